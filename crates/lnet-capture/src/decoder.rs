@@ -200,7 +200,7 @@ impl Decoder {
             },
         )?;
         self.summary.joined += u64::from(conversation.connection().joined);
-        self.summary.refused += u64::from(conversation.connection().refused);
+        self.summary.rejected += u64::from(conversation.connection().rejected);
         Ok(())
     }
 }

@@ -156,7 +156,7 @@ impl Source<'_> {
 
     fn refill(&mut self) -> Result<(), CaptureError> {
         self.reader.refill().map_err(|_| {
-            CaptureError::Read(io::Error::other("the read was refused or interrupted"))
+            CaptureError::Read(io::Error::other("the read was rejected or interrupted"))
         })
     }
 

@@ -6,7 +6,7 @@
 //!                v                 |                  v
 //!            Connreq ---> Hello <--+     (magic) <- Opening -> (no magic)
 //!                           |                               |
-//!        broken or refused  |  good                         v
+//!        broken or rejected  |  good                         v
 //!      Ignored <------------+------> Frame <----------- Search <--- gap, damage
 //!                                     |  ^
 //!                          LNet header v  | all bytes there (or known to be lost)
@@ -213,14 +213,14 @@ impl Half {
                 self.state = State::Hello;
                 Ok(Step::Again)
             }
-            Err(error) => self.refuse(error, cx),
+            Err(error) => self.reject(error, cx),
         }
     }
 
     fn hello(&mut self, cx: &mut Context<'_, '_>) -> io::Result<Step> {
-        let refusal = &Connreq::REFUSAL;
-        if self.direction == Direction::FromAcceptor && self.buffer.starts_with(&refusal[..4]) {
-            return self.refusal(cx);
+        let rejection = &Connreq::REJECTION;
+        if self.direction == Direction::FromAcceptor && self.buffer.starts_with(&rejection[..4]) {
+            return self.rejection(cx);
         }
         match Hello::needed(&self.buffer) {
             Ok(needed) if needed > self.buffer.len() => return Ok(Step::Starved),
@@ -228,7 +228,7 @@ impl Half {
         }
         let received = match Hello::decode(&self.buffer) {
             Ok(received) => received,
-            Err(error) => return self.refuse(error, cx),
+            Err(error) => return self.reject(error, cx),
         };
         let (hello, length) = (received.hello, received.len);
         self.learn(&hello, cx.connection);
@@ -242,7 +242,7 @@ impl Half {
             cx,
         )?;
         self.consume(length);
-        self.state = if cx.connection.refused {
+        self.state = if cx.connection.rejected {
             State::Ignored
         } else {
             State::Frame
@@ -259,20 +259,20 @@ impl Half {
             }
             Direction::FromAcceptor => {
                 connection.version = Some(hello.version);
-                connection.refused |= hello.ctype == Ctype::NONE;
+                connection.rejected |= hello.ctype == Ctype::NONE;
             }
         }
         connection.form = connection.version.map(|version| version.header_form());
     }
 
-    fn refusal(&mut self, cx: &mut Context<'_, '_>) -> io::Result<Step> {
-        let length = Connreq::REFUSAL.len();
+    fn rejection(&mut self, cx: &mut Context<'_, '_>) -> io::Result<Step> {
+        let length = Connreq::REJECTION.len();
         let Some(head) = self.buffer.get(..length) else {
             return Ok(Step::Starved);
         };
-        if head != Connreq::REFUSAL {
+        if head != Connreq::REJECTION {
             let problem = Problem::BadMagic(ACCEPTOR_MAGIC);
-            return self.refuse(
+            return self.reject(
                 DecodeError {
                     what: "HELLO",
                     offset: 0,
@@ -281,22 +281,22 @@ impl Half {
                 cx,
             );
         }
-        cx.connection.refused = true;
-        self.emit(length, Kind::Refusal, cx)?;
+        cx.connection.rejected = true;
+        self.emit(length, Kind::Rejection, cx)?;
         self.state = State::Ignored;
         Ok(Step::Again)
     }
 
     /// A broken handshake: the connection comes to nothing.
-    fn refuse(&mut self, error: DecodeError, cx: &mut Context<'_, '_>) -> io::Result<Step> {
-        cx.connection.refused = true;
+    fn reject(&mut self, error: DecodeError, cx: &mut Context<'_, '_>) -> io::Result<Step> {
+        cx.connection.rejected = true;
         self.emit(self.buffer.len(), Kind::Broken(error), cx)?;
         self.state = State::Ignored;
         Ok(Step::Again)
     }
 
     fn frame(&mut self, cx: &mut Context<'_, '_>) -> io::Result<Step> {
-        if cx.connection.refused {
+        if cx.connection.rejected {
             self.state = State::Ignored;
             return Ok(Step::Again);
         }
@@ -483,9 +483,9 @@ impl Half {
             State::Connreq => ("connection request", Connreq::needed(&self.buffer)),
             _ => ("HELLO", Hello::needed(&self.buffer)),
         };
-        let needed = needed.unwrap_or(Connreq::REFUSAL.len());
+        let needed = needed.unwrap_or(Connreq::REJECTION.len());
         let problem = Problem::Truncated { needed, available };
-        self.refuse(
+        self.reject(
             DecodeError {
                 what,
                 offset: available,

@@ -56,14 +56,14 @@ pub enum Kind<'a> {
     /// An acceptor request (section 2.3).
     Connreq(Connreq),
     /// The acceptor's 16-byte answer to a request that it does not understand (section 2.3).
-    Refusal,
-    /// A HELLO (section 2.4); from the acceptor with type NONE, a refusal.
+    Rejection,
+    /// A HELLO (section 2.4); from the acceptor with type NONE, a rejection.
     Hello(ReceivedHello<'a>),
     /// A NOOP frame: an acknowledgement of zero-copy requests, or a keepalive.
     Noop(KsockHeader),
     /// A frame with an LNet message.
     Lnet(Lnet<'a>),
-    /// Bytes that are no structure of the protocol. In a handshake the connection counts as refused;
+    /// Bytes that are no structure of the protocol. In a handshake the connection counts as rejected;
     /// later the next frame boundary is searched for.
     Broken(DecodeError),
     /// The connection, or the capture, ended inside a frame whose beginning is right.
@@ -97,7 +97,7 @@ impl Kind<'_> {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Connreq(_) => "CONNREQ",
-            Self::Refusal => "REFUSAL",
+            Self::Rejection => "REJECTION",
             Self::Hello(_) => "HELLO",
             Self::Noop(_) => "NOOP",
             Self::Lnet(lnet) => lnet.name(),
@@ -171,8 +171,8 @@ pub struct Connection {
     pub acceptor: SocketAddr,
     /// It began before the capture did, and was decoded from a frame boundary that was found.
     pub joined: bool,
-    /// Its handshake was broken or refused.
-    pub refused: bool,
+    /// Its handshake was broken or rejected.
+    pub rejected: bool,
     /// Its type in the initiator's naming, once the initiator's HELLO was seen.
     pub ctype: Option<Ctype>,
     /// The protocol version: the acceptor's HELLO decides, and until then the initiator's.
@@ -188,7 +188,7 @@ impl Connection {
             initiator,
             acceptor,
             joined: false,
-            refused: false,
+            rejected: false,
             ctype: None,
             version: None,
             form: None,

@@ -20,8 +20,8 @@ pub struct Summary {
     pub connections: u64,
     /// Those that began before the capture.
     pub joined: u64,
-    /// Those whose handshake was broken or refused.
-    pub refused: u64,
+    /// Those whose handshake was broken or rejected.
+    pub rejected: u64,
     /// Items by [name](Kind::name).
     pub messages: BTreeMap<&'static str, u64>,
     /// Where the bytes went.
@@ -39,7 +39,7 @@ pub struct Bytes {
     pub cut: u64,
     /// In front of the first frame boundary of a connection that began before the capture.
     pub before_join: u64,
-    /// Of a connection that was not accepted: a broken handshake, and all behind a broken or refused
+    /// Of a connection that was not accepted: a broken handshake, and all behind a broken or rejected
     /// one.
     pub unaccepted: u64,
     /// Not in the capture. Not part of the other counts.
@@ -57,7 +57,7 @@ impl Summary {
         *self.messages.entry(message.kind.name()).or_default() += 1;
         let bytes = &mut self.bytes;
         match message.kind {
-            Kind::Connreq(_) | Kind::Refusal | Kind::Hello(_) | Kind::Noop(_) => {
+            Kind::Connreq(_) | Kind::Rejection | Kind::Hello(_) | Kind::Noop(_) => {
                 bytes.decoded += message.length;
             }
             Kind::Lnet(lnet) => match lnet.payload {
@@ -73,7 +73,7 @@ impl Summary {
                 Payload::None | Payload::Ping(_) => bytes.decoded += message.length,
             },
             // The bytes of an accepted connection are counted when the search that follows ends.
-            Kind::Broken(_) if message.connection.refused => bytes.unaccepted += message.length,
+            Kind::Broken(_) if message.connection.rejected => bytes.unaccepted += message.length,
             Kind::Broken(_) => {}
             Kind::Cut { .. } => bytes.cut += message.length,
             Kind::Gap { lost, undecoded } => {

@@ -124,7 +124,7 @@ fn a_truncated_file_gives_what_was_readable_and_says_where_it_ends() {
 }
 
 #[test]
-fn what_is_no_capture_is_refused() {
+fn what_is_no_capture_is_rejected() {
     let read = |file: &[u8]| decode_capture(file, &[LNET_PORT], |_| Ok(())).1;
     assert!(matches!(read(b""), Err(CaptureError::Empty)));
     assert!(matches!(
@@ -138,7 +138,7 @@ fn what_is_no_capture_is_refused() {
 }
 
 #[test]
-fn a_record_beyond_any_packet_is_refused() {
+fn a_record_beyond_any_packet_is_rejected() {
     let mut file = pcap(101, &[]);
     file.extend(
         [1, 0, u32::MAX / 2, 100]

@@ -1,4 +1,4 @@
-//! Handshakes that are broken, refused, in another version, order, or place.
+//! Handshakes that are broken, rejected, in another version, order, or place.
 
 #![allow(
     clippy::expect_used,
@@ -43,7 +43,7 @@ fn first_error(dialler: &[&[u8]], listener: &[&[u8]]) -> (Problem, usize) {
     let mut found = None;
     let (_, read) = decode_capture(capture(&talk).as_slice(), &[LNET_PORT], |message| {
         if let Kind::Broken(error) = message.kind {
-            assert!(message.connection.refused);
+            assert!(message.connection.rejected);
             found.get_or_insert((error.problem, error.offset));
         }
         Ok(())
@@ -53,7 +53,7 @@ fn first_error(dialler: &[&[u8]], listener: &[&[u8]]) -> (Problem, usize) {
 }
 
 #[test]
-fn a_hello_of_type_none_refuses() {
+fn a_hello_of_type_none_rejects() {
     let said = listen(
         &[&connreq(), &hello(&dial_hello())],
         &[&answer(Ctype::NONE)],
@@ -65,12 +65,12 @@ fn a_hello_of_type_none_refuses() {
             vec!["HELLO".to_owned()]
         )
     );
-    assert_eq!(said.summary.refused, 1);
+    assert_eq!(said.summary.rejected, 1);
     assert!(said.summary.is_complete());
 }
 
 #[test]
-fn bytes_behind_a_refusal_are_not_undecoded() {
+fn bytes_behind_a_rejection_are_not_undecoded() {
     let junk = [0x5A; 50];
     let said = listen(
         &[&connreq(), &hello(&dial_hello())],
@@ -83,15 +83,15 @@ fn bytes_behind_a_refusal_are_not_undecoded() {
 }
 
 #[test]
-fn a_request_with_a_wrong_version_is_broken_and_its_refusal_is_shown() {
+fn a_request_with_a_wrong_version_is_broken_and_its_rejection_is_shown() {
     let mut request = connreq();
     request[4] = 9;
-    let said = listen(&[&request, &hello(&dial_hello())], &[&Connreq::REFUSAL]);
+    let said = listen(&[&request, &hello(&dial_hello())], &[&Connreq::REJECTION]);
     assert_eq!(
         (said.dialler, said.listener),
-        (vec!["BROKEN".to_owned()], vec!["REFUSAL".to_owned()])
+        (vec!["BROKEN".to_owned()], vec!["REJECTION".to_owned()])
     );
-    assert_eq!(said.summary.refused, 1);
+    assert_eq!(said.summary.rejected, 1);
     assert_eq!(
         first_error(&[&request], &[]),
         (Problem::UnknownVersion(9), 4)
@@ -100,7 +100,7 @@ fn a_request_with_a_wrong_version_is_broken_and_its_refusal_is_shown() {
 
 #[test]
 fn a_connection_that_starts_with_a_hello_is_broken_at_its_magic() {
-    let (problem, offset) = first_error(&[&hello(&dial_hello())], &[&Connreq::REFUSAL]);
+    let (problem, offset) = first_error(&[&hello(&dial_hello())], &[&Connreq::REJECTION]);
     assert_eq!((problem, offset), (Problem::BadMagic(0x4572_6963), 0));
 }
 
@@ -223,7 +223,7 @@ fn a_broken_frame_is_shown_with_its_offset_and_the_next_frame_is_found() {
     read.expect("the capture is whole");
     // The type stands 24 bytes into the LNet header.
     assert_eq!(errors, [(16 + 56, KsockHeader::LEN + 24)]);
-    assert_eq!((summary.bytes.undecoded, summary.refused), (96, 0));
+    assert_eq!((summary.bytes.undecoded, summary.rejected), (96, 0));
     assert_eq!(summary.messages["PUT"], 1);
 }
 

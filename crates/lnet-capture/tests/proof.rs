@@ -29,7 +29,7 @@ fn a_small_capture_is_decoded_to_the_last_byte() {
     assert_eq!(difference, None);
     assert!(summary.is_complete(), "{summary:?}");
     assert_eq!(
-        (summary.connections, summary.joined, summary.refused),
+        (summary.connections, summary.joined, summary.rejected),
         (3, 0, 0)
     );
 }
@@ -42,7 +42,7 @@ fn a_flipped_byte_fails_the_proof_or_changes_a_message() {
         let mut capture = common::PING_CAPTURE.to_vec();
         capture[at] ^= 0x40;
         let (summary, difference) = decode_and_encode(&capture);
-        let fails = difference.is_some() || !summary.is_complete() || summary.refused > 0;
+        let fails = difference.is_some() || !summary.is_complete() || summary.rejected > 0;
         assert!(
             fails || messages(&capture) != original,
             "byte {at} was flipped unseen"
@@ -90,7 +90,7 @@ fn encode(message: &Message<'_>) -> Option<Vec<u8>> {
         Kind::Connreq(connreq) => connreq
             .encode(&mut bytes)
             .expect("a decoded request encodes"),
-        Kind::Refusal => return Some(Connreq::REFUSAL.to_vec()),
+        Kind::Rejection => return Some(Connreq::REJECTION.to_vec()),
         Kind::Hello(received) => received
             .hello
             .encode(&mut bytes)

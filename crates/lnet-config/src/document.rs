@@ -1,8 +1,8 @@
-//! What a document says of a node: its configuration, and what was observed on it.
+//! A document about a node: its configuration and its observed state.
 //!
-//! A [`Document`] is read from and written as what `lnetctl` prints of a running node, at whatever
-//! verbosity: what a document does not have is `None` or empty, and what is `None` or empty is not
-//! printed. [`Config`](crate::Config) is the part of it that can be imported.
+//! A [`Document`] has the form in which `lnetctl` prints a running node, at any verbosity. Fields
+//! that a document lacks are `None` or empty, and such fields are not printed.
+//! [`Config`](crate::Config) is the part that can be imported.
 
 use lnet_policy::{PolicyError, Profile, RuleList};
 use lnet_types::{Net, Nid};
@@ -25,7 +25,7 @@ use crate::udsp::UdspEntry;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
-    /// Local networks in the order of the document, loopback among them where it is shown.
+    /// Local networks in the order of the document, with loopback if it is shown.
     pub nets: Vec<NetShow>,
     /// Networks by the node's addresses. Only imports have them.
     pub ip2nets: Vec<Ip2Nets>,
@@ -43,7 +43,7 @@ pub struct Document {
     pub globals: Globals,
     /// Node-wide values that no import sets.
     pub derived: DerivedGlobals,
-    /// Selection rules as printed, those included that have no effect.
+    /// Selection rules as printed, with those that have no effect.
     pub udsp: Vec<UdspEntry>,
     /// The node's counters.
     pub statistics: Option<NodeStats>,
@@ -69,7 +69,7 @@ pub struct NiShow {
     pub status: Option<Status>,
     /// Messages.
     pub statistics: Option<Traffic>,
-    /// What the selection rules make of it.
+    /// Values that the selection rules give to the interface.
     pub udsp: Option<UdspInfo>,
     /// Messages sent, by type.
     pub sent: Option<MessageStats>,
@@ -77,33 +77,33 @@ pub struct NiShow {
     pub received: Option<MessageStats>,
     /// Messages dropped, by type.
     pub dropped: Option<MessageStats>,
-    /// Health, and what it suffered from.
+    /// Health, and counts of failures.
     pub health: Option<NiHealth>,
     /// The CPU partition of its device; -1 for unknown.
     pub dev_cpt: Option<i64>,
 }
 
-/// Whether something works.
+/// The state of an interface or a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// It does.
+    /// In working order.
     Up,
-    /// It does not.
+    /// Not working.
     Down,
-    /// Nobody watches: the interface of a peer that is no gateway. Printed as `NA`.
+    /// Not monitored: the interface of a peer that is not a gateway. Printed as `NA`.
     NotWatched,
 }
 
-/// What the selection rules make of an interface.
+/// The values that the selection rules give to an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UdspInfo {
-    /// Priority of its network, 0 best; `None`, printed as -1, when no rule sets one.
+    /// Priority of its network, 0 is best; `None`, printed as -1, if no rule sets one.
     pub net_priority: Option<u32>,
-    /// Its own priority, likewise.
+    /// Priority of the interface, in the same form.
     pub nid_priority: Option<u32>,
-    /// Gateways that rules prefer on the way to it.
+    /// The gateways that rules prefer for messages to the interface.
     pub gateways: Vec<Nid>,
-    /// Local interfaces that rules prefer on the way to it.
+    /// The local interfaces that rules prefer for messages to the interface.
     pub sources: Vec<Nid>,
 }
 
@@ -114,16 +114,16 @@ pub struct RouteShow {
     pub net: Net,
     /// The gateway's NID on a local network.
     pub gateway: Nid,
-    /// Hops to the remote network, at least 1; `None` for undefined, printed as -1 where the priority
+    /// Hops to the remote network, at least 1; `None` for undefined, printed as -1 if the priority
     /// is printed.
     pub hop: Option<u8>,
-    /// Lower is used first; `None` where the document does not say.
+    /// A route with a lower number is used first; `None` if the document has no priority.
     pub priority: Option<u32>,
-    /// Health that one failure takes from the gateway's interface.
+    /// The health that one failure takes from the gateway's interface.
     pub health_sensitivity: Option<u32>,
     /// `up` or `down`.
     pub state: Option<Status>,
-    /// How far away the remote network was found to be.
+    /// Whether the gateway was found to be on the remote network.
     pub kind: Option<RouteType>,
 }
 
@@ -132,7 +132,7 @@ pub struct RouteShow {
 pub enum RouteType {
     /// The gateway has an interface there.
     SingleHop,
-    /// It has none, or has not been asked.
+    /// The gateway has none, or has not been asked.
     MultiHop,
 }
 
@@ -143,7 +143,7 @@ pub struct PeerShow {
     pub primary: Nid,
     /// Whether its NIDs may be used side by side.
     pub multi_rail: bool,
-    /// What is known of it, as bits (selection, section 1.3).
+    /// The state of the peer, as bits (selection, section 1.3).
     pub state: Option<u64>,
     /// Its interfaces, in the order of the document.
     pub nis: Vec<PeerNiShow>,
@@ -154,11 +154,11 @@ pub struct PeerShow {
 pub struct PeerNiShow {
     /// Its NID.
     pub nid: Nid,
-    /// What the selection rules make of it.
+    /// Values that the selection rules give to the interface.
     pub udsp: Option<UdspInfo>,
     /// `up`, `down` or `NA`.
     pub state: Option<Status>,
-    /// Credits and what waits for them.
+    /// Credits, and the messages that wait for them.
     pub credits: Option<PeerCredits>,
     /// Messages.
     pub statistics: Option<Traffic>,
@@ -168,7 +168,7 @@ pub struct PeerNiShow {
     pub received: Option<MessageStats>,
     /// Messages dropped, by type.
     pub dropped: Option<MessageStats>,
-    /// Health, and what it suffered from.
+    /// Health, and counts of failures.
     pub health: Option<PeerNiHealth>,
 }
 
@@ -194,7 +194,7 @@ pub struct DerivedGlobals {
     pub lnd_timeout: Option<u32>,
 }
 
-/// A rule of a document that cannot be in force.
+/// A rule of a document that cannot take effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadRule {
     /// Its place among the document's rules, counted from 0.
@@ -204,8 +204,8 @@ pub struct DeadRule {
 }
 
 impl Document {
-    /// What can be imported of this, and the rules that cannot: kernels store and print some that have
-    /// no effect (Q-16, Q-17).
+    /// The part that can be imported, and the rules that cannot: kernels store and print some rules
+    /// without effect (Q-16, Q-17).
     #[must_use]
     pub fn config(&self) -> (Config, Vec<DeadRule>) {
         let (rules, dead) = self.rules(Profile::Design);
@@ -227,7 +227,7 @@ impl Document {
         (config, dead)
     }
 
-    /// The rules in force, in their order, and those that cannot be.
+    /// The rules that take effect, in their order, and those that cannot.
     #[must_use]
     pub fn rules(&self, profile: Profile) -> (RuleList, Vec<DeadRule>) {
         let mut rules = RuleList::new();
@@ -283,7 +283,7 @@ impl From<&NetConfig> for NetShow {
 }
 
 impl RouteShow {
-    /// What can be configured of it.
+    /// The part that can be configured.
     #[must_use]
     pub fn config(&self) -> RouteConfig {
         RouteConfig {
@@ -310,7 +310,7 @@ impl From<&RouteConfig> for RouteShow {
 }
 
 impl PeerShow {
-    /// What can be configured of it; the primary NID stands first.
+    /// The part that can be configured; the primary NID comes first.
     #[must_use]
     pub fn config(&self) -> PeerConfig {
         let others = self.nis.iter().map(|ni| ni.nid);
@@ -339,7 +339,7 @@ impl From<&PeerConfig> for PeerShow {
 }
 
 impl PeerNiShow {
-    /// An interface of which only the NID is shown.
+    /// An interface that is known only by its NID.
     #[must_use]
     pub const fn new(nid: Nid) -> Self {
         Self {

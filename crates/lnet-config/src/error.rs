@@ -1,4 +1,4 @@
-//! Errors that say where, what, and what would be right.
+//! Errors with their place and a correct form.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Place {
     pub(crate) const START: Self = Self { start: 0, end: 0 };
 }
 
-/// A problem and its place, before the document's text is at hand to show it.
+/// A problem and its place. [`ConfigError`] adds the text of the document.
 #[derive(Debug)]
 pub(crate) struct Fault {
     place: Place,
@@ -41,8 +41,8 @@ impl Fault {
     }
 }
 
-/// Complaints about one document: the first ones, and how many more there were. Each that is kept costs a look at
-/// the whole document.
+/// The first complaints about one document, and the number of the others. The number is limited
+/// because each complaint costs a scan of the document.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     pub(crate) first: Vec<Fault>,
@@ -50,7 +50,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// How many are kept.
+    /// The most complaints that are kept.
     const MAX: usize = 100;
 
     pub(crate) fn note(&mut self, fault: Fault) {
@@ -61,7 +61,7 @@ impl Faults {
         }
     }
 
-    /// Those that are kept, with the document's text at hand.
+    /// The kept complaints with the text of the document.
     pub(crate) fn errors(self, source: &str) -> Vec<ConfigError> {
         let faults = self.first.into_iter();
         faults
@@ -70,7 +70,7 @@ impl Faults {
     }
 }
 
-/// `text` from a document as it may stand in a message: of limited length and in one line.
+/// `text` of a document in a form for messages: of limited length and on one line.
 pub(crate) fn shown(text: &str) -> String {
     const MAX_CHARS: usize = 120;
     let mut chars = text.chars().map(printable);
@@ -81,8 +81,8 @@ pub(crate) fn shown(text: &str) -> String {
     shown
 }
 
-/// What is wrong with a document. Keys and values are as the document has them, but shortened where
-/// they are very long.
+/// What is wrong with a document. Keys and values are those of the document; very long ones are
+/// shortened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Problem {
     /// The document is larger than [`MAX_BYTES`].
@@ -98,7 +98,7 @@ pub enum Problem {
         max: usize,
     },
     /// The text is not YAML, or nested too deeply.
-    #[error("this is not valid YAML: {0}")]
+    #[error("the text is not valid YAML: {0}")]
     NotYaml(String),
     /// A YAML alias, `*name`.
     #[error("YAML aliases are not supported")]
@@ -106,56 +106,56 @@ pub enum Problem {
     /// A second document behind `---`.
     #[error("a second YAML document begins here")]
     SecondDocument,
-    /// A key that is a list or a mapping, or missing.
+    /// A key that is a list, a mapping or absent.
     #[error("a key must be plain text")]
     KeyNotText,
-    /// A key stands twice in one mapping, or a parameter is given by two of its names.
+    /// A key occurs twice in one mapping, or a parameter is given by two of its names.
     #[error("'{key}' is given twice")]
     KeyTwice {
         /// The key.
         key: String,
     },
-    /// A key that does not belong here.
+    /// A key that is not allowed in this place.
     #[error("invalid key '{key}'")]
     InvalidKey {
         /// The key.
         key: String,
-        /// The keys that do.
+        /// The allowed keys.
         known: &'static [&'static str],
     },
-    /// A key that nothing is known of; only a warning.
+    /// An unknown key; only a warning.
     #[error("unknown key '{key}' is passed over")]
     UnknownKey {
         /// The key.
         key: String,
     },
-    /// An entry of `ip2nets` that begins with another key than the network's.
+    /// An entry of `ip2nets` whose first key is not that of the network.
     #[error("Malformed input. Expect 'net-spec' found '{found}'")]
     NetSpecNotFirst {
         /// The key.
         found: String,
     },
-    /// A selection rule that cannot be in force.
+    /// A selection rule that cannot take effect.
     #[error("{0}")]
     Rule(PolicyError),
-    /// Module options that break off or go on where they should not.
+    /// Module options that end too early, or that have text after their end.
     #[error("expected {expected}, found '{found}'")]
     Expected {
-        /// What belongs here.
+        /// The expected text.
         expected: &'static str,
-        /// What is here; empty at the end.
+        /// The text that was found; empty at the end.
         found: String,
     },
     /// `networks` and `ip2nets` in one configuration of the module.
     #[error("networks and ip2nets exclude each other")]
     NetworksAndIp2Nets,
-    /// A request to a node, or what a node prints of itself, where a configuration is read.
+    /// A request to a node or an output of a node in place of a configuration.
     #[error("'{key}' is no part of a configuration")]
     NoConfiguration {
         /// The section's key.
         key: String,
     },
-    /// A key that must be there is not.
+    /// A required key is missing.
     #[error("'{key}' is missing")]
     MissingKey {
         /// The key.
@@ -167,22 +167,22 @@ pub enum Problem {
         /// The key.
         key: String,
     },
-    /// A scalar, list or mapping where another of them belongs.
+    /// A scalar, list or mapping in place of another of the three.
     #[error("'{key}' must be {shape}")]
     WrongShape {
         /// The key.
         key: String,
-        /// What belongs there.
+        /// The expected shape.
         shape: &'static str,
     },
-    /// A value that its key cannot take.
+    /// A value that is not valid for its key.
     #[error("invalid value '{value}' for key '{key}'")]
     InvalidValue {
         /// The key.
         key: String,
         /// The value as written.
         value: String,
-        /// What would be right.
+        /// A description of valid values.
         expected: String,
     },
     /// Two parameters that exclude each other.
@@ -193,13 +193,13 @@ pub enum Problem {
         /// The other parameter.
         key: &'static str,
     },
-    /// A network stands twice under `net`.
+    /// A network occurs twice under `net`.
     #[error("network {0} is configured twice")]
     NetTwice(Net),
     /// A network, or an item under it, names neither an interface nor a NID.
     #[error("network {0} has neither an interface nor a NID")]
     NoInterface(Net),
-    /// An interface stands twice under one network, without NIDs to tell them apart.
+    /// An interface occurs twice under one network, without NIDs to distinguish its NIs.
     #[error("interface {name} is configured twice on network {net}")]
     InterfaceTwice {
         /// The interface.
@@ -210,27 +210,27 @@ pub enum Problem {
     /// One NID for several interfaces.
     #[error("{0} cannot be the NID of several interfaces")]
     NidForSeveral(Nid),
-    /// An interface's NID is on another network than the one it stands under.
+    /// An interface's NID is on a network other than that of its entry.
     #[error("{nid} is not on network {net}")]
     NidElsewhere {
         /// The NID.
         nid: Nid,
-        /// The network it stands under.
+        /// The network of the entry.
         net: Net,
     },
-    /// A NID stands twice where it may stand once.
+    /// A NID that occurs twice.
     #[error("{0} is given twice")]
     NidTwice(Nid),
-    /// A NID that names no peer.
+    /// A NID that cannot be a peer's.
     #[error("{0} cannot be a peer")]
     NotAPeer(Nid),
-    /// A route to a network that no route can have.
+    /// A network that cannot be the target of a route.
     #[error("{0} cannot be routed to")]
     NotRoutable(Net),
     /// A route to a local network.
     #[error("network {0} is local, so there is no route to it")]
     RouteToLocal(Net),
-    /// A gateway on the network that it should lead to.
+    /// A gateway on the remote network of its own route.
     #[error("gateway {gateway} is on the remote network {net} itself")]
     GatewayOnRemote {
         /// The gateway.
@@ -238,7 +238,7 @@ pub enum Problem {
         /// The remote network.
         net: Net,
     },
-    /// A gateway that cannot be reached without a gateway.
+    /// A gateway on a network that is not local.
     #[error("gateway {0} is not on a local network")]
     GatewayNotLocal(Nid),
     /// A gateway that is this node.
@@ -255,7 +255,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// What would be right, in a few words; printed below the place.
+    /// A correct form, in a few words; printed below the place.
     #[must_use]
     pub fn help(&self) -> String {
         match self {
@@ -302,7 +302,7 @@ impl Problem {
     }
 }
 
-/// What would make a rule right.
+/// How to correct a rule.
 fn rule_help(error: &PolicyError) -> String {
     match error {
         PolicyError::Unparsable { source, .. } => source.to_string(),
@@ -320,7 +320,7 @@ fn rule_help(error: &PolicyError) -> String {
     }
 }
 
-/// What is wrong with a document, and where.
+/// An error of a document: what is wrong, and where.
 ///
 /// `Display` is one line without the file's name; [`ConfigError::render`] shows the source line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -372,8 +372,8 @@ impl ConfigError {
         self.column
     }
 
-    /// The source line around the place, of at most 200 characters, and the columns of it, in characters from 0, that
-    /// the complaint is about. What would command a terminal is replaced.
+    /// At most 200 characters of the source line around the place, and the columns in it, counted
+    /// in characters from 0, that the error concerns. Control characters are replaced.
     #[must_use]
     pub fn excerpt(&self) -> (&str, std::ops::Range<usize>) {
         let Excerpt { text, start, end } = &*self.excerpt;
@@ -388,7 +388,7 @@ impl ConfigError {
         self.render_as(&Level::ERROR, source_name)
     }
 
-    /// The same for a complaint that is only a warning.
+    /// As [`Self::render`], for a problem that is only a warning.
     #[must_use]
     pub fn render_warning(&self, source_name: &str) -> String {
         self.render_as(&Level::WARNING, source_name)
@@ -403,7 +403,7 @@ impl ConfigError {
         let snippet = Snippet::source(text).line_start(self.line).annotation(mark);
         let report = level.clone().primary_title(&title).element(snippet);
         let rendered = Renderer::plain().render(&[report]);
-        // The renderer counts columns in the excerpt, which begins later than a very long line does.
+        // The renderer counts columns in the excerpt, which starts later than a very long line.
         match rendered.split_once('\n') {
             Some((first, rest)) => format!("{first}\n --> {place}\n{rest}"),
             None => format!("{rendered}\n --> {place}"),
@@ -436,16 +436,17 @@ struct Excerpt {
 }
 
 impl Excerpt {
-    /// Characters that are shown before a place, and from it on, in a line of any length.
+    /// The characters shown before a place, and from the place on, in a line of any length.
     const REACH: usize = 100;
 
-    /// `lines` begins with the line of `place`, which is `offset` bytes into it.
+    /// Makes the excerpt. `lines` begins with the line of `place`; `offset` is the place's offset
+    /// in that line.
     fn new(lines: &str, offset: usize, place: Place) -> Self {
         let line = lines.lines().next().unwrap_or_default();
         let (before, from) = line.split_at(offset.min(line.len()));
         let skipped = before.chars().count().saturating_sub(Self::REACH);
         let before: String = before.chars().skip(skipped).map(printable).collect();
-        // The mark covers the place as far as it is on this line and shown.
+        // The mark covers the part of the place that is on this line and shown.
         let marked = from.get(..place.end - place.start).unwrap_or(from);
         let marked: String = marked.chars().take(Self::REACH).map(printable).collect();
         let from: String = from.chars().take(Self::REACH).map(printable).collect();
@@ -457,7 +458,7 @@ impl Excerpt {
     }
 }
 
-/// A character of a document as it may be shown: one that commands a terminal is replaced.
+/// A character of a document in displayable form: control characters are replaced.
 fn printable(character: char) -> char {
     match character {
         '\t' => character,

@@ -1,7 +1,7 @@
 //! Networks by the addresses that a machine has: the `ip2nets` section (selection, section 6.2).
 //!
-//! Rules are tried in their order. The first that covers an address of this machine configures its
-//! network, later rules for that network are passed over, and other networks are added.
+//! Rules are tried in their order. The first rule that covers an address of this machine configures
+//! its network. Later rules for the same network are ignored; rules for other networks add those.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -14,14 +14,14 @@ use thiserror::Error;
 
 use crate::model::{LndTunables, NetConfig, NiConfig, Tunables};
 
-/// A rule: nodes with such an address have this network.
+/// A rule: nodes with a matching address have this network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ip2Nets {
     /// The network.
     pub net: Net,
-    /// The interfaces that carry it; empty for those whose address is covered.
+    /// The interfaces that carry it; empty for those with a covered address.
     pub interfaces: Vec<String>,
-    /// What an address of the node must look like; empty for any.
+    /// The patterns of addresses; empty for any address.
     pub patterns: Vec<IpPattern>,
     /// Credits and timeouts of the interfaces.
     pub tunables: Tunables,
@@ -43,13 +43,13 @@ pub struct NoRuleApplies;
 impl Ip2Nets {
     /// The networks of a machine with these interfaces and addresses, in the order of the rules.
     ///
-    /// A rule without patterns covers every machine. One that names interfaces configures those, if
-    /// any address of the machine is covered, whichever interface has it; one that names none
-    /// configures the interfaces whose addresses are covered.
+    /// A rule without patterns covers every machine. A rule with interfaces configures those
+    /// interfaces if any address of the machine is covered, on any interface. A rule without
+    /// interfaces configures the interfaces whose addresses are covered.
     ///
     /// # Errors
     ///
-    /// [`NoRuleApplies`], also when there are no rules.
+    /// [`NoRuleApplies`], also if there are no rules.
     ///
     /// ```
     /// use lnet_config::Ip2Nets;
@@ -77,8 +77,9 @@ impl Ip2Nets {
         Ok(nets)
     }
 
-    /// The rules that cover an address of this machine and configure nothing, because an earlier rule configures their
-    /// network without an interface that they name. Each with the rule that does.
+    /// The rules that cover an address of this machine and are ignored, because an earlier rule
+    /// configures their network without an interface that they name. Each is returned with the
+    /// earlier rule.
     #[must_use]
     pub fn passed_over<'r>(
         rules: &'r [Self],
@@ -97,8 +98,9 @@ impl Ip2Nets {
         hidden.collect()
     }
 
-    /// The rules that configure nothing on a machine that an earlier rule for their network covers too, and that name
-    /// another interface than it. Each with the first such rule.
+    /// The rules that are ignored on a machine that an earlier rule for their network covers too,
+    /// and that name an interface that the earlier rule does not name. Each is returned with the
+    /// first such earlier rule.
     #[must_use]
     pub fn may_be_passed_over(rules: &[Self]) -> Vec<(usize, &Self, &Self)> {
         let mut first: BTreeMap<Net, &Self> = BTreeMap::new();
@@ -114,7 +116,7 @@ impl Ip2Nets {
         hidden
     }
 
-    /// The network with its interfaces, as `networks` and `ip2nets` of the module write them.
+    /// The network with its interfaces, in the form of the module options `networks` and `ip2nets`.
     #[must_use]
     pub fn spec(&self) -> String {
         if self.interfaces.is_empty() {
@@ -162,12 +164,12 @@ impl IpPattern {
         Self(AddressExpr::Quad(octets))
     }
 
-    /// True for a pattern of IPv4 addresses.
+    /// Returns true for a pattern of IPv4 addresses.
     pub(crate) const fn is_quad(&self) -> bool {
         matches!(self.0, AddressExpr::Quad(_))
     }
 
-    /// True when the pattern covers `address`.
+    /// Returns true if the pattern covers `address`.
     #[must_use]
     pub fn matches(&self, address: IpAddr) -> bool {
         self.0.matches_ip(address)
@@ -180,7 +182,7 @@ impl FromStr for IpPattern {
     /// Four expressions with dots between them, or an IPv6 address or prefix.
     fn from_str(text: &str) -> Result<Self, ParseExprError> {
         if !text.contains(['.', ':']) {
-            // Four expressions are expected, and the error of a quad with too few says so.
+            // The dot makes the parser expect a quad, so that its error names four elements.
             return format!("{text}.").parse().map(Self);
         }
         text.parse().map(Self)

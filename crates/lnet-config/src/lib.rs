@@ -7,24 +7,39 @@
 //!           places    places              own NIDs             ▼  │
 //!                 \________|__________________/               Config
 //!                          ▼
-//!              ConfigError: line, column, key, reason, what would be right
+//!              ConfigError: line, column, key, reason, correct form
 //! ```
 //!
-//! Three ways to read. [`parse`] is for what is to be put in force: it gives a [`Config`] of the
-//! sections `net`, `ip2nets`, `route`, `peer`, `routing`, `buffers`, `global`, `numa` and `udsp`
-//! (selection, section 6.2), passes over what an export prints but an import cannot set (statistics,
-//! status, health), and refuses everything else: unknown keys, keys given twice, values out of range,
-//! rules that cannot have an effect, because a configuration that is silently only half in force is
-//! worse than none. [`read`] is for what is to be looked at: it gives a [`Document`], with everything
-//! that `lnetctl` prints at any verbosity, and reports unknown keys as warnings. [`survey`] is for what
-//! is to be judged: it gives all that can be read, and all that [`parse`] would refuse.
+//! There are three ways to read:
 //!
-//! A document may also be a part of a configuration, such as one `route` section for a running node.
-//! Whether routes fit the local networks is therefore checked only where the document has networks.
+//! * [`parse`] reads a document that will take effect. It returns a [`Config`] of the sections
+//!   `net`, `ip2nets`, `route`, `peer`, `routing`, `buffers`, `global`, `numa` and `udsp`
+//!   (selection, section 6.2). It ignores fields that an export prints and an import cannot set
+//!   (statistics, status, health). It rejects unknown keys, keys given twice, values out of range
+//!   and rules without effect, so that no part of a configuration is ignored silently.
+//! * [`read`] reads a document for display. It returns a [`Document`] with everything that
+//!   `lnetctl` prints at any verbosity, and reports unknown keys as warnings.
+//! * [`survey`] reads a document for a checker. It returns everything that can be read, and
+//!   everything that [`parse`] would reject.
 //!
-//! This crate opens no file and no socket, and does not know which interfaces a machine has. Input is
-//! untrusted: its size, the number of its nodes and their nesting are limited, and YAML anchors, which
-//! could multiply it, are not supported.
+//! ```
+//! let text = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces: {0: eth0}\n";
+//! let config = lnet_config::parse(text)?;
+//! assert_eq!(config.nets[0].nis[0].interfaces, ["eth0"]);
+//! assert_eq!(lnet_config::parse(&config.to_yaml())?, config);
+//!
+//! let error = lnet_config::parse("net:\n- net typ: tcp\n").unwrap_err();
+//! assert_eq!((error.line(), error.column()), (2, 3));
+//! assert!(error.to_string().contains("invalid key 'net typ'"));
+//! # Ok::<(), lnet_config::ConfigError>(())
+//! ```
+//!
+//! A document may be a part of a configuration, such as a `route` section for a running node.
+//! Routes are therefore checked against the local networks only if the document has networks.
+//!
+//! Limits: the crate opens no file and no socket, and does not know the interfaces of a machine.
+//! Input is untrusted: its size, the number of its nodes and their nesting are limited. YAML
+//! anchors, which could multiply the input, are rejected.
 
 mod diff;
 mod document;
@@ -76,16 +91,16 @@ use read::{Purpose, Reader};
 /// The file that the `lnet` service loads (selection, section 6.7).
 pub const DEFAULT_PATH: &str = "/etc/lnet.conf";
 
-/// Bytes of the largest document that [`parse`] takes. An export with full statistics needs about
-/// 1 KiB an interface, so this holds sixteen thousand of them.
+/// Bytes of the largest document that [`parse`] accepts. An export with full statistics needs about
+/// 1 KiB for each interface, so a document can have sixteen thousand.
 pub const MAX_BYTES: usize = 16 << 20;
 
-/// Reads a document that is to be put in force.
+/// Reads a configuration that will take effect.
 ///
 /// # Errors
 ///
-/// The first thing that is wrong, with its place: the text is not YAML, has a key or value that is not
-/// understood, or says something that cannot be (a route to a local network, one NID twice).
+/// The first problem with its place: text that is not YAML, an unknown key, an invalid value, or a
+/// contradiction (a route to a local network, one NID twice).
 pub fn parse(source: &str) -> Result<Config, ConfigError> {
     let (document, rules) = import(source).map_err(|fault| ConfigError::new(source, fault))?;
     let document = Document {
@@ -96,9 +111,8 @@ pub fn parse(source: &str) -> Result<Config, ConfigError> {
     Ok(Config { rules, ..config })
 }
 
-/// Reads a document that is to be put in force on a node that has a configuration already, as
-/// [`parse`] does: with the places where rules are to be inserted, and the NIDs of peers as they are
-/// listed, which [`deletion`] looks at.
+/// Reads a configuration for a node that has one already, as [`parse`] does. The document keeps the
+/// indices of new rules and the NIDs of peers as they are listed, which [`deletion`] needs.
 ///
 /// # Errors
 ///
@@ -116,24 +130,24 @@ fn import(source: &str) -> Result<(Document, RuleList), Fault> {
     Ok((sections.into_document(), rules))
 }
 
-/// What [`read`] found.
+/// The result of [`read`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The document.
     pub document: Document,
-    /// Keys that are not understood, in the order of the document; at most a hundred.
+    /// Unknown keys in the order of the document; at most a hundred.
     pub warnings: Vec<ConfigError>,
-    /// How many warnings there were beyond those.
+    /// The number of further warnings.
     pub more_warnings: usize,
 }
 
-/// Reads a document that is to be looked at: an export, an output of `show` at any verbosity, an
-/// answer to a request, an error.
+/// Reads a document for display: an export, an output of `show` at any verbosity, an answer to a
+/// request, an error.
 ///
 /// # Errors
 ///
-/// As [`parse`], without unknown keys, rules without effect and routes that do not fit: a node prints
-/// what it has.
+/// As [`parse`], except unknown keys, rules without effect and invalid routes, because a node
+/// prints whatever it has.
 pub fn read(source: &str) -> Result<Reading, ConfigError> {
     let mut reader = Reader::new(Purpose::Show);
     let sections = yaml::load(source).and_then(|root| read::sections(&root, &mut reader));

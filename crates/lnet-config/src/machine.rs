@@ -1,7 +1,7 @@
-//! What a machine's interfaces look like: the output of `ip -j addr`, or of `ip addr`.
+//! The interfaces of a machine: the output of `ip -j addr`, or of `ip addr`.
 //!
-//! LNet's own outputs do not show whether an interface exists, has a carrier, or shares a subnet with
-//! another one. This file, taken on the node, does.
+//! Unlike LNet's own outputs, this output of a node shows whether an interface exists, has a
+//! carrier, or shares a subnet with another interface.
 
 use std::net::IpAddr;
 
@@ -22,9 +22,9 @@ pub struct Machine {
 pub struct Interface {
     /// Its name.
     pub name: String,
-    /// The interface under it, for a VLAN and the like.
+    /// The parent interface, for a VLAN and the like.
     pub parent: Option<String>,
-    /// It is up and has a carrier.
+    /// True if the interface is up and has a carrier.
     pub up: bool,
     /// Bytes of its largest packet.
     pub mtu: Option<u32>,
@@ -39,14 +39,14 @@ pub struct Address {
     pub ip: IpAddr,
     /// Bits of its subnet's prefix.
     pub prefix: u8,
-    /// The alias that it was given under, such as `eth0:1`.
+    /// The alias of the address, such as `eth0:1`.
     pub label: Option<String>,
 }
 
-/// The text is not what `ip` prints of addresses.
+/// Why a text is not an output of `ip`.
 #[derive(Debug, Error)]
 pub enum MachineError {
-    /// JSON that is none of `ip -j addr`; where and why is in the source.
+    /// JSON that is not an output of `ip -j addr`; the source has the place and the reason.
     #[error("not the output of `ip -j addr`")]
     Json(#[from] serde_json::Error),
     /// Text that shows no interface.
@@ -77,7 +77,7 @@ impl Machine {
     ///
     /// # Errors
     ///
-    /// When it is no such output; for JSON the message says where.
+    /// Text that is not such an output. For JSON, the source of the error has the place.
     pub fn parse(text: &str) -> Result<Self, MachineError> {
         if !text.trim_start().starts_with('[') {
             let interfaces = text::interfaces(text);
@@ -91,7 +91,7 @@ impl Machine {
         Ok(Self { interfaces })
     }
 
-    /// The first interface that is up and not loopback: what a network without a name takes.
+    /// The first interface that is up and not loopback, which a network without an interface uses.
     #[must_use]
     pub fn first(&self) -> Option<&str> {
         let mut up = self
@@ -109,7 +109,7 @@ impl Machine {
         })
     }
 
-    /// The interface of this name, which may be that of an alias.
+    /// The interface with this name, which may be the name of an alias.
     #[must_use]
     pub fn interface(&self, name: &str) -> Option<&Interface> {
         let by_name = self.interfaces.iter().find(|one| one.name == name);
@@ -119,7 +119,7 @@ impl Machine {
         })
     }
 
-    /// The address that an NI on this interface gets: the alias's own, or the first.
+    /// The address of an NI on this interface: the alias's address, or the first address.
     #[must_use]
     pub fn address(&self, name: &str) -> Option<&Address> {
         let addresses = &self.interface(name)?.addresses;
@@ -127,7 +127,7 @@ impl Machine {
         of_alias.or_else(|| addresses.iter().find(|address| address.ip.is_ipv4()))
     }
 
-    /// The subnet's prefix of one of the machine's addresses.
+    /// The prefix length of the subnet of one of the machine's addresses.
     #[must_use]
     pub fn prefix_of(&self, ip: IpAddr) -> Option<u8> {
         let mut addresses = self.interfaces.iter().flat_map(|one| &one.addresses);
@@ -167,7 +167,7 @@ impl Address {
     }
 }
 
-/// True when two addresses are in one subnet of this prefix.
+/// Returns true if two addresses are in one subnet with this prefix length.
 pub fn share_subnet(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
     let bits = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => u128::from(ip.to_bits()) << 96,

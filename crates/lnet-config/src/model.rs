@@ -1,4 +1,4 @@
-//! What a document says, typed.
+//! The typed contents of a configuration.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use lnet_types::{Net, Nid};
 
 use crate::ip2nets::Ip2Nets;
 
-/// A configuration, or a part of one. `None` and empty fields are those the document does not set.
+/// A configuration, or a part of one. Fields that the document does not set are `None` or empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Config {
     /// Local networks, each once and without loopback, in the order of the document.
@@ -24,7 +24,7 @@ pub struct Config {
     pub buffers: Buffers,
     /// Node-wide parameters.
     pub globals: Globals,
-    /// Selection rules, every one of which can be in force.
+    /// Selection rules, all of which can take effect.
     pub rules: RuleList,
 }
 
@@ -33,18 +33,18 @@ pub struct Config {
 pub struct NetConfig {
     /// The network.
     pub net: Net,
-    /// Its interfaces, at least one. Tunables that the document gives for the whole network are
-    /// already merged into each.
+    /// Its interfaces, at least one. Each includes the tunables that the document gives for the
+    /// whole network.
     pub nis: Vec<NiConfig>,
 }
 
-/// A local network interface (NI), named by its interface, its NID or both.
+/// A local network interface (NI), named by a system interface, by its NID, or by both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NiConfig {
-    /// The address, when the document gives it; on the network it stands under.
+    /// The NID, if the document gives one; on the network of the entry.
     pub nid: Option<Nid>,
-    /// Names of system interfaces, each of which becomes an NI with these settings. At most one when
-    /// `nid` is set; empty only when `nid` is set.
+    /// Names of system interfaces, each of which becomes an NI with these settings. At most one if
+    /// `nid` is set; empty only if `nid` is set.
     pub interfaces: Vec<String>,
     /// Credits and timeouts.
     pub tunables: Tunables,
@@ -54,34 +54,34 @@ pub struct NiConfig {
     pub cpts: Vec<u32>,
 }
 
-/// Settings that every LND has. `None`, in a document -1 or absent, leaves the choice to the LND.
+/// Settings that every LND has. `None`, in a document -1 or absent, means the default of the LND.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tunables {
-    /// Seconds without a message after which a peer counts as dead; 0 switches the check off.
+    /// Seconds without a message after which a peer counts as dead; 0 disables the check.
     pub peer_timeout: Option<u32>,
-    /// Messages under way to one peer.
+    /// The most messages in flight to one peer.
     pub peer_credits: Option<u32>,
-    /// Router buffers that one peer may hold; 0 for the same as `peer_credits`.
+    /// The most router buffers that one peer may hold; 0 for the value of `peer_credits`.
     pub peer_buffer_credits: Option<u32>,
-    /// Messages under way on the interface.
+    /// The most messages in flight on the interface.
     pub credits: Option<u32>,
 }
 
-/// Settings of one LND. `None`, in a document -1 or absent, leaves the choice to the LND.
+/// Settings of one LND. `None`, in a document -1 or absent, means the default of the LND.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LndTunables {
-    /// Connections of each type to one peer, 0 (the LND's choice) to 127.
+    /// Connections of each type to one peer, 0 (the LND's default) to 127.
     pub conns_per_peer: Option<u8>,
     /// Seconds until a transmission fails. Kernel nodes derive it from the transaction timeout and
-    /// pass over what is imported.
+    /// ignore an imported value.
     pub timeout: Option<u32>,
     /// IP type of service, 0 to 255.
     pub tos: Option<u8>,
-    /// Settings of LNDs other than `tcp`, uninterpreted: key and text. Empty on `tcp` networks.
+    /// Settings of LNDs other than `tcp`, as key and uninterpreted text. Empty on `tcp` networks.
     pub other: BTreeMap<String, String>,
 }
 
-/// A static route: messages for `net` go by `gateway`.
+/// A static route: messages for `net` go through `gateway`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteConfig {
     /// The remote network.
@@ -114,46 +114,47 @@ pub struct Buffers {
     pub large: Option<u32>,
 }
 
-/// Node-wide parameters (selection, section 3.1). `recovery_interval` and `lnd_timeout` are not among
-/// them: a document may name them, and they have no effect.
+/// Node-wide parameters (selection, section 3.1). A document may contain `recovery_interval` and
+/// `lnd_timeout`; they have no effect and are not among these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Globals {
-    /// Distances up to this count as equal when an interface is chosen.
+    /// Distances up to this one count as equal in the selection of an interface.
     pub numa_range: Option<u32>,
-    /// Interfaces of one node that ping data has room for; below 16 means the default.
+    /// The most interfaces in the ping information of a node; below 16 means the default.
     pub max_interfaces: Option<u32>,
     /// Whether peers are discovered.
     pub discovery: Option<bool>,
-    /// Whether messages are dropped that come by a gateway which is not a route back.
+    /// Whether messages are dropped that arrive from a gateway without a route back through it.
     pub drop_asym_route: Option<bool>,
     /// Resends of one message; at most `transaction_timeout`, and 0 when `health_sensitivity` is 0.
     pub retry_count: Option<u32>,
-    /// Seconds until a message or its response is given up; at least 1.
+    /// Seconds until a message or its response expires; at least 1.
     pub transaction_timeout: Option<u32>,
-    /// Health that one failure takes, 0 to 1000.
+    /// The health that one failure takes, 0 to 1000.
     pub health_sensitivity: Option<u32>,
-    /// Percent, 0 to 100. Deprecated: kept for reading, consulted by nothing.
+    /// Percent, 0 to 100. Deprecated: read and printed, without effect.
     pub router_sensitivity: Option<u32>,
-    /// Messages whose response is tracked: 0 none but LNet's own, 1 GET, 2 PUT, 3 both.
+    /// Messages with tracked responses: 0 only LNet's own, 1 GET, 2 PUT, 3 both.
     pub response_tracking: Option<u32>,
     /// Seconds after which recovery of a silent peer interface ends; 0 for never.
     pub recovery_limit: Option<u32>,
-    /// Seconds between recovery pings at most; at least 1.
+    /// The most seconds between recovery pings; at least 1.
     pub max_recovery_ping_interval: Option<u32>,
-    /// Seconds between two pings of a gateway; 0 for none. Kernels have this and the next three as module parameters.
+    /// Seconds between two pings of a gateway; 0 for none. In kernels, this and the next three
+    /// parameters are module parameters.
     pub alive_router_check_interval: Option<u32>,
-    /// Seconds that a gateway's answer to a ping is waited for; at least 1.
+    /// Seconds until a ping of a gateway expires; at least 1.
     pub router_ping_timeout: Option<u32>,
-    /// Whether a gateway counts as dead until it has answered once.
+    /// Whether a gateway counts as dead until it has answered a ping.
     pub check_routers_before_use: Option<bool>,
-    /// Whether a route of one hop is down while its gateway's far side is.
+    /// Whether a single-hop route is down while the gateway's interface on the remote network is.
     pub avoid_asym_router_failure: Option<bool>,
-    /// Which of two behaviours. No kernel has this parameter.
+    /// The profile of path selection. No kernel has this parameter.
     pub profile: Option<Profile>,
 }
 
 impl Globals {
-    /// These parameters with those of `other` that it sets in their place.
+    /// These parameters, overridden by those that `other` sets.
     #[must_use]
     pub fn with(self, other: &Self) -> Self {
         Self {
@@ -184,7 +185,7 @@ impl Globals {
         }
     }
 
-    /// Those of these parameters that `other` sets, too.
+    /// These parameters, restricted to those that `other` sets.
     #[must_use]
     pub fn only(self, other: &Self) -> Self {
         Self {
@@ -217,7 +218,7 @@ impl Globals {
 }
 
 impl Buffers {
-    /// These sizes with those that `other` sets in their place.
+    /// These sizes, overridden by those that `other` sets.
     #[must_use]
     pub fn with(self, other: Self) -> Self {
         Self {

@@ -8,16 +8,16 @@ use thiserror::Error;
 
 use crate::model::PeerConfig;
 
-/// Why NIDs name no peer.
+/// Why a primary NID and a list do not name a peer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PeerListError {
     /// No NID at all.
     #[error("missing required primary NID")]
     NoPrimary,
-    /// The primary NID is none, or several.
+    /// The primary NID is an invalid text, or several NIDs.
     #[error("unsupported primary NID")]
     BadPrimary,
-    /// A NID that is not one.
+    /// The list has a text that is not a NID.
     #[error("Unable to parse nidlist: {0}")]
     Unparsable(#[from] ParseExprError),
     /// More NIDs than one command may name.
@@ -29,11 +29,11 @@ pub enum PeerListError {
 }
 
 impl PeerConfig {
-    /// NIDs that one command may name (selection, section 0.2).
+    /// The most NIDs of one command (selection, section 0.2).
     pub const MAX_NIDS: usize = 128;
 
-    /// The peer of `peer add --prim_nid PRIMARY --nid LIST`: the primary NID first, then those of the
-    /// list in the order of their appearance, each once. Ranges stand for all their members.
+    /// The peer of `peer add --prim_nid PRIMARY --nid LIST`: the primary NID first, then the NIDs
+    /// of the list in their order, each once. Ranges are expanded.
     ///
     /// # Errors
     ///

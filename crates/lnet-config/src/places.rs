@@ -1,7 +1,7 @@
-//! Where the values of a document stand, for complaints about a document that was read.
+//! The places of the values in a document, for errors that are found after reading.
 //!
-//! [`crate::read`] gives values without places, because most who read want none. [`Places`] reads the
-//! same text once more, and answers where a key or an item of a list begins.
+//! [`crate::read`] returns values without places, because most callers need none. [`Places`] parses
+//! the same text again and returns where a key or an item of a list begins.
 
 use std::collections::BTreeMap;
 
@@ -45,13 +45,14 @@ pub struct Places<'a> {
     root: Node<'a>,
     /// The byte at which each line begins.
     lines: Vec<usize>,
-    /// Characters before each multiple of [`STRIDE`] bytes, so that a document in one line costs no more than
-    /// others.
+    /// The number of characters before each multiple of [`STRIDE`] bytes, so that a document in one
+    /// long line is not slower than others.
     counted: Vec<usize>,
-    /// By where a list begins, those of its items that are in the document that was read of it, where not all are.
+    /// For lists of which only some items were taken: the start of the list, and the indices of the
+    /// taken items.
     kept: BTreeMap<usize, Vec<usize>>,
-    /// What was refused.
-    refused: Vec<Place>,
+    /// The places of rejected values.
+    rejected: Vec<Place>,
 }
 
 impl<'a> Places<'a> {
@@ -59,7 +60,7 @@ impl<'a> Places<'a> {
     ///
     /// # Errors
     ///
-    /// When the text is not YAML as [`crate::read`] takes it.
+    /// Text that is not YAML in the form that [`crate::read`] accepts.
     pub fn new(source: &'a str) -> Result<Self, ConfigError> {
         let root = load(source).map_err(|fault| ConfigError::new(source, fault))?;
         Ok(Self::of(source, root))
@@ -81,46 +82,46 @@ impl<'a> Places<'a> {
             lines,
             counted,
             kept: BTreeMap::new(),
-            refused: Vec::new(),
+            rejected: Vec::new(),
         }
     }
 
-    /// The same for a document that was read without the items of lists that are not kept, and without what was
-    /// refused.
-    pub(crate) fn without(self, kept: BTreeMap<usize, Vec<usize>>, refused: Vec<Place>) -> Self {
+    /// The same for a document that was read without some items of lists and without the rejected
+    /// values.
+    pub(crate) fn without(self, kept: BTreeMap<usize, Vec<usize>>, rejected: Vec<Place>) -> Self {
         Self {
             kept,
-            refused,
+            rejected,
             ..self
         }
     }
 
-    /// The steps of `path` that the document has, its items counted as the text has them: a [`Survey`](crate::Survey)
-    /// passes over some.
+    /// The steps of `path` that exist in the document. Items are counted as in the text, because a
+    /// [`Survey`](crate::Survey) leaves out some.
     #[must_use]
     pub fn steps<'p>(&self, path: &[Step<'p>]) -> Vec<Step<'p>> {
         self.walk(path).2
     }
 
-    /// Whether something was refused at `path` or below it.
+    /// Returns true if a value at `path` or below it was rejected.
     #[must_use]
-    pub fn is_refused(&self, path: &[Step<'_>]) -> bool {
-        if self.refused.is_empty() {
+    pub fn is_rejected(&self, path: &[Step<'_>]) -> bool {
+        if self.rejected.is_empty() {
             return false;
         }
         let steps = self.steps(path);
-        let mut refused = self.refused.iter();
+        let mut rejected = self.rejected.iter();
         steps.len() == path.len()
-            && refused.any(|place| self.leading_to(*place).starts_with(&steps))
+            && rejected.any(|place| self.leading_to(*place).starts_with(&steps))
     }
 
-    /// The way to what a complaint is about, its items counted as the text has them.
+    /// The path to the place of an error; items are counted as in the text.
     #[must_use]
     pub fn path(&self, error: &ConfigError) -> Vec<Step<'_>> {
         self.leading_to(error.place())
     }
 
-    /// The way to the deepest key or item that begins at a place or before it.
+    /// The path to the deepest key or item that begins at a place or before it.
     fn leading_to(&self, place: Place) -> Vec<Step<'_>> {
         let mut steps = Vec::new();
         let mut node = &self.root;
@@ -146,13 +147,14 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Where `path` leads; where the document does not go as far, the last step that it has.
+    /// The place of `path`; if the document does not have all of it, the place of the last existing
+    /// step.
     #[must_use]
     pub fn find(&self, path: &[Step<'_>]) -> Position {
         self.position(self.walk(path).0)
     }
 
-    /// How many steps of `path` the document has.
+    /// The number of steps of `path` that exist in the document.
     #[must_use]
     pub fn depth(&self, path: &[Step<'_>]) -> usize {
         self.walk(path).2.len()
@@ -168,8 +170,8 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Place, nodes and steps of the part of `path` that there is. The nodes are several where a section
-    /// stands twice.
+    /// The place, nodes and steps of the existing part of `path`. There are several nodes if a
+    /// section occurs twice.
     fn walk<'p>(&self, path: &[Step<'p>]) -> (Place, Vec<&Node<'a>>, Vec<Step<'p>>) {
         let mut place = self.root.place;
         let mut nodes = vec![&self.root];
@@ -202,7 +204,7 @@ impl<'a> Places<'a> {
         (place, nodes, steps)
     }
 
-    /// An item of several lists in a row: its index as the text has it, and the item.
+    /// An item of several consecutive lists: its index in the text, and the item.
     fn nth<'n>(&self, lists: &[&'n Node<'a>], mut index: usize) -> Option<(usize, &'n Node<'a>)> {
         let mut before = 0;
         for list in lists {
@@ -236,7 +238,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Characters of UTF-8 text that begin in these bytes.
+/// The number of UTF-8 characters that begin in these bytes.
 fn begun(bytes: &[u8]) -> usize {
     let starts = bytes.iter().filter(|&&byte| byte & 0xC0 != 0x80);
     starts.count()

@@ -1,4 +1,4 @@
-//! What `lnetctl` answers to a request: NIDs, queues, errors.
+//! The answers of `lnetctl` to requests: NIDs, queues, errors.
 
 use lnet_types::Nid;
 
@@ -11,9 +11,9 @@ pub enum Reply {
     Discover(Vec<PeerReply>),
     /// `peer list`: primary NIDs.
     PeerList(Vec<Nid>),
-    /// `debug recovery --local`: interfaces of this node that are being recovered.
+    /// `debug recovery --local`: interfaces of this node in recovery.
     LocalRecovery(Vec<Nid>),
-    /// `debug recovery --peer`: interfaces of peers that are being recovered.
+    /// `debug recovery --peer`: interfaces of peers in recovery.
     PeerRecovery(Vec<Nid>),
     /// `cpt-of-nid`: CPU partitions.
     CptOfNid(Vec<(Nid, i64)>),
@@ -26,9 +26,9 @@ pub enum Reply {
 /// A peer that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerReply {
-    /// The NID that was asked, or the peer's primary NID once it has been discovered.
+    /// The NID that was asked, or the peer's primary NID after discovery.
     pub primary: Nid,
-    /// What the local node holds of the peer: false until it has been discovered.
+    /// Whether the local node knows the peer as Multi-Rail: false before discovery.
     pub multi_rail: bool,
     /// The peer's NIDs, without loopback.
     pub nids: Vec<Nid>,
@@ -37,28 +37,28 @@ pub struct PeerReply {
 /// An error with a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorBlock {
-    /// What was asked: `add`, `del`, `set`, `show`, `manage`, `configure`.
+    /// The request: `add`, `del`, `set`, `show`, `manage`, `configure`.
     pub verb: String,
-    /// About what: `net`, `route`, `udsp`, ….
+    /// Its object: `net`, `route`, `udsp`, ….
     pub entity: String,
-    /// The number of the request, where it had one.
+    /// The number of the request, if it had one.
     pub seq_no: Option<u32>,
-    /// A negative errno, or a positive one where the kernel refused what the tool took.
+    /// A negative errno, or a positive one if the kernel rejected a request that the tool accepted.
     pub errno: i64,
     /// The reason in words.
     pub descr: String,
-    /// Which of the layouts of errors.
+    /// The layout of the error.
     pub layout: ErrorLayout,
 }
 
-/// How an error is laid out (selection, sections 11.1 and 11.12).
+/// The layout of an error (selection, sections 11.1 and 11.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorLayout {
-    /// Number and reason beside the entity, between `---` and `...`: networks, routes, imports, and
-    /// arguments of ping and discover.
+    /// Number and reason beside the entity, between `---` and `...`: for networks, routes, imports,
+    /// and arguments of ping and discover.
     Flat,
-    /// Number and reason under the entity: rules and parameters.
+    /// Number and reason under the entity: for rules and parameters.
     Nested,
-    /// Number and reason beside the entity, without marks: a peer that did not answer.
+    /// Number and reason beside the entity, without marks: for a peer that did not answer.
     Reply,
 }

@@ -1,16 +1,16 @@
-//! Documents that ask a node to do something: `import --exec` (selection, section 6.1).
+//! Documents with requests to a node: `import --exec` (selection, section 6.1).
 
 use lnet_types::Nid;
 
 use crate::error::{ConfigError, Fault};
 use crate::{read, yaml};
 
-/// What a document asks for.
+/// A request of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Ping these.
+    /// Ping these NIDs.
     Ping(Vec<Nid>),
-    /// Discover these.
+    /// Discover the peers with these NIDs.
     Discover(Vec<Nid>),
 }
 
@@ -19,8 +19,7 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its place: sections of a configuration are invalid keys
-    /// here.
+    /// The first problem, with its place. Sections of a configuration are invalid keys here.
     pub fn parse(source: &str) -> Result<Vec<Self>, ConfigError> {
         let requests = || -> Result<_, Fault> { read::requests(&yaml::load(source)?) };
         requests().map_err(|fault| ConfigError::new(source, fault))

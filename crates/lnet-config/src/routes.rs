@@ -1,4 +1,4 @@
-//! Whether routes fit the local networks (selection, section 1.6), by the rules of `route add`.
+//! Checks routes against the local networks (selection, section 1.6), by the rules of `route add`.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use crate::document::{Document, RouteShow};
 use crate::error::{Fault, Problem};
 use crate::read::{PlacedRoute, Sections};
 
-/// Checks each route by itself and against the others, and, when the document has local networks,
-/// against those.
+/// Checks each route by itself and against the others. If the document has local networks, checks
+/// routes against those, too.
 pub(crate) fn check(sections: &Sections) -> Result<(), Fault> {
     faults(sections).next().map_or(Ok(()), Err)
 }
 
-/// What [`check`] refuses, at most one thing of each route.
+/// The faults that [`check`] finds, at most one for each route.
 pub(crate) fn faults(sections: &Sections) -> impl Iterator<Item = Fault> {
     let local = Local::new(&sections.document);
     let mut seen = BTreeSet::new();
@@ -39,17 +39,17 @@ pub(crate) fn faults(sections: &Sections) -> impl Iterator<Item = Fault> {
     })
 }
 
-/// This node, as far as the document says.
+/// This node, as far as the document describes it.
 struct Local {
     nets: BTreeSet<Net>,
-    /// Those that it has on some machines.
+    /// Networks that only some machines have.
     by_address: BTreeSet<Net>,
     nids: BTreeSet<Nid>,
 }
 
 impl Local {
     fn new(document: &Document) -> Self {
-        // Loopback leads nowhere.
+        // Loopback leads to no other node.
         let nets = document.nets.iter().filter(|net| net.net != Net::LO);
         Self {
             nets: nets.clone().map(|net| net.net).collect(),
@@ -63,8 +63,8 @@ impl Local {
 }
 
 impl Local {
-    /// Whether a network is local, or may be: on some machines, or because the document does not say
-    /// which networks are.
+    /// Returns true if a network is or may be local: on some machines, or because the document does
+    /// not name the local networks.
     fn may_have(&self, net: Net) -> bool {
         let is_partial = self.nets.is_empty() && self.by_address.is_empty();
         is_partial || self.nets.contains(&net) || self.by_address.contains(&net)

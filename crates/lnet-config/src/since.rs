@@ -1,23 +1,24 @@
-//! What was counted between two looks at a node.
+//! The difference of the counters of a node between two readings.
 
 use crate::document::{Document, NetShow, NiShow, PeerNiShow, PeerShow};
 use crate::model::NiConfig;
 use crate::stats::{Block, Latency, Slot, Traffic};
 
-/// What a node counted between two readings.
+/// The counts of a node between two readings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Since {
-    /// The node's counters, and of its interfaces and those of its peers those over which messages went.
+    /// The node's counters, and those of local and peer interfaces that carried messages.
     pub document: Document,
-    /// A count is lower than before: the node was started again, or its counters were zeroed. What is lower counts from
-    /// there.
+    /// True if a count is lower than before, because the node was restarted or its counters were
+    /// zeroed. Lower counts then count from zero.
     pub zeroed: bool,
 }
 
 impl Document {
-    /// What was counted since an earlier reading of the same node. What the earlier reading does not have counts from
-    /// zero. Numbers that are no counts, such as messages under way, stay as they are. Of a latency there are the
-    /// samples between and their average; the shortest and the longest are not known of a span.
+    /// The counts since an earlier reading of the same node. Counts that the earlier reading lacks
+    /// count from zero. Numbers that are not counts, such as messages in existence, stay as they
+    /// are. A latency has the samples in between and their average; its minimum and maximum are not
+    /// known.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Since {
         let mut zeroed = false;
@@ -88,18 +89,18 @@ fn peer_nis_since(nis: &[PeerNiShow], earlier: &Document, zeroed: &mut bool) -> 
     since.collect()
 }
 
-/// `None` where no message went.
+/// The difference of traffic; `None` if no message was counted.
 fn traffic(now: Traffic, then: Option<Traffic>, zeroed: &mut bool) -> Option<Traffic> {
     let then = then.unwrap_or_default();
     let mut since = between(now, then, &[], zeroed);
-    // Whatever is lower than before counts from zero; of a latency all that it says.
+    // A count that is lower than before counts from zero; of a latency, all its values do.
     since.put_egress = latency(now.put_egress, then.put_egress);
     since.get_rtt = latency(now.get_rtt, then.get_rtt);
     since.put_ack = latency(now.put_ack, then.put_ack);
     (since.send_count + since.recv_count + since.drop_count > 0).then_some(since)
 }
 
-/// What are no counts.
+/// Numbers that are not counts.
 const LEVELS: [&str; 3] = ["msgs_alloc", "msgs_max", "rst_alloc"];
 
 fn between<B: Block>(mut now: B, mut then: B, levels: &[&str], zeroed: &mut bool) -> B {
@@ -229,7 +230,7 @@ statistics:
         let Latency {
             samples, avg_nsec, ..
         } = traffic.put_egress;
-        // 6 of 200 are 1200, 4 of 100 are 400 of these.
+        // Six samples of 200 are 1200, of which the four earlier samples of 100 are 400.
         assert_eq!((samples, avg_nsec), (Some(2), Some(400)));
         assert_eq!(traffic.put_egress.max_nsec, None);
     }

@@ -1,14 +1,14 @@
-//! Blocks of numbers: their keys, in the order in which they are printed, each beside its field.
+//! Blocks of numbers: their keys in the order of printing, each with its field.
 //!
-//! One table serves for reading and for writing, so the two cannot disagree.
+//! Reading and writing use the same table.
 
 /// A number of a block.
 pub(crate) enum Slot<'a> {
     /// A count.
     Count(&'a mut u64),
-    /// A number that may be below 0, as credits are when messages wait.
+    /// A number that may be negative, such as credits while messages wait.
     Signed(&'a mut i64),
-    /// A count that not every version prints.
+    /// A count that only some versions print.
     Optional(&'a mut Option<u64>),
 }
 
@@ -27,19 +27,19 @@ pub struct Traffic {
     pub recv_count: u64,
     /// Messages dropped.
     pub drop_count: u64,
-    /// How long a PUT takes until the LND is done with it.
+    /// The time of a PUT until the LND completes it.
     pub put_egress: Latency,
-    /// How long a GET takes until its REPLY is here.
+    /// The time from a GET to its REPLY.
     pub get_rtt: Latency,
-    /// How long a PUT takes until its ACK is here.
+    /// The time from a PUT to its ACK.
     pub put_ack: Latency,
 }
 
-/// Times of one kind; printed by the release behind 2.17 (section 12 of lnet-selection), and missing in documents of
-/// older ones.
+/// Times of one kind. The release after 2.17 prints them (section 12 of lnet-selection); documents
+/// of older releases lack them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// How many were taken.
+    /// The number of samples.
     pub samples: Option<u64>,
     /// The shortest, in nanoseconds.
     pub min_nsec: Option<u64>,
@@ -90,7 +90,7 @@ impl Block for Traffic {
     }
 }
 
-/// Messages of an interface by type. Of what it sends, a node counts a reply as `get` and an
+/// Messages of an interface by type. Among sent messages, a node counts a reply as `get` and an
 /// acknowledgement as `put`, unless it forwards them (selection, section 11.6).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStats {
@@ -118,7 +118,7 @@ impl Block for MessageStats {
     }
 }
 
-/// Health of a local interface, and the failures that it suffered from.
+/// Health of a local interface, and its failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NiHealth {
     /// 1 while the device is down.
@@ -160,7 +160,7 @@ impl Block for NiHealth {
     }
 }
 
-/// Health of a peer's interface, and the failures that it suffered from.
+/// Health of a peer's interface, and its failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerNiHealth {
     /// 0 to 1000.
@@ -171,7 +171,7 @@ pub struct PeerNiHealth {
     pub timeout: u64,
     /// Other failures at the peer.
     pub error: u64,
-    /// Messages that timed out under way.
+    /// Messages that timed out in the network.
     pub network_timeout: u64,
     /// Recovery pings since the last message.
     pub ping_count: u64,
@@ -193,21 +193,20 @@ impl Block for PeerNiHealth {
     }
 }
 
-/// Credits of a peer's interface; all 0 on a network that is not local. Printed without a key of
-/// their own.
+/// Credits of a peer's interface; all 0 on a network that is not local. Printed without a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PeerCredits {
-    /// Messages that may be under way to it.
+    /// The most messages in flight to it.
     pub max_tx: i64,
-    /// Those left; below 0 when messages wait.
+    /// The credits left; negative while messages wait.
     pub available_tx: i64,
-    /// The fewest there have been.
+    /// The lowest number of credits so far.
     pub min_tx: i64,
     /// Bytes that wait to be sent.
     pub tx_queued: u64,
     /// Router buffers left for it.
     pub available_router: i64,
-    /// The fewest there have been.
+    /// The lowest number of router buffers so far.
     pub min_router: i64,
     /// References to it inside the node.
     pub refcount: u64,
@@ -237,9 +236,9 @@ pub struct Pool {
     pub pages: u64,
     /// Buffers.
     pub buffers: u64,
-    /// Those free; below 0 when messages wait.
+    /// Free buffers; negative while messages wait.
     pub credits: i64,
-    /// The fewest there have been.
+    /// The lowest number of free buffers so far.
     pub min_credits: i64,
 }
 
@@ -259,29 +258,29 @@ impl Block for Pool {
 pub struct NodeStats {
     /// Messages in existence.
     pub msgs_alloc: u64,
-    /// The most there have been.
+    /// The highest number so far.
     pub msgs_max: u64,
     /// Response trackers in existence.
     pub rst_alloc: u64,
     /// Messages that could not be handled.
     pub errors: u64,
-    /// Messages sent without error, own replies and acknowledgements among them.
+    /// Messages sent without error, with own replies and acknowledgements.
     pub send_count: u64,
     /// Resends.
     pub resend_count: u64,
-    /// Responses that did not come in time.
+    /// Responses that timed out.
     pub response_timeout_count: u64,
-    /// Sends that were interrupted here.
+    /// Sends that were interrupted on this node.
     pub local_interrupt_count: u64,
-    /// Sends that were dropped here.
+    /// Sends that were dropped on this node.
     pub local_dropped_count: u64,
-    /// Sends that were aborted here.
+    /// Sends that were aborted on this node.
     pub local_aborted_count: u64,
     /// Sends that found no route.
     pub local_no_route_count: u64,
-    /// Sends that timed out here.
+    /// Sends that timed out on this node.
     pub local_timeout_count: u64,
-    /// Sends that failed here otherwise.
+    /// Sends that failed on this node for another reason.
     pub local_error_count: u64,
     /// Messages that the peer dropped.
     pub remote_dropped_count: u64,
@@ -289,7 +288,7 @@ pub struct NodeStats {
     pub remote_error_count: u64,
     /// Messages that timed out at the peer.
     pub remote_timeout_count: u64,
-    /// Messages that timed out under way.
+    /// Messages that timed out in the network.
     pub network_timeout_count: u64,
     /// Resends that failed; printed since 2.17.0.
     pub failed_resends: Option<u64>,

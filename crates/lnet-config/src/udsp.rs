@@ -1,8 +1,7 @@
-//! Selection rules as documents have them.
+//! The form of selection rules in documents.
 //!
-//! The descriptors stay text, because kernels print rules that no expression of ours can be: a range
-//! that runs backwards, a network number above 65535. [`UdspEntry::rule`] says which of them can be in
-//! force.
+//! Descriptors stay text, because kernels print rules that are not valid expressions: a reversed
+//! range, a network number above 65535. [`UdspEntry::rule`] checks whether a rule can take effect.
 
 use lnet_policy::{Action, PolicyError, Priority, Profile, Rule, RuleList, RuleText};
 use lnet_types::expr::{AddressExpr, Descriptor};
@@ -10,7 +9,7 @@ use lnet_types::expr::{AddressExpr, Descriptor};
 /// An entry of the `udsp` section.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UdspEntry {
-    /// Where the rule stands in the list, or is to be inserted; `None` is at the end.
+    /// The index of the rule, or the index at which it is inserted; `None` is the end.
     pub idx: Option<u32>,
     /// The local side.
     pub src: Option<String>,
@@ -18,23 +17,24 @@ pub struct UdspEntry {
     pub dst: Option<String>,
     /// The gateway.
     pub rte: Option<String>,
-    /// What the rule does; `None` is as its descriptors imply (selection, section 4.7).
+    /// The action of the rule; `None` is the one that its descriptors imply (selection, section
+    /// 4.7).
     pub action: Option<UdspAction>,
-    /// True for a rule that is kept without being in force. Kernels know no such rule.
+    /// True for a rule that is kept without effect. Kernels have no such rules.
     pub disabled: bool,
 }
 
-/// What a rule does.
+/// The action of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdspAction {
     /// Gives this priority, 0 best.
     Priority(u32),
-    /// Puts on a preferred list.
+    /// Puts NIDs on a preferred list.
     Preferred,
 }
 
 impl UdspEntry {
-    /// The entries of a list, as an export has them.
+    /// The entries of a list, in the form of an export.
     #[must_use]
     pub fn list(rules: &RuleList) -> Vec<Self> {
         (0..)
@@ -72,7 +72,7 @@ impl UdspEntry {
             [&self.src, &self.dst, &self.rte].map(|text| text.as_deref().map(any_number));
         let pairs = self.dst.is_some() && (self.src.is_some() || self.rte.is_some());
         let action = match self.action {
-            // Kernels of 2.17 print a pair without a priority so.
+            // Kernels of 2.17 print this for a pair without a priority.
             Some(UdspAction::Priority(NO_PRIORITY)) if pairs => None,
             Some(UdspAction::Priority(value)) => {
                 let bad = || PolicyError::BadPriority(value.to_string());
@@ -90,23 +90,24 @@ impl UdspEntry {
         Ok(Rule::from_text(&text, profile)?.disabled(self.disabled))
     }
 
-    /// Where [`RuleList::add`] is to put the rule.
+    /// The position for [`RuleList::add`].
     #[must_use]
     pub fn position(&self) -> Option<usize> {
         self.idx.and_then(|idx| usize::try_from(idx).ok())
     }
 }
 
-/// No priority, in the 32 bits that kernels keep of one.
+/// The value that stands for no priority in the 32 bits of kernels.
 const NO_PRIORITY: u32 = u32::MAX;
 
-/// Kernels print every `*` of a number as `[0-4294967295]`, which is no range of network numbers.
+/// Kernels print every `*` of a number as `[0-4294967295]`, which is not a valid range of network
+/// numbers.
 fn any_number(text: &str) -> String {
     text.replace("[0-4294967295]", "*")
 }
 
-/// A descriptor as kernels print it: no `*` in an address of four octets. What they print wrongly, as
-/// lists that begin with a single number, is printed right.
+/// A descriptor as kernels print it: without `*` in an address of four octets. Forms that kernels
+/// print wrongly, such as lists that begin with a single number, are printed correctly.
 fn rendered(descriptor: &Descriptor) -> String {
     let Descriptor::Nid(nid) = descriptor else {
         return descriptor.to_string();

@@ -1,9 +1,9 @@
-//! YAML text to a tree of nodes that know their places. The only module that knows the YAML parser.
+//! Parses YAML text to a tree of nodes with their places. No other module uses the YAML parser.
 //!
-//! Scalars stay text: whether `0` is a number, a name or a boolean is for the key to say, not for
-//! YAML's guessing. What is refused here, because configurations do not need it and it costs an
-//! attacker nothing: anchors and aliases, keys that are not scalars, a second document, deep nesting,
-//! more than [`MAX_NODES`] nodes. A key that appears twice in a mapping is refused too.
+//! Scalars stay text: the key determines whether `0` is a number, a name or a boolean. The parser
+//! rejects forms that configurations do not need and hostile input could use: anchors and aliases,
+//! keys that are not scalars, a second document, deep nesting, more than [`MAX_NODES`] nodes. It
+//! also rejects a key that occurs twice in a mapping.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,11 +13,11 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, ScanError, Span};
 use crate::MAX_BYTES;
 use crate::error::{Fault, Faults, Place, Problem, shown};
 
-/// Collections inside each other; the deepest key of an export is at 8.
+/// The deepest nesting of collections; the deepest key of an export is at 8.
 const MAX_NESTING: usize = 32;
 
-/// Nodes of one document: at about 100 bytes each, this bounds the memory of a document of empty
-/// lists, and a document of [`MAX_BYTES`] with ordinary lines stays below it.
+/// The most nodes of one document. At about 100 bytes for each node, it limits the memory of a
+/// document of empty lists; a document of [`MAX_BYTES`] with ordinary lines stays below it.
 const MAX_NODES: usize = 1_000_000;
 
 /// A value and where it stands.
@@ -29,7 +29,7 @@ pub(crate) struct Node<'a> {
 
 #[derive(Debug)]
 pub(crate) enum Value<'a> {
-    /// Nothing, as behind the colon of `lnd tunables:`.
+    /// No value, as after the colon of `lnd tunables:`.
     Null,
     Scalar(Cow<'a, str>),
     Sequence(Vec<Node<'a>>),
@@ -44,13 +44,13 @@ pub(crate) struct Entry<'a> {
     pub(crate) node: Node<'a>,
 }
 
-/// Parses one document. An empty one is [`Value::Null`].
+/// Parses one document. An empty document is [`Value::Null`].
 pub(crate) fn load(source: &str) -> Result<Node<'_>, Fault> {
     build(source, Builder::default()).map(|(root, _)| root)
 }
 
-/// The same, and goes on behind a key that stands twice: of those the first counts, and of sections all. Also gives
-/// the complaints.
+/// The same, but continues after a key that occurs twice: its first value counts, except that all
+/// occurrences of a section count. Also returns the faults.
 pub(crate) fn load_all(source: &str) -> Result<(Node<'_>, Faults), Fault> {
     let builder = Builder {
         twice: Some(Faults::default()),
@@ -120,17 +120,17 @@ struct OpenMapping<'a> {
     keys: BTreeSet<Cow<'a, str>>,
     /// The key whose value comes next.
     pending: Option<(Cow<'a, str>, Place)>,
-    /// Whether that value belongs to a key that has one.
+    /// Whether the pending key occurs a second time.
     surplus: bool,
 }
 
-/// Puts events together to nodes; nesting is on a stack of its own, not on the thread's.
+/// Builds nodes from events; nesting uses a stack of its own instead of recursion.
 #[derive(Default)]
 struct Builder<'a> {
     open: Vec<Open<'a>>,
     root: Option<Node<'a>>,
     nodes: usize,
-    /// Keys that stand twice, where they are noted; else the first is an error.
+    /// Keys that occur twice, if they are noted; `None` makes the first an error.
     twice: Option<Faults>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Hands a finished node to the collection around it.
+    /// Adds a complete node to the collection around it.
     fn close(&mut self, node: Node<'a>) -> Result<(), Fault> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
@@ -201,7 +201,7 @@ impl<'a> Open<'a> {
 }
 
 impl<'a> OpenMapping<'a> {
-    /// Takes a key and a value by turns.
+    /// Takes keys and values alternately.
     fn take(
         &mut self,
         node: Node<'a>,
@@ -226,7 +226,7 @@ impl<'a> OpenMapping<'a> {
                 Ok(())
             }
             (None, Value::Scalar(key)) => {
-                // lnetctl itself prints "peer:" twice when a peer list follows a failed import.
+                // lnetctl itself prints "peer:" twice if a peer list follows a failed import.
                 let may_repeat = is_root && key == "peer";
                 if !self.keys.insert(key.clone()) && !may_repeat {
                     let fault = Fault::new(node.place, Problem::KeyTwice { key: shown(&key) });

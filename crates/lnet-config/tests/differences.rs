@@ -1,5 +1,5 @@
-//! `docs/lnetctl-differences.md` is the table of deliberate differences: made from
-//! [`lnet_config::DIFFERENCES`], and compared.
+//! `docs/lnetctl-differences.md` has the table of deliberate differences, made from
+//! [`lnet_config::DIFFERENCES`].
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ imported: tests compare every output of kernel nodes that there is.
 
 /// Text in a cell of a table.
 fn cell(text: &str) -> String {
-    // Brackets and stars are not meant as links and emphasis.
+    // Brackets and stars must not become links and emphasis.
     let escaped = ['|', '[', ']', '*', '<'].iter();
     escaped.fold(text.to_owned(), |text, character| {
         text.replace(*character, &format!("\\{character}"))
@@ -46,7 +46,7 @@ fn table() -> String {
 fn the_table_of_differences_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lnetctl-differences.md");
     let kept = fs::read_to_string(&path).unwrap_or_default();
-    // The commands' section below is made by a test that can give them to a node.
+    // Another test writes the section of the commands, because it needs a node.
     let at = kept.find(COMMANDS).unwrap_or(kept.len());
     let (kept, commands) = kept.split_at(at);
     let made = table() + "\n";
@@ -57,5 +57,5 @@ fn the_table_of_differences_is_up_to_date() {
     assert!(kept == made, "FINERAIL_REWRITE=1 makes it anew");
 }
 
-/// How the section of the commands begins.
+/// The heading of the section of the commands.
 const COMMANDS: &str = "## Where commands differ";

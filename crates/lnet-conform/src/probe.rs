@@ -214,7 +214,7 @@ impl<'a> Probe<'a> {
         let mut link = self.dial(hello)?;
         let heard = link.hello()?;
         ensure(heard.hello.ctype != Ctype::NONE, || {
-            "the node refused the connection: its HELLO has type NONE".to_owned()
+            "the node rejected the connection: its HELLO has type NONE".to_owned()
         })?;
         Ok((link, heard))
     }

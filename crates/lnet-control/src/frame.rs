@@ -11,14 +11,14 @@
 //! Little-endian. `sequence` is chosen by the client and comes back in the answer. `status` is 0 in
 //! requests; in answers 0 or a negative errno. `generation` numbers the states of the node's rule list:
 //! answers to rule requests have that of the list as it is then. A request to add rules that has one is
-//! refused with −ESTALE unless the list still has it; 0 is none. In all other frames it is 0.
+//! rejected with −ESTALE unless the list still has it; 0 is none. In all other frames it is 0.
 //!
 //! Magic and version stand where they stand in every version. A node answers a request of another
 //! version with one frame of its own, without body, and status −EPROTONOSUPPORT; then it hangs up.
 
 use thiserror::Error;
 
-/// What a frame asks for, or answers. Unknown codes survive, so that they can be refused by name.
+/// What a frame asks for, or answers. Unknown codes survive, so that they can be rejected by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u32);
 
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn each_wrong_field_is_refused_by_name() {
+    fn each_wrong_field_is_rejected_by_name() {
         let good = Header {
             more: false,
             code: Code::DOCUMENT,

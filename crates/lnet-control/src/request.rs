@@ -427,14 +427,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_field_is_refused_and_not_ignored() {
+    fn an_unknown_field_is_rejected_and_not_ignored() {
         let body = br#"{"export":{"backup":true,"colour":1}}"#;
         let error = Request::from_body(body).unwrap_err().to_string();
         assert!(error.contains("colour"), "{error}");
     }
 
     #[test]
-    fn deep_nesting_is_refused() {
+    fn deep_nesting_is_rejected() {
         let body = "[".repeat(100_000);
         assert!(Request::from_body(body.as_bytes()).is_err());
     }

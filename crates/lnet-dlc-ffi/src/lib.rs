@@ -4,7 +4,7 @@
 //! selection-policy design under its names. What they do is done by `lnet-dlc` and `lnet-policy`; here
 //! stands only what C needs: pointers, one connection a process, errors as negative errnos.
 //!
-//! Every pointer from C may be null, and then the call is refused or the argument counts as not given.
+//! Every pointer from C may be null, and then the call is rejected or the argument counts as not given.
 //! A pointer that is not null must be what the header says.
 
 mod arguments;

@@ -80,7 +80,7 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// [`DlcError::Refused`] with what the node says; a broken connection.
+    /// [`DlcError::Rejected`] with what the node says; a broken connection.
     pub fn request(&mut self, request: &Request) -> Result<String, DlcError> {
         let mut text = String::new();
         self.request_pieces(request, |piece| text.push_str(piece))?;
@@ -122,7 +122,7 @@ impl Dlc {
                 Reply::Text(piece) if take(&piece) => {}
                 Reply::Text(_) => return Ok(()),
                 Reply::Done => {}
-                Reply::Failed(failures) => return Err(DlcError::Refused(failures)),
+                Reply::Failed(failures) => return Err(DlcError::Rejected(failures)),
             }
             if !frame.more {
                 return Ok(());
@@ -134,7 +134,7 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// A block that cannot be written, or that the node refuses.
+    /// A block that cannot be written, or that the node rejects.
     pub fn add_rules(&mut self, block: &RuleBlock) -> Result<(), DlcError> {
         self.put_rules(block, ANY)
     }
@@ -309,18 +309,18 @@ fn process(stream: &UnixStream) -> Option<u32> {
     Some(credentials.process).filter(|&process| process > 0)
 }
 
-/// An answer to a rule request: refused if its status says so.
+/// An answer to a rule request: rejected if its status says so.
 fn accepted(frame: &Frame) -> Result<(), DlcError> {
     if frame.status == 0 {
         return Ok(());
     }
     match Reply::from_body(&frame.body) {
-        Ok(Reply::Failed(failures)) => Err(DlcError::Refused(failures)),
-        _ => Err(DlcError::Refused(vec![Failure {
+        Ok(Reply::Failed(failures)) => Err(DlcError::Rejected(failures)),
+        _ => Err(DlcError::Rejected(vec![Failure {
             verb: "manage".to_owned(),
             entity: "rules".to_owned(),
             errno: frame.status,
-            descr: format!("refused with errno {}", frame.status),
+            descr: format!("rejected with errno {}", frame.status),
             seq_no: None,
         }])),
     }

@@ -58,9 +58,9 @@ pub enum DlcError {
     /// The answer is none to this request.
     #[error("the node's answer cannot be understood: {0}")]
     Answer(String),
-    /// The node refused.
+    /// The node rejected.
     #[error("{}", failures_text(.0))]
-    Refused(Vec<Failure>),
+    Rejected(Vec<Failure>),
     /// An argument is wrong.
     #[error(transparent)]
     Policy(#[from] PolicyError),
@@ -80,7 +80,7 @@ impl DlcError {
     /// Whether the rules have changed since they were fetched: fetched again, they can be changed.
     #[must_use]
     pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Refused(failures) if failures.iter().any(|one| one.errno == -ESTALE))
+        matches!(self, Self::Rejected(failures) if failures.iter().any(|one| one.errno == -ESTALE))
     }
 
     /// The negative errno that the C functions return.
@@ -92,7 +92,7 @@ impl DlcError {
             Self::Silent { .. } => -ETIMEDOUT,
             Self::Frame(_) | Self::Answer(_) => -EPROTO,
             Self::Request(_) => -E2BIG,
-            Self::Refused(failures) => {
+            Self::Rejected(failures) => {
                 let first = failures.first().map_or(EINVAL, |failure| failure.errno);
                 // Kernels print some errnos positive; a return value is negative.
                 -first.saturating_abs()

@@ -1,7 +1,7 @@
 //! The nine functions of the design: add, delete and show policies of nets, NIDs and pairs.
 //!
 //! A change is made on a copy: the rules are fetched, changed, and put back, as the design has it. What
-//! another program changed meanwhile is not undone: the node refuses the copy then, and the change is
+//! another program changed meanwhile is not undone: the node rejects the copy then, and the change is
 //! made again on a new one.
 //!
 //! The copy is a v2 block of all rules, in which an expression with lists (`10.0.[1,3].1@tcp`) stays one policy.
@@ -207,8 +207,8 @@ impl Dlc {
     /// All rules, or those of a type where v2 cannot hold all.
     fn copy(&mut self, rule_type: RuleType) -> Result<Copy, DlcError> {
         match self.copy_of(RuleType::Mixed) {
-            Err(DlcError::Refused(refused))
-                if refused.iter().any(|one| one.errno == -EOPNOTSUPP) =>
+            Err(DlcError::Rejected(rejected))
+                if rejected.iter().any(|one| one.errno == -EOPNOTSUPP) =>
             {
                 self.copy_of(rule_type)
             }

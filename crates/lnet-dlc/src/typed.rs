@@ -216,7 +216,7 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// What the node refuses; nothing has changed then. So of all changes here.
+    /// What the node rejects; nothing has changed then. So of all changes here.
     pub fn apply(&mut self, config: &Config, run: Run) -> Result<(), DlcError> {
         self.import(config.to_yaml(), ImportMode::Add, run)
     }
@@ -506,7 +506,7 @@ impl Dlc {
         let mut text = String::new();
         let failures = match self.request_pieces(&request, |piece| text.push_str(piece)) {
             Ok(()) => Vec::new(),
-            Err(DlcError::Refused(failures)) => failures,
+            Err(DlcError::Rejected(failures)) => failures,
             Err(error) => return Err(error),
         };
         let replies = read(&text)?.replies.into_iter();

@@ -28,7 +28,7 @@ fn add(dlc: &mut Dlc, yaml: &str) -> Result<String, DlcError> {
 
 fn failure(result: Result<String, DlcError>) -> Failure {
     match result {
-        Err(DlcError::Refused(mut failures)) => failures.remove(0),
+        Err(DlcError::Rejected(mut failures)) => failures.remove(0),
         other => panic!("{other:?}"),
     }
 }
@@ -99,9 +99,9 @@ net:
   local NI(s):
   - nid: 192.0.2.7@tcp2
 ";
-    let refused = failure(add(&mut dlc, half));
+    let rejected = failure(add(&mut dlc, half));
     assert_eq!(
-        (refused.verb.as_str(), refused.entity.as_str()),
+        (rejected.verb.as_str(), rejected.entity.as_str()),
         ("add", "net")
     );
     assert_eq!(backup(&mut dlc), before);
@@ -117,12 +117,12 @@ net:
 }
 
 #[test]
-fn of_several_changes_the_one_that_was_refused_is_named() {
+fn of_several_changes_the_one_that_was_rejected_is_named() {
     let (_bed, mut dlc) = Bed::with(BASE);
     let yaml = format!("{BASE}route:\n- net: tcp9\n  gateway: 127.0.0.9@tcp\n");
-    let refused = failure(add(&mut dlc, &yaml));
+    let rejected = failure(add(&mut dlc, &yaml));
     let expected = "net add --net tcp --nid 127.0.0.1@tcp: 127.0.0.1@tcp is already a local NID";
-    assert_eq!((refused.errno, refused.descr.as_str()), (-17, expected));
+    assert_eq!((rejected.errno, rejected.descr.as_str()), (-17, expected));
 }
 
 fn complete(dlc: &mut Dlc, yaml: &str) -> Result<String, DlcError> {
@@ -170,7 +170,7 @@ new: route add --net tcp8 --gateway 127.0.0.8@tcp --hop -1 --priority 0
 }
 
 #[test]
-fn what_is_there_with_other_settings_is_refused_and_not_passed_over() {
+fn what_is_there_with_other_settings_is_rejected_and_not_passed_over() {
     let route = "route:\n- net: tcp7\n  gateway: 127.0.0.9@tcp\n";
     let (_bed, mut dlc) = Bed::with(&format!("{BASE}{route}"));
     let before = backup(&mut dlc);
@@ -179,12 +179,12 @@ fn what_is_there_with_other_settings_is_refused_and_not_passed_over() {
         format!("{BASE}    tunables:\n      credits: 100\n"),
     ];
     for yaml in changed {
-        let refused = failure(complete(&mut dlc, &yaml));
-        assert_eq!(refused.errno, -17);
+        let rejected = failure(complete(&mut dlc, &yaml));
+        assert_eq!(rejected.errno, -17);
         assert!(
-            refused.descr.contains("other settings"),
+            rejected.descr.contains("other settings"),
             "{}",
-            refused.descr
+            rejected.descr
         );
         assert_eq!(backup(&mut dlc), before);
     }
@@ -372,7 +372,7 @@ global:
 }
 
 #[test]
-fn refusals_have_the_words_and_numbers_of_the_tool() {
+fn rejections_have_the_words_and_numbers_of_the_tool() {
     let (_bed, mut dlc) = Bed::with(BASE);
     let said = |failure: Failure| (failure.verb, failure.entity, failure.errno, failure.descr);
     let text = |parts: (&str, &str, i32, &str)| {
@@ -383,28 +383,28 @@ fn refusals_have_the_words_and_numbers_of_the_tool() {
             parts.3.to_owned(),
         )
     };
-    let refused = failure(add(&mut dlc, BASE));
+    let rejected = failure(add(&mut dlc, BASE));
     assert_eq!(
-        said(refused),
+        said(rejected),
         text(("add", "net", -17, "cannot add LNet NI"))
     );
     let unknown = "net:\n- net type: tcp9\n  local NI(s):\n  - nid: 10.0.0.1@tcp9\n";
-    let refused = failure(import(&mut dlc, unknown, ImportMode::Del));
+    let rejected = failure(import(&mut dlc, unknown, ImportMode::Del));
     assert_eq!(
-        said(refused),
+        said(rejected),
         text(("del", "net", -22, "cannot del network"))
     );
     let far = "route:\n- net: tcp9\n  gateway: 10.7.0.1@tcp7\n";
-    let refused = failure(add(&mut dlc, far));
+    let rejected = failure(add(&mut dlc, far));
     let why = "No interface configured on the same net as gateway";
-    assert_eq!(said(refused), text(("add", "route", -113, why)));
-    let refused = failure(import(&mut dlc, far, ImportMode::Del));
+    assert_eq!(said(rejected), text(("add", "route", -113, why)));
+    let rejected = failure(import(&mut dlc, far, ImportMode::Del));
     assert_eq!(
-        said(refused),
+        said(rejected),
         text(("del", "route", -2, "failed to delete route"))
     );
-    let refused = failure(add(&mut dlc, "net:\n  - wrong: here\n"));
-    assert!(refused.descr.contains("wrong"), "{}", refused.descr);
+    let rejected = failure(add(&mut dlc, "net:\n  - wrong: here\n"));
+    assert!(rejected.descr.contains("wrong"), "{}", rejected.descr);
 }
 
 /// What the kernel does one after the other and with an order of its own is one step here.
@@ -444,9 +444,9 @@ fn t_r18_a_gateway_is_neither_added_nor_deleted_as_a_peer() {
     add(&mut dlc, "route:\n- net: tcp9\n  gateway: 127.0.0.9@tcp\n").unwrap();
     let peer = "peer:\n- primary nid: 127.0.0.9@tcp\n  peer ni:\n  - nid: 127.0.0.9@tcp\n";
     for (verb, mode) in [("add", ImportMode::Add), ("del", ImportMode::Del)] {
-        let refused = failure(import(&mut dlc, peer, mode));
+        let rejected = failure(import(&mut dlc, peer, mode));
         let expected = format!("failed to {verb} peer: peer 127.0.0.9@tcp is a gateway");
-        assert_eq!(refused.descr, expected);
+        assert_eq!(rejected.descr, expected);
     }
     assert!(shown(&mut dlc, Section::Peer).contains("127.0.0.9@tcp"));
 }

@@ -162,7 +162,7 @@ fn of_a_thousand_changes_that_race_none_is_lost() {
 
 /// What the race test shows would not hold without the generation.
 #[test]
-fn a_list_that_was_put_back_late_is_refused_and_a_change_is_made_again() {
+fn a_list_that_was_put_back_late_is_rejected_and_a_change_is_made_again() {
     let (bed, mut dlc) = Bed::new();
     let mut other = Dlc::connect(bed.endpoint.path()).unwrap();
     let (before, seen) = dlc.rules_seen(RuleType::Mixed).unwrap();

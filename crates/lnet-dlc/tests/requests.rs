@@ -42,9 +42,9 @@ fn shown(dlc: &mut Dlc, show: Show) -> String {
     dlc.request(&Request::Show(show)).unwrap()
 }
 
-fn refused(result: Result<String, DlcError>) -> i32 {
+fn rejected(result: Result<String, DlcError>) -> i32 {
     match result {
-        Err(DlcError::Refused(failures)) => failures[0].errno,
+        Err(DlcError::Rejected(failures)) => failures[0].errno,
         other => panic!("{other:?}"),
     }
 }
@@ -144,14 +144,14 @@ fn a_show_is_limited_to_a_net_or_a_peer_and_says_when_there_is_none() {
     };
     let nets = shown(&mut dlc, of_net("tcp1"));
     assert!(nets.contains("127.0.0.3@tcp1") && !nets.contains("127.0.0.1@tcp"));
-    assert_eq!(refused(dlc.request(&Request::Show(of_net("tcp5")))), -3);
+    assert_eq!(rejected(dlc.request(&Request::Show(of_net("tcp5")))), -3);
     let peer = shown(&mut dlc, of_peer("127.0.0.8@tcp1"));
     assert!(peer.contains("primary nid: 127.0.0.7@tcp"), "{peer}");
     assert_eq!(
-        refused(dlc.request(&Request::Show(of_peer("127.0.0.99@tcp")))),
+        rejected(dlc.request(&Request::Show(of_peer("127.0.0.99@tcp")))),
         -2
     );
-    assert_eq!(refused(dlc.request(&Request::Show(of_net("no net")))), -22);
+    assert_eq!(rejected(dlc.request(&Request::Show(of_net("no net")))), -22);
 }
 
 /// The peers come page by page; together they are one section.
@@ -211,13 +211,13 @@ ping:
     let answer = dlc.request(&ping("127.0.0.1@tcp", true)).unwrap();
     assert!(answer.starts_with("discover:\n"), "{answer}");
     match dlc.request(&ping("10.1.1.1@tcp7", false)) {
-        Err(DlcError::Refused(failures)) => {
+        Err(DlcError::Rejected(failures)) => {
             let said = &failures[0].descr;
             assert_eq!(said, "failed to ping 10.1.1.1@tcp7: No route to host");
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(refused(dlc.request(&ping("nonsense", false))), -22);
+    assert_eq!(rejected(dlc.request(&ping("nonsense", false))), -22);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_drop_rule_is_added_listed_and_removed() {
         ..rule
     };
     assert_eq!(
-        refused(dlc.request(&Request::Fault(Fault::Add(wrong)))),
+        rejected(dlc.request(&Request::Fault(Fault::Add(wrong)))),
         -22
     );
 }
@@ -356,9 +356,9 @@ fn settings_of_an_interface_change_are_exported_and_leave_its_counters() {
     );
     assert!(bed.node.node().stats().recv_count > 0);
 
-    assert_eq!(refused(dlc.request(&tune(None, Some(128), None))), -22);
+    assert_eq!(rejected(dlc.request(&tune(None, Some(128), None))), -22);
     assert_eq!(
-        refused(dlc.request(&tune(Some("127.0.0.9@tcp"), Some(1), None))),
+        rejected(dlc.request(&tune(Some("127.0.0.9@tcp"), Some(1), None))),
         -2
     );
 }
@@ -381,10 +381,10 @@ fn rules_that_no_block_can_hold_do_not_stand_in_the_way_of_others() {
     dlc.request(&add(None, Some("fd00::1@tcp"))).unwrap();
     assert!(dlc.all_rules().is_err());
     dlc.request(&add(Some("tcp"), None)).unwrap();
-    assert_eq!(refused(dlc.request(&add(Some("tcp"), None))), 114);
-    assert_eq!(refused(dlc.request(&add(None, None))), -22);
+    assert_eq!(rejected(dlc.request(&add(Some("tcp"), None))), 114);
+    assert_eq!(rejected(dlc.request(&add(None, None))), -22);
     let delete = |idx| Request::Rule(RuleChange::Del { idx });
-    assert_eq!(refused(dlc.request(&delete(Some(2)))), -2);
+    assert_eq!(rejected(dlc.request(&delete(Some(2)))), -2);
     dlc.request(&delete(Some(0))).unwrap();
     assert_eq!(dlc.all_rules().unwrap().rules().len(), 1);
     dlc.request(&delete(None)).unwrap();

@@ -42,7 +42,7 @@ fn check_frame(header: &Header, body: &[u8]) {
     assert_eq!(frame.to_bytes(), expected);
 }
 
-/// A request or an answer: refused, or the same again when written.
+/// A request or an answer: rejected, or the same again when written.
 fn check_document(body: &[u8]) {
     if let Ok(request) = Request::from_body(body) {
         let again = request

@@ -1,7 +1,7 @@
 //! What must hold for any bytes that reach a decoder.
 //!
 //! One function a decoder; it panics when a promise is broken and returns when it is kept, whether
-//! the bytes were accepted or refused. The programs in `fuzz/` feed them what libFuzzer invents,
+//! the bytes were accepted or rejected. The programs in `fuzz/` feed them what libFuzzer invents,
 //! this crate's own tests feed them mutations of the committed seeds. Nothing that ships depends on
 //! it.
 //!

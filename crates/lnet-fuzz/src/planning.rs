@@ -4,7 +4,7 @@ use fgr::config::{read_nodes, read_servers, read_udsp};
 use fgr::import::{self, Assumed, Shape};
 use lnet_types::Net;
 
-/// The lists of nodes and servers of a site, and its selection rules: one reader's text is refused or
+/// The lists of nodes and servers of a site, and its selection rules: one reader's text is rejected or
 /// misread by the others without harm.
 pub fn site_lists(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
@@ -61,7 +61,7 @@ const MANY_CLIENTS: usize = 10_000;
 
 /// What sites have: Slurm's `topology.conf` and host lists, `ibnetdiscover`, lists of a dragonfly, tables of nodes, modules
 /// and routers. No panic, complaints that point into the text, and a file that is made of a topology is one that the
-/// reader of machine files takes, or refuses for its size.
+/// reader of machine files takes, or rejects for its size.
 pub fn site_topologies(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -106,7 +106,7 @@ fn taken<T>(text: &str, result: Result<T, fgr::InputError>) -> Option<T> {
                     "{problem}"
                 );
             }
-            assert!(!problems.is_empty(), "refused without a reason");
+            assert!(!problems.is_empty(), "rejected without a reason");
             None
         }
     }

@@ -25,7 +25,7 @@ fn check_list(block: &RuleBlock) {
     if list.load(block).is_err() {
         assert!(
             list.rules().is_empty(),
-            "refused, and yet something changed"
+            "rejected, and yet something changed"
         );
         return;
     }

@@ -5,7 +5,7 @@ use lnet_record::{Log, Replay};
 /// Events of one input: each may take its time, and a record of many events repeats itself.
 const EVENTS_MAX: usize = 2_000;
 
-/// A record: refused, or replayed up to its end or its first damage. What a core makes of inputs that no node ever gave it
+/// A record: rejected, or replayed up to its end or its first damage. What a core makes of inputs that no node ever gave it
 /// is its own affair, as long as it ends and does not panic.
 pub fn record(data: &[u8]) {
     let Ok(log) = Log::open(data) else {

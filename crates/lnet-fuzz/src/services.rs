@@ -3,7 +3,7 @@
 use lnet_rpc::proto::{decode_reply, decode_request, encode_reply, encode_request};
 use lnet_selftest::wire::{Message, Order, decode_destinations, encode_destinations};
 
-/// A request or a reply: refused, or the same bytes again.
+/// A request or a reply: rejected, or the same bytes again.
 pub fn rpc_message(data: &[u8]) {
     if let Ok((header, body)) = decode_request(data) {
         assert_eq!(encode_request(&header, body), data);

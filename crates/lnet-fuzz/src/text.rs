@@ -13,16 +13,16 @@ pub fn config_yaml(data: &[u8]) {
         return;
     };
     let survey = lnet_config::survey(text);
-    for error in survey.iter().flat_map(|survey| &survey.refused) {
+    for error in survey.iter().flat_map(|survey| &survey.rejected) {
         assert!(!error.render("lnet.conf").is_empty());
     }
     match lnet_config::parse(text) {
         Ok(config) => {
-            assert!(survey.is_ok_and(|survey| survey.refused.is_empty()));
+            assert!(survey.is_ok_and(|survey| survey.rejected.is_empty()));
             let written = config.to_yaml();
             assert_eq!(lnet_config::parse(&written), Ok(config), "{written}");
         }
-        // What people see of a refusal is made of the text that was refused.
+        // What people see of a rejection is made of the text that was rejected.
         Err(error) => assert!(!error.render("lnet.conf").is_empty()),
     }
 }

@@ -124,7 +124,7 @@ fn check_ping_encoding(info: &PingInfo<'_>) {
     let mut encoded = vec![0; repr.encoded_len()];
     assert_eq!(repr.encode(&mut encoded), Ok(encoded.len()));
     let Ok(again) = PingInfo::parse(&encoded) else {
-        panic!("written and refused")
+        panic!("written and rejected")
     };
     assert_eq!(
         (again.pid(), again.sequence()),

@@ -128,8 +128,8 @@ impl<'s> Node<'s> {
     }
 
     /// Whether a value at a path or below it was refused.
-    pub(crate) fn is_refused(&self, path: &[Step<'_>]) -> bool {
-        self.source.is_refused(path)
+    pub(crate) fn is_rejected(&self, path: &[Step<'_>]) -> bool {
+        self.source.is_rejected(path)
     }
 
     /// The local networks, each once, in the order of the document.

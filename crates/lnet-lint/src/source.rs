@@ -110,8 +110,8 @@ impl<'a> Source<'a> {
             more: survey.more_unknown,
         };
         self.refused = Complaints {
-            first: survey.refused,
-            more: survey.more_refused,
+            first: survey.rejected,
+            more: survey.more_rejected,
         };
         Ok(())
     }
@@ -166,9 +166,9 @@ impl<'a> Source<'a> {
     }
 
     /// Whether something at a path or below it was refused.
-    pub(crate) fn is_refused(&self, path: &[Step<'_>]) -> bool {
+    pub(crate) fn is_rejected(&self, path: &[Step<'_>]) -> bool {
         let places = self.places.as_ref();
-        places.is_some_and(|places| places.is_refused(path))
+        places.is_some_and(|places| places.is_rejected(path))
     }
 
     /// The key that a complaint of the reader is about.

@@ -1,4 +1,4 @@
-//! Applying 1,000 rules to 100,000 peer NIs: what every change of a rule, interface or route costs.
+//! The cost of a change of a rule, interface or route: 1,000 rules applied to 100,000 peer NIs.
 
 use std::hint::black_box;
 
@@ -14,7 +14,7 @@ fn descriptor(text: &str) -> Option<Descriptor> {
     text.parse().ok()
 }
 
-/// Rules of every kind with a remote side, of which each peer NI meets several.
+/// Rules of every kind with a remote side; several of them match each peer NI.
 fn rules() -> RuleList {
     let mut list = RuleList::new();
     for number in 0..RULES {
@@ -37,7 +37,7 @@ fn rules() -> RuleList {
             _ => None,
         };
         if let Some(rule) = rule {
-            // Nothing is refused: the numbers make every rule another one.
+            // No rule is rejected: the numbers make all rules different.
             let _ = list.add(rule, None);
         }
     }

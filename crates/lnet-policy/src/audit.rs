@@ -1,4 +1,4 @@
-//! Which rules do something in a topology, and why the others do not.
+//! Which rules have an effect in a topology, and why the others have none.
 
 use std::collections::BTreeSet;
 
@@ -12,25 +12,26 @@ use crate::policy::Policy;
 use crate::rule::{Profile, Rule, RuleKind, Selector, matches_net, matches_nid};
 use crate::topology::{Topology, nets};
 
-/// What a rule does in a topology.
+/// The effect of a rule in a topology.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuleState {
     /// It sets at least one value.
     Live,
     /// It is disabled.
     Disabled,
-    /// It could set nothing in any topology.
+    /// The rule cannot set anything in any topology.
     Inert(Inert),
-    /// Nothing here matches one of its descriptors.
+    /// One descriptor of the rule matches nothing in this topology.
     Unmatched(Side),
-    /// Whatever it matches is set by other rules, those with these indices, in ascending order.
+    /// Other rules set everything that the rule matches: those with these indices, in ascending
+    /// order.
     Shadowed {
         /// The rules that win.
         by: Vec<usize>,
     },
 }
 
-/// Why a rule is dead by its form. A net matches no NID (selection 4.3).
+/// Why a rule is without effect in every topology. A net matches no NID (selection 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inert {
     /// The `src` of a pair is a net.
@@ -39,7 +40,7 @@ pub enum Inert {
     NetAsGateway,
 }
 
-/// Which side of a rule matches nothing.
+/// The side of a rule that matches nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// No local net or NI.
@@ -78,7 +79,7 @@ pub fn audit(rules: &RuleList, topology: &Topology, profile: Profile) -> Vec<Rul
         .collect()
 }
 
-/// What became of a rule.
+/// Counts for one rule.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     sets: bool,
@@ -110,7 +111,7 @@ fn state(rule: &Rule, tally: Tally, lists_nothing: bool) -> RuleState {
     }
 }
 
-/// The first of `matching` sets the value, the others lose it to that one.
+/// The first of `matching` sets the value, and the others are shadowed by it.
 fn tally_first(matching: impl Iterator<Item = usize>, tallies: &mut [Tally]) {
     let mut winner = None;
     for index in matching {
@@ -141,7 +142,7 @@ fn tally_local(rules: &RuleList, local: &[Nid], tallies: &mut [Tally]) {
     }
 }
 
-/// Peer NIs that the same rules match teach nothing new and are passed over.
+/// Skips a peer NI if the same rules match as for an earlier one, because it adds no information.
 fn tally_peers(rules: &RuleList, topology: &Topology, policy: &mut Policy, tallies: &mut [Tally]) {
     let mut seen: FxHashSet<(RuleSet, bool)> = FxHashSet::default();
     for peer in &topology.peers {
@@ -175,7 +176,7 @@ fn tally_peers(rules: &RuleList, topology: &Topology, policy: &mut Policy, talli
     }
 }
 
-/// Those of `matching` that have an entry on the list set something, the others lose to the winners.
+/// Rules of `matching` with an entry on the list set something; the others are shadowed by those.
 fn tally_list(
     matching: impl Iterator<Item = usize>,
     winners: &BTreeSet<usize>,

@@ -1,9 +1,9 @@
-//! The list as the design's library shows it: nets, NIDs and pairs, each with ids of its own
+//! The view of the list in the design's library: nets, NIDs and pairs, each with its own ids
 //! (selection 4.8).
 //!
-//! A net or NID policy of the design holds for both sides. Here it is two rules with one descriptor
-//! and one priority, `src` and `dst`; a rule that has no twin is not in the view. Ids are positions in
-//! the view.
+//! A net or NID policy of the design applies to both sides. The list has two rules for it, `src`
+//! and `dst`, with the same descriptor and priority; a rule without its counterpart is not in the
+//! view. Ids are positions in the view.
 
 use lnet_types::expr::{Descriptor, NetExpr, NidExpr};
 use rustc_hash::FxHashSet;
@@ -14,7 +14,7 @@ use crate::list::RuleList;
 use crate::priority::Priority;
 use crate::rule::{Rule, Selector, descriptor, matches_net, matches_nid};
 
-/// A net policy: it holds for local nets and peer nets.
+/// A net policy, which applies to local nets and peer nets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetPolicy {
     /// Its id.
@@ -25,7 +25,7 @@ pub struct NetPolicy {
     pub priority: Priority,
 }
 
-/// A NID policy: it holds for local NIs and peer NIs.
+/// A NID policy, which applies to local NIs and peer NIs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NidPolicy {
     /// Its id.
@@ -43,13 +43,13 @@ pub struct PeerPolicy {
     pub id: usize,
     /// The local NIDs.
     pub src: Descriptor,
-    /// The peer NIDs, or all of a net.
+    /// The peer NIDs, or all NIDs of a net.
     pub dst: Descriptor,
     /// The rank of the local NIDs on the preferred lists.
     pub priority: Priority,
 }
 
-/// The view. Adding is an upsert: a policy with the same descriptors is changed.
+/// The view. Adding a policy whose descriptors the list has already changes that policy.
 ///
 /// ```
 /// use lnet_policy::{DesignRules, Priority, RuleList};
@@ -70,7 +70,7 @@ pub struct DesignRules<'a> {
 }
 
 impl<'a> DesignRules<'a> {
-    /// The view of `rules`.
+    /// Makes the view of `rules`.
     #[must_use]
     pub fn new(rules: &'a mut RuleList) -> Self {
         Self { rules }
@@ -81,7 +81,7 @@ impl<'a> DesignRules<'a> {
     /// # Errors
     ///
     /// [`PolicyError::Unparsable`] also for a NID; those of [`Rule::local`];
-    /// [`PolicyError::TooMany`]. The list is then as before.
+    /// [`PolicyError::TooMany`]. After an error the list is unchanged.
     pub fn add_net(&mut self, net: &str, priority: Priority) -> Result<(), PolicyError> {
         self.upsert(twins(&Descriptor::Net(net_expr(net)?), priority)?)
     }
@@ -90,7 +90,7 @@ impl<'a> DesignRules<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Self::add_net`], for what is no NID expression.
+    /// As [`Self::add_net`]; [`PolicyError::Unparsable`] for text that is not a NID expression.
     pub fn add_nid(&mut self, nid: &str, priority: Priority) -> Result<(), PolicyError> {
         let nid = Descriptor::Nid(nid_expr(Argument::Src, nid)?);
         self.upsert(twins(&nid, priority)?)
@@ -100,7 +100,7 @@ impl<'a> DesignRules<'a> {
     ///
     /// # Errors
     ///
-    /// As [`Self::add_net`], for what is no NID expression.
+    /// As [`Self::add_nid`].
     pub fn add_peer(&mut self, src: &str, dst: &str, rank: Priority) -> Result<(), PolicyError> {
         let src = Descriptor::Nid(nid_expr(Argument::Src, src)?);
         let dst = Descriptor::Nid(nid_expr(Argument::Dst, dst)?);
@@ -110,7 +110,8 @@ impl<'a> DesignRules<'a> {
         self.upsert(vec![Rule::pair(src, dst, rank)?])
     }
 
-    /// The net policies; with `filter`, that of this expression and those that cover this net.
+    /// The net policies. `filter` selects the policy with this expression and those that cover this
+    /// net.
     ///
     /// # Errors
     ///
@@ -130,7 +131,8 @@ impl<'a> DesignRules<'a> {
             .collect())
     }
 
-    /// The NID policies; with `filter`, that of this expression and those that cover this NID.
+    /// The NID policies. `filter` selects the policy with this expression and those that cover this
+    /// NID.
     ///
     /// # Errors
     ///
@@ -150,7 +152,7 @@ impl<'a> DesignRules<'a> {
             .collect())
     }
 
-    /// The peer-to-peer policies, filtered by either side.
+    /// The peer-to-peer policies. Each side can be filtered.
     ///
     /// # Errors
     ///
@@ -177,7 +179,7 @@ impl<'a> DesignRules<'a> {
     ///
     /// # Errors
     ///
-    /// [`PolicyError::NoDescriptor`] without either, [`PolicyError::NotFound`],
+    /// [`PolicyError::NoDescriptor`] if both are absent, [`PolicyError::NotFound`],
     /// [`PolicyError::IdMismatch`], [`PolicyError::Unparsable`].
     pub fn delete_net(&mut self, net: Option<&str>, id: Option<usize>) -> Result<(), PolicyError> {
         let net = net.map(net_expr).transpose()?.map(Descriptor::Net);
@@ -271,7 +273,7 @@ pub(crate) struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The selectors of the rules that it stands for.
+    /// The selectors of the rules of this policy.
     fn selectors(&self, view: RuleType) -> Vec<Selector> {
         if view == RuleType::P2p {
             let (local, remote) = (self.src.clone(), self.dst.clone());
@@ -302,7 +304,7 @@ pub(crate) fn entries(rules: &RuleList, view: RuleType) -> Vec<Entry<'_>> {
         .collect()
 }
 
-/// The policy that a rule, or the `src` one of twins, stands for.
+/// The policy of a rule; of the two rules of a policy for both sides, only the `src` rule has one.
 fn entry(rule: &Rule, view: RuleType) -> Option<Entry<'_>> {
     let (src, dst) = match (rule.selector(), view) {
         (Selector::Local(net @ Descriptor::Net(_)), RuleType::Net) => (net, net),
@@ -314,7 +316,7 @@ fn entry(rule: &Rule, view: RuleType) -> Option<Entry<'_>> {
     Some(Entry { src, dst, priority })
 }
 
-/// The rules of a policy that holds for both sides.
+/// The two rules of a policy for both sides.
 pub(crate) fn twins(both: &Descriptor, priority: Priority) -> Result<Vec<Rule>, PolicyError> {
     Ok(vec![
         Rule::local(both.clone(), priority)?,
@@ -334,7 +336,8 @@ fn shown<'a>(
     })
 }
 
-/// True when `filter` is this descriptor, or one net or NID that it covers.
+/// Returns true if `filter` equals this descriptor, or is one net or NID that the descriptor
+/// covers.
 fn passes(descriptor: &Descriptor, filter: &Descriptor) -> bool {
     descriptor == filter
         || match filter {

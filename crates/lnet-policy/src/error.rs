@@ -1,5 +1,5 @@
-//! What can be wrong with a rule or a request to the list, with the words and numbers that users of
-//! `lnetctl` know (selection 4.7).
+//! Errors of rules and of requests to the list, with the texts and numbers of `lnetctl` (selection
+//! 4.7).
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const E2BIG: i32 = 7;
 const EINVAL: i32 = 22;
 const EALREADY: i32 = 114;
 
-/// Which descriptor of a rule.
+/// One of the descriptors of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Argument {
     /// The local side, `src`.
@@ -33,8 +33,8 @@ impl fmt::Display for Argument {
     }
 }
 
-/// Why a rule or a request is refused. The text of a variant is the `descr` of the tool's error
-/// where the tool has one.
+/// Why a rule or a request is rejected. The text of a variant is the `descr` of the tool's error,
+/// if the tool has one.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PolicyError {
@@ -50,7 +50,7 @@ pub enum PolicyError {
     /// `rte` alone, which shipping kernels store as a rule without effect.
     #[error("rte needs dst: a gateway is preferred for something")]
     RteAlone,
-    /// A descriptor is no net or NID expression. The source says where and why.
+    /// A descriptor is not a net or NID expression. The source has the place and the reason.
     #[error("failed to parse {argument} parameter")]
     Unparsable {
         /// Which descriptor.
@@ -58,7 +58,7 @@ pub enum PolicyError {
         /// What is wrong with it.
         source: ParseExprError,
     },
-    /// The net part has several ranges, `tcp[1,3]`: one is allowed.
+    /// The net part has several ranges, as in `tcp[1,3]`; one is allowed.
     #[error("cannot add udsp: Invalid argument")]
     SeveralNetRanges(Argument),
     /// The network type has no name, `<23>`.
@@ -69,7 +69,7 @@ pub enum PolicyError {
         /// The type.
         lnd: LndType,
     },
-    /// Neither a priority nor a preferred list.
+    /// The action is neither a priority nor a preferred list.
     #[error("bad action type specified: {0}")]
     BadAction(String),
     /// Not a number from 0 to 4294967294.
@@ -78,11 +78,11 @@ pub enum PolicyError {
     /// Not an index.
     #[error("Invalid index \"{0}\"")]
     BadIndex(String),
-    /// A priority on a rule with `rte`, or in the `lustre` profile on one with `src` and `dst`; shipping
-    /// kernels store it as a rule without effect.
+    /// A priority on a rule with `rte`, or in the `lustre` profile on a rule with `src` and `dst`;
+    /// shipping kernels store such a rule without effect.
     #[error("a rule with {0} makes a preferred list and takes no priority")]
     PriorityOnList(Argument),
-    /// The list has this rule.
+    /// The list has this rule already.
     #[error("cannot add udsp: Operation already in progress")]
     Exists {
         /// Its index.
@@ -91,7 +91,7 @@ pub enum PolicyError {
     /// No rule has this index, or none matches the descriptors.
     #[error("cannot del udsp: No such file or directory")]
     NotFound,
-    /// An id and descriptors were given, and name different rules.
+    /// The given id and descriptors name different rules.
     #[error("the id and the descriptors name different rules")]
     IdMismatch,
     /// The list is full.
@@ -103,7 +103,7 @@ pub enum PolicyError {
 }
 
 impl PolicyError {
-    /// The negative errno of the library's return value.
+    /// The negative errno that the library returns.
     #[must_use]
     pub const fn errno(&self) -> i32 {
         -match self {
@@ -114,7 +114,8 @@ impl PolicyError {
         }
     }
 
-    /// The errno as `lnetctl` prints it: positive where the kernel refuses what the library took.
+    /// The errno that `lnetctl` prints: positive if the kernel rejects a request that the library
+    /// accepted.
     #[must_use]
     pub const fn lnetctl_errno(&self) -> i32 {
         match self {
@@ -123,7 +124,7 @@ impl PolicyError {
         }
     }
 
-    /// The exit status of `lnetctl`: its errno modulo 256.
+    /// The exit status of `lnetctl`: the errno modulo 256.
     #[must_use]
     pub const fn exit_status(&self) -> u8 {
         // The remainder of a division by 256 fits.

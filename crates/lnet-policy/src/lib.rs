@@ -1,6 +1,6 @@
-//! Selection rules (User Defined Selection Policies): which interface, peer interface or gateway an
-//! administrator prefers. "Selection" before a section number means the description of path
-//! selection and policies.
+//! Selection rules (User Defined Selection Policies), with which an administrator prefers
+//! interfaces, peer interfaces or gateways. "Selection" before a section number means the
+//! description of path selection and policies.
 //!
 //! ```text
 //!  text, blocks ──▶ RuleList ──┐
@@ -9,14 +9,15 @@
 //!                              ┘               each with the rule that set it
 //! ```
 //!
-//! [`RuleList`] is the one ordered list (selection 4.4). [`Policy`] is that list compiled against
-//! the local interfaces and gateways; what it says of an object depends on nothing else, so whoever
-//! changes a rule, an interface or a route compiles again and asks again, and never patches.
-//! [`evaluate`] asks for a whole [`Topology`], [`audit`] says which rules are dead or shadowed.
-//! [`DesignRules`] shows the list as the three lists of the design's library, and [`RuleBlock`] is
-//! what travels between that library and a node.
+//! [`RuleList`] is the ordered list of rules (selection 4.4). [`Policy`] is that list compiled for
+//! the local interfaces and gateways; its answers depend on nothing else. After a change of a rule,
+//! an interface or a route, compile the list again instead of changing a `Policy`. [`evaluate`]
+//! computes the values of a whole [`Topology`]; [`audit`] finds rules that are without effect or
+//! shadowed. [`DesignRules`] shows the list as the three lists of the design's library, and
+//! [`RuleBlock`] is the form in which that library and a node exchange rules.
 //!
-//! This crate may never know the live state of a peer: no health, no credits, no sequence numbers.
+//! Limits: the crate does not know the state of peers, such as health, credits or sequence numbers;
+//! it ranks candidates, and `lnet-core` selects the path.
 //!
 //! ```
 //! use lnet_policy::{Policy, Profile, Rule, RuleList, RuleText};

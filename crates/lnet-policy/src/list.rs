@@ -1,17 +1,18 @@
 //! The ordered list of rules (selection 4.4).
 //!
-//! A rule's index is its position. Where several rules give one object a priority, the lowest index
-//! wins. No two rules have the same descriptors: adding such a rule changes the one that is there.
+//! A rule's index is its position. If several rules give a priority to one object, the lowest index
+//! wins. No two rules have the same descriptors: adding a second rule with the same descriptors
+//! changes the first.
 
 use crate::error::PolicyError;
 use crate::rule::Rule;
 
-/// What [`RuleList::add`] did.
+/// The result of [`RuleList::add`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Added {
-    /// The rule is new and has this index; the rules behind it moved by one.
+    /// The rule is new and has this index; the rules after it moved by one.
     Inserted(usize),
-    /// The rule at this index had the same descriptors and has the new value.
+    /// The rule at this index had the same descriptors and now has the new value.
     Updated(usize),
 }
 
@@ -34,8 +35,8 @@ pub struct RuleList {
 }
 
 impl RuleList {
-    /// The most rules: what three full v1 blocks make, in which a net or a NID rule stands for two
-    /// and a pair for one (selection 5.3, 5.5).
+    /// The most rules: those of three full v1 blocks, in which a net or NID policy counts as two
+    /// rules and a pair as one (selection 5.3, 5.5).
     pub const MAX_LEN: usize = 5 * 1024;
 
     /// A list without rules.
@@ -56,13 +57,15 @@ impl RuleList {
         self.rules.get(index)
     }
 
-    /// Adds `rule` before the one that now has index `before`; at the end when there is none.
+    /// Adds `rule` before the rule that now has index `before`; at the end if there is no such
+    /// rule.
     ///
-    /// A rule with the same descriptors keeps its index and takes the new value.
+    /// If the list has a rule with the same descriptors, that rule keeps its index and takes the
+    /// new value.
     ///
     /// # Errors
     ///
-    /// [`PolicyError::Exists`] when it has that value already; [`PolicyError::TooMany`].
+    /// [`PolicyError::Exists`] if that rule has the value already; [`PolicyError::TooMany`].
     pub fn add(&mut self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
         let position = self.position(&rule);
         if let Some((index, old)) =
@@ -82,11 +85,11 @@ impl RuleList {
         Ok(Added::Inserted(index))
     }
 
-    /// Takes out the rule with this index; the rules behind it move by one.
+    /// Removes the rule with this index; the rules after it move by one.
     ///
     /// # Errors
     ///
-    /// [`PolicyError::NotFound`]; the list is then as before.
+    /// [`PolicyError::NotFound`]; the list is then unchanged.
     pub fn delete(&mut self, index: usize) -> Result<Rule, PolicyError> {
         if index >= self.rules.len() {
             return Err(PolicyError::NotFound);
@@ -94,12 +97,12 @@ impl RuleList {
         Ok(self.rules.remove(index))
     }
 
-    /// Takes out all rules.
+    /// Removes all rules.
     pub fn clear(&mut self) {
         self.rules.clear();
     }
 
-    /// Puts `rules`, of which no two have the same descriptors, in place of all.
+    /// Replaces all rules with `rules`, of which no two have the same descriptors.
     pub(crate) fn replace(&mut self, rules: Vec<Rule>) -> Result<(), PolicyError> {
         if rules.len() > Self::MAX_LEN {
             return Err(PolicyError::TooMany { max: Self::MAX_LEN });
@@ -124,7 +127,7 @@ impl RuleList {
 ///
 /// # Errors
 ///
-/// [`PolicyError::BadIndex`], also for -1, with which shipping tools delete everything.
+/// [`PolicyError::BadIndex`], also for -1, with which shipping tools delete all rules.
 pub fn parse_index(text: &str) -> Result<usize, PolicyError> {
     let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse::<u32>()

@@ -1,8 +1,8 @@
-//! Which rules cover a NID, for many rules and many NIDs.
+//! Finds the rules that cover a NID, for many rules and many NIDs.
 //!
-//! A set of rules is one bit a rule, by index. For every octet of a quad and each of its 256 values
-//! there is the set of rules that take it; a NID is covered by the rules that are in all four sets of
-//! its octets:
+//! A set of rules has one bit for each rule, by index. For each octet of a quad and each of its 256
+//! values the table has the set of rules that match the value. The rules that cover a NID are the
+//! intersection of the four sets of its octets:
 //!
 //! ```text
 //!             rule 0 1 2 …
@@ -14,8 +14,8 @@
 //!  10.0.9.7        0 1 0
 //! ```
 //!
-//! So the cost of a NID is four loads for 64 rules, whatever the rules say. Number and IPv6 addresses
-//! have no octets; their rules are asked one by one.
+//! The cost of a NID is therefore four loads for every 64 rules. Number and IPv6 addresses have no
+//! octets; their rules are evaluated one by one.
 
 use lnet_types::Nid;
 use lnet_types::expr::{AddressExpr, NumberExpr};
@@ -30,12 +30,12 @@ const VALUES: usize = 256;
 pub(crate) struct RuleSet(Vec<u64>);
 
 impl RuleSet {
-    /// No rule; there is room for `rules`.
+    /// The empty set, with room for `rules` rules.
     pub(crate) fn new(rules: usize) -> Self {
         Self(vec![0; rules.div_ceil(WORD_BITS)])
     }
 
-    /// The rules below `rules` that `belongs` takes.
+    /// The rules below index `rules` for which `belongs` returns true.
     pub(crate) fn of(rules: usize, mut belongs: impl FnMut(usize) -> bool) -> Self {
         let mut set = Self::new(rules);
         (0..rules)
@@ -50,18 +50,18 @@ impl RuleSet {
         }
     }
 
-    /// Becomes the intersection of two sets.
+    /// Sets this set to the intersection of two sets.
     pub(crate) fn set_to_both(&mut self, a: &Self, b: &Self) {
         self.0.clear();
         self.0.extend(a.0.iter().zip(&b.0).map(|(a, b)| a & b));
     }
 
-    /// Becomes a copy of `other`.
+    /// Sets this set to a copy of `other`.
     pub(crate) fn set_to(&mut self, other: &Self) {
         self.0.clone_from(&other.0);
     }
 
-    /// The member of lowest index that is in `mask`, too.
+    /// The member of lowest index that is also in `mask`.
     pub(crate) fn first_in(&self, mask: &Self) -> Option<usize> {
         self.0
             .iter()
@@ -91,14 +91,15 @@ impl RuleSet {
 pub(crate) struct AddressTable {
     /// Words of a set.
     words: usize,
-    /// Sets by octet and value, one behind the other; empty without quads.
+    /// Sets by octet and value in sequence; empty if no rule has a quad.
     octets: Vec<u64>,
-    /// The rules whose address has another form.
+    /// The rules whose address is not a quad.
     others: Vec<(usize, AddressExpr)>,
 }
 
 impl AddressTable {
-    /// The table for a list of `rules` rules, of which those in `addresses` have an address part.
+    /// The table for a list of `rules` rules; `addresses` are the address parts of those that have
+    /// one.
     pub(crate) fn new<'a>(
         rules: usize,
         addresses: impl Iterator<Item = (usize, &'a AddressExpr)>,
@@ -134,7 +135,7 @@ impl AddressTable {
         }
     }
 
-    /// Where the set of a value begins.
+    /// Where the set of a value begins in `octets`.
     const fn start(&self, octet: usize, value: usize) -> usize {
         (octet * VALUES + value) * self.words
     }

@@ -1,9 +1,10 @@
-//! Rules compiled against the local interfaces and gateways.
+//! Rules compiled for the local interfaces and gateways.
 //!
-//! What a [`Policy`] says of a net or a NID depends on the rules, the profile, the local NIDs and the
-//! gateways it was made from, and on that net or NID; not on what was asked before. So one new peer NI
-//! needs one question. After a change of a rule, a local NI or a gateway, make a new policy;
-//! [`Policy::same_for_peers`] tells whether peers have to be asked about again.
+//! The answer of a [`Policy`] for a net or a NID depends only on that net or NID and on the rules,
+//! the profile, the local NIDs and the gateways that the policy was made from. It does not depend
+//! on earlier calls, so a new peer NI needs one call. After a change of a rule, a local NI or a
+//! gateway, make a new policy; [`Policy::same_for_peers`] returns whether the values of peers may
+//! have changed.
 
 use lnet_types::expr::Descriptor;
 use lnet_types::{Net, Nid};
@@ -16,8 +17,8 @@ use crate::priority::Priority;
 use crate::rule::{Profile, Rule, RuleKind, Selector, matches_net, matches_nid};
 use crate::topology::Gateway;
 
-/// Nets, and combinations of list rules, whose answer is kept. More are computed again, so that a
-/// node with any number of peers stays small.
+/// The most nets, and the most combinations of list rules, whose answers are cached. The limit
+/// keeps the memory small for any number of peers.
 const MEMO_MAX: usize = 4096;
 
 /// A priority and the rule it comes from.
@@ -37,23 +38,23 @@ impl Effective {
     };
 }
 
-/// What the rules say of a peer NI.
+/// The values that the rules give to a peer NI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerNiEffect {
     /// Its priority among the NIs of its net.
     pub priority: Effective,
     /// The local NIDs preferred for it.
     pub sources: PreferredList,
-    /// The gateways preferred on the way to it, by primary NID.
+    /// The gateways preferred for messages to this peer NI, by primary NID.
     pub gateways: PreferredList,
 }
 
 /// The rules that match by the net of a peer.
 #[derive(Clone, Debug)]
 struct NetMatch {
-    /// Those whose `dst` is a net that covers it.
+    /// The rules whose `dst` is a net that covers it.
     by_net: RuleSet,
-    /// Those whose `dst` is a NID expression whose net part covers it.
+    /// The rules whose `dst` is a NID expression whose net part covers it.
     by_net_part: RuleSet,
 }
 
@@ -73,7 +74,7 @@ struct NetMatch {
 pub struct Policy {
     profile: Profile,
     rules: Vec<Rule>,
-    /// By rule: the NIDs it puts on preferred lists.
+    /// By rule: the NIDs that it puts on preferred lists.
     listed: Vec<Vec<Nid>>,
     addresses: AddressTable,
     remote_nets: RuleSet,
@@ -83,13 +84,13 @@ pub struct Policy {
     nets: FxHashMap<Net, NetMatch>,
     lists: FxHashMap<RuleSet, PreferredList>,
     no_list: PreferredList,
-    /// Kept for their allocations.
+    /// A buffer that is kept to avoid allocations.
     found: RuleSet,
     key: RuleSet,
 }
 
 impl Policy {
-    /// Compiles `rules` for a node with these local NIDs and these gateways, in their order.
+    /// Compiles `rules` for a node with these local NIDs and gateways, in this order.
     #[must_use]
     pub fn new(rules: &RuleList, profile: Profile, local: &[Nid], gateways: &[Gateway]) -> Self {
         let rules = rules.rules().to_vec();
@@ -128,25 +129,25 @@ impl Policy {
         }
     }
 
-    /// Whether there are no rules, so that nothing is said of anything.
+    /// Returns true if there are no rules; nothing then has a priority or a preferred list.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
-    /// What the rules say of a local net.
+    /// The priority of a local net.
     #[must_use]
     pub fn local_net(&self, net: Net) -> Effective {
         self.first(|selector| matches!(selector, Selector::Local(local) if matches_net(local, net)))
     }
 
-    /// What the rules say of a local NI. Rules for its net do not touch it.
+    /// The priority of a local NI. Rules for its net do not affect it.
     #[must_use]
     pub fn local_ni(&self, nid: Nid) -> Effective {
         self.first(|selector| matches!(selector, Selector::Local(local) if matches_nid(local, nid)))
     }
 
-    /// What the rules say of a net of a peer. It is the same for all peers.
+    /// The priority of a net of a peer, which is the same for all peers.
     #[must_use]
     pub fn peer_net(&mut self, net: Net) -> Effective {
         self.remember(net);
@@ -155,8 +156,8 @@ impl Policy {
         self.effective(rule)
     }
 
-    /// What the rules say of an NI of a peer. Whether the peer is Multi-Rail matters in the `lustre`
-    /// profile, where one that is not has at most one preferred local NID.
+    /// The values of an NI of a peer. `multi_rail` matters in the `lustre` profile, where a peer
+    /// that is not Multi-Rail has at most one preferred local NID.
     #[must_use]
     pub fn peer_ni(&mut self, nid: Nid, multi_rail: bool) -> PeerNiEffect {
         let found = self.collect(nid);
@@ -176,8 +177,8 @@ impl Policy {
         }
     }
 
-    /// True when both say the same of every peer net and peer NI, so that a change of local
-    /// interfaces or gateways needs no new answers for peers.
+    /// Returns true if both policies give the same values to every peer net and peer NI. A change
+    /// of local interfaces or gateways then needs no new values for peers.
     #[must_use]
     pub fn same_for_peers(&self, other: &Self) -> bool {
         self.profile == other.profile && self.rules == other.rules && self.listed == other.listed
@@ -188,7 +189,7 @@ impl Policy {
         self.listed.get(rule).map_or(&[], Vec::as_slice)
     }
 
-    /// The rules with a `dst` that cover `nid`, or its net.
+    /// The rules whose `dst` covers `nid` or its net.
     pub(crate) fn collect(&mut self, nid: Nid) -> RuleSet {
         let mut found = std::mem::take(&mut self.found);
         self.remember(nid.net());
@@ -199,7 +200,7 @@ impl Policy {
         found
     }
 
-    /// The preferred list that the pair rules or the router rules among `found` make.
+    /// The preferred list made by the pair rules or the router rules in `found`.
     fn list(&mut self, found: &RuleSet, kind: RuleKind) -> PreferredList {
         let mask = match kind {
             RuleKind::Router => &self.routers,
@@ -235,7 +236,7 @@ impl Policy {
         }
     }
 
-    /// Makes sure that the rules for `net` are known.
+    /// Computes the rules for `net` if they are not cached.
     fn remember(&mut self, net: Net) {
         if self.nets.contains_key(&net) {
             return;
@@ -274,14 +275,14 @@ impl Policy {
     }
 }
 
-/// Forgets everything when another entry would be too many; the entries can be made again.
+/// Clears the cache if it is full; its entries can be computed again.
 fn make_room<K, V>(memo: &mut FxHashMap<K, V>) {
     if memo.len() >= MEMO_MAX {
         memo.clear();
     }
 }
 
-/// What `rule` puts on preferred lists, in the order of the interfaces or gateways.
+/// The NIDs that `rule` puts on preferred lists, in the order of the interfaces or gateways.
 fn listed_by(rule: &Rule, local: &[Nid], gateways: &[Gateway]) -> Vec<Nid> {
     match rule.selector() {
         Selector::Pair { local: source, .. } => local

@@ -14,12 +14,12 @@ pub struct Preferred {
     pub nid: Nid,
     /// Less is better; [`Priority::BEST`] for gateways and for pairs without a rank.
     pub rank: Priority,
-    /// Index of the rule that put it here.
+    /// The index of the rule that added it.
     pub set_by: usize,
 }
 
-/// A preferred list, best entry first, each NID once. Peer NIs for which the same rules hold share
-/// one; cloning copies no entry.
+/// A preferred list, best entry first, each NID once. Peer NIs with the same matching rules share
+/// one list; cloning copies no entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreferredList(Arc<[Preferred]>);
 
@@ -28,8 +28,9 @@ impl PreferredList {
         Self(Arc::new([]))
     }
 
-    /// Merges what rules prefer, each given as index, rank and NIDs in ascending order of index. Of a
-    /// NID that several prefer the best rank counts, of equal ranks the lowest index.
+    /// Merges the preferences of several rules, each given as index, rank and NIDs, in ascending
+    /// order of index. If several rules prefer a NID, its best rank counts; among equal ranks the
+    /// lowest index.
     pub(crate) fn merge<'a>(rules: impl Iterator<Item = (usize, Priority, &'a [Nid])>) -> Self {
         let mut seen: BTreeMap<Nid, usize> = BTreeMap::new();
         let mut entries: Vec<Preferred> = Vec::new();
@@ -44,12 +45,12 @@ impl PreferredList {
                 }
             }
         }
-        // Stable: NIDs of one rule stay in the order of the interfaces.
+        // The sort is stable: NIDs of one rule stay in the order of the interfaces.
         entries.sort_by_key(|entry| (entry.rank, entry.set_by));
         Self(entries.into())
     }
 
-    /// The same list without all but the first `len` entries.
+    /// The first `len` entries of the list.
     pub(crate) fn cut(&self, len: usize) -> Self {
         self.0
             .get(..len)
@@ -67,13 +68,13 @@ impl PreferredList {
         self.0.iter().map(|entry| entry.nid)
     }
 
-    /// True for a list without entries: nothing is preferred.
+    /// Returns true if the list has no entries: nothing is preferred.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The rank of `nid`; [`Priority::NONE`], which is worse than any, when it is not on the list.
+    /// The rank of `nid`; [`Priority::NONE`], the worst of all, if `nid` is not on the list.
     #[must_use]
     pub fn rank_of(&self, nid: Nid) -> Priority {
         self.0

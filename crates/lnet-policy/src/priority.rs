@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use crate::error::PolicyError;
 
-/// How much a rule prefers something: 0 is best, and every number is better than none (selection
-/// 0.2). The order of the values is that of preference: less is better.
+/// How much a rule prefers an object: 0 is best, and every number is better than none (selection
+/// 0.2). A lower value is better.
 ///
 /// ```
 /// use lnet_policy::Priority;
@@ -21,10 +21,10 @@ pub struct Priority(u32);
 impl Priority {
     /// The best.
     pub const BEST: Self = Self(0);
-    /// No rule has set one; printed as -1.
+    /// No rule has set a priority; printed as -1.
     pub const NONE: Self = Self(u32::MAX);
 
-    /// This priority; `None` for 0xFFFFFFFF, which stands for no priority.
+    /// The priority with this value; `None` for 0xFFFFFFFF, which stands for no priority.
     #[must_use]
     pub const fn new(value: u32) -> Option<Self> {
         if value == u32::MAX {
@@ -39,13 +39,13 @@ impl Priority {
         self.0
     }
 
-    /// True for [`Self::NONE`].
+    /// Returns true for [`Self::NONE`].
     #[must_use]
     pub const fn is_none(self) -> bool {
         self.0 == u32::MAX
     }
 
-    /// The wire's number, whatever it is.
+    /// The priority for any number on the wire.
     pub(crate) const fn from_wire(value: u32) -> Self {
         Self(value)
     }
@@ -63,8 +63,8 @@ impl fmt::Display for Priority {
 impl FromStr for Priority {
     type Err = PolicyError;
 
-    /// Parses a decimal number from 0 to 4294967294. Larger ones, which shipping tools cut to 32 bits,
-    /// are refused.
+    /// Parses a decimal number from 0 to 4294967294. Rejects larger numbers, which shipping tools
+    /// truncate to 32 bits.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
         let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         text.parse()

@@ -1,4 +1,4 @@
-//! One rule: what it matches, and what it says about that (selection 4.1).
+//! A rule: the objects that it matches, and the value that it gives them (selection 4.1).
 //!
 //! | Kind         | `src` | `dst` | `rte` | Sets |
 //! |--------------|-------|-------|-------|------|
@@ -10,9 +10,9 @@
 //! | net pair     | any   | net   |       | the same for all peer NIs of the peer nets |
 //! | router       |       | any   | any   | preferred gateways of the peer NIs |
 //!
-//! A rule that no kernel would act on cannot be made: a priority with a gateway, a gateway alone, two
-//! ranges in a net part. A net as `src` of a pair or as `rte` can, and matches nothing, because a net
-//! never matches a NID (selection 4.3); [`audit`](crate::audit) says so.
+//! Rules that no kernel acts on are rejected: a priority with a gateway, a gateway alone, two
+//! ranges in a net part. A net as `src` of a pair or as `rte` is accepted and matches nothing,
+//! because a net never matches a NID (selection 4.3); [`audit`](crate::audit) reports such a rule.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,12 +24,11 @@ use thiserror::Error;
 use crate::error::{Argument, PolicyError};
 use crate::priority::Priority;
 
-/// Which of two behaviours: that of the design documents, or that of shipping kernels (selection
-/// 0.1).
+/// Whether rules behave as in the design documents or as in shipping kernels (selection 0.1).
 ///
-/// For rules they differ in this: `Design` takes ranked pairs, and merges the preferred lists of all
-/// rules that match a peer NI. The profiles of kernels refuse a priority on a pair, let the matching rule of lowest
-/// index give the whole list, and give a peer that is not Multi-Rail one preferred NID at most.
+/// `Design` accepts ranked pairs, and merges the preferred lists of all rules that match a peer NI.
+/// The profiles of kernels reject a priority on a pair, take the whole list from the matching rule
+/// of lowest index, and give a peer that is not Multi-Rail at most one preferred NID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// The design documents; the default.
@@ -45,7 +44,7 @@ impl Profile {
     /// Every profile.
     pub const ALL: [Self; 3] = [Self::Design, Self::Lustre, Self::Lustre217];
 
-    /// Whether this is the profile of some release of the kernel.
+    /// Returns true if this is the profile of a kernel release.
     #[must_use]
     pub const fn is_lustre(self) -> bool {
         matches!(self, Self::Lustre | Self::Lustre217)
@@ -68,7 +67,7 @@ impl fmt::Display for Profile {
     }
 }
 
-/// A text that is the name of no profile.
+/// The text is not the name of a profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("profile is 'design', 'lustre' or 'lustre-2.17'")]
 pub struct UnknownProfile;
@@ -93,12 +92,12 @@ pub enum Selector {
     Pair {
         /// Which local NIDs are preferred.
         local: Descriptor,
-        /// Towards what.
+        /// The peer NIs that the preference applies to.
         remote: Descriptor,
     },
     /// Gateways for peer NIs: `dst` and `rte`.
     Router {
-        /// Towards what.
+        /// The peer NIs that the preference applies to.
         remote: Descriptor,
         /// Which gateways are preferred.
         gateway: Descriptor,
@@ -124,12 +123,12 @@ pub enum RuleKind {
     Router,
 }
 
-/// What a rule does with what it matches, as text says it.
+/// What a rule does with the objects that it matches, as its text has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Gives a priority.
     Priority(Priority),
-    /// Puts on a preferred list.
+    /// Puts NIDs on a preferred list.
     Preferred,
 }
 
@@ -138,7 +137,7 @@ impl Action {
     ///
     /// # Errors
     ///
-    /// [`PolicyError::BadAction`] for another string, and for `priority` without one.
+    /// [`PolicyError::BadAction`] for another string, and for `priority` without a value.
     pub fn from_name(name: &str, priority: Option<Priority>) -> Result<Self, PolicyError> {
         match priority {
             Some(priority) if name.starts_with("priority") => Ok(Self::Priority(priority)),
@@ -148,7 +147,7 @@ impl Action {
     }
 }
 
-/// A rule as people write it, on a command line or in YAML.
+/// A rule in the form of a command line or of YAML.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RuleText<'a> {
     /// The local side.
@@ -157,7 +156,7 @@ pub struct RuleText<'a> {
     pub dst: Option<&'a str>,
     /// The gateway.
     pub rte: Option<&'a str>,
-    /// `None`: as the combination of descriptors implies.
+    /// The action; `None` for the one that the combination of descriptors implies.
     pub action: Option<Action>,
 }
 
@@ -180,7 +179,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Priority for what `local` matches: local nets, or local NIs.
+    /// A rule that gives a priority to the local nets or local NIs that `local` matches.
     ///
     /// # Errors
     ///
@@ -190,7 +189,7 @@ impl Rule {
         Self::with_priority(Selector::Local(local), priority)
     }
 
-    /// Priority for what `remote` matches: peer nets, or peer NIs.
+    /// A rule that gives a priority to the peer nets or peer NIs that `remote` matches.
     ///
     /// # Errors
     ///
@@ -199,10 +198,11 @@ impl Rule {
         Self::with_priority(Selector::Remote(remote), priority)
     }
 
-    /// The local NIs that match `local` are preferred for the peer NIs that match `remote`.
+    /// A rule that prefers the local NIs that match `local` for the peer NIs that match `remote`.
     ///
-    /// `rank` orders preferred NIDs, and so the peer NIs that prefer one local NI; [`Priority::NONE`]
-    /// is a pair that was given none and ranks as 0. In the `lustre` profile it must be that.
+    /// `rank` orders the preferred NIDs, and thereby the peer NIs that prefer one local NI.
+    /// [`Priority::NONE`] means that the pair has no rank; it then counts as 0. The `lustre`
+    /// profile requires [`Priority::NONE`].
     ///
     /// # Errors
     ///
@@ -215,7 +215,8 @@ impl Rule {
         Self::checked(Selector::Pair { local, remote }, rank)
     }
 
-    /// The gateways that match `gateway` are preferred on the way to the peer NIs that match `remote`.
+    /// A rule that prefers the gateways that match `gateway` for messages to the peer NIs that
+    /// match `remote`.
     ///
     /// # Errors
     ///
@@ -224,12 +225,13 @@ impl Rule {
         Self::checked(Selector::Router { remote, gateway }, Priority::NONE)
     }
 
-    /// Makes the rule that `lnetctl udsp add` makes: without an action, one descriptor gets priority 0
-    /// and two make a preferred list; a preferred list of one descriptor is priority 0, too.
+    /// Builds a rule as `lnetctl udsp add` does. Without an action, one descriptor gets priority 0,
+    /// and two descriptors make a preferred list. A preferred list of one descriptor becomes
+    /// priority 0.
     ///
     /// # Errors
     ///
-    /// Every combination that selection 4.7 refuses, and those that shipping kernels store without
+    /// The combinations that selection 4.7 rejects, and those that shipping kernels store without
     /// effect.
     pub fn from_text(text: &RuleText<'_>, profile: Profile) -> Result<Self, PolicyError> {
         match (text.src, text.dst, text.rte) {
@@ -288,19 +290,19 @@ impl Rule {
         })
     }
 
-    /// The same rule, which stays in the list and has no effect while it is disabled.
+    /// The same rule, disabled or enabled. A disabled rule stays in the list and has no effect.
     #[must_use]
     pub fn disabled(self, disabled: bool) -> Self {
         Self { disabled, ..self }
     }
 
-    /// True for a rule without effect until it is enabled.
+    /// Returns true if the rule is disabled.
     #[must_use]
     pub const fn is_disabled(&self) -> bool {
         self.disabled
     }
 
-    /// What it matches. Two rules of a list never have equal selectors.
+    /// The objects that the rule matches. No two rules of a list have equal selectors.
     #[must_use]
     pub const fn selector(&self) -> &Selector {
         &self.selector
@@ -313,7 +315,7 @@ impl Rule {
         self.priority
     }
 
-    /// The rank of its entries on a preferred list.
+    /// The rank of the rule's entries on a preferred list.
     #[must_use]
     pub const fn rank(&self) -> Priority {
         if self.priority.is_none() {
@@ -322,7 +324,7 @@ impl Rule {
         self.priority
     }
 
-    /// What the rule says, in the words of a command line or a document.
+    /// The action of the rule, as a command line or a document has it.
     #[must_use]
     pub const fn action(&self) -> Action {
         if self.priority.is_none() {
@@ -371,7 +373,7 @@ impl Selector {
 }
 
 impl fmt::Display for Rule {
-    /// The arguments of `lnetctl udsp add`, and `(disabled)` behind them where it is.
+    /// The arguments of `lnetctl udsp add`, followed by `(disabled)` if the rule is disabled.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = ["--src", "--dst", "--rte"];
         let mut blank = "";
@@ -388,12 +390,13 @@ impl fmt::Display for Rule {
     }
 }
 
-/// True when `descriptor` is a net that covers `net`.
+/// Returns true if `descriptor` is a net that covers `net`.
 pub(crate) fn matches_net(descriptor: &Descriptor, net: Net) -> bool {
     matches!(descriptor, Descriptor::Net(expr) if expr.matches(net))
 }
 
-/// True when `descriptor` has an address part and covers `nid`. A net never does (selection 4.3).
+/// Returns true if `descriptor` has an address part and covers `nid`. A net never does (selection
+/// 4.3).
 pub(crate) fn matches_nid(descriptor: &Descriptor, nid: Nid) -> bool {
     matches!(descriptor, Descriptor::Nid(expr) if expr.matches(nid))
 }

@@ -1,4 +1,5 @@
-//! A node's surroundings, described plainly, and what the rules say of all of it.
+//! A plain description of a node's interfaces, gateways and peers, and the values that rules give
+//! to them.
 
 use lnet_types::{Net, Nid};
 
@@ -6,18 +7,19 @@ use crate::list::RuleList;
 use crate::policy::{Effective, PeerNiEffect, Policy};
 use crate::rule::Profile;
 
-/// What rules can speak of: the node's interfaces, its gateways and its peers, in the node's order.
+/// The objects that rules can match: the node's interfaces, its gateways and its peers, in the
+/// node's order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Topology {
     /// NIDs of the local NIs. Their nets are the local nets.
     pub local: Vec<Nid>,
-    /// The gateways of all routes.
+    /// The gateways of all routes, in order.
     pub gateways: Vec<Gateway>,
     /// The peers.
     pub peers: Vec<Peer>,
 }
 
-/// A peer through which routes lead.
+/// A peer that routes use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gateway {
     /// Its primary NID, which preferred lists hold.
@@ -27,7 +29,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// All its NIDs, the primary one first.
+    /// All NIDs of the gateway, the primary NID first.
     pub fn nids(&self) -> impl Iterator<Item = Nid> {
         std::iter::once(self.primary).chain(self.others.iter().copied())
     }
@@ -44,7 +46,7 @@ pub struct Peer {
     pub nis: Vec<Nid>,
 }
 
-/// What the rules say of every object of a topology, in its order.
+/// The values that rules give to the objects of a topology, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effects {
     /// Local nets, in the order in which their first NIs are listed.
@@ -55,7 +57,7 @@ pub struct Effects {
     pub peers: Vec<PeerEffects>,
 }
 
-/// What the rules say of a peer.
+/// The values that rules give to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerEffects {
     /// Its primary NID.
@@ -66,7 +68,7 @@ pub struct PeerEffects {
     pub nis: Vec<(Nid, PeerNiEffect)>,
 }
 
-/// Applies `rules` to all of `topology`: the same input gives the same effects.
+/// Applies `rules` to all objects of `topology`. The result depends on the arguments only.
 ///
 /// ```
 /// use lnet_policy::{Profile, Rule, RuleList, Priority, Topology, evaluate};
@@ -101,7 +103,7 @@ pub fn evaluate(rules: &RuleList, topology: &Topology, profile: Profile) -> Effe
 }
 
 impl Policy {
-    /// What the rules say of a peer, its nets and its NIs.
+    /// The values that the rules give to a peer, its nets and its NIs.
     #[must_use]
     pub fn peer(&mut self, peer: &Peer) -> PeerEffects {
         PeerEffects {
@@ -123,7 +125,7 @@ impl Policy {
 pub(crate) fn nets(nids: &[Nid]) -> Vec<Net> {
     let mut nets = Vec::new();
     for net in nids.iter().map(|nid| nid.net()) {
-        // A node or peer has few nets.
+        // A linear search is enough: nodes and peers have few nets.
         if !nets.contains(&net) {
             nets.push(net);
         }

@@ -82,7 +82,7 @@ pub fn told_answer(answer: &Answer) -> Option<String> {
     Some(match answer {
         Answer::Nothing => return None,
         Answer::Number(number) => format!("returns {number}"),
-        Answer::Refused(why) => format!("refused: {why}"),
+        Answer::Refused(why) => format!("rejected: {why}"),
         Answer::Verdict(Verdict::Receive { rx, landing }) => format!(
             "receive {} bytes as rx {:x} into {:?}",
             landing.length, rx.0, landing.place

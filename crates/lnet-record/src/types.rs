@@ -310,7 +310,7 @@ impl Take for Rule {
             action: priority.transpose()?.map(Action::Priority),
         };
         let disabled = bool::take(from)?;
-        // A node that changed its profile may hold rules that the new one would refuse.
+        // A node that changed its profile may hold rules that the new one would reject.
         let rule = Self::from_text(&text, Profile::Design).map_err(|_| no_rule)?;
         Ok(rule.disabled(disabled))
     }

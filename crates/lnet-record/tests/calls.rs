@@ -334,10 +334,10 @@ fn whatever_else_is_no_record() {
     ));
     let mut long = record.get(..10).unwrap().to_vec();
     long.extend([0xFF; 20]);
-    let refused = Log::open(long.as_slice()).unwrap_err();
+    let rejected = Log::open(long.as_slice()).unwrap_err();
     assert!(
-        matches!(refused, BadLog::Damaged { event: 0, .. }),
-        "{refused}"
+        matches!(rejected, BadLog::Damaged { event: 0, .. }),
+        "{rejected}"
     );
 }
 

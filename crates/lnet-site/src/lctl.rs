@@ -120,7 +120,10 @@ mod tests {
         };
         assert_eq!(*key, "route");
         let read = lnet_config::survey(body).unwrap();
-        assert!(read.refused.is_empty() && read.unknown.is_empty(), "{body}");
+        assert!(
+            read.rejected.is_empty() && read.unknown.is_empty(),
+            "{body}"
+        );
         let routes = read.document.routes;
         assert_eq!(routes.len(), 2);
         assert_eq!(

@@ -148,7 +148,7 @@ impl RuleJson {
             rte: self.rte.as_deref(),
             action: priority.transpose()?,
         };
-        // A node that changed its profile may hold rules that the new one would refuse.
+        // A node that changed its profile may hold rules that the new one would reject.
         let rule = Rule::from_text(&text, Profile::Design)?;
         Ok(rule.disabled(self.disabled))
     }

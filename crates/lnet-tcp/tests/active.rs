@@ -169,7 +169,7 @@ fn an_answer_whose_type_is_not_the_inverse_is_refused() {
 fn an_acceptors_refusal_is_no_hello() {
     let mut dial = Dial::new(config());
     let (mut raw, _) = dial.next();
-    raw.write(&Connreq::REFUSAL);
+    raw.write(&Connreq::REJECTION);
     assert_eq!(dial.result(), Err(Failure::LocalError));
     assert_eq!(dial.failures(), [(DialFailure::HelloMalformed, 1)]);
 }

@@ -170,7 +170,7 @@ fn the_lnet_magic_in_place_of_a_request_is_told_so() {
     let (said, why) = refused(|_| 0x4572_6963_u32.to_le_bytes().to_vec());
     assert_eq!(
         (said, why),
-        (Connreq::REFUSAL.to_vec(), vec![Refusal::RequestMagic])
+        (Connreq::REJECTION.to_vec(), vec![Refusal::RequestMagic])
     );
 }
 
@@ -183,7 +183,7 @@ fn an_unknown_request_version_is_told_so() {
     });
     assert_eq!(
         (said, why),
-        (Connreq::REFUSAL.to_vec(), vec![Refusal::RequestVersion])
+        (Connreq::REJECTION.to_vec(), vec![Refusal::RequestVersion])
     );
 }
 

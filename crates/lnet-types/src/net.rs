@@ -5,10 +5,11 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-/// The kind of network that an LNet network driver (LND) serves, as its number on the wire.
+/// The type of a network, named after the LNet network driver (LND) that serves it, as its number
+/// on the wire.
 ///
-/// An open set: numbers that this build does not know survive decoding, print as `<N>` and are read
-/// back from that form (section 1.3: treat unknown types as opaque).
+/// The set is open: numbers that this build does not know survive decoding, print as `<N>` and
+/// parse from that form (section 1.3: treat unknown types as opaque).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LndType(pub u8);
 
@@ -21,8 +22,8 @@ pub(crate) enum AddressForm {
     Number,
 }
 
-/// Number, name and address form of every LND type (section 1.3). The removed ones are kept, because
-/// old nodes and captures may still name them.
+/// Number, name and address form of every LND type (section 1.3). The table keeps removed types,
+/// because old nodes and captures may still name them.
 const LND_TYPES: [(LndType, &str, AddressForm); 19] = [
     (LndType(1), "elan", AddressForm::Number),
     (LndType::TCP, "tcp", AddressForm::Ip),
@@ -142,8 +143,8 @@ pub enum ParseNetError {
 impl FromStr for Net {
     type Err = ParseNetError;
 
-    /// Parses a type name and an optional decimal number. A type without a name is written as it is
-    /// printed, `<23>5`; `*` is the wildcard.
+    /// Parses a type name and an optional decimal number. A type without a name has the form
+    /// `<23>5`; `*` is the wildcard.
     fn from_str(text: &str) -> Result<Self, ParseNetError> {
         if text == "*" {
             return Ok(Self::ANY);
@@ -158,7 +159,7 @@ impl FromStr for Net {
     }
 }
 
-/// Splits `o2ib3` into the type and the rest of the text; `None` when it begins with no type.
+/// Splits `o2ib3` into the type and the rest of the text; `None` if the text begins with no type.
 pub(crate) fn split_lnd(text: &str) -> Option<(LndType, &str)> {
     if let Some(rest) = text.strip_prefix('<') {
         let (number, rest) = rest.split_once('>')?;

@@ -10,8 +10,8 @@ use crate::net::{AddressForm, LndType, Net, ParseNetError};
 
 /// A network identifier: an address on an LNet network.
 ///
-/// Kept in its 20-byte wire form (section 1.2), which is also its order: kernels compare the bytes
-/// when two nodes dial each other at once (section 2.7).
+/// The value holds the 20-byte wire form (section 1.2). NIDs are ordered by these bytes, because
+/// kernels compare them if two nodes dial each other at once (section 2.7).
 ///
 /// ```text
 ///  0      1      2       4                              20
@@ -21,22 +21,22 @@ use crate::net::{AddressForm, LndType, Net, ParseNetError};
 ///  size = used bytes - 8: 0 for 4-byte addresses, 12 for 16-byte ones
 /// ```
 ///
-/// Only these two sizes exist as values. No LND has addresses of another length, and such a NID would
-/// have no text form; [`Nid::from_wire`] refuses it, and whoever reads a list of NIDs (section 6.3)
-/// skips the record by its length. All wildcards are the one value [`Nid::ANY`].
+/// A `Nid` has one of these two sizes. No LND has addresses of another length, and a NID with
+/// another size would have no text form. [`Nid::from_wire`] rejects such a NID; a reader of a list
+/// of NIDs (section 6.3) skips the record by its length. All wildcards equal [`Nid::ANY`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nid([u8; 20]);
 
 impl Nid {
-    /// The wildcard: matches every NID.
+    /// The wildcard, which matches every NID.
     pub const ANY: Self = Self([0xFF; 20]);
     /// `0@lo`.
     pub const LOOPBACK: Self = Self::from_number(Net::LO, 0);
     /// Bytes of the wire form.
     pub const WIRE_LEN: usize = 20;
 
-    /// The NID with a 4-byte address, given as a number (for IPv4, in host order). On a network of
-    /// type [`LndType::ANY`] it is the wildcard.
+    /// The NID with a 4-byte address, given as a number (for IPv4, in host order). If the type of
+    /// `net` is [`LndType::ANY`], the NID is the wildcard.
     #[must_use]
     pub const fn from_number(net: Net, address: u32) -> Self {
         if net.lnd.0 == LndType::ANY.0 {
@@ -49,7 +49,7 @@ impl Nid {
         ])
     }
 
-    /// The NID of an IP address. On a network of type [`LndType::ANY`] it is the wildcard.
+    /// The NID of an IP address. If the type of `net` is [`LndType::ANY`], the NID is the wildcard.
     #[must_use]
     pub fn from_ip(net: Net, address: IpAddr) -> Self {
         match address {
@@ -64,8 +64,8 @@ impl Nid {
         }
     }
 
-    /// Takes the 8-byte form, `(type << 16 | number) << 32 | address` (section 1.1); all ones, or a
-    /// type byte of 0xFF, is the wildcard. `None` when the bits that must be zero are not.
+    /// Decodes the 8-byte form, `(type << 16 | number) << 32 | address` (section 1.1). All ones, or
+    /// a type byte of 0xFF, is the wildcard. Returns `None` if bits that must be zero are not.
     #[must_use]
     pub const fn from_nid4(value: u64) -> Option<Self> {
         if value == u64::MAX {
@@ -79,7 +79,7 @@ impl Nid {
         Some(Self::from_number(net, u32::from_be_bytes([a0, a1, a2, a3])))
     }
 
-    /// The 8-byte form; `None` for a 16-byte address, which has none.
+    /// The 8-byte form; `None` for a 16-byte address, which has no such form.
     #[must_use]
     pub const fn to_nid4(self) -> Option<u64> {
         if self.is_any() {
@@ -92,8 +92,8 @@ impl Nid {
         Some(u64::from_be_bytes([0, b1, b2, b3, b4, b5, b6, b7]))
     }
 
-    /// Takes the 20-byte wire form. A type byte of 0xFF is the wildcard whatever follows. `None` when
-    /// the size is neither 0 nor 12 or the padding is not zero.
+    /// Decodes the 20-byte wire form. A type byte of 0xFF is the wildcard, whatever the other bytes
+    /// are. Returns `None` if the size is neither 0 nor 12, or if the padding is not zero.
     #[must_use]
     pub fn from_wire(bytes: [u8; 20]) -> Option<Self> {
         if bytes[1] == LndType::ANY.0 {
@@ -113,19 +113,19 @@ impl Nid {
         self.0
     }
 
-    /// True for the wildcard.
+    /// Returns true for the wildcard.
     #[must_use]
     pub const fn is_any(self) -> bool {
         self.0[1] == LndType::ANY.0
     }
 
-    /// True for `0@lo`.
+    /// Returns true for `0@lo`.
     #[must_use]
     pub fn is_loopback(self) -> bool {
         self == Self::LOOPBACK
     }
 
-    /// True for an address of 16 bytes.
+    /// Returns true for an address of 16 bytes.
     #[must_use]
     pub const fn is_large(self) -> bool {
         !self.is_any() && self.0[0] != 0
@@ -145,7 +145,8 @@ impl Nid {
         u32::from_be_bytes([a0, a1, a2, a3])
     }
 
-    /// The address of a NID on a network with IP addresses (`tcp`, `o2ib`, …).
+    /// The IP address of a NID on a network with IP addresses (`tcp`, `o2ib`, …); `None` on other
+    /// networks.
     #[must_use]
     pub fn ip(self) -> Option<IpAddr> {
         if self.is_any() || self.net().lnd.address_form() != AddressForm::Ip {
@@ -157,7 +158,7 @@ impl Nid {
         }
     }
 
-    /// The address of a large NID, whatever its network's type.
+    /// The address of a NID with 16 bytes, on any type of network.
     pub(crate) fn large_address(self) -> Option<Ipv6Addr> {
         let mut octets = [0; 16];
         octets.copy_from_slice(&self.0[4..]);
@@ -238,7 +239,7 @@ impl FromStr for Nid {
 }
 
 fn parse_address(net: Net, address: &str) -> Option<Nid> {
-    // Large addresses are read on every network, because they are printed on every network.
+    // Addresses of 16 bytes have the same text form on every network.
     if address.contains(':') {
         return Some(Nid::from_ip(net, IpAddr::V6(address.parse().ok()?)));
     }

@@ -21,7 +21,8 @@ impl ProcessId {
     pub const LUSTRE_PID: u32 = 12345;
     /// Matches every process id.
     pub const ANY_PID: u32 = 0xFFFF_FFFF;
-    /// Set in the process id of a peer that dialled from an unprivileged port (section 2.11).
+    /// The bit that marks the process id of a peer that dialled from an unprivileged port (section
+    /// 2.11).
     pub const USER_FLAG: u32 = 0x8000_0000;
     /// Matches every process.
     pub const ANY: Self = Self {
@@ -29,7 +30,7 @@ impl ProcessId {
         pid: Self::ANY_PID,
     };
 
-    /// The ordinary LNet process of a node.
+    /// The LNet process of a kernel node.
     #[must_use]
     pub const fn lustre(nid: Nid) -> Self {
         Self {
@@ -38,7 +39,8 @@ impl ProcessId {
         }
     }
 
-    /// True for a peer that is reached only over the connections it dialled itself.
+    /// Returns true for a peer that can be reached only over connections that the peer itself
+    /// dialled.
     #[must_use]
     pub const fn is_userspace(self) -> bool {
         self.pid & Self::USER_FLAG != 0 && self.pid != Self::ANY_PID

@@ -50,7 +50,7 @@ fn large_nid_has_no_nid4_form() {
 }
 
 #[test]
-fn sizes_other_than_0_and_12_are_refused() {
+fn sizes_other_than_0_and_12_are_rejected() {
     for size in (1..=255u8).filter(|&size| size != 12) {
         let mut bytes = nid("10.0.0.1@tcp").to_wire();
         bytes[0] = size;
@@ -77,7 +77,7 @@ fn type_byte_ff_is_the_wildcard_in_every_form() {
 }
 
 #[test]
-fn nid4_with_a_non_zero_top_byte_is_refused() {
+fn nid4_with_a_non_zero_top_byte_is_rejected() {
     assert_eq!(Nid::from_nid4(0x0102_0000_0A00_0001), None);
 }
 
@@ -102,7 +102,7 @@ fn unknown_types_print_in_angle_brackets_and_parse_back() {
 }
 
 #[test]
-fn texts_that_are_not_networks_are_refused_with_the_reason() {
+fn texts_that_are_not_networks_are_rejected_with_the_reason() {
     for text in ["", "foo", "TCP", "<255>", "<256>", "<tcp>", "<23"] {
         let error = text.parse::<Net>().unwrap_err();
         assert!(
@@ -121,7 +121,7 @@ fn texts_that_are_not_networks_are_refused_with_the_reason() {
 }
 
 #[test]
-fn texts_that_are_not_nids_are_refused_with_the_reason() {
+fn texts_that_are_not_nids_are_rejected_with_the_reason() {
     for text in [
         "10.0.0@tcp",
         "10.0.0.256@tcp",
@@ -148,7 +148,7 @@ fn texts_that_are_not_nids_are_refused_with_the_reason() {
 }
 
 #[test]
-fn texts_that_are_not_processes_are_refused_with_the_reason() {
+fn texts_that_are_not_processes_are_rejected_with_the_reason() {
     let parse = |text: &str| text.parse::<ProcessId>().unwrap_err();
     assert!(matches!(
         parse("10.0.0.1@tcp"),

@@ -1,4 +1,4 @@
-//! A point on a clock that the caller owns.
+//! A point in time on a clock that the caller owns.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 /// A point in time: nanoseconds since an origin that the owner of the clock chose.
 ///
-/// The pure crates take `Time` as an input and never read a clock, so that the same inputs give the
-/// same outputs in a node, in the simulator and in a test.
+/// Crates without I/O take `Time` as an input and never read a clock. The same inputs therefore
+/// give the same outputs in a node, in the simulator and in a test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
 
@@ -33,7 +33,7 @@ impl Time {
         self.0
     }
 
-    /// The time that passed since `earlier`; zero when `earlier` is in the future.
+    /// The time that passed since `earlier`; zero if `earlier` is in the future.
     #[must_use]
     pub const fn saturating_since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))

@@ -1,24 +1,25 @@
-//! Checked reads and writes at offsets: the only place that touches raw bytes.
+//! Checked reads and writes at offsets. No other module touches raw bytes.
 //!
-//! A [`Reader`] turns every short input into a [`DecodeError`] that names its structure. A
-//! [`Writer`] checks its buffer once, against the size of the whole structure.
+//! A [`Reader`] reports an input that is too short as a [`DecodeError`] with the name of the
+//! structure. A [`Writer`] checks its buffer once, for the size of the whole structure.
 
 use lnet_types::Nid;
 
 use crate::error::{DecodeError, EncodeError, Problem};
 
-/// The order of a sender's integers. Everybody sends little-endian; a receiver also understands the
-/// other order where the format carries a magic number that shows it (section 2.4).
+/// The byte order of a sender's integers. Every known sender is little-endian; a receiver also
+/// understands big-endian senders of formats whose magic number shows the order (section 2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
-    /// Least significant byte first: what every node of today sends.
+    /// Least significant byte first, as all known nodes send.
     Little,
     /// Most significant byte first.
     Big,
 }
 
 impl ByteOrder {
-    /// The order in which the four bytes of `magic` were written, given them read as little-endian.
+    /// The byte order of `magic`, given its four bytes as a little-endian number. `None` if they
+    /// are not `magic` in either order.
     pub(crate) const fn of_magic(read: u32, magic: u32) -> Option<Self> {
         if read == magic {
             Some(Self::Little)
@@ -55,7 +56,7 @@ impl<'a> Reader<'a> {
         self.order
     }
 
-    /// The complaint that `problem` stands at `offset`.
+    /// The error that `problem` is at `offset`.
     pub(crate) const fn error(&self, offset: usize, problem: Problem) -> DecodeError {
         DecodeError {
             what: self.what,
@@ -64,7 +65,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses an input shorter than `needed`; the offset is where the input ends.
+    /// Rejects an input shorter than `needed`; the offset of the error is the end of the input.
     pub(crate) const fn require(&self, needed: usize) -> Result<(), DecodeError> {
         let available = self.bytes.len();
         if available < needed {
@@ -117,12 +118,12 @@ impl<'a> Reader<'a> {
         Nid::from_nid4(self.u64(at)?).ok_or(self.error(at, Problem::BadNid))
     }
 
-    /// A 20-byte NID (section 1.2), which is never swapped.
+    /// A 20-byte NID (section 1.2), whose bytes never depend on the sender's order.
     pub(crate) fn nid16(&self, at: usize) -> Result<Nid, DecodeError> {
         Nid::from_wire(self.array(at)?).ok_or(self.error(at, Problem::BadNid))
     }
 
-    /// A NID of which only `used` bytes stand in the input, at most 20 (section 6.3).
+    /// A NID of which the input has only the first `used` bytes, at most 20 (section 6.3).
     pub(crate) fn nid16_of(&self, at: usize, used: usize) -> Result<Nid, DecodeError> {
         let end = at.saturating_add(used);
         self.require(end)?;
@@ -134,7 +135,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Writes the fields of one structure, one behind the other, little-endian.
+/// Writes the fields of one structure in sequence, little-endian.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     rest: &'a mut [u8],
@@ -150,8 +151,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes `bytes`. The size given to [`Writer::new`] covers all that an encoder writes, so that
-    /// the other branch is unreachable; it writes nothing instead of panicking.
+    /// Writes `bytes`. [`Writer::new`] has checked the buffer for everything that an encoder
+    /// writes, so the other branch is unreachable; it writes nothing instead of panicking.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let rest = std::mem::take(&mut self.rest);
         debug_assert!(

@@ -1,20 +1,21 @@
 //! The checksum of frames on connections of HELLO version 2 (section 3.2).
 //!
 //! CRC-32 with the reflected polynomial 0xEDB88320, starting from all ones, *without* the usual
-//! inversion at the end. One byte a step: only nodes that still speak version 2 and switched
-//! checksums on ever send one.
+//! inversion at the end. The loop takes one byte at a time, because only nodes that speak version 2
+//! and have checksums enabled send one.
 
 use crate::ksock::KsockHeader;
 
 const POLYNOMIAL: u32 = 0xEDB8_8320;
 const TABLE: [u32; 256] = table();
 
-/// The checksum of one frame, fed piece by piece: the frame header, the LNet header, the payload.
+/// The checksum of one frame, computed from its parts in order: the frame header, the LNet header,
+/// the payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameChecksum(u32);
 
 impl FrameChecksum {
-    /// Starts with the frame header as it stands on the wire; its checksum field counts as zero.
+    /// Starts with the bytes of the frame header; its checksum field counts as zero.
     #[must_use]
     pub fn new(frame_header: &[u8; KsockHeader::LEN]) -> Self {
         let mut header = *frame_header;

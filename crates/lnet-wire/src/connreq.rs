@@ -10,7 +10,7 @@
 //!        +--------+---------+--------------------------------------------------+
 //! ```
 //!
-//! A good request gets no answer. Whether its target is one of our NIs is not decided here.
+//! A valid request gets no answer. The caller decides whether the target is one of its NIs.
 
 use lnet_types::Nid;
 
@@ -18,7 +18,7 @@ use crate::bytes::{ByteOrder, Reader, Writer};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::hello::LNET_MAGIC;
 
-/// First word of an acceptor request and of its refusal.
+/// First word of an acceptor request and of its rejection.
 pub const ACCEPTOR_MAGIC: u32 = 0xACCE_7100;
 
 const WHAT: &str = "connection request";
@@ -48,7 +48,7 @@ impl ConnreqVersion {
 pub struct Connreq {
     /// Its form.
     pub version: ConnreqVersion,
-    /// The NID of the NI being connected to.
+    /// The NID of the NI that the dialler wants to reach.
     pub target: Nid,
 }
 
@@ -56,12 +56,13 @@ impl Connreq {
     /// Bytes of the longest request.
     pub const MAX_LEN: usize = 28;
 
-    /// What an acceptor sends before it closes on a request for which
-    /// [`deserves_refusal`](Self::deserves_refusal) holds: acceptor magic, version 1, NID 0.
-    pub const REFUSAL: [u8; 16] = [0x00, 0x71, 0xCE, 0xAC, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    /// The answer of an acceptor to a request for which
+    /// [`deserves_rejection`](Self::deserves_rejection) holds, before the acceptor closes: acceptor
+    /// magic, version 1, NID 0.
+    pub const REJECTION: [u8; 16] = [0x00, 0x71, 0xCE, 0xAC, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-    /// The request for `target` that most releases understand: version 1 unless the address is too
-    /// large for it.
+    /// The request for `target` that most releases understand: version 1, or version 2 if the
+    /// address is too large for version 1.
     #[must_use]
     pub const fn to(target: Nid) -> Self {
         let version = if target.is_large() {
@@ -72,12 +73,12 @@ impl Connreq {
         Self { version, target }
     }
 
-    /// Bytes that a reader must have to know more: 4 (the magic), 8 (the version), then the length
-    /// of the whole request. A prefix that is as long as its answer is complete.
+    /// The number of bytes that a reader needs for the next step: 4 (the magic), 8 (the version),
+    /// then the length of the whole request. A prefix of at least that length is complete.
     ///
     /// # Errors
     ///
-    /// A wrong magic or version, as soon as the prefix shows it.
+    /// A wrong magic or version, as soon as the prefix contains it.
     pub fn needed(prefix: &[u8]) -> Result<usize, DecodeError> {
         match prefix.len() {
             0..4 => Ok(4),
@@ -86,8 +87,7 @@ impl Connreq {
         }
     }
 
-    /// Decodes the request at the start of `bytes`, in either byte order; bytes behind it are
-    /// ignored.
+    /// Decodes the request at the start of `bytes`, in either byte order; ignores bytes after it.
     ///
     /// # Errors
     ///
@@ -119,11 +119,11 @@ impl Connreq {
         Ok(len)
     }
 
-    /// True when kernels answer this complaint with [`REFUSAL`](Self::REFUSAL) before they close:
-    /// an unknown version, or LNet's own magic where the acceptor's should be. Every other
-    /// complaint closes without a word.
+    /// Returns true if kernels answer a request with this error with [`REJECTION`](Self::REJECTION)
+    /// before they close: an unknown version, or LNet's own magic in place of the acceptor's. For
+    /// every other error they close without an answer.
     #[must_use]
-    pub const fn deserves_refusal(error: &DecodeError) -> bool {
+    pub const fn deserves_rejection(error: &DecodeError) -> bool {
         match error.problem {
             Problem::UnknownVersion(_) => true,
             Problem::BadMagic(magic) => ByteOrder::of_magic(magic, LNET_MAGIC).is_some(),

@@ -2,28 +2,29 @@
 
 use std::fmt;
 
-/// What a connection is for, named from one side's view; the other side calls it the
+/// The purpose of a connection, named from the view of one side; the other side calls it the
 /// [`inverse`](Self::inverse).
 ///
-/// An open set: values that nobody defined survive decoding, and [`inverse`](Self::inverse) refuses
-/// them.
+/// The set is open: undefined values survive decoding, and [`inverse`](Self::inverse) returns
+/// `None` for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ctype(pub u32);
 
 impl Ctype {
-    /// Only in replies: refused, try again (section 2.6).
+    /// Only in replies: the connection is rejected and may be tried again (section 2.6).
     pub const NONE: Self = Self(u32::MAX);
-    /// Untyped: carries everything. Never used with HELLO version 3 or 4.
+    /// Untyped: carries all messages. Never used with HELLO version 3 or 4.
     pub const ANY: Self = Self(0);
     /// Small messages.
     pub const CONTROL: Self = Self(1);
-    /// Data flows into the side that calls it so, which sends only acknowledgements on it.
+    /// Data flows into the side that uses this name; that side sends only acknowledgements on the
+    /// connection.
     pub const BULK_IN: Self = Self(2);
-    /// Data flows out of the side that calls it so.
+    /// Data flows out of the side that uses this name.
     pub const BULK_OUT: Self = Self(3);
 
     /// The other side's name for a connection of this type. `None` for [`Ctype::NONE`] and
-    /// undefined values, with which no connection can be asked for.
+    /// undefined values, which no dialler may ask for.
     #[must_use]
     pub const fn inverse(self) -> Option<Self> {
         match self {
@@ -34,7 +35,7 @@ impl Ctype {
         }
     }
 
-    /// The name in LNet's words; `None` for an undefined value.
+    /// LNet's name of the type; `None` for an undefined value.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {

@@ -1,21 +1,21 @@
-//! What can be wrong with bytes from the network.
+//! Errors of decoders and encoders.
 
 use lnet_types::Nid;
 use thiserror::Error;
 
-/// A decoder's complaint: what is wrong, and at which byte of its input.
+/// The error of a decoder: what is wrong, and at which byte of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{what}: {problem} at offset {offset}")]
 pub struct DecodeError {
     /// The structure being decoded, such as `HELLO` or `LNet header`.
     pub what: &'static str,
-    /// Offset of the offending field in the decoder's input, in bytes.
+    /// Offset of the wrong field in the decoder's input, in bytes.
     pub offset: usize,
     /// What is wrong.
     pub problem: Problem,
 }
 
-/// The kinds of complaint.
+/// What is wrong with an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -24,7 +24,7 @@ pub enum Problem {
     Truncated {
         /// Bytes that the structure needs, counted from its start.
         needed: usize,
-        /// Bytes that there are.
+        /// Bytes that the input has.
         available: usize,
     },
     /// A magic number is none of those expected here.
@@ -70,10 +70,10 @@ pub enum EncodeError {
         /// Bytes that the buffer has.
         available: usize,
     },
-    /// A NID with a 16-byte address, where the form has room for 4 bytes only.
+    /// A NID with a 16-byte address in a form that has only 4 bytes for the address.
     #[error("{0} does not fit the 8-byte NID form")]
     LargeNid(Nid),
-    /// A number that receivers refuse.
+    /// A number above the limit of receivers.
     #[error("{field} {value} is above {max}")]
     TooLarge {
         /// The field's name.

@@ -7,15 +7,16 @@ use lnet_types::Nid;
 /// The most payload that one message carries, in bytes (section 4.4).
 pub const LNET_MTU: u32 = 1 << 20;
 
-/// A wire handle (section 1.6): 16 bytes that only their creator looks up and all others echo.
+/// A wire handle (section 1.6): 16 bytes that only their creator interprets; all other nodes copy
+/// them.
 ///
-/// Both words are kept as read in little-endian order and written back the same way, so the bytes
-/// survive whatever the creator's order was.
+/// Both words are read and written as little-endian, so the bytes stay the same whatever order
+/// their creator used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Handle {
-    /// Constant for one life of the creator's LNet instance.
+    /// Constant for one incarnation of the creator.
     pub interface: u64,
-    /// Names the object; never reused.
+    /// Names the object. The creator never uses the value for a second object.
     pub object: u64,
 }
 
@@ -27,7 +28,7 @@ impl Handle {
     };
 }
 
-/// How NIDs are written in a header; follows the HELLO version of the connection (section 4.2).
+/// The form of NIDs in a header; the HELLO version of the connection determines it (section 4.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderForm {
     /// 72 bytes with 8-byte NIDs (HELLO versions 1 to 3).
@@ -61,11 +62,11 @@ pub struct Header {
     pub src_pid: u32,
     /// Payload bytes behind the header; 0 for ACK and GET, at most [`LNET_MTU`] otherwise.
     pub payload_length: u32,
-    /// The part that depends on the type.
+    /// The fields that depend on the type.
     pub body: Body,
 }
 
-/// The message types that travel as messages (HELLO exists only inside a version 1 handshake).
+/// The types of LNet messages. (HELLO occurs only inside a version 1 handshake.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum MessageType {
@@ -123,7 +124,7 @@ pub struct Put {
     pub ack_wmd: Handle,
     /// Selects the match entry.
     pub match_bits: u64,
-    /// Delivered to the target's event unmodified.
+    /// A value for the event at the target, which receives it unchanged.
     pub hdr_data: u64,
     /// Portal, 0 to 63.
     pub ptl_index: u32,

@@ -1,4 +1,4 @@
-//! HELLO: who is at the other end, since when, and what the connection is for (section 2.4).
+//! HELLO: the NID of the sender, its incarnation, and the type of the connection (section 2.4).
 //!
 //! ```text
 //!  v2,v3 0       4         8         16        24       28       32       40       48     52
@@ -17,10 +17,10 @@
 //!        then the list; always little-endian
 //! ```
 //!
-//! The magic of versions 2 to 4 shows the sender's byte order, which holds for the HELLO's integers
-//! and afterwards for the frame header of every frame, never for the LNet header.
+//! The magic of versions 2 to 4 shows the sender's byte order. The order applies to the integers of
+//! the HELLO and to the frame header of every later frame, never to an LNet header.
 //!
-//! What a HELLO means for the connection (race, duplicate, stale incarnation) is not decided here.
+//! The caller decides what a HELLO means for the connection (race, duplicate, stale incarnation).
 
 use std::net::Ipv4Addr;
 
@@ -42,16 +42,17 @@ const WHAT: &str = "HELLO";
 /// The LNet message type that marks a version 1 HELLO (section 4.3).
 const V1_MESSAGE_TYPE: u32 = 4;
 
-/// The version of a HELLO; it governs the framing of the connection from then on.
+/// The version of a HELLO, which determines the framing of the whole connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HelloVersion {
-    /// An LNet header in disguise; frames have no frame header.
+    /// The layout of an LNet header; frames have no frame header.
     V1,
-    /// Frame headers with checksums; one acknowledgement cookie a frame.
+    /// Frame headers with checksums; one acknowledgement cookie in each frame.
     V2,
-    /// What every node sends over IPv4.
+    /// The version that all known nodes send over IPv4.
     V3,
-    /// 20-byte NIDs, here and in LNet headers: what nodes send over IPv6 (release 2.16 and later).
+    /// 20-byte NIDs in the HELLO and in LNet headers; nodes send it over IPv6 (release 2.16 and
+    /// later).
     V4,
 }
 
@@ -86,7 +87,7 @@ impl HelloVersion {
         }
     }
 
-    /// True when frames begin with a frame header (section 3.1).
+    /// Returns true if frames begin with a frame header (section 3.1).
     #[must_use]
     pub const fn has_frame_header(self) -> bool {
         !matches!(self, Self::V1)
@@ -96,40 +97,41 @@ impl HelloVersion {
 /// The fields of a HELLO, whatever its version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// The version it came in or goes out in.
+    /// The version of the received or sent HELLO.
     pub version: HelloVersion,
     /// The sender's NI; never the wildcard.
     pub src_nid: Nid,
-    /// The receiver's NI as the sender sees it. No receiver checks it, so a malformed one is read
-    /// as [`Nid::ANY`]. Version 1 has no such field: `ANY`.
+    /// The receiver's NI as the sender sees it. Receivers do not check it, so a malformed one
+    /// decodes as [`Nid::ANY`]. Version 1 has no such field: `ANY`.
     pub dst_nid: Nid,
     /// The sender's process id.
     pub src_pid: u32,
-    /// The receiver's process id: 0 from a dialler, an echo in replies, 0 in version 1. Never
-    /// checked.
+    /// The receiver's process id: 0 from a dialler, a copy of the received value in replies, 0 in
+    /// version 1. Never checked.
     pub dst_pid: u32,
-    /// When the sender's NI started, in nanoseconds on its own clock; constant for the NI's life.
+    /// The time at which the sender's NI started, in nanoseconds on its own clock; constant for the
+    /// life of the NI.
     pub src_incarnation: u64,
-    /// The receiver's incarnation as an echo; 0 from a dialler and in version 1. Never checked.
+    /// A copy of the receiver's incarnation; 0 from a dialler and in version 1. Never checked.
     pub dst_incarnation: u64,
-    /// The connection's type in the sender's naming, undefined values included.
+    /// The connection's type as the sender names it; it may be an undefined value.
     pub ctype: Ctype,
 }
 
 /// A HELLO as it was received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceivedHello<'a> {
-    /// Its fields.
+    /// The fields.
     pub hello: Hello,
-    /// The sender's byte order, which also holds for its frame headers (never for LNet headers).
+    /// The sender's byte order, which also applies to its frame headers (never to LNet headers).
     pub order: ByteOrder,
     /// The sender's other addresses, which old releases send when an NI has several interfaces.
     pub addresses: Addresses<'a>,
-    /// Bytes of the whole HELLO, list included.
+    /// Bytes of the whole HELLO with its list.
     pub len: usize,
 }
 
-/// The IPv4 addresses behind a HELLO of version 1 to 3; modern receivers read and drop them.
+/// The IPv4 addresses after a HELLO of version 1 to 3; modern receivers read and ignore them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses<'a> {
     raw: &'a [u8],
@@ -143,7 +145,7 @@ impl<'a> Addresses<'a> {
         self.raw.len() / 4
     }
 
-    /// True when the sender listed none, as every release from 2.15 on does.
+    /// Returns true if the sender listed no addresses, as all releases from 2.15 on.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.raw.is_empty()
@@ -169,7 +171,7 @@ impl Hello {
     /// Bytes of the longest HELLO: version 1 with a full list.
     pub const MAX_LEN: usize = 72 + 4 * Self::MAX_ADDRESSES as usize;
 
-    /// The HELLO of a dialler: version 4 where a NID demands it, else version 3 (section 2.4).
+    /// The HELLO of a dialler: version 4 if a NID needs it, otherwise version 3 (section 2.4).
     #[must_use]
     pub const fn dial(src_nid: Nid, dst_nid: Nid, incarnation: u64, ctype: Ctype) -> Self {
         let large = src_nid.is_large() || dst_nid.is_large();
@@ -189,9 +191,10 @@ impl Hello {
         }
     }
 
-    /// The answer to this HELLO: same version, both ends exchanged, `dst_pid` and `dst_incarnation`
-    /// as they were received, as kernels do. `src_nid` is the NI that the acceptor request named,
-    /// `ctype` the inverse of the type asked for, or [`Ctype::NONE`] to refuse.
+    /// The answer to this HELLO: the same version, both ends exchanged, `dst_pid` and
+    /// `dst_incarnation` as received, as kernels do. `src_nid` is the NI that the acceptor request
+    /// named. `ctype` is the inverse of the requested type, or [`Ctype::NONE`] to reject the
+    /// connection.
     #[must_use]
     pub const fn reply(&self, src_nid: Nid, incarnation: u64, ctype: Ctype) -> Self {
         Self {
@@ -206,12 +209,12 @@ impl Hello {
         }
     }
 
-    /// Bytes that a reader must have to know more: 4 (the magic), 8 (the version), then the fixed
-    /// part, then the whole HELLO. A prefix that is as long as its answer is complete.
+    /// The number of bytes that a reader needs for the next step: 4 (the magic), 8 (the version),
+    /// then the fixed part, then the whole HELLO. A prefix of at least that length is complete.
     ///
     /// # Errors
     ///
-    /// A wrong magic or version, or a list that is too long, as soon as the prefix shows it.
+    /// A wrong magic or version, or a list that is too long, as soon as the prefix contains it.
     pub fn needed(prefix: &[u8]) -> Result<usize, DecodeError> {
         match prefix.len() {
             0..4 => return Ok(4),
@@ -226,7 +229,7 @@ impl Hello {
         Ok(base + list_len(version, &Reader::new(WHAT, prefix).with_order(order))?)
     }
 
-    /// Decodes the HELLO at the start of `bytes`; bytes behind it are ignored.
+    /// Decodes the HELLO at the start of `bytes`; ignores bytes after it.
     ///
     /// # Errors
     ///
@@ -302,7 +305,7 @@ impl Hello {
         Ok(len)
     }
 
-    /// The fields that versions 2 to 4 have behind the NIDs.
+    /// The fields of versions 2 to 4 after the NIDs.
     fn encode_tail(&self, writer: &mut Writer<'_>) {
         writer.u32(self.src_pid).u32(self.dst_pid);
         writer.u64(self.src_incarnation).u64(self.dst_incarnation);
@@ -310,7 +313,7 @@ impl Hello {
     }
 }
 
-/// The kind of HELLO that the magic announces.
+/// The group of HELLO versions that a magic stands for.
 enum Magic {
     V1,
     Lnet(ByteOrder),
@@ -347,7 +350,7 @@ fn read_version(bytes: &[u8]) -> Result<(HelloVersion, ByteOrder), DecodeError> 
     }
 }
 
-/// Bytes of the address list behind a HELLO whose fixed part `reader` holds.
+/// Bytes of the address list after a HELLO whose fixed part is in `reader`.
 fn list_len(version: HelloVersion, reader: &Reader<'_>) -> Result<usize, DecodeError> {
     let max = Hello::MAX_ADDRESSES;
     let (at, field, count) = match version {
@@ -400,7 +403,7 @@ fn decode_v4(reader: &Reader<'_>) -> Result<Hello, DecodeError> {
     decode_tail(HelloVersion::V4, src_nid, dst_nid, reader, 48)
 }
 
-/// The fields that versions 2 to 4 have behind the NIDs, from offset `at`.
+/// The fields of versions 2 to 4 after the NIDs, from offset `at`.
 fn decode_tail(
     version: HelloVersion,
     src_nid: Nid,
@@ -420,7 +423,7 @@ fn decode_tail(
     })
 }
 
-/// A HELLO's source must be somebody.
+/// Rejects the wildcard as the source of a HELLO.
 fn source(reader: &Reader<'_>, at: usize, nid: Nid) -> Result<Nid, DecodeError> {
     if nid.is_any() {
         return Err(reader.error(at, Problem::BadNid));

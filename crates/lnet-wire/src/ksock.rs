@@ -9,7 +9,8 @@
 //!    0xC1 LNET         asks for an ack    ack
 //! ```
 //!
-//! In the sender's byte order, which its HELLO showed. Connections of HELLO version 1 have none.
+//! The integers have the sender's byte order, which its HELLO showed. Frames on connections of
+//! HELLO version 1 have no frame header.
 
 use crate::bytes::{ByteOrder, Reader, Writer};
 use crate::error::{DecodeError, Problem};
@@ -21,10 +22,10 @@ const LNET: u32 = 0xC1;
 /// The acknowledgement cookie that acknowledges nothing (section 3.7).
 const KEEPALIVE: u64 = 1;
 
-/// What follows a frame header.
+/// The part that follows a frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameType {
-    /// Nothing: the frame is its header.
+    /// Nothing: the frame consists of its header.
     Noop,
     /// An LNet header and its payload.
     Lnet,
@@ -33,12 +34,13 @@ pub enum FrameType {
 /// A frame header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KsockHeader {
-    /// What follows.
+    /// The part that follows.
     pub frame_type: FrameType,
-    /// Checksum, 0 for none; means something only on connections of HELLO version 2
+    /// The checksum, 0 for none; used only on connections of HELLO version 2
     /// ([`FrameChecksum`](crate::FrameChecksum)).
     pub csum: u32,
-    /// As read; [`zc_request`](Self::zc_request) and [`zc_ack`](Self::zc_ack) say what they mean.
+    /// The cookies as received; [`zc_request`](Self::zc_request) and [`zc_ack`](Self::zc_ack)
+    /// interpret them.
     pub cookies: [u64; 2],
 }
 
@@ -46,7 +48,7 @@ impl KsockHeader {
     /// Bytes of a frame header.
     pub const LEN: usize = 24;
 
-    /// In front of an LNet message that asks for no zero-copy acknowledgement and carries none.
+    /// The header of an LNet message that asks for no zero-copy acknowledgement and carries none.
     pub const LNET: Self = Self {
         frame_type: FrameType::Lnet,
         csum: 0,
@@ -70,10 +72,11 @@ impl KsockHeader {
         }
     }
 
-    /// The order in which the frame header at the start of `bytes` was written, as its type shows. `None`
-    /// for an unknown type and for less than four bytes.
+    /// The byte order of the frame header at the start of `bytes`, as its type shows. `None` for an
+    /// unknown type and for fewer than four bytes.
     ///
-    /// A receiver of a connection goes by the HELLO; this is for whoever did not see it.
+    /// A receiver uses the order of the HELLO; this function serves observers that did not see the
+    /// HELLO.
     #[must_use]
     pub fn order_of(bytes: &[u8]) -> Option<ByteOrder> {
         let read = Reader::new(WHAT, bytes).u32(0).ok()?;
@@ -82,7 +85,7 @@ impl KsockHeader {
             .find_map(|known| ByteOrder::of_magic(read, known))
     }
 
-    /// Decodes the frame header at the start of `bytes`; bytes behind it are ignored.
+    /// Decodes the frame header at the start of `bytes`; ignores bytes after it.
     ///
     /// # Errors
     ///
@@ -119,7 +122,7 @@ impl KsockHeader {
             FrameType::Noop => NOOP,
             FrameType::Lnet => LNET,
         };
-        // The buffer has the size that is asked for, so that this cannot fail.
+        // The buffer has the required size, so this cannot fail.
         if let Ok(mut writer) = Writer::new(&mut bytes, Self::LEN) {
             writer
                 .u32(frame_type)
@@ -130,8 +133,8 @@ impl KsockHeader {
         bytes
     }
 
-    /// The cookie that the receiver of this frame must acknowledge, exactly once, when it has taken
-    /// what it wants of the payload.
+    /// The cookie that the receiver of this frame must acknowledge exactly once, after it has taken
+    /// the payload that it wants.
     #[must_use]
     pub const fn zc_request(&self) -> Option<u64> {
         match (self.frame_type, self.cookies[0]) {
@@ -140,7 +143,7 @@ impl KsockHeader {
         }
     }
 
-    /// What this frame acknowledges.
+    /// The cookies that this frame acknowledges.
     ///
     /// # Errors
     ///
@@ -179,13 +182,13 @@ const fn mixed_keepalive(offset: usize) -> DecodeError {
 
 /// The zero-copy requests that a frame acknowledges (section 3.4).
 ///
-/// A frame that names the same cookie twice acknowledges it once. A range may span any distance:
-/// look the cookies that are waiting up in it, never the other way round.
+/// A frame that names the same cookie twice acknowledges it once. A range may have any length:
+/// check each waiting cookie against the range instead of looping over the range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ZcAck {
     /// None.
     None,
-    /// None: the frame only shows that the peer lives.
+    /// None: the frame only shows that the peer is alive.
     Keepalive,
     /// This one.
     One(u64),
@@ -201,7 +204,7 @@ pub enum ZcAck {
 }
 
 impl ZcAck {
-    /// True when the frame acknowledges `cookie`.
+    /// Returns true if the frame acknowledges `cookie`.
     #[must_use]
     pub const fn contains(self, cookie: u64) -> bool {
         match self {
@@ -212,14 +215,15 @@ impl ZcAck {
         }
     }
 
-    /// How many cookies the frame acknowledges; all of them must be waiting (section 3.4).
+    /// The number of cookies that the frame acknowledges; each must belong to a waiting request
+    /// (section 3.4).
     #[must_use]
     pub const fn count(self) -> u64 {
         match self {
             Self::None | Self::Keepalive => 0,
             Self::One(_) => 1,
             Self::Pair(..) => 2,
-            // `first` is at least 2, so that the sum does not overflow.
+            // `first` is at least 2, so the sum does not overflow.
             Self::Range { first, last } => last.saturating_sub(first).saturating_add(1),
         }
     }

@@ -1,9 +1,9 @@
-//! Every byte layout of LNet over TCP, in one place.
+//! The byte layouts of LNet over TCP: decoders and encoders.
 //!
-//! One file a structure. Decoders borrow, check every length before they trust it, cannot panic,
-//! and say what is wrong at which offset ([`DecodeError`]). Encoders write into the caller's
-//! buffer. Section numbers are those of the LNet-over-TCP wire description that the project works
-//! from.
+//! Each structure has its own file. Decoders borrow their input, check every length before they use
+//! it, do not panic, and report what is wrong at which offset ([`DecodeError`]). Encoders write
+//! into the caller's buffer. Section numbers are those of the LNet-over-TCP wire description that
+//! the project works from.
 //!
 //! A connection, in the order of its bytes:
 //!
@@ -12,11 +12,11 @@
 //!  acceptor           Hello   | ...
 //! ```
 //!
-//! [`Connreq::needed`] and [`Hello::needed`] tell a socket reader how much to read, so that it
-//! never takes a byte of the first frame. This crate knows no sockets and no time, and decides
-//! nothing about connections, messages or peers: it says what the bytes say.
+//! [`Connreq::needed`] and [`Hello::needed`] return how much a socket reader must read, so that it
+//! never takes a byte of the first frame. Limits: the crate has no sockets and no clock, and takes
+//! no decision about connections, messages or peers; it translates between bytes and values.
 //!
-//! What a node writes to dial another one and ask for its ping info:
+//! The bytes that a node writes to dial another node and ask for its ping info:
 //!
 //! ```
 //! use lnet_types::Nid;

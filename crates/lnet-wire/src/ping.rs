@@ -1,4 +1,5 @@
-//! Ping info: what a node says of itself, in a REPLY to a ping and in a push (sections 6.2 to 6.6).
+//! Ping info: a node's description of itself, in a REPLY to a ping and in a push (sections 6.2 to
+//! 6.6).
 //!
 //! ```text
 //!  0        4          8      12      16
@@ -14,12 +15,11 @@
 //!  | count | count * 40 bytes |                           with METADATA; skipped
 //! ```
 //!
-//! Integers are in the sender's order, which the magic shows; NIDs of records are never swapped.
+//! Integers have the sender's byte order, which the magic shows; NIDs of records are never swapped.
 //!
-//! A ping asks for as many bytes as it has room for, so that a reply may stop anywhere behind the
-//! first 16 bytes: [`PingInfo`] gives what is whole and says that it
-//! [`is_truncated`](PingInfo::is_truncated). It never believes a count that the bytes do not bear
-//! out.
+//! A ping asks for as many bytes as its buffer has, so a reply may end anywhere after the first 16
+//! bytes. [`PingInfo`] returns the entries that are complete and reports that it
+//! [`is_truncated`](PingInfo::is_truncated). It does not trust a count that exceeds the bytes.
 
 mod encode;
 
@@ -36,8 +36,7 @@ pub use encode::PingInfoRepr;
 /// First word of a ping info.
 pub const PING_MAGIC: u32 = 0x7069_6E67;
 
-/// The smallest buffer that kernels ping with, and the smallest push target: 16 entries, in bytes
-/// (section 6.7).
+/// The smallest buffer of pings and of push targets in kernels: 16 entries, in bytes (section 6.7).
 pub const PING_BUFFER_MIN: u32 = 272;
 
 const WHAT: &str = "ping info";
@@ -46,18 +45,18 @@ const ENTRY_LEN: usize = 16;
 const METADATA_ENTRY_LEN: usize = 40;
 
 bitflags! {
-    /// What a node can do (section 6.4). Unknown bits are kept.
+    /// The abilities of a node (section 6.4). Unknown bits are kept.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PingFeatures: u32 {
-        /// Never set by nodes of today.
+        /// Not set by any known node.
         const BASE = 0x01;
-        /// Entries carry a status; mandatory.
+        /// Entries have a status; mandatory.
         const NI_STATUS = 0x02;
         /// The node is *not* a router.
         const RTE_DISABLED = 0x04;
-        /// The node understands several NIDs a peer, and pushes.
+        /// The node supports several NIDs for each peer, and pushes.
         const MULTI_RAIL = 0x08;
-        /// Discovery is switched on.
+        /// Discovery is on.
         const DISCOVERY = 0x10;
         /// Large records are present.
         const LARGE_ADDR = 0x20;
@@ -69,7 +68,7 @@ bitflags! {
     }
 }
 
-/// The status of a network interface (section 6.2); an open set.
+/// The status of a network interface (section 6.2). The set of values is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NiStatus(pub u32);
 
@@ -78,7 +77,7 @@ impl NiStatus {
     pub const UP: Self = Self(0x15AA_C0DE);
     /// Not usable.
     pub const DOWN: Self = Self(0xDEAD_FACE);
-    /// Says nothing.
+    /// No information.
     pub const INVALID: Self = Self(0);
 }
 
@@ -91,9 +90,9 @@ pub struct PingNi {
     pub status: NiStatus,
 }
 
-/// A ping info in the bytes that carried it, complete or cut.
+/// A ping info in the bytes that carried it, complete or truncated.
 ///
-/// Every whole entry and record was checked by [`parse`](Self::parse), so that reading cannot fail.
+/// [`parse`](Self::parse) has checked every complete entry and record, so reads cannot fail.
 #[derive(Clone, Copy, Debug)]
 pub struct PingInfo<'a> {
     reader: Reader<'a>,
@@ -105,15 +104,15 @@ pub struct PingInfo<'a> {
 }
 
 impl<'a> PingInfo<'a> {
-    /// Reads a ping info, in either byte order, of which `bytes` may be only the beginning. Bytes
-    /// behind it (slack of a larger buffer) are ignored.
+    /// Reads a ping info in either byte order. `bytes` may be only its beginning; bytes after it
+    /// (the unused part of a larger buffer) are ignored.
     ///
-    /// This checks the layout. [`validate`](Self::validate) then says whether a receiver may use
-    /// it.
+    /// This checks the layout. [`validate`](Self::validate) checks whether a receiver may use the
+    /// info.
     ///
     /// # Errors
     ///
-    /// Fewer than 16 bytes, a wrong magic, sizes beyond what a message carries, a malformed NID.
+    /// Fewer than 16 bytes, a wrong magic, sizes beyond the limit of a message, a malformed NID.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes);
         let magic = reader.u32(0)?;
@@ -137,8 +136,8 @@ impl<'a> PingInfo<'a> {
         Ok(info)
     }
 
-    /// Whether a receiver may use the info (section 6.6). `nnis_max` is the most entries that it
-    /// takes: kernels have 200 or 4096, and never fewer than 16.
+    /// Checks whether a receiver may use the info (section 6.6). `nnis_max` is the most entries
+    /// that the receiver takes: kernels have 200 or 4096, and never fewer than 16.
     ///
     /// # Errors
     ///
@@ -168,7 +167,7 @@ impl<'a> PingInfo<'a> {
         self.reader.order()
     }
 
-    /// What the node can do.
+    /// The abilities of the node.
     #[must_use]
     pub const fn features(&self) -> PingFeatures {
         self.features
@@ -180,28 +179,27 @@ impl<'a> PingInfo<'a> {
         self.pid
     }
 
-    /// The announced number of 8-byte entries, loopback included; there may be fewer when
-    /// truncated.
+    /// The announced number of 8-byte entries with loopback; a truncated info has fewer.
     #[must_use]
     pub const fn nnis(&self) -> u32 {
         self.nnis
     }
 
-    /// The sequence number of this info, which stands in the loopback entry. `None` when even that
-    /// entry is cut.
+    /// The sequence number of this info, which the loopback entry holds. `None` if that entry is
+    /// not complete.
     #[must_use]
     pub fn sequence(&self) -> Option<u32> {
         self.entry(0).map(|entry| entry.status.0)
     }
 
-    /// Bytes of the whole info without metadata, as announced. Of an info with large records that
-    /// is cut before byte 32, where its size stands, this is only the part before the records.
+    /// Bytes of the whole info without metadata, as announced. If an info with large records ends
+    /// before byte 32, which holds its size, this counts only the part before the records.
     #[must_use]
     pub const fn info_size(&self) -> usize {
         self.info_size
     }
 
-    /// True when the info was longer than the bytes given: ping again with a buffer of
+    /// Returns true if the info is longer than the given bytes. Ping again with a buffer of
     /// [`info_size`](Self::info_size) bytes.
     #[must_use]
     pub const fn is_truncated(&self) -> bool {
@@ -214,12 +212,12 @@ impl<'a> PingInfo<'a> {
         self.small().chain(self.large()).map(|ni| ni.nid)
     }
 
-    /// The network interfaces: every entry but loopback, then the large records.
+    /// The network interfaces: all entries except loopback, then the large records.
     pub fn nis(&self) -> impl Iterator<Item = PingNi> + use<'a> {
         self.small().skip(1).chain(self.large())
     }
 
-    /// The NID by which the node wants to be known. `None` when it is not in the bytes given.
+    /// The primary NID of the node. `None` if the given bytes do not contain it.
     #[must_use]
     pub fn primary_nid(&self) -> Option<Nid> {
         let primary = if self.features.contains(PingFeatures::PRIMARY_LARGE) {
@@ -230,14 +228,14 @@ impl<'a> PingInfo<'a> {
         primary.map(|ni| ni.nid)
     }
 
-    /// The metadata block without its count, skipped by everybody who has no use for it: 40 bytes
-    /// an entry. Empty when there is none; cut where the input is.
+    /// The metadata block without its count, 40 bytes for each entry; receivers that do not use it
+    /// skip it. Empty if there is none; truncated if the input is.
     #[must_use]
     pub fn metadata(&self) -> &'a [u8] {
         self.read_metadata().unwrap_or_default()
     }
 
-    /// Entry `index` of the 8-byte ones, if it is whole.
+    /// The 8-byte entry with this index, if it is complete.
     fn entry(&self, index: usize) -> Option<PingNi> {
         if index >= self.whole_entries() {
             return None;
@@ -245,9 +243,9 @@ impl<'a> PingInfo<'a> {
         read_entry(&self.reader, index).ok()
     }
 
-    /// 8-byte entries that the input holds in full.
+    /// The number of 8-byte entries that the input contains completely.
     const fn whole_entries(&self) -> usize {
-        // `parse` found the header, and a count that a message can carry.
+        // `parse` has checked the header, and that the count fits a message.
         let held = self.bytes.len().saturating_sub(HEADER_LEN) / ENTRY_LEN;
         if held < self.nnis as usize {
             held
@@ -303,11 +301,11 @@ impl<'a> PingInfo<'a> {
     }
 }
 
-/// Why a receiver must not use a ping info that has the right layout (section 6.6).
+/// Why a receiver must not use a ping info whose layout is correct (section 6.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PingInfoError {
-    /// The feature bit without which an info means nothing.
+    /// The mandatory feature bit is missing.
     #[error("the info carries no interface status")]
     NoNiStatus,
     /// No entries, or more than the receiver takes.
@@ -327,7 +325,7 @@ pub enum PingInfoError {
 }
 
 impl PingInfoError {
-    /// The errno with which kernels name it, positive: ERANGE for the count, else EPROTO.
+    /// The errno that kernels report, positive: ERANGE for the count, otherwise EPROTO.
     #[must_use]
     pub const fn errno(self) -> i32 {
         match self {
@@ -337,13 +335,13 @@ impl PingInfoError {
     }
 }
 
-/// The large records; ends at the first one that is not whole.
+/// The large records; ends at the first one that is not complete.
 #[derive(Clone, Copy, Debug)]
 struct Records<'a> {
     reader: Reader<'a>,
     at: usize,
     end: usize,
-    /// The input stops before the info does, so that the last record may be a part.
+    /// The input ends before the info, so the last record may be incomplete.
     cut: bool,
 }
 
@@ -371,8 +369,8 @@ impl Records<'_> {
         Ok(Some(PingNi { nid, status }))
     }
 
-    /// Bytes of the record whose NID stands at `nid_at`: the NID's first byte says how many of its
-    /// bytes are used, less 8; records are whole 4-byte units.
+    /// Bytes of the record whose NID is at `nid_at`. The NID's first byte is the number of its used
+    /// bytes, less 8; records consist of whole 4-byte units.
     fn record_len(&self, nid_at: usize) -> Result<usize, DecodeError> {
         let [size] = self.reader.array::<1>(nid_at)?;
         let used = 8 + usize::from(size);
@@ -399,8 +397,9 @@ fn read_entry(reader: &Reader<'_>, index: usize) -> Result<PingNi, DecodeError> 
     })
 }
 
-/// The announced size without metadata: counted from the entries, or with large records as entry 0
-/// says, low two bits cleared (section 6.2). One message must be able to carry it.
+/// The announced size without metadata. Without large records it follows from the number of
+/// entries; with large records entry 0 holds it, and its low two bits are cleared (section 6.2). It
+/// must fit one message.
 fn read_info_size(
     reader: &Reader<'_>,
     available: usize,

@@ -1,6 +1,6 @@
-//! Portals and match bits that every node knows (sections 1.7, 6.1, 7.4 and 11.1).
+//! Well-known portals and match bits (sections 1.7, 6.1, 7.4 and 11.1).
 
-/// Number of portals; a message to this one or above is dropped.
+/// Number of portals; a message to this portal or above is dropped.
 pub const PORTALS: u32 = 64;
 
 /// LNet's own portal: ping and push.
@@ -15,5 +15,5 @@ pub const SELFTEST_TEST_PORTAL: u32 = 50;
 /// Selftest requests to framework services (sessions, batches, statistics).
 pub const SELFTEST_FRAMEWORK_PORTAL: u32 = 51;
 
-/// Selftest replies and bulk; match bits are those that the requester chose.
+/// Selftest replies and bulk; the requester chooses the match bits.
 pub const SELFTEST_REPLY_PORTAL: u32 = 52;

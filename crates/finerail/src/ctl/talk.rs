@@ -92,7 +92,7 @@ impl Failed {
 impl From<DlcError> for Failed {
     fn from(error: DlcError) -> Self {
         match error {
-            DlcError::Refused(failures) => Self::Blocks(failures),
+            DlcError::Rejected(failures) => Self::Blocks(failures),
             other => Self::Node(other),
         }
     }

@@ -76,7 +76,7 @@ fn fields(kind: &Kind<'_>) -> Vec<Field> {
     let mut list = Vec::new();
     match kind {
         Kind::Connreq(connreq) => connreq_fields(&mut list, connreq),
-        Kind::Refusal => refusal_fields(&mut list),
+        Kind::Rejection => rejection_fields(&mut list),
         Kind::Hello(received) => hello_fields(&mut list, received),
         Kind::Noop(frame) => frame_fields(&mut list, frame),
         Kind::Lnet(lnet) => lnet_fields(&mut list, lnet),
@@ -106,7 +106,7 @@ fn connreq_fields(list: &mut Vec<Field>, connreq: &Connreq) {
     add(list, "target_nid", nid_len, connreq.target);
 }
 
-fn refusal_fields(list: &mut Vec<Field>) {
+fn rejection_fields(list: &mut Vec<Field>) {
     add(list, "magic", 4, "acceptor");
     add(list, "version", 4, 1);
     add(list, "nid", 8, 0);

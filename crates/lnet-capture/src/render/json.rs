@@ -5,10 +5,10 @@
 //!
 //! | Key | In | Meaning |
 //! |---|---|---|
-//! | `what` | all | `CONNREQ`, `REFUSAL`, `HELLO`, `NOOP`, `ACK`, `PUT`, `GET`, `REPLY`, `BROKEN`, `CUT`, `GAP`, `JOINED`, `RESUMED`, `SKIPPED`; in the last line `summary` |
+//! | `what` | all | `CONNREQ`, `REJECTION`, `HELLO`, `NOOP`, `ACK`, `PUT`, `GET`, `REPLY`, `BROKEN`, `CUT`, `GAP`, `JOINED`, `RESUMED`, `SKIPPED`; in the last line `summary` |
 //! | `time` | all | seconds since the Unix epoch, as text with nine decimals |
 //! | `connection`, `from`, `to` | all | number of the connection in the capture; socket addresses |
-//! | `joined`, `refused` | all | the connection's state by then |
+//! | `joined`, `rejected` | all | the connection's state by then |
 //! | `offset`, `length` | all | place in the sender's stream and length there, in bytes |
 //! | `version`, `target` | CONNREQ | |
 //! | `version`, `ctype`, `src_nid`, `dst_nid`, `src_pid`, `dst_pid`, `src_incarnation`, `dst_incarnation`, `addresses`, `big_endian` | HELLO | |
@@ -41,7 +41,7 @@ pub fn write_json(out: &mut dyn io::Write, message: &Message<'_>) -> io::Result<
     put_envelope(&mut object, message);
     match message.kind {
         Kind::Connreq(connreq) => put_connreq(&mut object, &connreq),
-        Kind::Refusal => {}
+        Kind::Rejection => {}
         Kind::Hello(received) => put_hello(&mut object, &received),
         Kind::Noop(frame) => put_frame(&mut object, &frame),
         Kind::Lnet(lnet) => put_lnet(&mut object, &lnet),
@@ -88,7 +88,7 @@ fn put_envelope(object: &mut Object, message: &Message<'_>) {
     put(object, "from", message.from().to_string());
     put(object, "to", message.to().to_string());
     put(object, "joined", message.connection.joined);
-    put(object, "refused", message.connection.refused);
+    put(object, "refused", message.connection.rejected);
     put(object, "offset", message.offset);
     put(object, "length", message.length);
 }

@@ -73,7 +73,7 @@ fn details(message: &Message<'_>) -> Result<String, fmt::Error> {
             };
             write!(text, "v{version} target {}", connreq.target)?;
         }
-        Kind::Refusal => text.push_str("the acceptor understands version 1 requests; refused"),
+        Kind::Rejection => text.push_str("the acceptor understands version 1 requests; rejected"),
         Kind::Hello(received) => hello(&mut text, &received, message.direction)?,
         Kind::Noop(frame) => cookies(&mut text, &frame)?,
         Kind::Lnet(lnet) => lnet_message(&mut text, &lnet)?,
@@ -123,7 +123,7 @@ fn hello(text: &mut String, received: &ReceivedHello<'_>, direction: Direction) 
         write!(text, " {} addresses", received.addresses.len())?;
     }
     if direction == Direction::FromAcceptor && hello.ctype == Ctype::NONE {
-        text.push_str(" refused");
+        text.push_str(" rejected");
     }
     Ok(())
 }
@@ -131,8 +131,8 @@ fn hello(text: &mut String, received: &ReceivedHello<'_>, direction: Direction) 
 fn broken(text: &mut String, message: &Message<'_>, error: &DecodeError) -> fmt::Result {
     let at = message.offset + error.offset as u64;
     write!(text, "{error} (byte {at} of the stream)")?;
-    if message.connection.refused {
-        text.push_str(" refused");
+    if message.connection.rejected {
+        text.push_str(" rejected");
     }
     Ok(())
 }

@@ -16,13 +16,13 @@ pub fn write_summary(out: &mut dyn io::Write, summary: &Summary) -> io::Result<(
         packets,
         connections,
         joined,
-        refused,
+        rejected,
         bytes,
         ..
     } = summary;
     writeln!(
         out,
-        "connections  {connections} ({joined} joined, {refused} refused)"
+        "connections  {connections} ({joined} joined, {rejected} rejected)"
     )?;
     let messages: Vec<_> = summary
         .messages
@@ -85,7 +85,7 @@ pub fn write_summary_json(out: &mut dyn io::Write, summary: &Summary) -> io::Res
         "packets_skipped": skipped,
         "connections": summary.connections,
         "joined": summary.joined,
-        "refused": summary.refused,
+        "refused": summary.rejected,
         "messages": summary.messages,
         "bytes_decoded": summary.bytes.decoded,
         "bytes_undecoded": summary.bytes.undecoded,

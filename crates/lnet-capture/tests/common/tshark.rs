@@ -1,7 +1,7 @@
 //! Our messages beside those of tshark's LNet dissector, for any capture.
 //!
 //! tshark decodes frame headers and 72-byte LNet headers. It does not decode handshakes and ping info, misreads
-//! 20-byte NIDs (such captures are refused here), marks pushes and selftest payloads as malformed although they are
+//! 20-byte NIDs (such captures are rejected here), marks pushes and selftest payloads as malformed although they are
 //! right, labels the two process ids in the wrong order, and reads the handle of an ACK with its bytes reversed.
 //! What is compared per message: type, NIDs, process ids, payload length, match bits, portal, handle, accepted and
 //! wanted length, remote offset, header data, zero-copy cookies.

@@ -10,13 +10,13 @@ use crate::model::{Config, NetConfig, PeerConfig, RouteConfig};
 /// Why a change cannot be made to a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ApplyError {
-    /// What is to go or to change is not there.
-    #[error("there is no such thing: {0}")]
+    /// The object to remove or change does not exist.
+    #[error("it does not exist: {0}")]
     NotFound(Box<Change>),
-    /// What is to come is there.
-    #[error("it is there already: {0}")]
+    /// The object to add exists already.
+    #[error("it exists already: {0}")]
     Exists(Box<Change>),
-    /// The list of rules refuses it.
+    /// The list of rules rejects the change.
     #[error(transparent)]
     Rule(#[from] PolicyError),
 }
@@ -26,7 +26,7 @@ impl Change {
     ///
     /// # Errors
     ///
-    /// [`ApplyError`]; the configuration is then as before.
+    /// [`ApplyError`]; the configuration is then unchanged.
     pub fn apply(&self, config: &mut Config) -> Result<(), ApplyError> {
         let is_done = match self {
             Self::Globals(globals) => {
@@ -62,7 +62,8 @@ impl Change {
         Err(ApplyError::NotFound(Box::new(self.clone())))
     }
 
-    /// What comes must not be there; false when what it comes to is not.
+    /// Adds what the change adds, which must not exist yet. Returns false if the object that it
+    /// belongs to does not exist.
     fn add(&self, config: &mut Config) -> Result<(), ApplyError> {
         let exists = || Err(ApplyError::Exists(Box::new(self.clone())));
         let missing = || ApplyError::NotFound(Box::new(self.clone()));
@@ -102,7 +103,7 @@ impl Change {
         }
     }
 
-    /// Whether there was what goes or changes.
+    /// Removes or changes an object. Returns false if the object does not exist.
     fn remove_or_set(&self, config: &mut Config) -> bool {
         match self {
             Self::DelRoute { net, gateway } => shrinks(&mut config.routes, |route| {
@@ -127,12 +128,13 @@ impl Change {
     }
 }
 
-/// Interfaces go; a network without any stays for those that come next.
+/// Removes interfaces from a network. A network without interfaces stays for those that are added
+/// next.
 fn del_ni(config: &mut Config, net: Net, ni: &NiName) -> bool {
     find_net(config, net).is_some_and(|net| shrinks(&mut net.nis, |other| other.name() != *ni))
 }
 
-/// Keeps what `stays`; true when something did not.
+/// Keeps the items for which `stays` returns true. Returns true if an item was removed.
 fn shrinks<T>(items: &mut Vec<T>, stays: impl FnMut(&T) -> bool) -> bool {
     let before = items.len();
     items.retain(stays);

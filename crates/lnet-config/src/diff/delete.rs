@@ -1,4 +1,4 @@
-//! What `import --del` takes away (selection, sections 6.1 and 6.2).
+//! The changes of `import --del` (selection, sections 6.1 and 6.2).
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,14 @@ use super::Change;
 use crate::document::{Document, PeerShow};
 use crate::model::Config;
 
-/// The changes that take what `named` says from a node with the configuration `current`, in an order
-/// in which they can be made.
+/// The changes that remove everything in `named` from a node with the configuration `current`, in
+/// an order in which they can be made.
 ///
-/// A peer goes as a whole when the document lists none of its NIDs or its primary one, else the listed
-/// NIDs go. A network goes with the last of its interfaces. Of the parameters, `numa_range`,
-/// `max_interfaces` and `discovery` return to their defaults, and others stay. Rules are named by
-/// their descriptors. What is not there makes a change that [`Change::apply`] refuses.
+/// A peer is removed as a whole if the document lists none of its NIDs or its primary NID;
+/// otherwise the listed NIDs are removed. A network is removed with the last of its interfaces. Of
+/// the parameters, `numa_range`, `max_interfaces` and `discovery` return to their defaults, and the
+/// others stay. Rules are named by their descriptors. An object that does not exist makes a change
+/// that [`Change::apply`] rejects.
 #[must_use]
 pub fn deletion(current: &Config, named: &Document) -> Vec<Change> {
     let routes = named.routes.iter().map(|route| Change::DelRoute {
@@ -70,7 +71,7 @@ fn globals(current: &Config, named: &Document, changes: &mut Vec<Change>) {
     }
 }
 
-/// From the last index to the first, so that none moves before it goes.
+/// Goes from the last index to the first, because a removal moves the rules after it.
 fn rules(current: &Config, named: &Document, changes: &mut Vec<Change>) {
     let rules = current.rules.rules();
     let named = named.udsp.iter().filter_map(|entry| {

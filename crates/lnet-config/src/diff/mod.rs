@@ -1,4 +1,5 @@
-//! The difference of two configurations as changes in an order in which a running node can make them.
+//! The difference of two configurations, as changes in an order in which a running node can make
+//! them.
 //!
 //! ```text
 //!  globals ─▶ del route ─▶ del peer, del peer NIDs ─▶ del NI, del net
@@ -6,13 +7,13 @@
 //!  rules ◀─ routing, buffers ◀─ add route ◀─ add peer ◀─ add net, add NI
 //! ```
 //!
-//! Parameters come first, because discovery must be off before the first interface is there.
-//! Removals come before additions, because a network may turn from remote to local, and a NID move
-//! from one peer to another; routes go before the networks of their gateways and come after them.
-//! Rules come last: they are a function of everything else.
+//! Parameters come first, because discovery must be off before the first interface is added.
+//! Removals come before additions, because a remote network may become local, and a NID may move
+//! from one peer to another. Routes are removed before the networks of their gateways and added
+//! after them. Rules come last, because their effect depends on everything else.
 //!
-//! The order of networks, interfaces, routes and peers is not a difference: a node keeps the order in
-//! which they came. That of rules is one.
+//! The order of networks, interfaces, routes and peers is not a difference: a node keeps the order
+//! in which they were added. The order of rules is a difference.
 
 mod apply;
 mod delete;
@@ -33,84 +34,84 @@ use crate::model::{Buffers, Config, Globals, NetConfig, NiConfig, PeerConfig, Ro
 /// One step from a configuration to another. [`Change::apply`] makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// All node-wide parameters; those that are not set return to their defaults.
+    /// Sets all node-wide parameters; those that are `None` return to their defaults.
     Globals(Box<Globals>),
-    /// A route goes.
+    /// Removes a route.
     DelRoute {
         /// The remote network.
         net: Net,
         /// The gateway.
         gateway: Nid,
     },
-    /// A peer goes with all its NIDs.
+    /// Removes a peer with all its NIDs.
     DelPeer {
         /// Its primary NID.
         primary: Nid,
     },
-    /// NIDs of a peer go; the primary one is not among them.
+    /// Removes NIDs of a peer; the primary NID is not among them.
     DelPeerNids {
         /// Its primary NID.
         primary: Nid,
-        /// Those that go, at least one.
+        /// The removed NIDs, at least one.
         nids: Vec<Nid>,
     },
-    /// Interfaces go from a network that stays.
+    /// Removes interfaces of a network that stays.
     DelNi {
         /// The network.
         net: Net,
-        /// What named them.
+        /// The name of the interfaces.
         ni: NiName,
     },
-    /// A network goes with all its interfaces.
+    /// Removes a network with all its interfaces.
     DelNet(Net),
-    /// A network comes with all its interfaces.
+    /// Adds a network with all its interfaces.
     AddNet(NetConfig),
-    /// Interfaces come to a network that is there.
+    /// Adds interfaces to an existing network.
     AddNi {
         /// The network.
         net: Net,
         /// The interfaces.
         ni: NiConfig,
     },
-    /// Interfaces stay, and have other settings.
+    /// Changes the settings of interfaces.
     SetNi {
         /// The network.
         net: Net,
         /// The interfaces with their new settings.
         ni: NiConfig,
     },
-    /// The networks by addresses are others.
+    /// Replaces the networks by addresses.
     Ip2Nets(Vec<Ip2Nets>),
-    /// A peer comes.
+    /// Adds a peer.
     AddPeer(PeerConfig),
-    /// NIDs of a peer come.
+    /// Adds NIDs to a peer.
     AddPeerNids {
         /// Its primary NID.
         primary: Nid,
-        /// Those that come, at least one.
+        /// The added NIDs, at least one.
         nids: Vec<Nid>,
     },
-    /// A route comes.
+    /// Adds a route.
     AddRoute(RouteConfig),
-    /// A route stays, and has other hops or another priority.
+    /// Changes the hops or the priority of a route.
     SetRoute(RouteConfig),
-    /// The node forwards, does not, or as by default.
+    /// Switches forwarding on, off, or to the default.
     Routing(Option<bool>),
-    /// The router's pools have other sizes.
+    /// Changes the sizes of the router's pools.
     Buffers(Buffers),
-    /// A rule goes; those behind it move by one.
+    /// Removes a rule; the rules after it move by one.
     DelRule {
-        /// Its index at this point.
+        /// The index of the rule at the time of this change.
         index: usize,
     },
-    /// A rule comes; those behind it move by one.
+    /// Adds a rule; the rules after it move by one.
     AddRule {
         /// Its index.
         index: usize,
         /// The rule.
         rule: Rule,
     },
-    /// A rule stays where it is, and has another value.
+    /// Changes the value of a rule.
     SetRule {
         /// Its index.
         index: usize,
@@ -119,7 +120,7 @@ pub enum Change {
     },
 }
 
-/// What names interfaces of a network: a NID, names of system interfaces, or both.
+/// The name of interfaces in a network: a NID, names of system interfaces, or both.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NiName {
     /// The NID.
@@ -129,7 +130,7 @@ pub struct NiName {
 }
 
 impl NiConfig {
-    /// What names these interfaces.
+    /// The name of these interfaces.
     #[must_use]
     pub fn name(&self) -> NiName {
         NiName {
@@ -139,8 +140,8 @@ impl NiConfig {
     }
 }
 
-/// The changes that lead from `old` to `new`, in the order in which they are to be made; none for
-/// configurations that differ only in the order of networks, interfaces, routes and peers.
+/// The changes that lead from `old` to `new`, in the order in which they must be made. Empty if the
+/// configurations differ only in the order of networks, interfaces, routes and peers.
 #[must_use]
 pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -169,11 +170,11 @@ pub fn diff(old: &Config, new: &Config) -> Vec<Change> {
     changes
 }
 
-/// The interfaces of each network, by what names them.
+/// The interfaces of each network, by name.
 struct Nets<'a> {
     old: BTreeMap<Net, BTreeMap<NiName, &'a NiConfig>>,
     new: BTreeMap<Net, BTreeMap<NiName, &'a NiConfig>>,
-    /// In the order in which they are to come.
+    /// The new networks in their order.
     order: &'a [NetConfig],
 }
 
@@ -247,7 +248,7 @@ impl<'a> Peers<'a> {
         }
     }
 
-    /// The other side of a peer, unless it becomes another kind of peer.
+    /// The counterpart of a peer in the other configuration, unless Multi-Rail differs.
     fn same<'p>(
         others: &BTreeMap<Nid, &'p PeerConfig>,
         peer: &PeerConfig,
@@ -285,7 +286,7 @@ impl<'a> Peers<'a> {
     }
 }
 
-/// The NIDs of a peer that `other` has not.
+/// The NIDs of a peer that `other` lacks.
 fn missing(peer: &PeerConfig, other: &PeerConfig) -> Vec<Nid> {
     let there: BTreeSet<&Nid> = other.nids.iter().collect();
     peer.nids
@@ -334,7 +335,7 @@ impl<'a> Routes<'a> {
 }
 
 impl Display for Change {
-    /// In the words of a command line, for people to read.
+    /// The change as arguments of `lnetctl`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Globals(_) => write!(f, "set global parameters"),

@@ -1,11 +1,11 @@
-//! From one list of rules to another, rule by rule.
+//! The changes from one list of rules to another.
 
 use lnet_policy::{Rule, RuleList};
 
 use super::Change;
 
-/// Takes away what the new list has not, from the end, and then goes through the new list: each rule
-/// is where it belongs, or comes there.
+/// Removes the rules that the new list lacks, from the end, then goes through the new list and
+/// moves or adds each rule that is not at its index.
 pub(super) fn changes(old: &RuleList, new: &RuleList, changes: &mut Vec<Change>) {
     let mut now: Vec<&Rule> = old.rules().iter().collect();
     for index in (0..now.len()).rev() {

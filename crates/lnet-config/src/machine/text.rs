@@ -1,4 +1,4 @@
-//! The output of `ip addr` as people read it, also with `-d` and with `-o`.
+//! The text output of `ip addr`, also with `-d` and with `-o`.
 //!
 //! ```text
 //!   2: eth0@bond0: <UP,LOWER_UP> mtu 9000 …         ip addr, ip -d addr
@@ -8,9 +8,10 @@
 
 use super::{Address, Interface};
 
-/// The interfaces that the text shows; none where it is no such output.
+/// The interfaces in the text; empty if it is not such an output.
 ///
-/// `ip -o addr` does not say whether an interface is up: one that has an address counts as up.
+/// `ip -o addr` does not show whether an interface is up; an interface with an address counts as
+/// up.
 pub(super) fn interfaces(text: &str) -> Vec<Interface> {
     let mut found: Vec<Interface> = Vec::new();
     for line in text.lines() {
@@ -31,14 +32,14 @@ fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// What stands behind an interface's number: the interface, or one more address of it.
+/// Parses the text after an interface's number: a new interface, or another address of one.
 fn begin(rest: &str, found: &mut Vec<Interface>) {
     let Some((name, rest)) = rest.split_once(char::is_whitespace) else {
         return;
     };
     let full = name.strip_suffix(':');
     let (name, parent) = match full.unwrap_or(name).split_once('@') {
-        // Of a pair of virtual interfaces the other one has a number only, in another namespace.
+        // The other end of a virtual pair has only a number if it is in another namespace.
         Some((name, other)) if other == "NONE" || is_other_end(other) => (name, None),
         Some((name, parent)) => (name, Some(parent.to_owned())),
         None => (full.unwrap_or(name), None),
@@ -74,7 +75,7 @@ fn word_after<'t>(line: &'t str, key: &str) -> Option<&'t str> {
     words.next()
 }
 
-/// The address of a line that begins with `inet` or `inet6`.
+/// The address in a line that begins with `inet` or `inet6`.
 fn address(line: &str) -> Option<Address> {
     let line = line.split('\\').next().unwrap_or(line);
     let mut words = line.split_ascii_whitespace();
@@ -83,7 +84,7 @@ fn address(line: &str) -> Option<Address> {
         return None;
     }
     let own = words.next()?;
-    // With a peer the prefix is the peer's: `inet 10.0.0.1 peer 10.0.0.2/32`.
+    // With a peer address, the prefix follows the peer's address: `inet 10.0.0.1 peer 10.0.0.2/32`.
     let prefixed = word_after(line, "peer").unwrap_or(own);
     let ip = own.split('/').next()?.parse().ok()?;
     let prefix = prefixed
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_refused() {
+    fn other_text_is_rejected() {
         for text in [
             "",
             "net:\n- net type: tcp\n",

@@ -1,4 +1,4 @@
-//! Options to a configuration, and back.
+//! Conversions between module options and configurations.
 
 use std::collections::BTreeSet;
 
@@ -15,20 +15,20 @@ use crate::model::{
     Config, Globals, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
 };
 
-/// Routes that one entry may make.
+/// The most routes that one entry may expand to.
 const MAX_ROUTES: usize = 4096;
 
-/// What a conversion takes where the options do not say.
+/// Values for a conversion if the options lack them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConvertDefaults {
     /// Hops of routes that have none.
     pub hop: Option<u8>,
-    /// The interface of networks that name none. The module takes the first interface that it finds,
-    /// which a document cannot say.
+    /// The interface of networks that name none. The module uses the first interface that it finds,
+    /// which a document cannot express.
     pub interface: Option<String>,
 }
 
-/// Why options cannot be a configuration.
+/// Why options cannot be converted to a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConvertError {
     /// A network names no interface, and there is no default.
@@ -36,19 +36,21 @@ pub enum ConvertError {
         "network {0} names no interface: the module would take the first it finds; write {0}(eth0)"
     )]
     NoInterface(Net),
-    /// An entry of `routes` stands for too many routes.
+    /// An entry of `routes` expands to too many routes.
     #[error("an entry of routes stands for too many routes: {0}")]
     TooMany(#[from] ExpandError),
-    /// A network that no route can have.
+    /// A network that cannot be the target of a route.
     #[error("{0} cannot be routed to")]
     NotRoutable(Net),
 }
 
 impl ModuleOptions {
-    /// The configuration that these options make, and what of them it does not say.
+    /// Converts the options to a configuration. Also returns notes on the options that the
+    /// configuration cannot express.
     ///
-    /// As the module does, routes to a local network, and by a gateway on none, are left out, because
-    /// all nodes of a site share one list; with `ip2nets` it is not known which are local.
+    /// As in the module, routes to a local network and routes through a gateway that is not on a
+    /// local network are left out, because all nodes of a site share one list. With `ip2nets`, the
+    /// local networks are not known.
     ///
     /// # Errors
     ///
@@ -140,7 +142,8 @@ impl ModuleOptions {
         Ok(())
     }
 
-    /// The options that make a configuration, and what of it they cannot say.
+    /// Converts a configuration to options. Also returns notes on the parts that options cannot
+    /// express.
     #[must_use]
     pub fn from_config(config: &Config) -> (Self, Vec<String>) {
         let mut notes = Vec::new();
@@ -173,7 +176,8 @@ impl ModuleOptions {
     }
 }
 
-/// Takes the parameters that `lnetctl` of kernels has no name for; the module has options for all but the profile.
+/// Removes the parameters for which kernels' `lnetctl` has no name. The module has options for all
+/// of them except the profile.
 fn unnamed_options(globals: &mut Globals, notes: &mut Vec<String>) -> Vec<OtherOption> {
     if globals.profile.take().is_some() {
         notes.push("profile: no kernel has this parameter".to_owned());
@@ -211,7 +215,7 @@ impl NetworkOption {
             .map(|interface| interface.name.clone())
     }
 
-    /// One item for all interfaces, or one for each where they have CPTs of their own.
+    /// One item for all interfaces, or one for each if they have their own CPTs.
     fn nis(&self, defaults: &ConvertDefaults) -> Result<Vec<NiConfig>, ConvertError> {
         let ni = |interfaces: Vec<String>, cpts: &[u32]| NiConfig {
             interfaces,
@@ -261,8 +265,9 @@ impl RouteOption {
 }
 
 impl RouteOption {
-    /// One entry for each gateway: kernels give all of an entry one priority. `None` for a
-    /// network or a gateway that no expression can be, and that no route of a document can have.
+    /// One entry for each gateway, because kernels use one priority for all gateways of an entry
+    /// . `None` for a network or gateway that no expression can name and that no route of a
+    /// document has.
     fn new(route: &RouteConfig) -> Option<Self> {
         let gateway = GatewayOption {
             nids: route.gateway.to_string().parse().ok()?,
@@ -300,7 +305,7 @@ fn networks(config: &Config, notes: &mut Vec<String>) -> Vec<NetworkOption> {
 }
 
 impl NetworkOption {
-    /// CPTs that all interfaces share stand behind the network.
+    /// CPTs that all interfaces share are written after the network.
     fn compact(net: Net, mut interfaces: Vec<InterfaceOption>) -> Self {
         let first = interfaces.first().map(|first| first.cpts.clone());
         let cpts = first.filter(|cpts| interfaces.iter().all(|other| other.cpts == *cpts));

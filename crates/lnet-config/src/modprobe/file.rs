@@ -1,10 +1,10 @@
-//! Files of `modprobe.d`: which options there are.
+//! The options in files of `modprobe.d`.
 
 use super::scan::{Cursor, Word};
 use super::{Dialect, ModuleOptions, OptionKind, OtherOption, grammar};
 use crate::error::{Fault, Problem};
 
-/// Reads all `options` lines. What is wrong is told to `wrong`, which decides whether the next option is read.
+/// Reads all `options` lines. Faults go to `wrong`, which decides whether the next option is read.
 pub(super) fn read(
     options: &mut ModuleOptions,
     source: &str,
@@ -27,7 +27,7 @@ pub(super) fn read(
     Ok(())
 }
 
-/// What is done with a fault: it ends the reading, or is noted.
+/// Handles a fault: ends the reading, or notes the fault.
 type Wrong<'f> = &'f mut dyn FnMut(Fault) -> Result<(), Fault>;
 
 /// Reads the options of one line, or those inside one pair of quotes.
@@ -47,13 +47,13 @@ fn of_module(
             Ok(Some(OptionWord::Assignment(name, value))) => {
                 option(options, module, name, value, dialect).or_else(&mut *wrong)?;
             }
-            // Where the next option of the line begins is not known.
+            // The start of the next option of the line is unknown.
             Err(fault) => return wrong(fault),
         }
     }
 }
 
-/// Reads `NAME=VALUE` without a module, which is `lnet`. A value without quotes goes to the end.
+/// Reads `NAME=VALUE` of the module `lnet`. A value without quotes extends to the end.
 pub(super) fn assignments(
     options: &mut ModuleOptions,
     source: &str,
@@ -75,7 +75,7 @@ pub(super) fn assignments(
     Ok(())
 }
 
-/// Bytes up to the end of a line that is not continued, the end included.
+/// Bytes up to and including the end of a line; continued lines count as one.
 fn line_length(text: &str) -> usize {
     let mut from = 0;
     while let Some(at) = text.get(from..).and_then(|rest| rest.find('\n')) {
@@ -97,7 +97,7 @@ fn is_name(character: char) -> bool {
 enum OptionWord<'a> {
     /// `name=value`
     Assignment(Word<'a>, Cursor<'a>),
-    /// `'name="value"'`, as shells write it: what is inside the outer quotes.
+    /// `'name="value"'`, as shells write it: the text inside the outer quotes.
     Quoted(Cursor<'a>),
 }
 
@@ -135,8 +135,8 @@ fn option_name<'a>(line: &mut Cursor<'a>) -> Result<Option<Word<'a>>, Fault> {
     Ok(Some(name))
 }
 
-/// A value in quotes, if one begins here. Quotes that stand directly inside other quotes (`'"tcp"'`), and doubled ones
-/// (`""tcp""`), count as one pair.
+/// A value in quotes, if one begins here. Quotes directly inside other quotes (`'"tcp"'`) and
+/// doubled quotes (`""tcp""`) count as one pair.
 pub(super) fn quoted<'a>(line: &mut Cursor<'a>) -> Result<Option<Cursor<'a>>, Fault> {
     let Some(quote @ ('"' | '\'')) = line.peek() else {
         return Ok(None);
@@ -160,7 +160,7 @@ pub(super) fn quoted<'a>(line: &mut Cursor<'a>) -> Result<Option<Cursor<'a>>, Fa
     Ok(Some(unwrapped(value)))
 }
 
-/// What stands inside a pair of quotes that encloses all of a value.
+/// The text inside a pair of quotes around the whole value.
 fn unwrapped(value: Cursor<'_>) -> Cursor<'_> {
     let text = value.rest();
     let inner = ['"', '\''].into_iter().find_map(|quote| {
@@ -189,7 +189,7 @@ fn option(
     };
     let is_first = |there: bool| {
         let key = name.text.to_owned();
-        // The module takes the last one; whoever writes two means both.
+        // The module uses only the last one, but the author of two entries means both.
         let twice = dialect == Dialect::Kernel && there;
         if twice {
             Err(Fault::new(name.place, Problem::KeyTwice { key }))
@@ -228,7 +228,7 @@ fn parameter(
     Ok(())
 }
 
-/// Takes an option that YAML has too; false for another.
+/// Reads an option that YAML has too; false for other options.
 fn known(options: &mut ModuleOptions, name: &str, value: Word<'_>) -> Result<bool, Fault> {
     let ModuleOptions {
         buffers, globals, ..
@@ -275,7 +275,8 @@ fn number(name: &str, value: Word<'_>, min: u32, max: u32) -> Result<u32, Fault>
     }
 }
 
-/// Empty leaves it to the routes: a node that is a gateway of one forwards.
+/// An empty value leaves the decision to the routes: a node that is the gateway of a route
+/// forwards.
 fn forwarding(value: Word<'_>) -> Result<Option<bool>, Fault> {
     match value.text {
         "" => Ok(None),

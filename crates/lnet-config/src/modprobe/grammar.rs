@@ -23,7 +23,9 @@ pub(super) fn value(
 ) -> Result<(), Fault> {
     while next_entry(&mut cursor) {
         match kind {
-            OptionKind::Networks => networks(&mut cursor, &mut options.networks, Again::Adds)?,
+            OptionKind::Networks => {
+                networks(&mut cursor, &mut options.networks, RepeatedNetwork::Adds)?
+            }
             OptionKind::Ip2Nets => options.ip2nets.extend(ip2nets(&mut cursor)?),
             OptionKind::Routes => options.routes.push(route(&mut cursor, dialect)?),
         }
@@ -35,7 +37,7 @@ pub(super) fn value(
     Ok(())
 }
 
-/// Steps over blanks, separators and comments, which end at a separator; false at the end.
+/// Skips blanks, separators and comments, which end at a separator; false at the end.
 fn next_entry(cursor: &mut Cursor<'_>) -> bool {
     loop {
         cursor.blanks();
@@ -54,32 +56,34 @@ fn end_of_entry(cursor: &mut Cursor<'_>) -> bool {
     matches!(cursor.peek(), None | Some(';' | '\n' | '#'))
 }
 
-/// What a network means that a list has already.
+/// The meaning of a network that the list has already.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    /// More interfaces.
+enum RepeatedNetwork {
+    /// It adds interfaces.
     Adds,
-    /// An error, as in one entry of `ip2nets` (selection, section 6.6).
-    Refused,
+    /// It is an error, as in one entry of `ip2nets` (selection, section 6.6).
+    Rejected,
 }
 
 /// A list of networks.
 fn networks(
     cursor: &mut Cursor<'_>,
     nets: &mut Vec<NetworkOption>,
-    again: Again,
+    again: RepeatedNetwork,
 ) -> Result<(), Fault> {
     loop {
         cursor.blanks();
         let name = cursor.word(|character| !is_delimiter(character));
         let network = network(name, cursor)?;
         match nets.iter_mut().find(|other| other.net == network.net) {
-            Some(known) if again == Again::Adds && known.can_have(&network) => known.add(network),
+            Some(known) if again == RepeatedNetwork::Adds && known.can_have(&network) => {
+                known.add(network)
+            }
             Some(_) => {
                 let key = network.net.to_string();
                 return Err(Fault::new(name.place, Problem::KeyTwice { key }));
             }
-            // Loopback is always there.
+            // Every node has loopback.
             None if network.net == Net::LO => {}
             None => nets.push(network),
         }
@@ -90,14 +94,14 @@ fn networks(
 }
 
 impl NetworkOption {
-    /// Whether the interfaces of another entry are other interfaces.
+    /// Returns true if the interfaces of the other entry differ from these.
     fn can_have(&self, more: &Self) -> bool {
         let has = |one: &InterfaceOption| self.interfaces.iter().any(|own| own.name == one.name);
         let named = !self.interfaces.is_empty() && !more.interfaces.is_empty();
         named && !more.interfaces.iter().any(has)
     }
 
-    /// Takes the interfaces of another entry, each with the CPTs that it has there.
+    /// Adds the interfaces of another entry, each with its CPTs there.
     fn add(&mut self, mut more: Self) {
         if self.cpts != more.cpts {
             for network in [&mut *self, &mut more] {
@@ -116,7 +120,7 @@ fn is_delimiter(character: char) -> bool {
     character.is_whitespace() || "()[],;#".contains(character)
 }
 
-/// What follows the name of a network.
+/// Parses the text after the name of a network.
 fn network(name: Word<'_>, cursor: &mut Cursor<'_>) -> Result<NetworkOption, Fault> {
     if name.text.is_empty() {
         return Err(cursor.expected("a network, such as tcp or o2ib1"));
@@ -151,7 +155,7 @@ fn network(name: Word<'_>, cursor: &mut Cursor<'_>) -> Result<NetworkOption, Fau
 }
 
 fn interface(cursor: &mut Cursor<'_>) -> Result<InterfaceOption, Fault> {
-    // Quotes and backslashes belong to the file, and cannot be written back.
+    // Quotes and backslashes belong to the syntax of the file and could not be written back.
     let is_name = |c: char| !is_delimiter(c) && !c.is_control() && !"\"'\\".contains(c);
     let name = cursor.word(is_name).text;
     if name.is_empty() {
@@ -181,13 +185,13 @@ fn cpts(cursor: &mut Cursor<'_>) -> Result<Vec<u32>, Fault> {
         .map_err(|error| list.invalid("CPT", error))
 }
 
-/// Networks, and patterns of addresses; `None` for loopback alone, which is always there.
+/// Networks and patterns of addresses; `None` for loopback alone, which every node has.
 fn ip2nets(cursor: &mut Cursor<'_>) -> Result<Option<Ip2NetsOption>, Fault> {
     let mut entry = Ip2NetsOption {
         networks: Vec::new(),
         patterns: Vec::new(),
     };
-    networks(cursor, &mut entry.networks, Again::Refused)?;
+    networks(cursor, &mut entry.networks, RepeatedNetwork::Rejected)?;
     while !end_of_entry(cursor) {
         let pattern = cursor.word(|character| !character.is_whitespace() && character != ';');
         let parsed = pattern
@@ -218,7 +222,7 @@ fn route(cursor: &mut Cursor<'_>, dialect: Dialect) -> Result<RouteOption, Fault
         let start = *cursor;
         let word = cursor.word(|character| !character.is_whitespace() && character != ';');
         let is_number = word.text.bytes().all(|byte| byte.is_ascii_digit());
-        // A gateway without a network has the dots of its address.
+        // The address of a gateway without a network has dots.
         if word.text.contains(['@', '.']) {
             if dialect == Dialect::Converter && !route.gateways.is_empty() {
                 return Err(start.expected("the end of the entry: one has one gateway"));
@@ -271,7 +275,8 @@ fn priority(word: Word<'_>) -> Result<u32, Fault> {
     number.ok_or_else(|| word.invalid("priority", "priority is an integer from 0 to 4294967295"))
 }
 
-/// `NID` or `NID:priority`. Colons before the `@` are those of an IPv6 address; an IPv4 address without `@` is on `tcp`.
+/// `NID` or `NID:priority`. Colons before the `@` belong to an IPv6 address; an IPv4 address
+/// without `@` is on `tcp`.
 fn gateway(word: Word<'_>) -> Result<GatewayOption, Fault> {
     let at = word.text.find('@').unwrap_or(0);
     let colon = word
@@ -300,7 +305,7 @@ fn gateway(word: Word<'_>) -> Result<GatewayOption, Fault> {
     })
 }
 
-/// `{ gateway: NID, hop: N, priority: N }` behind the network.
+/// `{ gateway: NID, hop: N, priority: N }` after the network.
 fn structured(cursor: &mut Cursor<'_>, mut route: RouteOption) -> Result<RouteOption, Fault> {
     let mut priority = None;
     cursor.blanks();

@@ -1,4 +1,4 @@
-//! Options of the modules of LNDs: what all their interfaces have.
+//! Options of the modules of LNDs, which apply to all interfaces of the LND.
 //!
 //! ```text
 //! options ksocklnd credits=512 peer_credits=16    ◀──▶    tunables of every tcp interface
@@ -10,10 +10,10 @@ use lnet_types::LndType;
 use super::{ModuleOptions, OtherOption};
 use crate::model::{Config, LndTunables, Tunables};
 
-/// The module of each LND whose options are known.
+/// The modules whose options are known, by LND.
 const MODULES: [(LndType, &str); 2] = [(LndType::TCP, "ksocklnd"), (LndType::O2IB, "ko2iblnd")];
 
-/// Options of `ko2iblnd` that are settings of its interfaces, and the keys that these have in documents.
+/// Options of `ko2iblnd` that are settings of its interfaces, and their keys in documents.
 const OF_O2IB: [(&str, &str); 7] = [
     ("peer_credits_hiw", "peercredits_hiw"),
     ("map_on_demand", "map_on_demand"),
@@ -30,7 +30,8 @@ const MAX: u32 = i32::MAX as u32;
 /// Settings of an interface, or of an entry of `ip2nets`.
 type Settings<'c> = (&'c mut Tunables, &'c mut LndTunables);
 
-/// Gives every interface the options of its LND's module. What cannot be given to any is told.
+/// Applies the options of the modules to the interfaces of their LNDs. Adds a note for each option
+/// that cannot be applied.
 pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<String>) {
     for option in &options.others {
         let OtherOption {
@@ -74,7 +75,8 @@ fn of_lnd(config: &mut Config, lnd: LndType) -> impl Iterator<Item = Settings<'_
     nis.chain(rules)
 }
 
-/// False for an option that no interface has, or a value that it cannot have. -1 leaves it open.
+/// Applies an option; false for an option that interfaces do not have, or an invalid value. -1
+/// leaves the setting unset.
 fn set(of: LndType, (tunables, lnd): Settings<'_>, name: &str, value: &str) -> bool {
     let known = OF_O2IB.iter().find(|(option, _)| *option == name);
     if let Some((_, key)) = known.filter(|_| of == LndType::O2IB) {
@@ -114,7 +116,8 @@ fn set_to<T: Copy + PartialOrd + std::str::FromStr>(
     is_decimal && number.is_some()
 }
 
-/// The options that say what all interfaces of an LND have. Where these differ nothing says it, which is told.
+/// The options that express the settings shared by all interfaces of an LND. Adds a note if
+/// interfaces differ, because options cannot express this.
 pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOption> {
     let mut config = config.clone();
     let mut options = Vec::new();

@@ -15,12 +15,13 @@
 //! gateway    = NID [ ":" priority ]               "#" begins a comment, which ends at sep
 //! ```
 //!
-//! A gateway without `@` and a network is on `tcp`. A network that `networks` names twice has the interfaces of both.
-//! Networks and NIDs of routes may be expressions. [`ModuleOptions`] is what an options file says;
-//! [`ModuleOptions::to_config`] and [`ModuleOptions::from_config`] convert. A `\` at the end of a
-//! line continues it, and separates words.
+//! A gateway without `@` and network is on `tcp`. A network that `networks` names twice has the
+//! interfaces of both entries. Networks and NIDs of routes may be expressions. [`ModuleOptions`]
+//! holds the contents of an options file; [`ModuleOptions::to_config`] and
+//! [`ModuleOptions::from_config`] convert. A `\` at the end of a line continues it, and separates
+//! words.
 //!
-//! This never opens a file, and does not know which interfaces or addresses a machine has.
+//! The module opens no file, and does not know the interfaces or addresses of a machine.
 
 mod convert;
 mod file;
@@ -53,12 +54,12 @@ pub struct ModuleOptions {
     pub routes: Vec<RouteOption>,
     /// `forwarding`: whether the node is a router.
     pub forwarding: Option<bool>,
-    /// `tiny_router_buffers` and its sisters.
+    /// `tiny_router_buffers`, `small_router_buffers` and `large_router_buffers`.
     pub buffers: Buffers,
     /// Options that are node-wide parameters, such as `lnet_retry_count`.
     pub globals: Globals,
-    /// Options without a form in YAML, and those of other modules; of the modules of LNDs, some are settings of
-    /// every interface.
+    /// Options without a form in YAML, and those of other modules. Some options of the modules of
+    /// LNDs are settings of every interface.
     pub others: Vec<OtherOption>,
 }
 
@@ -69,7 +70,7 @@ pub struct NetworkOption {
     pub net: Net,
     /// Its interfaces; empty to let the LND choose.
     pub interfaces: Vec<InterfaceOption>,
-    /// The CPU partitions of all interfaces that have none of their own; empty for all.
+    /// The CPU partitions of all interfaces without their own; empty for all.
     pub cpts: Vec<u32>,
 }
 
@@ -82,21 +83,21 @@ pub struct InterfaceOption {
     pub cpts: Vec<u32>,
 }
 
-/// An entry of `ip2nets`: machines with such an address have these networks.
+/// An entry of `ip2nets`: machines with a matching address have these networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ip2NetsOption {
     /// The networks, at least one.
     pub networks: Vec<NetworkOption>,
-    /// What an address of the machine must look like, at least one pattern.
+    /// The patterns of addresses, at least one.
     pub patterns: Vec<IpPattern>,
 }
 
-/// An entry of `routes`: each network is reached by each gateway.
+/// An entry of `routes`: each gateway leads to each network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteOption {
     /// The remote networks, at least one.
     pub nets: Vec<NetExpr>,
-    /// Hops, 1 to 255; `None` where the entry does not say.
+    /// Hops, 1 to 255; `None` if the entry has none.
     pub hop: Option<u8>,
     /// The gateways, at least one.
     pub gateways: Vec<GatewayOption>,
@@ -107,12 +108,12 @@ pub struct RouteOption {
 pub struct GatewayOption {
     /// Their NIDs.
     pub nids: NidExpr,
-    /// Lower is used first; 0 where the entry does not say. Kernels give all gateways of an entry the
-    /// last priority in it (Q-26).
+    /// A lower number is used first; `None`, if the entry has none, counts as 0. Kernels give all
+    /// gateways of an entry its last priority (Q-26).
     pub priority: Option<u32>,
 }
 
-/// An option that only its module understands.
+/// An option that only its module interprets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherOption {
     /// The module.
@@ -123,18 +124,18 @@ pub struct OtherOption {
     pub value: String,
 }
 
-/// Which rules hold.
+/// The rules for the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// Those of the module.
+    /// The rules of the module.
     Kernel,
-    /// Those of the converter of kernel distributions (selection, section 6.8): `networks` and
-    /// `ip2nets` may stand side by side, an entry of `routes` has one gateway and may have the form
-    /// `NET: { gateway: NID, hop: N, priority: N }`.
+    /// The rules of the converter of kernel distributions (selection, section 6.8): `networks` and
+    /// `ip2nets` may be combined; an entry of `routes` has one gateway and may have the form `NET:
+    /// { gateway: NID, hop: N, priority: N }`.
     Converter,
 }
 
-/// What a text is, when it is not a whole file of options.
+/// The kind of a text that is not a whole file of options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OptionKind {
     /// The value of `networks`.
@@ -146,19 +147,19 @@ pub enum OptionKind {
 }
 
 impl ModuleOptions {
-    /// Reads a file of `modprobe.d`. Lines that are not `options` are passed over.
+    /// Reads a file of `modprobe.d`. Lines other than `options` are ignored.
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with its place.
+    /// The first problem, with its place.
     pub fn parse(source: &str, dialect: Dialect) -> Result<Self, ConfigError> {
         let mut options = Self::default();
         options.add_file(source, dialect)?;
         Ok(options)
     }
 
-    /// Reads a file of `modprobe.d` for one who judges it: what can be read of it, the first hundred things that are
-    /// wrong, and how many more there are.
+    /// Reads a file of `modprobe.d` for a checker: everything that can be read, the first hundred
+    /// problems, and the number of further ones.
     #[must_use]
     pub fn survey(source: &str, dialect: Dialect) -> (Self, Vec<ConfigError>, usize) {
         let mut options = Self::default();
@@ -176,16 +177,16 @@ impl ModuleOptions {
         (options, faults.errors(source), more)
     }
 
-    /// Adds what another file says. What is there already comes first.
+    /// Adds the options of another file after the present ones.
     ///
     /// # Errors
     ///
-    /// As [`Self::parse`]; the options are then partly added.
+    /// As [`Self::parse`]; some options may then have been added.
     pub fn add_file(&mut self, source: &str, dialect: Dialect) -> Result<(), ConfigError> {
         self.checked(source, |options| file::read(options, source, dialect, Err))
     }
 
-    /// Adds the value of one option, which may have lines and comments.
+    /// Adds the value of one option, which may have several lines and comments.
     ///
     /// # Errors
     ///
@@ -202,8 +203,8 @@ impl ModuleOptions {
         })
     }
 
-    /// Adds text as people give it to a converter: a file of options, `NAME=VALUE`, or else the value
-    /// of `ip2nets`.
+    /// Adds the input of a converter: a file of options, `NAME=VALUE`, or otherwise the value of
+    /// `ip2nets`.
     ///
     /// # Errors
     ///
@@ -234,7 +235,7 @@ impl ModuleOptions {
         })
     }
 
-    /// True when there is nothing that a document could say.
+    /// Returns true if a document could express none of the options.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { others, .. } = self;

@@ -8,7 +8,7 @@ use super::{
     GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption,
 };
 
-/// An option is longer than a kernel takes.
+/// An option that exceeds the limit of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{name} has {length} characters and a kernel takes {max} at most", max = Self::MAX)]
 pub struct OptionTooLong {
@@ -19,13 +19,13 @@ pub struct OptionTooLong {
 }
 
 impl OptionTooLong {
-    /// Characters that a kernel takes as the value of one option (planning, section 3.2).
+    /// The most characters of the value of one option in kernels (planning, section 3.2).
     pub const MAX: usize = 1024;
 }
 
 impl ModuleOptions {
-    /// The file: one line for each of `networks`, `ip2nets` and `routes`, one for all parameters, and
-    /// one for each other option. No options give no text.
+    /// Writes the file: one line for each of `networks`, `ip2nets` and `routes`, one for all
+    /// parameters, and one for each other option. Without options the text is empty.
     ///
     /// # Errors
     ///
@@ -110,7 +110,7 @@ fn joined<T: Display>(items: &[T], separator: &str) -> String {
         .join(separator)
 }
 
-/// A value with quotes where it needs them.
+/// A value, in quotes if necessary.
 struct Quoted<'a>(&'a str);
 
 impl Display for Quoted<'_> {

@@ -1,5 +1,5 @@
-//! Whether a document gives what the options give: the same NIs, rules and routes in the same order, and so the same
-//! choices of paths, which depend on nothing else that options say.
+//! Proves that a document is equivalent to options: it gives the same NIs, rules and routes in the
+//! same order. Options contain nothing else that path selection depends on.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,7 +10,7 @@ use thiserror::Error;
 use super::{ConvertDefaults, ModuleOptions};
 use crate::model::Config;
 
-/// What a document and options were found to have in common.
+/// The objects that a document and options have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
     /// NIs, by their interfaces.
@@ -21,7 +21,7 @@ pub struct Proof {
     pub routes: usize,
 }
 
-/// A document that does not give what the options give.
+/// The first difference between a document and options.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("the YAML does not give what the options give: {what}: options {options}, YAML {yaml}")]
 pub struct Unproved {
@@ -52,10 +52,10 @@ impl fmt::Display for Proof {
 type Placed = (Net, String, Vec<u32>);
 
 impl ModuleOptions {
-    /// Compares what options give with what a document gives that was read back.
+    /// Compares these options with a configuration that was read back from a document.
     ///
-    /// The options are looked at by themselves, not by way of [`ModuleOptions::to_config`]. Routes that a conversion
-    /// leaves out, because a site's nodes share one list, count as given when the document has them only.
+    /// The comparison does not use [`ModuleOptions::to_config`]. A conversion may leave out routes,
+    /// because the nodes of a site share one list; such a route counts only if the document has it.
     ///
     /// # Errors
     ///
@@ -125,7 +125,8 @@ impl ModuleOptions {
         specs.collect()
     }
 
-    /// Every route that the options name, in their order. What cannot be expanded was refused before.
+    /// Every route that the options name, in their order. Expressions that cannot be expanded were
+    /// rejected before.
     fn given_routes(&self, defaults: &ConvertDefaults) -> Vec<(Net, Nid, Option<u8>, u32)> {
         let mut routes = Vec::new();
         for entry in &self.routes {
@@ -146,7 +147,7 @@ impl ModuleOptions {
     }
 }
 
-/// Routes that one entry may make.
+/// The most routes that one entry may expand to.
 const MAX: usize = 4096;
 
 fn texts<T: ToString>(items: &[T]) -> Vec<String> {
@@ -165,7 +166,7 @@ fn placed(config: &Config) -> Vec<Placed> {
     placed.collect()
 }
 
-/// The first place in which two lists differ is an error.
+/// Returns an error for the first difference of two lists.
 fn same<T: PartialEq + fmt::Debug>(
     what: &'static str,
     options: &[T],

@@ -1,12 +1,12 @@
 //! A position in the text of options.
 //!
-//! Values are never copied before they are understood, so every error has its place in the file. A
-//! `\` before the end of a line is a blank.
+//! Values are slices of the file until they are parsed, so every error has its place. A `\` before
+//! the end of a line counts as a blank.
 
 use crate::MAX_BYTES;
 use crate::error::{Fault, Place, Problem, shown};
 
-/// Refuses text larger than a document may be.
+/// Rejects text longer than the limit of documents.
 pub(super) fn check_size(source: &str) -> Result<(), Fault> {
     let bytes = source.len();
     if bytes > MAX_BYTES {
@@ -15,13 +15,13 @@ pub(super) fn check_size(source: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The part of a text that has not been read.
+/// The unread part of a text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     source: &'a str,
-    /// Where the next character is.
+    /// Offset of the next character.
     at: usize,
-    /// Where the part ends.
+    /// Offset of the end of the part.
     end: usize,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is left.
+    /// The rest of the text.
     pub(super) fn rest(&self) -> &'a str {
         self.source.get(self.at..self.end).unwrap_or_default()
     }
@@ -63,7 +63,7 @@ impl<'a> Cursor<'a> {
         found
     }
 
-    /// Takes characters while they `belong`.
+    /// Takes characters as long as `belongs` returns true.
     pub(super) fn word(&mut self, belongs: impl Fn(char) -> bool) -> Word<'a> {
         let rest = self.rest();
         let length = rest
@@ -72,7 +72,7 @@ impl<'a> Cursor<'a> {
         self.advance(length)
     }
 
-    /// Takes the next `length` bytes, which end between characters.
+    /// Takes the next `length` bytes, which must end at a character boundary.
     pub(super) fn advance(&mut self, length: usize) -> Word<'a> {
         let place = Place {
             start: self.at,
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
         Word { text, place }
     }
 
-    /// The same text from here up to the next `length` bytes, which this cursor steps over.
+    /// A cursor over the next `length` bytes, which this cursor skips.
     pub(super) fn split(&mut self, length: usize) -> Self {
         let part = Self {
             end: (self.at + length).min(self.end),
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         part
     }
 
-    /// Steps over blanks and continued lines, not over the end of a line.
+    /// Skips blanks and continued lines, not the end of a line.
     pub(super) fn blanks(&mut self) {
         loop {
             let rest = self.rest();
@@ -110,7 +110,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What is next, for a complaint.
+    /// The place of the next word, for an error.
     pub(super) fn here(&self) -> Place {
         let length = self.peek().map_or(0, char::len_utf8);
         Place {
@@ -119,7 +119,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `expected` is not what comes next.
+    /// The fault that `expected` does not come next.
     pub(super) fn expected(&self, expected: &'static str) -> Fault {
         let found: String = self
             .rest()
@@ -137,7 +137,7 @@ impl<'a> Cursor<'a> {
 }
 
 impl Word<'_> {
-    /// The word is not what the option takes; `expected` is what would be right.
+    /// The fault that the word is not valid for the option; `expected` describes a valid one.
     pub(super) fn invalid(&self, key: &str, expected: impl ToString) -> Fault {
         let problem = Problem::InvalidValue {
             key: key.to_owned(),

@@ -1,10 +1,10 @@
-//! What people should know who convert options that are in the field.
+//! Warnings for users who convert existing options.
 
 use super::ModuleOptions;
 use crate::ip2nets::Ip2Nets;
 
 impl ModuleOptions {
-    /// What is right and will not stay so, or does not mean what it looks like.
+    /// Warnings about valid options that are deprecated or have an unexpected meaning.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -31,7 +31,7 @@ impl ModuleOptions {
         warnings
     }
 
-    /// The options that kernels give up (selection, sections 6.6 and 12).
+    /// Options that kernels are about to remove (selection, sections 6.6 and 12).
     fn deprecated(&self) -> Option<String> {
         let given = [
             ("networks", !self.networks.is_empty()),
@@ -52,7 +52,8 @@ impl ModuleOptions {
         })
     }
 
-    /// Entries of `routes` whose gateways have different priorities, of which kernels take the last.
+    /// Entries of `routes` whose gateways have different priorities; kernels use the last one
+    ///
     fn shared_priorities(&self) -> impl Iterator<Item = String> {
         self.routes.iter().filter_map(|entry| {
             let mut priorities = entry.gateways.iter().map(|gateway| gateway.priority.unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Values by the shape and range that their keys demand.
+//! Values with the shape and range that their keys require.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use crate::error::{Fault, Problem, shown};
 use crate::yaml::{Entry, Node, Value};
 
-/// The entries of a mapping; a key without a value is an empty one, as kernels of 2.15 print it.
+/// The entries of a mapping; a key without a value counts as empty, as kernels of 2.15 print it.
 pub(super) fn mapping_of<'n, 'a>(node: &'n Node<'a>, key: &str) -> Result<&'n [Entry<'a>], Fault> {
     match &node.value {
         Value::Mapping(entries) => Ok(entries),
@@ -36,13 +36,13 @@ fn wrong_shape(node: &Node<'_>, key: &str, shape: &'static str) -> Fault {
 }
 
 impl<'a> Entry<'a> {
-    /// The key does not belong here; `known` do.
+    /// The fault that the key is not allowed here; `known` lists the allowed keys.
     pub(super) fn invalid_key(&self, known: &'static [&'static str]) -> Fault {
         let key = shown(&self.key);
         Fault::new(self.key_place, Problem::InvalidKey { key, known })
     }
 
-    /// The value is not what the key takes; `expected` is what would be right.
+    /// The fault that the value is not valid for the key; `expected` describes a valid one.
     pub(super) fn invalid_value(&self, expected: impl Display) -> Fault {
         match &self.node.value {
             Value::Scalar(text) => self.invalid_text(text, expected),
@@ -50,7 +50,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The value, read as `text`, is not what the key takes.
+    /// The same for a value that was read as `text`.
     pub(super) fn invalid_text(&self, text: &str, expected: impl Display) -> Fault {
         let problem = Problem::InvalidValue {
             key: shown(&self.key),
@@ -60,14 +60,15 @@ impl<'a> Entry<'a> {
         Fault::new(self.node.place, problem)
     }
 
-    /// The parameter has been given before, by this name or another.
+    /// The fault that the parameter was given before, by this name or another.
     pub(super) fn given_twice(&self) -> Fault {
         let key = shown(&self.key);
         Fault::new(self.key_place, Problem::KeyTwice { key })
     }
 
     pub(super) fn text(&self) -> Result<&str, Fault> {
-        // The place of nothing is where the next thing is; the key shows better what lacks a value.
+        // The place of an absent value would be that of the next token; the place of the key is
+        // clearer.
         if matches!(self.node.value, Value::Null) {
             let key = shown(&self.key);
             return Err(Fault::new(self.key_place, Problem::NoValue { key }));
@@ -79,7 +80,7 @@ impl<'a> Entry<'a> {
         mapping_of(&self.node, &self.key)
     }
 
-    /// The items of a list; a key without a value is an empty one.
+    /// The items of a list; a key without a value counts as empty.
     pub(super) fn sequence(&self) -> Result<&[Node<'a>], Fault> {
         match &self.node.value {
             Value::Sequence(nodes) => Ok(nodes),
@@ -92,7 +93,7 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// The values of a mapping whose keys, 0, 1 and so on, only count.
+    /// The values of a mapping whose keys are only a count: 0, 1 and so on.
     pub(super) fn enumerated<T>(
         &self,
         value: impl Fn(&Self) -> Result<T, Fault>,
@@ -107,18 +108,18 @@ impl<'a> Entry<'a> {
         Ok(values)
     }
 
-    /// A value with a text form of its own, whose error says what would be right.
+    /// A value with its own text form, whose error describes a valid one.
     pub(super) fn parse<T: FromStr<Err: Display>>(&self) -> Result<T, Fault> {
         self.text()?
             .parse()
             .map_err(|error| self.invalid_value(error))
     }
 
-    /// A decimal integer in `range`; `expected` says what would be right.
+    /// A decimal integer in `range`; `expected` describes a valid one.
     fn integer(&self, range: RangeInclusive<i64>, expected: impl Display) -> Result<i64, Fault> {
         let text = self.text()?;
         let digits = text.strip_prefix('-').unwrap_or(text);
-        // `i64::from_str` would take a plus sign.
+        // `i64::from_str` would accept a plus sign.
         let is_decimal = digits.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
             Ok(value) if is_decimal && range.contains(&value) => Ok(value),

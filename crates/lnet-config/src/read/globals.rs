@@ -27,7 +27,7 @@ const KEYS: [&str; 18] = [
     "profile",
 ];
 
-/// Largest value where nothing else limits it; kernels hold them as signed 32-bit numbers.
+/// The largest value without another limit; kernels hold the values as signed 32-bit numbers.
 const MAX: u32 = i32::MAX as u32;
 
 pub(super) fn section(
@@ -59,16 +59,16 @@ pub(super) fn numa(
     Ok(())
 }
 
-/// Takes one parameter; false when the key is not the name of one.
+/// Reads one parameter; false if the key is not the name of a parameter.
 pub(super) fn parameter(document: &mut Document, entry: &Entry<'_>) -> Result<bool, Fault> {
     let Document {
         globals, derived, ..
     } = document;
     match entry.key.as_ref() {
-        // Any number but 0 means 1, as kernels take it (selection, section 10.1).
+        // Every number except 0 means 1, as in kernels (selection, section 10.1).
         "discovery" => set(&mut globals.discovery, entry, entry.unsigned(0..=MAX)? != 0)?,
         "profile" => set(&mut globals.profile, entry, entry.parse()?)?,
-        // Deprecated or derived, and without effect on import.
+        // Deprecated or derived; an import ignores it.
         "recovery_interval" => set(
             &mut derived.recovery_interval,
             entry,
@@ -117,7 +117,7 @@ fn set<T>(field: &mut Option<T>, entry: &Entry<'_>, value: T) -> Result<(), Faul
     }
 }
 
-/// Parameters that exclude each other (selection, section 3.1), when the document gives both.
+/// Checks parameters that exclude each other (selection, section 3.1), if the document gives both.
 pub(super) fn check(globals: &Globals, root: &Node<'_>) -> Result<(), Fault> {
     let Some(retry_count) = globals.retry_count.filter(|&count| count > 0) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Nodes to sections, checked as far as one section goes; routes are kept with their places until all
+//! Reads the sections of a document and checks each by itself. Routes keep their places until all
 //! networks are known.
 
 mod fields;
@@ -26,18 +26,18 @@ use crate::document::{Document, RouteShow};
 use crate::error::{Fault, Place, Problem, shown as shortened};
 use crate::yaml::{Entry, Node};
 
-/// What was read: a document without routes, and the routes with their places.
+/// A document without routes, and the routes with their places.
 #[derive(Debug, Default)]
 pub(crate) struct Sections {
     pub(crate) document: Document,
     pub(crate) routes: Vec<PlacedRoute>,
-    /// The rules, when they are to be in force.
+    /// The rules, if they will take effect.
     pub(crate) rules: RuleList,
     /// The NIDs of all peers so far.
     peer_nids: BTreeSet<Nid>,
 }
 
-/// A route and where its network and its gateway stand.
+/// A route with the places of its network and its gateway.
 #[derive(Debug)]
 pub(crate) struct PlacedRoute {
     pub(crate) route: RouteShow,
@@ -55,12 +55,12 @@ impl Sections {
     }
 }
 
-/// What an import may have.
+/// The sections of an import.
 const SECTIONS: [&str; 9] = [
     "net", "ip2nets", "route", "peer", "routing", "buffers", "global", "numa", "udsp",
 ];
 
-/// Requests and outputs of lnetctl, which are no configuration.
+/// Requests and outputs of lnetctl, which are not configuration.
 const NO_CONFIGURATION: [&str; 3] = ["ping", "discover", "statistics"];
 
 /// Reads the sections of a document.
@@ -93,7 +93,7 @@ fn section(sections: &mut Sections, entry: &Entry<'_>, reader: &mut Reader) -> R
             document.udsp.extend(rules);
             sections.rules = list;
         }
-        // lnetctl takes every node-wide parameter outside its section too.
+        // lnetctl accepts every node-wide parameter outside its section, too.
         _ if globals::parameter(document, entry)? => {}
         _ if reader.shows() => observed(document, entry, reader)?,
         key if NO_CONFIGURATION.contains(&key) => {
@@ -108,7 +108,7 @@ fn section(sections: &mut Sections, entry: &Entry<'_>, reader: &mut Reader) -> R
     Ok(())
 }
 
-/// What is no configuration.
+/// Reads a section that is not configuration.
 fn observed(document: &mut Document, entry: &Entry<'_>, reader: &mut Reader) -> Result<(), Fault> {
     if entry.key == "statistics" {
         document.statistics = Some(reader.block(entry)?);

@@ -14,10 +14,10 @@ use crate::error::{self, Fault, Problem};
 use crate::model::{LndTunables, NiConfig, Tunables};
 use crate::yaml::{Entry, Node, Value};
 
-/// CPU partitions that one interface can name.
+/// The most CPU partitions that one interface can name.
 const MAX_CPTS: usize = 4096;
 
-/// Largest value of a tunable; kernels hold them as signed 32-bit numbers.
+/// The largest value of a tunable; kernels hold tunables as signed 32-bit numbers.
 const MAX_TUNABLE: u32 = i32::MAX as u32;
 
 const NET_KEYS: [&str; 4] = ["net type", "local NI(s)", "tunables", "lnd tunables"];
@@ -31,14 +31,14 @@ pub(super) fn nets(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<NetSh
     })
 }
 
-/// What must not be given again.
+/// Names and NIDs that must not occur again.
 #[derive(Default)]
 struct Seen {
     nets: BTreeSet<Net>,
     nids: BTreeSet<Nid>,
 }
 
-/// The values of one network's keys, before the settings for all its interfaces are merged.
+/// The keys of one network, before its settings are merged into those of its interfaces.
 #[derive(Default)]
 struct NetFields<'n, 'a> {
     net_type: Option<&'n Entry<'a>>,
@@ -99,7 +99,7 @@ fn nis(
         let Some(mut ni) = ni(item, net, seen, reader)? else {
             return Ok(None);
         };
-        // A node may have two NIs on one interface, and its backup says no more of them.
+        // A node may have two NIs on one interface, and its backup shows only the interface.
         if reader.judges() {
             reader.attempt(|_| check_unnamed(&ni.config, item, net, &mut unnamed))?;
         }
@@ -109,7 +109,7 @@ fn nis(
     })
 }
 
-/// An interface may stand under a network once, unless NIDs tell its NIs apart.
+/// Rejects a second entry of an interface in one network, unless NIDs distinguish its NIs.
 fn check_unnamed(
     ni: &NiConfig,
     item: &Node<'_>,
@@ -130,7 +130,7 @@ fn check_unnamed(
     ))
 }
 
-/// `None` for an NI whose name is refused.
+/// Reads an NI; `None` if its name was rejected.
 fn ni(
     item: &Node<'_>,
     net: Net,
@@ -276,13 +276,13 @@ pub(super) fn cpts(entry: &Entry<'_>) -> Result<Vec<u32>, Fault> {
         }
         _ => entry.text()?.to_owned(),
     };
-    let refused = |expected: &dyn Display| entry.invalid_text(&text, expected);
-    let numbers: NumberExpr = text.parse().map_err(|error| refused(&error))?;
-    numbers.expand(MAX_CPTS).map_err(|error| refused(&error))
+    let rejected = |expected: &dyn Display| entry.invalid_text(&text, expected);
+    let numbers: NumberExpr = text.parse().map_err(|error| rejected(&error))?;
+    numbers.expand(MAX_CPTS).map_err(|error| rejected(&error))
 }
 
 impl Tunables {
-    /// Takes over what is not set here.
+    /// Takes the values that are not set here.
     fn fill_from(&mut self, net: &Self) {
         self.peer_timeout = self.peer_timeout.or(net.peer_timeout);
         self.peer_credits = self.peer_credits.or(net.peer_credits);
@@ -292,7 +292,7 @@ impl Tunables {
 }
 
 impl LndTunables {
-    /// Takes over what is not set here.
+    /// Takes the values that are not set here.
     fn fill_from(&mut self, net: &Self) {
         self.conns_per_peer = self.conns_per_peer.or(net.conns_per_peer);
         self.timeout = self.timeout.or(net.timeout);

@@ -13,7 +13,7 @@ use crate::yaml::{Entry, Node};
 
 const PEER_KEYS: [&str; 3] = ["primary nid", "Multi-Rail", "peer ni"];
 
-/// `seen` has the NIDs of all peers before.
+/// Reads the section. `seen` has the NIDs of all earlier peers.
 pub(super) fn peers(
     section: &Entry<'_>,
     seen: &mut BTreeSet<Nid>,
@@ -22,7 +22,7 @@ pub(super) fn peers(
     reader.each(section, |item, reader| peer(item, seen, reader))
 }
 
-/// `None` when the primary NID is refused.
+/// Reads a peer; `None` if its primary NID was rejected.
 fn peer(
     item: &Node<'_>,
     seen: &mut BTreeSet<Nid>,
@@ -47,7 +47,7 @@ fn peer(
     };
     let primary = reader.attempt(|reader| peer_nid(primary, seen, reader))?;
     let nis = match nis {
-        // The others of a peer whose primary NID is refused are still looked at.
+        // If the primary NID was rejected, the other NIDs are still checked.
         Some(list) => peer_nis(list, primary.unwrap_or(Nid::ANY), seen, reader)?,
         None => Vec::new(),
     };
@@ -68,7 +68,7 @@ fn peer_nis(
     let mut primary_listed = false;
     reader.each(section, |item, reader| {
         let (nid, mut ni) = peer_ni(item, reader)?;
-        // The primary NID is usually in the list too; once is enough.
+        // The list usually contains the primary NID, too; only a second occurrence is an error.
         if !primary_listed && nid.parse::<Nid>()? == primary {
             primary_listed = true;
             ni.nid = primary;
@@ -116,7 +116,7 @@ fn peer_nid(
     Ok(nid)
 }
 
-/// `True` and `False` up to 2.15, `true` and `false` since (selection, section 11.1).
+/// `True` and `False` up to 2.15, `true` and `false` in later releases (selection, section 11.1).
 pub(super) fn boolean(entry: &Entry<'_>) -> Result<bool, Fault> {
     match entry.text()? {
         "True" | "true" => Ok(true),

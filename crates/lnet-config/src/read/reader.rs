@@ -1,4 +1,4 @@
-//! How strictly a document is read, and what was passed over.
+//! The strictness of reading a document, and what was left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +7,15 @@ use crate::error::{Fault, Faults, Problem, shown};
 use crate::stats::{Block, Slot};
 use crate::yaml::{Entry, Node, Value};
 
-/// What a document is read for.
+/// The purpose of reading a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To be put in force: an unknown key is an error, and what was observed is passed over.
+    /// To take effect: an unknown key is an error, and observed state is ignored.
     Import,
-    /// To be looked at: an unknown key is a warning, and what was observed is read.
+    /// For display: an unknown key is a warning, and observed state is read.
     Show,
-    /// To be judged: as to be looked at, and what an import would refuse is noted and passed over.
+    /// For a checker: as for display, but values that an import would reject are noted and left
+    /// out.
     Survey,
 }
 
@@ -22,15 +23,16 @@ pub(crate) enum Purpose {
 #[derive(Debug)]
 pub(crate) struct Reader {
     purpose: Purpose,
-    /// Keys that are not understood.
+    /// Unknown keys.
     pub(crate) warnings: Faults,
-    /// What an import would refuse.
-    pub(crate) refused: Faults,
-    /// By where a list begins, those of its items that were taken, where some were not.
+    /// Values that an import would reject.
+    pub(crate) rejected: Faults,
+    /// For lists of which only some items were taken: the start of the list, and the indices of the
+    /// taken items.
     pub(crate) kept: BTreeMap<usize, Vec<usize>>,
-    /// Sections of which something is missing.
+    /// Sections of which something was left out.
     pub(crate) incomplete: BTreeSet<&'static str>,
-    /// Items of lists that were not taken.
+    /// The number of list items that were left out.
     lost: usize,
 }
 
@@ -42,7 +44,7 @@ impl Reader {
                 first: Vec::new(),
                 more: 0,
             },
-            refused: Faults {
+            rejected: Faults {
                 first: Vec::new(),
                 more: 0,
             },
@@ -57,13 +59,13 @@ impl Reader {
         self.purpose != Purpose::Import
     }
 
-    /// Whether is said of a document what an import would refuse, beside what it shows.
+    /// Returns true if values that an import would reject are noted.
     pub(super) fn judges(&self) -> bool {
         self.purpose != Purpose::Show
     }
 
-    /// Reads a part of the document. In a survey a fault in it is noted and `None` given, and the caller goes on
-    /// without the part; else it is passed on.
+    /// Reads a part of the document. In a survey, a fault in the part is noted and the result is
+    /// `None`; the caller continues without the part. Otherwise the fault is returned.
     pub(crate) fn attempt<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, Fault>,
@@ -74,17 +76,17 @@ impl Reader {
         }
     }
 
-    /// Notes a fault in a survey; else passes it on.
+    /// Notes a fault in a survey; otherwise returns it.
     pub(crate) fn complain(&mut self, fault: Fault) -> Result<(), Fault> {
         if self.purpose != Purpose::Survey {
             return Err(fault);
         }
-        self.refused.note(fault);
+        self.rejected.note(fault);
         Ok(())
     }
 
-    /// Reads the items of a list. In a survey those are left out that have a fault, and those of which `read` gives
-    /// `None`, because it noted one.
+    /// Reads the items of a list. A survey leaves out items with a fault, and items for which
+    /// `read` returns `None` after it noted one.
     pub(super) fn each<'n, 'a, T>(
         &mut self,
         section: &'n Entry<'a>,
@@ -106,7 +108,7 @@ impl Reader {
         Ok(taken)
     }
 
-    /// Reads a section, and keeps in mind whether something of it is missing, if it has a name.
+    /// Reads a section. If the section has a name, records whether something of it was left out.
     pub(super) fn section(
         &mut self,
         key: Option<&'static str>,
@@ -120,7 +122,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes note of a key that does not belong where it stands; `known` do.
+    /// Notes or returns the fault that a key is not allowed in its place; `known` lists the allowed
+    /// keys.
     pub(super) fn unknown(
         &mut self,
         entry: &Entry<'_>,
@@ -146,7 +149,7 @@ impl Reader {
         Ok(block)
     }
 
-    /// The items of a list under `section`, which are mappings: the entries of each.
+    /// The items of a list under `section`, which must be mappings: the entries of each.
     pub(super) fn items<'n, 'a>(
         &self,
         section: &'n Entry<'a>,
@@ -156,7 +159,7 @@ impl Reader {
     }
 }
 
-/// Takes one number of a block; false when the block has no such key.
+/// Reads one number of a block; false if the block has no such key.
 pub(super) fn number<B: Block>(block: &mut B, entry: &Entry<'_>) -> Result<bool, Fault> {
     let slots = block.slots().into_iter();
     let Some((_, slot)) = slots.into_iter().find(|(key, _)| *key == entry.key) else {
@@ -170,13 +173,13 @@ pub(super) fn number<B: Block>(block: &mut B, entry: &Entry<'_>) -> Result<bool,
     Ok(true)
 }
 
-/// Whether a block has such a key.
+/// Returns true if a block has this key.
 pub(super) fn has_key<B: Block>(key: &str) -> bool {
     let mut block = B::default();
     block.slots().iter().any(|(known, _)| *known == key)
 }
 
-/// The only entry of a mapping with one.
+/// The entry of a mapping with exactly one.
 pub(super) fn only<'n, 'a>(node: &'n Node<'a>) -> Option<&'n Entry<'a>> {
     match &node.value {
         Value::Mapping(entries) => match entries.as_slice() {

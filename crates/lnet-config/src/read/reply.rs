@@ -10,7 +10,7 @@ use crate::error::{Fault, Problem};
 use crate::reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};
 use crate::yaml::{Entry, Node, Value};
 
-/// Reads a section that is an answer; `None` when its key is that of none.
+/// Reads a section that is an answer; `None` if its key is not that of an answer.
 pub(super) fn section(entry: &Entry<'_>, reader: &mut Reader) -> Result<Option<Vec<Reply>>, Fault> {
     let reply = match entry.key.as_ref() {
         "ping" => Reply::Ping(peers(entry, reader)?),
@@ -44,7 +44,7 @@ fn peer(item: &Node<'_>, reader: &mut Reader) -> Result<PeerReply, Fault> {
         match entry.key.as_ref() {
             "primary nid" => primary = Some(entry.parse()?),
             "Multi-Rail" => multi_rail = boolean(entry)?,
-            // With a blank up to 2.15.
+            // With a blank in releases up to 2.15.
             "peer_ni" | "peer ni" => nids = nid_list(entry, reader)?,
             _ => reader.unknown(entry, &[])?,
         }
@@ -96,7 +96,7 @@ fn message(section: &Entry<'_>, reader: &mut Reader) -> Result<String, Fault> {
     Ok(message)
 }
 
-/// An error: its number and reason stand under the entity or beside it.
+/// Reads an error, whose number and reason are under the entity or beside it.
 fn failure(verb: &str, item: &Node<'_>, reader: &mut Reader) -> Result<ErrorBlock, Fault> {
     let mut block = ErrorBlock {
         verb: verb.to_owned(),
@@ -123,7 +123,7 @@ fn failure(verb: &str, item: &Node<'_>, reader: &mut Reader) -> Result<ErrorBloc
             fill(&mut block, entry, reader)?;
         }
     }
-    // A peer that did not answer is laid out as an answer, anything else wrong with a request is not.
+    // The error of a peer that did not answer has the layout of an answer; other errors have not.
     if block
         .descr
         .starts_with(&format!("failed to {} ", block.entity))

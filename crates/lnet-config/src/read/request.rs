@@ -1,4 +1,4 @@
-//! Requests: `ping` and `discover` with the NIDs that they are for.
+//! Requests: `ping` and `discover` with their NIDs.
 
 use super::fields::mapping_of;
 use crate::error::{Fault, Problem};

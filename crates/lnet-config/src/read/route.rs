@@ -11,12 +11,12 @@ use crate::document::{RouteShow, RouteType, Status};
 use crate::error::{Fault, Place, Problem};
 use crate::yaml::{Entry, Node};
 
-/// NIDs that one command may name (selection, section 0.2).
+/// The most NIDs of one command (selection, section 0.2).
 const MAX_GATEWAYS: usize = 128;
 
 const KEYS: [&str; 4] = ["net", "gateway", "hop", "priority"];
 
-/// What exports print of a route and imports do not take.
+/// Keys that exports print and imports ignore.
 const OUTPUT: [&str; 3] = ["health_sensitivity", "state", "type"];
 
 pub(super) fn routes(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<PlacedRoute>, Fault> {
@@ -36,7 +36,8 @@ struct Fields<'n, 'a> {
     kind: Option<RouteType>,
 }
 
-/// The routes of one entry, one for each gateway; `None` when its network or its gateways are refused.
+/// The routes of one entry, one for each gateway; `None` if its network or its gateways were
+/// rejected.
 fn entry_routes(item: &Node<'_>, reader: &mut Reader) -> Result<Option<Vec<PlacedRoute>>, Fault> {
     let fields = fields(item, reader)?;
     let net_entry = required(fields.net, "net", item.place)?;

@@ -6,11 +6,11 @@ use crate::error::Fault;
 use crate::model::Buffers;
 use crate::yaml::{Entry, Value};
 
-/// Largest pool; kernels hold the number as a signed 32-bit one.
+/// The largest pool; kernels hold the number as a signed 32-bit one.
 const MAX_BUFFERS: u32 = i32::MAX as u32;
 
-/// `enable: 1`, or the list that `routing show` prints, where `enable` follows the pools of each CPU
-/// partition.
+/// `enable: 1`, or the list that `routing show` prints, in which `enable` follows the pools of each
+/// CPU partition.
 pub(super) fn routing(
     document: &mut Document,
     section: &Entry<'_>,

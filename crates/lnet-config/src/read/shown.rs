@@ -1,4 +1,4 @@
-//! What nodes print of interfaces beside their configuration.
+//! Observed state of interfaces.
 
 use lnet_types::Nid;
 
@@ -8,7 +8,7 @@ use crate::error::Fault;
 use crate::stats::PeerCredits;
 use crate::yaml::Entry;
 
-/// What nodes print of a local interface and imports do not take.
+/// Keys that nodes print for a local interface and imports ignore.
 const NI_KEYS: [&str; 8] = [
     "status",
     "statistics",
@@ -20,7 +20,7 @@ const NI_KEYS: [&str; 8] = [
     "dev cpt",
 ];
 
-/// The same of a peer's interface, without its credits.
+/// The same for a peer's interface, without its credits.
 const PEER_NI_KEYS: [&str; 7] = [
     "state",
     "statistics",
@@ -31,7 +31,7 @@ const PEER_NI_KEYS: [&str; 7] = [
     "udsp info",
 ];
 
-/// Reads what was observed of a local interface; false for another key.
+/// Reads observed state of a local interface; false for another key.
 pub(super) fn ni(ni: &mut NiShow, entry: &Entry<'_>, reader: &mut Reader) -> Result<bool, Fault> {
     let key = entry.key.as_ref();
     if !NI_KEYS.contains(&key) {
@@ -53,7 +53,7 @@ pub(super) fn ni(ni: &mut NiShow, entry: &Entry<'_>, reader: &mut Reader) -> Res
     Ok(true)
 }
 
-/// Reads what was observed of a peer's interface; false for another key.
+/// Reads observed state of a peer's interface; false for another key.
 pub(super) fn peer_ni(
     ni: &mut PeerNiShow,
     entry: &Entry<'_>,
@@ -105,7 +105,7 @@ fn udsp_info(section: &Entry<'_>, reader: &mut Reader) -> Result<UdspInfo, Fault
     Ok(info)
 }
 
-/// `NID-0: …`, `NID-1: …`: the keys only count.
+/// `NID-0: …`, `NID-1: …`: the keys are only a count.
 pub(super) fn nids(section: &Entry<'_>) -> Result<Vec<Nid>, Fault> {
     section.mapping()?.iter().map(Entry::parse).collect()
 }

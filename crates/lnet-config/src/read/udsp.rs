@@ -1,7 +1,8 @@
 //! The `udsp` section (selection, section 4.7).
 //!
-//! Defects of kernels that are not repeated: a priority of 0 is one, an entry without `idx`
-//! goes to the end, one without priority has none, also behind one that has.
+//! The reader avoids four defects of kernels: a priority of 0 counts; an entry without `idx`
+//! is appended; an entry without priority has none, also after an entry that has one
+//!
 
 use lnet_policy::{PolicyError, Profile, RuleList};
 
@@ -15,7 +16,7 @@ const KEYS: [&str; 8] = [
     "idx", "src", "dst", "rte", "action", "priority", "seq_no", "disabled",
 ];
 
-/// The entries, and, when they are to be in force, the list that they make.
+/// The entries, and the list of those that will take effect.
 pub(super) fn rules(
     section: &Entry<'_>,
     reader: &mut Reader,
@@ -34,7 +35,7 @@ pub(super) fn rules(
     Ok((entries, list))
 }
 
-/// The value that an error is about, or the whole entry.
+/// The place of the value that an error concerns, or of the whole entry.
 fn place_of(item: &Node<'_>, error: &PolicyError) -> crate::error::Place {
     let key = match error {
         PolicyError::Unparsable { argument, .. }
@@ -49,7 +50,8 @@ fn place_of(item: &Node<'_>, error: &PolicyError) -> crate::error::Place {
     entry.map_or(item.place, |entry| entry.node.place)
 }
 
-/// `None` when one of its values is refused, without which it would say something else.
+/// Reads an entry; `None` if one of its values was rejected, because the entry would change its
+/// meaning.
 fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<Option<UdspEntry>, Fault> {
     let mut rule = UdspEntry::default();
     let mut is_whole = true;
@@ -75,7 +77,7 @@ fn value(rule: &mut UdspEntry, entry: &Entry<'_>, reader: &mut Reader) -> Result
     Ok(())
 }
 
-/// Kernels of 2.15 and 2.16 print `NA` for nothing.
+/// Kernels of 2.15 and 2.16 print `NA` for an absent descriptor.
 fn descriptor(entry: &Entry<'_>) -> Result<Option<String>, Fault> {
     let text = entry.text()?;
     Ok((text != "NA").then(|| text.to_owned()))

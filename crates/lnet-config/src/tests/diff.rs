@@ -14,7 +14,7 @@ fn changes(old: &str, new: &str) -> Vec<String> {
     changes.iter().map(ToString::to_string).collect()
 }
 
-/// What is no difference is put in one order.
+/// Sorts everything whose order is not a difference.
 fn sorted(mut config: Config) -> Config {
     config.nets.sort_by_key(|net| net.net);
     config
@@ -41,7 +41,7 @@ fn applied(mut config: Config, changes: &[Change]) -> Config {
     config
 }
 
-/// Two configurations that have much in common: parts of `old` are replaced by those of `other`.
+/// A configuration similar to `old`: some of its parts are replaced by those of `other`.
 fn mixed(old: &Config, other: &Config, choices: u32) -> Config {
     let has = |bit: u32| choices >> bit & 1 == 1;
     let mut new = old.clone();
@@ -186,7 +186,7 @@ fn a_deletion_names_what_goes_and_leaves_the_rest() {
 }
 
 #[test]
-fn a_change_that_does_not_fit_is_refused() {
+fn a_change_that_does_not_fit_is_rejected() {
     let mut empty = Config::default();
     for change in diff(&config(OLD), &Config::default()) {
         let error = change.apply(&mut empty).unwrap_err();

@@ -1,18 +1,18 @@
-//! Documents in, configurations out, and back.
+//! Tests that read documents and write them back.
 
 mod catalogue;
 mod diff;
 mod modprobe;
 mod read;
 mod reference;
-mod refuse;
-mod refuse_entries;
+mod reject;
+mod reject_entries;
 mod round_trip;
 mod show;
 mod strategies;
 mod survey;
 
-/// What the user sees of a document that is refused.
-fn refusal(source: &str) -> String {
+/// The text that the user sees for a rejected document.
+fn rejection(source: &str) -> String {
     crate::parse(source).unwrap_err().render("lnet.conf")
 }

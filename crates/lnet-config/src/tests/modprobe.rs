@@ -13,8 +13,8 @@ fn options(source: &str) -> ModuleOptions {
         .unwrap_or_else(|error| panic!("{}", error.render("test")))
 }
 
-/// What the user sees of options that are refused.
-fn refusal(source: &str) -> String {
+/// The text that the user sees for rejected options.
+fn rejection(source: &str) -> String {
     ModuleOptions::parse(source, Dialect::Kernel)
         .unwrap_err()
         .render("lnet.conf")
@@ -101,8 +101,8 @@ fn interfaces_with_cpts_of_their_own_are_items_of_their_own() {
 #[test]
 fn a_network_without_interface_needs_one_to_be_given() {
     let options = options("options lnet networks=tcp,o2ib(ib0)");
-    let refused = options.to_config(&ConvertDefaults::default()).unwrap_err();
-    assert_eq!(refused, ConvertError::NoInterface("tcp".parse().unwrap()));
+    let rejected = options.to_config(&ConvertDefaults::default()).unwrap_err();
+    assert_eq!(rejected, ConvertError::NoInterface("tcp".parse().unwrap()));
     let defaults = ConvertDefaults {
         interface: Some("eth7".to_owned()),
         ..ConvertDefaults::default()
@@ -113,8 +113,8 @@ fn a_network_without_interface_needs_one_to_be_given() {
 }
 
 #[test]
-fn an_unclosed_list_is_refused_where_it_breaks_off() {
-    insta::assert_snapshot!(refusal("options lnet networks=\"tcp0(eth0\"\n"), @r#"
+fn an_unclosed_list_is_rejected_where_it_breaks_off() {
+    insta::assert_snapshot!(rejection("options lnet networks=\"tcp0(eth0\"\n"), @r#"
     error: expected ',' or ')' behind the interface, found ''
      --> lnet.conf:1:33
       |
@@ -124,8 +124,8 @@ fn an_unclosed_list_is_refused_where_it_breaks_off() {
 }
 
 #[test]
-fn unclosed_quotes_are_refused() {
-    insta::assert_snapshot!(refusal("options lnet \\\n  networks=\"tcp0(eth0)\n"), @r#"
+fn unclosed_quotes_are_rejected() {
+    insta::assert_snapshot!(rejection("options lnet \\\n  networks=\"tcp0(eth0)\n"), @r#"
     error: expected a value whose quotes are closed, found '"tcp0(eth0)'
      --> lnet.conf:2:12
       |
@@ -137,7 +137,7 @@ fn unclosed_quotes_are_refused() {
 #[test]
 fn an_entry_behind_a_gateway_needs_a_separator() {
     insta::assert_snapshot!(
-        refusal("options lnet routes=\"tcp1 10.0.0.1@tcp tcp2 10.0.0.2@tcp\"\n"),
+        rejection("options lnet routes=\"tcp1 10.0.0.1@tcp tcp2 10.0.0.2@tcp\"\n"),
         @r#"
     error: expected a gateway, or ';' and another entry, found 'tcp2'
      --> lnet.conf:1:40
@@ -149,8 +149,8 @@ fn an_entry_behind_a_gateway_needs_a_separator() {
 }
 
 #[test]
-fn hop_count_out_of_range_is_refused() {
-    insta::assert_snapshot!(refusal("options lnet routes=\"tcp1 256 10.0.0.1@tcp\"\n"), @r#"
+fn hop_count_out_of_range_is_rejected() {
+    insta::assert_snapshot!(rejection("options lnet routes=\"tcp1 256 10.0.0.1@tcp\"\n"), @r#"
     error: invalid value '256' for key 'hop'
      --> lnet.conf:1:27
       |
@@ -178,8 +178,8 @@ fn a_network_given_twice_has_the_interfaces_of_both() {
 }
 
 #[test]
-fn an_interface_given_twice_for_a_network_is_refused() {
-    insta::assert_snapshot!(refusal("options lnet networks=tcp(eth0),tcp0(eth0)\n"), @r#"
+fn an_interface_given_twice_for_a_network_is_rejected() {
+    insta::assert_snapshot!(rejection("options lnet networks=tcp(eth0),tcp0(eth0)\n"), @r#"
     error: 'tcp' is given twice
      --> lnet.conf:1:33
       |
@@ -290,7 +290,7 @@ fn a_document_that_lacks_what_options_give_is_not_proved() {
 #[test]
 fn networks_and_ip2nets_exclude_each_other() {
     insta::assert_snapshot!(
-        refusal("options lnet networks=tcp(eth0)\noptions lnet ip2nets=\"tcp 10.*.*.*\"\n"),
+        rejection("options lnet networks=tcp(eth0)\noptions lnet ip2nets=\"tcp 10.*.*.*\"\n"),
         @r#"
     error: networks and ip2nets exclude each other
      --> lnet.conf:2:14
@@ -302,8 +302,8 @@ fn networks_and_ip2nets_exclude_each_other() {
 }
 
 #[test]
-fn a_number_out_of_range_is_refused() {
-    insta::assert_snapshot!(refusal("options lnet lnet_health_sensitivity=1001\n"), @r#"
+fn a_number_out_of_range_is_rejected() {
+    insta::assert_snapshot!(rejection("options lnet lnet_health_sensitivity=1001\n"), @r#"
     error: invalid value '1001' for key 'lnet_health_sensitivity'
      --> lnet.conf:1:38
       |
@@ -313,7 +313,7 @@ fn a_number_out_of_range_is_refused() {
 }
 
 #[test]
-fn lengths_that_no_kernel_takes_are_refused() {
+fn lengths_that_no_kernel_takes_are_rejected() {
     let mut config = Config::default();
     let route = |number: u16| crate::RouteConfig {
         net: lnet_types::Net::tcp(number),
@@ -345,7 +345,7 @@ fn what_the_module_has_no_option_for_is_named() {
     "#);
 }
 
-/// What options can say of a configuration.
+/// The part of a configuration that options can express.
 fn sayable(mut config: Config) -> Config {
     let of_tcp = config.nets.iter().filter(|net| net.net.lnd == LndType::TCP);
     let first = of_tcp.flat_map(|net| &net.nis).next();
@@ -385,7 +385,7 @@ fn sayable(mut config: Config) -> Config {
     config
 }
 
-/// The interfaces of each network with their CPTs and tunables, however they are grouped.
+/// The interfaces of each network with their CPTs and tunables, in any grouping.
 fn interfaces(config: &Config) -> Vec<(String, Vec<u32>, Tunables)> {
     let nis = config
         .nets

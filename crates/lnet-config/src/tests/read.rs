@@ -1,4 +1,4 @@
-//! What documents mean.
+//! The meaning of documents.
 
 use crate::{Buffers, Config, Globals, LndTunables, NiConfig, RouteConfig, Tunables, parse};
 
@@ -227,13 +227,13 @@ fn all_indentations_and_line_ends_are_read() {
     }
 }
 
-/// The outputs of kernel nodes, where they are at hand.
+/// The outputs of kernel nodes, if they are available.
 fn outputs(file: &str) -> Option<String> {
     let path = testkit::shared_data(format!("lnetctl/{file}"))?;
     Some(std::fs::read_to_string(path).unwrap())
 }
 
-/// What `command` printed, each time it was run.
+/// The outputs of `command`, one for each run.
 fn printed<'a>(outputs: &'a str, command: &str) -> Vec<&'a str> {
     let blocks = outputs.split("\n### ").filter(|block| {
         block

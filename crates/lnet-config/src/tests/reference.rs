@@ -1,4 +1,4 @@
-//! Everything that kernel nodes printed is read, and printed again with the same bytes.
+//! Every output of kernel nodes is read, and printed again with the same bytes.
 
 use crate::{DIFFERENCES, Reading, read};
 
@@ -40,7 +40,7 @@ const KEYS: [&str; 19] = [
     "yaml",
 ];
 
-/// The outputs of kernel nodes, where they are at hand.
+/// The outputs of kernel nodes, if they are available.
 pub(super) fn outputs(file: &str) -> Option<String> {
     let path = testkit::shared_data(format!("lnetctl/{file}"))?;
     Some(std::fs::read_to_string(path).unwrap())
@@ -52,14 +52,14 @@ struct Block {
     text: String,
 }
 
-/// The documents of a file: from a key or a mark at the left margin to the next, or to a line that
-/// belongs to none.
+/// The documents of a file: from a key or a mark at the left margin to the next one, or to a line
+/// that belongs to no document.
 fn blocks(file: &str, outputs: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut open = false;
     let mut fed = false;
     for (line, number) in outputs.lines().zip(1..) {
-        // An input file that a test fed to lnetctl stands in the command.
+        // An input file that a test gave to lnetctl is part of the command.
         fed = (fed || line.ends_with("<<E")) && line != "E";
         if fed {
             continue;
@@ -73,7 +73,7 @@ fn blocks(file: &str, outputs: &str) -> Vec<Block> {
             open = true;
             continue;
         }
-        // A pipeline's next command may print lines of a document without its head.
+        // The next command of a pipeline may print lines of a document without its head.
         let in_udsp = blocks
             .last()
             .is_some_and(|block| block.text.starts_with("udsp"));
@@ -99,7 +99,8 @@ fn reading(block: &Block) -> Reading {
     read(&block.text).unwrap_or_else(|error| panic!("{}", error.render(&block.place)))
 }
 
-/// Blocks that only a deliberate difference explains: the code of the difference and how to tell them.
+/// Blocks that a deliberate difference explains: the code of the difference and the way to
+/// recognise them.
 fn difference(block: &Block) -> Option<&'static str> {
     let code = if block.text.contains("descr: cannot open '") {
         "descr-quoted"

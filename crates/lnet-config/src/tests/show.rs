@@ -1,4 +1,4 @@
-//! What nodes show: verbosities, exports, values, and what other versions print.
+//! The outputs of nodes: verbosities, exports, values, and outputs of other versions.
 
 use lnet_policy::{Priority, Profile};
 
@@ -14,7 +14,7 @@ fn document(source: &str) -> Document {
     reading.document
 }
 
-/// What `command` printed the first time it was run, in the file of all outputs.
+/// The output of `command` at its first run, in the file of all outputs.
 fn printed(command: &str) -> Option<String> {
     let outputs = outputs("e-show-export.txt")?;
     let block = outputs.split("\n### ").find(|block| {
@@ -34,7 +34,7 @@ fn each_verbosity_is_a_part_of_the_next() {
         for level in 0..=4 {
             let command = match level {
                 0 => format!("{entity} show"),
-                // `-v 1` of networks was only asked for as `-v`.
+                // The outputs have `-v 1` of networks only as `-v`.
                 1 if entity == "net" => "net show -v".to_owned(),
                 _ => format!("{entity} show -v {level}"),
             };
@@ -265,7 +265,7 @@ fn descriptors_are_rendered_as_kernels_render_them() {
     assert_eq!(rendered("tcp*"), "tcp*");
 }
 
-/// The rules that an import of `entries` puts in force.
+/// The rules of an import of `entries` that take effect.
 fn imported(entries: &str) -> Vec<String> {
     let config = parse(&format!("udsp:\n{entries}")).unwrap();
     config
@@ -347,8 +347,8 @@ fn every_difference_has_a_name_of_its_own_and_a_reason() {
     );
 }
 
-/// The keys of 2.17.0 (section 11.8 of lnet-selection): absent descriptors are left out, and a pair that has no priority
-/// prints the number that stands for none.
+/// The keys of 2.17.0 (section 11.8 of lnet-selection): absent descriptors are left out, and a pair
+/// without a priority prints the number that stands for none.
 #[test]
 fn rules_as_2_17_shows_them_are_imported() {
     let shown = "\

@@ -17,7 +17,7 @@ use crate::{
     RouteConfig, RouteType, Status, Tunables, UdspInfo,
 };
 
-/// How many cases: what fits every run, or what the long suites take.
+/// The number of cases: short for ordinary runs, longer for the long suite.
 pub(super) fn cases() -> ProptestConfig {
     let long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
     ProptestConfig::with_cases(if long { 10_000 } else { 100 })
@@ -52,7 +52,7 @@ fn any_tunables() -> impl Strategy<Value = Tunables> {
 }
 
 fn any_lnd_tunables(lnd: LndType) -> impl Strategy<Value = LndTunables> {
-    // A key of more than 1,024 characters is not YAML, nor is an empty value a value.
+    // A key of more than 1,024 characters is not YAML, and an empty text is not a value.
     let others = btree_map("[a-wyz_]{1,10}x|x.{0,10}", ".{1,20}", 0..3);
     (of(0..=127u8), tunable(), any::<Option<u8>>(), others).prop_map(
         move |(conns_per_peer, timeout, tos, other)| LndTunables {
@@ -89,7 +89,7 @@ fn any_ni(net: Net) -> impl Strategy<Value = NiConfig> {
     )
 }
 
-/// Networks without what a document may not repeat.
+/// Networks without repetitions, which documents may not have.
 fn any_nets() -> impl Strategy<Value = Vec<NetConfig>> {
     let net = any_net().prop_flat_map(|net| (Just(net), vec(any_ni(net), 1..4)));
     vec(net, 0..4).prop_map(|nets| {
@@ -153,7 +153,7 @@ fn any_globals() -> impl Strategy<Value = Globals> {
     })
 }
 
-/// Routes to networks that are not local, by gateways on networks that are.
+/// Routes to networks that are not local, through gateways on local networks.
 fn routes(nets: &[NetConfig], picks: Vec<(u32, u16, Option<u8>, u32)>) -> Vec<RouteConfig> {
     let remote = |number| Net::new(LndType(14), number);
     let mut seen = BTreeSet::new();
@@ -259,7 +259,7 @@ pub(super) fn any_rules() -> impl Strategy<Value = RuleList> {
     vec(any, 0..8).prop_map(|rules| {
         let mut list = RuleList::new();
         for (rule, disabled) in rules {
-            // A rule that is there already is refused, which leaves a shorter list.
+            // A rule that the list has already is rejected, which leaves a shorter list.
             let _ = list.add(rule.disabled(disabled), None);
         }
         list
@@ -424,11 +424,11 @@ fn any_replies() -> impl Strategy<Value = Vec<Reply>> {
         failure,
         ".{1,30}".prop_map(Reply::Message),
     ];
-    // Marks begin a document of their own, so an error can only stand alone.
+    // Marks begin a new document, so an error must be the only reply.
     vec(reply, 0..2)
 }
 
-/// A configuration with what was observed beside it, or an answer.
+/// A configuration with observed state, or an answer.
 pub(super) fn any_document() -> impl Strategy<Value = Document> {
     let nis = vec(any_ni_show(), 16);
     let peer_nis = vec(any_peer_ni_show(), 16);

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a document at once, and what is read of it all the same.
+//! All problems of a document, and the values that are read nevertheless.
 
 use proptest::prelude::*;
 
@@ -35,7 +35,7 @@ global: {retry_count: 9, transaction_timeout: 5}
 #[test]
 fn one_survey_finds_all_that_is_wrong() {
     let survey = survey(BROKEN).unwrap();
-    let mut lines: Vec<usize> = survey.refused.iter().map(|error| error.line()).collect();
+    let mut lines: Vec<usize> = survey.rejected.iter().map(|error| error.line()).collect();
     lines.sort_unstable();
     let expected = [
         4, 4, 5, 6, 9, 10, 10, 11, 12, 14, 16, 16, 17, 19, 21, 22, 23, 23, 23, 23, 24,
@@ -54,12 +54,12 @@ fn one_survey_finds_all_that_is_wrong() {
     assert_eq!(document.globals.discovery, Some(true));
 }
 
-/// Items that are passed over do not shift the places of those behind them.
+/// Items that are left out do not change the places of later items.
 #[test]
-fn what_was_read_is_found_behind_what_was_refused() {
+fn what_was_read_is_found_behind_what_was_rejected() {
     let survey = survey(BROKEN).unwrap();
     let path = [Step::Key("route"), Step::Item(2), Step::Key("net")];
-    // Two of the entries before are passed over.
+    // Two of the earlier entries are left out.
     let expected = Position {
         line: 13,
         column: 4,
@@ -69,15 +69,15 @@ fn what_was_read_is_found_behind_what_was_refused() {
     assert_eq!(survey.places.steps(&path), steps);
     assert_eq!(survey.places.text(&path), Some("o2ib"));
     let hop = [Step::Key("route"), Step::Item(0), Step::Key("hop")];
-    assert!(survey.places.is_refused(&hop) && survey.places.is_refused(&hop[..2]));
-    assert!(!survey.places.is_refused(&path));
+    assert!(survey.places.is_rejected(&hop) && survey.places.is_rejected(&hop[..2]));
+    assert!(!survey.places.is_rejected(&path));
 }
 
 #[test]
 fn a_complaint_has_its_way_as_the_text_counts() {
     let survey = survey(BROKEN).unwrap();
-    let mut refused = survey.refused.iter();
-    let error = refused.find(|error| error.line() == 17).unwrap();
+    let mut rejected = survey.rejected.iter();
+    let error = rejected.find(|error| error.line() == 17).unwrap();
     let expected = [
         Step::Key("peer"),
         Step::Item(1),
@@ -92,10 +92,10 @@ fn a_complaint_has_its_way_as_the_text_counts() {
 fn complaints_are_limited_and_the_rest_is_counted() {
     let text = format!("route:\n{}", "- {net: tcp1, gateway: 1}\n".repeat(5000));
     let survey = survey(&text).unwrap();
-    assert_eq!((survey.refused.len(), survey.more_refused), (100, 4900));
+    assert_eq!((survey.rejected.len(), survey.more_rejected), (100, 4900));
 }
 
-/// Complaints that a survey leaves to those who judge the document.
+/// Problems that a survey leaves to the checkers of a document.
 fn is_left(problem: &Problem) -> bool {
     matches!(
         problem,
@@ -113,12 +113,13 @@ proptest! {
     fn nothing_is_wrong_with_what_nodes_print(document in any_document()) {
         let text = document.to_yaml();
         let survey = survey(&text).unwrap();
-        prop_assert_eq!(survey.refused, []);
+        prop_assert_eq!(survey.rejected, []);
         prop_assert_eq!(survey.unknown, []);
         prop_assert_eq!(survey.document, document);
     }
 
-    /// A survey finds whatever an import stops at, and reads as much as one who looks at the document.
+    /// A survey finds every problem that stops an import, and reads as much as
+    /// [`read`](crate::read).
     #[test]
     fn a_survey_finds_what_an_import_stops_at(
         document in any_document(),
@@ -134,8 +135,8 @@ proptest! {
             return Ok(());
         };
         if let Err(error) = parse(&text) {
-            let is_found = survey.refused.contains(&error) || is_left(error.problem());
-            prop_assert!(is_found, "{}\n{:#?}", error.render("text"), survey.refused);
+            let is_found = survey.rejected.contains(&error) || is_left(error.problem());
+            prop_assert!(is_found, "{}\n{:#?}", error.render("text"), survey.rejected);
         }
         if let Ok(reading) = read(&text) {
             prop_assert_eq!(reading.document, survey.document);

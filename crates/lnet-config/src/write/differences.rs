@@ -1,15 +1,15 @@
-//! Where documents deliberately differ from those of kernel nodes.
+//! Deliberate differences between documents of Finerail and of kernel nodes.
 
-/// A deliberate difference between what kernel nodes of 2.16.1 print or take and what Finerail does.
+/// A deliberate difference between the output or input of kernel nodes of 2.16.1 and of Finerail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// A short stable name.
     pub code: &'static str,
     /// The command or section.
     pub subject: &'static str,
-    /// What kernel nodes print or do.
+    /// The behaviour of kernel nodes.
     pub kernel: &'static str,
-    /// What Finerail prints or does.
+    /// The behaviour of Finerail.
     pub finerail: &'static str,
     /// Why.
     pub reason: &'static str,
@@ -35,8 +35,8 @@ pub const DIFFERENCES: &[Difference] = &[
         code: "udsp-any-number",
         subject: "udsp show",
         kernel: "tcp* prints as tcp[0-4294967295]",
-        finerail: "tcp*; the kernel's form is read",
-        reason: "networks have numbers up to 65535",
+        finerail: "tcp*; the kernel's form is accepted, too",
+        reason: "network numbers end at 65535",
     },
     Difference {
         code: "udsp-rank",
@@ -49,50 +49,50 @@ pub const DIFFERENCES: &[Difference] = &[
         code: "udsp-dead",
         subject: "import",
         kernel: "rules with rte alone, or rte and priority, are stored without effect (Q-16, Q-17)",
-        finerail: "refused with their place; outputs that have them are read",
+        finerail: "rejected with their place; outputs that have them are read",
         reason: "a rule that does nothing is a mistake",
     },
     Difference {
         code: "udsp-disabled",
         subject: "udsp show, import",
-        kernel: "no rule can be kept without being in force",
-        finerail: "such a rule prints disabled: 1 behind its other keys",
-        reason: "the rule blocks of version 2 know it; no kernel prints the key",
+        kernel: "every stored rule takes effect",
+        finerail: "a disabled rule prints disabled: 1 after its other keys",
+        reason: "rule blocks of version 2 have disabled rules; no kernel prints the key",
     },
     Difference {
         code: "udsp-import",
         subject: "import",
-        kernel: "an exported udsp section is refused, or read wrongly (Q-21 to Q-24)",
+        kernel: "an exported udsp section is rejected, or read wrongly (Q-21 to Q-24)",
         finerail: "export and import give the same rules in the same order",
-        reason: "an export is there to be imported",
+        reason: "exports are made to be imported",
     },
     Difference {
         code: "import-nested-keys",
         subject: "import",
         kernel: "unknown keys inside an entry are passed over without a message",
-        finerail: "refused with their place",
-        reason: "a configuration that is silently half in force is worse than none",
+        finerail: "rejected with their place",
+        reason: "a configuration of which a part is ignored silently is worse than none",
     },
     Difference {
         code: "import-truncated",
         subject: "import",
-        kernel: "truncated YAML never ends",
-        finerail: "refused with its place",
+        kernel: "an import of truncated YAML does not end",
+        finerail: "rejected with its place",
         reason: "a defect",
     },
     Difference {
         code: "import-backup",
         subject: "import",
         kernel: "a backup of two networks ends with -7 after the first",
-        finerail: "all of it is imported",
+        finerail: "the whole backup is imported",
         reason: "a defect",
     },
     Difference {
         code: "import-there",
         subject: "import",
-        kernel: "what is there already ends the import with -17",
-        finerail: "what is missing is added, and what was there is named on standard error; with other settings, or with --strict, -17",
-        reason: "one route more in the file is one route more on the node",
+        kernel: "an object that exists already ends the import with -17",
+        finerail: "missing objects are added, and existing ones are named on standard error; with other settings, or with --strict, -17",
+        reason: "a route added to the file must reach the node",
     },
     Difference {
         code: "one-namespace",
@@ -105,49 +105,49 @@ pub const DIFFERENCES: &[Difference] = &[
         code: "expressions",
         subject: "NIDs and networks everywhere",
         kernel: "[5-1], tcp99999 and tcp1[2-3] are accepted and match something else or nothing",
-        finerail: "refused with their place",
-        reason: "what an expression does is what it says",
+        finerail: "rejected with their place",
+        reason: "an expression that matches something else than its text is a mistake",
     },
     Difference {
         code: "backup-nid",
         subject: "export --backup",
         kernel: "no interface has a nid",
         finerail: "one that was configured by NID alone keeps it",
-        reason: "without it the entry would name nothing",
+        reason: "without its nid the entry would name no interface",
     },
     Difference {
         code: "routes-priority",
         subject: "routes= of modprobe.d",
         kernel: "the last priority of an entry is that of all its gateways (Q-26)",
         finerail: "each gateway has its own",
-        reason: "that is what the entry says",
+        reason: "the entry gives each gateway its own priority",
     },
     Difference {
         code: "networks-interface",
         subject: "networks= of modprobe.d",
         kernel: "a network without interface takes the first that is found",
-        finerail: "convert refuses it, or takes the interface of --interface",
-        reason: "which one is first changes from boot to boot",
+        finerail: "convert rejects it, or takes the interface of --interface",
+        reason: "the first interface may change with each boot",
     },
     Difference {
         code: "routes-expanded",
         subject: "convert",
         kernel: "ranges of routes are kept, one entry each",
         finerail: "one entry for each network and gateway; unusable ones are named and left out",
-        reason: "imports take one network an entry, and refuse what a module would skip",
+        reason: "imports take one network an entry, and reject what a module would skip",
     },
     Difference {
         code: "tunables-text",
         subject: "net add",
         kernel: "text where a number belongs, as in --credits abc, is passed over",
-        finerail: "it is refused",
-        reason: "a setting that was not taken must not pass in silence",
+        finerail: "the text is rejected",
+        reason: "a setting that is ignored must not go unnoticed",
     },
     Difference {
         code: "policies-ipv6",
         subject: "the nine functions for policies, udsp add",
         kernel: "IPv6 NIDs are in no rule (Q-10)",
-        finerail: "refused here, too (-95, -22); an import takes them, and they are in force",
+        finerail: "rejected, too (-95, -22); an import accepts them, and they take effect",
         reason: "the design's records have four octets for an address",
     },
     Difference {
@@ -156,6 +156,6 @@ pub const DIFFERENCES: &[Difference] = &[
         kernel: "no latencies up to 2.17; the next release has them",
         finerail: "times of PUT, GET and ACK behind the counts, as the next release prints them; none in the profiles \
                    of kernels",
-        reason: "which peer is slow is the first question",
+        reason: "latencies show which peer is slow",
     },
 ];

@@ -1,4 +1,4 @@
-//! Lines in the columns of `lnetctl`'s four writers (selection, section 11.1).
+//! Lines with the indentation of `lnetctl`'s four writers (selection, section 11.1).
 //!
 //! ```text
 //!  Six (N)               Four (C)            Two (P)
@@ -8,20 +8,20 @@
 //!              credits: 8          priority: 1 - nid: 10.1.0.2@tcp
 //! ```
 //!
-//! Writer E, that of most errors, is Six between `---` and `...`.
+//! Writer E, which prints most errors, is Six between `---` and `...`.
 
 use std::fmt::{self, Display, Write};
 
 use crate::stats::{Block, Slot};
 
-/// Columns from a key to what is under it.
+/// The columns between a key and its contents.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
-    /// To a key of a mapping under it.
+    /// From a key to a key of a mapping under it.
     map: usize,
-    /// To the dash of an item of a list under it.
+    /// From a key to the dash of a list item under it.
     dash: usize,
-    /// From that dash to the item's keys.
+    /// From a dash to the keys of its item.
     item: usize,
 }
 
@@ -47,9 +47,9 @@ impl Layout {
 pub(super) struct Emitter<'a> {
     out: &'a mut String,
     layout: Layout,
-    /// Where keys stand.
+    /// The column of keys.
     column: usize,
-    /// Where the dash of the next line stands, if it has one.
+    /// The column of the dash in the next line, if it has one.
     dash: Option<usize>,
 }
 
@@ -91,8 +91,8 @@ impl<'a> Emitter<'a> {
         self.column -= self.layout.map;
     }
 
-    /// `key:` and under it, behind a dash, the lines that `write` makes of each item. Nothing without
-    /// items.
+    /// `key:` and under it, after a dash, the lines that `write` makes of each item. Writes nothing
+    /// if there are no items.
     pub(super) fn list<T>(
         &mut self,
         key: &str,
@@ -114,7 +114,8 @@ impl<'a> Emitter<'a> {
         self.dash = None;
     }
 
-    /// `key:` and under it `0: …`, `1: …`, each index behind `prefix`. Nothing without values.
+    /// `key:` and under it `0: …`, `1: …`, with `prefix` before each index. Writes nothing if there
+    /// are no values.
     pub(super) fn enumerated<T: Display>(
         &mut self,
         key: &str,
@@ -131,7 +132,7 @@ impl<'a> Emitter<'a> {
         });
     }
 
-    /// `key:` with the numbers of a block under it; nothing without a block.
+    /// `key:` with the numbers of a block under it; writes nothing if there is no block.
     pub(super) fn block<B: Block>(&mut self, key: &str, block: Option<B>) {
         if let Some(block) = block {
             self.map(key, |out| out.numbers(block));
@@ -167,7 +168,7 @@ impl<'a> Emitter<'a> {
     }
 }
 
-/// Text that YAML reads back as it is: bare where that is safe, else in double quotes.
+/// Text that YAML reads back unchanged: plain if possible, otherwise in double quotes.
 pub(super) struct Scalar<'a>(pub(super) &'a str);
 
 impl Scalar<'_> {

@@ -1,7 +1,7 @@
-//! Documents as `lnetctl` of 2.16.1 lays them out (selection, section 11).
+//! Documents in the layout of `lnetctl` of 2.16.1 (selection, section 11).
 //!
-//! What a document does not have is not printed, so the verbosity of an output is what its document
-//! has; [`Document::limited`] takes away what a verbosity does not print.
+//! Absent fields are not printed, so the fields of a document determine the verbosity of its
+//! output. [`Document::limited`] removes the fields that a verbosity does not print.
 
 mod differences;
 mod emitter;
@@ -19,18 +19,19 @@ use crate::model::{Buffers, Config};
 use crate::udsp::{UdspAction, UdspEntry};
 use emitter::{Emitter, Layout, Scalar};
 
-/// How a setting that leaves the choice to the LND is printed beside others that do not.
+/// How to print a setting that is left to the LND, if other settings are set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unset {
-    /// Not at all: a configuration says what it sets.
+    /// Not at all: a configuration has only its own settings.
     Omitted,
     /// As -1: a node shows all settings.
     MinusOne,
 }
 
 impl Config {
-    /// The document. Parsing it gives an equal configuration; the same configuration gives the same
-    /// bytes. What is not set is left out, and an empty configuration gives no text.
+    /// Writes the configuration. Parsing the text returns an equal configuration; equal
+    /// configurations have equal text. Unset fields are left out, and an empty configuration has an
+    /// empty text.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
@@ -40,8 +41,8 @@ impl Config {
 }
 
 impl Document {
-    /// The text that `lnetctl` prints; an empty document gives none. Reading it gives an equal
-    /// document.
+    /// Writes the document as `lnetctl` prints it; an empty document has an empty text. Reading the
+    /// text returns an equal document.
     #[must_use]
     pub fn to_yaml(&self) -> String {
         let mut text = String::new();
@@ -51,8 +52,8 @@ impl Document {
 }
 
 impl PeerShow {
-    /// The lines of this peer in a list whose heading `peer:` is printed already: for lists that are
-    /// too long to be held.
+    /// The lines of this peer for a list whose heading `peer:` is already printed, if the whole
+    /// list is too long to be held.
     #[must_use]
     pub fn to_yaml_item(&self) -> String {
         let mut text = String::new();
@@ -207,7 +208,7 @@ fn globals(out: &mut Emitter<'_>, document: &Document) {
     }
 }
 
-/// A section of numbers, left out when none is set.
+/// A section of numbers; left out if none is set.
 fn section(out: &mut Emitter<'_>, key: &str, fields: &[(&str, Option<u32>)]) {
     if fields.iter().any(|(_, value)| value.is_some()) {
         out.map(key, |out| {
@@ -224,7 +225,7 @@ fn udsp(out: &mut Emitter<'_>, rule: &UdspEntry, unset: Unset) {
     for (key, text) in descriptors {
         match text {
             Some(text) => out.pair(key, Scalar(text)),
-            // Kernels up to 2.16 print what is not there; those of 2.17 do not.
+            // Kernels up to 2.16 print absent descriptors; those of 2.17 do not.
             None if unset == Unset::MinusOne => out.pair(key, "NA"),
             None => {}
         }

@@ -44,7 +44,7 @@ pub(super) fn tunables(out: &mut Emitter<'_>, tunables: &Tunables, unset: Unset)
     }
 }
 
-/// Only `tcp` networks have all of the three settings that are typed.
+/// Only `tcp` networks have all three typed settings.
 pub(super) fn lnd_tunables(
     out: &mut Emitter<'_>,
     tunables: &LndTunables,

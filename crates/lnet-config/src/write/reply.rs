@@ -96,7 +96,8 @@ fn nested(text: &mut String, block: &ErrorBlock) {
     });
 }
 
-/// Text in single quotes, in which a quote is doubled; in double ones if it has what those cannot hold.
+/// Text in single quotes, with quotes doubled; in double quotes if it has characters that single
+/// quotes cannot hold.
 struct SingleQuoted<'a>(&'a str);
 
 impl Display for SingleQuoted<'_> {

@@ -1,21 +1,21 @@
-//! What each verbosity prints (selection, sections 11.2 to 11.4).
+//! The fields that each verbosity prints (selection, sections 11.2 to 11.4).
 
 use crate::document::{Document, NiShow, PeerNiShow, PeerShow, RouteShow};
 use crate::model::{LndTunables, NiConfig, Tunables};
 
-/// How much `show -v N` prints.
+/// The level of detail of `show -v N`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// 0: NIDs, status, interfaces.
     #[default]
     Names,
-    /// 1, and `-v` alone: counts, tunables, credits; all of a route.
+    /// 1, and `-v` alone: counts, tunables, credits; routes in full.
     Counts,
     /// 2: messages by type, health.
     Health,
     /// 3: the state of peers.
     State,
-    /// 4 and more: what selection rules make of interfaces.
+    /// 4 and more: values that selection rules give to interfaces.
     Rules,
 }
 
@@ -34,7 +34,8 @@ impl Verbosity {
 }
 
 impl Document {
-    /// What of this `net show`, `peer show` and `route show` print at a verbosity.
+    /// The part of this document that `net show`, `peer show` and `route show` print at a
+    /// verbosity.
     #[must_use]
     pub fn limited(mut self, verbosity: Verbosity) -> Self {
         for ni in self.nets.iter_mut().flat_map(|net| &mut net.nis) {
@@ -49,14 +50,14 @@ impl Document {
         self
     }
 
-    /// What of this `export` prints: networks as at verbosity 2, peers as at 3, routes in full.
+    /// The part that `export` prints: networks as at verbosity 2, peers as at 3, routes in full.
     #[must_use]
     pub fn exported(self) -> Self {
         self.limited(Verbosity::State)
     }
 
-    /// What of this `export --backup` prints: what an import can set. Discovered peers are included,
-    /// loopback is not, and an interface that has a name is named by it alone.
+    /// The part that `export --backup` prints: everything that an import can set. It includes
+    /// discovered peers and excludes loopback. An interface with a name is named by it alone.
     #[must_use]
     pub fn backup(&self) -> Self {
         let (config, _) = self.config();
@@ -67,7 +68,7 @@ impl Document {
             if !ni.config.interfaces.is_empty() {
                 ni.config.nid = None;
             }
-            // Derived from traffic_class, and refused by an import.
+            // Derived from traffic_class; imports reject it.
             ni.config.lnd_tunables.other.remove("traffic_class_num");
         }
         for (route, shown) in backup.routes.iter_mut().zip(&self.routes) {

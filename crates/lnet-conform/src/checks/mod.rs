@@ -5,7 +5,7 @@ mod handshake;
 mod messages;
 mod ping;
 mod push;
-mod refusals;
+mod rejections;
 mod siblings;
 
 use crate::probe::{Check, Probe, Risk, Stop};
@@ -55,17 +55,17 @@ pub static CHECKS: &[Check] = &[
     intrusive("request-v2", "2.3", "A connection request of version 2 is accepted for an 8-byte NID", handshake::request_2),
     intrusive("hello-big-endian", "2.4", "A big-endian HELLO turns the frame headers behind it, and no LNet header", handshake::big_endian),
 
-    intrusive("request-junk", "2.3", "A first word that is no magic number closes the connection in silence", refusals::request_junk),
-    intrusive("request-lnet-magic", "12.2", "LNet's magic in place of a request is answered with 16 bytes and a close", refusals::request_lnet_magic),
-    intrusive("request-version", "12.2", "A request of an unknown version is answered with 16 bytes and a close", refusals::request_version),
-    intrusive("request-other-nid", "2.3", "A request for a NID that is not there closes the connection in silence", refusals::request_other_nid),
-    intrusive("request-loopback", "12.2", "A request for 0@lo closes the connection in silence", refusals::request_loopback),
-    intrusive("hello-magic", "12.2", "A HELLO with a wrong magic number closes the connection in silence", refusals::hello_magic),
-    intrusive("hello-version-unknown", "2.4", "A HELLO of an unknown version is answered with a HELLO of type NONE and a close", refusals::hello_version),
-    intrusive("hello-17-addresses", "12.2", "A HELLO with more than 16 addresses closes the connection in silence", refusals::hello_17_addresses),
-    intrusive("hello-zero-address", "12.2", "A HELLO with a zero address closes the connection in silence", refusals::hello_zero_address),
-    intrusive("hello-any", "12.2", "A HELLO from the wildcard NID closes the connection in silence", refusals::hello_any),
-    intrusive("hello-type", "2.5", "A HELLO of an undefined type closes the connection in silence", refusals::hello_type),
+    intrusive("request-junk", "2.3", "A first word that is no magic number closes the connection in silence", rejections::request_junk),
+    intrusive("request-lnet-magic", "12.2", "LNet's magic in place of a request is answered with 16 bytes and a close", rejections::request_lnet_magic),
+    intrusive("request-version", "12.2", "A request of an unknown version is answered with 16 bytes and a close", rejections::request_version),
+    intrusive("request-other-nid", "2.3", "A request for a NID that is not there closes the connection in silence", rejections::request_other_nid),
+    intrusive("request-loopback", "12.2", "A request for 0@lo closes the connection in silence", rejections::request_loopback),
+    intrusive("hello-magic", "12.2", "A HELLO with a wrong magic number closes the connection in silence", rejections::hello_magic),
+    intrusive("hello-version-unknown", "2.4", "A HELLO of an unknown version is answered with a HELLO of type NONE and a close", rejections::hello_version),
+    intrusive("hello-17-addresses", "12.2", "A HELLO with more than 16 addresses closes the connection in silence", rejections::hello_17_addresses),
+    intrusive("hello-zero-address", "12.2", "A HELLO with a zero address closes the connection in silence", rejections::hello_zero_address),
+    intrusive("hello-any", "12.2", "A HELLO from the wildcard NID closes the connection in silence", rejections::hello_any),
+    intrusive("hello-type", "2.5", "A HELLO of an undefined type closes the connection in silence", rejections::hello_type),
 
     safe("frame-fields", "3.1", "A frame has checksum 0 and acknowledges nothing that did not ask", frames::fields),
     safe("frame-noop", "3.7", "Keepalives and empty NOOP frames are accepted", frames::noop),
@@ -113,8 +113,8 @@ pub static CHECKS: &[Check] = &[
     intrusive("siblings-end", "2.10", "The end of one connection closes every connection of the peer", siblings::end),
     intrusive("restart", "2.6", "A HELLO of another incarnation ends the connections of the one before", siblings::restart),
 
-    intrusive("request-silent", "12.2", "A client that says nothing is closed in time", refusals::silent),
-    intrusive("hello-short", "12.2", "A client that stops inside its HELLO is closed in time", refusals::hello_short),
+    intrusive("request-silent", "12.2", "A client that says nothing is closed in time", rejections::silent),
+    intrusive("hello-short", "12.2", "A client that stops inside its HELLO is closed in time", rejections::hello_short),
 ];
 
 #[cfg(test)]

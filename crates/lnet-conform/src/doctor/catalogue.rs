@@ -64,7 +64,7 @@ pub(super) static NO_WAY: Ailment = error(
     "look at `ip route get ADDRESS`, the link, and firewalls that reject with an ICMP message",
 );
 
-pub(super) static PORT_REFUSED: Ailment = error(
+pub(super) static PORT_REJECTED: Ailment = error(
     "port-refused",
     "the host answers and nothing listens on the port",
     "start LNet there (`lnetctl lnet configure`), look at accept= and accept_port=, or give --port",
@@ -82,7 +82,7 @@ pub(super) static PORT_SILENT: Ailment = error(
     "look at the node (stopped, hung, overloaded?) and for a proxy or firewall that accepts in its place",
 );
 
-pub(super) static UNPRIVILEGED_REFUSED: Ailment = warning(
+pub(super) static UNPRIVILEGED_REJECTED: Ailment = warning(
     "unprivileged-refused",
     "the acceptor closes connections from source ports from 1024 on, unheard: accept=secure, the default of kernels",
     "ask again with --privileged (as root, or with CAP_NET_BIND_SERVICE); or set accept=all at the node",
@@ -106,15 +106,15 @@ pub(super) static OTHER_NID: Ailment = error(
     "look for address translation and balancers on the way, and for a stale name",
 );
 
-pub(super) static VERSION_REFUSED: Ailment = error(
+pub(super) static VERSION_REJECTED: Ailment = error(
     "version-refused",
     "the node does not read this version of the handshake: a large NID needs 2.16 or later",
     "use the node's IPv4 NID, or update the node",
 );
 
-pub(super) static HELLO_REFUSED: Ailment = error(
+pub(super) static HELLO_REJECTED: Ailment = error(
     "hello-refused",
-    "the node answers the handshake with a refusal",
+    "the node answers the handshake with a rejection",
     "look at the node's log; it may be shutting down or dialling at this moment",
 );
 
@@ -212,15 +212,15 @@ pub(super) static NO_WAY_BACK: Ailment = error(
 pub static AILMENTS: [&Ailment; 26] = [
     &NAME_UNKNOWN,
     &NO_WAY,
-    &PORT_REFUSED,
+    &PORT_REJECTED,
     &PORT_FILTERED,
     &PORT_SILENT,
-    &UNPRIVILEGED_REFUSED,
+    &UNPRIVILEGED_REJECTED,
     &WRONG_NET,
     &WRONG_NID,
     &OTHER_NID,
-    &VERSION_REFUSED,
-    &HELLO_REFUSED,
+    &VERSION_REJECTED,
+    &HELLO_REJECTED,
     &OTHER_PROTOCOL,
     &FLOOD,
     &PING_UNANSWERED,

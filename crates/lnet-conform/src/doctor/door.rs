@@ -22,7 +22,7 @@ const WATCH: Duration = Duration::from_secs(1);
 /// silent client (section 2.3).
 const UNHEARD: Duration = Duration::from_secs(4);
 
-/// Networks that are tried where the node's is another. A kernel logs each refusal.
+/// Networks that are tried where the node's is another. A kernel logs each rejection.
 const NETS_TRIED: u16 = 4;
 
 /// What keeps us out.
@@ -33,10 +33,10 @@ enum Trouble {
     Silent,
     /// The connection was closed before a byte came.
     Closed,
-    /// The acceptor's refusal, or a HELLO that refuses a version.
+    /// The acceptor's rejection, or a HELLO that rejects a version.
     Version,
     /// A HELLO of type NONE.
-    Refused,
+    Rejected,
     /// A HELLO of somebody else.
     OtherNid(Nid),
     /// Something else than a HELLO: its first bytes.
@@ -109,7 +109,7 @@ fn knock(probe: &mut Probe<'_>) -> Result<(), Trouble> {
     if hello.ctype == Ctype::NONE {
         let same = hello.version == ours.version;
         return Err(if same {
-            Trouble::Refused
+            Trouble::Rejected
         } else {
             Trouble::Version
         });
@@ -135,7 +135,7 @@ fn unheard(link: &mut Link, probe: &Probe<'_>) -> Trouble {
             Trouble::Silent
         };
     };
-    if first.bytes == Connreq::REFUSAL || is_hello(&first.bytes) {
+    if first.bytes == Connreq::REJECTION || is_hello(&first.bytes) {
         return Trouble::Version;
     }
     let so_far: usize = received.iter().map(|it| it.length).sum();
@@ -183,11 +183,11 @@ fn judged(trouble: Trouble, subject: &Subject) -> (&'static Ailment, String) {
             format!("{address} closes the connection"),
         ),
         Trouble::Version => (
-            &catalogue::VERSION_REFUSED,
-            format!("{address} refuses the version of the handshake"),
+            &catalogue::VERSION_REJECTED,
+            format!("{address} rejects the version of the handshake"),
         ),
-        Trouble::Refused => (
-            &catalogue::HELLO_REFUSED,
+        Trouble::Rejected => (
+            &catalogue::HELLO_REJECTED,
             format!("{address} answers the HELLO with type NONE"),
         ),
         Trouble::OtherNid(other) => (
@@ -211,8 +211,8 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static Ailment, Str
     } = subject;
     match error.kind() {
         ErrorKind::ConnectionRefused => (
-            &catalogue::PORT_REFUSED,
-            format!("{address} refuses the connection: nothing listens on the port"),
+            &catalogue::PORT_REJECTED,
+            format!("{address} rejects the connection: nothing listens on the port"),
         ),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => (
             &catalogue::PORT_FILTERED,
@@ -240,7 +240,7 @@ fn closed(meeting: &Meeting) -> (&'static Ailment, String) {
     if !privileged && closes_unheard(meeting) {
         let seen =
             format!("{address} closes connections from unprivileged ports before it reads a byte");
-        return (&catalogue::UNPRIVILEGED_REFUSED, seen);
+        return (&catalogue::UNPRIVILEGED_REJECTED, seen);
     }
     if let Some(other) = other_net(meeting.subject()) {
         let seen = format!("the node at {address} has no {nid}, and answers as {other}");

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Every step has the timeout of the subject, and reads a bounded number of bytes. The doctor sends what nodes
-//! in good order send; a kernel logs at most that it refused a few connections: a version that it does not
+//! in good order send; a kernel logs at most that it rejected a few connections: a version that it does not
 //! know, or a network that it does not have. Only [`Examination::listen`] leaves a peer in the node's tables.
 
 mod back;

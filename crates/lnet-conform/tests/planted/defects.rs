@@ -206,18 +206,18 @@ const SILENT: &[&str] = &[
     "hello-short",
 ];
 
-pub(crate) const REFUSALS: &[Defect] = &[
+pub(crate) const REJECTIONS: &[Defect] = &[
     says(
-        "does not say that it refuses a request",
+        "does not say that it rejects a request",
         &["request-lnet-magic", "request-version"],
         |unit, _, bytes| {
-            if unit == Unit::Refusal {
+            if unit == Unit::Rejection {
                 bytes.clear();
             }
         },
     ),
     says(
-        "does not say that it refuses a version",
+        "does not say that it rejects a version",
         &["hello-version-unknown"],
         |unit, _, bytes| {
             if unit == Unit::Hello && u32_at(bytes, 48) == NONE {
@@ -226,7 +226,7 @@ pub(crate) const REFUSALS: &[Defect] = &[
         },
     ),
     says(
-        "refuses a version with a type",
+        "rejects a version with a type",
         &["hello-version-unknown"],
         |unit, _, bytes| {
             if unit == Unit::Hello && u32_at(bytes, 48) == NONE {
@@ -239,7 +239,7 @@ pub(crate) const REFUSALS: &[Defect] = &[
             bytes.extend(*b"no such interface");
         }
     }),
-    keeps("keeps what it refuses", SILENT, |unit, _| {
+    keeps("keeps what it rejects", SILENT, |unit, _| {
         unit != Unit::SilentEnd
     }),
 ];

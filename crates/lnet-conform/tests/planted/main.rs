@@ -190,8 +190,8 @@ fn each_defect_of_accepted_handshakes_fails_its_check() {
 }
 
 #[test]
-fn each_defect_of_refused_handshakes_fails_its_check() {
-    hold(defects::REFUSALS);
+fn each_defect_of_rejected_handshakes_fails_its_check() {
+    hold(defects::REJECTIONS);
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn each_defect_of_pings_and_pushes_fails_its_check() {
 fn every_check_but_one_is_failed_by_a_planted_defect() {
     let all = [
         defects::HANDSHAKES,
-        defects::REFUSALS,
+        defects::REJECTIONS,
         defects::FRAMES,
         defects::MESSAGES,
         defects::PINGS,
@@ -235,8 +235,8 @@ fn every_check_but_one_is_failed_by_a_planted_defect() {
 fn a_closed_port_and_a_stranger_are_told_apart_from_a_node() {
     let port = testkit::port();
     let address = SocketAddr::from((NODE, port));
-    let refused = meet(node_nid(), address, PATIENCE).unwrap_err();
-    assert!(matches!(refused, MeetError::Connect { .. }), "{refused}");
+    let rejected = meet(node_nid(), address, PATIENCE).unwrap_err();
+    assert!(matches!(rejected, MeetError::Connect { .. }), "{rejected}");
     let _node = start(port);
     let other: Nid = "10.9.9.9@tcp".parse().unwrap();
     let closed = meet(other, address, PATIENCE).unwrap_err();
@@ -246,7 +246,7 @@ fn a_closed_port_and_a_stranger_are_told_apart_from_a_node() {
 }
 
 #[test]
-fn safe_checks_close_no_connection_of_the_node_and_leave_no_refusal() {
+fn safe_checks_close_no_connection_of_the_node_and_leave_no_rejection() {
     let port = testkit::port();
     let node = start(port);
     let meeting = meet(node_nid(), (NODE, port).into(), PATIENCE).unwrap();

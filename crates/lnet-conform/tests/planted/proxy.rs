@@ -9,8 +9,8 @@ use lnet_wire::{ACCEPTOR_MAGIC, KsockHeader};
 /// What a node says at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
-    /// The refusal of a connection request.
-    Refusal,
+    /// The rejection of a connection request.
+    Rejection,
     /// A HELLO of version 2 or 3.
     Hello,
     /// A frame without a message.
@@ -140,7 +140,7 @@ fn unit(from: &mut TcpStream, spoke: bool) -> Option<(Unit, Vec<u8>)> {
     let word = u32::from_le_bytes(bytes[..].try_into().unwrap());
     if !spoke {
         let (unit, length) = if word == ACCEPTOR_MAGIC {
-            (Unit::Refusal, 16)
+            (Unit::Rejection, 16)
         } else {
             (Unit::Hello, 56)
         };

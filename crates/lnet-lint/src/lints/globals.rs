@@ -75,7 +75,7 @@ pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
     let decisive = ["transaction_timeout", "retry_count"];
     if decisive
         .iter()
-        .any(|key| node.is_refused(&node.parameter(key)))
+        .any(|key| node.is_rejected(&node.parameter(key)))
     {
         return Vec::new();
     }

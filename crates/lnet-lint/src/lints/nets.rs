@@ -41,7 +41,7 @@ pub(super) fn mixed_tunables(node: &Node<'_>) -> Vec<Finding> {
     for net in node.nets() {
         let mut nis: Vec<(&Ni<'_>, &NiShow)> = of_net(net).collect();
         // What was refused is not known.
-        nis.retain(|(ni, _)| !node.is_refused(ni.path.get(..2).unwrap_or(&ni.path)));
+        nis.retain(|(ni, _)| !node.is_rejected(ni.path.get(..2).unwrap_or(&ni.path)));
         // Several interfaces of one item have its tunables.
         nis.dedup_by(|(b, _), (a, _)| a.path == b.path);
         let Some(&(first, show)) = nis.first() else {

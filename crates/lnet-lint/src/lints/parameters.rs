@@ -83,11 +83,11 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
         path: node.parameter(key),
     });
     // For a value that is refused the default does not stand in.
-    let globals = globals.filter(|one| !node.is_refused(&one.path));
+    let globals = globals.filter(|one| !node.is_rejected(&one.path));
     let mut parameters: Vec<Parameter> = globals.collect();
     let mut seen = BTreeSet::new();
     for ni in node.nis.iter().filter(|ni| seen.insert(ni.net)) {
-        if node.is_refused(ni.path.get(..2).unwrap_or(&ni.path)) {
+        if node.is_rejected(ni.path.get(..2).unwrap_or(&ni.path)) {
             continue;
         }
         let Some(show) = ni.show else { continue };

@@ -31,7 +31,7 @@ fn each_peer(node: &Node<'_>, look: impl Fn(&PeerShow, &[Step<'static>]) -> Told
 fn whole_peers<'n>(node: &'n Node<'_>) -> impl Iterator<Item = (usize, &'n PeerShow)> {
     let of_peer = |at| [Step::Key("peer"), Step::Item(at)];
     node.peers()
-        .filter(move |(at, _)| !node.is_refused(&of_peer(*at)))
+        .filter(move |(at, _)| !node.is_rejected(&of_peer(*at)))
 }
 
 fn nets_of(peer: &PeerShow) -> BTreeSet<Net> {

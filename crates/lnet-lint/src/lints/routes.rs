@@ -21,7 +21,7 @@ fn at(route: &Route<'_>, key: &'static str) -> Vec<Step<'static>> {
 /// Without hops nobody knows that the gateway must have the remote network itself.
 pub(super) fn hop_undefined(node: &Node<'_>) -> Vec<Finding> {
     let undefined = node.routes.iter().filter(|route| route.show.hop.is_none());
-    let mut undefined = undefined.filter(|route| !node.is_refused(&at(route, "hop")));
+    let mut undefined = undefined.filter(|route| !node.is_rejected(&at(route, "hop")));
     let Some(first) = undefined.next() else {
         return Vec::new();
     };
@@ -48,7 +48,7 @@ pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
     let routes = node.routes.iter();
     let wrong = routes.filter(|route| !node.has_net(route.show.gateway.net()));
     // A gateway on the remote network is refused, and both are one mistake.
-    let wrong = wrong.filter(|route| !node.is_refused(&at(route, "gateway")));
+    let wrong = wrong.filter(|route| !node.is_rejected(&at(route, "gateway")));
     let told = wrong.map(|route| {
         let gateway = route.show.gateway;
         let reason = format!(

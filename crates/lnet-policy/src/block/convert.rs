@@ -1,4 +1,4 @@
-//! Between a list and blocks.
+//! Conversions between a rule list and blocks.
 
 use std::hash::Hash;
 
@@ -17,15 +17,15 @@ use crate::priority::Priority;
 use crate::rule::{Rule, RuleKind};
 
 impl RuleBlock {
-    /// The rules of this type in `rules`: what a node answers to a request for them.
+    /// The rules of this type in `rules`, as a node answers a request for them.
     ///
-    /// A list expression becomes a v1 rule for each combination of its ranges. The index of every
-    /// rule of a v2 block is its position.
+    /// A list expression becomes a v1 rule for each combination of its ranges. In a v2 block, the
+    /// index of a rule is its position.
     ///
     /// # Errors
     ///
-    /// For v1, [`BlockProblem::NotExpressible`] (−EOPNOTSUPP) when the list has rules of this type
-    /// that it cannot hold: a priority of one side only, a disabled rule, an IPv6 address.
+    /// For v1, [`BlockProblem::NotExpressible`] (−EOPNOTSUPP) if v1 cannot express rules of this
+    /// type in the list: a priority of one side only, a disabled rule, an IPv6 address.
     /// [`BlockProblem::TooManyProducts`] and [`BlockProblem::TooManyRules`] (−E2BIG).
     pub fn from_list(rules: &RuleList, rule_type: RuleType) -> Result<Self, BlockError> {
         if rule_type == RuleType::Mixed {
@@ -52,8 +52,8 @@ impl RuleBlock {
     ///
     /// # Errors
     ///
-    /// As [`Self::to_rules`] and [`Self::from_list`]; [`BlockProblem::NotExpressible`] (−EOPNOTSUPP)
-    /// also for router rules and for expressions with several ranges (selection 5.5).
+    /// As [`Self::to_rules`] and [`Self::from_list`]; also [`BlockProblem::NotExpressible`]
+    /// (−EOPNOTSUPP) for router rules and for expressions with several ranges (selection 5.5).
     pub fn to_v1(&self) -> Result<[Self; 3], BlockError> {
         let mut list = RuleList::new();
         list.load(self)?;
@@ -87,12 +87,11 @@ impl RuleBlock {
         ))
     }
 
-    /// The rules of the block, in its order; those of a v2 block with its indices applied.
+    /// The rules of the block in its order. The indices of a v2 block are applied.
     ///
     /// # Errors
     ///
-    /// [`BlockError`] for a record that a block may not hold, and for two rules with the same
-    /// descriptors.
+    /// [`BlockError`] for an invalid record, and for two rules with the same descriptors.
     pub fn to_rules(&self) -> Result<Vec<Rule>, BlockError> {
         let rules = match self {
             Self::Net(records) => rules_of(records, |record| both_sides(record.parts()))?,
@@ -106,15 +105,15 @@ impl RuleBlock {
 }
 
 impl RuleList {
-    /// Takes over a block: a v1 block replaces the rules of its type, a v2 block all rules.
+    /// Loads a block: a v1 block replaces the rules of its type, a v2 block replaces all rules.
     ///
-    /// Rules of one type set values that those of another do not touch, so it does not matter that
-    /// replaced rules move behind the others.
+    /// The replaced rules move to the end of the list. This changes no effective value, because
+    /// rules of different types set different values.
     ///
     /// # Errors
     ///
-    /// As [`RuleBlock::to_rules`]; [`PolicyError::TooMany`](crate::PolicyError::TooMany). The list is
-    /// then as before.
+    /// As [`RuleBlock::to_rules`]; [`PolicyError::TooMany`](crate::PolicyError::TooMany). After an
+    /// error the list is unchanged.
     pub fn load(&mut self, block: &RuleBlock) -> Result<(), BlockError> {
         let rule_type = block.rule_type();
         let new = block.to_rules()?;
@@ -130,7 +129,7 @@ impl RuleList {
     }
 }
 
-/// True for a rule that a block of this type replaces.
+/// Returns true if a block of this type replaces the rule.
 fn belongs(rule: &Rule, rule_type: RuleType) -> bool {
     let of_kind = match rule.kind() {
         RuleKind::LocalNet | RuleKind::RemoteNet => Some(RuleType::Net),
@@ -185,12 +184,12 @@ fn check_expressible(rules: &RuleList, rule_type: RuleType) -> Result<(), BlockE
     Ok(())
 }
 
-/// What counts when two entries say something of the same record.
+/// Which entry counts if two entries have the same record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wins {
-    /// The one of lower index, as for priorities.
+    /// The entry of lower index, as for priorities.
     First,
-    /// The better, as for ranks on one preferred list.
+    /// The entry of better rank, as for preferred lists.
     Best,
 }
 
@@ -284,7 +283,7 @@ fn rules_of<R>(
     Ok(all)
 }
 
-/// The rules of a v2 block, each inserted where its index says.
+/// The rules of a v2 block, each inserted at its index.
 fn in_order(indexed: &[IndexedRule]) -> Vec<Rule> {
     let mut rules = Vec::with_capacity(indexed.len());
     for IndexedRule { index, rule } in indexed {

@@ -1,4 +1,4 @@
-//! What can be wrong with a block.
+//! Errors of blocks.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const ENOSPC: i32 = 28;
 const E2BIG: i32 = 7;
 const EOPNOTSUPP: i32 = 95;
 
-/// A complaint about a block: what is wrong, and where.
+/// The error of a block: what is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("rule block: {problem} {place}")]
 pub struct BlockError {
@@ -25,9 +25,9 @@ pub struct BlockError {
 /// A place in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// At this byte of the block being read, or the buffer being written.
+    /// This byte of the block being read, or of the buffer being written.
     Offset(usize),
-    /// In this rule of the block or list being converted, from 0.
+    /// This rule of the block or list being converted, counted from 0.
     Rule(usize),
 }
 
@@ -70,7 +70,7 @@ pub enum BlockProblem {
         /// The most that would be right.
         max: u64,
     },
-    /// A length that is no multiple.
+    /// A length that is not a multiple of the required number.
     #[error("{field} {value} is no multiple of {of}")]
     NotAMultiple {
         /// The field, or what was computed from it.
@@ -80,7 +80,8 @@ pub enum BlockProblem {
         /// What it must be a multiple of.
         of: u32,
     },
-    /// A range runs backwards, has stride 0, or reaches beyond what its place allows.
+    /// A range whose bounds are in the wrong order, whose stride is 0, or which exceeds the maximum
+    /// of its position.
     #[error("bad range {low}-{high}/{stride}: numbers here go to {max}")]
     BadRange {
         /// The first number.
@@ -95,10 +96,10 @@ pub enum BlockProblem {
     /// A network type without a name.
     #[error("unknown network type {0}")]
     UnknownNet(u32),
-    /// A net id with a number besides an expression, or with a number on loopback.
+    /// A net id that has a number besides an expression, or that gives loopback a number.
     #[error("net id {0:#010x} does not go with its expression")]
     BadNetId(u32),
-    /// Not the address expressions that networks of this type have.
+    /// An address whose form is not that of networks of this type.
     #[error("the address has not the form of {0} networks")]
     BadAddress(LndType),
     /// A NID rule without an address.
@@ -110,10 +111,10 @@ pub enum BlockProblem {
     /// Flags that this version does not have.
     #[error("unknown flags {0:#x}")]
     UnknownFlags(u32),
-    /// An action that is none, or does not go with the descriptors or the priority.
+    /// An unknown action, or one that does not fit the descriptors or the priority.
     #[error("action {0} does not go with the descriptors and the priority")]
     BadAction(u32),
-    /// A descriptor's tag is not that of its place.
+    /// A descriptor whose tag belongs to another position.
     #[error("bad descriptor tag {0:#010x}")]
     BadTag(u32),
     /// A number of address expressions other than 0, 1 and 4.
@@ -127,7 +128,7 @@ pub enum BlockProblem {
         /// How many there may be.
         max: usize,
     },
-    /// A list expression stands for too many rules with single ranges.
+    /// A list expression that expands to too many rules with single ranges.
     #[error("{count} combinations of ranges; the limit is {max}")]
     TooManyProducts {
         /// How many there would be.
@@ -135,7 +136,7 @@ pub enum BlockProblem {
         /// How many there may be.
         max: usize,
     },
-    /// The layout cannot say this.
+    /// The layout cannot express this.
     #[error("the layout has no place for {0}")]
     NotExpressible(&'static str),
     /// The caller's buffer is too small for the block.
@@ -146,7 +147,7 @@ pub enum BlockProblem {
         /// Bytes of the buffer.
         available: usize,
     },
-    /// A rule that cannot be, or two for the same thing.
+    /// An invalid rule, or two rules with the same descriptors.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
@@ -177,7 +178,7 @@ impl BlockError {
         }
     }
 
-    /// The negative errno of the request.
+    /// The negative errno with which the request fails.
     #[must_use]
     pub const fn errno(&self) -> i32 {
         match &self.problem {

@@ -7,25 +7,25 @@
 //!  +--------+---------+-------+--------+--------+----------+---------+-----+-----+-----+
 //! ```
 //!
-//! The descriptors are those of v2 blocks. `length` counts all of it; what stands behind is ignored, and
-//! so is where a kernel would find the descriptors. A pair has no priority, so all pairs have the best
+//! The descriptors are those of v2 blocks. `length` counts the whole rule; bytes after it are
+//! ignored, as are the offsets of the bulk data. A pair has no priority, so all pairs have the best
 //! rank.
 
 use super::error::{BlockError, BlockProblem};
 use super::v2::{ACTION_PREFERRED, IndexedRule, Reader, rule_of};
 use crate::priority::Priority;
 
-/// `ioc_udsp` before the descriptors.
+/// `ioc_udsp` up to the descriptors.
 const FIXED_LEN: usize = 32;
-/// The only version there is.
+/// The only known version.
 const VERSION: u32 = 0x0001_000B;
 
-/// Reads one rule as a kernel's `IOC_LIBCFS_ADD_UDSP` takes it.
+/// Reads one rule in the form of a kernel's `IOC_LIBCFS_ADD_UDSP`.
 ///
 /// # Errors
 ///
-/// -ENOSPC below 32 bytes, -EINVAL for everything else that is malformed, and what [`IndexedRule`]s
-/// cannot be.
+/// −ENOSPC for fewer than 32 bytes, −EINVAL for other malformed input and for rules that an
+/// [`IndexedRule`] cannot hold.
 pub fn kernel_rule(bytes: &[u8]) -> Result<IndexedRule, BlockError> {
     if bytes.len() < FIXED_LEN {
         let problem = BlockProblem::BufferTooSmall {
@@ -52,7 +52,7 @@ fn read(reader: &mut Reader<'_>) -> Result<IndexedRule, (usize, BlockProblem)> {
         return Err((4, problem));
     }
     reader.bytes = reader.bytes.get(..length as usize).unwrap_or_default();
-    // Negative: at the end.
+    // A negative index means the end of the list.
     let index = u32::try_from(reader.word()?.cast_signed()).ok();
     let action = reader.word()?;
     let _bulk_size = reader.word()?;

@@ -1,4 +1,4 @@
-//! Blocks: the rules as they travel between a library and a node (selection section 5).
+//! Rule blocks: the form in which a library and a node exchange rules (selection section 5).
 //!
 //! ```text
 //!  0        4         8        12        16         24
@@ -10,12 +10,13 @@
 //!   v2: 0x00020000, type 0xffffffff, size 0; every rule begins with its length
 //! ```
 //!
-//! Little-endian. v1 holds what the design can say, v2 every rule of a list but those with IPv6
-//! addresses, for which no layout has room. A reader takes any minor version, rules longer than it
-//! knows (the rest is ignored), and whatever stands between the header and the rules.
+//! All integers are little-endian. v1 holds the rules of the design; v2 holds every rule of a list
+//! except those with IPv6 addresses, for which no layout has room. A reader accepts any minor
+//! version, ignores the unknown end of longer rules, and ignores bytes between the header and the
+//! rules.
 //!
-//! A block of one type replaces the rules of that type, a v2 block the whole list; nothing changes
-//! when it is refused.
+//! A v1 block replaces the rules of its type, a v2 block the whole list. A rejected block changes
+//! nothing.
 
 mod convert;
 mod error;
@@ -32,7 +33,7 @@ pub use v2::IndexedRule;
 use self::record::{put, words};
 use crate::list::RuleList;
 
-/// What the rules of a block are: `lnet_sel_rule_type`.
+/// The type of the rules of a block: `lnet_sel_rule_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum RuleType {
@@ -59,7 +60,7 @@ impl RuleType {
         })
     }
 
-    /// Bytes of a rule; 0 where every rule says its own.
+    /// Bytes of a rule; 0 if every rule has its own length.
     const fn rule_size(self) -> u32 {
         match self {
             Self::Net => size_of::<NetRule>() as u32,
@@ -96,7 +97,7 @@ pub struct RuleBlockHeader {
     pub rule_type: u32,
     /// `rule_size`: bytes of a rule.
     pub rule_size: u32,
-    /// `rule_bulk`: where the rules begin, counted from the start of the block.
+    /// `rule_bulk`: offset of the rules from the start of the block.
     pub rule_bulk: u64,
 }
 
@@ -124,7 +125,7 @@ impl RuleBlockHeader {
         }
     }
 
-    /// The type, when it is one of the version's and goes with the size of a rule.
+    /// The type, if the version has it and it fits the size of a rule.
     fn rule_type(&self) -> Result<RuleType, BlockError> {
         let major = self.version >> 16;
         if !matches!(major, 1 | 2) {
@@ -148,7 +149,7 @@ impl RuleBlockHeader {
     }
 }
 
-// As in the design on a 64-bit machine, where the last member is a pointer.
+// The design's size on a 64-bit machine, where the last member is a pointer.
 const _: () = assert!(size_of::<RuleBlockHeader>() == RuleBlockHeader::LEN);
 
 /// The content of a block.
@@ -168,7 +169,7 @@ impl RuleBlock {
     /// The most rules of a v1 block (selection 5.3).
     pub const V1_RULES_MAX: usize = 1024;
 
-    /// What the rules are.
+    /// The type of the rules.
     #[must_use]
     pub const fn rule_type(&self) -> RuleType {
         match self {
@@ -190,7 +191,7 @@ impl RuleBlock {
         }
     }
 
-    /// True without rules: the empty list.
+    /// Returns true if the block has no rules, which is the empty list.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
@@ -200,7 +201,7 @@ impl RuleBlock {
     ///
     /// # Errors
     ///
-    /// As [`lnet_sel_rule_serialize`], but for the buffer.
+    /// As [`lnet_sel_rule_serialize`], except those of the buffer.
     pub fn encode(&self) -> Result<Vec<u8>, BlockError> {
         let rule_type = self.rule_type();
         let (count, max) = (self.len(), rule_type.rules_max());
@@ -231,16 +232,16 @@ impl RuleBlock {
     }
 }
 
-/// Writes `block` to the start of `out` and says how many bytes that took.
+/// Writes `block` to the start of `out` and returns the number of bytes.
 ///
 /// Libraries and nodes use this one function, for requests and for replies.
 ///
 /// # Errors
 ///
-/// [`BlockProblem::BufferTooSmall`] (−ENOSPC) with the size that is needed; where `out` has room for a
-/// header, that size is written there as `ioc_len`, too. [`BlockProblem::TooManyRules`] (−E2BIG).
-/// [`BlockProblem::NotExpressible`] (−EOPNOTSUPP) for IPv6 addresses. What
-/// [`lnet_sel_rule_deserialize`] would refuse is not written.
+/// [`BlockProblem::BufferTooSmall`] (−ENOSPC) with the required size; if `out` has room for a
+/// header, its `ioc_len` is set to that size. [`BlockProblem::TooManyRules`] (−E2BIG).
+/// [`BlockProblem::NotExpressible`] (−EOPNOTSUPP) for IPv6 addresses. Rules that
+/// [`lnet_sel_rule_deserialize`] would reject are errors, too.
 pub fn lnet_sel_rule_serialize(block: &RuleBlock, out: &mut [u8]) -> Result<usize, BlockError> {
     let bytes = block.encode()?;
     let (needed, available) = (bytes.len(), out.len());
@@ -258,7 +259,7 @@ pub fn lnet_sel_rule_serialize(block: &RuleBlock, out: &mut [u8]) -> Result<usiz
     Err(BlockError::at(0, problem))
 }
 
-/// Reads the block at the start of `bytes`. What stands behind its length is ignored.
+/// Reads the block at the start of `bytes`. Bytes after its length are ignored.
 ///
 /// ```
 /// use lnet_policy::{RuleBlock, lnet_sel_rule_deserialize};
@@ -272,12 +273,12 @@ pub fn lnet_sel_rule_serialize(block: &RuleBlock, out: &mut [u8]) -> Result<usiz
 ///
 /// # Errors
 ///
-/// [`BlockError`] with the offset of what selection 5.3 and 5.5 forbid; −EINVAL, or −E2BIG for too
-/// many rules.
+/// [`BlockError`] with the offset of a value that selection 5.3 and 5.5 forbid; −EINVAL, or −E2BIG
+/// for too many rules.
 pub fn lnet_sel_rule_deserialize(bytes: &[u8]) -> Result<RuleBlock, BlockError> {
     let (header, rule_type) = header(bytes)?;
     let (len, start) = (header.len as usize, header.rule_bulk as usize);
-    // Both were checked against the input.
+    // Both offsets were checked against the input.
     let rules = bytes.get(start..len).unwrap_or_default();
     if rule_type == RuleType::Mixed {
         return v2::read(rules, start).map(RuleBlock::Mixed);
@@ -295,7 +296,7 @@ pub fn lnet_sel_rule_deserialize(bytes: &[u8]) -> Result<RuleBlock, BlockError> 
     })
 }
 
-/// The header, and its type, when they go together and with the input.
+/// The header and its type, if they fit each other and the input.
 fn header(bytes: &[u8]) -> Result<(RuleBlockHeader, RuleType), BlockError> {
     let available = bytes.len();
     let truncated = |needed| BlockProblem::Truncated { needed, available };

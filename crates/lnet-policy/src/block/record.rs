@@ -1,4 +1,4 @@
-//! The records of v1 blocks, and what they say as expressions (selection 5.1 to 5.3).
+//! The records of v1 blocks, and the expressions that they stand for (selection 5.1 to 5.3).
 //!
 //! ```text
 //!  lnet_expr   12   lo, hi, stride            stride 0: absent, and then lo = hi = 0
@@ -25,7 +25,7 @@ pub struct Expr {
     pub low: u32,
     /// `ex_hi`: the upper bound.
     pub high: u32,
-    /// `ex_stride`: the distance; 0 for an absent expression, whose bounds are 0 too.
+    /// `ex_stride`: the distance; 0 for an absent expression, whose bounds are then 0.
     pub stride: u32,
 }
 
@@ -35,7 +35,7 @@ pub struct Expr {
 pub struct NetDescr {
     /// `nsd_net_id`: the type in the upper half, the number in the lower one.
     pub net_id: u32,
-    /// `nsd_expr`: the numbers, when the net id has none.
+    /// `nsd_expr`: the numbers, if the net id has none.
     pub expr: Expr,
 }
 
@@ -43,7 +43,7 @@ pub struct NetDescr {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct NidDescr {
-    /// `nir_ip`: the octets, the first printed one first; or one number.
+    /// `nir_ip`: the octets in the order of their text; or one number.
     pub ip: [Expr; 4],
     /// `nir_net`: the networks.
     pub net: NetDescr,
@@ -81,7 +81,7 @@ pub struct P2pRule {
     pub priority: u32,
 }
 
-// The sizes that the layout promises; with natural alignment there is no padding to agree on.
+// The sizes of the layout. All members are 32 bits, so the records have no padding.
 const _: () = assert!(size_of::<Expr>() == 12);
 const _: () = assert!(size_of::<NetDescr>() == 16);
 const _: () = assert!(size_of::<NidDescr>() == 64);
@@ -89,16 +89,16 @@ const _: () = assert!(size_of::<NetRule>() == 20);
 const _: () = assert!(size_of::<NidRule>() == 68);
 const _: () = assert!(size_of::<P2pRule>() == 132);
 
-/// What is wrong, and how many bytes into the record.
+/// What is wrong, and at which offset of the record.
 pub(super) type Fault = (usize, BlockProblem);
 
 /// A record of a v1 block.
 pub(super) trait Record: Copy {
     /// Appends the bytes.
     fn write(&self, out: &mut Vec<u8>);
-    /// Reads from exactly `size_of::<Self>()` bytes; what is missing reads as 0.
+    /// Reads exactly `size_of::<Self>()` bytes; missing bytes read as 0.
     fn read(words: &mut impl Iterator<Item = u32>) -> Self;
-    /// Everything that a block may not hold.
+    /// Checks everything that a block must satisfy.
     fn validate(&self) -> Result<(), Fault>;
 }
 
@@ -115,7 +115,7 @@ impl Expr {
         self.stride == 0
     }
 
-    /// The set of numbers; `None` when absent.
+    /// The set of numbers; `None` if the expression is absent.
     fn numbers(self, max: u32) -> Result<Option<NumberExpr>, BlockProblem> {
         let Self { low, high, stride } = self;
         if self == Self::default() {
@@ -147,7 +147,7 @@ impl Expr {
 }
 
 impl NetDescr {
-    /// The record of an expression with at most one range, as every rule's net part has.
+    /// The record of an expression with at most one range, as the net part of every rule has.
     pub(super) fn of(net: &NetExpr) -> Self {
         let net_id = u32::from(net.lnd().0) << 16;
         let range = net.numbers().and_then(|numbers| numbers.ranges().first());
@@ -156,7 +156,7 @@ impl NetDescr {
                 net_id,
                 expr: Expr::default(),
             },
-            // Number 0 alone reads back as the bare name, so `tcp0` goes as an expression.
+            // A net id with number 0 reads as the bare name, so `tcp0` is written as an expression.
             Some(range) if range.low() == range.high() && range.low() != 0 => Self {
                 net_id: net_id | range.low(),
                 expr: Expr::default(),
@@ -202,7 +202,7 @@ impl NidDescr {
     /// Offset of the net descriptor.
     const NET: usize = 48;
 
-    /// What the descriptor says; a net when it has no address.
+    /// The expression of the descriptor; a net if it has no address.
     fn descriptor(&self) -> Result<Descriptor, Fault> {
         let net = self.net.net().map_err(|fault| behind(Self::NET, fault))?;
         let bad = (0, BlockProblem::BadAddress(net.lnd()));
@@ -236,7 +236,7 @@ impl NidDescr {
             .collect()
     }
 
-    /// The address part, which must be there.
+    /// The address part, which is required here.
     pub(super) fn nid(&self) -> Result<Descriptor, Fault> {
         match self.descriptor()? {
             Descriptor::Net(_) => Err((0, BlockProblem::NoAddress)),
@@ -323,8 +323,8 @@ impl P2pRule {
     /// Offset of the priority.
     const PRIORITY: usize = 128;
 
-    /// The two sides and the rank. A source without an address is every NID of its net, spelt out,
-    /// because a net matches no NID.
+    /// The two sides and the rank. A source without an address becomes the expression for every NID
+    /// of its net, because a net matches no NID.
     pub(super) fn parts(&self) -> Result<(Descriptor, Descriptor, Priority), Fault> {
         let src = match self.src.descriptor()? {
             Descriptor::Net(net) => every_nid(net),
@@ -358,7 +358,7 @@ impl Record for P2pRule {
     }
 }
 
-/// The LND type of this number, when it has a name.
+/// The LND type with this number, if it has a name.
 pub(super) fn named_lnd(number: u32) -> Result<LndType, BlockProblem> {
     u8::try_from(number)
         .ok()
@@ -371,7 +371,7 @@ pub(super) fn named_lnd(number: u32) -> Result<LndType, BlockProblem> {
 fn every_nid(net: NetExpr) -> Descriptor {
     let quad = std::array::from_fn(|_| NumberExpr::any(NumberExpr::OCTET_MAX));
     let number = NumberExpr::any(NumberExpr::ADDRESS_MAX);
-    // One of the two is the form of the net's type.
+    // One of the two is valid for the net's type.
     NidExpr::new(AddressExpr::Quad(quad), net.clone())
         .or_else(|| NidExpr::new(AddressExpr::Number(number), net.clone()))
         .map_or(Descriptor::Net(net), Descriptor::Nid)
@@ -431,7 +431,7 @@ pub(super) fn nid_descrs(nid: &NidExpr) -> Result<Vec<NidDescr>, BlockProblem> {
     Ok(descrs)
 }
 
-/// The most records that one rule may become (selection 5.2, A13).
+/// The most records of one rule (selection 5.2, A13).
 const PRODUCTS_MAX: usize = 64;
 
 pub(super) fn check_products(count: usize) -> Result<(), BlockProblem> {

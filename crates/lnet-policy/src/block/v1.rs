@@ -1,10 +1,10 @@
-//! Rules of one size, one behind the other.
+//! Rules of one fixed size in sequence.
 
 use super::error::{BlockError, BlockProblem};
 use super::record::{Record, words};
 use super::{RuleBlockHeader, RuleType};
 
-/// Appends `rules`, each as valid as a reader demands.
+/// Appends `rules`. Each satisfies the checks of a reader.
 pub(super) fn write<R: Record>(rules: &[R], out: &mut Vec<u8>) -> Result<(), BlockError> {
     for (index, rule) in rules.iter().enumerate() {
         rule.validate()
@@ -14,13 +14,13 @@ pub(super) fn write<R: Record>(rules: &[R], out: &mut Vec<u8>) -> Result<(), Blo
     Ok(())
 }
 
-/// How many rules `len` bytes hold.
+/// The number of rules in `len` bytes.
 pub(super) fn count(
     header: &RuleBlockHeader,
     len: usize,
     rule_type: RuleType,
 ) -> Result<usize, BlockError> {
-    // The header was checked: a rule has at least the size of its type.
+    // The header was checked: the size of a rule is at least that of its type.
     let size = header.rule_size.max(rule_type.rule_size()).max(1);
     let (value, size_bytes) = (len as u32, size as usize);
     if !len.is_multiple_of(size_bytes) {

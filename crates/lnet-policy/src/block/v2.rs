@@ -1,4 +1,4 @@
-//! Rules that say their own length, with everything that a list holds.
+//! Rules with a length of their own, which express everything that a list holds.
 //!
 //! ```text
 //!  0        4       8       12       16         20
@@ -9,7 +9,7 @@
 //!  descriptor:  tag, address expressions (0, 1, 4), net type, net ranges (0, 1)   16 bytes
 //!               net ranges {lo, hi, stride}
 //!               per address expression: number of ranges, ranges {lo, hi, stride}
-//!  absent:      net type 0, nothing behind the 16 bytes
+//!  absent:      net type 0, nothing after the 16 bytes
 //! ```
 
 use lnet_types::expr::{AddressExpr, Descriptor, NetExpr, NidExpr, NumberExpr, Range};
@@ -20,10 +20,11 @@ use crate::list::RuleList;
 use crate::priority::Priority;
 use crate::rule::{Rule, Selector, net_part};
 
-/// A rule and where it belongs.
+/// A rule and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexedRule {
-    /// Before which rule it is inserted; `None` is at the end. At most 2³¹ − 1.
+    /// The rule is inserted before the rule with this index, at most 2³¹ − 1; `None` is the end of
+    /// the list.
     pub index: Option<u32>,
     /// The rule.
     pub rule: Rule,
@@ -181,7 +182,7 @@ fn read_fields(reader: &mut Reader<'_>) -> Result<IndexedRule, Fault> {
     Ok(IndexedRule { index, rule })
 }
 
-/// The rule of these fields. What shipping kernels store without effect is refused.
+/// Builds the rule of these fields. Rejects rules that shipping kernels store without effect.
 pub(super) fn rule_of(
     action: u32,
     priority: Priority,
@@ -229,7 +230,7 @@ impl Reader<'_> {
     fn numbers(&mut self, count: u32, max: u32) -> Result<NumberExpr, Fault> {
         let at = self.offset;
         let mut ranges = Vec::new();
-        // Ends with the rule's bytes, whatever the count says.
+        // The loop ends at the latest with the rule's bytes, whatever `count` is.
         for _ in 0..count {
             let at = self.offset;
             let (low, high, stride) = (self.word()?, self.word()?, self.word()?);

@@ -1,4 +1,4 @@
-//! What each kind of rule sets.
+//! The values that each kind of rule sets.
 
 use lnet_policy::{Policy, Priority, Profile, Topology, evaluate};
 
@@ -171,7 +171,7 @@ fn an_answer_does_not_depend_on_what_was_asked_before() {
     ]);
     let topology = here();
     let mut asked = Policy::new(&rules, Profile::Design, &topology.local, &[]);
-    // More nets than a policy remembers.
+    // More nets than the cache of a policy holds.
     for number in 0..5000 {
         let _ = asked.peer_ni(
             lnet_types::Nid::from_number(lnet_types::Net::tcp(number), 4),

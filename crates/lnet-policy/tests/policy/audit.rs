@@ -1,4 +1,4 @@
-//! Dead and shadowed rules.
+//! Rules without effect and shadowed rules.
 
 use lnet_policy::{Inert, Profile, RuleState, Side, audit};
 

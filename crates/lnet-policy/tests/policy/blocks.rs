@@ -1,4 +1,4 @@
-//! Bytes of blocks, and blocks as lists.
+//! The bytes of blocks, and conversions between blocks and lists.
 
 use lnet_policy::{
     BlockError, BlockProblem, Place, RuleBlock, RuleList, RuleType, lnet_sel_rule_deserialize,
@@ -43,7 +43,7 @@ fn loaded(bytes: &[u8]) -> RuleList {
     rules
 }
 
-fn refusal(bytes: &[u8]) -> (Place, i32) {
+fn rejection(bytes: &[u8]) -> (Place, i32) {
     let error = lnet_sel_rule_deserialize(bytes).unwrap_err();
     (error.place, error.errno())
 }
@@ -143,70 +143,70 @@ fn a_mixed_block_holds_lists_ranges_gateways_and_disabled_rules() {
 }
 
 #[test]
-fn t_u47_a_bad_block_is_refused_with_its_place_and_changes_nothing() {
+fn t_u47_a_bad_block_is_rejected_with_its_place_and_changes_nothing() {
     let good = hex(NET_EXAMPLE);
     let at = |offset| (Place::Offset(offset), -22);
-    assert_eq!(refusal(&good[..10]), at(10));
-    assert_eq!(refusal(&good[..43]), at(0));
-    assert_eq!(refusal(&with_word(&good, 0, 43)), at(0));
-    assert_eq!(refusal(&with_word(&good, 0, 20)), at(0));
-    assert_eq!(refusal(&with_word(&good, 4, 0x0003_0000)), at(4));
-    assert_eq!(refusal(&with_word(&good, 4, 0x0002_0000)), at(8));
-    assert_eq!(refusal(&with_word(&good, 8, 9)), at(8));
-    assert_eq!(refusal(&with_word(&good, 8, u32::MAX)), at(8));
-    assert_eq!(refusal(&with_word(&good, 12, 16)), at(12));
-    assert_eq!(refusal(&with_word(&good, 16, 20)), at(16));
-    assert_eq!(refusal(&with_word(&good, 16, 45)), at(16));
-    assert_eq!(refusal(&with_word(&good, 20, 1)), at(16));
-    assert_eq!(refusal(&with_word(&good, 24, 0x0063_0000)), at(24));
-    assert_eq!(refusal(&with_word(&good, 24, 0x0102_0000)), at(24));
-    assert_eq!(refusal(&with_word(&good, 24, 0x0002_0001)), at(24));
-    assert_eq!(refusal(&with_word(&good, 28, 6)), at(28));
-    assert_eq!(refusal(&with_word(&good, 32, 0x1_0000)), at(28));
-    assert_eq!(refusal(&with_word(&good, 36, 0)), at(28));
-    assert_eq!(refusal(&with_word(&good, 40, u32::MAX)), at(40));
+    assert_eq!(rejection(&good[..10]), at(10));
+    assert_eq!(rejection(&good[..43]), at(0));
+    assert_eq!(rejection(&with_word(&good, 0, 43)), at(0));
+    assert_eq!(rejection(&with_word(&good, 0, 20)), at(0));
+    assert_eq!(rejection(&with_word(&good, 4, 0x0003_0000)), at(4));
+    assert_eq!(rejection(&with_word(&good, 4, 0x0002_0000)), at(8));
+    assert_eq!(rejection(&with_word(&good, 8, 9)), at(8));
+    assert_eq!(rejection(&with_word(&good, 8, u32::MAX)), at(8));
+    assert_eq!(rejection(&with_word(&good, 12, 16)), at(12));
+    assert_eq!(rejection(&with_word(&good, 16, 20)), at(16));
+    assert_eq!(rejection(&with_word(&good, 16, 45)), at(16));
+    assert_eq!(rejection(&with_word(&good, 20, 1)), at(16));
+    assert_eq!(rejection(&with_word(&good, 24, 0x0063_0000)), at(24));
+    assert_eq!(rejection(&with_word(&good, 24, 0x0102_0000)), at(24));
+    assert_eq!(rejection(&with_word(&good, 24, 0x0002_0001)), at(24));
+    assert_eq!(rejection(&with_word(&good, 28, 6)), at(28));
+    assert_eq!(rejection(&with_word(&good, 32, 0x1_0000)), at(28));
+    assert_eq!(rejection(&with_word(&good, 36, 0)), at(28));
+    assert_eq!(rejection(&with_word(&good, 40, u32::MAX)), at(40));
 }
 
 #[test]
-fn a_nid_rule_with_a_bad_address_is_refused() {
+fn a_nid_rule_with_a_bad_address_is_rejected() {
     let rules = list(&["--src 10.0.0.1@tcp", "--dst 10.0.0.1@tcp"]);
     let good = block(&rules, RuleType::Nid);
     let mut absent = good.clone();
     absent[24..72].fill(0);
-    assert_eq!(refusal(&absent), (Place::Offset(24), -22));
+    assert_eq!(rejection(&absent), (Place::Offset(24), -22));
     let mut three = good.clone();
     three[60..72].fill(0);
-    assert_eq!(refusal(&three), (Place::Offset(24), -22));
+    assert_eq!(rejection(&three), (Place::Offset(24), -22));
     assert_eq!(
-        refusal(&with_word(&good, 28, 256)),
+        rejection(&with_word(&good, 28, 256)),
         (Place::Offset(24), -22)
     );
     let half_absent = with_word(&with_word(&good, 36, 5), 44, 0);
-    assert_eq!(refusal(&half_absent), (Place::Offset(36), -22));
+    assert_eq!(rejection(&half_absent), (Place::Offset(36), -22));
     assert_eq!(
-        refusal(&with_word(&good, 72, 0x000D_0000)),
+        rejection(&with_word(&good, 72, 0x000D_0000)),
         (Place::Offset(24), -22)
     );
 }
 
 #[test]
-fn a_bad_mixed_rule_is_refused_with_its_place() {
+fn a_bad_mixed_rule_is_rejected_with_its_place() {
     let good = block(&list(&["--src tcp1 --priority 0"]), RuleType::Mixed);
     let at = |offset| (Place::Offset(offset), -22);
-    assert_eq!(refusal(&with_word(&good, 12, 4)), at(12));
-    assert_eq!(refusal(&with_word(&good, 24, 78)), at(24));
-    assert_eq!(refusal(&with_word(&good, 24, 64)), at(24));
-    assert_eq!(refusal(&with_word(&good, 24, 84)), at(24));
-    assert_eq!(refusal(&with_word(&good, 28, 2)), at(28));
-    assert_eq!(refusal(&with_word(&good, 32, 0xFFFF_FFFE)), at(32));
-    assert_eq!(refusal(&with_word(&good, 36, 2)), at(36));
-    assert_eq!(refusal(&with_word(&good, 36, 0)), at(36));
-    assert_eq!(refusal(&with_word(&good, 40, u32::MAX)), at(40));
-    assert_eq!(refusal(&with_word(&good, 44, 0)), at(44));
-    assert_eq!(refusal(&with_word(&good, 48, 2)), at(48));
-    assert_eq!(refusal(&with_word(&good, 52, 23)), at(52));
-    assert_eq!(refusal(&with_word(&good, 56, 2)), at(56));
-    assert_eq!(refusal(&with_word(&good, 60, 2)), at(60));
+    assert_eq!(rejection(&with_word(&good, 12, 4)), at(12));
+    assert_eq!(rejection(&with_word(&good, 24, 78)), at(24));
+    assert_eq!(rejection(&with_word(&good, 24, 64)), at(24));
+    assert_eq!(rejection(&with_word(&good, 24, 84)), at(24));
+    assert_eq!(rejection(&with_word(&good, 28, 2)), at(28));
+    assert_eq!(rejection(&with_word(&good, 32, 0xFFFF_FFFE)), at(32));
+    assert_eq!(rejection(&with_word(&good, 36, 2)), at(36));
+    assert_eq!(rejection(&with_word(&good, 36, 0)), at(36));
+    assert_eq!(rejection(&with_word(&good, 40, u32::MAX)), at(40));
+    assert_eq!(rejection(&with_word(&good, 44, 0)), at(44));
+    assert_eq!(rejection(&with_word(&good, 48, 2)), at(48));
+    assert_eq!(rejection(&with_word(&good, 52, 23)), at(52));
+    assert_eq!(rejection(&with_word(&good, 56, 2)), at(56));
+    assert_eq!(rejection(&with_word(&good, 60, 2)), at(60));
 }
 
 #[test]
@@ -223,12 +223,12 @@ fn rules_of_a_later_minor_version_are_read_without_what_they_have_more() {
 }
 
 #[test]
-fn too_many_rules_are_refused_with_e2big() {
+fn too_many_rules_are_rejected_with_e2big() {
     let record = hex(NET_EXAMPLE)[24..].to_vec();
     let mut bytes = hex(NET_EXAMPLE)[..24].to_vec();
     (0..1025).for_each(|_| bytes.extend(&record));
     let bytes = with_word(&bytes, 0, bytes.len() as u32);
-    assert_eq!(refusal(&bytes).1, -7);
+    assert_eq!(rejection(&bytes).1, -7);
     let RuleBlock::Net(mut rules) = lnet_sel_rule_deserialize(&hex(NET_EXAMPLE)).unwrap() else {
         panic!("a net block")
     };
@@ -294,7 +294,7 @@ fn a_list_expression_becomes_a_rule_for_each_combination() {
 }
 
 #[test]
-fn what_v1_cannot_say_is_refused_with_eopnotsupp() {
+fn what_v1_cannot_say_is_rejected_with_eopnotsupp() {
     let errno = |rules: &[&str], rule_type| {
         RuleBlock::from_list(&list(rules), rule_type).map_err(|error| error.errno())
     };
@@ -341,7 +341,7 @@ fn v2_converts_to_v1_and_back_except_what_v1_cannot_say() {
 }
 
 #[test]
-fn a_block_replaces_the_rules_of_its_type_and_nothing_when_it_is_refused() {
+fn a_block_replaces_the_rules_of_its_type_and_nothing_when_it_is_rejected() {
     let before = list(&[
         "--src kfi --priority 5",
         "--src 1@kfi --dst kfi --priority 2",
@@ -403,11 +403,11 @@ fn indices_of_a_mixed_block_are_applied_in_its_order() {
 }
 
 #[test]
-fn an_absent_expression_that_is_not_zero_is_refused() {
+fn an_absent_expression_that_is_not_zero_is_rejected() {
     let rules = list(&["--src 7@gni", "--dst 7@gni"]);
     let good = block(&rules, RuleType::Nid);
-    let refused = refusal(&with_word(&good, 24 + 36, 1));
-    assert_eq!(refused, (Place::Offset(24 + 36), -22));
+    let rejected = rejection(&with_word(&good, 24 + 36, 1));
+    assert_eq!(rejected, (Place::Offset(24 + 36), -22));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Short ways to write rules and topologies.
+//! Short constructors for rules and topologies.
 
 use lnet_policy::{
     Action, Effects, Gateway, Peer, PolicyError, Priority, Profile, Rule, RuleList, RuleText,
@@ -20,7 +20,7 @@ pub(crate) fn priority(value: u32) -> Priority {
     Priority::new(value).unwrap()
 }
 
-/// Reads the arguments of `lnetctl udsp add`, but for `--idx`.
+/// Reads the arguments of `lnetctl udsp add`, except `--idx`.
 pub(crate) fn parse(arguments: &str, profile: Profile) -> Result<Rule, PolicyError> {
     let mut text = RuleText::default();
     let words: Vec<&str> = arguments.split(' ').collect();
@@ -86,8 +86,7 @@ impl With for Topology {
     }
 }
 
-/// The effective values as text, which tests compare: `NAME: PRIORITY[#RULE]`, only those that are
-/// set.
+/// The effective values as text for comparisons: `NAME: PRIORITY[#RULE]`, only those that are set.
 pub(crate) fn effects(rules: &RuleList, topology: &Topology, profile: Profile) -> Vec<String> {
     lines(&evaluate(rules, topology, profile))
 }

@@ -1,5 +1,5 @@
-//! Cases of the catalogue that need rules and a topology only: selection then compares what is
-//! asserted here. Those about traffic itself are the core's.
+//! Cases of the catalogue that need only rules and a topology; path selection compares the values
+//! that are asserted here. The tests of `lnet-core` cover the cases with messages.
 
 use lnet_policy::{Added, Profile, Rule, RuleList, RuleText, Topology};
 use lnet_types::expr::{NetExpr, NidExpr};

@@ -93,7 +93,7 @@ fn a_priority_of_one_side_is_no_policy_of_the_design_until_it_is_added_there() {
 }
 
 #[test]
-fn what_the_design_does_not_take_is_refused_and_changes_nothing() {
+fn what_the_design_does_not_take_is_rejected_and_changes_nothing() {
     let mut rules = RuleList::new();
     let mut design = DesignRules::new(&mut rules);
     assert_eq!(

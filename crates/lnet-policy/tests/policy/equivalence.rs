@@ -1,5 +1,5 @@
-//! The compiled rules against the words of selection 4.4: start from nothing, go through the list
-//! from last to first, let each rule overwrite.
+//! Compares the compiled rules with the definition in selection 4.4: start with no values, go
+//! through the list from last to first, and let each rule overwrite the value.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn covers_nid(descriptor: Option<&Descriptor>, nid: Nid) -> bool {
     matches!(descriptor, Some(Descriptor::Nid(expr)) if expr.matches(nid))
 }
 
-/// Folds from last to first; `sets` says whether a rule sets the priority in question.
+/// The fold from last to first; `sets` returns whether a rule sets the priority in question.
 fn folded(rules: &RuleList, sets: impl Fn(&Rule) -> bool) -> Effective {
     let mut effective = Effective::NONE;
     for (index, rule) in rules.rules().iter().enumerate().rev() {
@@ -79,7 +79,7 @@ fn entries(list: &lnet_policy::PreferredList) -> List {
         .iter()
         .map(|entry| (entry.nid, entry.rank, entry.set_by))
         .collect();
-    // Within one rule the order is that of the interfaces, which the reference does not keep.
+    // Entries of one rule have the order of the interfaces, which the reference does not keep.
     list.sort_by_key(|&(nid, rank, index)| (rank, index, nid));
     list
 }
@@ -227,7 +227,7 @@ proptest! {
     }
 
     #[test]
-    fn a_refused_or_repeated_change_leaves_the_list(rules in any_list(20), rule in any_rule()) {
+    fn a_rejected_or_repeated_change_leaves_the_list(rules in any_list(20), rule in any_rule()) {
         let mut once = rules.clone();
         let _ = once.add(rule.clone(), Some(3));
         let mut twice = once.clone();

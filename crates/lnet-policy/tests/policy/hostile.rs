@@ -9,7 +9,8 @@ use proptest::prelude::*;
 
 use crate::strategies::{any_list, descriptor};
 
-/// Reading gives a value that writes and reads as itself, or a complaint about a place in the input.
+/// Reading returns a value that writes and reads as itself, or an error whose offset is inside the
+/// input.
 fn check(bytes: &[u8]) {
     match lnet_sel_rule_deserialize(bytes) {
         Ok(block) => {
@@ -131,12 +132,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         check(&bytes);
     }
 
     #[test]
-    fn damaged_blocks_are_read_or_refused(
+    fn damaged_blocks_are_read_or_rejected(
         block in any_block(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),

@@ -56,7 +56,7 @@ fn a_pair_of_a_kernel_has_the_best_rank_whatever_its_priority_says() {
 }
 
 #[test]
-fn a_bad_rule_of_a_kernel_is_refused() {
+fn a_bad_rule_of_a_kernel_is_rejected() {
     let errno = |block: &[u8]| kernel_rule(block).unwrap_err().errno();
     let with = |offset: usize, word: u32| {
         let mut block = minimal();

@@ -1,5 +1,5 @@
-//! What selection rules promise. A test whose name begins with `t_u` is that case of the catalogue
-//! (selection 7.3); it runs in both profiles unless it names one.
+//! Tests of selection rules. A test whose name begins with `t_u` is that case of the catalogue
+//! (selection 7.3); it runs in both profiles unless its name contains one.
 
 #![expect(
     clippy::unwrap_used,
@@ -16,6 +16,6 @@ mod design;
 mod equivalence;
 mod hostile;
 mod kernel;
-mod refusals;
+mod rejections;
 mod strategies;
 mod triggers;

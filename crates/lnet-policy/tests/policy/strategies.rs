@@ -1,4 +1,4 @@
-//! Random rules and topologies, small enough that rules overlap.
+//! Random rules and topologies, small enough for rules to overlap.
 
 use lnet_policy::{Gateway, Peer, Priority, Rule, RuleList, Topology};
 use lnet_types::Nid;
@@ -67,7 +67,7 @@ pub(crate) fn any_list(len: usize) -> impl Strategy<Value = RuleList> {
     rules.prop_map(|rules| {
         let mut list = RuleList::new();
         for (rule, before) in rules {
-            // An identical rule is refused, which leaves a shorter list.
+            // An identical rule is rejected, which leaves a shorter list.
             let _ = list.add(rule, before);
         }
         list

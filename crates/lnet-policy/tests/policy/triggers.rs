@@ -1,6 +1,6 @@
-//! What is computed again on each change (selection 4.5): the same question, asked of what is there
-//! now, has the answer that the change calls for. Kernels apply rules to some objects only when they
-//! are made.
+//! Which values change after each change of a node (selection 4.5): a new policy has the values
+//! that the change requires. Kernels apply rules to some objects only at their creation (Q-12 to
+//!
 
 use lnet_policy::{Policy, Profile, Topology};
 

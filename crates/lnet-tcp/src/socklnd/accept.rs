@@ -194,8 +194,8 @@ impl<N: Network> Socklnd<N> {
             Problem::UnknownVersion(_) => Refusal::RequestVersion,
             _ => Refusal::RequestMalformed,
         };
-        if Connreq::deserves_refusal(&error) {
-            self.refuse_with(slot, refusal, Some(error), &Connreq::REFUSAL, now);
+        if Connreq::deserves_rejection(&error) {
+            self.refuse_with(slot, refusal, Some(error), &Connreq::REJECTION, now);
         } else {
             self.fail_passive_saying(slot, refusal, Some(error), now);
         }

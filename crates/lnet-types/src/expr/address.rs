@@ -1,4 +1,4 @@
-//! Address expressions: what stands before the `@`.
+//! Address expressions: the part before the `@`.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -36,8 +36,8 @@ impl AddressExpr {
         Some(Self::V6 { network, prefix })
     }
 
-    /// True when the expression covers the address of `nid`, whatever its network. The wildcard NID
-    /// is covered by nothing.
+    /// Returns true if the expression covers the address of `nid`, on any net. No expression covers
+    /// the wildcard NID.
     #[must_use]
     pub fn matches(&self, nid: Nid) -> bool {
         if nid.is_any() {
@@ -51,8 +51,8 @@ impl AddressExpr {
         }
     }
 
-    /// True when the expression covers an IP address. An IPv4 address is not covered by IPv6 prefixes,
-    /// nor any IP address by a single number.
+    /// Returns true if the expression covers an IP address. IPv6 prefixes cover no IPv4 address,
+    /// and single numbers cover no IP address.
     #[must_use]
     pub fn matches_ip(&self, address: IpAddr) -> bool {
         match (self, address) {
@@ -64,7 +64,7 @@ impl AddressExpr {
         }
     }
 
-    /// How many addresses there are, those of overlapping ranges counted twice; saturates.
+    /// Counts the addresses; addresses of overlapping ranges count twice. Saturates.
     pub(super) fn count(&self) -> u128 {
         match self {
             Self::Quad(octets) => octets
@@ -104,7 +104,7 @@ impl AddressExpr {
     }
 }
 
-/// The bits of a prefix; `None` when it is longer than an address.
+/// The bits of a prefix; `None` if the prefix is longer than an address.
 const fn v6_mask(prefix: u8) -> Option<u128> {
     match prefix {
         0 => Some(0),

@@ -17,8 +17,8 @@ use crate::nid::Nid;
 pub struct NidList(Vec<NidExpr>);
 
 impl NidList {
-    /// Expressions that a list may have. A kernel takes 128 NIDs in a command (selection, section
-    /// 0.2), so this refuses nothing useful, and a hostile list cannot fill the memory.
+    /// The most expressions of a list. A kernel takes 128 NIDs in a command (selection, section
+    /// 0.2), so the limit rejects no useful list, and a hostile list cannot fill the memory.
     pub const MAX_EXPRS: usize = 1024;
 
     /// The expressions in the order in which they were written; at least one.
@@ -27,18 +27,18 @@ impl NidList {
         &self.0
     }
 
-    /// True when one of the expressions covers `nid`.
+    /// Returns true if one of the expressions covers `nid`.
     #[must_use]
     pub fn matches(&self, nid: Nid) -> bool {
         self.0.iter().any(|expr| expr.matches(nid))
     }
 
-    /// The NIDs that are covered, expression by expression, each once.
+    /// The covered NIDs, expression by expression, each once.
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] when there are more than `limit`; the count is then of the first expressions
-    /// that together exceed it.
+    /// [`ExpandError`] if there are more than `limit`. Its count then covers the expressions up to
+    /// the first that exceeds the limit.
     pub fn expand(&self, limit: usize) -> Result<Vec<Nid>, ExpandError> {
         let mut seen = BTreeSet::new();
         let mut nids = Vec::new();

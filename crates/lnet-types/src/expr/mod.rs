@@ -11,19 +11,19 @@
 //! number     = decimal, 0x hexadecimal or 0 octal; blanks may follow
 //! ```
 //!
-//! Whether an address is four expressions or one is decided by the network's type, as it is for
-//! concrete NIDs; types without a name (`<23>5`) and IPv6 text are taken on every network.
+//! The network's type decides whether an address is four expressions or one, as for concrete NIDs.
+//! Types without a name (`<23>5`) and IPv6 text are accepted on every network.
 //!
 //! An expression prints in one canonical form, and parsing that form gives an equal expression: `*`
-//! for everything, decimal numbers, a stride only where it is not 1, a prefix only where it is not
-//! 128 and without host bits. `tcp` and `tcp0` both match only `tcp0` but stay different expressions.
+//! for everything, decimal numbers, a stride only if it is not 1, a prefix only if it is not 128
+//! and without host bits. `tcp` and `tcp0` both match only `tcp0` but stay different expressions.
 //!
-//! Refused although some implementations take it, because what it would do is not what it says: a
-//! number before a list (`tcp1[2-3]`, whose 1 would be dropped), `*` before a list, reversed ranges, a
-//! stride of 0, and `*@tcp` for `*.*.*.*@tcp`.
+//! These forms are rejected although some implementations accept them, because their effect differs
+//! from their text: a number before a list (`tcp1[2-3]`, whose 1 would be dropped), `*` before a
+//! list, reversed ranges, a stride of 0, and `*@tcp` for `*.*.*.*@tcp`.
 //!
-//! Nothing here loops over what an expression matches except [`NidExpr::expand`], [`NetExpr::expand`]
-//! and [`NidList::expand`], which take a limit.
+//! Only [`NidExpr::expand`], [`NetExpr::expand`] and [`NidList::expand`] loop over the values that
+//! an expression matches; each takes a limit.
 
 mod address;
 mod list;
@@ -39,18 +39,18 @@ pub use parse::{ExprProblem, ParseExprError};
 
 use thiserror::Error;
 
-/// An expression matches more values than the caller wants to hold.
+/// An expression matches more values than the caller accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{count} values, the limit is {limit}")]
 pub struct ExpandError {
-    /// How many values there would be; where ranges of one list overlap, their values count twice.
-    /// Saturates at 2^128 - 1.
+    /// The number of values; values of overlapping ranges of one list count twice. Saturates at
+    /// 2^128 - 1.
     pub count: u128,
     /// The caller's limit.
     pub limit: usize,
 }
 
-/// Passes `count` through when `limit` allows it.
+/// Returns an error if `count` is above `limit`.
 fn check_limit(count: u128, limit: usize) -> Result<(), ExpandError> {
     if count > limit as u128 {
         return Err(ExpandError { count, limit });

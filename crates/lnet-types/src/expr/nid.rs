@@ -18,10 +18,11 @@ pub struct NetExpr {
 }
 
 impl NetExpr {
-    /// The networks of type `lnd` with these numbers; no numbers, the bare name, is number 0.
+    /// Networks of type `lnd` with these numbers. `None` for `numbers` is the bare name, which is
+    /// number 0.
     ///
-    /// `None` for what the grammar has no text for: the wildcard type, numbers of loopback, and
-    /// numbers whose maximum is not [`NumberExpr::NET_MAX`].
+    /// Returns `None` for networks that the grammar cannot write: the wildcard type, numbers of
+    /// loopback, and numbers whose maximum is not [`NumberExpr::NET_MAX`].
     #[must_use]
     pub fn new(lnd: LndType, numbers: Option<NumberExpr>) -> Option<Self> {
         let fits = match &numbers {
@@ -45,7 +46,7 @@ impl NetExpr {
         self.numbers.as_ref()
     }
 
-    /// True when the expression covers `net`. The wildcard network is covered by nothing.
+    /// Returns true if the expression covers `net`. No expression covers the wildcard network.
     #[must_use]
     pub fn matches(&self, net: Net) -> bool {
         let number = u32::from(net.number);
@@ -56,11 +57,11 @@ impl NetExpr {
                 .map_or(number == 0, |numbers| numbers.contains(number))
     }
 
-    /// The networks that are covered, in ascending order, each once.
+    /// The covered networks in ascending order, each once.
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] when there are more than `limit`.
+    /// [`ExpandError`] if there are more than `limit`.
     pub fn expand(&self, limit: usize) -> Result<Vec<Net>, ExpandError> {
         check_limit(self.count(), limit)?;
         Ok(self.nets().collect())
@@ -70,7 +71,7 @@ impl NetExpr {
         self.numbers.as_ref().map_or(1, NumberExpr::count)
     }
 
-    /// The networks that are covered. The caller has checked [`Self::count`].
+    /// The covered networks. The caller has checked [`Self::count`].
     fn nets(&self) -> impl Iterator<Item = Net> {
         let numbers = self
             .numbers
@@ -108,8 +109,8 @@ pub struct NidExpr {
 }
 
 impl NidExpr {
-    /// The NIDs with these addresses on these networks; `None` when addresses of the networks' type
-    /// have another form, or the maxima of the numbers are not those of their places.
+    /// NIDs with these addresses on these networks. Returns `None` if the networks' type has
+    /// addresses of another form, or if the maximum of a number is not that of its place.
     #[must_use]
     pub fn new(address: AddressExpr, net: NetExpr) -> Option<Self> {
         let fits = match (&address, net.lnd.address_form()) {
@@ -132,23 +133,23 @@ impl NidExpr {
         &self.address
     }
 
-    /// The part behind the `@`.
+    /// The part after the `@`.
     #[must_use]
     pub const fn net(&self) -> &NetExpr {
         &self.net
     }
 
-    /// True when the expression covers `nid`. The wildcard NID is covered by nothing.
+    /// Returns true if the expression covers `nid`. No expression covers the wildcard NID.
     #[must_use]
     pub fn matches(&self, nid: Nid) -> bool {
         self.net.matches(nid.net()) && self.address.matches(nid)
     }
 
-    /// The NIDs that are covered, by network and then by address, each once.
+    /// The covered NIDs, by network and then by address, each once.
     ///
     /// # Errors
     ///
-    /// [`ExpandError`] when there are more than `limit`.
+    /// [`ExpandError`] if there are more than `limit`.
     pub fn expand(&self, limit: usize) -> Result<Vec<Nid>, ExpandError> {
         check_limit(self.net.count().saturating_mul(self.address.count()), limit)?;
         let mut nids = Vec::new();
@@ -173,8 +174,8 @@ impl fmt::Display for NidExpr {
     }
 }
 
-/// What a policy names: networks, or NIDs. A network descriptor does not match the network's NIDs
-/// (selection, section 4.3).
+/// The descriptor of a policy: networks, or NIDs. A network descriptor does not match the network's
+/// NIDs (selection, section 4.3).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Descriptor {
     /// Networks: `tcp3`.

@@ -16,9 +16,9 @@ pub struct Range {
 }
 
 impl Range {
-    /// The range, or `None` when it runs backwards or its stride is 0.
+    /// Returns the range, or `None` if `low` is above `high` or the stride is 0.
     ///
-    /// A range of one number has stride 1, so that the same set is the same value.
+    /// A range of one number has stride 1, so that equal sets are equal values.
     #[must_use]
     pub const fn new(low: u32, high: u32, stride: u32) -> Option<Self> {
         if low > high || stride == 0 {
@@ -44,7 +44,7 @@ impl Range {
         self.low
     }
 
-    /// The upper bound; a member only when the stride reaches it.
+    /// The upper bound; a member only if a whole number of strides reaches it.
     #[must_use]
     pub const fn high(self) -> u32 {
         self.high
@@ -56,7 +56,7 @@ impl Range {
         self.stride
     }
 
-    /// True for a member.
+    /// Returns true if `number` is a member.
     #[must_use]
     pub const fn contains(self, number: u32) -> bool {
         self.low <= number && number <= self.high && (number - self.low).is_multiple_of(self.stride)
@@ -69,13 +69,14 @@ impl Range {
     }
 
     fn members(self) -> impl Iterator<Item = u32> {
-        // The stride of a valid range is at least 1; one beyond the address space steps past the end.
+        // The stride of a valid range is at least 1; a stride beyond the address space gives one
+        // member.
         let stride = usize::try_from(self.stride).unwrap_or(usize::MAX);
         (self.low..=self.high).step_by(stride)
     }
 }
 
-/// A set of numbers: one or more ranges below a maximum that the position in the text implies.
+/// A set of numbers: one or more ranges up to the maximum of their position in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct NumberExpr {
     ranges: Vec<Range>,
@@ -90,8 +91,8 @@ impl NumberExpr {
     /// Maximum of a single-number address.
     pub const ADDRESS_MAX: u32 = u32::MAX;
 
-    /// The set that `ranges` cover within 0 to `max`; `None` when there is no range, or one reaches
-    /// beyond `max`.
+    /// The numbers of `ranges`, each within 0 to `max`. Returns `None` if there is no range, or if
+    /// a range reaches beyond `max`.
     #[must_use]
     pub fn new(ranges: Vec<Range>, max: u32) -> Option<Self> {
         let fits = !ranges.is_empty() && ranges.iter().all(|range| range.high <= max);
@@ -117,13 +118,13 @@ impl NumberExpr {
         &self.ranges
     }
 
-    /// The largest number that the place in the text allows; a full range up to it prints as `*`.
+    /// The largest number of this position in the text; a full range up to it prints as `*`.
     #[must_use]
     pub const fn max(&self) -> u32 {
         self.max
     }
 
-    /// True for a member.
+    /// Returns true if `number` is a member.
     #[must_use]
     pub fn contains(&self, number: u32) -> bool {
         self.ranges.iter().any(|range| range.contains(number))
@@ -139,7 +140,7 @@ impl NumberExpr {
         Ok(self.members())
     }
 
-    /// How many members there are, those of overlapping ranges counted twice.
+    /// Counts the members; members of overlapping ranges count twice.
     pub(super) fn count(&self) -> u128 {
         self.ranges
             .iter()

@@ -1,4 +1,5 @@
-//! The grammar of the module documentation, with errors that say where and what would be right.
+//! The parser of the grammar in the module documentation. Its errors name the place, the problem
+//! and a correct form.
 
 use std::net::Ipv6Addr;
 
@@ -18,16 +19,16 @@ use crate::net::{AddressForm, LndType, split_lnd};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{problem} (at character {})", .offset + 1)]
 pub struct ParseExprError {
-    /// Bytes before the place in the text.
+    /// Offset of the problem in the text, in bytes.
     pub offset: usize,
-    /// What is wrong there.
+    /// What is wrong.
     pub problem: ExprProblem,
 }
 
-/// What is wrong with an expression, and what would be right.
+/// What is wrong with an expression. The message gives a correct form.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ExprProblem {
-    /// Text where the grammar has none.
+    /// Text that no rule of the grammar takes.
     #[error("unexpected text")]
     Unexpected,
     /// Another character belongs here.
@@ -39,13 +40,13 @@ pub enum ExprProblem {
     /// Loopback takes no number.
     #[error("the loopback network takes no number; write lo")]
     NumberedLoopback,
-    /// `tcp1[2-3]` or `tcp*[1-2]`: what stands before the list would have no effect.
+    /// `tcp1[2-3]` or `tcp*[1-2]`: the number or star before the list would have no effect.
     #[error("a list cannot follow a number or '*'; write the list alone, such as tcp[2-3]")]
     BeforeList,
     /// Not a C integer literal.
     #[error("'{0}' is not a number; write decimal, 0x and hexadecimal, or 0 and octal digits")]
     BadNumber(String),
-    /// The number does not fit its place.
+    /// The number exceeds the maximum of its position.
     #[error("{number} is too large; the maximum is {max}")]
     TooLarge {
         /// The number as written.
@@ -92,7 +93,7 @@ impl ParseExprError {
         Self { offset, problem }
     }
 
-    /// The same error in a text that has `bytes` more in front.
+    /// The same error for a text with `bytes` more bytes in front.
     pub(super) fn behind(self, bytes: usize) -> Self {
         Self {
             offset: self.offset.saturating_add(bytes),
@@ -111,8 +112,8 @@ impl ParserError<Input<'_>> for ParseExprError {
         error(input, ExprProblem::Unexpected)
     }
 
-    /// Only the failure of a winnow primitive lets another branch be tried. A problem that has been
-    /// named is the answer.
+    /// If only a primitive of winnow failed, another branch is tried. A named problem ends the
+    /// search.
     fn is_backtrack(&self) -> bool {
         self.problem == ExprProblem::Unexpected
     }
@@ -150,7 +151,8 @@ pub(super) fn net_expr(text: &str) -> Result<NetExpr> {
         }
         rest => Some(complete(rest, net_numbers).map_err(|error| error.behind(name_len))?),
     };
-    // The type was split off as one that texts may name, and its numbers were read as such.
+    // `split_lnd` returns only types that texts may name, and `net_numbers` only numbers of
+    // networks.
     NetExpr::new(lnd, numbers).ok_or(ParseExprError::new(0, ExprProblem::UnknownNet))
 }
 
@@ -173,11 +175,11 @@ pub(super) fn nid_expr(text: &str) -> Result<NidExpr> {
         AddressForm::Ip => complete(address, quad)?,
         AddressForm::Number => complete(address, number_address)?,
     };
-    // The address was read in the form of the network's type.
+    // The address was parsed in the form of the network's type.
     NidExpr::new(address, net).ok_or(ParseExprError::new(0, ExprProblem::Unexpected))
 }
 
-/// An address expression that stands alone, so that only its look tells what it is.
+/// An address expression without a network: its characters alone determine its form.
 pub(super) fn bare_address(text: &str) -> Result<AddressExpr> {
     if text.contains(':') {
         v6_expr(text)
@@ -254,7 +256,7 @@ fn range(input: &mut Input<'_>, max: u32) -> Result<Range> {
         Some(_) => number(input, u32::MAX)?,
         None => 1,
     };
-    let refused = || {
+    let rejected = || {
         let backwards = ExprProblem::Backwards { low, high };
         let problem = if low > high {
             backwards
@@ -263,12 +265,12 @@ fn range(input: &mut Input<'_>, max: u32) -> Result<Range> {
         };
         ParseExprError::new(start, problem)
     };
-    Range::new(low, high, stride).ok_or_else(refused)
+    Range::new(low, high, stride).ok_or_else(rejected)
 }
 
 fn star_or_number(input: &mut Input<'_>, max: u32, expected: &'static str) -> Result<Range> {
     if opt('*').parse_next(input)?.is_some() {
-        // From 0 to anything with a stride of 1 is a range.
+        // The range from 0 to `max` with a stride of 1 is valid.
         return Range::new(0, max, 1).ok_or_else(|| error(input, ExprProblem::Unexpected));
     }
     if !input.starts_with(|character: char| character.is_ascii_digit()) {
@@ -291,7 +293,7 @@ fn number(input: &mut Input<'_>, max: u32) -> Result<u32> {
     if digits.is_empty() || !digits.chars().all(|digit| digit.is_digit(radix)) {
         return Err(fail(ExprProblem::BadNumber(literal.to_owned())));
     }
-    // Only digits are left, so the one way to fail is to be too large.
+    // Only digits are left, so the only possible failure is a number that is too large.
     u32::from_str_radix(digits, radix)
         .ok()
         .filter(|value| *value <= max)

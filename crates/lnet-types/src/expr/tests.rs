@@ -15,7 +15,7 @@ fn nid(text: &str) -> NidExpr {
     text.parse().unwrap()
 }
 
-fn refusal<T: std::str::FromStr<Err = ParseExprError>>(text: &str) -> String {
+fn rejection<T: std::str::FromStr<Err = ParseExprError>>(text: &str) -> String {
     text.parse::<T>().err().unwrap().to_string()
 }
 
@@ -58,7 +58,7 @@ fn every_type_name_takes_numbers_except_loopback() {
     assert!(net("lo").matches(Net::LO));
     for text in ["lo0", "lo*", "lo[0-1]"] {
         assert_eq!(
-            refusal::<NetExpr>(text),
+            rejection::<NetExpr>(text),
             "the loopback network takes no number; write lo (at character 3)"
         );
     }
@@ -188,7 +188,7 @@ fn printing_is_canonical() {
 }
 
 #[test]
-fn nets_are_refused_with_the_place_and_what_would_be_right() {
+fn nets_are_rejected_with_the_place_and_what_would_be_right() {
     for (text, message) in [
         (
             "",
@@ -236,12 +236,12 @@ fn nets_are_refused_with_the_place_and_what_would_be_right() {
             "'0x' is not a number; write decimal, 0x and hexadecimal, or 0 and octal digits (at character 4)",
         ),
     ] {
-        assert_eq!(refusal::<NetExpr>(text), message, "{text}");
+        assert_eq!(rejection::<NetExpr>(text), message, "{text}");
     }
 }
 
 #[test]
-fn nids_are_refused_with_the_place_and_what_would_be_right() {
+fn nids_are_rejected_with_the_place_and_what_would_be_right() {
     for (text, message) in [
         (
             "10.0.0.1",
@@ -284,7 +284,7 @@ fn nids_are_refused_with_the_place_and_what_would_be_right() {
             "'+9' is not a prefix length (0 to 128) (at character 8)",
         ),
     ] {
-        assert_eq!(refusal::<NidExpr>(text), message, "{text}");
+        assert_eq!(rejection::<NidExpr>(text), message, "{text}");
     }
 }
 
@@ -311,11 +311,11 @@ fn lists_are_split_at_commas_and_blanks_outside_brackets() {
 #[test]
 fn list_errors_count_from_the_start_of_the_list() {
     assert_eq!(
-        refusal::<NidList>("5@gni, [2-1]@gni"),
+        rejection::<NidList>("5@gni, [2-1]@gni"),
         "the range 2-1 runs backwards; write 1-2 (at character 9)"
     );
     assert_eq!(
-        refusal::<NidList>(" , "),
+        rejection::<NidList>(" , "),
         "the list of NIDs is empty (at character 1)"
     );
 }
@@ -358,7 +358,7 @@ fn sets_of_numbers_stand_alone() {
     assert_eq!(numbers.expand(4), Ok(vec![0, 2, 3, 4]));
     assert_eq!(numbers.expand(3).unwrap_err().count, 4);
     assert_eq!(
-        refusal::<NumberExpr>("[1-0]"),
+        rejection::<NumberExpr>("[1-0]"),
         "the range 1-0 runs backwards; write 0-1 (at character 2)"
     );
 }

@@ -12,7 +12,7 @@
 //!  REPLY   | dst_wmd             | 0                                                     |
 //! ```
 //!
-//! Little-endian always, whatever the order of the frame header.
+//! Always little-endian, whatever the byte order of the frame header is.
 
 use lnet_types::Nid;
 
@@ -23,15 +23,15 @@ use crate::error::{DecodeError, EncodeError, Problem};
 const WHAT: &str = "LNet header";
 
 impl Header {
-    /// Decodes the header at the start of `bytes`; bytes behind it are ignored.
+    /// Decodes the header at the start of `bytes`; ignores bytes after it.
     ///
-    /// Bytes that the type leaves unused are not looked at, as kernels do not;
-    /// [`reserved_is_zero`](Self::reserved_is_zero) tells.
+    /// Ignores bytes that the type does not use, as kernels do;
+    /// [`reserved_is_zero`](Self::reserved_is_zero) checks them.
     ///
     /// # Errors
     ///
     /// A short input, a malformed NID, an unknown type (HELLO is one), an ACK or GET with a
-    /// payload, or a payload above [`LNET_MTU`]: all of them protocol errors that end the
+    /// payload, or a payload above [`LNET_MTU`]. Each is a protocol error that closes the
     /// connection.
     pub fn decode(form: HeaderForm, bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes);
@@ -61,7 +61,7 @@ impl Header {
         })
     }
 
-    /// Writes the header and returns its length; unused bytes become zero.
+    /// Writes the header and returns its length; sets unused bytes to zero.
     ///
     /// # Errors
     ///
@@ -90,10 +90,10 @@ impl Header {
         Ok(form.len())
     }
 
-    /// True when the bytes that the type leaves unused are zero, as every known sender leaves them:
-    /// then encoding the decoded header gives the same bytes. (The 20-byte wildcard NID, which has
-    /// many spellings and no business in a header, is the one exception.) False on a short or
-    /// malformed header.
+    /// Returns true if the bytes that the type does not use are zero, as all known senders write
+    /// them. The encoded header then has the bytes of the decoded one; the only exception is the
+    /// 20-byte wildcard NID, which has many encodings and does not occur in headers. Returns false
+    /// for a short or malformed header.
     #[must_use]
     pub fn reserved_is_zero(form: HeaderForm, bytes: &[u8]) -> bool {
         let Ok(message_type) = read_type(&Reader::new(WHAT, bytes), form.pids_at() + 8) else {
@@ -112,7 +112,7 @@ impl Header {
 }
 
 impl HeaderForm {
-    /// Offset of the destination process id, the first field behind the NIDs.
+    /// Offset of the destination process id, the first field after the NIDs.
     const fn pids_at(self) -> usize {
         match self {
             Self::Nid4 => 16,
@@ -126,8 +126,8 @@ impl HeaderForm {
 }
 
 impl MessageType {
-    /// The type with this number; `None` for HELLO (4), which never travels as a message, and for
-    /// unknown ones.
+    /// The type with this number; `None` for unknown numbers and for HELLO (4), which is never a
+    /// message of its own.
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {

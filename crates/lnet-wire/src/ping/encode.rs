@@ -1,4 +1,4 @@
-//! Writing a ping info.
+//! The encoder of a ping info.
 
 use lnet_types::Nid;
 
@@ -10,28 +10,28 @@ use crate::header::LNET_MTU;
 /// A status and a large NID, which uses all of its 20 bytes (section 6.3).
 const LARGE_RECORD_LEN: usize = 4 + Nid::WIRE_LEN;
 
-/// What a node says of itself, ready to be written.
+/// A node's description of itself, ready to be encoded.
 ///
-/// Kernels demand that the NID which was pinged is among `nis`, and they ping again at once, for
-/// ever, when an info is malformed (section 6.6).
+/// Kernels require that `nis` contains the NID that was pinged. If an info is malformed, they ping
+/// again at once and without end (section 6.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingInfoRepr<'a> {
-    /// What the node can do. [`PingFeatures::LARGE_ADDR`] is needed with large NIDs, and written as
-    /// it stands; [`with_large_bits`](Self::with_large_bits) sets it. Never
-    /// [`PingFeatures::METADATA`], which this does not write.
+    /// The abilities of the node. Large NIDs need [`PingFeatures::LARGE_ADDR`], which
+    /// [`with_large_bits`](Self::with_large_bits) sets. [`PingFeatures::METADATA`] must not be set,
+    /// because no metadata is written.
     pub features: PingFeatures,
     /// The node's process id.
     pub pid: u32,
-    /// The sequence number: 1 when LNet starts, one more with every rebuilt info.
+    /// The sequence number: 1 at the start of LNet, one more for each rebuilt info.
     pub sequence: u32,
-    /// The network interfaces without loopback, the primary NID first. Those with large NIDs are
-    /// written behind the others, otherwise the order is kept.
+    /// The network interfaces without loopback, the primary NID first. Interfaces with large NIDs
+    /// are written after the others; otherwise the order is kept.
     pub nis: &'a [PingNi],
 }
 
 impl PingInfoRepr<'_> {
-    /// The same with [`PingFeatures::LARGE_ADDR`] and [`PingFeatures::PRIMARY_LARGE`] as the
-    /// interfaces demand.
+    /// The same with [`PingFeatures::LARGE_ADDR`] and [`PingFeatures::PRIMARY_LARGE`] set as the
+    /// interfaces require.
     #[must_use]
     pub fn with_large_bits(self) -> Self {
         let mut features = self.features;
@@ -52,7 +52,7 @@ impl PingInfoRepr<'_> {
     ///
     /// # Errors
     ///
-    /// A short buffer, an info that one message cannot carry, or large NIDs without their feature
+    /// A short buffer, an info that does not fit one message, or large NIDs without their feature
     /// bit.
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let has_records = self.features.contains(PingFeatures::LARGE_ADDR);
@@ -69,7 +69,7 @@ impl PingInfoRepr<'_> {
             .ok()
             .filter(|&size| size <= LNET_MTU)
             .ok_or(too_large)?;
-        // At most a message's worth of 16-byte entries, so that the count fits.
+        // The entries of 16 bytes fit a message, so their number fits the field.
         let nnis = 1 + self.small().count() as u32;
         let mut writer = Writer::new(buffer, len)?;
         writer

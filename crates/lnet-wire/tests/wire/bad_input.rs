@@ -1,4 +1,5 @@
-//! The rows of section 12.2 that a codec decides: what is refused, where, and with which words.
+//! The rows of section 12.2 that concern a codec: what is rejected, at which offset, and with which
+//! message.
 
 use lnet_types::Nid;
 use lnet_wire::{
@@ -33,7 +34,7 @@ fn with_word(mut bytes: Vec<u8>, at: usize, word: u32) -> Vec<u8> {
     bytes
 }
 
-fn refused<T>(result: Result<T, DecodeError>) -> DecodeError {
+fn rejected<T>(result: Result<T, DecodeError>) -> DecodeError {
     match result {
         Ok(_) => panic!("accepted"),
         Err(error) => error,
@@ -41,57 +42,60 @@ fn refused<T>(result: Result<T, DecodeError>) -> DecodeError {
 }
 
 fn header_error(bytes: &[u8]) -> DecodeError {
-    refused(Header::decode(HeaderForm::Nid4, bytes))
+    rejected(Header::decode(HeaderForm::Nid4, bytes))
 }
 
 #[test]
 fn request_with_a_foreign_first_word_is_closed_without_a_word() {
-    let error = refused(Connreq::decode(b"GET / HTTP/1.1\r\n\r\n"));
+    let error = rejected(Connreq::decode(b"GET / HTTP/1.1\r\n\r\n"));
     assert_eq!(
         (error.offset, error.problem),
         (0, Problem::BadMagic(0x2054_4547))
     );
-    assert!(!Connreq::deserves_refusal(&error));
+    assert!(!Connreq::deserves_rejection(&error));
     let v1_hello = with_word(connreq(), 0, lnet_wire::HELLO_V1_MAGIC);
-    assert!(!Connreq::deserves_refusal(&refused(Connreq::decode(
+    assert!(!Connreq::deserves_rejection(&rejected(Connreq::decode(
         &v1_hello
     ))));
 }
 
 #[test]
-fn request_that_begins_with_the_lnet_magic_in_either_order_deserves_a_refusal() {
+fn request_that_begins_with_the_lnet_magic_in_either_order_deserves_a_rejection() {
     for magic in [lnet_wire::LNET_MAGIC, lnet_wire::LNET_MAGIC.swap_bytes()] {
-        let error = refused(Connreq::needed(&magic.to_le_bytes()));
-        assert!(Connreq::deserves_refusal(&error));
+        let error = rejected(Connreq::needed(&magic.to_le_bytes()));
+        assert!(Connreq::deserves_rejection(&error));
     }
 }
 
 #[test]
-fn request_of_an_unknown_version_deserves_a_refusal() {
+fn request_of_an_unknown_version_deserves_a_rejection() {
     for version in [0, 3, 99] {
-        let error = refused(Connreq::decode(&with_word(connreq(), 4, version)));
+        let error = rejected(Connreq::decode(&with_word(connreq(), 4, version)));
         assert_eq!(
             (error.offset, error.problem),
             (4, Problem::UnknownVersion(version))
         );
-        assert!(Connreq::deserves_refusal(&error));
+        assert!(Connreq::deserves_rejection(&error));
     }
 }
 
 #[test]
-fn refusal_is_a_request_for_no_nid() {
-    assert_eq!(Connreq::REFUSAL, *hex("0071ceac 01000000 0000000000000000"));
+fn rejection_is_a_request_for_no_nid() {
+    assert_eq!(
+        Connreq::REJECTION,
+        *hex("0071ceac 01000000 0000000000000000")
+    );
 }
 
 #[test]
-fn request_with_a_malformed_nid_is_refused() {
-    let error = refused(Connreq::decode(&with_word(connreq(), 12, 0x0102_0000)));
+fn request_with_a_malformed_nid_is_rejected() {
+    let error = rejected(Connreq::decode(&with_word(connreq(), 12, 0x0102_0000)));
     assert_eq!((error.offset, error.problem), (8, Problem::BadNid));
 }
 
 #[test]
-fn hello_with_a_bad_magic_is_refused() {
-    let error = refused(Hello::decode(&with_word(hello(), 0, 0xDEAD_BEEF)));
+fn hello_with_a_bad_magic_is_rejected() {
+    let error = rejected(Hello::decode(&with_word(hello(), 0, 0xDEAD_BEEF)));
     assert_eq!(
         (error.offset, error.problem),
         (0, Problem::BadMagic(0xDEAD_BEEF))
@@ -101,7 +105,7 @@ fn hello_with_a_bad_magic_is_refused() {
 #[test]
 fn hello_of_an_unknown_version_is_known_from_its_first_8_bytes() {
     for version in [0, 1, 5, 99] {
-        let error = refused(Hello::needed(&with_word(hello(), 4, version)[..8]));
+        let error = rejected(Hello::needed(&with_word(hello(), 4, version)[..8]));
         assert_eq!(
             (error.offset, error.problem),
             (4, Problem::UnknownVersion(version))
@@ -110,9 +114,9 @@ fn hello_of_an_unknown_version_is_known_from_its_first_8_bytes() {
 }
 
 #[test]
-fn hello_of_another_minor_version_1_is_refused() {
+fn hello_of_another_minor_version_1_is_rejected() {
     let bytes = hex("ed0dbcee 01000100");
-    let error = refused(Hello::needed(&bytes));
+    let error = rejected(Hello::needed(&bytes));
     assert_eq!(
         (error.offset, error.problem),
         (4, Problem::UnknownVersion(0x0001_0001))
@@ -120,8 +124,8 @@ fn hello_of_another_minor_version_1_is_refused() {
 }
 
 #[test]
-fn hello_with_more_than_16_addresses_is_refused_before_they_are_read() {
-    let error = refused(Hello::needed(&with_word(hello(), 52, 17)));
+fn hello_with_more_than_16_addresses_is_rejected_before_they_are_read() {
+    let error = rejected(Hello::needed(&with_word(hello(), 52, 17)));
     let problem = Problem::OutOfRange {
         field: "nips",
         value: 17,
@@ -133,17 +137,17 @@ fn hello_with_more_than_16_addresses_is_refused_before_they_are_read() {
 }
 
 #[test]
-fn hello_with_a_zero_address_is_refused_where_it_stands() {
+fn hello_with_a_zero_address_is_rejected_where_it_stands() {
     let mut bytes = with_word(hello(), 52, 3);
     bytes.extend([1, 0, 0, 10, 0, 0, 0, 0, 2, 0, 0, 10]);
-    assert_eq!(refused(Hello::decode(&bytes)).offset, 60);
+    assert_eq!(rejected(Hello::decode(&bytes)).offset, 60);
 }
 
 #[test]
-fn hello_from_the_wildcard_is_refused() {
+fn hello_from_the_wildcard_is_rejected() {
     let mut bytes = hello();
     bytes[8..16].fill(0xFF);
-    let error = refused(Hello::decode(&bytes));
+    let error = rejected(Hello::decode(&bytes));
     assert_eq!((error.offset, error.problem), (8, Problem::BadNid));
 }
 
@@ -165,8 +169,8 @@ fn hello_with_an_undefined_type_decodes_and_has_no_inverse() {
 }
 
 #[test]
-fn short_hello_is_refused_with_its_end() {
-    let error = refused(Hello::decode(&hello()[..55]));
+fn short_hello_is_rejected_with_its_end() {
+    let error = rejected(Hello::decode(&hello()[..55]));
     let problem = Problem::Truncated {
         needed: 56,
         available: 55,
@@ -180,9 +184,9 @@ fn version_4_announced_over_a_56_byte_body_waits_for_the_rest() {
 }
 
 #[test]
-fn frame_of_an_unknown_type_is_refused() {
+fn frame_of_an_unknown_type_is_rejected() {
     let bytes = with_word(KsockHeader::LNET.to_bytes().to_vec(), 0, 0xC2);
-    let error = refused(KsockHeader::decode(lnet_wire::ByteOrder::Little, &bytes));
+    let error = rejected(KsockHeader::decode(lnet_wire::ByteOrder::Little, &bytes));
     let problem = Problem::UnknownValue {
         field: "type",
         value: 0xC2,
@@ -191,7 +195,7 @@ fn frame_of_an_unknown_type_is_refused() {
 }
 
 #[test]
-fn short_header_is_refused_with_its_end() {
+fn short_header_is_rejected_with_its_end() {
     let error = header_error(&put()[..71]);
     assert_eq!(
         error.to_string(),
@@ -200,7 +204,7 @@ fn short_header_is_refused_with_its_end() {
 }
 
 #[test]
-fn hello_as_a_message_and_unknown_types_are_refused() {
+fn hello_as_a_message_and_unknown_types_are_rejected() {
     for message_type in [4, 5, u32::MAX] {
         let error = header_error(&with_word(put(), 24, message_type));
         let problem = Problem::UnknownValue {
@@ -212,7 +216,7 @@ fn hello_as_a_message_and_unknown_types_are_refused() {
 }
 
 #[test]
-fn ack_and_get_with_a_payload_are_refused() {
+fn ack_and_get_with_a_payload_are_rejected() {
     for message_type in [0, 2] {
         let error = header_error(&with_word(put(), 24, message_type));
         let problem = Problem::OutOfRange {
@@ -236,7 +240,7 @@ fn put_and_reply_carry_a_mebibyte_and_not_a_byte_more() {
 }
 
 #[test]
-fn header_with_a_malformed_nid_is_refused() {
+fn header_with_a_malformed_nid_is_rejected() {
     assert_eq!(header_error(&with_word(put(), 4, 0x0102_0000)).offset, 0);
     assert_eq!(header_error(&with_word(put(), 12, 0x0102_0000)).offset, 8);
 }

@@ -1,5 +1,5 @@
-//! Senders of the other byte order (section 2.4): little-endian encodings with every integer turned
-//! around, field by field as the tables give them, must decode to the same values.
+//! Senders of the other byte order (section 2.4): the tests reverse every integer of a
+//! little-endian encoding, field by field, and expect the same values.
 
 use lnet_wire::{
     ByteOrder, Connreq, ConnreqVersion, Hello, HelloVersion, KsockHeader, PingInfo, PingInfoRepr,
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::strategies;
 
-/// Turns fields of these sizes around, one behind the other; a negative size is left as it is.
+/// Reverses consecutive fields of these sizes; a field with a negative size stays as it is.
 fn turn_around(bytes: &mut [u8], fields: &[isize]) {
     let mut at = 0;
     for &field in fields {

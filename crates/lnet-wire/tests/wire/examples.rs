@@ -1,4 +1,4 @@
-//! The byte-exact examples of section 14: decoded as described there, encoded to the same bytes.
+//! The byte-exact examples of section 14 decode as described there and encode to the same bytes.
 
 use lnet_types::Nid;
 use lnet_wire::{
@@ -19,7 +19,7 @@ fn b() -> Nid {
     "192.168.1.20@tcp".parse().unwrap()
 }
 
-/// A GET, REPLY, PUT or ACK between A and B as they write it.
+/// A GET, REPLY, PUT or ACK between A and B in the form in which they write it.
 fn header(dest_nid: Nid, src_nid: Nid, payload_length: u32, body: Body) -> Header {
     Header {
         dest_nid,
@@ -73,7 +73,7 @@ fn hello_version_3_of_the_dialler() {
 }
 
 #[test]
-fn hello_version_3_of_the_acceptor_and_its_refusal() {
+fn hello_version_3_of_the_acceptor_and_its_rejection() {
     let mut bytes = hex("63697245 03000000 1401a8c0 00000200
                          0a01a8c0 00000200 39300000 00000000
                          01000000 0000a018 00000000 00000000

@@ -1,14 +1,15 @@
-//! Whatever arrives: no panic, a complaint inside the input, and nothing read beyond a success.
+//! No input causes a panic; the offset of an error is inside the input, and no decoder reads beyond
+//! a complete structure.
 
 use lnet_wire::{
     ByteOrder, Connreq, DecodeError, Header, HeaderForm, Hello, KsockHeader, PingInfo,
 };
 use proptest::prelude::*;
 
-/// A ping info of the loopback entry alone, its counts and features left to fill in.
+/// A ping info with only the loopback entry; the tests fill in its counts and features.
 const EMPTY: &str = "676e6970 00000000 39300000 00000000 0000000000000900 01000000 00000000";
 
-/// Every decoder on the same bytes; gives the complaints.
+/// Runs every decoder on the same bytes and returns the errors.
 fn complaints(bytes: &[u8]) -> Vec<DecodeError> {
     let little = ByteOrder::Little;
     [
@@ -30,7 +31,7 @@ fn complaints(bytes: &[u8]) -> Vec<DecodeError> {
     .collect()
 }
 
-/// Random bytes behind one of the beginnings that decoders let through.
+/// Random bytes after one of the beginnings that decoders accept.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let beginning = prop_oneof![
         Just(vec![]),
@@ -42,7 +43,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
         any::<u8>().prop_map(|features| vec![0x67, 0x6E, 0x69, 0x70, features, 0, 0, 0]),
         any::<u8>().prop_map(|features| vec![0x70, 0x69, 0x6E, 0x67, 0, 0, 0, features]),
     ];
-    // Small values in most bytes, so that NIDs, counts and sizes are often legal.
+    // Small values in most bytes make NIDs, counts and sizes often valid.
     let byte = prop_oneof![3 => Just(0u8), 2 => 0u8..32, 1 => any::<u8>()];
     let rest = proptest::collection::vec(byte, 0..200);
     (beginning, rest).prop_map(|(mut bytes, rest)| {

@@ -1,4 +1,4 @@
-//! What `lnet-wire` promises, file by file.
+//! Tests of `lnet-wire`.
 
 #![expect(
     clippy::unwrap_used,

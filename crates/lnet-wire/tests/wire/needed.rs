@@ -1,11 +1,12 @@
-//! A reader that asks `needed` reads a handshake to its last byte and no further.
+//! A reader that follows `needed` reads a handshake to its last byte and no further.
 
 use lnet_wire::{Connreq, DecodeError, Hello};
 use proptest::prelude::*;
 
 use crate::strategies;
 
-/// Reads as a socket reader does: as long as more is needed than there is. Gives the bytes taken.
+/// Reads like a socket reader: as long as more bytes are needed than present. Returns the bytes
+/// taken.
 fn read(
     stream: &[u8],
     needed: impl Fn(&[u8]) -> Result<usize, DecodeError>,

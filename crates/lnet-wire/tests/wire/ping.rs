@@ -1,4 +1,4 @@
-//! Ping info in the shapes that nodes send it, cut, and malformed (sections 6.2 to 6.6).
+//! Ping infos as nodes send them, truncated, and malformed (sections 6.2 to 6.6).
 
 use lnet_types::Nid;
 use lnet_wire::{
@@ -30,7 +30,7 @@ fn nids(info: &PingInfo<'_>) -> Vec<String> {
     info.nids().map(|nid| nid.to_string()).collect()
 }
 
-fn refused(bytes: &[u8]) -> DecodeError {
+fn rejected(bytes: &[u8]) -> DecodeError {
     PingInfo::parse(bytes).expect_err("accepted")
 }
 
@@ -96,7 +96,7 @@ fn reply_cut_between_an_only_entry_and_its_size_is_truncated() {
 
 #[test]
 fn fewer_than_16_bytes_are_no_info() {
-    let error = refused(&mixed()[..15]);
+    let error = rejected(&mixed()[..15]);
     assert_eq!(
         (error.offset, error.problem),
         (
@@ -117,17 +117,17 @@ fn low_two_bits_of_the_size_do_not_count() {
 }
 
 #[test]
-fn size_smaller_than_the_entries_is_refused() {
+fn size_smaller_than_the_entries_is_rejected() {
     let mut bytes = mixed();
     bytes[28] = 44;
-    assert_eq!(refused(&bytes).offset, 28);
+    assert_eq!(rejected(&bytes).offset, 28);
 }
 
 #[test]
-fn record_that_leaves_the_info_is_refused() {
+fn record_that_leaves_the_info_is_rejected() {
     let mut bytes = mixed();
     bytes[28] = 68;
-    let error = refused(&bytes);
+    let error = rejected(&bytes);
     assert_eq!(
         (error.offset, error.problem),
         (
@@ -141,10 +141,10 @@ fn record_that_leaves_the_info_is_refused() {
 }
 
 #[test]
-fn record_with_a_size_above_12_is_refused() {
+fn record_with_a_size_above_12_is_rejected() {
     let mut bytes = mixed();
     bytes[52] = 13;
-    let error = refused(&bytes);
+    let error = rejected(&bytes);
     assert_eq!((error.offset, error.problem), (52, Problem::BadNid));
 }
 
@@ -161,10 +161,10 @@ fn record_with_a_4_byte_address_takes_12_bytes() {
 }
 
 #[test]
-fn malformed_entry_is_refused_where_it_stands() {
+fn malformed_entry_is_rejected_where_it_stands() {
     let mut bytes = mixed();
     bytes[39] = 1;
-    let error = refused(&bytes);
+    let error = rejected(&bytes);
     assert_eq!((error.offset, error.problem), (32, Problem::BadNid));
 }
 
@@ -218,10 +218,10 @@ fn each_validation_rule_has_its_name_and_errno() {
 }
 
 #[test]
-fn more_entries_than_a_message_carries_are_refused() {
+fn more_entries_than_a_message_carries_are_rejected() {
     let mut bytes = mixed();
     bytes[12..16].fill(0xFF);
-    assert_eq!(refused(&bytes).offset, 12);
+    assert_eq!(rejected(&bytes).offset, 12);
 }
 
 #[test]

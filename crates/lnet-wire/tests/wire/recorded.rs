@@ -1,5 +1,5 @@
-//! Traffic of kernel nodes, message by message, from the listings beside the reference captures:
-//! every handshake, frame header, LNet header and ping info decodes, and encodes to the same bytes.
+//! Recorded traffic of kernel nodes, from the listings beside the reference captures: every
+//! handshake, frame header, LNet header and ping info decodes, and encodes to the same bytes.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ struct Message {
     bytes: Vec<u8>,
 }
 
-/// The reference data, or `None` with a message where this machine has none.
+/// The reference data; `None`, with a message, if this machine has none.
 fn captures() -> Option<PathBuf> {
     testkit::shared_data("captures")
 }
@@ -45,7 +45,7 @@ fn is_offset(word: &str) -> bool {
     word.len() == 4 && word.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// What was seen, so that a listing in which nothing is recognised does not pass.
+/// Counts of recognised structures; a listing without any recognised structure fails the test.
 #[derive(Debug, Default, PartialEq)]
 struct Seen {
     requests: usize,

@@ -1,4 +1,4 @@
-//! Decoding what was encoded gives the value back; so do bytes that follow it.
+//! Decoding an encoding returns the value, also if bytes follow it.
 
 use lnet_types::Nid;
 use lnet_wire::{
@@ -61,24 +61,24 @@ proptest! {
     }
 
     #[test]
-    fn a_buffer_one_byte_short_is_refused_untouched((form, header) in strategies::header()) {
+    fn a_buffer_one_byte_short_is_rejected_untouched((form, header) in strategies::header()) {
         let mut buffer = vec![0xAA; form.len() - 1];
         let (needed, available) = (form.len(), form.len() - 1);
-        let refused = Err(EncodeError::BufferTooSmall { needed, available });
-        prop_assert_eq!(header.encode(form, &mut buffer), refused);
+        let rejected = Err(EncodeError::BufferTooSmall { needed, available });
+        prop_assert_eq!(header.encode(form, &mut buffer), rejected);
         prop_assert!(buffer.iter().all(|&byte| byte == 0xAA));
     }
 
     #[test]
     fn a_large_nid_does_not_fit_the_8_byte_forms(large in strategies::large_nid()) {
-        let refused = Err(EncodeError::LargeNid(large));
+        let rejected = Err(EncodeError::LargeNid(large));
         let mut buffer = [0; 128];
         let connreq = Connreq { version: ConnreqVersion::V1, target: large };
-        prop_assert_eq!(connreq.encode(&mut buffer), refused);
+        prop_assert_eq!(connreq.encode(&mut buffer), rejected);
         let dial = Hello::dial(large, Nid::LOOPBACK, 1, lnet_wire::Ctype::CONTROL);
         prop_assert_eq!(dial.version, HelloVersion::V4);
         let hello = Hello { version: HelloVersion::V3, ..dial };
-        prop_assert_eq!(hello.encode(&mut buffer), refused);
+        prop_assert_eq!(hello.encode(&mut buffer), rejected);
     }
 
     #[test]
@@ -87,26 +87,26 @@ proptest! {
         large in strategies::large_nid(),
     ) {
         let header = Header { dest_nid: large, ..header };
-        let refused = Err(EncodeError::LargeNid(large));
-        prop_assert_eq!(header.encode(HeaderForm::Nid4, &mut [0; 128]), refused);
+        let rejected = Err(EncodeError::LargeNid(large));
+        prop_assert_eq!(header.encode(HeaderForm::Nid4, &mut [0; 128]), rejected);
     }
 
     #[test]
-    fn a_payload_that_receivers_refuse_is_not_written(
+    fn a_payload_that_receivers_reject_is_not_written(
         (form, header) in strategies::header(),
         excess in 1u32..1000,
     ) {
         let max = header.message_type().payload_max();
         let header = Header { payload_length: max + excess, ..header };
-        let refused = matches!(
+        let rejected = matches!(
             header.encode(form, &mut [0; 128]),
             Err(EncodeError::TooLarge { field: "payload length", .. })
         );
-        prop_assert!(refused);
+        prop_assert!(rejected);
     }
 }
 
-/// The first interface is the primary one, whichever form its NID has (sections 6.2 and 6.4).
+/// The primary NID is the first interface's, in either form (sections 6.2 and 6.4).
 fn primary(nis: &[lnet_wire::PingNi]) -> Option<Nid> {
     nis.first().map(|ni| ni.nid)
 }

@@ -162,7 +162,8 @@ pub(crate) fn nis() -> impl Strategy<Value = Vec<PingNi>> {
     proptest::collection::vec(ni, 0..8)
 }
 
-/// Feature bits without those that the interfaces decide and the block that is never written.
+/// Feature bits without those that follow from the interfaces and without METADATA, which is never
+/// written.
 pub(crate) fn features() -> impl Strategy<Value = PingFeatures> {
     let decided = PingFeatures::LARGE_ADDR | PingFeatures::PRIMARY_LARGE | PingFeatures::METADATA;
     any::<u32>().prop_map(move |bits| PingFeatures::from_bits_retain(bits) - decided)

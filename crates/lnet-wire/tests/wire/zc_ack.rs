@@ -74,7 +74,7 @@ fn message_frame_asks_with_word_0_and_acknowledges_with_word_1() {
 
 #[test]
 fn checksum_is_the_well_known_one_without_its_final_inversion() {
-    // The same bytes bit by bit, by the definition.
+    // The reference: the checksum of the same bytes, computed bit by bit from its definition.
     let mut checksum = FrameChecksum::new(&[0; 24]);
     checksum.update(b"123456789");
     let mut crc = u32::MAX;
@@ -117,7 +117,7 @@ proptest! {
     }
 
     #[test]
-    fn every_cookie_pair_is_understood_or_refused(header in strategies::ksock_header()) {
+    fn every_cookie_pair_is_understood_or_rejected(header in strategies::ksock_header()) {
         let decoded = KsockHeader::decode(ByteOrder::Little, &header.to_bytes()).unwrap();
         prop_assert_eq!(decoded.zc_ack(), header.zc_ack());
         if let Ok(ack) = header.zc_ack() {

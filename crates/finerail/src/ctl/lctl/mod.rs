@@ -112,7 +112,7 @@ fn ping(nid: &str, timeout: u32, talk: &mut Talk) -> Result<(), Failed> {
         discover: false,
     };
     let answer = talk.dlc()?.request(&request).map_err(|error| match error {
-        DlcError::Refused(failures) => failed(failures),
+        DlcError::Rejected(failures) => failed(failures),
         other => other.into(),
     })?;
     let replies = read(&answer)?.replies;

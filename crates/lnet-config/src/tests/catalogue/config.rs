@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use lnet_policy::Priority;
 
-use super::{config_of, refusal};
+use super::{config_of, rejection};
 use crate::modprobe::{Dialect, ModuleOptions};
 use crate::{
     Buffers, Config, Document, Ip2Nets, NoRuleApplies, deletion, parse, parse_document, read,
@@ -52,13 +52,13 @@ fn t_c01_the_backup_of_an_empty_node_imports_to_an_empty_node() {
 
 #[test]
 fn t_c02_unknown_keys_missing_values_and_words_for_numbers_are_named() {
-    assert_eq!(refusal("global: {foo: 1}"), "invalid key 'foo'");
+    assert_eq!(rejection("global: {foo: 1}"), "invalid key 'foo'");
     assert_eq!(
-        refusal("global: {retry_count: }"),
+        rejection("global: {retry_count: }"),
         "no value specified for key 'retry_count'"
     );
     assert_eq!(
-        refusal("global: {retry_count: x}"),
+        rejection("global: {retry_count: x}"),
         "invalid value 'x' for key 'retry_count'"
     );
 }
@@ -156,7 +156,7 @@ fn t_c11_rules_that_do_not_apply_or_name_no_network_fail() {
         Err(NoRuleApplies)
     );
     assert_eq!(
-        refusal("ip2nets: [{interfaces: {0: eth0}}]"),
+        rejection("ip2nets: [{interfaces: {0: eth0}}]"),
         "Malformed input. Expect 'net-spec' found 'interfaces'"
     );
 }
@@ -205,7 +205,7 @@ fn t_c13_settings_of_an_interface_are_its_own_and_those_of_the_net_are_for_all()
 }
 
 #[test]
-fn t_c14_cpts_that_are_no_list_are_refused() {
+fn t_c14_cpts_that_are_no_list_are_rejected() {
     for cpt in ["'[1-0]'", "'[]'", "[1-0]", "[]"] {
         assert!(parse(&ni(&format!("CPT: {cpt}"))).is_err(), "{cpt}");
     }
@@ -291,7 +291,7 @@ fn t_c19_what_cannot_be_set_is_absent_from_a_backup() {
 fn t_c20_a_network_is_configured_once() {
     let net = "{net type: tcp, local NI(s): [{interfaces: {0: eth0}}]}";
     assert_eq!(
-        refusal(&format!("net: [{net}, {net}]")),
+        rejection(&format!("net: [{net}, {net}]")),
         "network tcp is configured twice"
     );
 }

@@ -1,5 +1,4 @@
-//! No case is forgotten: every ID of `tests/catalogue.txt` is a test here, or a test of the crate named
-//! behind it.
+//! Every ID of `tests/catalogue.txt` is a test of this crate, or of the crate named after it.
 
 const CATALOGUE: &str = include_str!("../../../tests/catalogue.txt");
 const SOURCES: [&str; 3] = [

@@ -1,5 +1,5 @@
-//! The catalogue of cases (sections 7.5 to 7.7 of lnet-selection), each a test that carries its ID.
-//! `coverage` checks that no case is missing.
+//! The catalogue of cases (sections 7.5 to 7.7 of lnet-selection). Each is a test that carries its
+//! ID; `coverage` checks that no case is missing.
 
 mod config;
 mod converter;
@@ -9,12 +9,12 @@ mod rules;
 
 use crate::Config;
 
-/// The configuration of a document that is right.
+/// The configuration of a valid document.
 fn config_of(source: &str) -> Config {
     crate::parse(source).unwrap_or_else(|error| panic!("{}", error.render("test")))
 }
 
-/// What is wrong with a document, in one line.
-fn refusal(source: &str) -> String {
+/// The problem of a document, on one line.
+fn rejection(source: &str) -> String {
     crate::parse(source).unwrap_err().problem().to_string()
 }

@@ -1,6 +1,6 @@
 //! Peers and identity (section 7.5).
 
-use super::{config_of, refusal};
+use super::{config_of, rejection};
 use crate::{
     Config, Document, PeerConfig, PeerListError, Request, deletion, parse, parse_document,
 };
@@ -58,7 +58,7 @@ fn t_p03_ranges_with_strides_over_five_net_types_make_18_secondary_nids() {
     assert_eq!(texts(&peer)[16..], ["5@kfi1", "9@kfi1", "12@kfi1"]);
 }
 
-/// What is left of a peer with these secondary NIDs when a document is taken from it.
+/// The NIDs of a peer with these secondary NIDs that remain after a deletion.
 fn left(secondary: &str, deleted: &str) -> Vec<String> {
     let mut config = Config {
         peers: vec![peer("1.1.1.1@tcp", secondary)],
@@ -119,11 +119,11 @@ fn t_p07_single_and_multiple_peers_are_imported() {
 }
 
 #[test]
-fn t_p15_what_names_no_peer_is_refused() {
-    let refused = |primary, list| PeerConfig::from_lists(primary, list, true).unwrap_err();
-    assert_eq!(refused(None, "1.1.1.1@tcp"), PeerListError::NoPrimary);
-    assert_eq!(refused(None, ""), PeerListError::NoPrimary);
-    let many = refused(Some("1.1.1.1@tcp"), "1.1.1.[1-129]@tcp");
+fn t_p15_what_names_no_peer_is_rejected() {
+    let rejected = |primary, list| PeerConfig::from_lists(primary, list, true).unwrap_err();
+    assert_eq!(rejected(None, "1.1.1.1@tcp"), PeerListError::NoPrimary);
+    assert_eq!(rejected(None, ""), PeerListError::NoPrimary);
+    let many = rejected(Some("1.1.1.1@tcp"), "1.1.1.[1-129]@tcp");
     assert!(matches!(many, PeerListError::TooMany(_)), "{many}");
     for bad in [
         "foobar",
@@ -137,8 +137,8 @@ fn t_p15_what_names_no_peer_is_refused() {
         "1.1.1.]1-2[@tcp",
         "1.1.1.[1@tcp",
     ] {
-        assert_eq!(refused(Some(bad), ""), PeerListError::BadPrimary, "{bad}");
-        let error = refused(Some("1.1.1.1@tcp"), bad);
+        assert_eq!(rejected(Some(bad), ""), PeerListError::BadPrimary, "{bad}");
+        let error = rejected(Some("1.1.1.1@tcp"), bad);
         assert!(
             matches!(error, PeerListError::Unparsable(_)),
             "{bad}: {error}"
@@ -148,7 +148,7 @@ fn t_p15_what_names_no_peer_is_refused() {
 
 #[test]
 fn t_p16_multi_rail_is_true_or_false() {
-    let problem = refusal("peer: [{primary nid: 1.1.1.1@tcp, Multi-Rail: Foobar}]");
+    let problem = rejection("peer: [{primary nid: 1.1.1.1@tcp, Multi-Rail: Foobar}]");
     assert_eq!(problem, "invalid value 'Foobar' for key 'Multi-Rail'");
 }
 

@@ -1,12 +1,12 @@
-//! Documents that are refused, and what the user then sees: YAML, keys, node-wide parameters.
+//! Documents that are rejected, and what the user then sees: YAML, keys, node-wide parameters.
 
-use super::refusal;
+use super::rejection;
 use crate::{MAX_BYTES, Problem, parse};
 
 #[test]
-fn unknown_section_is_refused() {
+fn unknown_section_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 foo: 1
 "
@@ -24,7 +24,7 @@ foo: 1
 #[test]
 fn requests_are_no_configuration() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     retry_count: 2
@@ -43,9 +43,9 @@ ping:
 }
 
 #[test]
-fn rule_without_effect_is_refused_with_its_place() {
+fn rule_without_effect_is_rejected_with_its_place() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 udsp:
     - src: tcp
@@ -64,9 +64,9 @@ udsp:
 }
 
 #[test]
-fn rule_that_is_no_expression_is_refused_at_the_value() {
+fn rule_that_is_no_expression_is_rejected_at_the_value() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 udsp:
     - src: 10.0.0.[5-1]@tcp
@@ -84,9 +84,9 @@ udsp:
 }
 
 #[test]
-fn rule_given_twice_is_refused() {
+fn rule_given_twice_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 udsp:
     - src: tcp
@@ -106,9 +106,9 @@ udsp:
 }
 
 #[test]
-fn ip2nets_entry_that_begins_with_another_key_is_refused() {
+fn ip2nets_entry_that_begins_with_another_key_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 ip2nets:
     - interfaces: {0: eth0}
@@ -126,9 +126,9 @@ ip2nets:
 }
 
 #[test]
-fn short_ip_pattern_is_refused() {
+fn short_ip_pattern_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 ip2nets:
     - net-spec: tcp
@@ -146,9 +146,9 @@ ip2nets:
 }
 
 #[test]
-fn unknown_key_inside_an_entry_is_refused() {
+fn unknown_key_inside_an_entry_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -168,9 +168,9 @@ net:
 }
 
 #[test]
-fn unknown_lnd_tunable_of_tcp_is_refused() {
+fn unknown_lnd_tunable_of_tcp_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -193,7 +193,7 @@ net:
 #[test]
 fn statistics_are_no_route_keys() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -212,9 +212,9 @@ route:
 }
 
 #[test]
-fn key_without_value_is_refused() {
+fn key_without_value_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     retry_count:
@@ -232,9 +232,9 @@ global:
 }
 
 #[test]
-fn text_for_a_number_is_refused() {
+fn text_for_a_number_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     retry_count: many
@@ -251,9 +251,9 @@ global:
 }
 
 #[test]
-fn key_given_twice_is_refused() {
+fn key_given_twice_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     retry_count: 1
@@ -272,9 +272,9 @@ global:
 }
 
 #[test]
-fn parameter_given_by_two_names_is_refused() {
+fn parameter_given_by_two_names_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 numa:
     range: 1
@@ -293,9 +293,9 @@ global:
 }
 
 #[test]
-fn scalar_for_a_list_is_refused() {
+fn scalar_for_a_list_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net: tcp
 "
@@ -311,9 +311,9 @@ net: tcp
 }
 
 #[test]
-fn list_for_a_mapping_is_refused() {
+fn list_for_a_mapping_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     - retry_count
@@ -330,9 +330,9 @@ global:
 }
 
 #[test]
-fn mapping_for_a_scalar_is_refused() {
+fn mapping_for_a_scalar_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     retry_count: {a: 1}
@@ -349,9 +349,9 @@ global:
 }
 
 #[test]
-fn routing_other_than_0_and_1_is_refused() {
+fn routing_other_than_0_and_1_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 routing:
     enable: 2
@@ -368,9 +368,9 @@ routing:
 }
 
 #[test]
-fn negative_buffers_are_refused() {
+fn negative_buffers_are_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 buffers:
     tiny: -1
@@ -387,9 +387,9 @@ buffers:
 }
 
 #[test]
-fn sensitivity_above_1000_is_refused() {
+fn sensitivity_above_1000_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     health_sensitivity: 2000
@@ -406,9 +406,9 @@ global:
 }
 
 #[test]
-fn resends_without_sensitivity_are_refused() {
+fn resends_without_sensitivity_are_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     retry_count: 2
@@ -426,9 +426,9 @@ global:
 }
 
 #[test]
-fn more_resends_than_seconds_are_refused() {
+fn more_resends_than_seconds_are_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 transaction_timeout: 5
 retry_count: 6
@@ -445,16 +445,16 @@ retry_count: 6
 }
 
 #[test]
-fn broken_yaml_is_refused() {
+fn broken_yaml_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: [tcp
 "
         ),
         @r#"
-    error: this is not valid YAML: unclosed bracket '['
+    error: the text is not valid YAML: unclosed bracket '['
      --> lnet.conf:2:13
       |
     2 | - net type: [tcp
@@ -464,9 +464,9 @@ net:
 }
 
 #[test]
-fn alias_is_refused() {
+fn alias_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net: &bomb [1, 2]
 route: [*bomb, *bomb]
@@ -483,9 +483,9 @@ route: [*bomb, *bomb]
 }
 
 #[test]
-fn second_document_is_refused() {
+fn second_document_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 global:
     discovery: 1
@@ -505,9 +505,9 @@ global:
 }
 
 #[test]
-fn key_that_is_a_list_is_refused() {
+fn key_that_is_a_list_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 ? [a, b]
 : 1
@@ -524,7 +524,7 @@ fn key_that_is_a_list_is_refused() {
 }
 
 #[test]
-fn document_above_the_size_limit_is_refused_unread() {
+fn document_above_the_size_limit_is_rejected_unread() {
     let error = parse(&"#".repeat(MAX_BYTES + 1)).unwrap_err();
     assert_eq!(
         *error.problem(),
@@ -564,14 +564,14 @@ fn long_values_and_lines_are_shortened() {
     assert!(error.to_string().len() < 600, "{error}");
     assert!(error.render("lnet.conf").len() < 1000);
     let source = format!("global: {{retry_count: {}}}", "v".repeat(9000));
-    assert!(refusal(&source).len() < 600);
+    assert!(rejection(&source).len() < 600);
 }
 
 #[test]
 fn control_characters_of_a_document_do_not_reach_the_terminal() {
-    let rendered = refusal("global: {retry_count: \"\\e[31m\"}\n\u{7F}");
+    let rendered = rejection("global: {retry_count: \"\\e[31m\"}\n\u{7F}");
     assert!(!rendered.contains('\u{1B}'), "{rendered:?}");
-    let rendered = refusal("retry_count: '\u{9B}31m'\n");
+    let rendered = rejection("retry_count: '\u{9B}31m'\n");
     assert!(!rendered.contains('\u{9B}'), "{rendered:?}");
 }
 

@@ -1,11 +1,11 @@
-//! Entries that are refused, and what the user then sees: networks, routes, peers.
+//! Entries that are rejected, and what the user then sees: networks, routes, peers.
 
-use super::refusal;
+use super::rejection;
 
 #[test]
-fn bad_net_name_is_refused() {
+fn bad_net_name_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tpc
@@ -24,9 +24,9 @@ net:
 }
 
 #[test]
-fn missing_net_type_is_refused() {
+fn missing_net_type_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - local NI(s):
@@ -44,9 +44,9 @@ net:
 }
 
 #[test]
-fn net_without_interface_is_refused() {
+fn net_without_interface_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -63,9 +63,9 @@ net:
 }
 
 #[test]
-fn interface_entry_without_name_is_refused() {
+fn interface_entry_without_name_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -85,9 +85,9 @@ net:
 }
 
 #[test]
-fn net_given_twice_is_refused() {
+fn net_given_twice_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -109,9 +109,9 @@ net:
 }
 
 #[test]
-fn interface_given_twice_is_refused() {
+fn interface_given_twice_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -131,9 +131,9 @@ net:
 }
 
 #[test]
-fn nid_given_twice_is_refused() {
+fn nid_given_twice_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -153,9 +153,9 @@ net:
 }
 
 #[test]
-fn nid_of_another_net_is_refused() {
+fn nid_of_another_net_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -174,9 +174,9 @@ net:
 }
 
 #[test]
-fn nid_for_several_interfaces_is_refused() {
+fn nid_for_several_interfaces_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -196,9 +196,9 @@ net:
 }
 
 #[test]
-fn bad_nid_is_refused() {
+fn bad_nid_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -217,9 +217,9 @@ net:
 }
 
 #[test]
-fn tunable_out_of_range_is_refused() {
+fn tunable_out_of_range_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -240,9 +240,9 @@ net:
 }
 
 #[test]
-fn backwards_cpt_list_is_refused() {
+fn backwards_cpt_list_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -262,9 +262,9 @@ net:
 }
 
 #[test]
-fn empty_cpt_list_is_refused() {
+fn empty_cpt_list_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -284,9 +284,9 @@ net:
 }
 
 #[test]
-fn route_without_gateway_is_refused() {
+fn route_without_gateway_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -303,9 +303,9 @@ route:
 }
 
 #[test]
-fn hop_out_of_range_is_refused() {
+fn hop_out_of_range_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -324,9 +324,9 @@ route:
 }
 
 #[test]
-fn hop_zero_is_refused() {
+fn hop_zero_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -345,9 +345,9 @@ route:
 }
 
 #[test]
-fn negative_priority_is_refused() {
+fn negative_priority_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -366,9 +366,9 @@ route:
 }
 
 #[test]
-fn bad_gateway_expression_is_refused() {
+fn bad_gateway_expression_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -386,9 +386,9 @@ route:
 }
 
 #[test]
-fn too_many_gateways_are_refused() {
+fn too_many_gateways_are_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -406,9 +406,9 @@ route:
 }
 
 #[test]
-fn route_to_a_local_net_is_refused() {
+fn route_to_a_local_net_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -430,9 +430,9 @@ route:
 }
 
 #[test]
-fn route_to_loopback_is_refused() {
+fn route_to_loopback_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: lo
@@ -450,9 +450,9 @@ route:
 }
 
 #[test]
-fn gateway_on_the_remote_net_is_refused() {
+fn gateway_on_the_remote_net_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -474,9 +474,9 @@ route:
 }
 
 #[test]
-fn gateway_on_no_local_net_is_refused() {
+fn gateway_on_no_local_net_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -498,9 +498,9 @@ route:
 }
 
 #[test]
-fn own_nid_as_gateway_is_refused() {
+fn own_nid_as_gateway_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 net:
 - net type: tcp
@@ -522,9 +522,9 @@ route:
 }
 
 #[test]
-fn route_given_twice_is_refused() {
+fn route_given_twice_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 route:
 - net: tcp5
@@ -545,9 +545,9 @@ route:
 }
 
 #[test]
-fn peer_without_primary_nid_is_refused() {
+fn peer_without_primary_nid_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 peer:
 - peer ni:
@@ -565,9 +565,9 @@ peer:
 }
 
 #[test]
-fn peer_nid_given_twice_is_refused() {
+fn peer_nid_given_twice_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 peer:
 - primary nid: 10.0.0.3@tcp
@@ -587,9 +587,9 @@ peer:
 }
 
 #[test]
-fn loopback_peer_is_refused() {
+fn loopback_peer_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 peer:
 - primary nid: 0@lo
@@ -606,9 +606,9 @@ peer:
 }
 
 #[test]
-fn bad_multi_rail_is_refused() {
+fn bad_multi_rail_is_rejected() {
     insta::assert_snapshot!(
-        refusal(
+        rejection(
             "\
 peer:
 - primary nid: 10.0.0.3@tcp

@@ -1,4 +1,4 @@
-//! Handshakes that the node has to refuse (sections 2.3, 2.4 and 12.2).
+//! Handshakes that the node has to reject (sections 2.3, 2.4 and 12.2).
 
 use lnet_types::Nid;
 use lnet_wire::{Connreq, Ctype, Hello, LNET_MAGIC};
@@ -107,10 +107,10 @@ fn silently(ended: &Ended) -> Result<(), Stop> {
     })
 }
 
-/// The node sent what refuses a connection request.
+/// The node sent what rejects a connection request.
 fn told(ended: &Ended) -> Result<(), Stop> {
     not_destroyed(ended)?;
-    let due = Connreq::REFUSAL.as_slice();
+    let due = Connreq::REJECTION.as_slice();
     ensure(ended.said == due, || {
         format!("the node sent {:02x?}, not {due:02x?}", ended.said)
     })

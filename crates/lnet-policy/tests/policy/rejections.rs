@@ -1,4 +1,4 @@
-//! What is refused, with the words and numbers of selection 4.7.
+//! Rejected rules, with the texts and numbers of selection 4.7.
 
 use std::error::Error as _;
 
@@ -6,8 +6,8 @@ use lnet_policy::{Action, PolicyError, Priority, Profile, Rule, RuleList, RuleTe
 
 use crate::build::{PROFILES, list, parse, rule};
 
-/// The words, the errno that the tool prints, and its exit status.
-fn refusal(error: &PolicyError) -> (String, i32, u8) {
+/// The text, the errno that the tool prints, and its exit status.
+fn rejection(error: &PolicyError) -> (String, i32, u8) {
     (
         error.to_string(),
         error.lnetctl_errno(),
@@ -16,11 +16,11 @@ fn refusal(error: &PolicyError) -> (String, i32, u8) {
 }
 
 #[track_caller]
-fn refused(arguments: &str, descr: &str, errno: i32, status: u8) {
+fn rejected(arguments: &str, descr: &str, errno: i32, status: u8) {
     for profile in PROFILES {
         let error = parse(arguments, profile).unwrap_err();
         assert_eq!(
-            refusal(&error),
+            rejection(&error),
             (descr.to_owned(), errno, status),
             "{arguments}"
         );
@@ -29,7 +29,7 @@ fn refused(arguments: &str, descr: &str, errno: i32, status: u8) {
 
 #[test]
 fn t_u35_every_combination_of_descriptors_gives_its_message_and_exit_status() {
-    refused(
+    rejected(
         "--src tcp --dst tcp --rte 1.1.1.1@tcp",
         "The combination of src, dst and rte is not supported",
         -22,
@@ -40,7 +40,7 @@ fn t_u35_every_combination_of_descriptors_gives_its_message_and_exit_status() {
         ("dst", "--dst t"),
         ("rte", "--dst tcp --rte t"),
     ] {
-        refused(text, &format!("failed to parse {name} parameter"), -22, 234);
+        rejected(text, &format!("failed to parse {name} parameter"), -22, 234);
     }
     for text in [
         "abc",
@@ -53,16 +53,16 @@ fn t_u35_every_combination_of_descriptors_gives_its_message_and_exit_status() {
     ] {
         let error = text.parse::<Priority>().unwrap_err();
         let descr = format!("Invalid priority \"{text}\"");
-        assert_eq!(refusal(&error), (descr, -22, 234));
+        assert_eq!(rejection(&error), (descr, -22, 234));
     }
     for text in ["x", "-1", "-2", "", "+1", "4294967296"] {
         let error = parse_index(text).unwrap_err();
         assert_eq!(
-            refusal(&error),
+            rejection(&error),
             (format!("Invalid index \"{text}\""), -22, 234)
         );
     }
-    refused(
+    rejected(
         "--src tcp[1,3]",
         "cannot add udsp: Invalid argument",
         22,
@@ -70,17 +70,17 @@ fn t_u35_every_combination_of_descriptors_gives_its_message_and_exit_status() {
     );
     let nothing = Rule::from_text(&RuleText::default(), Profile::Design).unwrap_err();
     assert_eq!(
-        refusal(&nothing),
+        rejection(&nothing),
         ("Missing required argument(s)".to_owned(), -22, 234)
     );
     let action = Action::from_name("T", None).unwrap_err();
     assert_eq!(
-        refusal(&action),
+        rejection(&action),
         ("bad action type specified: T".to_owned(), -22, 234)
     );
     let missing = RuleList::new().delete(7).unwrap_err();
     assert_eq!(
-        refusal(&missing),
+        rejection(&missing),
         (
             "cannot del udsp: No such file or directory".to_owned(),
             -2,
@@ -118,7 +118,7 @@ fn t_u35_the_action_follows_from_the_descriptors() {
 }
 
 #[test]
-fn a_pair_with_a_priority_is_ranked_in_the_design_profile_and_refused_in_the_other() {
+fn a_pair_with_a_priority_is_ranked_in_the_design_profile_and_rejected_in_the_other() {
     let text = "--src 1.1.1.1@tcp --dst tcp --priority 3";
     assert_eq!(parse(text, Profile::Design).unwrap().priority().value(), 3);
     let error = parse(text, Profile::Lustre).unwrap_err();
@@ -126,7 +126,7 @@ fn a_pair_with_a_priority_is_ranked_in_the_design_profile_and_refused_in_the_oth
 }
 
 #[test]
-fn rules_that_kernels_store_without_effect_are_refused() {
+fn rules_that_kernels_store_without_effect_are_rejected() {
     for profile in PROFILES {
         for text in [
             "--rte 1.1.1.1@tcp",
@@ -138,7 +138,7 @@ fn rules_that_kernels_store_without_effect_are_refused() {
 }
 
 #[test]
-fn t_u36_descriptors_outside_the_grammar_are_refused() {
+fn t_u36_descriptors_outside_the_grammar_are_rejected() {
     let texts = [
         "*@tcp",
         "tcp*[1]",
@@ -152,7 +152,7 @@ fn t_u36_descriptors_outside_the_grammar_are_refused() {
         .into_iter()
         .chain(["tcp1[2-3]", "tcp[5-1]", "lo3", "tcp70000"])
     {
-        refused(
+        rejected(
             &format!("--src {text}"),
             "failed to parse src parameter",
             -22,
@@ -169,7 +169,7 @@ fn a_descriptor_that_does_not_parse_says_where() {
 }
 
 #[test]
-fn a_network_type_without_a_name_is_refused() {
+fn a_network_type_without_a_name_is_rejected() {
     let error = parse("--dst tcp --rte 5@<23>", Profile::Design).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -179,8 +179,8 @@ fn a_network_type_without_a_name_is_refused() {
 }
 
 #[test]
-fn t_u52_src_with_rte_is_refused() {
-    refused(
+fn t_u52_src_with_rte_is_rejected() {
+    rejected(
         "--src tcp2 --rte 1.1.1.1@tcp",
         "src and rte cannot be combined",
         -22,
@@ -189,7 +189,7 @@ fn t_u52_src_with_rte_is_refused() {
 }
 
 #[test]
-fn t_u25_the_same_rule_again_is_refused_with_114() {
+fn t_u25_the_same_rule_again_is_rejected_with_114() {
     for text in [
         "--src tcp --priority 1",
         "--src 1.1.1.1@tcp --dst tcp",
@@ -200,7 +200,7 @@ fn t_u25_the_same_rule_again_is_refused_with_114() {
         let error = rules.add(rule(text), Some(0)).unwrap_err();
         assert_eq!(error, PolicyError::Exists { index: 1 });
         let descr = "cannot add udsp: Operation already in progress";
-        assert_eq!(refusal(&error), (descr.to_owned(), 114, 114));
+        assert_eq!(rejection(&error), (descr.to_owned(), 114, 114));
         assert_eq!(rules, before);
     }
 }
