@@ -97,7 +97,7 @@ impl Kind<'_> {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Connreq(_) => "CONNREQ",
-            Self::Rejection => "REJECTION",
+            Self::Rejection => "REFUSAL",
             Self::Hello(_) => "HELLO",
             Self::Noop(_) => "NOOP",
             Self::Lnet(lnet) => lnet.name(),

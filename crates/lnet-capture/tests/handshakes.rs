@@ -89,7 +89,7 @@ fn a_request_with_a_wrong_version_is_broken_and_its_rejection_is_shown() {
     let said = listen(&[&request, &hello(&dial_hello())], &[&Connreq::REJECTION]);
     assert_eq!(
         (said.dialler, said.listener),
-        (vec!["BROKEN".to_owned()], vec!["REJECTION".to_owned()])
+        (vec!["BROKEN".to_owned()], vec!["REFUSAL".to_owned()])
     );
     assert_eq!(said.summary.rejected, 1);
     assert_eq!(

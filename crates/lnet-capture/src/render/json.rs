@@ -5,7 +5,7 @@
 //!
 //! | Key | In | Meaning |
 //! |---|---|---|
-//! | `what` | all | `CONNREQ`, `REJECTION`, `HELLO`, `NOOP`, `ACK`, `PUT`, `GET`, `REPLY`, `BROKEN`, `CUT`, `GAP`, `JOINED`, `RESUMED`, `SKIPPED`; in the last line `summary` |
+//! | `what` | all | `CONNREQ`, `REFUSAL`, `HELLO`, `NOOP`, `ACK`, `PUT`, `GET`, `REPLY`, `BROKEN`, `CUT`, `GAP`, `JOINED`, `RESUMED`, `SKIPPED`; in the last line `summary` |
 //! | `time` | all | seconds since the Unix epoch, as text with nine decimals |
 //! | `connection`, `from`, `to` | all | number of the connection in the capture; socket addresses |
 //! | `joined`, `rejected` | all | the connection's state by then |
