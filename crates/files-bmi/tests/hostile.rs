@@ -117,7 +117,7 @@ impl Stranger {
             bmi::Post::Pending(op) => {
                 let done = self
                     .bmi
-                    .test(op, testkit::PATIENCE)
+                    .test(op, testkit::TIME_LIMIT)
                     .unwrap()
                     .expect("an answer");
                 done.result.unwrap();

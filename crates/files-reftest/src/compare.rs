@@ -1,4 +1,4 @@
-//! The same steps on a file system and on the model.
+//! Executes the same steps on a file system and on the model, and compares the results.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,14 +8,14 @@ use files::{Attributes, Caller, Entry, Errno, FileSystem, Handle, Kind, Segment,
 use crate::model::{Model, Outcome, Seen, Thing, Tree};
 use crate::step::{SLOTS, Step, Steps};
 
-/// Where a file system and the model differ.
+/// A difference between a file system and the model.
 #[derive(Debug)]
 pub struct Mismatch {
-    /// What was done; nothing for the comparison at the end.
+    /// The step; for the final comparison, a text that says so.
     pub step: String,
-    /// What the file system gave.
+    /// The result of the file system.
     pub found: String,
-    /// What the model gave.
+    /// The result of the model.
     pub expected: String,
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Carries the steps out, each by the client with its number, and compares.
+/// Executes the steps, each with the client of its number, and compares all results.
 ///
 /// # Errors
 ///
@@ -70,11 +70,11 @@ impl Mismatch {
     }
 }
 
-/// The clients, and the handles that they have.
+/// The clients and the handles that they have.
 pub(crate) struct Run<'a> {
     clients: &'a [&'a dyn FileSystem],
     caller: &'a Caller,
-    /// One set for all clients, or one for each.
+    /// One set of handles for all clients, or one for each client.
     slots: Vec<[Handle; SLOTS]>,
 }
 
@@ -220,10 +220,10 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// All names of a directory, `.` and `..` apart, in their order.
+    /// Returns all names of a directory in order, without `.` and `..`.
     fn list(&self, files: &dyn FileSystem, handle: Handle, page: u32) -> Result<Outcome, Errno> {
         let (mut found, mut cookie) = (Vec::new(), 0);
-        // More pages than there are names mean that the listing does not end.
+        // A listing with more pages than there can be names does not end.
         for _ in 0..1000 {
             let listing = files.readdir(self.caller, handle, cookie, page, true)?;
             cookie = listing.entries.last().map_or(cookie, |last| last.cookie);
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// All that a file system has.
+/// Returns all objects of a file system.
 pub(crate) fn tree(files: &dyn FileSystem, caller: &Caller) -> Result<Tree, Errno> {
     let (mut found, mut open) = (Tree::new(), vec![(String::new(), Handle::ROOT)]);
     let root = Entry {
@@ -292,7 +292,7 @@ fn thing(files: &dyn FileSystem, caller: &Caller, entry: &Entry) -> Result<Thing
     })
 }
 
-/// Compares what a file system has with what the model has.
+/// Compares the objects of a file system with those of the model.
 pub(crate) fn same_trees(
     when: &str,
     found: &Result<Tree, Errno>,
@@ -327,7 +327,7 @@ fn summary(thing: &Thing) -> String {
     )
 }
 
-/// The slot whose handle a step uses.
+/// Returns the slot whose handle a step uses.
 pub(crate) fn slot_of(step: &Step) -> Option<usize> {
     match *step {
         Step::GetAttr { slot }
@@ -374,7 +374,7 @@ fn seen(attributes: &Attributes) -> Seen {
     }
 }
 
-/// Long contents are cut.
+/// Formats an outcome; long contents are cut.
 fn shown(result: &Result<Outcome, Errno>) -> String {
     match result {
         Ok(Outcome::Bytes(bytes)) if bytes.len() > 40 => {

@@ -5,14 +5,16 @@
 //!    (proptest, shrinks) └─▶ FileSystem × n     what comes out, each step by one of several clients
 //! ```
 //!
-//! [`compare`] carries out the same steps on both and compares each result and, at the end, the whole trees. The
-//! space of names, offsets and sizes is small on purpose, so that operations meet: three names, three levels,
-//! eight handles that later steps use, also after their objects were renamed or removed.
+//! [`compare`] executes the same steps on both and compares each result and, at the end, the whole
+//! trees. Names, offsets and sizes are few on purpose, so that operations affect the same objects:
+//! three names, three levels, and eight handles that later steps use, even after their objects were
+//! renamed or removed.
 //!
-//! [`compare_in_trouble`] does the same while servers fail: each step happens once, or is reported as unknown or unreached.
+//! [`compare_in_trouble`] does the same while servers fail: each step is executed once, or its
+//! outcome is reported as unknown, or its server as not reached.
 //!
-//! The model has no permissions, no times and no limits; the file system must be empty and everything must be
-//! permitted to the caller.
+//! The model has no permissions, times or limits. The file system must be empty, and its caller
+//! must have all permissions.
 
 mod compare;
 mod model;

@@ -1,4 +1,4 @@
-//! The model: a tree in memory that does what Linux does.
+//! The model: a tree in memory that behaves as Linux does.
 
 use std::collections::BTreeMap;
 
@@ -6,26 +6,26 @@ use files::{AllocateMode, Errno, RenameMode, XattrMode};
 
 use crate::step::{SLOTS, Step, Target};
 
-/// What comes out of a step, as far as the model can say.
+/// The outcome of a step, as far as the model determines it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// Nothing to say.
+    /// Success without further information.
     Done,
     /// An object.
     Object(Seen),
-    /// A file, and whether it is new.
+    /// A file, and whether the step created it.
     Created(Seen, bool),
-    /// Content, the target of a link, the value of an attribute.
+    /// Contents, the target of a link, or the value of an extended attribute.
     Bytes(Vec<u8>),
-    /// Names in their order.
+    /// Names in order.
     Names(Vec<String>),
-    /// How many bytes were written.
+    /// Number of bytes written.
     Count(u64),
-    /// Where they went, and how many.
+    /// Offset and number of the appended bytes.
     Appended(u64, u64),
 }
 
-/// What is seen of an object.
+/// The attributes of an object that are compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) kind: files::Kind,
@@ -34,16 +34,16 @@ pub(crate) struct Seen {
     pub(crate) links: Option<u32>,
 }
 
-/// Something in the tree.
+/// An object of the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Thing {
     pub(crate) seen: Seen,
-    /// The bytes of a file, or the target of a link.
+    /// The contents of a file, or the target of a link.
     pub(crate) content: Vec<u8>,
     pub(crate) xattrs: BTreeMap<String, Vec<u8>>,
 }
 
-/// All that there is, by path. The mode of the root does not count.
+/// All objects by path. The mode of the root is ignored.
 pub(crate) type Tree = BTreeMap<String, Thing>;
 
 #[derive(Clone, Debug)]
@@ -63,20 +63,21 @@ struct Node {
 
 const ROOT: usize = 0;
 
-/// The tree. Objects are never thrown away, so that a number stays that of one object.
+/// The tree. Objects are never removed from memory, so that each number always means the same
+/// object.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
     nodes: Vec<Node>,
-    /// Those of each client that has handles of its own.
+    /// One set of slots for each client with handles of its own.
     slots: Vec<[Option<usize>; SLOTS]>,
-    /// Who makes the step.
+    /// The client of the current step.
     client: usize,
 }
 
 type Result<T> = std::result::Result<T, Errno>;
 
 impl Model {
-    /// An empty root, and as many sets of handles as there are clients that have their own.
+    /// Makes an empty root with a set of slots for each client that has its own.
     pub(crate) fn new(clients: usize) -> Self {
         let mut slots = [None; SLOTS];
         slots[0] = Some(ROOT);
@@ -88,24 +89,24 @@ impl Model {
         }
     }
 
-    /// Whose handles the next steps use.
+    /// Selects the client of the next steps.
     pub(crate) fn turn_to(&mut self, client: usize) {
         self.client = client;
     }
 
-    /// Whether a slot holds a handle.
+    /// Returns whether a slot has a handle.
     pub(crate) fn is_kept(&self, slot: usize) -> bool {
         self.slots[self.client][slot].is_some()
     }
 
-    /// Gives a handle up.
+    /// Removes the handle of a slot.
     pub(crate) fn drop_slot(&mut self, slot: usize) {
         if slot != 0 {
             self.slots[self.client][slot] = None;
         }
     }
 
-    /// Carries out a step.
+    /// Executes a step.
     pub(crate) fn carry_out(&mut self, step: &Step) -> Result<Outcome> {
         match step {
             Step::Lookup { at, slot } => {
@@ -289,7 +290,7 @@ impl Model {
             (RenameMode::Exchange, None) => return Err(Errno::ENOENT),
             _ => {}
         }
-        // Neither may be a directory that the other one is in.
+        // Neither object may be a directory that contains the other.
         if to.0.len() > from.0.len() && to.0.starts_with(&from.0) {
             return Err(Errno::EINVAL);
         }
@@ -343,7 +344,7 @@ impl Model {
         Ok(Outcome::Names(names.collect()))
     }
 
-    /// The object that a slot holds, unless its last name is gone.
+    /// Returns the object of a slot, unless its last name was removed.
     fn live(&mut self, slot: usize) -> Result<&mut Node> {
         let node = self.slots[self.client][slot].ok_or(Errno::ESTALE)?;
         match &mut self.nodes[node] {
@@ -362,7 +363,7 @@ impl Model {
         self.child(parent, name)?.ok_or(Errno::ENOENT)
     }
 
-    /// The directory that a path ends in, and its last name.
+    /// Returns the directory of a path's last name, and the name.
     fn parent(&mut self, at: &Target) -> Result<(usize, &'static str)> {
         let Some((&last, parents)) = at.0.split_last() else {
             return Err(Errno::ENOENT);
@@ -387,7 +388,7 @@ impl Model {
         }
     }
 
-    /// All that there is.
+    /// Returns all objects.
     pub(crate) fn tree(&self) -> Tree {
         let (mut found, mut open) = (Tree::new(), vec![(Vec::new(), ROOT)]);
         while let Some((path, node)) = open.pop() {
@@ -416,7 +417,7 @@ impl Node {
     }
 
     fn seen(&self) -> Seen {
-        // Sizes and links of directories, and modes of links, are every file system's own.
+        // Sizes and links of directories, and modes of links, differ among file systems.
         let (kind, mode, size, links) = match &self.content {
             Content::File(bytes) => {
                 let size = Some(bytes.len() as u64);

@@ -1,29 +1,29 @@
-//! Steps, and how they are drawn.
+//! Steps and their generators.
 
 use files::{AllocateMode, Place, RenameMode, XattrMode};
 use proptest::prelude::*;
 use proptest::sample::select;
 
-/// Handles that are kept for later steps. The first is that of the root for ever.
+/// Number of handles that are kept for later steps. Slot 0 always has the handle of the root.
 pub(crate) const SLOTS: usize = 8;
 
-/// Operations, each with the number of the client that makes it.
+/// Operations, each with the number of its client.
 #[derive(Clone, Debug)]
 pub struct Steps(pub(crate) Vec<(usize, Step)>);
 
-/// One of the paths: which names, from the root.
+/// A path, given by its names from the root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Target(pub(crate) Vec<&'static str>);
 
 impl Target {
-    /// The place that the path names.
+    /// Returns the place that the path names.
     #[expect(clippy::expect_used, reason = "the names are those of `NAMES`")]
     pub(crate) fn place(&self) -> Place {
         Place::from_root(self.0.join("/").as_bytes()).expect("names of this file")
     }
 }
 
-/// One operation. Numbers of slots say which kept handle is used, or where the new one is kept.
+/// One operation. A slot number says which kept handle is used, or where the new handle is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Lookup {
@@ -122,7 +122,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Whether the step may be carried out twice.
+    /// Returns whether the step may be executed twice.
     pub(crate) fn is_idempotent(&self) -> bool {
         match self {
             Self::Create { exclusive, .. } => !exclusive,
@@ -138,7 +138,7 @@ impl Step {
         }
     }
 
-    /// Whether the step may change anything.
+    /// Returns whether the step may change anything.
     pub(crate) fn is_change(&self) -> bool {
         !matches!(
             self,
@@ -153,7 +153,7 @@ impl Step {
         )
     }
 
-    /// The slot that gets a new handle.
+    /// Returns the slot that receives a new handle.
     pub(crate) fn new_slot(&self) -> Option<usize> {
         match *self {
             Self::Lookup { slot, .. }
@@ -167,11 +167,11 @@ impl Step {
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const XATTRS: [&str; 2] = ["user.x", "user.y"];
-/// Around the sizes at which carriers and file systems change their ways.
+/// Values around the sizes at which carriers and file systems change their behaviour.
 const OFFSETS: [u64; 6] = [0, 1, 7, 4095, 4096, 70_000];
 const LENGTHS: [usize; 6] = [0, 1, 9, 4096, 5000, 140_000];
 
-/// Up to `length` steps, each with the number of the client that makes it.
+/// Generates at most `length` steps, each with the number of its client.
 pub fn steps(length: usize, clients: usize) -> impl Strategy<Value = Steps> {
     prop::collection::vec((0..clients, step()), 1..length).prop_map(Steps)
 }
@@ -188,12 +188,12 @@ fn slot() -> impl Strategy<Value = usize> {
     0..SLOTS
 }
 
-/// A slot that new handles are kept in.
+/// A slot that can receive a new handle.
 fn new_slot() -> impl Strategy<Value = usize> {
     1..SLOTS
 }
 
-/// Bits that leave the owner all that the model takes for granted.
+/// Modes with all the owner's permissions that the model assumes.
 fn mode() -> impl Strategy<Value = u32> {
     select(&[0o600_u32, 0o644, 0o700, 0o755][..])
 }

@@ -1,4 +1,5 @@
-//! The same steps on a file system whose parts fail, and on the model: each step happens once, or is reported.
+//! Executes the same steps on a file system with failing parts and on the model. Each step is
+//! executed once, or reported.
 
 use files::{Caller, Errno, FileSystem, OUTCOME_UNKNOWN};
 
@@ -7,54 +8,58 @@ use crate::compare::{Run, same_trees, slot_of, tree};
 use crate::model::{Model, Outcome};
 use crate::step::{Step, Steps};
 
-/// What makes a file system fail.
+/// Makes a file system fail.
 pub trait Trouble {
-    /// The step with this number comes next.
+    /// Called before the step with this number.
     fn before(&self, step: usize);
 
-    /// Whether anything failed since the last call.
+    /// Returns whether anything failed since the last call.
     fn struck(&self) -> bool;
 
-    /// Ends all trouble: from here on everything answers.
+    /// Stops all failures: from now on every server replies.
     fn heal(&self);
 }
 
-/// What is compared.
+/// The file system that is compared with the model.
 pub struct Subject<'a> {
-    /// The clients; each has handles of its own.
+    /// The clients, each with its own handles.
     pub clients: &'a [&'a dyn FileSystem],
-    /// How many of them, the last ones, cannot change anything: their steps that would are left out.
+    /// The number of clients, counted from the last, that cannot change anything. Their changing
+    /// steps are left out.
     pub readers: usize,
-    /// Another way to the same files, which never fails.
+    /// Another client of the same files, which never fails.
     pub truth: &'a dyn FileSystem,
-    /// What fails.
+    /// The source of failures.
     pub trouble: &'a dyn Trouble,
 }
 
-/// How the steps ended.
+/// How many steps ended in each way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// As if nothing had failed.
     pub done: u64,
-    /// Those among them during which something failed.
+    /// As if nothing had failed, although something failed during the step.
     pub survived: u64,
-    /// Their outcome is unknown.
+    /// With an unknown outcome.
     pub unknown: u64,
-    /// They were refused without effect, because nothing answered, and repeated if they may be.
+    /// Rejected without effect because no server replied, and repeated if idempotent.
     pub unreached: u64,
-    /// They said that earlier changes may not be on the disk.
+    /// With the report that earlier changes may not be on stable storage.
     pub uncommitted: u64,
-    /// A handle was given up, because an object was moved by another client or is gone for some of the servers.
+    /// With a dropped handle, because another client moved the object, or some of the servers lost
+    /// it.
     pub stale: u64,
 }
 
-/// Carries the steps out while things fail. Each result must be that of the model, or one of these:
+/// Executes the steps while parts fail. Each result must be that of the model or one of these:
 ///
-/// * [`OUTCOME_UNKNOWN`] of a step that is not idempotent: the files are as before it, or as after it;
-/// * an error that says that nothing answers: of a step that is not idempotent the files are as before it; the others
-///   are repeated, and must succeed;
-/// * `EIO` of a commit: changes may be lost, because a machine was started again that held them;
-/// * `ESTALE` or another object's end where several clients move and remove things: no name and no content changes.
+/// * [`OUTCOME_UNKNOWN`] of a step that is not idempotent: the files are as before the step or as
+///   after it.
+/// * An error that says that no server replies: if the step is not idempotent, the files are as
+///   before it; an idempotent step is repeated and must succeed.
+/// * `EIO` of a commit: changes may be lost because the machine that held them restarted.
+/// * `ESTALE`, or the outcome for another object, if several clients move and remove objects: no
+///   name and no contents change.
 ///
 /// # Errors
 ///
@@ -130,7 +135,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A step that ended as if nothing had failed, or because an object is out of reach.
+    /// Accepts a step that ended as if nothing had failed, or because an object is not reachable.
     fn accept(
         &mut self,
         when: &str,
@@ -154,7 +159,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// A step happened once or not at all.
+    /// Accepts a step that was executed once or not at all.
     fn either(&mut self, when: &str, mut after: Model, step: &Step) -> Result<(), Mismatch> {
         if self.is_as(when, &self.model).is_err() {
             self.is_as(&format!("{when}, outcome unknown, once"), &after)?;
@@ -170,18 +175,20 @@ impl Check<'_> {
         same_trees(when, &tree(self.subject.truth, self.caller), &model.tree())
     }
 
-    /// Whether a step says that changes may be lost which a machine held that was started again.
+    /// Returns whether a step reports that changes may be lost because the machine that held them
+    /// restarted.
     fn may_be_lost(&self, step: &Step, found: &Result<Outcome, Errno>) -> bool {
         self.is_troubled && matches!(step, Step::Commit { .. }) && *found == Err(Errno::EIO)
     }
 
-    /// Whether paths may have changed behind the back of a client.
+    /// Returns whether another client may have changed paths.
     fn may_be_stale(&self) -> bool {
         self.subject.clients.len() > 1 || self.tally.unknown > 0
     }
 }
 
-/// A file that the step has made, and found again when it was driven a second time. The trees are compared then.
+/// Returns whether the step created a file and found it again when it was repeated. The trees are
+/// compared then.
 fn is_found_again(found: &Result<Outcome, Errno>, expected: &Result<Outcome, Errno>) -> bool {
     match (found, expected) {
         (Ok(Outcome::Created(found, false)), Ok(Outcome::Created(expected, true))) => {

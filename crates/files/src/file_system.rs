@@ -1,4 +1,4 @@
-//! The interface.
+//! The trait [`FileSystem`].
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -8,20 +8,21 @@ use crate::{
     RenameMode, Reply, Request, SeekTarget, Segment, SetAttributes, Space, XattrMode,
 };
 
-/// The bytes of files that go with a request.
+/// The contents of files that accompany a request.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// None.
+    /// No contents.
     None,
-    /// What is written: as many bytes as the request says.
+    /// Bytes to write: as many as the request says.
     Write(&'a [IoSlice<'a>]),
-    /// Room for what is read: as many bytes as the request says. What is not read stays as it was, except
-    /// that nobody may rely on the bytes behind a short segment.
+    /// Memory for bytes to read: as many as the request says. Memory behind what was read keeps its
+    /// contents, except behind a short segment, where its contents are unspecified.
     Read(&'a mut [IoSliceMut<'a>]),
 }
 
 impl Data<'_> {
-    /// Checks that there is as much memory as `request` speaks of. Every implementation does first.
+    /// Checks that there is as much memory as `request` requires. Every implementation calls this
+    /// first.
     ///
     /// # Errors
     ///
@@ -40,13 +41,13 @@ impl Data<'_> {
     }
 }
 
-/// Carries out operations on files.
+/// Executes operations on files.
 ///
-/// The errors of all methods are those of the operation, by the names of Linux. Besides them each may end
-/// with `ESTALE` (the handle names nothing any longer; look the object up again), `EINVAL` (the request
-/// breaks a rule that its documentation states), `ETIMEDOUT` or `EIO` (the server was not reached),
-/// [`OUTCOME_UNKNOWN`](crate::OUTCOME_UNKNOWN) and `EPROTO` (the server answered something else than was
-/// asked).
+/// All errors are those of the operation, with their Linux names. In addition, each method may
+/// return `ESTALE` (the handle is no longer valid; look the object up again), `EINVAL` (the request
+/// breaks a rule of its documentation), `ETIMEDOUT` or `EIO` (the server was not reached),
+/// [`OUTCOME_UNKNOWN`](crate::OUTCOME_UNKNOWN), and `EPROTO` (the server's reply does not match the
+/// request).
 ///
 /// ```
 /// # use files::{Caller, Data, Errno, FileSystem, Handle, Place, Reply, Request};
@@ -56,37 +57,37 @@ impl Data<'_> {
 /// }
 /// ```
 pub trait FileSystem: Send + Sync {
-    /// Carries out one operation.
+    /// Executes one operation.
     ///
     /// # Errors
     ///
-    /// Those of the operation.
+    /// Errors of the operation.
     fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno>;
 
-    /// A round trip: [`Request::Null`].
+    /// Makes a round trip: [`Request::Null`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn null(&self, caller: &Caller) -> Result<(), Errno> {
         self.call(caller, &Request::Null, Data::None)?.done()
     }
 
-    /// What is known of an object: [`Request::GetAttr`].
+    /// Returns the attributes of an object: [`Request::GetAttr`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn getattr(&self, caller: &Caller, handle: Handle) -> Result<Attributes, Errno> {
         self.call(caller, &Request::GetAttr { handle }, Data::None)?
             .attributes()
     }
 
-    /// Changes attributes, the size among them: [`Request::SetAttr`].
+    /// Changes attributes, including the size: [`Request::SetAttr`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn setattr(
         &self,
         caller: &Caller,
@@ -101,37 +102,37 @@ pub trait FileSystem: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn lookup(&self, caller: &Caller, place: Place) -> Result<Entry, Errno> {
         self.call(caller, &Request::Lookup { place }, Data::None)?
             .entry()
     }
 
-    /// The target of a symbolic link: [`Request::ReadLink`].
+    /// Returns the target of a symbolic link: [`Request::ReadLink`].
     ///
     /// # Errors
     ///
-    /// As the trait says; `EINVAL` for anything else than a link.
+    /// See [`FileSystem`]; `EINVAL` if the object is not a symbolic link.
     fn readlink(&self, caller: &Caller, handle: Handle) -> Result<Vec<u8>, Errno> {
         self.call(caller, &Request::ReadLink { handle }, Data::None)?
             .bytes()
     }
 
-    /// Brings an object to the disk: [`Request::Commit`].
+    /// Writes an object to stable storage: [`Request::Commit`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn commit(&self, caller: &Caller, handle: Handle, data_only: bool) -> Result<(), Errno> {
         let request = Request::Commit { handle, data_only };
         self.call(caller, &request, Data::None)?.done()
     }
 
-    /// Makes a regular file; whether it is new stands beside it: [`Request::Create`].
+    /// Creates a regular file and returns whether it is new: [`Request::Create`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn create(
         &self,
         caller: &Caller,
@@ -150,21 +151,22 @@ pub trait FileSystem: Send + Sync {
         }
     }
 
-    /// Removes a name: [`Request::Remove`]. `directory`: `Some(true)` as `rmdir`, `Some(false)` as `unlink`.
+    /// Removes a name: [`Request::Remove`]. `Some(true)` as `directory` acts as `rmdir`,
+    /// `Some(false)` as `unlink`.
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn remove(&self, caller: &Caller, place: Place, directory: Option<bool>) -> Result<(), Errno> {
         self.call(caller, &Request::Remove { place, directory }, Data::None)?
             .done()
     }
 
-    /// Gives an object another name: [`Request::Rename`].
+    /// Renames an object: [`Request::Rename`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn rename(
         &self,
         caller: &Caller,
@@ -176,22 +178,22 @@ pub trait FileSystem: Send + Sync {
             .done()
     }
 
-    /// Makes a symbolic link: [`Request::Symlink`].
+    /// Creates a symbolic link: [`Request::Symlink`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn symlink(&self, caller: &Caller, place: Place, target: &[u8]) -> Result<Entry, Errno> {
         let target = target.to_vec();
         self.call(caller, &Request::Symlink { place, target }, Data::None)?
             .entry()
     }
 
-    /// Makes a directory: [`Request::Mkdir`].
+    /// Creates a directory: [`Request::Mkdir`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn mkdir(&self, caller: &Caller, place: Place, mode: u32) -> Result<Entry, Errno> {
         self.call(caller, &Request::Mkdir { place, mode }, Data::None)?
             .entry()
@@ -201,7 +203,7 @@ pub trait FileSystem: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn readdir(
         &self,
         caller: &Caller,
@@ -222,12 +224,13 @@ pub trait FileSystem: Send + Sync {
         }
     }
 
-    /// Writes one piece of a file: [`Request::Write`]. Gives the bytes written, less than all only where an
-    /// error such as a full disk stopped it in the middle.
+    /// Writes one contiguous part of a file: [`Request::Write`]. Returns the number of bytes
+    /// written. It is less than requested only if an error, such as a full disk, occurred in the
+    /// middle.
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn write(
         &self,
         caller: &Caller,
@@ -243,12 +246,12 @@ pub trait FileSystem: Send + Sync {
             .count(length)
     }
 
-    /// Reads one piece of a file: [`Request::Read`]. Gives the bytes read, less than all only at the end of
-    /// the file.
+    /// Reads one contiguous part of a file: [`Request::Read`]. Returns the number of bytes read. It
+    /// is less than requested only at the end of the file.
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn read(
         &self,
         caller: &Caller,
@@ -264,12 +267,12 @@ pub trait FileSystem: Send + Sync {
             .count(length)
     }
 
-    /// Writes at the end of a file: [`Request::Append`]. Gives the offset and the number of bytes, which is less
-    /// than all only where an error such as a full disk stopped it in the middle.
+    /// Appends to a file: [`Request::Append`]. Returns the offset and the number of bytes. The
+    /// number is less than requested only if an error, such as a full disk, occurred in the middle.
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn append(&self, caller: &Caller, handle: Handle, bytes: &[u8]) -> Result<(u64, u64), Errno> {
         let length = bytes.len() as u64;
         let memory = [IoSlice::new(bytes)];
@@ -280,21 +283,21 @@ pub trait FileSystem: Send + Sync {
         }
     }
 
-    /// Gives an object one more name: [`Request::Link`].
+    /// Gives an object an additional name: [`Request::Link`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn link(&self, caller: &Caller, handle: Handle, place: Place) -> Result<Entry, Errno> {
         self.call(caller, &Request::Link { handle, place }, Data::None)?
             .entry()
     }
 
-    /// How full the file system of an object is: [`Request::StatFs`].
+    /// Returns how full the file system of an object is: [`Request::StatFs`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn statfs(&self, caller: &Caller, handle: Handle) -> Result<Space, Errno> {
         match self.call(caller, &Request::StatFs { handle }, Data::None)? {
             Reply::Space(space) => Ok(space),
@@ -302,22 +305,22 @@ pub trait FileSystem: Send + Sync {
         }
     }
 
-    /// The value of an extended attribute: [`Request::GetXattr`].
+    /// Returns the value of an extended attribute: [`Request::GetXattr`].
     ///
     /// # Errors
     ///
-    /// As the trait says; `ENODATA` where there is none.
+    /// See [`FileSystem`]; `ENODATA` if there is no such attribute.
     fn getxattr(&self, caller: &Caller, handle: Handle, name: &[u8]) -> Result<Vec<u8>, Errno> {
         let name = name.to_vec();
         self.call(caller, &Request::GetXattr { handle, name }, Data::None)?
             .bytes()
     }
 
-    /// The names of the extended attributes: [`Request::ListXattr`].
+    /// Returns the names of the extended attributes: [`Request::ListXattr`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn listxattr(&self, caller: &Caller, handle: Handle) -> Result<Vec<Vec<u8>>, Errno> {
         match self.call(caller, &Request::ListXattr { handle }, Data::None)? {
             Reply::Names(names) => Ok(names),
@@ -329,7 +332,7 @@ pub trait FileSystem: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn setxattr(
         &self,
         caller: &Caller,
@@ -351,18 +354,18 @@ pub trait FileSystem: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As the trait says; `ENODATA` where there is none.
+    /// See [`FileSystem`]; `ENODATA` if there is no such attribute.
     fn removexattr(&self, caller: &Caller, handle: Handle, name: &[u8]) -> Result<(), Errno> {
         let name = name.to_vec();
         self.call(caller, &Request::RemoveXattr { handle, name }, Data::None)?
             .done()
     }
 
-    /// Takes or gives back space of a file: [`Request::Allocate`].
+    /// Allocates or frees space of a file: [`Request::Allocate`].
     ///
     /// # Errors
     ///
-    /// As the trait says; `EOPNOTSUPP` where the server's file system cannot.
+    /// See [`FileSystem`]; `EOPNOTSUPP` if the server's file system does not support it.
     fn allocate(
         &self,
         caller: &Caller,
@@ -378,11 +381,11 @@ pub trait FileSystem: Send + Sync {
         self.call(caller, &request, Data::None)?.done()
     }
 
-    /// The next data or hole: [`Request::Seek`].
+    /// Finds the next data or hole: [`Request::Seek`].
     ///
     /// # Errors
     ///
-    /// As the trait says; `ENXIO` where there is none.
+    /// See [`FileSystem`]; `ENXIO` if there is none.
     fn seek(
         &self,
         caller: &Caller,
@@ -401,11 +404,11 @@ pub trait FileSystem: Send + Sync {
         }
     }
 
-    /// What the server says of its directory: [`Request::Identify`].
+    /// Returns the properties of the exported directory: [`Request::Identify`].
     ///
     /// # Errors
     ///
-    /// As the trait says; `EPROTO` from a server that does not know the question.
+    /// See [`FileSystem`]; `EPROTO` from a server that does not know the operation.
     fn identify(&self, caller: &Caller) -> Result<Export, Errno> {
         match self.call(caller, &Request::Identify, Data::None)? {
             Reply::Export(export) => Ok(export),
@@ -413,21 +416,21 @@ pub trait FileSystem: Send + Sync {
         }
     }
 
-    /// Makes a named pipe or a socket: [`Request::MakeNode`].
+    /// Creates a named pipe or a socket: [`Request::MakeNode`].
     ///
     /// # Errors
     ///
-    /// As the trait says.
+    /// See [`FileSystem`].
     fn mknod(&self, caller: &Caller, place: Place, node: Node, mode: u32) -> Result<Entry, Errno> {
         self.call(caller, &Request::MakeNode { place, node, mode }, Data::None)?
             .entry()
     }
 }
 
-/// A file system whose objects can be found again by their place below the root, when handles are void.
+/// A file system that can find its objects again by path after handles became invalid.
 pub trait Located: FileSystem {
-    /// The path from the root to where an object was seen last, nothing for the root itself. `None` where no place of
-    /// the object is known.
+    /// Returns the last known path of an object from the root, which is empty for the root itself.
+    /// Returns `None` if no path is known.
     fn path_of(&self, handle: Handle) -> Option<Vec<u8>>;
 }
 
@@ -437,7 +440,7 @@ impl<F: FileSystem + ?Sized> FileSystem for Arc<F> {
     }
 }
 
-/// What the named methods expect; a server that answers anything else broke the protocol.
+/// Conversions to the replies that the named methods expect. Any other reply breaks the protocol.
 impl Reply {
     fn done(self) -> Result<(), Errno> {
         match self {

@@ -1,4 +1,4 @@
-//! File operations: one interface, whoever carries them.
+//! File operations: one trait, [`FileSystem`], for every carrier.
 //!
 //! ```text
 //!   finerail files …   finerail mount   programs                 call FileSystem
@@ -8,25 +8,47 @@
 //!     a local directory   client over BMI   client over LNet     implement FileSystem
 //! ```
 //!
-//! [`FileSystem`] has one method to implement, [`FileSystem::call`]: it takes a [`Request`] and gives a
-//! [`Reply`] or an [`Errno`]. The methods with names ([`FileSystem::lookup`], [`FileSystem::read`] and so
-//! on) are written in terms of it. So a carrier encodes, transports and decodes two types, and whatever
-//! stands between two file systems (a forwarder, a choice among gateways) forwards one method.
+//! An implementation of [`FileSystem`] has one method, [`FileSystem::call`]: it takes a [`Request`]
+//! and returns a [`Reply`] or an [`Errno`]. Named methods such as [`FileSystem::lookup`] and
+//! [`FileSystem::read`] call it. A carrier therefore only encodes, transports and decodes two
+//! types, and a layer between two file systems (a forwarder, a choice among gateways) only forwards
+//! one method.
 //!
-//! * **No open and no close.** A [`Handle`] names a file, a directory or anything else in the tree; every
-//!   operation carries one. A handle stays valid until the last name of the object is removed, the server
-//!   restarts or the server has forgotten it: then operations end with `ESTALE` and the caller looks the
-//!   object up again. [`Handle::ROOT`] is always valid. Who wants to use a file behind its removal renames
-//!   it first and removes it later, as clients of NFS do.
-//! * **Names are bytes.** A [`Path`] is one or more components relative to a directory's handle. No
-//!   component is `.` or `..`, and no server follows a symbolic link on the way: a link in the middle of a
-//!   path is `ELOOP`.
-//! * **Calls are synchronous.** They may be made by many threads at once; who wants several operations
-//!   under way brings several threads.
-//! * **Errors are those of Linux.** [`OUTCOME_UNKNOWN`] is the one with a meaning of its own.
+//! * **No open and no close.** Every operation takes a [`Handle`], which names a file, a directory
+//!   or any other object. A handle stays valid until the last name of the object is removed, the
+//!   server restarts, or the server forgets the handle. Operations then return `ESTALE`, and the
+//!   caller looks the object up again. [`Handle::ROOT`] is always valid. A caller that needs a
+//!   removed file a little longer first renames it and removes it later, as NFS clients do.
+//! * **Names are bytes.** A [`Path`] has one or more components and is relative to a directory's
+//!   handle. No component is `.` or `..`, and no server follows a symbolic link within a path: such
+//!   a link gives `ELOOP`.
+//! * **Calls are synchronous.** Many threads may call at once; a caller that wants several
+//!   operations in flight uses several threads.
+//! * **Errors are those of Linux.** Only [`OUTCOME_UNKNOWN`] has a meaning of its own.
 //!
-//! [`wire`] has the bytes of requests and replies. This crate does no I/O: it uses `nix` for the names of
-//! the errors only.
+//! # Example
+//!
+//! ```
+//! use files::{Handle, Path, Place, Request, Caller, wire};
+//!
+//! // A path is checked when it is made, a request when it is decoded.
+//! assert_eq!(Path::new(b"../etc"), Err(files::Errno::EINVAL));
+//! let place = Place::from_root(b"results/run-1")?;
+//! assert_eq!(place.directory, Handle::ROOT);
+//!
+//! // The bytes that a carrier moves.
+//! let caller = Caller { uid: 1000, gid: 100, groups: Vec::new() };
+//! let bytes = wire::encode_request(&caller, &Request::Lookup { place: place.clone() });
+//! let decoded = wire::decode_request(&bytes).map_err(|error| error.errno())?;
+//! assert_eq!(decoded, (caller, Request::Lookup { place }));
+//! # Ok::<(), files::Errno>(())
+//! ```
+//!
+//! # Limits
+//!
+//! This crate does no I/O; it uses `nix` only for the names of errors. [`wire`] has the bytes of
+//! requests and replies. The limits of requests are constants here: [`PATH_MAX`], [`SEGMENTS_MAX`],
+//! [`TRANSFER_MAX`], [`ENTRIES_MAX`] and others.
 
 mod file_system;
 mod path;
@@ -48,6 +70,6 @@ pub use types::{
     Listing, Segment, SetAttributes, SetTime, Space, Timestamp,
 };
 
-/// The result of an operation that is not known: the server that was asked is gone, another one cannot tell
-/// whether the operation was executed, and executing it a second time could do harm.
+/// The outcome of an operation is unknown: the server that received the request is gone, no other
+/// server knows whether it executed the operation, and a second execution could do harm.
 pub const OUTCOME_UNKNOWN: Errno = Errno::EREMOTEIO;

@@ -1,28 +1,28 @@
-//! Names of things in a tree of files.
+//! Names and paths of objects in a file system.
 
 use std::fmt;
 
 use crate::{Errno, Handle};
 
-/// Longest path in bytes (bmi-zoid specification, section 6.1).
+/// Most bytes of a path (bmi-zoid specification, section 6.1).
 pub const PATH_MAX: usize = 4096;
-/// Longest component in bytes, as in every Linux file system.
+/// Most bytes of a component, as in Linux file systems.
 pub const COMPONENT_MAX: usize = 255;
 
-/// A relative path of one or more components, as bytes.
+/// A relative path of one or more components, in bytes.
 ///
-/// Components have 1 to [`COMPONENT_MAX`] bytes and hold neither `/` nor NUL; none is `.` or `..`. There is
-/// one `/` between two components and none at the ends. So a path leads to a place below the directory
-/// that it is used with, as long as nobody follows symbolic links.
+/// Components have 1 to [`COMPONENT_MAX`] bytes, contain neither `/` nor NUL, and are neither `.`
+/// nor `..`. One `/` separates components, and there is none at the ends. A path therefore leads to
+/// a place below its directory, provided that no symbolic link is followed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Box<[u8]>);
 
 impl Path {
-    /// Checks a path.
+    /// Makes a path of bytes that are checked.
     ///
     /// # Errors
     ///
-    /// `ENOENT` for no path at all, `ENAMETOOLONG` for what is too long, `EINVAL` for an empty component,
+    /// `ENOENT` for no bytes, `ENAMETOOLONG` for too many bytes, `EINVAL` for an empty component,
     /// `.`, `..` or a NUL byte.
     pub fn new(bytes: &[u8]) -> Result<Self, Errno> {
         if bytes.is_empty() {
@@ -42,11 +42,11 @@ impl Path {
         Ok(Self(bytes.into()))
     }
 
-    /// Checks a path that has one component.
+    /// Makes a path of exactly one component.
     ///
     /// # Errors
     ///
-    /// Those of [`Path::new`]; `EINVAL` where there are several components.
+    /// Errors of [`Path::new`]; `EINVAL` if there are several components.
     pub fn name(bytes: &[u8]) -> Result<Self, Errno> {
         if bytes.contains(&b'/') {
             return Err(Errno::EINVAL);
@@ -54,11 +54,11 @@ impl Path {
         Self::new(bytes)
     }
 
-    /// The path of `below` under this one.
+    /// Returns the path of `below` under this path.
     ///
     /// # Errors
     ///
-    /// `ENAMETOOLONG` where the whole has more than [`PATH_MAX`] bytes.
+    /// `ENAMETOOLONG` if the result has more than [`PATH_MAX`] bytes.
     pub fn join(&self, below: &Path) -> Result<Self, Errno> {
         Self::new(&[&self.0, &b"/"[..], &below.0].concat())
     }
@@ -74,7 +74,7 @@ impl Path {
         self.0.split(|&byte| byte == b'/')
     }
 
-    /// The path before the last component, where there is one, and the last component.
+    /// Splits off the last component. The rest is `None` if there is only one component.
     #[must_use]
     pub fn split_last(&self) -> (Option<Path>, &[u8]) {
         match self.0.iter().rposition(|&byte| byte == b'/') {
@@ -85,7 +85,7 @@ impl Path {
 }
 
 impl fmt::Display for Path {
-    /// As text. Control characters and bytes that are no text are escaped.
+    /// Formats the path as text. Escapes control characters and bytes that are not UTF-8.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for character in chunk.valid().chars() {
@@ -107,31 +107,31 @@ impl fmt::Debug for Path {
     }
 }
 
-/// Where something stands, or shall stand: a directory, and a path from there.
+/// The place of an object that exists or will be created: a directory, and a path from there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
-    /// The directory that the path begins in.
+    /// The directory at which the path starts.
     pub directory: Handle,
     /// The path.
     pub path: Path,
 }
 
 impl Place {
-    /// The place of `name`, a single component, in `directory`.
+    /// Makes the place of `name`, a single component, in `directory`.
     ///
     /// # Errors
     ///
-    /// Those of [`Path::name`].
+    /// Errors of [`Path::name`].
     pub fn of(directory: Handle, name: &[u8]) -> Result<Self, Errno> {
         let path = Path::name(name)?;
         Ok(Self { directory, path })
     }
 
-    /// The place that `path` names from the root.
+    /// Makes the place of a path from the root.
     ///
     /// # Errors
     ///
-    /// Those of [`Path::new`].
+    /// Errors of [`Path::new`].
     pub fn from_root(path: &[u8]) -> Result<Self, Errno> {
         let path = Path::new(path)?;
         Ok(Self {
@@ -169,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_path_that_is_taken_stays_below_its_directory(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn an_accepted_path_stays_below_its_directory(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             if let Ok(path) = Path::new(&bytes) {
                 prop_assert!(path.components().all(|part| !matches!(part, b"" | b"." | b"..")));
                 let (parents, last) = path.split_last();

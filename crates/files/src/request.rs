@@ -1,4 +1,4 @@
-//! What can be asked of a file system, and what comes back.
+//! Requests to a file system, and its replies.
 
 use crate::{
     Attributes, Caller, Entry, Errno, Export, GROUPS_MAX, Handle, Kind, Listing, Place, Segment,
@@ -7,90 +7,92 @@ use crate::{
 
 /// Most segments of a read or write.
 pub const SEGMENTS_MAX: usize = 1024;
-/// Most bytes of one read or write: what BMI carries in one message (bmi-zoid specification, section 1.6).
+/// Most bytes of one read or write: the most that BMI carries in one message (bmi-zoid
+/// specification, section 1.6).
 pub const TRANSFER_MAX: u64 = 128 << 20;
-/// Most bytes of one append, which every server must hold in memory to write them in one go.
+/// Most bytes of one append. Every server holds them in memory to write them at once.
 pub const APPEND_MAX: u64 = 4 << 20;
 /// Most entries of one listing.
 pub const ENTRIES_MAX: u32 = 1024;
-/// Longest value of an extended attribute, and longest list of their names, as in Linux.
+/// Most bytes of the value of an extended attribute, and of the list of their names, as in Linux.
 pub const XATTR_MAX: usize = 65536;
 
 /// An operation.
 ///
-/// The numbers of the operations are those of the bmi-zoid specification, section 6.1, as far as there are
-/// any; `resize` is [`Request::SetAttr`] with a size.
+/// The numbers of operations are those of the bmi-zoid specification, section 6.1, as far as it has
+/// them. Its `resize` is [`Request::SetAttr`] with a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// A round trip. → [`Reply::Done`]
+    /// Makes a round trip. → [`Reply::Done`]
     Null,
-    /// What is known of an object; a symbolic link is not followed. → [`Reply::Attributes`]
+    /// Returns the attributes of an object. Does not follow a symbolic link. →
+    /// [`Reply::Attributes`]
     GetAttr {
         /// The object.
         handle: Handle,
     },
-    /// Changes attributes, in the order size, owner and group, permission bits, times. Where one is refused,
-    /// those before it may have changed. → [`Reply::Attributes`]
+    /// Changes attributes in the order size, owner and group, permission bits, times. If one change
+    /// fails, earlier changes remain. → [`Reply::Attributes`]
     SetAttr {
         /// The object.
         handle: Handle,
-        /// What to change.
+        /// The attributes to change.
         set: SetAttributes,
     },
     /// Finds an object by name. → [`Reply::Entry`]
     Lookup {
-        /// Where it is.
+        /// The place of the object.
         place: Place,
     },
-    /// The target of a symbolic link. → [`Reply::Bytes`]
+    /// Returns the target of a symbolic link. → [`Reply::Bytes`]
     ReadLink {
         /// The link.
         handle: Handle,
     },
-    /// Brings a file or directory to the disk. → [`Reply::Done`]
+    /// Writes a file or directory to stable storage. → [`Reply::Done`]
     Commit {
         /// The object.
         handle: Handle,
-        /// Without the attributes that are not needed to read the content back.
+        /// Leaves out attributes that are not needed to read the contents back.
         data_only: bool,
     },
-    /// Makes a regular file. Where there is one already and `exclusive` is not set, that is the result.
-    /// → [`Reply::Created`]
+    /// Creates a regular file. If a file exists already and `exclusive` is not set, returns that
+    /// file. → [`Reply::Created`]
     Create {
-        /// Where.
+        /// The place of the file.
         place: Place,
         /// Permission bits of a new file.
         mode: u32,
-        /// An existing file is `EEXIST`.
+        /// Whether an existing file gives `EEXIST`.
         exclusive: bool,
     },
-    /// Removes a name: that of an empty directory, or of anything else. → [`Reply::Done`]
+    /// Removes the name of an empty directory or of any other object. → [`Reply::Done`]
     Remove {
-        /// The name.
+        /// The place of the name.
         place: Place,
-        /// What is expected there: `true` for a directory (else `ENOTDIR`), `false` for anything else
-        /// (else `EISDIR`), `None` for either.
+        /// The expected object: `true` for a directory (otherwise `ENOTDIR`), `false` for anything
+        /// else (otherwise `EISDIR`), `None` for either.
         directory: Option<bool>,
     },
-    /// Gives an object another name. → [`Reply::Done`]
+    /// Renames an object. → [`Reply::Done`]
     Rename {
-        /// Its name.
+        /// The old place.
         from: Place,
-        /// Its new name.
+        /// The new place.
         to: Place,
-        /// What happens to an object that has the new name.
+        /// What happens to an object that already has the new name.
         mode: RenameMode,
     },
-    /// Makes a symbolic link. → [`Reply::Entry`]
+    /// Creates a symbolic link. → [`Reply::Entry`]
     Symlink {
-        /// Where.
+        /// The place of the link.
         place: Place,
-        /// What it holds: 1 to 4095 bytes without NUL, which no server interprets.
+        /// The target: 1 to 4095 bytes without NUL. Servers do not interpret it.
         target: Vec<u8>,
     },
-    /// Makes a directory. → [`Reply::Entry`]
+    /// Creates a directory. → [`Reply::Entry`]
     Mkdir {
-        /// Where.
+        /// The place of the directory.
         place: Place,
         /// Permission bits.
         mode: u32,
@@ -99,47 +101,47 @@ pub enum Request {
     ReadDir {
         /// The directory.
         handle: Handle,
-        /// 0, or the cookie of the entry to go on behind.
+        /// 0 to start, or the cookie of the entry after which the listing continues.
         cookie: u64,
-        /// Most entries, 1 to [`ENTRIES_MAX`].
+        /// Most entries to return, 1 to [`ENTRIES_MAX`].
         entries: u32,
-        /// Whether the objects come with their names.
+        /// Whether entries include the objects, not only their names.
         objects: bool,
     },
-    /// Writes to a file; the bytes come as [`crate::Data::Write`]. → [`Reply::Counts`]
+    /// Writes to a file. The bytes are in [`crate::Data::Write`]. → [`Reply::Counts`]
     Write {
         /// The file.
         handle: Handle,
-        /// Where to.
+        /// The parts of the file to write.
         segments: Vec<Segment>,
     },
     /// Reads from a file into [`crate::Data::Read`]. → [`Reply::Counts`]
     Read {
         /// The file.
         handle: Handle,
-        /// Where from.
+        /// The parts of the file to read.
         segments: Vec<Segment>,
     },
-    /// Gives an object that is no directory one more name. → [`Reply::Entry`]
+    /// Gives an object that is not a directory an additional name. → [`Reply::Entry`]
     Link {
         /// The object.
         handle: Handle,
-        /// The name.
+        /// The place of the new name.
         place: Place,
     },
-    /// How full the file system of an object is. → [`Reply::Space`]
+    /// Returns how full the file system of an object is. → [`Reply::Space`]
     StatFs {
         /// The object.
         handle: Handle,
     },
-    /// The value of an extended attribute. → [`Reply::Bytes`]
+    /// Returns the value of an extended attribute. → [`Reply::Bytes`]
     GetXattr {
         /// The object.
         handle: Handle,
-        /// Name of the attribute with its namespace: `user.mime_type`.
+        /// Name of the attribute, including its namespace: `user.mime_type`.
         name: Vec<u8>,
     },
-    /// The names of the extended attributes. → [`Reply::Names`]
+    /// Returns the names of the extended attributes. → [`Reply::Names`]
     ListXattr {
         /// The object.
         handle: Handle,
@@ -150,9 +152,9 @@ pub enum Request {
         handle: Handle,
         /// Name of the attribute.
         name: Vec<u8>,
-        /// Its value, at most [`XATTR_MAX`] bytes.
+        /// The value, at most [`XATTR_MAX`] bytes.
         value: Vec<u8>,
-        /// Whether it may or must exist.
+        /// Whether the attribute may or must exist.
         mode: XattrMode,
     },
     /// Removes an extended attribute. → [`Reply::Done`]
@@ -162,92 +164,94 @@ pub enum Request {
         /// Name of the attribute.
         name: Vec<u8>,
     },
-    /// Takes or gives back space of a file. → [`Reply::Done`]
+    /// Allocates or frees space of a file. → [`Reply::Done`]
     Allocate {
         /// The file.
         handle: Handle,
-        /// What to do.
+        /// The operation.
         mode: AllocateMode,
-        /// The part of the file; not empty.
+        /// The part of the file, which must not be empty.
         segment: Segment,
     },
-    /// The next data or hole of a file. → [`Reply::Offset`]
+    /// Finds the next data or hole of a file. → [`Reply::Offset`]
     Seek {
         /// The file.
         handle: Handle,
-        /// Where to begin.
+        /// The offset at which the search starts.
         offset: u64,
-        /// What to look for; `ENXIO` where there is none, or at and behind the end of the file.
+        /// The target of the search. Gives `ENXIO` if there is none, or if `offset` is not below
+        /// the end of the file.
         target: SeekTarget,
     },
-    /// Writes at the end of a file, wherever that is by then; the bytes come as [`crate::Data::Write`].
-    /// → [`Reply::Appended`]
+    /// Appends to a file at its end when the server executes the operation. The bytes are in
+    /// [`crate::Data::Write`]. → [`Reply::Appended`]
     Append {
         /// The file.
         handle: Handle,
-        /// How many bytes, at most [`APPEND_MAX`].
+        /// Number of bytes, at most [`APPEND_MAX`].
         length: u64,
     },
-    /// Makes a named pipe or a socket. → [`Reply::Entry`]
+    /// Creates a named pipe or a socket. → [`Reply::Entry`]
     MakeNode {
-        /// Where.
+        /// The place of the node.
         place: Place,
-        /// Which of the two.
+        /// The type of the node.
         node: Node,
         /// Permission bits.
         mode: u32,
     },
-    /// What the server says of the directory that it serves. → [`Reply::Export`]
+    /// Returns the properties of the exported directory. → [`Reply::Export`]
     Identify,
 }
 
-/// What happens to an object that has the new name of another.
+/// What a rename does if another object has the new name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RenameMode {
-    /// It goes, where it is of the same kind (an empty directory for a directory).
+    /// Replaces the object, if its type permits (an empty directory for a directory).
     Replace,
-    /// It stays, and renaming ends with `EEXIST`.
+    /// Keeps the object and returns `EEXIST`.
     Keep,
-    /// It takes the old name; it must exist.
+    /// Exchanges the names of both objects. The other object must exist.
     Exchange,
 }
 
-/// Whether an extended attribute may or must exist before it is set.
+/// Whether an extended attribute may or must exist before a value is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XattrMode {
-    /// Either.
+    /// It may exist.
     Any,
-    /// It must not: `EEXIST`.
+    /// It must not exist, otherwise `EEXIST`.
     Create,
-    /// It must: `ENODATA`.
+    /// It must exist, otherwise `ENODATA`.
     Replace,
 }
 
-/// What becomes of a part of a file.
+/// What [`Request::Allocate`] does with a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AllocateMode {
-    /// It gets space, and the file becomes as long as needed.
+    /// Allocates space, and extends the file if needed.
     Extend,
-    /// It gets space; the length stays.
+    /// Allocates space without changing the length.
     KeepSize,
-    /// It becomes a hole; the length stays.
+    /// Makes a hole without changing the length.
     PunchHole,
-    /// It becomes zeros, and the file as long as needed.
+    /// Writes zeros, and extends the file if needed.
     Zero,
-    /// It becomes zeros; the length stays.
+    /// Writes zeros without changing the length.
     ZeroKeepSize,
 }
 
-/// What to look for in a file.
+/// What [`Request::Seek`] searches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SeekTarget {
     /// Data.
     Data,
-    /// A hole; there is one at the end of every file.
+    /// A hole. Every file has one at its end.
     Hole,
 }
 
-/// Nodes without content that can be made. Devices cannot: they would give access to the server's machine.
+/// Nodes without contents that can be created. Devices are left out, because they would give access
+/// to the server's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
     /// A named pipe.
@@ -256,39 +260,39 @@ pub enum Node {
     Socket,
 }
 
-/// What comes back from a request that was carried out.
+/// The result of a successful request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing to say.
+    /// Success without further information.
     Done,
-    /// What is known of an object.
+    /// The attributes of an object.
     Attributes(Attributes),
     /// An object.
     Entry(Entry),
-    /// A file, and whether it is new.
+    /// A file, and whether the request created it.
     Created(Entry, bool),
-    /// The target of a link, or the value of an attribute.
+    /// The target of a link, or the value of an extended attribute.
     Bytes(Vec<u8>),
-    /// Names of attributes.
+    /// Names of extended attributes.
     Names(Vec<Vec<u8>>),
     /// A part of a directory.
     Listing(Listing),
-    /// Bytes done of each segment. A read is short at the end of the file only; each segment has its own
-    /// place in memory, which a short segment before it does not move.
+    /// Number of bytes per segment. A read is short only at the end of the file. Each segment has a
+    /// fixed place in memory, even behind a short segment.
     Counts(Vec<u64>),
-    /// Where in the file the appended bytes begin, and how many they are: less than all only where an error
-    /// such as a full disk stopped it in the middle.
+    /// Offset of the appended bytes in the file, and their number. The number is less than
+    /// requested only if an error, such as a full disk, occurred in the middle.
     Appended(u64, u64),
     /// How full a file system is.
     Space(Space),
     /// A position in a file.
     Offset(u64),
-    /// What a server says of its directory.
+    /// The properties of an exported directory.
     Export(Export),
 }
 
 impl Request {
-    /// The name of the operation, for people and for metrics.
+    /// Name of the operation, for people and metrics.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -320,7 +324,8 @@ impl Request {
         }
     }
 
-    /// Whether carrying the request out twice in a row gives the same reply and leaves the same files.
+    /// Returns whether executing the request twice in a row gives the same reply and the same
+    /// files.
     #[must_use]
     pub fn is_idempotent(&self) -> bool {
         match self {
@@ -338,7 +343,7 @@ impl Request {
         }
     }
 
-    /// Whether the request changes files. Reading changes times of access only.
+    /// Returns whether the request changes files. Reading only changes access times.
     #[must_use]
     pub fn is_change(&self) -> bool {
         !matches!(
@@ -358,7 +363,7 @@ impl Request {
         )
     }
 
-    /// Bytes that the caller writes with this request, as far as the request is valid.
+    /// Number of bytes that the caller writes with this request, if the request is valid.
     #[must_use]
     pub fn write_length(&self) -> u64 {
         match self {
@@ -368,7 +373,7 @@ impl Request {
         }
     }
 
-    /// Bytes that the caller has room for with this request, as far as the request is valid.
+    /// Number of bytes for which the caller has memory with this request, if the request is valid.
     #[must_use]
     pub fn read_length(&self) -> u64 {
         match self {
@@ -377,12 +382,13 @@ impl Request {
         }
     }
 
-    /// Checks what needs no file system to be checked. Every server does before it carries a request out.
+    /// Checks everything that requires no file system. Every server calls this before it executes a
+    /// request.
     ///
     /// # Errors
     ///
-    /// `EINVAL` for what is never valid, `EFBIG` for a write or an allocation that would end behind the
-    /// longest file that there can be, `E2BIG` or `ERANGE` for attributes that are too long.
+    /// `EINVAL` for invalid requests, `EFBIG` for a write or an allocation beyond the longest
+    /// possible file, `E2BIG` or `ERANGE` for attributes that are too long.
     pub fn check(&self) -> Result<(), Errno> {
         match self {
             Self::SetAttr { set, .. } => check_attributes(set),
@@ -422,21 +428,21 @@ impl Caller {
     ///
     /// # Errors
     ///
-    /// `EINVAL` where there are more than [`GROUPS_MAX`].
+    /// `EINVAL` if there are more than [`GROUPS_MAX`].
     pub fn check(&self) -> Result<(), Errno> {
         require(self.groups.len() <= GROUPS_MAX)
     }
 }
 
 impl Attributes {
-    /// Whether this is a directory.
+    /// Returns whether the object is a directory.
     #[must_use]
     pub fn is_directory(&self) -> bool {
         self.kind == Kind::Directory
     }
 }
 
-/// The sum of the lengths; `None` where it has no 64 bits.
+/// Returns the sum of the lengths; `None` if it does not fit in 64 bits.
 fn total(segments: &[Segment]) -> Option<u64> {
     let mut lengths = segments.iter().map(|segment| segment.length);
     lengths.try_fold(0_u64, u64::checked_add)
@@ -456,7 +462,7 @@ fn check_attributes(set: &SetAttributes) -> Result<(), Errno> {
         _ => true,
     };
     require(is_time(set.accessed) && is_time(set.modified))?;
-    // The highest id means "leave it" to the system calls.
+    // System calls interpret the highest id as "leave unchanged".
     require(set.uid != Some(u32::MAX) && set.gid != Some(u32::MAX))?;
     if let Some(size) = set.size {
         check_end(
@@ -494,7 +500,7 @@ fn check_end(segment: Segment, beyond: Errno) -> Result<(), Errno> {
     }
 }
 
-/// 255 bytes is the limit of Linux.
+/// The limit of 255 bytes is that of Linux.
 fn check_xattr(name: &[u8]) -> Result<(), Errno> {
     match name.len() {
         1..=255 => require(!name.contains(&0)),

@@ -1,12 +1,12 @@
-//! Reads and writes that a carrier makes in pieces.
+//! Reads and writes that a carrier divides into pieces.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 
 use crate::{Errno, Segment};
 
-/// A read or write that is made piece by piece: which segments of the file a piece of the memory stands for, and
-/// what was done of all of them.
+/// A read or write that is divided into pieces of memory: the segments of the file for each piece,
+/// and the number of bytes transferred per segment.
 #[derive(Clone, Debug)]
 pub struct Transfer<'a> {
     segments: &'a [Segment],
@@ -14,7 +14,7 @@ pub struct Transfer<'a> {
 }
 
 impl<'a> Transfer<'a> {
-    /// Nothing is done yet.
+    /// Starts a transfer.
     #[must_use]
     pub fn new(segments: &'a [Segment]) -> Self {
         Self {
@@ -23,20 +23,20 @@ impl<'a> Transfer<'a> {
         }
     }
 
-    /// Goes on where another one ended: with what that made of each segment.
+    /// Continues a transfer that has already transferred `counts` bytes per segment.
     #[must_use]
     pub fn resumed(segments: &'a [Segment], mut counts: Vec<u64>) -> Self {
         counts.resize(segments.len(), 0);
         Self { segments, counts }
     }
 
-    /// Bytes in all.
+    /// Total number of bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.segments.iter().map(|segment| segment.length).sum()
     }
 
-    /// The pieces of the memory, each of at most `bytes_max`, one behind the other.
+    /// Divides the memory into consecutive pieces of at most `bytes_max`.
     pub fn pieces(&self, bytes_max: u64) -> impl Iterator<Item = Range<u64>> + use<> {
         let (length, step) = (self.length(), bytes_max.max(1));
         (0..length.div_ceil(step)).map(move |piece| {
@@ -45,17 +45,17 @@ impl<'a> Transfer<'a> {
         })
     }
 
-    /// The parts of the file that a piece of the memory stands for.
+    /// Returns the segments of the file for a piece of memory.
     #[must_use]
     pub fn cut(&self, piece: &Range<u64>) -> Vec<Segment> {
         self.parts(piece).map(|(_, _, part)| part).collect()
     }
 
-    /// Notes what was done of a piece: a count for each segment of [`Transfer::cut`].
+    /// Records the result of a piece: a count for each segment of [`Transfer::cut`].
     ///
     /// # Errors
     ///
-    /// `EPROTO` for counts that do not fit the segments.
+    /// `EPROTO` if the counts do not fit the segments.
     pub fn done(&mut self, piece: &Range<u64>, counts: &[u64]) -> Result<(), Errno> {
         let parts: Vec<_> = self.parts(piece).collect();
         if parts.len() != counts.len() {
@@ -65,7 +65,7 @@ impl<'a> Transfer<'a> {
             if count > part.length {
                 return Err(Errno::EPROTO);
             }
-            // Behind a gap nothing counts: the file ended there when it was looked at.
+            // Bytes behind a gap do not count: the file ended at the gap when it was read.
             if self.counts[index] == within {
                 self.counts[index] += count;
             }
@@ -73,21 +73,22 @@ impl<'a> Transfer<'a> {
         Ok(())
     }
 
-    /// Whether everything before `position` in the memory was done.
+    /// Returns whether everything before `position` in memory was transferred.
     #[must_use]
     pub fn is_done_to(&self, position: u64) -> bool {
         let mut parts = self.parts(&(0..position)).peekable();
-        // A segment is one part here, because the piece begins with the first.
+        // Each segment is one part here, because the piece starts with the first segment.
         parts.all(|(index, _, part)| self.counts[index] >= part.length)
     }
 
-    /// What was done of each segment.
+    /// Number of bytes transferred per segment.
     #[must_use]
     pub fn into_counts(self) -> Vec<u64> {
         self.counts
     }
 
-    /// For each segment that a piece meets: its index, where in it the part begins, and the part.
+    /// For each segment in a piece: its index, the offset of the part within the segment, and the
+    /// part.
     fn parts(&self, piece: &Range<u64>) -> impl Iterator<Item = (usize, u64, Segment)> + use<'a> {
         let (mut at, piece) = (0, piece.clone());
         let met = move |(index, segment): (usize, &Segment)| {
@@ -106,7 +107,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Where in the memory of a read the last byte lies that was read, and one more.
+/// Returns the end of the last byte read, as an offset in the memory of a read.
 #[must_use]
 pub fn filled(segments: &[Segment], counts: &[u64]) -> u64 {
     let (mut at, mut end) = (0, 0);
@@ -119,7 +120,7 @@ pub fn filled(segments: &[Segment], counts: &[u64]) -> u64 {
     end
 }
 
-/// Copies a piece of memory together.
+/// Copies a piece of memory into one vector.
 #[must_use]
 pub fn gather(memory: &[IoSlice<'_>], piece: &Range<u64>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity((piece.end - piece.start) as usize);
@@ -131,7 +132,7 @@ pub fn gather(memory: &[IoSlice<'_>], piece: &Range<u64>) -> Vec<u8> {
     bytes
 }
 
-/// Copies `bytes` into memory, from `position` on; what does not fit is left out.
+/// Copies `bytes` into memory from `position` on. Bytes that do not fit are left out.
 pub fn scatter(memory: &mut [IoSliceMut<'_>], position: u64, mut bytes: &[u8]) {
     let piece = position..position + bytes.len() as u64;
     let mut at = 0;
@@ -144,7 +145,7 @@ pub fn scatter(memory: &mut [IoSliceMut<'_>], position: u64, mut bytes: &[u8]) {
     }
 }
 
-/// Which bytes of memory that stands at `at` belong to a piece.
+/// Returns which bytes of a memory block at offset `at` belong to a piece.
 fn within(piece: &Range<u64>, at: u64, length: usize) -> Range<usize> {
     let clamp = |position: u64| position.saturating_sub(at).min(length as u64) as usize;
     clamp(piece.start)..clamp(piece.end)
@@ -164,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_pieces_of_a_transfer_are_the_whole_in_order(segments in segments(), step in 1..50_u64) {
+        fn the_pieces_of_a_transfer_cover_it_in_order(segments in segments(), step in 1..50_u64) {
             let mut transfer = Transfer::new(&segments);
             let mut bytes = Vec::new();
             for piece in transfer.pieces(step) {
@@ -184,7 +185,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_gathered_from_pieces_of_memory_scatters_back(lengths in prop::collection::vec(0..9_usize, 0..6), step in 1..9_u64) {
+        fn bytes_gathered_from_memory_scatter_back_to_the_same_memory(lengths in prop::collection::vec(0..9_usize, 0..6), step in 1..9_u64) {
             let total: usize = lengths.iter().sum();
             let bytes: Vec<u8> = (0..total).map(|byte| byte as u8).collect();
             let mut rest = &bytes[..];

@@ -1,15 +1,16 @@
-//! What requests and replies are made of.
+//! Parts of requests and replies.
 
 use std::fmt;
 
-/// Names an object at a server: 32 bytes (bmi-zoid specification, section 6.1), opaque to everyone else.
+/// Names an object at a server: 32 bytes (bmi-zoid specification, section 6.1) that only the server
+/// interprets.
 ///
-/// The first 4 bytes are reserved for whoever distributes requests among servers.
+/// The first 4 bytes are reserved for a layer that distributes requests among servers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handle(pub [u8; 32]);
 
 impl Handle {
-    /// The root of what a server exports. Valid at every server, always.
+    /// The root of the exported directory. Always valid at every server.
     pub const ROOT: Self = Self([0; 32]);
 }
 
@@ -25,7 +26,8 @@ impl fmt::Debug for Handle {
 /// Most supplementary groups of a caller.
 pub const GROUPS_MAX: usize = 256;
 
-/// On whose behalf an operation is made. What a server makes of it is the server's configuration.
+/// The user on whose behalf an operation is executed. The server's configuration decides how it is
+/// used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// User id.
@@ -36,7 +38,7 @@ pub struct Caller {
     pub groups: Vec<u32>,
 }
 
-/// What kind of thing a name stands for.
+/// The type of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -55,21 +57,21 @@ pub enum Kind {
     Socket,
 }
 
-/// A time since 1970, UTC.
+/// A time, relative to the start of 1970 UTC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
     /// Seconds; negative before 1970.
     pub seconds: i64,
-    /// Nanoseconds behind them, below 1,000,000,000.
+    /// Nanoseconds after these seconds, below 1,000,000,000.
     pub nanoseconds: u32,
 }
 
-/// What is known of an object. All fields are valid.
+/// The attributes of an object. All fields are valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attributes {
-    /// What it is.
+    /// Type of the object.
     pub kind: Kind,
-    /// Permission bits, with set-user-id, set-group-id and sticky: `0o7777` at most.
+    /// Permission bits, including set-user-id, set-group-id and sticky: at most `0o7777`.
     pub mode: u32,
     /// Number of names.
     pub links: u32,
@@ -79,74 +81,75 @@ pub struct Attributes {
     pub gid: u32,
     /// Length in bytes.
     pub size: u64,
-    /// Space taken, in units of 512 bytes.
+    /// Allocated space, in units of 512 bytes.
     pub blocks: u64,
     /// Preferred size of a transfer in bytes.
     pub block_size: u32,
-    /// Which device a device node stands for, as Linux numbers devices; 0 for all else.
+    /// The device number of a device node, as Linux numbers devices; 0 for other objects.
     pub device: u64,
-    /// The file system that it is in.
+    /// The number of the file system of the object.
     pub filesystem: u64,
-    /// Its number there.
+    /// The number of the object in its file system.
     pub file: u64,
     /// Last read.
     pub accessed: Timestamp,
-    /// Last change of the content.
+    /// Last change of the contents.
     pub modified: Timestamp,
-    /// Last change of content or attributes.
+    /// Last change of contents or attributes.
     pub changed: Timestamp,
-    /// When it was made. Tells it from an object that had the same number before. All 0 where the server's file
-    /// system does not say.
+    /// Time of creation, which distinguishes the object from an earlier object with the same
+    /// number. All zeros if the server's file system does not have it.
     pub born: Timestamp,
 }
 
-/// What a time is set to.
+/// The new value of a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SetTime {
-    /// The server's clock.
+    /// The time of the server's clock.
     Now,
-    /// This.
+    /// This time.
     To(Timestamp),
 }
 
-/// Attributes to be changed; `None` leaves one as it is.
+/// Changes of attributes; `None` leaves an attribute unchanged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SetAttributes {
-    /// Permission bits, `0o7777` at most.
+    /// Permission bits, at most `0o7777`.
     pub mode: Option<u32>,
     /// Owner.
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Length: a regular file is cut or extended by a hole.
+    /// Length. A regular file is truncated, or extended by a hole.
     pub size: Option<u64>,
     /// Last read.
     pub accessed: Option<SetTime>,
-    /// Last change of the content.
+    /// Last change of the contents.
     pub modified: Option<SetTime>,
 }
 
-/// An object that was looked up or made.
+/// An object that was looked up or created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its handle.
+    /// The handle.
     pub handle: Handle,
-    /// What is known of it.
+    /// The attributes.
     pub attributes: Attributes,
 }
 
-/// One name in a directory.
+/// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// One component; `.` and `..` are listed too.
+    /// One component. Listings include `.` and `..`.
     pub name: Vec<u8>,
-    /// Where to go on behind this entry. Never 0, which is the beginning.
+    /// Continues a listing after this entry. Never 0, which starts a listing.
     pub cookie: u64,
     /// The number of the file in its file system.
     pub file: u64,
-    /// What it is; `None` where the server's file system does not say without a look at it.
+    /// Type of the object; `None` if the server's file system does not list it.
     pub kind: Option<Kind>,
-    /// The object itself, where that was asked for: never with `.` and `..`, nor where it went meanwhile.
+    /// The object itself, if requested. `None` for `.` and `..`, and if the object was removed
+    /// meanwhile.
     pub entry: Option<Entry>,
 }
 
@@ -155,55 +158,56 @@ pub struct DirectoryEntry {
 pub struct Listing {
     /// The entries, in the directory's own order.
     pub entries: Vec<DirectoryEntry>,
-    /// Whether the directory ends here.
+    /// Whether this is the end of the directory.
     pub is_end: bool,
 }
 
 /// A part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Segment {
-    /// Where it begins.
+    /// Start of the segment in the file.
     pub offset: u64,
-    /// Bytes in it.
+    /// Number of bytes.
     pub length: u64,
 }
 
-/// What a server says of the directory that it serves. Each field is the server's configuration.
+/// The properties of an exported directory, from the server's configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Export {
-    /// The name of the file system that several servers show coherently: what one has changed, the others show at
-    /// once. Servers with the same name may take each other's place. Empty where the server does not say so;
-    /// else at most [`COHERENT_MAX`] bytes.
+    /// Name of the file system, which several servers may export coherently: changes through one
+    /// server are visible at the others at once. Servers with the same name may replace each other.
+    /// Empty if the server does not say; at most [`COHERENT_MAX`] bytes.
     pub coherent: Vec<u8>,
-    /// Nothing can be changed.
+    /// Whether changes are rejected.
     pub read_only: bool,
-    /// Operations run as the caller, so that permissions hold for each user of a client.
+    /// Whether operations run as the caller, so that permissions apply to each user of a client.
     pub as_caller: bool,
-    /// What is not idempotent runs once, also where the server is restarted before it has answered.
+    /// Whether an operation that is not idempotent runs only once, even if the server restarts
+    /// before it replies.
     pub remembers: bool,
-    /// Which start of the server's machine this is: another one has lost what was not committed. Servers on one machine
-    /// have the same. 0 where the server does not say.
+    /// Identifies the start of the server's machine. After another start, uncommitted changes are
+    /// lost. Servers on one machine have the same value. 0 if the server does not say.
     pub boot: u64,
 }
 
-/// Longest name of a coherent file system in bytes.
+/// Most bytes of the name of a coherent file system.
 pub const COHERENT_MAX: usize = 255;
 
 /// How full a file system is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes of a block: the unit of the three below.
+    /// Bytes of a block, the unit of the next three fields.
     pub block_size: u64,
-    /// Blocks in all.
+    /// Total number of blocks.
     pub blocks: u64,
     /// Free blocks.
     pub blocks_free: u64,
-    /// Free blocks that an ordinary user may take.
+    /// Free blocks that are available to ordinary users.
     pub blocks_available: u64,
-    /// Files that there can be in all.
+    /// Total number of files.
     pub files: u64,
-    /// Files that there can still be.
+    /// Number of files that can still be created.
     pub files_free: u64,
-    /// Longest name in bytes.
+    /// Most bytes of a name.
     pub name_max: u32,
 }

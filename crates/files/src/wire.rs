@@ -1,17 +1,17 @@
-//! The bytes of requests and replies.
+//! Encoding of requests and replies.
 //!
 //! ```text
 //! request   version 1, operation 1, caller, fields          reply   errno 2 (0: done), what 1, fields
 //! ```
 //!
-//! Numbers are little-endian. A list is its length (4 bytes) and its elements; a string of bytes is a list of
-//! bytes; what may be missing is 0, or 1 and the thing itself; a truth value is 0 or 1. The tables in this
-//! file say which fields there are, in their order; both directions are made from them. A value has one
-//! encoding only, so that what was decoded encodes to the same bytes. The bytes of files are no part of
-//! it: the carrier moves them beside the message.
+//! Numbers are little-endian. A list is its length (4 bytes) followed by its elements; a byte
+//! string is a list of bytes. An optional value is 0, or 1 followed by the value; a truth value is
+//! 0 or 1. The tables in this file list the fields in order, and both directions are generated from
+//! them. A value has exactly one encoding, so decoded bytes encode to the same bytes. The contents
+//! of files are not part of the encoding: the carrier moves them beside the message.
 //!
-//! Decoding cannot panic and takes memory in proportion to the message, whose length the carrier
-//! limits to [`REQUEST_MAX`] and [`REPLY_MAX`].
+//! Decoding cannot panic, and uses memory in proportion to the message. The carrier limits the
+//! length of messages to [`REQUEST_MAX`] and [`REPLY_MAX`].
 
 use thiserror::Error;
 
@@ -21,28 +21,29 @@ use crate::{
     Space, Timestamp, XattrMode,
 };
 
-/// The version of the protocol. A server that has another one answers `EPROTONOSUPPORT`.
+/// The version of the protocol. A server with another version replies `EPROTONOSUPPORT`.
 pub const VERSION: u8 = 1;
-/// Longest request in bytes: the longest value of an extended attribute and everything around it, and less
-/// than two paths take.
+/// Most bytes of a request: enough for the longest value of an extended attribute with everything
+/// around it, and more than two paths take.
 pub const REQUEST_MAX: usize = 72 << 10;
-/// Longest reply in bytes: a listing of [`ENTRIES_MAX`](crate::ENTRIES_MAX) objects with the longest names.
+/// Most bytes of a reply: a listing of [`ENTRIES_MAX`](crate::ENTRIES_MAX) objects with the longest
+/// names.
 pub const REPLY_MAX: usize = 512 << 10;
 
-/// Why a message is refused.
+/// Why a message is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Malformed {
-    /// It ends too early.
+    /// The message ends too early.
     #[error("the message ends within a field")]
     Short,
-    /// It goes on behind its last field.
+    /// The message continues behind its last field.
     #[error("the message has bytes behind its last field")]
     Long,
-    /// A field holds what it may not.
-    #[error("a field holds what it may not")]
+    /// A field has an invalid value.
+    #[error("a field has an invalid value")]
     Field,
-    /// It is of another version of the protocol.
-    #[error("the message is of version {0} of the protocol, not of version {VERSION}")]
+    /// The message has another version of the protocol.
+    #[error("the message has version {0} of the protocol, not version {VERSION}")]
     Version(u8),
     /// A value breaks a rule that has an error of its own.
     #[error("{}", .0.desc())]
@@ -50,7 +51,7 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// What a server answers.
+    /// The error that a server replies.
     #[must_use]
     pub fn errno(self) -> Errno {
         match self {
@@ -70,11 +71,11 @@ pub fn encode_request(caller: &Caller, request: &Request) -> Vec<u8> {
     bytes
 }
 
-/// Decodes a request and checks whatever can be checked without a file system.
+/// Decodes a request and checks everything that requires no file system.
 ///
 /// # Errors
 ///
-/// What is wrong with it; [`Malformed::errno`] is what the caller gets.
+/// What is wrong with the message; [`Malformed::errno`] is the reply to the caller.
 pub fn decode_request(bytes: &[u8]) -> Result<(Caller, Request), Malformed> {
     let mut rest = bytes;
     match u8::take(&mut rest)? {
@@ -108,12 +109,12 @@ pub fn encode_reply(reply: &Result<Reply, Errno>) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// What is wrong with the message.
 pub fn decode_reply(bytes: &[u8]) -> Result<Result<Reply, Errno>, Malformed> {
     let mut rest = bytes;
     let reply = match u16::take(&mut rest)? {
         0 => Ok(Reply::take(&mut rest)?),
-        // An error that this system does not know is one all the same.
+        // An error number that this system does not know is still an error.
         number => match Errno::from_raw(i32::from(number)) {
             Errno::UnknownErrno => Err(Errno::EIO),
             errno => Err(errno),
@@ -123,7 +124,8 @@ pub fn decode_reply(bytes: &[u8]) -> Result<Result<Reply, Errno>, Malformed> {
     Ok(reply)
 }
 
-/// What must hold for any bytes: no decoder panics, and what is decoded encodes to the same bytes.
+/// Checks the rules for arbitrary bytes: no decoder panics, and decoded bytes encode to the same
+/// bytes.
 #[doc(hidden)]
 pub fn fuzz_messages(bytes: &[u8]) {
     if let Ok((caller, request)) = decode_request(bytes) {
@@ -144,7 +146,7 @@ fn end(rest: &[u8]) -> Result<(), Malformed> {
     }
 }
 
-/// What has an encoding.
+/// A type with an encoding.
 trait Wire: Sized {
     fn put(&self, bytes: &mut Vec<u8>);
     fn take(rest: &mut &[u8]) -> Result<Self, Malformed>;
@@ -201,13 +203,13 @@ impl<T: Wire> Wire for Option<T> {
 
 impl<T: Wire> Wire for Vec<T> {
     fn put(&self, bytes: &mut Vec<u8>) {
-        // What has more elements than 32 bits can count is longer than any message.
+        // A list with more elements than 32 bits can count is longer than any message.
         u32::try_from(self.len()).unwrap_or(u32::MAX).put(bytes);
         self.iter().for_each(|element| element.put(bytes));
     }
     fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
         let length = u32::take(rest)? as usize;
-        // Each element takes a byte at least.
+        // Each element has at least one byte.
         if length > rest.len() {
             return Err(Malformed::Short);
         }
@@ -233,7 +235,7 @@ impl Wire for Path {
     }
 }
 
-/// Structures: their fields, in the order on the wire.
+/// Generates the encoding of structures from their fields, in the order of the wire.
 macro_rules! structures {
     ($($name:ident { $($field:ident),* })*) => {$(
         impl Wire for $name {
@@ -249,7 +251,7 @@ macro_rules! structures {
     )*};
 }
 
-/// Choices: the number of each on the wire, and its fields in their order.
+/// Generates the encoding of enumerations: the number of each variant, and its fields in order.
 macro_rules! choices {
     ($($name:ident { $($number:literal $variant:ident $({ $($field:ident),* })? $(( $($value:ident),* ))?)* })*) => {$(
         impl Wire for $name {
@@ -294,7 +296,8 @@ structures! {
 }
 
 choices! {
-    // The numbers 0 to 15 are those of the bmi-zoid specification, section 6.1; 12 is resize, which setattr does.
+    // The numbers 0 to 15 are those of the bmi-zoid specification, section 6.1. Number 12, resize,
+    // is left out, because setattr includes it.
     Request {
         0 Null
         1 GetAttr { handle }
@@ -336,7 +339,7 @@ choices! {
         10 Offset(offset)
         11 Export(export)
     }
-    // The numbers are those of the specification, section 6.1.
+    // The numbers are those of the bmi-zoid specification, section 6.1.
     Kind {
         1 File
         2 Directory

@@ -73,7 +73,7 @@ impl Pair {
     /// The reply that came to these match bits.
     fn reply(&self, bits: u64) -> Message {
         loop {
-            let event = self.queue.wait(Some(testkit::PATIENCE)).unwrap();
+            let event = self.queue.wait(Some(testkit::TIME_LIMIT)).unwrap();
             if event.event.user == bits && event.event.unlinked {
                 let bytes = event.memory.unwrap().into_vec();
                 return Message::decode(&bytes).unwrap().0;
@@ -265,7 +265,7 @@ fn a_client_is_not_fooled_by_a_server_that_answers_something_else() {
     server.attach(&queue, entry, md).unwrap();
     let liar = std::thread::spawn(move || {
         let request = loop {
-            let event = queue.wait(Some(testkit::PATIENCE)).unwrap();
+            let event = queue.wait(Some(testkit::TIME_LIMIT)).unwrap();
             if let Some(memory) = event.memory {
                 break Message::decode(memory.as_slice()).unwrap().0;
             }
@@ -292,7 +292,7 @@ fn a_client_is_not_fooled_by_a_server_that_answers_something_else() {
         body: ping(0),
         source: None,
     };
-    let results = client.call(vec![request], testkit::PATIENCE);
+    let results = client.call(vec![request], testkit::TIME_LIMIT);
     assert_eq!(results, [Err(lnet_selftest::CallError::BadReply)]);
     drop(liar.join().unwrap());
 }

@@ -1,5 +1,5 @@
-//! Pages in headless Chromium: nothing is wider than the window and nothing goes wrong, on wide and narrow screens,
-//! light and dark.
+//! Opens pages in headless Chromium and checks that nothing is wider than the window and nothing
+//! fails, on wide and narrow screens, light and dark.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,11 +7,11 @@ use std::process::Command;
 const FAILED: &str = "a file or a process that a test needs failed";
 const CHROMIUM: &str = "/usr/bin/chromium";
 
-/// Window widths: a desktop's and a telephone's.
+/// Widths of windows: a desktop and a phone.
 const WIDTHS: [u32; 2] = [1280, 400];
 
-/// Says in the page itself what went wrong: errors of scripts and resources, and what sticks out of
-/// the window although it does not scroll.
+/// Reports failures in the page itself: errors of scripts and resources, and elements that are
+/// wider than the window although they do not scroll.
 const PROBE: &str = r#"<script>
 const errors = [];
 window.addEventListener('error', event => errors.push(event.message || 'a resource failed'), true);
@@ -28,12 +28,14 @@ window.addEventListener('load', () => {
 });
 </script>"#;
 
-/// The page in a frame of the wanted width, because a window of Chromium is never narrower than 500.
+/// Shows the page in a frame of the wanted width, because a window of Chromium is at least 500
+/// pixels wide.
 const FRAME: &str = r#"<!doctype html><html><head><meta name="color-scheme" content="light dark">
 <script>window.onmessage = event => document.documentElement.dataset.probe = event.data;</script></head>
 <body style="margin:0"><iframe src="PAGE" style="border:0;width:WIDTHpx;height:1400px"></iframe></body></html>"#;
 
-/// Chromium with a profile of its own, or `None` with a message.
+/// Returns a command for Chromium with a new profile. Without Chromium, reports that and returns
+/// `None`.
 fn chromium(directory: &Path, name: &str, width: u32, dark: bool) -> Option<Command> {
     if !Path::new(CHROMIUM).exists() {
         crate::absent(format_args!("there is no {CHROMIUM}"));
@@ -63,7 +65,8 @@ fn chromium(directory: &Path, name: &str, width: u32, dark: bool) -> Option<Comm
     Some(command)
 }
 
-/// What the probe says of a page, after a screenshot of it; `None` without Chromium.
+/// Returns the report of the probe on a page, and takes a screenshot of the page. Returns `None`
+/// without Chromium.
 #[expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 fn probe(directory: &Path, name: &str, page: &str, width: u32, dark: bool) -> Option<String> {
     std::fs::create_dir_all(directory).expect(FAILED);
@@ -95,8 +98,8 @@ fn probe(directory: &Path, name: &str, page: &str, width: u32, dark: bool) -> Op
     Some(said.unwrap_or("the probe did not run").to_owned())
 }
 
-/// Opens `page` in windows of 1280 and 400 pixels, light and dark, and keeps a picture of each in `directory` as
-/// `NAME-WIDTH-DARK.png`. Without Chromium the function says so.
+/// Opens `page` in windows of 1280 and 400 pixels, light and dark, and keeps screenshots in
+/// `directory` as `NAME-WIDTH-DARK.png`. Without Chromium, reports that and returns.
 ///
 /// # Panics
 ///
@@ -133,7 +136,7 @@ mod tests {
                 assert!(said.contains(sign), "{said}");
             }
         }
-        // Chromium's profiles go, too.
+        // Also removes Chromium's profiles.
         drop(std::fs::remove_dir_all(directory));
     }
 }

@@ -1,6 +1,21 @@
-//! What the tests of several crates share: ports, patterns, waiting, and what a test needs from its machine.
+//! Helpers for the tests of several crates: ports, byte patterns, waiting, and tools or data that a
+//! test needs.
 //!
-//! It knows no crate of the workspace but `sys`, so that any of them may use it in its tests.
+//! Of the workspace's crates it uses only `sys`, so that the tests of all others can use it.
+//!
+//! # Example
+//!
+//! ```
+//! let port = testkit::port();
+//! let listener = std::net::TcpListener::bind(("127.0.0.1", port))?;
+//! let mut looks = 0;
+//! testkit::eventually("the third look", || {
+//!     looks += 1;
+//!     looks == 3
+//! });
+//! # drop(listener);
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 pub mod browser;
 mod needs;
@@ -12,18 +27,18 @@ use std::time::{Duration, Instant};
 
 pub use needs::{absent, is_required, require, shared_data};
 
-/// How long a test waits for what must happen: a limit that only a hang reaches.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest wait of a test for an expected condition: a limit that only a hang reaches.
+pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long [`eventually`] pauses between two looks.
+/// Pause of [`eventually`] between two checks.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A TCP port that is this process's on every IPv4 address until the process ends, and free to be listened
-/// on, by this process and by those it starts.
+/// Returns a TCP port that belongs to this process on every IPv4 address until the process ends.
+/// This process and its children can listen on it.
 ///
 /// # Panics
 ///
-/// The system has no port to give.
+/// If the system has no free port.
 #[must_use]
 #[expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 pub fn port() -> u16 {
@@ -35,27 +50,28 @@ pub fn port() -> u16 {
     number
 }
 
-/// Waits until `holds`; `what` says in the failure's message what did not come true.
+/// Waits until `holds` returns true. The panic message names `what`.
 ///
 /// # Panics
 ///
-/// It did not hold within [`PATIENCE`].
+/// If `holds` is still false after [`TIME_LIMIT`].
 #[track_caller]
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !holds() {
         assert!(
-            begun.elapsed() < PATIENCE,
-            "not within {PATIENCE:?}: {what}"
+            begun.elapsed() < TIME_LIMIT,
+            "not within {TIME_LIMIT:?}: {what}"
         );
         thread::sleep(PAUSE);
     }
 }
 
-/// So many bytes in which any cut, shift or exchange of a piece is seen.
+/// Returns bytes in which every cut, shift or exchange of parts is visible.
 #[must_use]
 pub fn pattern(length: usize) -> Vec<u8> {
-    // 251 is prime: the pattern fits no power of two. Copied, because tests without optimisation count slowly.
+    // 251 is prime, so the pattern does not repeat at powers of two. Copied, because counting is
+    // slow in tests without optimisation.
     let period: Vec<u8> = (0..251_u32).map(|index| (index * 31 % 251) as u8).collect();
     let mut bytes = period.repeat(length.div_ceil(period.len()));
     bytes.truncate(length);
@@ -70,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_comes_true_ends_the_wait() {
+    fn a_condition_that_becomes_true_ends_the_wait() {
         let mut looks = 0;
         eventually("three looks", || {
             looks += 1;
@@ -79,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_may_be_listened_on_at_several_addresses_and_is_given_once() {
+    fn a_port_accepts_listeners_on_several_addresses_and_is_assigned_once() {
         let (one, two) = (port(), port());
         assert_ne!(one, two);
         let listeners: Vec<_> = (1..=3)
@@ -89,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_is_there_is_no_reason_to_skip() {
+    fn a_test_does_not_skip_if_its_tool_is_installed() {
         assert!(require("sh"));
     }
 
     #[test]
-    fn what_is_absent_skips_here_and_fails_where_everything_is_installed() {
+    fn a_missing_tool_skips_the_test_or_fails_it_if_everything_is_required() {
         let absent = || catch_unwind(|| require("a-tool-that-nobody-has"));
         match (is_required(), absent()) {
             (false, skipped) => assert!(!skipped.unwrap()),

@@ -1,13 +1,14 @@
-//! What a test needs from its machine: tools, and data that is not part of the repository.
+//! Requirements of tests on their machine: tools, and data outside the repository.
 //!
-//! Where a tool or the data is absent, the test skips and says so; in CI, where everything is installed, it
-//! fails, because a test that never runs proves nothing.
+//! If a tool or the data is missing, the test reports that and skips. In CI, where everything is
+//! installed, the test fails, because a test that never runs proves nothing.
 
 use std::env;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
-/// Whether what is absent makes tests fail: `FINERAIL_REQUIRE=1`, or `CI=true` without `FINERAIL_REQUIRE=0`.
+/// Returns whether a missing requirement makes tests fail: with `FINERAIL_REQUIRE=1`, or with
+/// `CI=true` unless `FINERAIL_REQUIRE=0`.
 #[must_use]
 pub fn is_required() -> bool {
     match env::var("FINERAIL_REQUIRE") {
@@ -16,22 +17,23 @@ pub fn is_required() -> bool {
     }
 }
 
-/// Says that a test skips because `what` is absent.
+/// Reports that a test skips because `what` is missing.
 ///
 /// # Panics
 ///
-/// Where everything is installed ([`is_required`]).
+/// If everything must be installed ([`is_required`]).
 #[track_caller]
 pub fn absent(what: impl Display) {
     assert!(!is_required(), "everything is installed here, but {what}");
     eprintln!("skipped: {what}");
 }
 
-/// Whether there is a command of this name. Where it is false, the test returns: it has been said.
+/// Returns whether a command exists. If it returns false, the reason was reported and the test
+/// returns.
 ///
 /// # Panics
 ///
-/// As with [`absent`].
+/// As for [`absent`].
 #[must_use]
 #[track_caller]
 pub fn require(tool: &str) -> bool {
@@ -43,12 +45,13 @@ pub fn require(tool: &str) -> bool {
     found
 }
 
-/// A file or directory of the shared data, which is in `FINERAIL_SHARED_DATA`, or in `../shared/data` beside
-/// the workspace. Where it is `None`, the test returns: it has been said.
+/// Returns a file or directory of the shared data, which is in `FINERAIL_SHARED_DATA` or in
+/// `../shared/data` beside the workspace. If it returns `None`, the reason was reported and the
+/// test returns.
 ///
 /// # Panics
 ///
-/// As with [`absent`].
+/// As for [`absent`].
 #[must_use]
 #[track_caller]
 pub fn shared_data(relative: impl AsRef<Path>) -> Option<PathBuf> {

@@ -1,5 +1,5 @@
-//! Nothing but a test: `lustre_collector`, a published program that scrapes `lnetctl`, reads what our
-//! nodes print (`tests/collector.rs`).
+//! Contains only a test: `lustre_collector`, a published program that reads the output of
+//! `lnetctl`, accepts the output of Finerail's nodes (`tests/collector.rs`).
 //!
-//! It is a crate of its own because the collector brings an older YAML reader with it, which nothing
-//! that ships may depend on; `deny.toml` lets it in under this one.
+//! The test has a crate of its own because `lustre_collector` depends on an older YAML reader,
+//! which no shipped crate may use. `deny.toml` permits that reader only in this crate.

@@ -1,4 +1,5 @@
-//! `lustre_collector` reads `net show -v 4` and `stats show` of running nodes, and finds their figures.
+//! `lustre_collector` parses `net show -v 4` and `stats show` of running nodes and finds their
+//! counters.
 //!
 //! ```text
 //!  client ── 3 pings ──▶ server       what the client's control endpoint prints ─▶ the collector's
@@ -16,12 +17,12 @@ use tempfile::TempDir;
 
 const CLIENT: &str = "127.0.0.1@tcp";
 const SERVER: &str = "127.0.0.2@tcp";
-/// A second rail of the client, which sends nothing.
+/// A second NI of the client, which sends nothing.
 const IDLE: &str = "127.0.0.3@tcp1";
 
 const PINGS: usize = 3;
 
-/// A node, how it is controlled, and where.
+/// A node with its control endpoint.
 struct Bed {
     dlc: Dlc,
     _endpoint: ControlEndpoint,
@@ -69,7 +70,7 @@ impl Bed {
     }
 }
 
-/// A client that has pinged a server, and the server.
+/// Starts a client and a server, and pings the server from the client.
 fn pinged() -> [Bed; 2] {
     let port = testkit::port();
     let mut client = Bed::start(port, &[CLIENT, IDLE]);
@@ -87,7 +88,7 @@ fn lnet(records: &[Record]) -> impl Iterator<Item = &LNetStats> {
     })
 }
 
-/// NID, name and value of each record of an interface.
+/// Returns NID, name and value of each record of an interface.
 fn of_interfaces(records: &[Record]) -> Vec<(&str, &str, i64)> {
     let figures = lnet(records).map(|stat| match stat {
         LNetStats::SendCount(stat) | LNetStats::RecvCount(stat) | LNetStats::DropCount(stat) => {
@@ -98,7 +99,7 @@ fn of_interfaces(records: &[Record]) -> Vec<(&str, &str, i64)> {
     figures.collect()
 }
 
-/// Name and value of each record of the node as a whole.
+/// Returns name and value of each record of the whole node.
 fn of_node(records: &[Record]) -> Vec<(&str, i64)> {
     let figures = lnet(records).map(|stat| match stat {
         LNetStats::SendLength(stat) | LNetStats::RecvLength(stat) | LNetStats::DropLength(stat) => {
@@ -138,8 +139,8 @@ fn the_collector_finds_the_bytes_sent_and_received_in_stats_show() {
         let named = of_node(&records).into_iter().find(|(own, _)| *own == name);
         named.unwrap().1
     };
-    // A ping carries nothing there, and back what the server lists: its loopback and its interface, in a
-    // header of 16 bytes and 16 for each.
+    // The request of a ping has no payload. The response lists the server's loopback and interface:
+    // a header of 16 bytes, and 16 bytes for each.
     let answer = 16 + 2 * 16;
     assert_eq!(length("send_length"), 0, "{shown}");
     assert_eq!(
@@ -155,9 +156,9 @@ fn the_collector_finds_the_bytes_sent_and_received_in_stats_show() {
     assert!(of_node(&records).contains(&sent), "{shown}");
 }
 
-/// The collector is strict: it is no proof of anything if it reads what lacks a key.
+/// The collector rejects output with missing keys. Otherwise its success would prove nothing.
 #[test]
-fn the_collector_refuses_an_output_that_lacks_a_key_of_its_own() {
+fn the_collector_rejects_output_without_a_required_key() {
     let [mut client, _server] = pinged();
     let whole = client.show(Section::Net, 4);
     let without = |key: &str| -> String {

@@ -1,4 +1,4 @@
-//! A copy of the workspace in which things are broken, built and tested.
+//! A copy of the workspace in which mutations are built and tested.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use tempfile::TempDir;
 use crate::list::Mutation;
 use crate::place::Catalogue;
 
-/// Far more than any of the tests takes.
+/// Far longer than any of the tests runs.
 const TEST_TIME_MAX: Duration = Duration::from_secs(120);
 
-/// What became of a mutation.
+/// The result of a mutation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// These tests failed.
+    /// The tests that failed.
     Caught(Vec<String>),
-    /// Its test did not end.
+    /// The test did not end.
     Hung,
-    /// Its test passed.
+    /// The test passed.
     Survived,
-    /// The code did not compile: the first error.
+    /// The code did not compile; holds the first error.
     DidNotCompile(String),
 }
 
 impl Fate {
-    /// The tests have done their work.
+    /// Returns whether the test noticed the mutation.
     #[must_use]
     pub fn is_caught(&self) -> bool {
         matches!(self, Self::Caught(_) | Self::Hung)
     }
 }
 
-/// A copy of the workspace, gone when this is dropped.
+/// A copy of the workspace, which is removed when this value is dropped.
 #[derive(Debug)]
 pub struct Bench {
     tree: TempDir,
@@ -44,12 +44,12 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// Copies what Git knows of and what it does not ignore; `target` is where builds go, kept from run
-    /// to run.
+    /// Copies all files that Git tracks or does not ignore. Builds go to `target`, which is kept
+    /// between runs.
     ///
     /// # Errors
     ///
-    /// Whatever Git or the file system says.
+    /// Errors of Git or the file system.
     pub fn new(root: &Path, target: &Path) -> anyhow::Result<Self> {
         let tree = tempfile::tempdir()?;
         let listed = Command::new("git")
@@ -66,7 +66,7 @@ impl Bench {
         let names = String::from_utf8(listed.stdout)?;
         for name in names.split('\0').filter(|name| !name.is_empty()) {
             let (from, to) = (root.join(name), tree.path().join(name));
-            // A file that was deleted, and not yet for Git.
+            // The file was deleted, but Git still lists it.
             if !from.is_file() {
                 continue;
             }
@@ -79,11 +79,11 @@ impl Bench {
         })
     }
 
-    /// Runs the tests that these mutations name, with nothing broken.
+    /// Runs the tests of these mutations without any mutation.
     ///
     /// # Errors
     ///
-    /// One of them is missing or fails: then the run would prove nothing.
+    /// A test is missing or fails, so that the run would prove nothing.
     pub fn check(&self, catalogue: &Catalogue, of: &[&Mutation]) -> anyhow::Result<()> {
         let binaries = match self.build(&catalogue.package)? {
             Ok(binaries) => binaries,
@@ -98,12 +98,16 @@ impl Bench {
         Ok(())
     }
 
-    /// Breaks one place, and says what came of it.
+    /// Applies one mutation, and returns its result.
     ///
     /// # Errors
     ///
-    /// The place is not there, or the file system, Cargo or the test could not be used.
-    pub fn judge(&self, catalogue: &Catalogue, mutation: &Mutation) -> anyhow::Result<Fate> {
+    /// The place is missing, or the file system, Cargo or the test failed.
+    pub fn test_mutation(
+        &self,
+        catalogue: &Catalogue,
+        mutation: &Mutation,
+    ) -> anyhow::Result<Fate> {
         let path = self
             .tree
             .path()
@@ -123,7 +127,7 @@ impl Bench {
         }
     }
 
-    /// Builds the tests of a package: their binaries, or the compiler's first error.
+    /// Builds the tests of a package. Returns their binaries, or the compiler's first error.
     fn build(&self, package: &str) -> anyhow::Result<Result<Vec<PathBuf>, String>> {
         let built = Command::new(env!("CARGO"))
             .args(["test", "--no-run", "--offline", "--lib", "--tests"])
@@ -156,7 +160,7 @@ impl Bench {
         Ok(Ok(binaries.collect()))
     }
 
-    /// Runs a test by name in whichever binary has it.
+    /// Runs a test by name in the binary that has it.
     fn run(&self, catalogue: &Catalogue, binaries: &[PathBuf], test: &str) -> anyhow::Result<Fate> {
         let mut ran = 0;
         for binary in binaries {
@@ -185,7 +189,7 @@ impl Bench {
     }
 }
 
-/// Waits for a test; says whether it ended by itself.
+/// Waits for a test. Returns whether it ended by itself.
 fn ends(mut child: Child) -> anyhow::Result<bool> {
     let begun = Instant::now();
     while child.try_wait()?.is_none() {
@@ -199,7 +203,7 @@ fn ends(mut child: Child) -> anyhow::Result<bool> {
     Ok(true)
 }
 
-/// The tests that ended like this.
+/// Returns the names of the tests with this result.
 fn results(report: &str, how: &str) -> Vec<String> {
     let lines = report.lines().filter_map(|line| {
         let (name, result) = line.strip_prefix("test ")?.split_once(" ... ")?;

@@ -1,6 +1,6 @@
-//! Mutations: places where the code is broken on purpose, each with the test that must notice.
+//! Mutation testing: breaks the code at listed places, and expects that a named test fails.
 //!
-//! A test that cannot fail proves nothing. A crate lists in `mutations.txt` what may be broken in it:
+//! A test that cannot fail proves nothing. `mutations.txt` of a crate lists the places to break:
 //!
 //! ```text
 //! == fatal_is_ignored
@@ -19,8 +19,8 @@
 //!                                                                     passes: survived
 //! ```
 //!
-//! The workspace itself is never touched. What is run is the code of this workspace; a mutation that
-//! makes a test run for ever is ended, and counts as caught.
+//! The workspace itself is not changed. The program runs code of this workspace. A test that hangs
+//! because of a mutation is stopped, and the mutation counts as caught.
 
 mod bench;
 mod list;

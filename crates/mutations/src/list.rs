@@ -1,29 +1,29 @@
-//! The list of a crate's mutations as text.
+//! Parses the list of a crate's mutations.
 
 use anyhow::{Context as _, bail};
 
-/// A place that may be broken, and the test that must notice.
+/// A place to break, and the test that must fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mutation {
-    /// What is broken, in one word.
+    /// Name of the mutation: one word.
     pub name: String,
-    /// The file, from the crate's directory.
+    /// Path of the file, relative to the crate's directory.
     pub file: String,
-    /// The test's function; for a case of a catalogue its name begins with the ID.
+    /// Name of the test function. The test of a catalogue case has the case's ID at the start.
     pub test: String,
     /// Whole lines that occur exactly once in the file.
     pub from: String,
-    /// What stands there instead.
+    /// Their replacement.
     pub to: String,
-    /// The line of the list that it begins at, counted from 1.
+    /// First line of the mutation in the list, counted from 1.
     pub line: usize,
 }
 
-/// Reads a list. Empty lines and lines that begin with `#` between mutations are comments.
+/// Parses a list. Empty lines and lines that begin with `#` between mutations are comments.
 ///
 /// # Errors
 ///
-/// A part is missing, twice there, or out of place; the error names the line.
+/// A part is missing, occurs twice, or is in the wrong place. The error names the line.
 pub fn parse(text: &str) -> anyhow::Result<Vec<Mutation>> {
     let lines: Vec<&str> = text.lines().collect();
     let starts = lines.iter().enumerate();
@@ -91,7 +91,7 @@ fn mutation(block: &[&str], line: usize) -> anyhow::Result<Mutation> {
     })
 }
 
-/// Lines with their ends; empty ones and comments at the end belong to the list, not to the text.
+/// Joins lines. Empty lines and comments at the end belong to the list, not to the text.
 fn text_of(lines: &[&str]) -> String {
     let kept = lines
         .iter()
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_lacks_something_is_refused_with_its_line() {
+    fn an_incomplete_list_is_rejected_with_the_line() {
         let broken = [
             ("x\n", "line 1"),
             ("== a b\nfile: f\ntest: t\n", "line 1"),

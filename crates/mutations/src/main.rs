@@ -1,4 +1,4 @@
-//! Breaks the code of the workspace's crates on purpose, and expects that their tests notice.
+//! Breaks the code of the workspace's crates at listed places, and expects that tests notice.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,14 +7,14 @@ use anyhow::bail;
 use clap::Parser;
 use mutations::{Bench, Catalogue, Fate, Mutation, find, workspace_root};
 
-/// Breaks the code in a copy of the workspace, one place at a time, as the crates' mutations.txt say,
-/// and runs the test that must notice. Ends with 1 when one was not noticed.
+/// Applies the mutations of the crates' mutations.txt one by one in a copy of the workspace, and
+/// runs the test that must fail. Exits with 1 if a test did not fail.
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// Only the mutation of this name
+    /// Run only the mutation with this name
     #[arg(long, value_name = "NAME")]
     only: Option<String>,
-    /// Where builds go, kept from run to run
+    /// Directory for builds, kept between runs
     #[arg(
         long,
         value_name = "DIR",
@@ -22,7 +22,7 @@ struct Arguments {
         default_value = "target"
     )]
     target: PathBuf,
-    /// Crates; all that have a list if none is given
+    /// Crates to test; by default all that have a list
     #[arg(value_name = "CRATE")]
     crates: Vec<String>,
 }
@@ -45,7 +45,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         bench.check(catalogue, &mutations)?;
         for mutation in mutations {
-            let fate = bench.judge(catalogue, mutation)?;
+            let fate = bench.test_mutation(catalogue, mutation)?;
             println!(
                 "{:<12} {:<44} {}",
                 catalogue.package,
@@ -70,7 +70,7 @@ fn main() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::from(!survivors.is_empty())))
 }
 
-/// The lists of the crates that were asked for.
+/// Returns the lists of the given crates.
 fn chosen(all: Vec<Catalogue>, names: &[String]) -> anyhow::Result<Vec<Catalogue>> {
     let has = |name: &str| all.iter().any(|catalogue| catalogue.package == name);
     if let Some(unknown) = names.iter().find(|name| !has(name)) {

@@ -1,4 +1,4 @@
-//! Where mutations are: the lists of the workspace's crates, and the files that they name.
+//! Finds the lists of the workspace's crates, and the files that they name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,29 +7,29 @@ use anyhow::{Context as _, bail};
 
 use crate::list::{Mutation, parse};
 
-/// A crate's list.
+/// The list of a crate.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
-    /// The crate's name, which is that of its directory.
+    /// Name of the crate, which is also the name of its directory.
     pub package: String,
-    /// The crate's directory, from the root of the workspace.
+    /// Directory of the crate, relative to the root of the workspace.
     pub directory: PathBuf,
-    /// Its mutations.
+    /// The mutations.
     pub mutations: Vec<Mutation>,
 }
 
-/// The root of the workspace that this program was built in.
+/// Returns the root of the workspace in which this program was built.
 #[must_use]
 pub fn workspace_root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.ancestors().nth(2).unwrap_or(here).to_owned()
 }
 
-/// The lists of all crates below `root/crates` that have one, by name.
+/// Returns the lists of all crates below `root/crates` that have one, ordered by name.
 ///
 /// # Errors
 ///
-/// A list that cannot be read.
+/// A list cannot be read.
 pub fn find(root: &Path) -> anyhow::Result<Vec<Catalogue>> {
     let crates = root.join("crates");
     let entries = fs::read_dir(&crates).with_context(|| crates.display().to_string())?;
@@ -56,13 +56,13 @@ pub fn find(root: &Path) -> anyhow::Result<Vec<Catalogue>> {
 }
 
 impl Mutation {
-    /// The file's text with the mutation in it.
+    /// Returns the text of the file with the mutation applied.
     ///
     /// # Errors
     ///
-    /// What is to be replaced does not occur exactly once.
+    /// The lines to replace do not occur exactly once.
     pub fn apply(&self, text: &str) -> anyhow::Result<String> {
-        // Whole lines: not the end of a longer one.
+        // Only whole lines match, not the end of a longer line.
         let begins_a_line = |&(at, _): &(usize, &str)| at == 0 || text[..at].ends_with('\n');
         let mut places = text.match_indices(&self.from).filter(begins_a_line);
         match (places.next(), places.next()) {
@@ -70,8 +70,8 @@ impl Mutation {
                 let after = &text[at + from.len()..];
                 Ok([&text[..at], &self.to, after].concat())
             }
-            (None, _) => bail!("{}: its text is not in {}", self.name, self.file),
-            (Some(_), Some(_)) => bail!("{}: its text is twice in {}", self.name, self.file),
+            (None, _) => bail!("{}: its lines are not in {}", self.name, self.file),
+            (Some(_), Some(_)) => bail!("{}: its lines occur twice in {}", self.name, self.file),
         }
     }
 }

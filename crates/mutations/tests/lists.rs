@@ -1,4 +1,4 @@
-//! What every list must satisfy, without building anything.
+//! Rules for every list that need no build.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use mutations::{find, workspace_root};
 
-/// All sources below this directory.
+/// Returns the text of all sources below this directory.
 fn sources(directory: &Path) -> io::Result<String> {
     let mut text = String::new();
     for entry in fs::read_dir(directory)? {
@@ -21,7 +21,7 @@ fn sources(directory: &Path) -> io::Result<String> {
 }
 
 #[test]
-fn every_place_is_there_once_and_every_test_exists() {
+fn every_place_occurs_once_and_every_test_exists() {
     let root = workspace_root();
     let catalogues = find(&root).unwrap();
     assert!(!catalogues.is_empty());
@@ -37,7 +37,8 @@ fn every_place_is_there_once_and_every_test_exists() {
     }
 }
 
-/// Names in backquotes that are longer than any option's are those of tests.
+/// In the table of releases, names in backquotes that are longer than any option are names of
+/// tests.
 #[test]
 fn every_test_that_the_table_of_releases_names_exists() {
     let root = workspace_root();

@@ -10,53 +10,53 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 
 /// Ends the wait of a thread that waits for a descriptor.
 ///
-/// An alarm that is rung while nobody waits ends the next wait, so that none is lost.
+/// If no thread waits when an alarm is rung, the next wait ends at once, so no ring is lost.
 #[derive(Debug)]
 pub struct Alarm(EventFd);
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// The descriptor is readable, or its other end is gone.
+    /// The descriptor is readable, or its other end is closed.
     Ready,
     /// The alarm was rung.
     Rung,
-    /// The limit has passed.
+    /// The time limit has expired.
     Late,
-    /// This thread has handled a signal.
+    /// This thread handled a signal.
     Signal,
 }
 
 impl Alarm {
-    /// An alarm that was not rung.
+    /// Creates an alarm that was not rung.
     ///
     /// # Errors
     ///
-    /// What `eventfd(2)` fails with: too many descriptors.
+    /// Errors of `eventfd(2)`: too many descriptors.
     pub fn new() -> io::Result<Self> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self(EventFd::from_flags(flags)?))
     }
 
-    /// Ends the wait of one thread, now or at its beginning. Ringing twice may end only one wait.
+    /// Ends one wait: a current one, or the next one at its start. Two rings may end only one wait.
     pub fn ring(&self) {
-        // It fails only when it was rung 2^64 times since the last wait, which is enough.
+        // Fails only after 2^64 rings since the last wait, and then the alarm is rung anyway.
         let _full = self.0.write(1);
     }
 
-    /// Takes back every ring that has ended no wait.
+    /// Cancels every ring that ended no wait.
     pub fn clear(&self) {
-        // It fails when it was not rung.
+        // Fails if the alarm was not rung.
         let _count = self.0.read();
     }
 
-    /// Sleeps until `descriptor` is readable, the alarm is rung or `limit` has passed. The limit
-    /// is a span on the monotonic clock; a signal does not end the wait. When the descriptor is
-    /// readable and the alarm was rung, the alarm is told first, and is spent.
+    /// Sleeps until `descriptor` is readable, the alarm is rung, or `limit` has passed on the
+    /// monotonic clock. A signal does not end the wait. If the descriptor is readable and the alarm
+    /// was rung, returns [`Woken::Rung`] first and clears the ring.
     ///
     /// # Errors
     ///
-    /// What `poll(2)` fails with.
+    /// Errors of `poll(2)`.
     pub fn wait(&self, descriptor: &impl AsFd, limit: Duration) -> io::Result<Woken> {
         let began = Instant::now();
         loop {
@@ -68,11 +68,11 @@ impl Alarm {
         }
     }
 
-    /// As [`wait`](Self::wait), but a signal that this thread handles ends it, too.
+    /// Like [`wait`](Self::wait), but a signal that this thread handles also ends the wait.
     ///
     /// # Errors
     ///
-    /// What `poll(2)` fails with.
+    /// Errors of `poll(2)`.
     pub fn wait_or_signal(&self, descriptor: &impl AsFd, limit: Duration) -> io::Result<Woken> {
         let began = Instant::now();
         loop {
@@ -103,10 +103,10 @@ impl AsFd for Alarm {
     }
 }
 
-/// The longest single call of `poll(2)`: its timeout counts milliseconds in 31 bits.
+/// Longest single call of `poll(2)`, whose timeout counts milliseconds in 31 bits.
 const SLICE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Rounded up, so that a wait never ends before its limit.
+/// Rounds up, so that a wait never ends before its limit.
 fn timeout(left: Duration) -> PollTimeout {
     let rounded = left.min(SLICE_MAX) + Duration::from_nanos(999_999);
     PollTimeout::try_from(rounded.as_millis()).unwrap_or(PollTimeout::MAX)

@@ -1,5 +1,5 @@
-//! What goes with a local socket or a file descriptor besides bytes: other descriptors, who is at
-//! the other end, who else may open it.
+//! Services of local sockets and descriptors besides bytes: passing descriptors, credentials of the
+//! peer, access for a group.
 
 use std::fs::Permissions;
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
@@ -13,19 +13,20 @@ use nix::sys::socket::{
 };
 use nix::unistd::{Gid, fchown};
 
-/// Most descriptors that one message carries here; the kernel allows 253.
+/// Most descriptors in one message. The kernel allows 253.
 pub const DESCRIPTORS_MAX: usize = 4;
 
-/// Sends bytes and, with the first of them, descriptors. The receiver gets its own copies.
+/// Sends bytes, and descriptors with the first of them. The receiver gets its own copies of the
+/// descriptors.
 ///
 /// # Returns
 ///
-/// How many bytes were sent; the descriptors went along if it is not 0.
+/// The number of bytes sent. The descriptors were sent if it is not 0.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidInput`] for no bytes or more than [`DESCRIPTORS_MAX`] descriptors; what
-/// `sendmsg(2)` fails with, a lost connection as [`ErrorKind::BrokenPipe`] without a signal.
+/// [`ErrorKind::InvalidInput`] if there are no bytes or more than [`DESCRIPTORS_MAX`] descriptors;
+/// errors of `sendmsg(2)`. A lost connection is [`ErrorKind::BrokenPipe`] without a signal.
 pub fn send_descriptors(
     socket: &impl AsFd,
     bytes: &[u8],
@@ -50,16 +51,16 @@ pub fn send_descriptors(
     Ok(sent?)
 }
 
-/// Receives bytes and the descriptors that came with them, at most [`DESCRIPTORS_MAX`]; they are
-/// closed in programs that this process starts.
+/// Receives bytes, and at most [`DESCRIPTORS_MAX`] descriptors that came with them. Programs that
+/// this process starts do not inherit the descriptors.
 ///
 /// # Returns
 ///
-/// How many bytes came, 0 at the end of the stream, and the descriptors.
+/// The number of bytes, 0 at the end of the stream, and the descriptors.
 ///
 /// # Errors
 ///
-/// What `recvmsg(2)` fails with.
+/// Errors of `recvmsg(2)`.
 #[expect(unsafe_code, reason = "received descriptors have no owner yet")]
 pub fn receive_descriptors(
     socket: &impl AsFd,
@@ -77,8 +78,8 @@ pub fn receive_descriptors(
     for message in received.cmsgs()? {
         if let ControlMessageOwned::ScmRights(raw) = message {
             for fd in raw {
-                // SAFETY: the kernel has just opened this descriptor for this process and told
-                // nobody else its number.
+                // SAFETY: the kernel has just opened this descriptor for this process, and nothing
+                // else knows its number.
                 descriptors.push(unsafe { OwnedFd::from_raw_fd(fd) });
             }
         }
@@ -86,22 +87,23 @@ pub fn receive_descriptors(
     Ok((received.bytes, descriptors))
 }
 
-/// Who connected a local socket, as the kernel saw it at that moment; it cannot be forged.
+/// The process that connected a local socket, as the kernel saw it at that moment. It cannot be
+/// forged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PeerCredentials {
-    /// The process, or 0 when it is in another namespace.
+    /// The process id, or 0 if the process is in another namespace.
     pub process: u32,
-    /// Its effective user.
+    /// Effective user of the process.
     pub user: u32,
-    /// Its effective group.
+    /// Effective group of the process.
     pub group: u32,
 }
 
-/// Who is at the other end of a local socket.
+/// Returns the credentials of the other end of a local socket.
 ///
 /// # Errors
 ///
-/// What `getsockopt(2)` fails with.
+/// Errors of `getsockopt(2)`.
 pub fn peer_credentials(socket: &impl AsFd) -> io::Result<PeerCredentials> {
     let credentials = getsockopt(socket, sockopt::PeerCredentials)?;
     Ok(PeerCredentials {
@@ -111,18 +113,18 @@ pub fn peer_credentials(socket: &impl AsFd) -> io::Result<PeerCredentials> {
     })
 }
 
-/// The supplementary groups of whoever connected a local socket, as the kernel saw them at that moment.
+/// Returns the supplementary groups of the process that connected a local socket, at that moment.
 ///
 /// # Errors
 ///
-/// What `getsockopt(2)` fails with: kernels before 4.13 do not know.
+/// Errors of `getsockopt(2)`: kernels before 4.13 have no such option.
 #[expect(unsafe_code, reason = "nix does not wrap SO_PEERGROUPS")]
 pub fn peer_groups(socket: &impl AsFd) -> io::Result<Vec<u32>> {
     let mut groups = vec![0_u32; GROUPS_MAX];
     let mut length = libc::socklen_t::try_from(std::mem::size_of_val(groups.as_slice()))
         .map_err(io::Error::other)?;
-    // SAFETY: `groups` has room for `length` bytes, which the kernel does not exceed; it stores how many it wrote in
-    // `length`. Both outlive the call.
+    // SAFETY: `groups` has room for `length` bytes, and the kernel writes no more. It stores the
+    // number of bytes written in `length`. Both outlive the call.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -139,21 +141,21 @@ pub fn peer_groups(socket: &impl AsFd) -> io::Result<Vec<u32>> {
     Ok(groups)
 }
 
-/// Groups that a process can be in: `NGROUPS_MAX` of Linux.
+/// Most groups of a process: `NGROUPS_MAX` of Linux.
 const GROUPS_MAX: usize = 65_536;
 
-/// The effective user of this process.
+/// Effective user of this process.
 #[must_use]
 pub fn effective_user() -> u32 {
     nix::unistd::geteuid().as_raw()
 }
 
-/// Lets a group open what this descriptor names, a queue, a shared-memory object or a file, for
-/// reading and writing (mode 0660).
+/// Lets a group open the queue, shared-memory object or file of this descriptor for reading and
+/// writing (mode 0660).
 ///
 /// # Errors
 ///
-/// [`ErrorKind::PermissionDenied`] when this process is not in the group.
+/// [`ErrorKind::PermissionDenied`] if this process is not in the group.
 pub fn share_with_group(descriptor: &impl AsFd, group: u32) -> io::Result<()> {
     fchown(descriptor, None, Some(Gid::from_raw(group)))?;
     let file = std::fs::File::from(descriptor.as_fd().try_clone_to_owned()?);
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_descriptors_or_no_byte_to_carry_them_is_refused() {
+    fn too_many_descriptors_or_no_byte_to_carry_them_is_an_error() {
         let (near, _far) = UnixStream::pair().unwrap();
         let five: Vec<&dyn AsFd> = vec![&near; DESCRIPTORS_MAX + 1];
         assert!(send_descriptors(&near, b"x", &five).is_err());

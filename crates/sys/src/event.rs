@@ -1,12 +1,13 @@
-//! Something that happens again and again, and that threads of this process wait for.
+//! An event that can happen any number of times, and for which threads of this process wait.
 //!
 //! ```text
 //!  waiter:   seen = count() ─▶ look at the condition ─▶ wait(seen)
 //!  notifier: change the condition ─▶ notify()
 //! ```
 //!
-//! What is notified between `count` and `wait` ends the wait at once, so no lock is needed to lose
-//! nothing. Unlike `std`'s parking and condition variables this tells when a signal ended a wait.
+//! A notification between `count` and `wait` ends the wait at once, so no notification is lost and
+//! no lock is needed. Unlike `std`'s parking and condition variables, a wait returns if a signal
+//! interrupted it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::libc;
 
-/// Counts what happens.
+/// Counts notifications.
 #[derive(Debug, Default)]
 pub struct Event {
     count: AtomicU32,
@@ -24,34 +25,35 @@ pub struct Event {
 /// Why a wait for an [`Event`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Something has happened, or nothing: the caller looks at its condition again.
+    /// There may have been a notification. The caller checks its condition again.
     Perhaps,
-    /// The limit has passed.
+    /// The time limit has expired.
     Late,
-    /// This thread has handled a signal.
+    /// This thread handled a signal.
     Signal,
 }
 
-/// A wait without a limit is cut, because one that is cut by nothing hides signals.
+/// Longest single sleep. A sleep without timeout would restart after a signal instead of reporting
+/// it.
 const SLICE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Event {
-    /// How often it has happened, modulo 2^32.
+    /// Number of notifications, modulo 2^32.
     #[must_use]
     pub fn count(&self) -> u32 {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// It happens: every wait for it ends.
+    /// Notifies: ends every wait.
     pub fn notify(&self) {
         self.count.fetch_add(1, Ordering::SeqCst);
-        // A waiter that is not seen here will see the new count.
+        // A waiter that this load misses sees the new count.
         if self.waiters.load(Ordering::SeqCst) > 0 {
             self.wake();
         }
     }
 
-    /// Sleeps until it has happened more often than `seen`, for at most `limit`.
+    /// Sleeps until there were notifications after the count `seen`, for at most `limit`.
     pub fn wait(&self, seen: u32, limit: Duration) -> Waited {
         self.waiters.fetch_add(1, Ordering::SeqCst);
         let waited = self.sleep(seen, limit.min(SLICE_MAX));
@@ -61,7 +63,7 @@ impl Event {
 
     #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
     fn wake(&self) {
-        // SAFETY: FUTEX_WAKE takes the address as a name and touches no memory.
+        // SAFETY: FUTEX_WAKE uses the address as a name and accesses no memory.
         unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -79,8 +81,8 @@ impl Event {
             tv_sec: limit.as_secs() as libc::time_t,
             tv_nsec: limit.subsec_nanos().into(),
         };
-        // SAFETY: the address is that of an aligned word that lives as long as `self`; the kernel
-        // reads it, and a `timespec` that lives during the call.
+        // SAFETY: the address is that of an aligned word that lives as long as `self`. The kernel
+        // reads this word and a `timespec` that lives during the call.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -107,7 +109,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_happened_since_it_was_counted_ends_the_wait() {
+    fn a_notification_after_the_count_ends_the_wait() {
         let event = Event::default();
         let seen = event.count();
         event.notify();
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn every_waiter_hears_of_it() {
+    fn a_notification_ends_every_wait() {
         let (event, done) = (Event::default(), AtomicBool::new(false));
         std::thread::scope(|scope| {
             for _ in 0..4 {

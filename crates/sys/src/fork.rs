@@ -1,11 +1,12 @@
-//! Telling a process from a child that `fork(2)` has made of it, without a system call each time.
+//! Distinguishes a process from a child that `fork(2)` made of it, without a system call each time.
 //!
 //! ```text
 //!   parent: page [1]                 child: page [0], because the system wipes it (madvise(2))
 //! ```
 //!
-//! A process id tells the same, and costs a call of the system for every call of a library. Where
-//! the system wipes nothing (before Linux 4.14, in a sandbox), the process id is what is asked.
+//! A process id serves the same purpose, but costs a system call for every call of a library. If
+//! the system cannot wipe pages (before Linux 4.14, or in a sandbox), the mark compares process
+//! ids.
 
 use std::num::NonZeroUsize;
 use std::ptr::NonNull;
@@ -13,34 +14,33 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap_anonymous, munmap};
 
-/// A mark that a process makes and its forked children do not have.
+/// A mark that belongs to the process that made it, and not to its forked children.
 #[derive(Debug)]
 pub struct ForkMark {
-    /// A page of this mark's own, mapped until it is dropped.
+    /// A page of this mark, mapped until the mark is dropped.
     page: Option<NonNull<AtomicU8>>,
     process: u32,
 }
 
-/// Bytes that are asked for; the system rounds up to a page.
+/// Number of bytes to map. The system rounds up to a page.
 const PAGE: NonZeroUsize = NonZeroUsize::MIN;
 
 #[expect(
     unsafe_code,
     reason = "a raw pointer keeps the compiler from seeing this"
 )]
-// SAFETY: the page is reached as an atomic only, by whichever thread has the mark, and unmapped by
-// its drop alone.
+// SAFETY: every thread accesses the page only as an atomic, and only `drop` unmaps it.
 unsafe impl Send for ForkMark {}
 
 #[expect(
     unsafe_code,
     reason = "a raw pointer keeps the compiler from seeing this"
 )]
-// SAFETY: as above.
+// SAFETY: as for `Send`.
 unsafe impl Sync for ForkMark {}
 
 impl ForkMark {
-    /// The mark of this process.
+    /// Makes a mark of this process.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -49,13 +49,13 @@ impl ForkMark {
         }
     }
 
-    /// Whether this process made the mark. In a child that was forked since it is `false`.
+    /// Returns whether this process made the mark. Returns false in a child that was forked later.
     #[must_use]
     pub fn is_own(&self) -> bool {
         match self.page {
             #[expect(unsafe_code, reason = "mapped memory has no owner in Rust")]
-            // SAFETY: the page is mapped as long as `self` lives, aligned, and only read or written
-            // as this atomic; a child has it mapped, too.
+            // SAFETY: the page is mapped as long as `self` lives, is aligned, and is accessed only
+            // as this atomic. A forked child has the page mapped, too.
             Some(page) => unsafe { page.as_ref() }.load(Ordering::Relaxed) != 0,
             None => std::process::id() == self.process,
         }
@@ -72,32 +72,33 @@ impl Drop for ForkMark {
     fn drop(&mut self) {
         if let Some(page) = self.page {
             #[expect(unsafe_code, reason = "mapped memory has no owner in Rust")]
-            // SAFETY: `marked_page` mapped it, and nobody else has its address.
+            // SAFETY: `marked_page` mapped the page, and nothing else has its address.
             let unmapped = unsafe { munmap(page.cast(), PAGE.get()) };
             debug_assert!(unmapped.is_ok(), "{unmapped:?}");
         }
     }
 }
 
-/// A page that holds a 1 here and a 0 in children; none where the system cannot do that.
+/// Maps a page that holds 1 in this process and 0 in forked children. Returns `None` if the system
+/// cannot do that.
 fn marked_page() -> Option<NonNull<AtomicU8>> {
     let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
     #[expect(unsafe_code, reason = "mapping memory is unsafe in nix")]
-    // SAFETY: a new mapping at an address that the system chooses touches no other memory.
+    // SAFETY: a new mapping at an address of the system's choice touches no other memory.
     let page = unsafe { mmap_anonymous(None, PAGE, access, MapFlags::MAP_PRIVATE) }.ok()?;
     #[expect(unsafe_code, reason = "some advice changes memory")]
-    // SAFETY: this one changes no byte here, and concerns the page that was mapped above.
+    // SAFETY: this advice changes no byte now and applies only to the page that was mapped above.
     let advised = unsafe { madvise(page, PAGE.get(), MmapAdvise::MADV_WIPEONFORK) };
     let page: NonNull<AtomicU8> = page.cast();
     if advised.is_err() {
         #[expect(unsafe_code, reason = "mapped memory has no owner in Rust")]
-        // SAFETY: it was mapped above, and nobody has its address.
+        // SAFETY: the page was mapped above, and nothing has its address.
         let unmapped = unsafe { munmap(page.cast(), PAGE.get()) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
         return None;
     }
     #[expect(unsafe_code, reason = "mapped memory has no owner in Rust")]
-    // SAFETY: a fresh page is zeroed, which is an atomic's value, and writable.
+    // SAFETY: a fresh page is writable and holds zeroes, which are a valid atomic.
     unsafe { page.as_ref() }.store(1, Ordering::Relaxed);
     Some(page)
 }
@@ -110,10 +111,10 @@ mod tests {
 
     use super::*;
 
-    /// What a forked child says of a mark.
+    /// Returns what a forked child says about a mark.
     fn in_child(mark: &ForkMark) -> bool {
         #[expect(unsafe_code, reason = "fork is unsafe in programs of several threads")]
-        // SAFETY: the child calls nothing but `is_own`, which takes no lock, and `_exit`.
+        // SAFETY: the child calls only `is_own`, which takes no lock, and `_exit`.
         match unsafe { fork() }.unwrap() {
             ForkResult::Child => {
                 let code = i32::from(mark.is_own());
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_the_own_of_its_process_and_not_of_a_forked_child() {
+    fn a_mark_belongs_to_its_process_and_not_to_a_forked_child() {
         let mark = ForkMark::new();
         assert!(mark.page.is_some(), "this system wipes nothing");
         assert!(mark.is_own());
@@ -137,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_page_the_process_id_tells_the_same() {
+    fn without_a_page_the_process_id_gives_the_same_answer() {
         let mark = ForkMark {
             page: None,
             process: std::process::id(),

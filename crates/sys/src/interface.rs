@@ -9,27 +9,26 @@ use nix::sys::socket::SockaddrStorage;
 
 /// One IP address of one network interface.
 ///
-/// An interface with several addresses appears once for each, one without an IP address not at
-/// all.
+/// An interface with several addresses has one entry per address. An interface without an IP
+/// address has none.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct InterfaceAddress {
-    /// The interface's name (`eth0`), or the label of an IPv4 address that was given one
-    /// (`eth0:1`).
+    /// Name of the interface (`eth0`), or the label of an IPv4 address if it has one (`eth0:1`).
     pub name: String,
-    /// The address, without the scope that a link-local IPv6 address needs to be used.
+    /// The address, without the scope that a link-local IPv6 address requires.
     pub address: IpAddr,
     /// Length of the network part in bits: 0 to 32 for IPv4, 0 to 128 for IPv6.
     pub prefix: u8,
-    /// Whether the interface is up and has its carrier.
+    /// Whether the interface is up and has a carrier.
     pub up: bool,
 }
 
 impl InterfaceAddress {
-    /// Whether `address` lies in the network of this interface address.
+    /// Returns whether `address` is in the network of this interface address.
     ///
-    /// `127.0.0.7` lies in the network of `lo`'s `127.0.0.1/8` although no interface lists it: a
-    /// Linux machine owns the whole of that network, while of every other network it owns only
-    /// the addresses listed.
+    /// A Linux machine owns the whole loopback network: `127.0.0.7` is in the network of `lo`'s
+    /// `127.0.0.1/8` although no interface lists it. In all other networks a machine owns only the
+    /// listed addresses.
     ///
     /// ```
     /// use sys::InterfaceAddress;
@@ -59,17 +58,17 @@ impl InterfaceAddress {
     }
 }
 
-/// Every IPv4 and IPv6 address of this network namespace, in the kernel's order: by family, then
-/// by interface index, then as they were configured.
+/// Returns every IPv4 and IPv6 address of this network namespace in the kernel's order: by family,
+/// by interface index, then in the order of configuration.
 ///
 /// # Errors
 ///
-/// What `getifaddrs(3)` fails with: no memory, no netlink socket.
+/// Errors of `getifaddrs(3)`: no memory, no netlink socket.
 pub fn interface_addresses() -> io::Result<Vec<InterfaceAddress>> {
     Ok(getifaddrs()?.filter_map(ip_entry).collect())
 }
 
-/// The IP entries of the list; link-layer addresses are left out.
+/// Converts an IP entry of the list. Link-layer addresses give `None`.
 fn ip_entry(entry: ifaddrs::InterfaceAddress) -> Option<InterfaceAddress> {
     let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     Some(InterfaceAddress {
@@ -85,8 +84,7 @@ fn ip_address(address: &SockaddrStorage) -> Option<IpAddr> {
     v4.or_else(|| address.as_sockaddr_in6().map(|a| IpAddr::V6(a.ip())))
 }
 
-/// The number of leading ones. A missing mask counts as length 0, which is what the C library
-/// means by leaving it out.
+/// Returns the number of leading ones. The C library leaves out a mask of length 0.
 fn prefix_length(mask: Option<IpAddr>) -> u8 {
     let bits = match mask {
         Some(IpAddr::V4(mask)) => mask.to_bits().leading_ones(),

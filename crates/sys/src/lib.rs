@@ -1,5 +1,4 @@
-//! System calls, behind a safe API: every one that needs `unsafe` lives in this crate, together
-//! with the few that answer the same questions without it.
+//! Linux system calls behind a safe API: all that need `unsafe`, and the few related ones that do not.
 //!
 //! | Question | Answer |
 //! |---|---|
@@ -12,21 +11,39 @@
 //! | May this thread listen on, or connect from, that port? | [`unprivileged_port_start`], [`may_bind_port`] |
 //! | How do small messages reach another process? | [`MessageQueue`] |
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
-//! | Does that process still live, and is it still the same? | [`ProcessHandle`], [`process_start`] |
+//! | Is that process still alive, and still the same process? | [`ProcessHandle`], [`process_start`] |
 //! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`let_trace`] |
 //! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
-//! | Who is at the other end of a local socket, and how is a descriptor passed, has it gone? | [`peer_credentials`], [`peer_groups`], [`send_descriptors`], [`has_hung_up`] |
-//! | How is a file opened that others may have replaced by a link? | [`without_following`] |
+//! | Who is at the other end of a local socket, has it closed, and how is a descriptor passed? | [`peer_credentials`], [`peer_groups`], [`send_descriptors`], [`has_hung_up`] |
+//! | How is a file opened safely if others may have replaced it by a link? | [`without_following`] |
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //! | Which memory does one vectored call write from, or read into? | [`Gather`], [`Scatter`] |
 //!
-//! This crate knows of sockets, interfaces and CPUs. It may never know of a protocol: no NID, no
-//! net, no LNet port number appears here. It holds no state and starts no thread.
+//! # Example
 //!
-//! Every function asks the kernel anew on each call. The errors are the kernel's, as
-//! [`std::io::Error`]; the caller knows what was being attempted and says so.
+//! ```
+//! use std::time::Duration;
+//!
+//! use sys::{Alarm, Woken};
+//!
+//! // A thread waits for a socket; another thread can end the wait.
+//! let (near, _far) = std::os::unix::net::UnixStream::pair()?;
+//! let alarm = Alarm::new()?;
+//! std::thread::scope(|scope| {
+//!     let waiter = scope.spawn(|| alarm.wait(&near, Duration::from_secs(60)));
+//!     alarm.ring();
+//!     assert!(matches!(waiter.join(), Ok(Ok(Woken::Rung))));
+//! });
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! # Limits
+//!
+//! This crate supports only Linux. It has sockets, interfaces and CPUs, but no protocol: no NID, net
+//! or LNet port number may appear here. It holds no state and starts no thread. Every call asks the
+//! kernel again. Errors are the kernel's, as [`std::io::Error`]; the caller adds what it attempted.
 
 mod alarm;
 mod cpu;

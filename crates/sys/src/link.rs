@@ -1,12 +1,14 @@
-//! Whether the links of this network namespace are up, and news of changes of links and addresses.
+//! The state of the links of this network namespace, and notifications about changes of links and
+//! addresses.
 //!
 //! ```text
 //!  kernel ──RTM_NEWLINK, RTM_DELLINK──▶ LinkWatch (readable) ──▶ the caller asks links() and
 //!         ──RTM_NEWADDR, RTM_DELADDR──▶                          interface_addresses() again
 //! ```
 //!
-//! The messages are a signal and no more: whoever hears of one asks for the present state of all
-//! links and addresses. A lost message (the socket's buffer was full) therefore loses nothing but time.
+//! The messages are only a signal: after each one the caller reads the present state of all links
+//! and addresses. If the socket's buffer is full and a message is lost, the caller therefore loses
+//! no information.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -19,12 +21,12 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket,
 };
 
-/// The links of this network namespace by interface name, each with whether it is up and has its
+/// Returns the links of this network namespace by interface name, with whether each is up and has a
 /// carrier.
 ///
 /// # Errors
 ///
-/// What `getifaddrs(3)` fails with: no memory, no netlink socket.
+/// Errors of `getifaddrs(3)`: no memory, no netlink socket.
 pub fn links() -> io::Result<BTreeMap<String, bool>> {
     let up = InterfaceFlags::IFF_UP | InterfaceFlags::IFF_RUNNING;
     let entries = getifaddrs()?;
@@ -33,27 +35,27 @@ pub fn links() -> io::Result<BTreeMap<String, bool>> {
         .collect())
 }
 
-/// Becomes readable when a link or an address of this network namespace has changed.
+/// Becomes readable after a link or an address of this network namespace has changed.
 ///
-/// It belongs to the network namespace of the thread that opened it.
+/// A watch belongs to the network namespace of the thread that opened it.
 #[derive(Debug)]
 pub struct LinkWatch {
     socket: OwnedFd,
 }
 
-/// The multicast groups of changes of links and addresses: `RTMGRP_LINK`, `RTMGRP_IPV4_IFADDR` and
+/// The multicast groups for changes of links and addresses: `RTMGRP_LINK`, `RTMGRP_IPV4_IFADDR` and
 /// `RTMGRP_IPV6_IFADDR` in `linux/rtnetlink.h`.
 const GROUPS: u32 = 0x1 | 0x10 | 0x100;
 
-/// Longer than any message: one read takes one of them off the queue, whatever it holds.
+/// Longer than any message. One read removes one message from the queue, whatever its contents.
 const MESSAGE_MAX: usize = 32 * 1024;
 
 impl LinkWatch {
-    /// Begins to watch. The socket does not block.
+    /// Starts to watch. The socket does not block.
     ///
     /// # Errors
     ///
-    /// The kernel offers no route netlink, or this process may not have another descriptor.
+    /// The kernel has no route netlink, or this process has too many descriptors.
     pub fn open() -> io::Result<Self> {
         let socket = socket(
             AddressFamily::Netlink,
@@ -65,13 +67,13 @@ impl LinkWatch {
         Ok(Self { socket })
     }
 
-    /// Takes the news off the socket; true when there were any. To be called until false by those
-    /// who are told of readiness once.
+    /// Removes the notifications from the socket. Returns whether there were any. A caller that is
+    /// told only once that the socket is readable calls this until it returns false.
     ///
     /// # Errors
     ///
-    /// What `recv(2)` fails with, except that there is nothing, or that news were lost: these are
-    /// news too.
+    /// Errors of `recv(2)`, except that the socket is empty, or that notifications were lost, which
+    /// counts as a notification.
     pub fn heard(&self) -> io::Result<bool> {
         let mut message = [0_u8; MESSAGE_MAX];
         match recv(self.socket.as_raw_fd(), &mut message, MsgFlags::MSG_TRUNC) {
@@ -105,9 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_that_heard_nothing_says_so() {
+    fn a_watch_without_notifications_returns_false() {
         let watch = LinkWatch::open().unwrap();
-        // What happens elsewhere on this machine may be heard, but it ends.
+        // Changes elsewhere on this machine may arrive, but they stop.
         let quiet = (0..1000).any(|_| !watch.heard().unwrap());
         assert!(quiet);
     }

@@ -1,8 +1,9 @@
-//! Shared memory as seen from this process: words that are read and stored whole, and spans for
+//! Shared memory mapped into this process: words that are loaded and stored whole, and spans for
 //! everything else.
 //!
-//! Other processes write this memory at any time, so no reference into it is ever made: words go
-//! through atomics, payload through [`Span`], which copies or lets the kernel do it.
+//! Other processes may write this memory at any time, so this module never makes a reference to its
+//! bytes. Words are accessed as atomics, payload through [`Span`], which copies bytes or passes
+//! addresses to the kernel.
 
 use std::fs::File;
 use std::io;
@@ -18,8 +19,8 @@ use nix::sys::mman::{MapFlags, MmapAdvise, ProtFlags, madvise, mmap, munmap};
 
 use crate::span::Span;
 
-/// A shared-memory object in the address space of this process. It is unmapped when the last
-/// clone and the last span of it are gone.
+/// A shared-memory object in the address space of this process. It is unmapped when the last clone
+/// and the last span of the mapping are dropped.
 #[derive(Clone, Debug)]
 pub struct Mapping(Arc<Mapped>);
 
@@ -30,19 +31,19 @@ struct Mapped {
 }
 
 #[expect(unsafe_code, reason = "the raw pointer hides that sharing is sound")]
-// SAFETY: the address is that of a mapping which lives as long as this value. Nothing in it
-// belongs to a thread, and it is only accessed through atomics and by spans' raw copies.
+// SAFETY: the address is that of a mapping that lives as long as this value. No part of it belongs
+// to a thread, and it is accessed only as atomics and by raw copies of spans.
 unsafe impl Send for Mapped {}
 
 #[expect(unsafe_code, reason = "the raw pointer hides that sharing is sound")]
-// SAFETY: as for `Send`; a shared reference gives atomics and spans only.
+// SAFETY: as for `Send`. A shared reference gives access to atomics and spans only.
 unsafe impl Sync for Mapped {}
 
 impl Drop for Mapped {
     #[expect(unsafe_code, reason = "memory was mapped, so it must be unmapped")]
     fn drop(&mut self) {
-        // SAFETY: `start` and `length` are those of a mapping that `of` made and that nothing
-        // else unmaps. Spans of it hold this value alive, so none is left.
+        // SAFETY: `start` and `length` are those of a mapping that `of` made and that nothing else
+        // unmaps. Spans keep this value alive, so no span is left.
         let unmapped = unsafe { munmap(self.start, self.length) };
         debug_assert!(unmapped.is_ok(), "{unmapped:?}");
     }
@@ -52,46 +53,47 @@ impl Mapping {
     #[expect(unsafe_code, reason = "mapping memory is unsafe by nature")]
     pub(crate) fn of(file: &File, length: NonZeroUsize) -> io::Result<Self> {
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: the kernel chooses the address, so no memory of ours is replaced.
+        // SAFETY: the kernel chooses the address, so the call replaces no memory of this process.
         let start = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, file, 0)? };
         let length = length.get();
         Ok(Self(Arc::new(Mapped { start, length })))
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.length
     }
 
-    /// Whether it has no bytes; no mapping is empty.
+    /// Returns whether the mapping has no bytes. No mapping is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.length == 0
     }
 
-    /// `length` bytes from `offset`, which keep the mapping alive. `None` when they do not lie
-    /// within it.
+    /// Returns `length` bytes from `offset` as a span that keeps the mapping alive, or `None` if
+    /// they are not within the mapping.
     #[must_use]
     #[expect(unsafe_code, reason = "an address becomes a span here")]
     pub fn span(&self, offset: usize, length: usize) -> Option<Span> {
         let start = self.address(offset, length, 1)?;
         let keeper: Arc<dyn Send + Sync> = self.0.clone();
-        // SAFETY: `address` has checked that the range lies within the mapping, which the keeper
-        // keeps. This module makes no reference into the mapping except to atomics, which allow
-        // for being written by others.
+        // SAFETY: `address` has checked that the range is within the mapping, which the keeper
+        // keeps mapped. This module makes no references into the mapping except to atomics, which
+        // other processes may write.
         Some(unsafe { Span::kept(start.cast(), length, keeper) })
     }
 
-    /// Loads an aligned 32-bit word in the machine's byte order; what others stored before it is
-    /// seen too. `None` when it is not within the mapping or not aligned.
+    /// Loads an aligned 32-bit word in the machine's byte order. Everything that other processes
+    /// stored before the word is visible afterwards. Returns `None` if the word is not within the
+    /// mapping or not aligned.
     #[must_use]
     pub fn load_u32(&self, offset: usize) -> Option<u32> {
         Some(self.word32(offset)?.load(Ordering::Acquire))
     }
 
-    /// Stores an aligned 32-bit word after all that was written before; `false` as for
-    /// [`load_u32`](Self::load_u32).
+    /// Stores an aligned 32-bit word after everything that was written before. Returns false in the
+    /// cases in which [`load_u32`](Self::load_u32) returns `None`.
     pub fn store_u32(&self, offset: usize, value: u32) -> bool {
         let word = self.word32(offset);
         word.is_some_and(|word| {
@@ -100,13 +102,13 @@ impl Mapping {
         })
     }
 
-    /// Loads an aligned 64-bit word, as [`load_u32`](Self::load_u32) does.
+    /// Loads an aligned 64-bit word like [`load_u32`](Self::load_u32).
     #[must_use]
     pub fn load_u64(&self, offset: usize) -> Option<u64> {
         Some(self.word64(offset)?.load(Ordering::Acquire))
     }
 
-    /// Stores an aligned 64-bit word, as [`store_u32`](Self::store_u32) does.
+    /// Stores an aligned 64-bit word like [`store_u32`](Self::store_u32).
     pub fn store_u64(&self, offset: usize, value: u64) -> bool {
         let word = self.word64(offset);
         word.is_some_and(|word| {
@@ -118,8 +120,8 @@ impl Mapping {
     #[expect(unsafe_code, reason = "a word of shared memory has no other form")]
     fn word32(&self, offset: usize) -> Option<&AtomicU32> {
         let address = self.address(offset, 4, align_of::<AtomicU32>())?;
-        // SAFETY: four aligned bytes of a mapping that lives as long as `self`, which this
-        // process accesses as a word only atomically.
+        // SAFETY: the pointer is to four aligned bytes of a mapping that lives as long as `self`.
+        // This process accesses the word only atomically.
         Some(unsafe { AtomicU32::from_ptr(address.cast().as_ptr()) })
     }
 
@@ -136,22 +138,22 @@ impl Mapping {
         if end > self.0.length || !offset.is_multiple_of(align) {
             return None;
         }
-        // SAFETY: `offset` is at most the mapping's length, so this stays within it or one past
-        // its end. A mapping begins at a page, so alignment of the offset is that of the address.
+        // SAFETY: `offset` is at most the length of the mapping, so the result is within it or one
+        // past its end. A mapping starts at a page, so the address is aligned if the offset is.
         Some(unsafe { self.0.start.byte_add(offset) })
     }
 
-    /// Makes the kernel provide every page now, without changing a byte: the first touch of a
-    /// fresh page costs four times a copy into a warm one. Meant for a thread of its own; stops
-    /// between two pieces of 8 MiB when `stop` is raised.
+    /// Makes the kernel provide every page now, without changing a byte: the first access to a
+    /// fresh page costs four times as much as a copy into a warm page. For a thread of its own;
+    /// stops between two pieces of 8 MiB when `stop` is set.
     ///
     /// # Returns
     ///
-    /// How many bytes are provided.
+    /// The number of bytes provided.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::InvalidInput`] before Linux 5.14, `EFAULT` where somebody has shrunk the
+    /// [`io::ErrorKind::InvalidInput`] before Linux 5.14, `EFAULT` if another process shrank the
     /// object, [`io::ErrorKind::OutOfMemory`].
     pub fn prefault(&self, stop: &AtomicBool) -> io::Result<usize> {
         const PIECE: usize = 8 << 20;
@@ -167,13 +169,12 @@ impl Mapping {
         Ok(done)
     }
 
-    /// Asks the kernel to use huge pages where it can (transparent huge pages). Only advice:
-    /// whether it is followed is decided by
-    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled`.
+    /// Asks the kernel to use transparent huge pages. This is only advice:
+    /// `/sys/kernel/mm/transparent_hugepage/shmem_enabled` decides whether the kernel follows it.
     ///
     /// # Errors
     ///
-    /// `EINVAL` where the kernel was built without them.
+    /// `EINVAL` if the kernel was built without them.
     pub fn advise_huge_pages(&self) -> io::Result<()> {
         self.advise(0, self.0.length, MmapAdvise::MADV_HUGEPAGE)
     }
@@ -185,21 +186,21 @@ impl Mapping {
     fn advise(&self, offset: usize, bytes: usize, advice: MmapAdvise) -> io::Result<()> {
         let address = self.address(offset, bytes, 1);
         let address = address.ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: the range lies within our mapping. The two kinds of advice that this module
-        // gives provide pages or choose their size; neither changes what the memory holds.
+        // SAFETY: the range is within this mapping. This module gives two kinds of advice, which
+        // provide pages or choose their size; neither changes the contents of memory.
         unsafe { madvise(address, bytes, advice) }?;
         Ok(())
     }
 
-    /// Wakes every thread of every process that [`wait_word`](Self::wait_word)s at this aligned
-    /// 32-bit word. Returns how many there were; 0 for a bad offset.
+    /// Wakes every thread of every process that sleeps in [`wait_word`](Self::wait_word) for this
+    /// aligned 32-bit word. Returns the number of threads; 0 for an invalid offset.
     #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
     pub fn wake_word(&self, offset: usize) -> usize {
         let Some(address) = self.address(offset, 4, 4) else {
             return 0;
         };
-        // SAFETY: FUTEX_WAKE takes the address as a name and touches no memory. The word is
-        // shared between processes, so FUTEX_PRIVATE_FLAG is not set.
+        // SAFETY: FUTEX_WAKE uses the address as a name and accesses no memory. Processes share the
+        // word, so FUTEX_PRIVATE_FLAG is not set.
         let woken = unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -211,17 +212,17 @@ impl Mapping {
         usize::try_from(woken).unwrap_or(0)
     }
 
-    /// Sleeps while the aligned 32-bit word at `offset` holds `value`, at most `limit`. May
-    /// return early for no reason; the caller looks at the word again.
+    /// Sleeps while the aligned 32-bit word at `offset` holds `value`, for at most `limit`. May
+    /// return early without reason, so the caller loads the word again.
     ///
     /// # Returns
     ///
-    /// `false` when the limit has passed.
+    /// `false` if the limit has expired.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::InvalidInput`] for a bad offset; `EFAULT` where somebody has shrunk the
-    /// object.
+    /// [`io::ErrorKind::InvalidInput`] for an invalid offset; `EFAULT` if another process shrank
+    /// the object.
     #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
     pub fn wait_word(&self, offset: usize, value: u32, limit: Duration) -> io::Result<bool> {
         let address = self.address(offset, 4, 4);
@@ -230,9 +231,9 @@ impl Mapping {
             tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
             tv_nsec: limit.subsec_nanos().into(),
         };
-        // SAFETY: the address is that of an aligned word in a mapping that lives as long as
-        // `self`; the kernel reads it, and a `timespec` that lives during the call. The limit of
-        // FUTEX_WAIT is a span on the monotonic clock.
+        // SAFETY: the address is that of an aligned word in a mapping that lives as long as `self`.
+        // The kernel reads this word and a `timespec` that lives during the call. The timeout of
+        // FUTEX_WAIT is a duration on the monotonic clock.
         let result = unsafe {
             libc::syscall(
                 libc::SYS_futex,
@@ -298,7 +299,7 @@ mod tests {
         let mapping = mapping();
         let limit = Duration::from_millis(5);
         assert!(!mapping.wait_word(0, 0, limit).unwrap());
-        // Another value than the one waited on: no wait at all.
+        // The word has another value, so the call does not wait.
         assert!(mapping.wait_word(0, 1, Duration::MAX).unwrap());
         assert!(mapping.wait_word(2, 0, limit).is_err());
         assert_eq!(mapping.wake_word(4096), 0);

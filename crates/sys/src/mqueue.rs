@@ -1,10 +1,12 @@
-//! POSIX message queues: bounded, kept by the kernel under a name until unlinked, pollable.
+//! POSIX message queues: bounded and pollable; the kernel keeps them under a name until they are
+//! unlinked.
 //!
-//! A queue lives apart from its descriptors. Sending to a queue whose reader has died succeeds
-//! until the queue is full, and nothing tells; whoever needs to know watches the process instead.
+//! A queue is independent of its descriptors. Sending to a queue whose reader has died succeeds
+//! until the queue is full, without any report. A sender that needs to know watches the process of
+//! the reader.
 //!
-//! Every descriptor here is non-blocking, and waiting is done with `poll(2)`, because the timed
-//! calls of `mq_timedsend(3)` take a time of day, which an administrator can set back.
+//! All descriptors here are non-blocking, and `poll(2)` waits for them. The timed calls of
+//! `mq_timedsend(3)` take a time of day, which an administrator can set back.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -18,7 +20,7 @@ use nix::sys::stat::Mode;
 
 use crate::wait::{Readiness, wait_or_signal, wait_until_ready};
 
-/// Which way messages go through a descriptor.
+/// The direction of messages through a descriptor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum QueueAccess {
     /// For receiving only.
@@ -27,29 +29,28 @@ pub enum QueueAccess {
     Send,
 }
 
-/// The shape of a queue, chosen at its creation.
+/// Capacity of a queue, set when it is created.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct QueueShape {
-    /// Messages that it holds; a further one waits or is refused. At most
-    /// `fs.mqueue.msg_max`, 10 unless raised.
+    /// Most messages in the queue. At most `fs.mqueue.msg_max`, which is 10 by default.
     pub messages: usize,
-    /// Bytes of the longest message. At most `fs.mqueue.msgsize_max`, 8192 unless raised.
+    /// Most bytes of a message. At most `fs.mqueue.msgsize_max`, which is 8192 by default.
     pub message_bytes: usize,
 }
 
-/// An open message queue. Dropping it closes the descriptor and leaves the queue.
+/// An open message queue. Dropping it closes the descriptor and keeps the queue.
 #[derive(Debug)]
 pub struct MessageQueue(OwnedFd);
 
 impl MessageQueue {
-    /// Makes a queue that did not exist. `name` is `/` and at most 254 bytes without another
-    /// `/`. Only its owner may open it; see [`crate::share_with_group`].
+    /// Creates a queue. `name` is `/` followed by at most 254 bytes without another `/`. Only the
+    /// owner may open the queue; see [`crate::share_with_group`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::AlreadyExists`] when the name is taken; `EMFILE` when the queues of this user
-    /// would exceed `RLIMIT_MSGQUEUE`; `ENOSPC` when the system has no more queues; `EINVAL` for a
-    /// name or shape that the system does not allow. [`explain_queue_error`] says what to do.
+    /// [`ErrorKind::AlreadyExists`] if the name is taken; `EMFILE` if the queues of this user would
+    /// exceed `RLIMIT_MSGQUEUE`; `ENOSPC` if the system has no more queues; `EINVAL` for a name or
+    /// shape that the system does not allow. [`explain_queue_error`] says what to do.
     pub fn create(name: &str, access: QueueAccess, shape: QueueShape) -> io::Result<Self> {
         let member =
             |n: usize| mq_attr_member_t::try_from(n).map_err(|_| ErrorKind::InvalidInput.into());
@@ -61,11 +62,11 @@ impl MessageQueue {
         Ok(Self::owned(mq_open(name, flags, mode, Some(&attributes))?))
     }
 
-    /// Opens a queue that exists.
+    /// Opens an existing queue.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`], by what is the case.
+    /// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`].
     pub fn open(name: &str, access: QueueAccess) -> io::Result<Self> {
         let queue = mq_open(name, open_flags(access), Mode::empty(), None)?;
         Ok(Self::owned(queue))
@@ -76,21 +77,21 @@ impl MessageQueue {
         reason = "nix's descriptor of a queue does not close itself"
     )]
     fn owned(queue: MqdT) -> Self {
-        // SAFETY: on Linux the descriptor of a queue is a file descriptor. It was opened just now
-        // and `into_raw_fd` gives up the only owner it had.
+        // SAFETY: on Linux the descriptor of a queue is a file descriptor. It was opened just now,
+        // and `into_raw_fd` releases its only owner.
         Self(unsafe { OwnedFd::from_raw_fd(queue.into_raw_fd()) })
     }
 
-    /// Puts one message into the queue if there is room.
+    /// Adds one message to the queue if there is room.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::WouldBlock`] when the queue is full, `EMSGSIZE` when the message is longer
-    /// than the queue's longest.
+    /// [`ErrorKind::WouldBlock`] if the queue is full, `EMSGSIZE` if the message is longer than the
+    /// queue allows.
     #[expect(unsafe_code, reason = "nix sends only through its own descriptor type")]
     pub fn try_send(&self, message: &[u8]) -> io::Result<()> {
-        // SAFETY: the descriptor is open as long as `self` is borrowed; the kernel reads
-        // `message.len()` bytes from a slice of that length.
+        // SAFETY: the descriptor is open while `self` is borrowed. The kernel reads `message.len()`
+        // bytes from a slice of that length.
         let result = unsafe {
             libc::mq_send(
                 self.0.as_raw_fd(),
@@ -103,20 +104,20 @@ impl MessageQueue {
         Ok(())
     }
 
-    /// Takes the oldest message if there is one, and returns its length. `buffer` must hold the
-    /// queue's longest message.
+    /// Removes the oldest message, if there is one, and returns its length. `buffer` must have room
+    /// for the longest message of the queue.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::WouldBlock`] when the queue is empty, `EMSGSIZE` when `buffer` is too short.
+    /// [`ErrorKind::WouldBlock`] if the queue is empty, `EMSGSIZE` if `buffer` is too short.
     #[expect(
         unsafe_code,
         reason = "nix receives only through its own descriptor type"
     )]
     pub fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        // SAFETY: the descriptor is open as long as `self` is borrowed; the kernel writes at most
-        // `buffer.len()` bytes to a slice of that length, and takes a null priority to mean that
-        // nobody wants it.
+        // SAFETY: the descriptor is open while `self` is borrowed. The kernel writes at most
+        // `buffer.len()` bytes to a slice of that length. With a null pointer the kernel does not
+        // return the priority.
         let result = unsafe {
             libc::mq_receive(
                 self.0.as_raw_fd(),
@@ -129,37 +130,37 @@ impl MessageQueue {
         Ok(usize::try_from(length).unwrap_or(0))
     }
 
-    /// Puts one message into the queue, waiting at most `limit` for room.
+    /// Adds one message to the queue; waits at most `limit` for room.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::TimedOut`] when there was no room in time; otherwise as
+    /// [`ErrorKind::TimedOut`] if there was no room in time; errors of
     /// [`try_send`](Self::try_send).
     pub fn send(&self, message: &[u8], limit: Duration) -> io::Result<()> {
         self.until(limit, Readiness::Writable, || self.try_send(message))
     }
 
-    /// Takes the oldest message, waiting at most `limit` for one, and returns its length.
+    /// Removes the oldest message and returns its length; waits at most `limit` for a message.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::TimedOut`] when none came in time; otherwise as
+    /// [`ErrorKind::TimedOut`] if no message came in time; errors of
     /// [`try_receive`](Self::try_receive).
     pub fn receive(&self, buffer: &mut [u8], limit: Duration) -> io::Result<usize> {
         self.receive_after(wait_until_ready, buffer, limit)
     }
 
-    /// As [`receive`](Self::receive), but a signal that this thread handles ends the wait, too.
+    /// Like [`receive`](Self::receive), but a signal that this thread handles also ends the wait.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Interrupted`] for a signal; otherwise as [`receive`](Self::receive).
+    /// [`ErrorKind::Interrupted`] for a signal; errors of [`receive`](Self::receive).
     pub fn receive_or_signal(&self, buffer: &mut [u8], limit: Duration) -> io::Result<usize> {
         self.receive_after(wait_or_signal, buffer, limit)
     }
 
-    /// Waits first: a reply is hardly ever there as soon as it is asked for, and to look would be a
-    /// system call more for each.
+    /// Waits first: a reply is rarely there when it is first asked for, and trying first would cost
+    /// one more system call each time.
     fn receive_after(
         &self,
         wait: impl Fn(&OwnedFd, Readiness, Option<Duration>) -> io::Result<bool>,
@@ -173,7 +174,7 @@ impl MessageQueue {
                 return Err(ErrorKind::TimedOut.into());
             }
             match self.try_receive(buffer) {
-                // Another thread was faster.
+                // Another thread took the message first.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 done => return done,
@@ -181,7 +182,7 @@ impl MessageQueue {
         }
     }
 
-    /// Another thread may be faster after the wait, so the attempt is repeated.
+    /// Repeats the attempt after each wait, because another thread may have been faster.
     fn until<T>(
         &self,
         limit: Duration,
@@ -202,20 +203,20 @@ impl MessageQueue {
         }
     }
 
-    /// How many messages wait in the queue now.
+    /// Returns the number of messages in the queue.
     ///
     /// # Errors
     ///
-    /// What `mq_getattr(3)` fails with.
+    /// Errors of `mq_getattr(3)`.
     pub fn waiting(&self) -> io::Result<usize> {
         Ok(self.attributes()?.1)
     }
 
-    /// The shape it was created with.
+    /// Returns the shape with which the queue was created.
     ///
     /// # Errors
     ///
-    /// What `mq_getattr(3)` fails with.
+    /// Errors of `mq_getattr(3)`.
     pub fn shape(&self) -> io::Result<QueueShape> {
         Ok(self.attributes()?.0)
     }
@@ -223,8 +224,9 @@ impl MessageQueue {
     #[expect(unsafe_code, reason = "nix asks only through its own descriptor type")]
     fn attributes(&self) -> io::Result<(QueueShape, usize)> {
         let mut attributes = std::mem::MaybeUninit::<libc::mq_attr>::zeroed();
-        // SAFETY: the descriptor is open as long as `self` is borrowed, and the kernel writes one
-        // `mq_attr` to memory of that size. Zeroes are a valid `mq_attr`: it holds integers only.
+        // SAFETY: the descriptor is open while `self` is borrowed, and the kernel writes one
+        // `mq_attr` to memory of that size. Zeroes are a valid `mq_attr`, which holds only
+        // integers.
         let attributes = unsafe {
             let result = libc::mq_getattr(self.0.as_raw_fd(), attributes.as_mut_ptr());
             nix::errno::Errno::result(result)?;
@@ -245,27 +247,28 @@ impl AsFd for MessageQueue {
     }
 }
 
-/// Removes the name of a queue. Who has it open goes on; the queue ends with its last descriptor.
+/// Removes the name of a queue. Processes that have the queue open keep it; the queue ends with its
+/// last descriptor.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`], by what is the case.
+/// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`].
 pub fn unlink_queue(name: &str) -> io::Result<()> {
     Ok(mq_unlink(name)?)
 }
 
-/// The bytes of queues that one user may have: the soft `RLIMIT_MSGQUEUE`, 819,200 unless
-/// changed. A queue counts with its messages at full length and some 48 bytes for each.
+/// Returns the soft `RLIMIT_MSGQUEUE`: the bytes of queues that one user may have, 819,200 by
+/// default. A queue counts with its messages at full length and about 48 bytes for each message.
 ///
 /// # Errors
 ///
-/// What `getrlimit(2)` fails with.
+/// Errors of `getrlimit(2)`.
 pub fn queue_bytes_max() -> io::Result<u64> {
     Ok(getrlimit(Resource::RLIMIT_MSGQUEUE)?.0)
 }
 
-/// What a failed [`MessageQueue::create`] means and which limit to raise, in a sentence; `None`
-/// for errors that are not about a limit.
+/// Explains a failed [`MessageQueue::create`] in a sentence that names the limit to raise. Returns
+/// `None` for errors that no limit caused.
 #[must_use]
 pub fn explain_queue_error(error: &io::Error) -> Option<String> {
     match error.raw_os_error() {
@@ -273,12 +276,12 @@ pub fn explain_queue_error(error: &io::Error) -> Option<String> {
             let limit = queue_bytes_max().map_or_else(|_| "?".to_owned(), |n| n.to_string());
             Some(format!(
                 "the message queues of this user would exceed {limit} bytes (RLIMIT_MSGQUEUE): \
-                 raise it with `ulimit -q`, or remove queues that nobody uses"
+                 raise it with `ulimit -q`, or remove queues that no process uses"
             ))
         }
         Some(libc::ENOSPC) => Some(format!(
             "the system has its {} message queues: raise the sysctl fs.mqueue.queues_max, or \
-             remove queues that nobody uses",
+             remove queues that no process uses",
             sysctl("queues_max")
         )),
         Some(libc::EINVAL) => Some(format!(
@@ -314,7 +317,7 @@ mod tests {
         message_bytes: 64,
     };
 
-    /// A name that no other process has, and its end.
+    /// A name that no other process uses, which is unlinked on drop.
     struct Name(String);
 
     impl Name {
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_name_is_refused_and_an_unlinked_one_is_free() {
+    fn a_taken_name_is_rejected_and_an_unlinked_one_is_free() {
         let name = Name::new("taken");
         let (reader, writer) = pair(&name);
         let taken = MessageQueue::create(&name.0, QueueAccess::Receive, SHAPE).unwrap_err();
@@ -399,13 +402,13 @@ mod tests {
         unlink_queue(&name.0).unwrap();
         let absent = MessageQueue::open(&name.0, QueueAccess::Send).unwrap_err();
         assert_eq!(absent.kind(), ErrorKind::NotFound);
-        // Who has it open goes on, and is never told that nobody reads.
+        // Processes that have the queue open keep it, and do not notice that nobody reads it.
         drop(reader);
         writer.try_send(b"into the void").unwrap();
     }
 
     #[test]
-    fn the_shape_is_what_was_asked_for_and_longer_messages_are_refused() {
+    fn the_shape_is_what_was_asked_for_and_longer_messages_are_rejected() {
         let name = Name::new("shape");
         let (reader, writer) = pair(&name);
         assert_eq!(reader.shape().unwrap(), SHAPE);
@@ -428,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn every_limit_is_explained_with_its_remedy() {
+    fn every_limit_is_explained_with_its_solution() {
         let explain = |number| explain_queue_error(&io::Error::from_raw_os_error(number));
         assert!(explain(libc::EMFILE).unwrap().contains("ulimit -q"));
         assert!(explain(libc::ENOSPC).unwrap().contains("queues_max"));

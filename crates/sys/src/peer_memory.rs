@@ -1,17 +1,18 @@
-//! Memory of another process: `process_vm_readv(2)` and `process_vm_writev(2)`.
+//! Memory of other processes: `process_vm_readv(2)` and `process_vm_writev(2)`.
 //!
 //! ```text
 //!  this process            kernel                      the other process
 //!  head, spans  ◀── one copy, both sides pinned ──▶  parts by address and length
 //! ```
 //!
-//! The kernel allows it where it would allow to attach a debugger (`PTRACE_MODE_ATTACH_REALCREDS`):
-//! the same user, a process that may dump core, and what a security module adds. Yama with
-//! `ptrace_scope` 1 wants the other process to have said so: [`let_trace`].
+//! The kernel allows these calls if it would allow to attach a debugger
+//! (`PTRACE_MODE_ATTACH_REALCREDS`): the same user, a process that may dump core, and the
+//! conditions of security modules. Yama with `ptrace_scope` 1 requires the consent of the other
+//! process: [`let_trace`].
 //!
-//! Addresses here are numbers that somebody else has said. Nothing of this process is at risk by
-//! wrong ones: an address that the other process does not have is `EFAULT`. What somebody writes to
-//! this very process that way is, as with `/proc/self/mem`, outside of what the language vouches for.
+//! Remote addresses are numbers from another process. Wrong ones do not endanger this process: an
+//! address that the other process does not have gives `EFAULT`. If the other process is this
+//! process itself, the language gives no guarantees for what is written, as with `/proc/self/mem`.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,26 +21,27 @@ use nix::libc;
 
 use crate::span::{PARTS_MAX, Parts, Span, counted};
 
-/// Bytes in another process's memory.
+/// A range of another process's memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct RemotePart {
-    /// The first one's address there.
+    /// Address of the first byte in that process.
     pub address: u64,
-    /// How many.
+    /// Number of bytes.
     pub len: u64,
 }
 
-/// Reads parts of a process's memory, as if they were one, into `head` and then into spans. At most
-/// [`PARTS_MAX`] parts of either side take part in one call.
+/// Reads parts of a process's memory, as if they were contiguous, into `head` and then into spans.
+/// One call uses at most [`PARTS_MAX`] parts of either side.
 ///
 /// # Returns
 ///
-/// How many bytes; fewer than asked for where a part ends in memory that the process does not have.
+/// The number of bytes. It is smaller than requested if a part ends in memory that the process does
+/// not have.
 ///
 /// # Errors
 ///
 /// `EPERM`: the kernel does not allow it. `EFAULT`: the process has no memory at the first address.
-/// `ESRCH`: no such process. `ENOSYS`: not in this kernel.
+/// `ESRCH`: there is no such process. `ENOSYS`: the kernel has no such call.
 pub fn read_memory(
     process: u32,
     from: &[RemotePart],
@@ -54,7 +56,7 @@ pub fn read_memory(
         unsafe_code,
         reason = "the kernel writes to memory without a reference"
     )]
-    // SAFETY: every local part lies in a span, whose owner is borrowed, or in `head`, which is
+    // SAFETY: every local part is in a span, whose owner is borrowed, or in `head`, which is
     // borrowed exclusively. Remote parts are numbers of another address space.
     let count = unsafe {
         libc::process_vm_readv(
@@ -69,23 +71,23 @@ pub fn read_memory(
     counted(count)
 }
 
-/// Writes spans, as if they were one, to parts of a process's memory. At most [`PARTS_MAX`] parts of
-/// either side take part in one call.
+/// Writes spans, as if they were contiguous, to parts of a process's memory. One call uses at most
+/// [`PARTS_MAX`] parts of either side.
 ///
 /// # Returns
 ///
-/// As [`read_memory`].
+/// As for [`read_memory`].
 ///
 /// # Errors
 ///
-/// As [`read_memory`]; `EFAULT` also where the process may not write.
+/// Errors of [`read_memory`]; `EFAULT` also if the process may not write there.
 pub fn write_memory(process: u32, spans: &[Span], to: &[RemotePart]) -> io::Result<usize> {
     let mut local = Parts::new();
     local.add_spans(spans, 0);
     let (process, remote) = (number(process)?, Remote::of(to)?);
     #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
-    // SAFETY: every local part lies in a span, whose owner is borrowed, and is only read. The parts
-    // written to are another process's; the module documentation says what this one's would be.
+    // SAFETY: every local part is in a span, whose owner is borrowed, and is only read. The target
+    // parts belong to another process; the module documentation describes the case of this process.
     let count = unsafe {
         libc::process_vm_writev(
             process,
@@ -99,16 +101,16 @@ pub fn write_memory(process: u32, spans: &[Span], to: &[RemotePart]) -> io::Resu
     counted(count)
 }
 
-/// Lets one process attach to this one where Yama asks for it; 0 takes that back. There is one such
-/// process at most: a crash handler that has set another one loses it.
+/// Allows one process to attach to this one if Yama requires that; 0 revokes it. Only one process
+/// is allowed at a time: a crash handler that allowed another process loses that.
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::InvalidInput`]: no such process, or no Yama.
+/// [`io::ErrorKind::InvalidInput`]: there is no such process, or no Yama.
 pub fn let_trace(process: u32) -> io::Result<()> {
     let process = libc::c_ulong::from(process);
     #[expect(unsafe_code, reason = "neither std nor nix has this option")]
-    // SAFETY: the option takes a number and touches no memory of ours.
+    // SAFETY: the option takes a number and accesses no memory of this process.
     let result = unsafe { libc::prctl(libc::PR_SET_PTRACER, process, 0, 0, 0) };
     nix::errno::Errno::result(result)?;
     Ok(())
@@ -118,14 +120,14 @@ fn number(process: u32) -> io::Result<libc::pid_t> {
     libc::pid_t::try_from(process).map_err(|_| io::ErrorKind::InvalidInput.into())
 }
 
-/// The parts of one call in the other address space.
+/// The remote parts of one call.
 struct Remote {
     list: [libc::iovec; PARTS_MAX],
     used: usize,
 }
 
 impl Remote {
-    /// Refuses what no address space holds; more parts than fit are left out.
+    /// Rejects values outside any address space. Parts that do not fit are left out.
     fn of(parts: &[RemotePart]) -> io::Result<Self> {
         let empty = libc::iovec {
             iov_base: std::ptr::null_mut(),
@@ -144,12 +146,12 @@ impl Remote {
     }
 }
 
-/// Whether the other end of a connected local socket is closed, though this end may have said before
-/// that it writes no more.
+/// Returns whether the other end of a connected local socket is closed, even if this end has
+/// already shut down its writing side.
 ///
 /// # Errors
 ///
-/// What `poll(2)` fails with.
+/// Errors of `poll(2)`.
 pub fn has_hung_up(socket: &impl AsFd) -> io::Result<bool> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let mut polled = [PollFd::new(socket.as_fd(), PollFlags::empty())];
@@ -160,18 +162,18 @@ pub fn has_hung_up(socket: &impl AsFd) -> io::Result<bool> {
         .any(|one| one.revents().is_some_and(|found| found.intersects(gone))))
 }
 
-/// The descriptor of the process that connected a local socket, from the socket itself.
+/// Returns the descriptor of the process that connected a local socket, from the socket itself.
 ///
 /// # Errors
 ///
-/// `ENOPROTOOPT` before Linux 6.5; `ESRCH` or `EINVAL` when that process is no more.
+/// `ENOPROTOOPT` before Linux 6.5; `ESRCH` or `EINVAL` if the process has ended.
 pub(crate) fn peer_descriptor(socket: &impl AsFd) -> io::Result<std::os::fd::OwnedFd> {
     use std::os::fd::FromRawFd;
     let mut raw: libc::c_int = -1;
     let mut len = size_of::<libc::c_int>() as libc::socklen_t;
     #[expect(unsafe_code, reason = "neither std nor nix has this option")]
-    // SAFETY: the kernel writes at most `len` bytes to `raw`, and its length to `len`; both outlive
-    // the call.
+    // SAFETY: the kernel writes at most `len` bytes to `raw`, and their number to `len`. Both
+    // outlive the call.
     let result = unsafe {
         libc::getsockopt(
             socket.as_fd().as_raw_fd(),
@@ -183,7 +185,8 @@ pub(crate) fn peer_descriptor(socket: &impl AsFd) -> io::Result<std::os::fd::Own
     };
     nix::errno::Errno::result(result)?;
     #[expect(unsafe_code, reason = "the new descriptor has no owner yet")]
-    // SAFETY: the kernel has just opened this descriptor for us and nobody else knows it.
+    // SAFETY: the kernel has just opened this descriptor for this process, and nothing else knows
+    // it.
     Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(raw) })
 }
 
@@ -210,7 +213,7 @@ mod tests {
         std::process::id()
     }
 
-    /// Lives until its standard input is closed.
+    /// Runs until its standard input is closed.
     fn child() -> Child {
         let mut command = Command::new("cat");
         command.stdin(Stdio::piped()).spawn().unwrap()
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_is_not_there_is_a_fault_and_what_is_before_it_is_read() {
+    fn missing_memory_is_a_fault_and_memory_before_it_is_read() {
         let there = span(b"there");
         let nowhere = RemotePart { address: 8, len: 8 };
         let into = [span(&[0; 16])];
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_no_more_is_an_error() {
+    fn a_process_that_has_ended_is_an_error() {
         let mut child = child();
         child.kill().unwrap();
         child.wait().unwrap();
@@ -268,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_end_is_closed_when_it_is_and_not_when_this_end_is_silent() {
+    fn the_other_end_has_hung_up_if_it_closed_and_not_if_this_end_shut_down() {
         let (near, far) = UnixStream::pair().unwrap();
         near.shutdown(std::net::Shutdown::Write).unwrap();
         assert!(!has_hung_up(&near).unwrap());
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_be_let_trace_who_is_not() {
+    fn a_process_that_does_not_exist_cannot_be_allowed_to_trace() {
         assert!(let_trace(u32::MAX - 1).is_err());
     }
 }

@@ -1,16 +1,17 @@
-//! A TCP port that is kept for those who will listen on it.
+//! A reserved TCP port, on which other sockets of the same machine can listen later.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 use socket2::{Domain, Socket, Type};
 
-/// A TCP port that the system gives to nobody else while this lives, as a source port neither.
+/// A TCP port that the system assigns to no other socket while this value lives, not even as a
+/// source port.
 ///
-/// Whoever asks for a free port, closes the socket and lets somebody listen later has lost it meanwhile.
-/// This keeps a socket bound that does not listen: one that has `SO_REUSEADDR` may then be bound to the same
-/// port and listen, which every listener here has, and those of `std`. The system itself chooses no port
-/// that a socket is bound to.
+/// A program that asks for a free port, closes the socket and starts a listener later may lose the
+/// port in between. A reserved port keeps a bound socket that does not listen. Sockets with
+/// `SO_REUSEADDR` may then bind the same port and listen; all listeners of this workspace and of
+/// `std` have it. The system itself chooses no port to which a socket is bound.
 #[derive(Debug)]
 pub struct ReservedPort {
     _bound: Socket,
@@ -18,15 +19,16 @@ pub struct ReservedPort {
 }
 
 impl ReservedPort {
-    /// Reserves a port of the system's choice on an address, or on all with `0.0.0.0`.
+    /// Reserves a port of the system's choice on an address, or on all addresses with `0.0.0.0`.
     ///
     /// # Errors
     ///
-    /// The system has no port left, or no such address.
+    /// The system has no free port, or no such address.
     pub fn on(address: Ipv4Addr) -> io::Result<Self> {
         let bound = Socket::new(Domain::IPV4, Type::STREAM, None)?;
         bound.bind(&SocketAddrV4::new(address, 0).into())?;
-        // Only now: the choice of a port takes one that no socket has, whatever that one permits.
+        // Set after binding: the system chooses a port that no socket uses, whatever options those
+        // sockets have.
         bound.set_reuse_address(true)?;
         let number = match bound.local_addr()?.as_socket() {
             Some(local) => local.port(),
@@ -38,7 +40,7 @@ impl ReservedPort {
         })
     }
 
-    /// The port.
+    /// The number of the port.
     #[must_use]
     pub fn number(&self) -> u16 {
         self.number
@@ -64,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_port_is_given_to_nobody_else() {
+    fn a_reserved_port_is_assigned_to_no_other_socket() {
         let reserved = ReservedPort::on(Ipv4Addr::UNSPECIFIED).unwrap();
         let other = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let listeners: Vec<_> = (0..200).map(|_| other()).collect();
@@ -76,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_answers_on_a_port_that_is_only_reserved() {
+    fn a_port_that_is_only_reserved_accepts_no_connection() {
         let port = ReservedPort::on(Ipv4Addr::UNSPECIFIED).unwrap();
         let refused = TcpStream::connect((Ipv4Addr::LOCALHOST, port.number())).unwrap_err();
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);

@@ -1,44 +1,45 @@
-//! Whether a port can be had, so that an error message can say what to do.
+//! Whether this process may bind a port, so that an error message can say what to do.
 
 use std::{fs, io};
 
 /// `CAP_NET_BIND_SERVICE` of `capabilities(7)`.
 const CAP_NET_BIND_SERVICE: u32 = 10;
 
-/// The first port that any process may bind, from `net.ipv4.ip_unprivileged_port_start`: 1024
-/// unless an administrator changed it. It holds for IPv6 too, and for one network namespace.
+/// Returns the first port that any process may bind, from `net.ipv4.ip_unprivileged_port_start`:
+/// 1024 by default. The value also applies to IPv6, and belongs to one network namespace.
 ///
 /// # Errors
 ///
-/// `/proc` is not mounted, or does not hold a number there.
+/// `/proc` is not mounted, or the file does not hold a number.
 pub fn unprivileged_port_start() -> io::Result<u16> {
     let path = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
     let text = fs::read_to_string(path)?;
     port_start(&text).ok_or_else(|| io::Error::other(format!("{path} is not a port: {text:?}")))
 }
 
-/// Whether the calling thread has the privilege to bind `port`, as source or as listening port.
+/// Returns whether the calling thread has the privilege to bind `port`, as source or as listening
+/// port.
 ///
-/// A hint for messages, not a promise: the port may be in use, and within a user namespace the
-/// capability counts only in network namespaces that belong to it.
+/// The result is for messages and is no guarantee: the port may be in use, and in a user namespace
+/// the capability counts only in network namespaces that belong to it.
 ///
 /// # Errors
 ///
-/// `/proc` is not mounted, or cannot be understood.
+/// `/proc` is not mounted, or its contents are invalid.
 pub fn may_bind_port(port: u16) -> io::Result<bool> {
     Ok(port == 0 || port >= unprivileged_port_start()? || holds_net_bind_service()?)
 }
 
 fn holds_net_bind_service() -> io::Result<bool> {
-    // Capabilities belong to the thread; `/proc/self` would tell of the main thread.
+    // Capabilities belong to threads. `/proc/self` would show those of the main thread.
     let path = "/proc/thread-self/status";
     let effective = effective_capabilities(&fs::read_to_string(path)?)
         .ok_or_else(|| io::Error::other(format!("{path} has no CapEff line")))?;
     Ok(effective >> CAP_NET_BIND_SERVICE & 1 == 1)
 }
 
-/// The kernel accepts 0 to 65536 here; the latter leaves no port unprivileged, not even 65535,
-/// which is as near as a port number can say it.
+/// The kernel accepts 0 to 65536 here. With 65536 no port is unprivileged; 65535 is the nearest
+/// port number.
 fn port_start(text: &str) -> Option<u16> {
     let start: u32 = text.trim().parse().ok()?;
     Some(u16::try_from(start).unwrap_or(u16::MAX))
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_answer_agrees_with_what_the_kernel_does() {
-        // Two low ports that nothing listens on by default; one in use tells nothing.
+        // Two low ports on which nothing listens by default. A port in use gives no information.
         for port in [3, 5] {
             let allowed = may_bind_port(port).unwrap();
             match TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {

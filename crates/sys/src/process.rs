@@ -1,9 +1,9 @@
-//! Watching another process: alive or gone, without mistaking a new process for the old one.
+//! Watches another process until it ends, without mistaking a new process for the old one.
 //!
-//! A process id is given to a new process some time after its owner has ended. A process
-//! descriptor (`pidfd_open(2)`) names one process for ever and becomes readable when that ends;
-//! where the kernel has none, the process's start time tells an old owner of the number from a
-//! new one.
+//! Some time after a process has ended, the system gives its process id to a new process. A process
+//! descriptor (`pidfd_open(2)`) refers to one process for ever and becomes readable when that
+//! process ends. If the kernel has no process descriptors, the start time distinguishes the
+//! processes that had the same id.
 
 use std::fs;
 use std::io;
@@ -16,50 +16,51 @@ use nix::sys::signal::SigSet;
 use crate::peer_memory::peer_descriptor;
 use crate::wait::{Readiness, wait_until_ready};
 
-/// One process, named so that it cannot be mistaken for a later one with the same number.
+/// A handle of one process that never refers to a later process with the same number.
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
 
-/// How long a wait trusts the kernel to wake it. Linux 6.18 was seen to wake nobody when a process of
-/// several threads was killed, about once in two hundred times; a new look tells.
+/// Longest time that a wait relies on the kernel to wake it. Linux 6.18 was seen to wake no waiter
+/// when a process with several threads was killed, about once in 200 times. Another look finds out.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// Keeps signals away from this thread, so that the system gives them to another one of the
-/// process. For threads that a library starts, which its program knows nothing of.
+/// Blocks signals in this thread, so that the system delivers them to other threads of the process.
+/// For threads that a library starts without its program's knowledge.
 ///
 /// # Errors
 ///
-/// None that `pthread_sigmask(3)` has for these arguments.
+/// None: `pthread_sigmask(3)` has no errors for these arguments.
 pub fn block_signals() -> io::Result<()> {
     Ok(SigSet::all().thread_block()?)
 }
 
 impl ProcessHandle {
-    /// Takes hold of the process that has this number now. It need not be a child.
+    /// Opens a handle of the process that has this number now. The process need not be a child.
     ///
     /// # Errors
     ///
-    /// `ESRCH` when there is no such process, [`io::ErrorKind::InvalidInput`] for 0 and numbers
-    /// that no process has, `ENOSYS` before Linux 5.3 or where a sandbox forbids the call.
+    /// `ESRCH` if there is no such process, [`io::ErrorKind::InvalidInput`] for 0 and numbers that
+    /// no process can have, `ENOSYS` before Linux 5.3 or if a sandbox forbids the call.
     #[expect(unsafe_code, reason = "neither std nor nix has this system call")]
     pub fn open(process: u32) -> io::Result<Self> {
         let process = libc::pid_t::try_from(process).map_err(|_| io::ErrorKind::InvalidInput)?;
         let flags: libc::c_uint = 0;
-        // SAFETY: the call takes two integers and touches no memory of ours.
+        // SAFETY: the call takes two integers and accesses no memory of this process.
         let result = unsafe { libc::syscall(libc::SYS_pidfd_open, process, flags) };
         let raw = nix::errno::Errno::result(result)?;
         let raw = i32::try_from(raw).map_err(io::Error::other)?;
-        // SAFETY: the kernel has just opened this descriptor for us and nobody else knows it.
+        // SAFETY: the kernel has just opened this descriptor for this process, and nothing else
+        // knows it.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(raw) }))
     }
 
-    /// Takes hold of the process that connected a local socket, whose number the socket's credentials
-    /// say. Before Linux 6.5 that is the process which has the number now: who must be sure finds out
-    /// in another way that it is the same.
+    /// Opens a handle of the process that connected a local socket; `process` is its number from
+    /// the socket's credentials. Before Linux 6.5 the handle is of the process that has the number
+    /// now. A caller that must be sure checks by other means that the process is the same.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open); that process is no more.
+    /// Errors of [`open`](Self::open); the process has ended.
     pub fn of_peer(socket: &impl AsFd, process: u32) -> io::Result<Self> {
         match peer_descriptor(socket) {
             Ok(descriptor) => Ok(Self(descriptor)),
@@ -68,20 +69,20 @@ impl ProcessHandle {
         }
     }
 
-    /// Whether the process has ended.
+    /// Returns whether the process has ended.
     ///
     /// # Errors
     ///
-    /// What `poll(2)` fails with.
+    /// Errors of `poll(2)`.
     pub fn has_ended(&self) -> io::Result<bool> {
         self.wait(Duration::ZERO)
     }
 
-    /// Waits at most `limit` for the end of the process; `true` when it has ended.
+    /// Waits at most `limit` for the end of the process. Returns whether it has ended.
     ///
     /// # Errors
     ///
-    /// What `poll(2)` fails with.
+    /// Errors of `poll(2)`.
     pub fn wait(&self, limit: Duration) -> io::Result<bool> {
         let begun = Instant::now();
         loop {
@@ -109,12 +110,13 @@ impl AsRawFd for ProcessHandle {
     }
 }
 
-/// When a process was started, in clock ticks since the machine was: with its number it names a
-/// process for ever. `None` when there is no such process, or only its unreaped remains.
+/// Returns the start time of a process, in clock ticks since the start of the machine. Number and
+/// start time together identify a process for ever. Returns `None` if there is no such process, or
+/// if it has ended and was not reaped yet.
 #[must_use]
 pub fn process_start(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The second field is the program's name in parentheses, which may hold anything.
+    // The second field is the program's name in parentheses, which may contain any characters.
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
     if matches!(fields.next()?, "Z" | "X") {
@@ -132,7 +134,7 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    /// Lives until its standard input is closed.
+    /// Runs until its standard input is closed.
     fn child() -> Child {
         let mut command = Command::new("cat");
         command.stdin(Stdio::piped()).spawn().unwrap()
@@ -146,7 +148,7 @@ mod tests {
         assert!(process_start(child.id()).is_some());
         child.kill().unwrap();
         assert!(handle.wait(LONG).unwrap());
-        // Not reaped yet, and yet dead.
+        // The process is dead but not reaped.
         assert_eq!(process_start(child.id()), None);
         child.wait().unwrap();
         assert!(handle.has_ended().unwrap());
@@ -169,7 +171,7 @@ mod tests {
     fn our_own_start_does_not_change() {
         let own = process_start(std::process::id()).unwrap();
         assert_eq!(process_start(std::process::id()), Some(own));
-        // The first process started before us.
+        // The first process started before this one.
         assert!(process_start(1).is_none_or(|first| first <= own));
     }
 }

@@ -1,11 +1,11 @@
-//! Memory that several processes map: under a name, or passed as a descriptor.
+//! Memory that several processes map, under a name or passed as a descriptor.
 //!
-//! Blocks are allocated when an object is made. A full `/dev/shm` is then an error at that place,
-//! and not a SIGBUS at whichever instruction first touches the missing page.
+//! The blocks of an object are allocated when it is created. A full `/dev/shm` is then an error of
+//! `create`, not a SIGBUS at the first access to a missing page.
 //!
-//! A third party with the right to write a named object can still shrink it, and touching what is
-//! gone then kills the process that touches. Two things protect from it: system calls that are
-//! given such memory fail with `EFAULT` instead, so that the transfers of [`Span`](crate::span::Span)s and
+//! Another process with the right to write a named object can still shrink it. Access to the
+//! missing pages then kills the accessing process. There are two protections: system calls on such
+//! memory fail with `EFAULT`, so that transfers of [`Span`](crate::span::Span)s and
 //! [`SharedMemory::write_at`] are safe; and an object without a name can be sealed.
 
 use std::ffi::CString;
@@ -22,18 +22,18 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::mman::{shm_open, shm_unlink};
 use nix::sys::stat::Mode;
 
-/// A shared-memory object. Dropping it closes the descriptor; a name stays until unlinked.
+/// A shared-memory object. Dropping it closes the descriptor. A name remains until it is unlinked.
 #[derive(Debug)]
 pub struct SharedMemory(File);
 
-/// The pages that an object without a name is made of.
+/// The size of the pages of an object without a name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum PageSize {
-    /// What the machine uses, 4 KiB mostly.
+    /// The machine's default, mostly 4 KiB.
     Normal,
-    /// 2 MiB pages of the system's reserve.
+    /// 2 MiB pages from the system's reserve.
     Huge2M,
-    /// 1 GiB pages of the system's reserve.
+    /// 1 GiB pages from the system's reserve.
     Huge1G,
 }
 
@@ -50,14 +50,14 @@ impl PageSize {
 }
 
 impl SharedMemory {
-    /// Makes an object of `bytes` zero bytes under a name that was free. `name` is `/` and at
-    /// most 254 bytes without another `/`. Only its owner may open it; see
+    /// Creates an object of `bytes` zero bytes under a free name. `name` is `/` followed by at most
+    /// 254 bytes without another `/`. Only the owner may open the object; see
     /// [`crate::share_with_group`].
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::AlreadyExists`] when the name is taken; [`ErrorKind::StorageFull`] or
-    /// [`ErrorKind::OutOfMemory`] when there is no room, after which the name is free again.
+    /// [`ErrorKind::AlreadyExists`] if the name is taken; [`ErrorKind::StorageFull`] or
+    /// [`ErrorKind::OutOfMemory`] if there is no room. The name stays free after these errors.
     pub fn create(name: &str, bytes: u64) -> io::Result<Self> {
         let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR | OFlag::O_CLOEXEC;
         let descriptor = shm_open(name, flags, Mode::S_IRUSR | Mode::S_IWUSR)?;
@@ -69,25 +69,25 @@ impl SharedMemory {
         Ok(object)
     }
 
-    /// Opens an object that exists, for reading and writing.
+    /// Opens an existing object for reading and writing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`], by what is the case.
+    /// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`].
     pub fn open(name: &str) -> io::Result<Self> {
         let flags = OFlag::O_RDWR | OFlag::O_CLOEXEC;
         let descriptor = shm_open(name, flags, Mode::empty())?;
         Ok(Self(File::from(descriptor)))
     }
 
-    /// Makes an object of at least `bytes` zero bytes, rounded up to whole pages, that has no
-    /// name in any directory and that nobody can shrink or grow. `label` only shows in `/proc`.
+    /// Creates a sealed object without a name in any directory: no process can shrink or grow it.
+    /// It has at least `bytes` zero bytes, rounded up to whole pages. `label` is only shown in
+    /// `/proc`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::OutOfMemory`] when the system's reserve of huge pages, which is empty unless
-    /// `vm.nr_hugepages` was set, does not hold that many; `EINVAL` when the machine has no pages
-    /// of that size.
+    /// [`ErrorKind::OutOfMemory`] if the system's reserve of huge pages is too small (it is empty
+    /// unless `vm.nr_hugepages` was set); `EINVAL` if the machine has no pages of that size.
     pub fn anonymous(label: &str, bytes: u64, pages: PageSize) -> io::Result<Self> {
         let flags = MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING | huge_flags(pages);
         let label = CString::new(label).map_err(|_| ErrorKind::InvalidInput)?;
@@ -103,15 +103,15 @@ impl SharedMemory {
     }
 
     /// Opens an object without a name that another process has under a descriptor, for reading and
-    /// writing. The process must be one whose `/proc` entry this one may look into: of the same
-    /// user, mostly.
+    /// writing. This process must be allowed to read the other's `/proc` entry, which mostly means
+    /// the same user.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] when there is no such process or descriptor,
-    /// [`ErrorKind::PermissionDenied`] when it is another user's.
+    /// [`ErrorKind::NotFound`] if there is no such process or descriptor,
+    /// [`ErrorKind::PermissionDenied`] if it belongs to another user.
     pub fn open_of_process(process: u32, descriptor: u32) -> io::Result<Self> {
-        // What else the descriptor may be must not make this wait.
+        // The descriptor may be something else; opening it must not block.
         let flags = OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
         let mut options = File::options();
         options.read(true).write(true).custom_flags(flags.bits());
@@ -119,7 +119,7 @@ impl SharedMemory {
         Ok(Self(options.open(path)?))
     }
 
-    /// Takes an object that another process passed as a descriptor.
+    /// Takes over an object that another process passed as a descriptor.
     #[must_use]
     pub fn from_descriptor(descriptor: OwnedFd) -> Self {
         Self(File::from(descriptor))
@@ -138,71 +138,72 @@ impl SharedMemory {
         }
     }
 
-    /// The object's size in bytes now. It is less than what was allocated only when somebody has
-    /// shrunk the object.
+    /// Returns the present size of the object in bytes. It is smaller than the allocated size only
+    /// if another process shrank the object.
     ///
     /// # Errors
     ///
-    /// What `fstat(2)` fails with.
+    /// Errors of `fstat(2)`.
     pub fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
 
-    /// Takes the object's lock (`flock(2)`) until this descriptor, and whatever was copied from it, is
-    /// closed. Who opens the name again has a descriptor of its own, and can not take it meanwhile.
+    /// Takes the lock of the object (`flock(2)`) until this descriptor and all its copies are
+    /// closed. A process that opens the name again has another descriptor and cannot take the lock
+    /// meanwhile.
     ///
     /// # Errors
     ///
-    /// [`TryLockError::WouldBlock`] when somebody has it.
+    /// [`TryLockError::WouldBlock`] if another descriptor holds the lock.
     pub fn try_lock(&self) -> Result<(), TryLockError> {
         self.0.try_lock()
     }
 
-    /// The group that [`crate::share_with_group`] has let in, if any.
+    /// Returns the group to which [`crate::share_with_group`] gave access, if any.
     ///
     /// # Errors
     ///
-    /// What `fstat(2)` fails with.
+    /// Errors of `fstat(2)`.
     pub fn group(&self) -> io::Result<Option<u32>> {
         let metadata = self.0.metadata()?;
         let shared = metadata.mode() & 0o060 == 0o060;
         Ok(shared.then_some(metadata.gid()))
     }
 
-    /// Whether nobody can shrink the object any more.
+    /// Returns whether the object can no longer shrink.
     #[must_use]
     pub fn is_sealed(&self) -> bool {
         let seals = fcntl(&self.0, FcntlArg::F_GET_SEALS).unwrap_or(0);
         SealFlag::from_bits_truncate(seals).contains(SealFlag::F_SEAL_SHRINK)
     }
 
-    /// Writes bytes at an offset by a system call, which cannot meet a missing page. Who maps the
-    /// object sees them at once; a word of 4 or 8 bytes that is aligned may still be seen torn,
-    /// so one that others watch is stored through [`Mapping`](crate::Mapping) or has a
-    /// single writer and readers that bear it.
+    /// Writes bytes at an offset by a system call, which cannot fault on a missing page. Processes
+    /// that map the object see the bytes at once. They may see half of an aligned word of 4 or 8
+    /// bytes. A word that other processes watch is therefore stored through
+    /// [`Mapping`](crate::Mapping), or has a single writer and readers that tolerate such values.
     ///
     /// # Errors
     ///
-    /// What `pwrite(2)` fails with; `EINVAL` for objects of huge pages.
+    /// Errors of `pwrite(2)`; `EINVAL` for objects with huge pages.
     pub fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)
     }
 
-    /// Reads bytes at an offset by a system call, which cannot meet a missing page.
+    /// Reads bytes at an offset by a system call, which cannot fault on a missing page.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::UnexpectedEof`] when the object ends before.
+    /// [`ErrorKind::UnexpectedEof`] if the object ends earlier.
     pub fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.0.read_exact_at(bytes, offset)
     }
 
-    /// The whole object, or its first `bytes` bytes, as memory.
+    /// Maps the first `bytes` bytes of the object.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::InvalidInput`] when the object is shorter than `bytes` or `bytes` is 0,
-    /// [`ErrorKind::OutOfMemory`] when there is no address space or no huge page.
+    /// [`ErrorKind::InvalidInput`] if the object is shorter than `bytes` or `bytes` is 0,
+    /// [`ErrorKind::OutOfMemory`] if there is no address space or no huge page.
     pub fn map(&self, bytes: usize) -> io::Result<crate::Mapping> {
         let length = NonZeroUsize::new(bytes).ok_or(ErrorKind::InvalidInput)?;
         if self.size()? < bytes as u64 {
@@ -218,11 +219,11 @@ impl AsFd for SharedMemory {
     }
 }
 
-/// Removes the name of a shared-memory object. Who has it mapped goes on.
+/// Removes the name of a shared-memory object. Processes that have it mapped keep it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`], by what is the case.
+/// [`ErrorKind::NotFound`] or [`ErrorKind::PermissionDenied`].
 pub fn unlink_shared_memory(name: &str) -> io::Result<()> {
     Ok(shm_unlink(name)?)
 }
@@ -235,7 +236,7 @@ fn huge_flags(pages: PageSize) -> MFdFlags {
     }
 }
 
-/// `fallocate(2)` calls an empty reserve of huge pages a full disk.
+/// `fallocate(2)` reports an empty reserve of huge pages as a full disk.
 fn without_huge_pages(error: io::Error) -> io::Error {
     match error.kind() {
         ErrorKind::StorageFull => ErrorKind::OutOfMemory.into(),
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn words_outside_or_across_their_alignment_are_refused() {
+    fn words_outside_or_across_their_alignment_are_rejected() {
         let object = SharedMemory::anonymous("words", 4096, PageSize::Normal).unwrap();
         let mapping = object.map(4096).unwrap();
         for bad in [1, 4, 4089, 4096, usize::MAX, usize::MAX - 7] {
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_taken_name_is_refused() {
+    fn a_taken_name_is_rejected() {
         let name = Name::new("taken");
         let _made = SharedMemory::create(&name.0, 4096).unwrap();
         let taken = SharedMemory::create(&name.0, 4096).unwrap_err();
@@ -356,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_a_third_party_cut_off_fails_in_system_calls_and_kills_nobody() {
+    fn memory_that_another_process_cut_off_fails_in_system_calls_without_a_signal() {
         let name = Name::new("cut");
         let object = SharedMemory::create(&name.0, 1 << 16).unwrap();
         let mapping = object.map(1 << 16).unwrap();
@@ -401,7 +402,7 @@ mod tests {
     }
 
     #[test]
-    fn prefaulting_keeps_the_contents_and_stops_when_told() {
+    fn prefaulting_keeps_the_contents_and_stops_on_request() {
         let object = SharedMemory::anonymous("prefault", 1 << 22, PageSize::Normal).unwrap();
         let mapping = object.map(1 << 22).unwrap();
         assert!(mapping.store_u64(1 << 20, 42));

@@ -1,4 +1,4 @@
-//! Memory that outlives a call: where it is, how long it is, and who keeps it alive.
+//! Memory that outlives a call: its address, its length, and the owner that keeps it valid.
 //!
 //! ```text
 //!                     ┌── start          start + len ──┐
@@ -10,15 +10,16 @@
 //!        └ Foreign          a C caller's; it promised to keep the memory
 //! ```
 //!
-//! A message is received into memory whose owner is not on the stack, from another thread, maybe
-//! while another process writes there. No `&[u8]` may exist to such memory. So a [`Span`] is only
-//! copied from, copied to, and named to the kernel; a clone of it names the same bytes.
-//! [`Exclusive`] is the form for programs: the only handle of its memory, which is a slice.
+//! A message is received into memory that is not on the stack, from another thread, and possibly
+//! while another process writes there. No `&[u8]` to such memory may exist. A [`Span`] therefore
+//! only copies bytes in and out, and passes addresses to the kernel; a clone refers to the same
+//! bytes. [`Exclusive`] is the form for programs: the only handle of its memory, which is
+//! accessible as a slice.
 //!
-//! Copies are plain memory copies. Bytes that somebody else writes at the same time come out old,
-//! new or mixed. Whoever posts memory promises not to touch it until the operation has completed,
-//! and nothing in this workspace decides anything by bytes that another process may still change
-//! without having copied them first.
+//! Copies are plain memory copies. If another thread or process writes the bytes at the same time,
+//! the copy has old bytes, new bytes, or a mix. A program that posts memory promises not to access
+//! it until the operation completes. Code of this workspace copies bytes that another process may
+//! change before it makes decisions on them.
 //!
 //! A span never reads or writes outside its range: parts are checked when they are made.
 
@@ -34,10 +35,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use nix::libc;
 
-/// The alignment of memory that this module allocates, in bytes: a cache line. BMI promises 16.
+/// Alignment of memory that this module allocates, in bytes: a cache line. BMI promises 16.
 pub const ALIGNMENT: usize = 64;
 
-/// A range of memory that stays valid for as long as the span, or a clone of it, lives.
+/// A range of memory that stays valid as long as the span or a clone of it lives.
 #[derive(Clone)]
 pub struct Span {
     start: NonNull<u8>,
@@ -45,11 +46,11 @@ pub struct Span {
     owner: Owner,
 }
 
-/// Who keeps the memory of a span valid.
+/// The owner that keeps the memory of a span valid.
 #[derive(Clone)]
 enum Owner {
     Exclusive(Arc<dyn Send + Sync>),
-    /// As `Exclusive`, of memory that can become a vector (again).
+    /// Like `Exclusive`, for memory that was a vector or can become one.
     Vector(Arc<Heap>),
     Shared(#[expect(dead_code, reason = "kept for its drop")] Arc<dyn Send + Sync>),
     Foreign,
@@ -59,21 +60,21 @@ enum Owner {
     unsafe_code,
     reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
 )]
-// SAFETY: a span owns no thread-bound state. Its memory stays mapped wherever the span goes,
-// because the owner travels with it, and the owner itself is Send and Sync.
+// SAFETY: a span has no state that is bound to a thread. The owner moves with the span, is Send and
+// Sync itself, and keeps the memory mapped.
 unsafe impl Send for Span {}
 
 #[expect(
     unsafe_code,
     reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
 )]
-// SAFETY: a shared span forms no reference to its memory. All it can do is copy bytes and hand
-// the address to the kernel; the module documentation says what concurrent copies mean.
+// SAFETY: a shared span makes no reference to its memory. It only copies bytes and passes the
+// address to the kernel; the module documentation describes concurrent copies.
 unsafe impl Sync for Span {}
 
 impl Span {
-    /// Memory of `len` zero bytes, aligned to [`ALIGNMENT`]. Also a span of no bytes has an
-    /// address of its own.
+    /// Allocates `len` zero bytes, aligned to [`ALIGNMENT`]. An empty span also has an address of
+    /// its own.
     ///
     /// # Errors
     ///
@@ -87,13 +88,13 @@ impl Span {
         })
     }
 
-    /// Memory that the caller vouches for.
+    /// Makes a span of memory for which the caller is responsible.
     ///
     /// # Safety
     ///
-    /// The `len` bytes at `start` are valid for reads and writes, and stay so until the span and
-    /// every span made from it are dropped. While one of them is used, no reference to the memory
-    /// exists. `start` may be null or dangling when `len` is 0.
+    /// The `len` bytes at `start` are valid for reads and writes until the span and every span made
+    /// from it are dropped. While one of them is in use, no reference to the memory exists. `start`
+    /// may be null or dangling if `len` is 0.
     #[must_use]
     #[expect(
         unsafe_code,
@@ -107,12 +108,12 @@ impl Span {
         }
     }
 
-    /// Memory that `keeper` keeps mapped, and that others reach too.
+    /// Makes a span of memory that `keeper` keeps mapped and that others access, too.
     ///
     /// # Safety
     ///
-    /// The `len` bytes at `start` are valid for reads and writes for as long as `keeper` lives,
-    /// and this process holds no reference to them.
+    /// The `len` bytes at `start` are valid for reads and writes as long as `keeper` lives, and
+    /// this process holds no reference to them.
     #[must_use]
     #[expect(unsafe_code, reason = "only the caller knows what the keeper keeps")]
     pub(crate) unsafe fn kept(
@@ -127,32 +128,32 @@ impl Span {
         }
     }
 
-    /// The length in bytes.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no bytes.
+    /// Returns whether the span has no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The first byte, for a C caller. Never null.
+    /// Address of the first byte, for a C caller. Never null.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// The addresses of its bytes.
+    /// Addresses of the bytes.
     #[must_use]
     pub fn addresses(&self) -> Range<usize> {
         let first = self.start.addr().get();
         first..first + self.len
     }
 
-    /// Whether every byte is in the given range of addresses. A span of no bytes is inside when
+    /// Returns whether every byte is in the given range of addresses. An empty span is inside if
     /// its address is in the range or at its end.
     #[must_use]
     pub fn is_inside(&self, range: &Range<usize>) -> bool {
@@ -160,7 +161,8 @@ impl Span {
         range.start <= own.start && own.end <= range.end
     }
 
-    /// The bytes `range` of this span, counted from its start; `None` when they are not all its.
+    /// Returns the bytes `range` of this span, relative to its start, or `None` if some of them are
+    /// outside the span.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Option<Span> {
         let len = range.end.checked_sub(range.start)?;
@@ -174,20 +176,20 @@ impl Span {
         })
     }
 
-    /// Copies `bytes` to the start of the span. Returns how many there was room for.
+    /// Copies `bytes` to the start of the span. Returns the number of bytes that fitted.
     pub fn copy_in(&self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.len);
         #[expect(unsafe_code, reason = "no reference to the target may exist")]
         // SAFETY: `count` bytes are readable at `bytes` and, because the owner lives, writable at
-        // `start`. The two may overlap only if a reference to the span's memory existed, which
-        // its makers exclude; `copy` would allow even that.
+        // `start`. The two overlap only if a reference to the span's memory exists, which the
+        // makers of spans exclude; `copy` allows even that.
         unsafe {
             ptr::copy(bytes.as_ptr(), self.start.as_ptr(), count);
         }
         count
     }
 
-    /// Copies the start of the span to `bytes`. Returns how many bytes the span had for it.
+    /// Copies the start of the span to `bytes`. Returns the number of bytes copied.
     pub fn copy_out(&self, bytes: &mut [u8]) -> usize {
         let count = bytes.len().min(self.len);
         #[expect(unsafe_code, reason = "no reference to the source may exist")]
@@ -199,20 +201,20 @@ impl Span {
         count
     }
 
-    /// Copies the start of this span to the start of another, which may overlap it. Returns how
-    /// many bytes it was: the shorter of the two lengths.
+    /// Copies the start of this span to the start of another, which may overlap it. Returns the
+    /// number of bytes: the shorter of the two lengths.
     pub fn copy_to(&self, target: &Span) -> usize {
         let count = self.len.min(target.len);
         #[expect(unsafe_code, reason = "no reference to either side may exist")]
-        // SAFETY: both owners live, so `count` bytes are readable here and writable there; `copy`
-        // allows an overlap.
+        // SAFETY: both owners live, so `count` bytes are readable in this span and writable in the
+        // other; `copy` allows an overlap.
         unsafe {
             ptr::copy(self.start.as_ptr(), target.start.as_ptr(), count);
         }
         count
     }
 
-    /// Its bytes now, in memory of their own.
+    /// Returns a copy of the bytes.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {
         let mut bytes = vec![0; self.len];
@@ -220,8 +222,8 @@ impl Span {
         bytes
     }
 
-    /// True when no other span reaches the memory, and nobody who had one reads or writes it any more. Always false for
-    /// a mapping and for foreign memory.
+    /// Returns whether no other span refers to the memory, so that nothing else accesses it. Always
+    /// false for a mapping and for foreign memory.
     pub fn is_only(&mut self) -> bool {
         match &mut self.owner {
             Owner::Exclusive(owner) => Arc::get_mut(owner).is_some(),
@@ -230,8 +232,8 @@ impl Span {
         }
     }
 
-    /// Its bytes as a vector: without copying when it was made of a vector and is the whole and the only
-    /// span of it.
+    /// Returns the bytes as a vector. Does not copy if the span was made from a vector, is the
+    /// whole vector, and is the only span of it.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {
         let is_whole = |heap: &Heap| heap.start == self.start && heap.len == self.len;
@@ -245,16 +247,16 @@ impl Span {
         };
         match Arc::try_unwrap(heap) {
             Ok(heap) => heap.into_vec(),
-            // Nobody else had it above, and only its clones can be cloned.
+            // The owner was unique above, and only a clone could be cloned again.
             Err(_) => vec![0; len],
         }
     }
 
-    /// The address `offset` bytes on; `offset` must not exceed the length.
+    /// Returns the address at `offset`, which must not exceed the length.
     fn at(&self, offset: usize) -> NonNull<u8> {
         debug_assert!(offset <= self.len);
-        // No dereference happens here, and `len` is at most `isize::MAX` for whatever is mapped,
-        // so wrapping arithmetic cannot wrap.
+        // This dereferences nothing. The length of a mapped range is at most `isize::MAX`, so the
+        // addition cannot wrap.
         NonNull::new(self.start.as_ptr().wrapping_add(offset)).unwrap_or(self.start)
     }
 }
@@ -271,8 +273,8 @@ impl fmt::Debug for Span {
 }
 
 impl From<Vec<u8>> for Span {
-    /// Takes the vector's memory over; nothing is copied. The capacity beyond the length is not
-    /// part of the span.
+    /// Takes over the memory of the vector without copying. Capacity beyond the length is not part
+    /// of the span.
     fn from(bytes: Vec<u8>) -> Span {
         let heap = Heap::from(bytes);
         Span {
@@ -283,14 +285,14 @@ impl From<Vec<u8>> for Span {
     }
 }
 
-/// The only handle of its memory, which is therefore a slice of bytes.
+/// The only handle of its memory, which is therefore accessible as a slice of bytes.
 #[derive(Debug)]
 pub struct Exclusive {
     span: Span,
 }
 
 impl Exclusive {
-    /// Memory of `len` zero bytes, aligned to [`ALIGNMENT`].
+    /// Allocates `len` zero bytes, aligned to [`ALIGNMENT`].
     ///
     /// # Errors
     ///
@@ -301,8 +303,8 @@ impl Exclusive {
 
     /// Makes a span exclusive again.
     ///
-    /// Where somebody else still has a clone of it, or it was never exclusive, its bytes are
-    /// copied to fresh memory: always safe, seldom wanted.
+    /// If there are other clones of the span, or if it was never exclusive, its bytes are copied to
+    /// fresh memory, which is always safe and rarely wanted.
     #[must_use]
     pub fn reclaim(mut span: Span) -> Exclusive {
         if !span.is_only() {
@@ -311,13 +313,13 @@ impl Exclusive {
         Exclusive { span }
     }
 
-    /// Gives up the slice, so that the memory can be posted.
+    /// Gives up access as a slice, so that the memory can be posted.
     #[must_use]
     pub fn into_span(self) -> Span {
         self.span
     }
 
-    /// The addresses of its bytes.
+    /// Addresses of the bytes.
     #[must_use]
     pub fn addresses(&self) -> Range<usize> {
         self.span.addresses()
@@ -337,9 +339,10 @@ impl Deref for Exclusive {
 
     fn deref(&self) -> &[u8] {
         #[expect(unsafe_code, reason = "exclusive memory is a slice")]
-        // SAFETY: the memory is initialised (zeroed, a vector's, or mapped), lives as long as the
-        // span, and no other span of this process names it: `zeroed` and `from` made the only
-        // one, `reclaim` checked, leases do not overlap, and nothing here hands out a clone.
+        // SAFETY: the memory is initialised (zeroed, from a vector, or mapped) and lives as long as
+        // the span. No other span of this process refers to it: `zeroed` and `from` made the only
+        // one, `reclaim` checked for others, leases do not overlap, and this type gives out no
+        // clone.
         unsafe {
             std::slice::from_raw_parts(self.span.start.as_ptr(), self.span.len)
         }
@@ -349,27 +352,27 @@ impl Deref for Exclusive {
 impl DerefMut for Exclusive {
     fn deref_mut(&mut self) -> &mut [u8] {
         #[expect(unsafe_code, reason = "exclusive memory is a slice")]
-        // SAFETY: as for `deref`, and `self` is borrowed for as long as the slice.
+        // SAFETY: as for `deref`, and `self` is borrowed as long as the slice.
         unsafe {
             std::slice::from_raw_parts_mut(self.span.start.as_ptr(), self.span.len)
         }
     }
 }
 
-/// Hands out disjoint parts of a shared region, each exclusive within this process.
+/// Leases disjoint parts of a shared region, each exclusive within this process.
 ///
-/// It is no allocator: the caller chooses the places, and this checks that no two overlap. The
-/// processes that map the region are trusted to write to a leased part only by an operation that
-/// was posted on it, and never to read it as anything but bytes.
+/// This is not an allocator: the caller chooses the ranges, and `Leases` checks that they do not
+/// overlap. Processes that map the region must write to a leased part only in an operation that was
+/// posted on it, and must never read it as anything other than bytes.
 #[derive(Debug)]
 pub struct Leases {
     region: Span,
-    /// From the first byte of each lease to the byte after its last one.
+    /// The first byte of each lease, with the byte after its last one.
     taken: Mutex<BTreeMap<usize, usize>>,
 }
 
 impl Leases {
-    /// Begins with no lease.
+    /// Creates a region without leases.
     #[must_use]
     pub fn new(region: Span) -> Arc<Leases> {
         Arc::new(Leases {
@@ -378,11 +381,11 @@ impl Leases {
         })
     }
 
-    /// The bytes `range` of the region, which nobody else has leased; `None` when they are not all
-    /// in the region or somebody has. `keeper` is dropped after the last span of the lease, when
-    /// the range may be leased again: let its `drop` return the range to the allocator.
+    /// Leases the bytes `range` of the region. Returns `None` if some of them are outside the
+    /// region or leased already. `keeper` is dropped after the last span of the lease, when the
+    /// range may be leased again; its `drop` can return the range to an allocator.
     ///
-    /// A lease of no bytes still takes its first byte, so that its address is its own.
+    /// A lease of no bytes still takes its first byte, so that its address is unique.
     #[must_use]
     pub fn lease(
         self: &Arc<Leases>,
@@ -409,11 +412,11 @@ impl Leases {
     }
 }
 
-/// What keeps one leased part.
+/// Keeps one leased part.
 struct Lease<K> {
     leases: Arc<Leases>,
     first: usize,
-    /// Fields are dropped after `drop` has run: the range is free before the allocator hears it.
+    /// Fields are dropped after `drop`: the range is free before the allocator learns of that.
     _keeper: K,
 }
 
@@ -425,8 +428,8 @@ impl<K> Drop for Lease<K> {
     }
 }
 
-/// Copies `bytes` into spans, as if they were one, from their byte `skip` on. Returns how many
-/// there was room for.
+/// Copies `bytes` into spans, as if they were contiguous, from byte `skip` of the spans. Returns
+/// the number of bytes that fitted.
 pub fn scatter(spans: &[Span], mut skip: usize, bytes: &[u8]) -> usize {
     let mut done = 0;
     for span in spans {
@@ -439,8 +442,8 @@ pub fn scatter(spans: &[Span], mut skip: usize, bytes: &[u8]) -> usize {
     done
 }
 
-/// Copies to `bytes` from spans, as if they were one, from their byte `skip` on. Returns how many
-/// they had for it.
+/// Copies bytes from spans, as if they were contiguous, from byte `skip` of the spans. Returns the
+/// number of bytes copied.
 pub fn gather(spans: &[Span], mut skip: usize, bytes: &mut [u8]) -> usize {
     let mut done = 0;
     for span in spans {
@@ -453,15 +456,15 @@ pub fn gather(spans: &[Span], mut skip: usize, bytes: &mut [u8]) -> usize {
     done
 }
 
-/// Reads from a descriptor into spans and then into `tail`, as one `readv(2)`.
+/// Reads from a descriptor into spans and then into `tail`, with one `readv(2)`.
 ///
-/// The first `skip` bytes of the spans are left out: they have been read already. A result of 0
-/// is the end of the stream, unless there was no room. At most [`PARTS_MAX`] parts take part in
-/// one call, so less may be read than there is room for.
+/// Skips the first `skip` bytes of the spans, which an earlier call read. Returns 0 at the end of
+/// the stream or if there is no room. One call uses at most [`PARTS_MAX`] parts, so it may read
+/// less than there is room for.
 ///
 /// # Errors
 ///
-/// What `readv(2)` fails with, [`io::ErrorKind::WouldBlock`] among it.
+/// Errors of `readv(2)`, including [`io::ErrorKind::WouldBlock`].
 pub fn read(source: &impl AsFd, spans: &[Span], skip: usize, tail: &mut [u8]) -> io::Result<usize> {
     let mut parts = Parts::new();
     parts.add_spans(spans, skip);
@@ -471,56 +474,56 @@ pub fn read(source: &impl AsFd, spans: &[Span], skip: usize, tail: &mut [u8]) ->
         unsafe_code,
         reason = "the kernel writes to memory without a reference"
     )]
-    // SAFETY: the descriptor is open for as long as `source` is borrowed. Every part lies in a
-    // span, whose owner is borrowed, or in `tail`, which is borrowed exclusively.
+    // SAFETY: the descriptor is open while `source` is borrowed. Every part is in a span, whose
+    // owner is borrowed, or in `tail`, which is borrowed exclusively.
     let count = unsafe { libc::readv(descriptor, parts.list.as_ptr(), parts.count()) };
     counted(count)
 }
 
-/// Writes `head` and then spans to a descriptor, as one `writev(2)`.
+/// Writes `head` and then spans to a descriptor, with one `writev(2)`.
 ///
-/// The first `skip` bytes of all that are left out: they have been written already. At most
-/// [`PARTS_MAX`] parts take part in one call, so less may be written than there is.
+/// Skips the first `skip` bytes of head and spans, which an earlier call wrote. One call uses at
+/// most [`PARTS_MAX`] parts, so it may write less than there is.
 ///
 /// # Errors
 ///
-/// What `writev(2)` fails with, [`io::ErrorKind::WouldBlock`] among it. A socket or pipe whose
-/// other end is closed raises `SIGPIPE`, which Rust programs ignore and C programs may not: see
-/// [`send`].
+/// Errors of `writev(2)`, including [`io::ErrorKind::WouldBlock`]. A socket or pipe whose other end
+/// is closed raises `SIGPIPE`, which Rust programs ignore and C programs may not: see [`send`].
 pub fn write(target: &impl AsFd, head: &[u8], spans: &[Span], skip: usize) -> io::Result<usize> {
     let parts = Parts::of_message(head, spans, skip);
     let descriptor = target.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
-    // SAFETY: the descriptor is open for as long as `target` is borrowed. Every part lies in a
-    // span, whose owner is borrowed, or in `head`, which is borrowed and only read.
+    // SAFETY: the descriptor is open while `target` is borrowed. Every part is in a span, whose
+    // owner is borrowed, or in `head`, which is borrowed and only read.
     let count = unsafe { libc::writev(descriptor, parts.list.as_ptr(), parts.count()) };
     counted(count)
 }
 
-/// As [`write()`], for sockets: never raises `SIGPIPE`.
+/// Like [`write()`] for sockets, without raising `SIGPIPE`.
 ///
 /// # Errors
 ///
-/// What `sendmsg(2)` fails with; [`io::ErrorKind::BrokenPipe`] when the other end is closed.
+/// Errors of `sendmsg(2)`; [`io::ErrorKind::BrokenPipe`] if the other end is closed.
 pub fn send(socket: &impl AsFd, head: &[u8], spans: &[Span], skip: usize) -> io::Result<usize> {
     let mut parts = Parts::of_message(head, spans, skip);
     let descriptor = socket.as_fd().as_raw_fd();
     #[expect(unsafe_code, reason = "an all-zero msghdr is how C initialises it")]
-    // SAFETY: every field of msghdr is an integer or a pointer, for which zero is a value.
+    // SAFETY: every field of msghdr is an integer or a pointer, for which zero is valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.list.as_mut_ptr();
     message.msg_iovlen = parts.used;
     #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
-    // SAFETY: as for `write`; the message names only the list of parts, which outlives the call.
+    // SAFETY: as for `write`. The message refers only to the list of parts, which outlives the
+    // call.
     let count = unsafe { libc::sendmsg(descriptor, &raw const message, libc::MSG_NOSIGNAL) };
     counted(count)
 }
 
-/// As [`read`], under the name that goes with [`send`].
+/// Like [`read`], named as the counterpart of [`send`].
 ///
 /// # Errors
 ///
-/// What [`read`] fails with.
+/// Errors of [`read`].
 pub fn receive(
     socket: &impl AsFd,
     spans: &[Span],
@@ -530,8 +533,8 @@ pub fn receive(
     read(socket, spans, skip, tail)
 }
 
-/// The most parts that one call names to the kernel. Linux takes 1024; this many fit on the stack
-/// without a page of their own, and beyond a few dozen the parts of a list are rarely small.
+/// Most parts of one system call. Linux allows 1024, but this many fit on the stack without a page
+/// of their own, and lists of more than a few dozen parts rarely have small ones.
 pub const PARTS_MAX: usize = 64;
 
 /// The parts of one vectored call.
@@ -595,7 +598,7 @@ impl Parts {
     }
 
     fn count(&self) -> libc::c_int {
-        // At most PARTS_MAX, which any C int holds.
+        // At most PARTS_MAX, which fits in any C int.
         self.used as libc::c_int
     }
 }
@@ -626,8 +629,8 @@ impl Heap {
 impl From<Vec<u8>> for Heap {
     fn from(bytes: Vec<u8>) -> Heap {
         let mut bytes = ManuallyDrop::new(bytes);
-        // A vector's layout is that of an array of its capacity, of which there is none when the
-        // capacity is 0; its length was checked when it grew, so the array's layout exists.
+        // A vector's layout is that of an array of its capacity, and a capacity of 0 has none. The
+        // size was checked when the vector grew, so the array's layout exists.
         let layout = Layout::array::<u8>(bytes.capacity()).unwrap_or(Layout::new::<()>());
         Heap {
             start: NonNull::new(bytes.as_mut_ptr()).unwrap_or(NonNull::dangling()),
@@ -642,8 +645,8 @@ impl Heap {
     fn into_vec(self) -> Vec<u8> {
         let heap = ManuallyDrop::new(self);
         #[expect(unsafe_code, reason = "the counterpart of taking a vector apart")]
-        // SAFETY: `start`, `len` and the size of the layout are the pointer, length and capacity of the
-        // vector that this was made of, whose bytes are initialised, and which was forgotten then.
+        // SAFETY: `start`, `len` and the size of the layout are the pointer, length and capacity of
+        // the original vector, which was forgotten and whose bytes are initialised.
         unsafe {
             Vec::from_raw_parts(heap.start.as_ptr(), heap.len, heap.layout.size())
         }
@@ -654,8 +657,8 @@ impl Drop for Heap {
     fn drop(&mut self) {
         if self.layout.size() > 0 {
             #[expect(unsafe_code, reason = "the counterpart of the allocation")]
-            // SAFETY: `start` came from the global allocator with this layout, as `zeroed`'s
-            // allocation or as a vector's, and is given back once.
+            // SAFETY: `start` came from the global allocator with this layout, from `zeroed` or
+            // from a vector, and is freed once.
             unsafe {
                 dealloc(self.start.as_ptr(), self.layout);
             }
@@ -667,14 +670,14 @@ impl Drop for Heap {
     unsafe_code,
     reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
 )]
-// SAFETY: the global allocator takes memory back on any thread.
+// SAFETY: the global allocator frees memory on any thread.
 unsafe impl Send for Heap {}
 
 #[expect(
     unsafe_code,
     reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
 )]
-// SAFETY: a shared `Heap` can do nothing at all.
+// SAFETY: a shared `Heap` has no operations.
 unsafe impl Sync for Heap {}
 
 #[cfg(test)]

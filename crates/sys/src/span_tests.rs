@@ -33,7 +33,7 @@ fn a_part_outlives_the_span_it_was_made_from() {
 }
 
 #[test]
-fn a_part_that_is_not_all_inside_is_refused() {
+fn a_part_that_is_not_all_inside_is_rejected() {
     let whole = span(b"abcdef");
     assert!(whole.part(2..7).is_none());
     assert!(whole.part(7..7).is_none());

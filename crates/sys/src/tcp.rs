@@ -1,21 +1,21 @@
-//! What TCP tells of one connection, and the one thing about it that is chosen per connection.
+//! State and options of one TCP connection.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use socket2::SockRef;
 
-/// The name of the congestion control of a TCP socket, such as `cubic` or `bbr`.
+/// Returns the congestion control of a TCP socket by name, such as `cubic` or `bbr`.
 ///
-/// It decides more about throughput on loopback than anything a program does, because some
-/// algorithms pace what they send. A figure without it cannot be compared with another.
+/// Congestion control affects throughput on loopback more than anything that a program does,
+/// because some algorithms pace what they send. Figures can only be compared if it is the same.
 ///
 /// # Errors
 ///
-/// What `getsockopt(2)` fails with: the descriptor is not a TCP socket.
+/// Errors of `getsockopt(2)`: the descriptor is not a TCP socket.
 pub fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
     let mut name = SockRef::from(socket).tcp_congestion()?;
-    // The kernel fills the field up to its full length with zero bytes.
+    // The kernel pads the field with zero bytes.
     name.truncate(
         name.iter()
             .position(|&byte| byte == 0)
@@ -24,25 +24,25 @@ pub fn congestion_control(socket: &impl AsFd) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&name).into_owned())
 }
 
-/// Chooses the congestion control of a TCP socket by its name.
+/// Sets the congestion control of a TCP socket by name.
 ///
-/// On a listening socket it is what the accepted connections begin with.
+/// On a listening socket, accepted connections inherit it.
 ///
 /// # Errors
 ///
-/// What `setsockopt(2)` fails with: [`io::ErrorKind::NotFound`] when the kernel has no algorithm
-/// of this name, [`io::ErrorKind::PermissionDenied`] when it is not listed in
+/// Errors of `setsockopt(2)`: [`io::ErrorKind::NotFound`] if the kernel has no algorithm with this
+/// name, [`io::ErrorKind::PermissionDenied`] if it is not listed in
 /// `net.ipv4.tcp_allowed_congestion_control` and the thread lacks `CAP_NET_ADMIN`.
 pub fn set_congestion_control(socket: &impl AsFd, name: &str) -> io::Result<()> {
     SockRef::from(socket).set_tcp_congestion(name.as_bytes())
 }
 
-/// How many bytes were written to a TCP socket and are not yet acknowledged by the peer's TCP,
-/// whether or not they have left this machine.
+/// Returns the number of bytes that were written to a TCP socket and not yet acknowledged by the
+/// peer's TCP, whether sent or not.
 ///
 /// # Errors
 ///
-/// What `ioctl(2)` fails with: the descriptor is not a socket, or the socket is listening.
+/// Errors of `ioctl(2)`: the descriptor is not a socket, or the socket is listening.
 pub fn bytes_unacked(socket: &impl AsFd) -> io::Result<usize> {
     let mut bytes: nix::libc::c_int = 0;
     let descriptor = socket.as_fd().as_raw_fd();
@@ -50,41 +50,42 @@ pub fn bytes_unacked(socket: &impl AsFd) -> io::Result<usize> {
         unsafe_code,
         reason = "neither std, nix nor socket2 has a safe form of this request"
     )]
-    // SAFETY: `descriptor` is open for as long as `socket` is borrowed, which is longer than this
-    // call. SIOCOUTQ, whose number is that of TIOCOUTQ, writes one C int to its argument, which
-    // points to a live C int that nothing else refers to.
+    // SAFETY: `descriptor` is open while `socket` is borrowed, which outlives this call. SIOCOUTQ,
+    // which has the number of TIOCOUTQ, writes one C int to its argument, which points to a live C
+    // int without other references.
     unsafe {
         outgoing_queue(descriptor, &raw mut bytes)?;
     }
     Ok(usize::try_from(bytes).unwrap_or(0))
 }
 
-/// What the kernel knows of the segments of one TCP connection (`TCP_INFO`).
+/// The kernel's figures about the segments of one TCP connection (`TCP_INFO`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TcpFigures {
-    /// The largest segment that is sent, in bytes of data, without TCP options.
+    /// Largest segment that this end sends, in bytes of data without TCP options.
     pub sent_mss: u32,
-    /// The kernel's estimate of the largest segment that has come, in bytes of data.
+    /// The kernel's estimate of the largest received segment, in bytes of data.
     pub received_mss: u32,
-    /// The largest segment that the peer was told to send, in bytes: the MTU of the way out less headers.
+    /// Largest segment announced to the peer, in bytes: the MTU of the outgoing interface minus
+    /// headers.
     pub advertised_mss: u32,
-    /// The MTU of the path, as far as the kernel has learnt it, in bytes.
+    /// MTU of the path in bytes, as far as the kernel knows it.
     pub path_mtu: u32,
-    /// Segments that were sent and not yet acknowledged.
+    /// Number of segments that were sent and not yet acknowledged.
     pub unacknowledged: u32,
-    /// Segments that were sent again since the connection began.
+    /// Number of segments that were sent again since the connection began.
     pub resent: u32,
 }
 
-/// The 32-bit fields of `struct tcp_info` of linux/tcp.h up to `tcpi_total_retrans`, the first two of which
-/// hold eight fields of a byte each.
+/// The 32-bit words of `struct tcp_info` in linux/tcp.h up to `tcpi_total_retrans`. The first two
+/// words hold eight fields of one byte each.
 const TCP_INFO_WORDS: usize = 26;
 
-/// The figures of a TCP connection.
+/// Returns the figures of a TCP connection.
 ///
 /// # Errors
 ///
-/// What `getsockopt(2)` fails with: the descriptor is not a TCP socket.
+/// Errors of `getsockopt(2)`: the descriptor is not a TCP socket.
 pub fn tcp_figures(socket: &impl AsFd) -> io::Result<TcpFigures> {
     let mut words = [0_u32; TCP_INFO_WORDS];
     let descriptor = socket.as_fd().as_raw_fd();
@@ -94,8 +95,9 @@ pub fn tcp_figures(socket: &impl AsFd) -> io::Result<TcpFigures> {
         unsafe_code,
         reason = "neither std, nix nor socket2 has a safe form of this option"
     )]
-    // SAFETY: `descriptor` is open for as long as `socket` is borrowed. The kernel writes at most `length`
-    // bytes to `words`, which is as long, and the length to `length`; nothing else refers to either.
+    // SAFETY: `descriptor` is open while `socket` is borrowed. The kernel writes at most `length`
+    // bytes to `words`, which has that length, and the number to `length`; nothing else refers to
+    // either.
     let result = unsafe {
         nix::libc::getsockopt(
             descriptor,
@@ -118,7 +120,7 @@ pub fn tcp_figures(socket: &impl AsFd) -> io::Result<TcpFigures> {
 }
 
 nix::ioctl_read_bad!(
-    /// `SIOCOUTQ`: the length of the send queue of a socket in bytes.
+    /// `SIOCOUTQ`: the number of bytes in the send queue of a socket.
     outgoing_queue,
     nix::libc::TIOCOUTQ,
     nix::libc::c_int
@@ -142,7 +144,7 @@ mod tests {
     #[test]
     fn the_congestion_control_that_was_set_is_read_back() {
         let (near, _far) = connection();
-        // reno is compiled into every kernel and allowed to everybody.
+        // reno is compiled into every kernel, and every user may select it.
         set_congestion_control(&near, "reno").unwrap();
         assert_eq!(congestion_control(&near).unwrap(), "reno");
     }
@@ -157,14 +159,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_congestion_control_is_refused() {
+    fn an_unknown_congestion_control_is_an_error() {
         let (near, _far) = connection();
         let refused = set_congestion_control(&near, "nosuch").unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
     }
 
     #[test]
-    fn a_name_longer_than_the_kernels_field_is_refused() {
+    fn a_name_longer_than_the_kernels_field_is_an_error() {
         let (near, _far) = connection();
         assert!(set_congestion_control(&near, "a-name-of-more-than-sixteen-bytes").is_err());
     }
@@ -210,7 +212,7 @@ mod tests {
     fn the_figures_of_a_connection_show_its_segments() {
         let (near, _far) = connection();
         let figures = tcp_figures(&near).unwrap();
-        // RFC 9293: no MSS is below 536 unless an MTU is; loopback loses nothing.
+        // RFC 9293: no MSS is below 536 unless an MTU is. Loopback loses nothing.
         assert!(figures.sent_mss >= 536, "{figures:?}");
         assert!(figures.advertised_mss >= figures.sent_mss, "{figures:?}");
         assert!(figures.path_mtu > figures.sent_mss, "{figures:?}");

@@ -1,4 +1,4 @@
-//! The memory of one vectored system call: slices and spans side by side.
+//! The memory of one vectored system call, which may mix slices and spans.
 
 use std::io;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use nix::libc;
 
 use crate::span::{Parts, Span, counted};
 
-/// Memory that is written from, in order. At most [`crate::span::PARTS_MAX`] parts.
+/// Memory to write from, in order. At most [`crate::span::PARTS_MAX`] parts.
 pub struct Gather<'a> {
     parts: Parts,
     _memory: PhantomData<&'a [u8]>,
@@ -25,50 +25,50 @@ impl Default for Gather<'_> {
 }
 
 impl<'a> Gather<'a> {
-    /// Appends `bytes`, unless there are as many parts as there may be.
+    /// Appends `bytes`. Ignores them if the most parts are reached.
     pub fn add(&mut self, bytes: &'a [u8]) {
         self.parts.add(bytes.as_ptr().cast_mut(), bytes.len());
     }
 
-    /// Appends the bytes of a span from `skip` on, unless there are as many parts as there may be.
+    /// Appends the bytes of a span from `skip` on. Ignores them if the most parts are reached.
     pub fn add_span(&mut self, span: &'a Span, skip: usize) {
         self.parts.add_spans(std::slice::from_ref(span), skip);
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.bytes()
     }
 
-    /// True when it has no bytes.
+    /// Returns whether there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Writes it to a socket with one call, without raising `SIGPIPE`.
+    /// Writes all parts to a socket with one call, without raising `SIGPIPE`.
     ///
     /// # Errors
     ///
-    /// What `sendmsg(2)` fails with.
+    /// Errors of `sendmsg(2)`.
     pub fn send(&self, socket: &impl AsFd) -> io::Result<usize> {
         let descriptor = socket.as_fd().as_raw_fd();
         #[expect(unsafe_code, reason = "an all-zero msghdr is how C initialises it")]
-        // SAFETY: every field of msghdr is an integer or a pointer, for which zero is a value.
+        // SAFETY: every field of msghdr is an integer or a pointer, for which zero is valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = self.parts.as_ptr().cast_mut();
         message.msg_iovlen = self.parts.len();
         #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
-        // SAFETY: the descriptor is open for as long as `socket` is borrowed. Every part lies in a
-        // slice or a span that is borrowed for as long as `self`, and is only read; the list of parts
-        // is not written by the call.
+        // SAFETY: the descriptor is open while `socket` is borrowed. Every part is in a slice or a
+        // span that is borrowed as long as `self`, and is only read. The call does not write the
+        // list of parts.
         let count = unsafe { libc::sendmsg(descriptor, &raw const message, libc::MSG_NOSIGNAL) };
         counted(count)
     }
 
-    /// Copies its first `limit` bytes behind those of `target`, as a network in memory does. Returns how
-    /// many it had for that.
+    /// Appends at most `limit` bytes of the parts to `target`, as a simulated network does. Returns
+    /// the number of bytes.
     pub fn append_to(&self, target: &mut Vec<u8>, limit: usize) -> usize {
         let mut left = limit;
         for part in self.parts.list() {
@@ -76,8 +76,9 @@ impl<'a> Gather<'a> {
             let end = target.len();
             target.resize(end + count, 0);
             #[expect(unsafe_code, reason = "no reference to a span's memory may exist")]
-            // SAFETY: `count` bytes are readable in the part, as for `send`, and writable behind the
-            // old end of the vector, which no part can overlap because it is borrowed exclusively.
+            // SAFETY: `count` bytes are readable in the part, as for `send`, and writable behind
+            // the old end of the vector. The vector is borrowed exclusively, so no part overlaps
+            // it.
             unsafe {
                 ptr::copy(
                     part.iov_base.cast::<u8>(),
@@ -91,7 +92,7 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// Memory that is read into, in order. At most [`crate::span::PARTS_MAX`] parts.
+/// Memory to read into, in order. At most [`crate::span::PARTS_MAX`] parts.
 pub struct Scatter<'a> {
     parts: Parts,
     _memory: PhantomData<&'a mut [u8]>,
@@ -107,34 +108,34 @@ impl Default for Scatter<'_> {
 }
 
 impl<'a> Scatter<'a> {
-    /// Appends `room`, unless there are as many parts as there may be.
+    /// Appends `room`. Ignores it if the most parts are reached.
     pub fn add(&mut self, room: &'a mut [u8]) {
         self.parts.add(room.as_mut_ptr(), room.len());
     }
 
-    /// Appends a span, unless there are as many parts as there may be.
+    /// Appends a span. Ignores it if the most parts are reached.
     pub fn add_span(&mut self, span: &'a Span) {
         self.parts.add_spans(std::slice::from_ref(span), 0);
     }
 
-    /// Its length in bytes.
+    /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.parts.bytes()
     }
 
-    /// True when it has no room.
+    /// Returns whether there is no room.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Reads from a socket with one call. A result of 0 is the end of the stream, unless there is no
+    /// Reads from a socket with one call. Returns 0 at the end of the stream or if there is no
     /// room.
     ///
     /// # Errors
     ///
-    /// What `readv(2)` fails with.
+    /// Errors of `readv(2)`.
     pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         let descriptor = socket.as_fd().as_raw_fd();
         let count = libc::c_int::try_from(self.parts.len()).unwrap_or(0);
@@ -142,21 +143,21 @@ impl<'a> Scatter<'a> {
             unsafe_code,
             reason = "the kernel writes to memory without a reference"
         )]
-        // SAFETY: the descriptor is open for as long as `socket` is borrowed. Every part lies in a
-        // span that is borrowed for as long as `self`, or in a slice that is borrowed exclusively.
+        // SAFETY: the descriptor is open while `socket` is borrowed. Every part is in a span that
+        // is borrowed as long as `self`, or in a slice that is borrowed exclusively.
         let count = unsafe { libc::readv(descriptor, self.parts.as_ptr(), count) };
         counted(count)
     }
 
-    /// Copies the start of `bytes` into it, as a network in memory does. Returns how many there was room
-    /// for.
+    /// Copies the start of `bytes` into the parts, as a simulated network does. Returns the number
+    /// of bytes that fitted.
     pub fn fill_from(&mut self, bytes: &[u8]) -> usize {
         let mut done = 0;
         for part in self.parts.list() {
             let count = part.iov_len.min(bytes.len() - done);
             #[expect(unsafe_code, reason = "no reference to a span's memory may exist")]
-            // SAFETY: `count` bytes are readable at `bytes[done..]` and writable in the part, as for
-            // `receive`.
+            // SAFETY: `count` bytes are readable at `bytes[done..]` and writable in the part, as
+            // for `receive`.
             unsafe {
                 ptr::copy(bytes[done..].as_ptr(), part.iov_base.cast::<u8>(), count);
             }
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_in_memory_copies_what_a_socket_would_carry() {
+    fn a_simulated_network_copies_the_same_bytes_as_a_socket() {
         let payload = Span::from(b"payload".to_vec());
         let mut sent = Gather::default();
         sent.add(b"head ");

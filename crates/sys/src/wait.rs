@@ -1,4 +1,4 @@
-//! Waiting until a descriptor is ready, for a span of time rather than until a time of day.
+//! Waits until a descriptor is ready, for a duration rather than until a time of day.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,34 +6,34 @@ use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// What a descriptor is waited for.
+/// The event for which a descriptor is watched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Readiness {
-    /// Something can be read, or the other end is gone.
+    /// Bytes can be read, or the other end is closed.
     Readable,
-    /// Something can be written, or the other end is gone.
+    /// Bytes can be written, or the other end is closed.
     Writable,
 }
 
-/// Sleeps until `descriptor` is ready or `limit` has passed, whichever comes first. Without a
-/// limit it sleeps as long as it takes.
+/// Sleeps until `descriptor` is ready or `limit` has passed. Without a limit the sleep has no
+/// timeout.
 ///
-/// The limit is a span on the monotonic clock: setting the time of day neither shortens nor
-/// lengthens it. A signal does not end the wait.
+/// The limit is a duration on the monotonic clock: setting the time of day does not change it. A
+/// signal does not end the wait.
 ///
 /// # Returns
 ///
-/// `true` when the descriptor is ready, `false` when the limit has passed.
+/// `true` if the descriptor is ready, `false` if the limit has expired.
 ///
 /// # Errors
 ///
-/// What `poll(2)` fails with.
+/// Errors of `poll(2)`.
 pub fn wait_until_ready(
     descriptor: &impl AsFd,
     readiness: Readiness,
     limit: Option<Duration>,
 ) -> io::Result<bool> {
-    // A limit beyond what the clock can count is no limit.
+    // A limit beyond the range of the clock is no limit.
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -44,7 +44,7 @@ pub fn wait_until_ready(
     }
 }
 
-/// As [`wait_until_ready`], but a signal that this thread handles ends it, too, with
+/// Like [`wait_until_ready`], but a signal that this thread handles ends the wait with
 /// [`io::ErrorKind::Interrupted`].
 pub(crate) fn wait_or_signal(
     descriptor: &impl AsFd,
@@ -68,10 +68,10 @@ pub(crate) fn wait_or_signal(
     }
 }
 
-/// The longest single call of `poll(2)`: its timeout counts milliseconds in 31 bits.
+/// Longest single call of `poll(2)`, whose timeout counts milliseconds in 31 bits.
 const SLICE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Rounded up, so that a wait never ends before its limit.
+/// Rounds up, so that a wait never ends before its limit.
 fn timeout(left: Option<Duration>) -> PollTimeout {
     let Some(left) = left else {
         return PollTimeout::NONE;

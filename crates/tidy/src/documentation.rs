@@ -1,4 +1,4 @@
-//! Whether public items and files say what they are.
+//! Checks that public items and files are documented.
 
 use syn::visit::{self, Visit};
 
@@ -6,7 +6,7 @@ use crate::rule::{Finding, Rule};
 use crate::source::Source;
 use crate::workspace::Workspace;
 
-/// Unlike rustdoc's lint this looks at every `pub`, also at one that no other crate can reach.
+/// Unlike rustdoc's lint, this checks every `pub`, even if no other crate can reach it.
 pub(crate) fn public_items(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();
     for source in &workspace.sources {
@@ -34,8 +34,8 @@ pub(crate) fn modules(workspace: &Workspace) -> Vec<Finding> {
         .collect()
 }
 
-/// A sibling file of tests holds the tests of its parent, and a fuzz target one call of the body of
-/// its name.
+/// A sibling file holds the tests of its parent, and a fuzz target only calls the function with its
+/// name.
 fn is_named_after_another(path: &str) -> bool {
     path.ends_with("/tests.rs") || path.starts_with("fuzz/fuzz_targets/")
 }
@@ -87,7 +87,7 @@ impl<'ast> Visit<'ast> for PublicItems<'_> {
             syn::Item::Struct(i) => self.need_if_public(&i.vis, &i.attrs, &i.ident),
             syn::Item::Trait(i) => self.need_if_public(&i.vis, &i.attrs, &i.ident),
             syn::Item::Type(i) => self.need_if_public(&i.vis, &i.attrs, &i.ident),
-            // A module in a file of its own is documented there; ModuleDoc looks at it.
+            // A module in a file of its own is documented there. ModuleDoc checks it.
             syn::Item::Mod(i) if i.content.is_some() => {
                 let mut attributes = i.attrs.clone();
                 attributes.retain(|attribute| attribute.path().is_ident("doc"));
@@ -128,7 +128,8 @@ impl<'ast> Visit<'ast> for PublicItems<'_> {
     }
 
     fn visit_field(&mut self, field: &'ast syn::Field) {
-        // The fields of a tuple are told by the documentation of the whole, as rustc sees it too.
+        // The documentation of the whole struct describes the fields of a tuple, as rustc assumes,
+        // too.
         if let Some(ident) = &field.ident {
             self.need_if_public(&field.vis, &field.attrs, ident);
         }

@@ -4,15 +4,15 @@ use anyhow::Context as _;
 
 use crate::rule::{Finding, Rule};
 
-/// The fewest words that can be a reason.
+/// Least number of words in a reason.
 const REASON_WORDS_MIN: usize = 4;
 
 /// One place that may break one rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Exception {
-    /// The rule it may break.
+    /// The rule that the place may break.
     pub rule: Rule,
-    /// The place, as [`Finding::place`] names it.
+    /// The place in the form of [`Finding::place`].
     pub place: String,
     /// The line of the exception in its file, counted from 1.
     pub line: usize,
@@ -20,7 +20,7 @@ pub struct Exception {
 
 /// The whole list.
 ///
-/// One exception stands on one line: the rule, the place, the reason.
+/// Each line has one exception: the rule, the place, the reason.
 ///
 /// ```
 /// let text = "function-length crates/a/src/b.rs#decode One arm for each of the 60 fields.\n";
@@ -32,12 +32,11 @@ pub struct Exception {
 pub struct Exceptions(Vec<Exception>);
 
 impl Exceptions {
-    /// Reads the list. Empty lines and lines that begin with `#` are comments.
+    /// Parses the list. Empty lines and lines that begin with `#` are comments.
     ///
     /// # Errors
     ///
-    /// A line names no rule, no place, or has less than a few words of reason; the error tells
-    /// which.
+    /// A line has no rule, no place, or a reason with too few words. The error says which.
     pub fn parse(text: &str) -> anyhow::Result<Self> {
         let lines = text
             .lines()
@@ -50,13 +49,13 @@ impl Exceptions {
         Ok(Self(parsed.collect::<anyhow::Result<_>>()?))
     }
 
-    /// Every exception, in the order of the file.
+    /// All exceptions, in the order of the file.
     #[must_use]
     pub fn all(&self) -> &[Exception] {
         &self.0
     }
 
-    /// The findings that no exception covers.
+    /// Returns the findings that no exception covers.
     #[must_use]
     pub fn uncovered(&self, findings: Vec<Finding>) -> Vec<Finding> {
         findings
@@ -65,7 +64,7 @@ impl Exceptions {
             .collect()
     }
 
-    /// The exceptions that cover none of the findings, and must therefore go.
+    /// Returns the exceptions that cover no finding and must be removed.
     #[must_use]
     pub fn unneeded(&self, findings: &[Finding]) -> Vec<&Exception> {
         self.0
@@ -127,14 +126,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_rule_place_or_reason_is_refused_with_its_number() {
+    fn a_line_without_rule_place_or_reason_is_rejected_with_its_number() {
         for bad in [
             "no-rule a.rs#f for a good reason",
             "panics",
             "panics a.rs#f because",
         ] {
-            let refused = Exceptions::parse(&format!("\n{bad}\n")).unwrap_err();
-            assert!(refused.to_string().starts_with("line 2:"), "{refused}");
+            let rejected = Exceptions::parse(&format!("\n{bad}\n")).unwrap_err();
+            assert!(rejected.to_string().starts_with("line 2:"), "{rejected}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which crate may depend on which, and that each has the workspace's lints.
+//! Checks which crate depends on which, and that each has the lints of the workspace.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::rule::{Finding, Rule};
 use crate::unsafety::MAY_BE_UNSAFE;
 use crate::workspace::{Package, Workspace};
 
-/// The house: every crate, lowest first, with the crates of this workspace that its library may
-/// use. Tests may use more, because they ship with nothing.
+/// The layers: every crate, lowest first, with the crates of this workspace that its library may
+/// use. Tests may use more, because they are not shipped.
 const EDGES: &[(&str, &[&str])] = &[
     ("lnet-types", &[]),
     ("files", &[]),
@@ -249,8 +249,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What a program that embeds a node does not pay for: documents, and what serves them. None of it may be compiled
-/// into the crate, however far down.
+/// Packages that a program with an embedded node must not contain: documents and servers. None of
+/// them may be compiled into the crate, not even indirectly.
 const LEFT_OUT: [(&str, &[&str]); 1] = [(
     "lnet-node",
     &[
@@ -265,12 +265,14 @@ const LEFT_OUT: [(&str, &[&str]); 1] = [(
 )];
 
 pub(crate) fn left_out(workspace: &Workspace) -> Vec<Finding> {
-    let what = "compiled into a crate that leaves it to those above";
+    let what = "compiled into a crate that must not contain it";
     let mut found = Vec::new();
     for (name, unwanted) in LEFT_OUT {
         for package in workspace.packages.iter().filter(|p| p.name == name) {
-            let compiled_in = unwanted.iter().filter(|it| package.closure.contains(**it));
-            found.extend(compiled_in.map(|it| finding(Rule::Layering, package, 1, it, what)));
+            let compiled_in = unwanted
+                .iter()
+                .filter(|name| package.closure.contains(**name));
+            found.extend(compiled_in.map(|name| finding(Rule::Layering, package, 1, name, what)));
         }
     }
     found
@@ -281,7 +283,7 @@ pub(crate) fn edges(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();
     for package in &workspace.packages {
         let Some((_, allowed)) = EDGES.iter().find(|(name, _)| *name == package.name) else {
-            let what = "no place in the house: give it one in crates/tidy/src/layering.rs";
+            let what = "not among the layers: add it in crates/tidy/src/layering.rs";
             found.push(finding(Rule::Layering, package, 1, &package.name, what));
             continue;
         };
@@ -298,13 +300,13 @@ pub(crate) fn edges(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// A package inherits the workspace's lints; one that may hold unsafe code repeats them, with
-/// `unsafe_code` relaxed, because Cargo inherits all of them or none.
+/// A package inherits the lints of the workspace. A package that may contain unsafe code repeats
+/// them with `unsafe_code` relaxed, because Cargo inherits either all lints or none.
 pub(crate) fn lints(workspace: &Workspace) -> Vec<Finding> {
     let shared = tables(&workspace.manifest, "workspace.lints");
     let mut found = Vec::new();
     if !shared.contains("rust unsafe_code = \"forbid\"") {
-        let what = "the workspace does not forbid it";
+        let what = "the workspace does not forbid unsafe code";
         found.push(Finding {
             rule: Rule::Lints,
             path: "Cargo.toml".to_owned(),
@@ -336,8 +338,8 @@ pub(crate) fn lints(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// A crate with a `clippy.toml` of its own has every line of the root's in it, because it is read
-/// instead of the root's. A pure crate has one: it bans clocks and the like for clippy too.
+/// A crate with a `clippy.toml` of its own has every line of the root's file in it, because clippy
+/// reads only one of them. A pure crate has one, which bans clocks and the like.
 pub(crate) fn clippy(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();
     for package in &workspace.packages {
@@ -368,7 +370,7 @@ pub(crate) fn clippy(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// The entries of the table `name` and of its sub-tables, each as `SUBTABLE KEY = VALUE`.
+/// Returns the entries of the table `name` and of its sub-tables, each as `SUBTABLE KEY = VALUE`.
 fn tables(manifest: &str, name: &str) -> BTreeSet<String> {
     let mut current = None;
     let mut entries = BTreeSet::new();
@@ -412,7 +414,7 @@ mod tests {
     use crate::planted::{package, packages, places};
 
     #[test]
-    fn the_house_has_no_cycle_because_every_edge_points_to_a_crate_above_it_in_the_list() {
+    fn the_layers_have_no_cycle_because_every_edge_points_to_an_earlier_crate_in_the_list() {
         for (index, (name, allowed)) in EDGES.iter().enumerate() {
             for below in *allowed {
                 let position = EDGES.iter().position(|(other, _)| other == below);
@@ -435,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_embedder_does_not_pay_for_is_found_however_far_down_it_is_compiled_in() {
+    fn a_package_that_a_crate_must_not_contain_is_found_even_if_compiled_in_indirectly() {
         let mut node = package("lnet-node", &["lnet-core"]);
         node.closure.insert("prometheus-client".to_owned());
         let workspace = packages(vec![node, package("lnet-noded", &["prometheus-client"])]);
@@ -443,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crate_without_a_place_is_found() {
+    fn a_crate_outside_the_layers_is_found() {
         assert_eq!(
             places(&edges(&packages(vec![package("stray", &[])]))),
             [(1, "stray")]

@@ -1,8 +1,8 @@
-//! The rules of this workspace, measured: what the compiler and clippy cannot check.
+//! Checks the rules of this workspace that neither the compiler nor clippy can check.
 //!
-//! `tests/workspace.rs` holds one test for each [`Rule`]; a test that fails prints each place as
-//! `file:line`. What cannot follow a rule is listed, with the reason, in `exceptions.txt`, and an
-//! exception that nothing needs any longer fails as well, so that the list only shrinks.
+//! `tests/workspace.rs` has one test for each [`Rule`]. A failing test prints each place as
+//! `file:line`. `exceptions.txt` lists the places that cannot follow a rule, with the reason. An
+//! exception that is not needed also fails, so that the list only shrinks.
 //!
 //! ```text
 //! crates/*/**/*.rs ── syn ──▶ Source ──┐
@@ -10,12 +10,12 @@
 //! cargo metadata ── names, edges ────▶ ┘
 //! ```
 //!
-//! A rule sees tokens and syntax trees, never types. It therefore reads names: `Instant` is
-//! taken for the clock whichever module it came from. The code inside macro calls is seen by the
-//! rules that read tokens and not by those that read trees.
+//! A rule sees tokens and syntax trees, but no types. It therefore compares names: every `Instant`
+//! counts as the clock, whatever its module. Rules that read tokens see the code inside macro
+//! calls; rules that read trees do not.
 //!
-//! This crate reads the work tree and runs `cargo metadata`. It never changes anything, and
-//! nothing depends on it.
+//! This crate reads the work tree and runs `cargo metadata`. It changes nothing, and no crate
+//! depends on it.
 
 mod documentation;
 mod exceptions;

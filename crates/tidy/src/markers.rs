@@ -1,10 +1,10 @@
-//! What must not be left lying about: unfinished work, tests that are switched off or that sleep.
+//! Finds unfinished work, ignored tests, and tests that sleep.
 
 use crate::rule::{Finding, Rule};
 use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
-/// Words that put something off, split so that this file does not hold them itself.
+/// Words that postpone work, split so that this file does not contain them.
 const WORDS: [&str; 4] = [
     concat!("TO", "DO"),
     concat!("FIX", "ME"),
@@ -23,7 +23,7 @@ pub(crate) fn unfinished(workspace: &Workspace) -> Vec<Finding> {
                     source,
                     index + 1,
                     word,
-                    "work put off",
+                    "postponed work",
                 ));
             }
         }
@@ -35,7 +35,7 @@ pub(crate) fn unfinished(workspace: &Workspace) -> Vec<Finding> {
                     source,
                     name.line,
                     &name.text,
-                    "not written",
+                    "missing code",
                 ));
             }
         }
@@ -53,7 +53,7 @@ pub(crate) fn unfinished(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// `#[ignore]` and `#[ignore = "..."]`.
+/// Finds `#[ignore]` and `#[ignore = "..."]`.
 fn ignored_tests(tokens: &[Token]) -> impl Iterator<Item = &Token> {
     tokens.windows(3).filter_map(|window| match window {
         [hash, open, name] if hash.text == "#" && open.text == "[" && name.text == "ignore" => {
@@ -93,7 +93,7 @@ mod tests {
     use crate::planted::{library, places};
 
     #[test]
-    fn words_that_put_work_off_are_found_in_comments() {
+    fn words_that_postpone_work_are_found_in_comments() {
         let text = format!("// {}: later\nfn f() {{}} // {}\n", WORDS[0], WORDS[2]);
         assert_eq!(
             places(&unfinished(&library(&text))),

@@ -1,11 +1,11 @@
-//! Whether what can panic says why it does not.
+//! Checks that code that can panic states why it does not.
 //!
-//! Clippy refuses `unwrap`, `expect` and `panic!` outside tests; whoever relaxes it for one place
-//! gives a reason there. This rule asks the same of `unreachable!` and of the forms for errors,
-//! which clippy lets pass, and accepts a comment as well as an attribute.
+//! Clippy rejects `unwrap`, `expect` and `panic!` outside tests, and an attribute that relaxes it
+//! states a reason. This rule requires the same for `unreachable!` and for the variants on errors,
+//! which clippy allows. A comment is as good as an attribute.
 //!
-//! Nothing catches a panic outside tests: the release profile aborts, so that what is caught in a test
-//! would not be caught where it matters.
+//! Code outside tests must not catch panics: the release profile aborts, so a panic that is caught
+//! in a test build would not be caught in a release.
 
 use syn::visit::{self, Visit};
 
@@ -13,12 +13,11 @@ use crate::rule::{Finding, Rule};
 use crate::source::Source;
 use crate::workspace::Workspace;
 
-/// Methods that panic when the value is the other variant.
+/// Methods that panic on the other variant.
 const METHODS: [&str; 4] = ["unwrap", "expect", "unwrap_err", "expect_err"];
-/// Macros that always panic. `assert!` is not among them: it is itself the statement of an
-/// invariant.
+/// Macros that always panic. `assert!` is not among them, because it states an invariant itself.
 const MACROS: [&str; 2] = ["panic", "unreachable"];
-/// Clippy's names for the same, for the attributes that relax it.
+/// Clippy's lints for the same, which attributes may relax.
 const LINTS: [&str; 4] = ["unwrap_used", "expect_used", "panic", "unreachable"];
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
@@ -37,9 +36,9 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
 
 struct Panics<'a> {
     source: &'a Source,
-    /// The first lines of the statements around the place, the innermost last.
+    /// First lines of the statements around the place, from the outermost to the innermost.
     statements: Vec<usize>,
-    /// How many of the functions around the place relax the lint as a whole.
+    /// Number of functions around the place that relax the lint.
     relaxed: usize,
     found: &'a mut Vec<Finding>,
 }
@@ -59,7 +58,7 @@ impl Panics<'_> {
         });
     }
 
-    fn refuse_to_catch(&mut self, ident: &syn::Ident) {
+    fn find_catch(&mut self, ident: &syn::Ident) {
         let line = ident.span().start().line;
         if !self.source.in_test(line) {
             self.found.push(Finding {
@@ -67,12 +66,13 @@ impl Panics<'_> {
                 path: self.source.path.clone(),
                 line,
                 subject: ident.to_string(),
-                what: "catches nothing in a release build, where a panic aborts".to_owned(),
+                what: "has no effect in a release build, where a panic aborts".to_owned(),
             });
         }
     }
 
-    /// A comment or a relaxed lint stands above the statement, above the line, or on the line.
+    /// Returns whether there is a comment or a relaxed lint above the statement, above the line, or
+    /// on the line.
     fn is_justified(&self, line: usize) -> bool {
         let statement = self.statements.last().copied().unwrap_or(line);
         let within = (statement..=line).map(|line| self.source.trimmed(line));
@@ -89,7 +89,8 @@ impl Panics<'_> {
 
     fn in_function(&mut self, attributes: &[syn::Attribute], visit: impl FnOnce(&mut Self)) {
         let relaxes = usize::from(attributes.iter().any(relaxes));
-        // A comment above the statement that holds a nested function does not speak for its body.
+        // A comment above a statement that contains a nested function does not justify the
+        // function's body.
         let around = std::mem::take(&mut self.statements);
         self.relaxed += relaxes;
         visit(self);
@@ -110,7 +111,7 @@ impl<'ast> Visit<'ast> for Panics<'_> {
     }
 
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {
-        // Evaluated by the compiler, where a panic is an error message.
+        // The compiler evaluates constants and reports a panic as an error.
     }
 
     fn visit_stmt(&mut self, statement: &'ast syn::Stmt) {
@@ -131,7 +132,7 @@ impl<'ast> Visit<'ast> for Panics<'_> {
         if let Some(last) = path.path.segments.last()
             && last.ident == "catch_unwind"
         {
-            self.refuse_to_catch(&last.ident);
+            self.find_catch(&last.ident);
         }
     }
 
@@ -144,7 +145,7 @@ impl<'ast> Visit<'ast> for Panics<'_> {
     }
 }
 
-/// `#[expect(clippy::unwrap_used, reason = "...")]` and the like.
+/// Matches `#[expect(clippy::unwrap_used, reason = "...")]` and similar attributes.
 fn relaxes(attribute: &syn::Attribute) -> bool {
     let syn::Meta::List(list) = &attribute.meta else {
         return false;

@@ -1,4 +1,4 @@
-//! Planted violations: what the tests of the rules hand to them instead of the work tree.
+//! Workspaces with planted violations, for the tests of the rules.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use crate::rule::Finding;
 use crate::source::Source;
 use crate::workspace::{Package, Workspace};
 
-/// A file of the package `planted`.
+/// Makes a file of the package `planted`.
 pub(crate) fn source(path: &str, text: &str) -> Source {
     Source::parse(path, "planted", text).unwrap()
 }
 
-/// A workspace of one file.
+/// Makes a workspace with one file.
 pub(crate) fn file(package: &str, path: &str, text: &str) -> Workspace {
     let source = Source::parse(path, package, text).unwrap();
     Workspace {
@@ -22,12 +22,12 @@ pub(crate) fn file(package: &str, path: &str, text: &str) -> Workspace {
     }
 }
 
-/// A workspace of one library file, outside every special directory.
+/// Makes a workspace with one library file, outside every special directory.
 pub(crate) fn library(text: &str) -> Workspace {
     file("planted", "crates/planted/src/lib.rs", text)
 }
 
-/// A package with these dependencies, which are also all that is compiled into it.
+/// Makes a package with these dependencies, which are also everything that is compiled into it.
 pub(crate) fn package(name: &str, dependencies: &[&str]) -> Package {
     let dependencies: BTreeSet<String> = dependencies.iter().map(|&name| name.to_owned()).collect();
     Package {
@@ -40,7 +40,7 @@ pub(crate) fn package(name: &str, dependencies: &[&str]) -> Package {
     }
 }
 
-/// A workspace of packages without files.
+/// Makes a workspace of packages without files.
 pub(crate) fn packages(packages: Vec<Package>) -> Workspace {
     Workspace {
         sources: Vec::new(),
@@ -50,7 +50,7 @@ pub(crate) fn packages(packages: Vec<Package>) -> Workspace {
     }
 }
 
-/// The lines of the findings with what each is about.
+/// Returns the lines of the findings, each with its subject.
 pub(crate) fn places(findings: &[Finding]) -> Vec<(usize, &str)> {
     findings
         .iter()

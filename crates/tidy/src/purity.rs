@@ -1,8 +1,9 @@
-//! Whether the pure crates stay pure: same input, same output, on a virtual clock as on a real one.
+//! Checks that pure crates stay pure: the same input gives the same output, with a virtual clock as
+//! with a real one.
 //!
-//! A pure crate takes time as a parameter and gives back what is to be sent. What it cannot name
-//! it cannot use, so the rule reads names in its source, and names in all that is compiled into
-//! it. Its tests may use anything.
+//! A pure crate takes time as a parameter and returns what is to be sent. Code can only use what it
+//! can name. The rule therefore checks the names in the crate's source and the names of all
+//! packages that are compiled into it. Tests of a pure crate may use anything.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +11,7 @@ use crate::rule::{Finding, Rule};
 use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
-/// The packages that hold no I/O, no clock and no chance.
+/// The packages without I/O, clocks and randomness.
 const PURE: &[&str] = &[
     "lnd",
     "lnet-config",
@@ -28,14 +29,15 @@ const PURE: &[&str] = &[
     "zoid-proto",
 ];
 
-/// Sources as pure as those, in packages that also hold sockets: the package, and the folder of the sockets.
+/// Equally pure sources in packages that also contain sockets: the package, and the folder of the
+/// sockets.
 const PURE_BESIDE_SOCKETS: [(&str, &str); 3] = [
     ("lnet-selftest", "crates/lnet-selftest/src/driver/"),
     ("lnet-stack", ""),
     ("lnet-tcp", "crates/lnet-tcp/src/sockets/"),
 ];
 
-/// What a pure crate may not name, and what it would bring.
+/// Names that a pure crate must not contain, and what they stand for.
 const NAMES: [(&str, &str); 24] = [
     ("Instant", "a clock"),
     ("SystemTime", "a clock"),
@@ -63,10 +65,10 @@ const NAMES: [(&str, &str); 24] = [
     ("unsafe", "unsafe code"),
 ];
 
-/// Modules of the standard library that lead outside.
+/// Modules of the standard library that access the system.
 const MODULES: [&str; 5] = ["env", "fs", "os", "process", "thread"];
 
-/// Packages that lead outside, however far down they are compiled in.
+/// Packages that access the system. They must not be compiled in, not even indirectly.
 const PACKAGES: [&str; 24] = [
     "ahash",
     "async-std",
@@ -124,7 +126,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
                 path: package.path.clone(),
                 line: 1,
                 subject: name.clone(),
-                what: "compiled into a pure crate, and it leads outside".to_owned(),
+                what: "compiled into a pure crate although it accesses the system".to_owned(),
             });
         }
     }
@@ -156,7 +158,7 @@ fn forbidden_names(source: &Source, tokens: &[&Token], found: &mut Vec<Finding>)
     }
 }
 
-/// `std::fs` wherever it stands, and `fs` in the first list of a `use std::{...}`.
+/// Finds `std::fs` anywhere, and `fs` in the first list of a `use std::{...}`.
 fn forbidden_modules(source: &Source, tokens: &[&Token], found: &mut Vec<Finding>) {
     for (index, token) in tokens.iter().enumerate() {
         let after = |offset: usize| tokens.get(index + offset).map(|token| token.text.as_str());
@@ -168,12 +170,13 @@ fn forbidden_modules(source: &Source, tokens: &[&Token], found: &mut Vec<Finding
             .into_iter()
             .filter(|m| MODULES.contains(&m.text.as_str()))
         {
-            found.push(finding(source, module, "a way outside"));
+            found.push(finding(source, module, "access to the system"));
         }
     }
 }
 
-/// The name that follows, or the names that begin the entries of the braces that follow.
+/// Returns the name that follows, or the names at the start of the entries of the braces that
+/// follow.
 fn first_names<'a>(tokens: &[&'a Token]) -> Vec<&'a Token> {
     match tokens {
         [open, rest @ ..] if open.text == "{" => {
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_std_that_lead_outside_are_found_in_paths_and_lists() {
+    fn modules_of_std_that_access_the_system_are_found_in_paths_and_lists() {
         let text = "\
 use std::{fmt, fs, collections::{BTreeMap, env}, thread};
 fn f() {
@@ -256,7 +259,7 @@ fn f() {
     }
 
     #[test]
-    fn what_stands_beside_sockets_is_held_to_be_pure_and_the_sockets_are_not() {
+    fn sources_beside_sockets_must_be_pure_and_the_sockets_need_not() {
         let in_tcp = |path: &str| check(&file("lnet-tcp", path, "use a::Instant;\n"));
         let found = in_tcp("crates/lnet-tcp/src/closing.rs");
         assert_eq!(places(&found), [(1, "Instant")]);
@@ -270,7 +273,7 @@ fn f() {
     }
 
     #[test]
-    fn a_package_that_leads_outside_is_found_however_far_down() {
+    fn a_package_that_accesses_the_system_is_found_even_if_compiled_in_indirectly() {
         let mut core = package("lnet-core", &["slab"]);
         core.closure.insert("getrandom".to_owned());
         let node = package("lnet-node", &["mio"]);

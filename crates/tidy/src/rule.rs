@@ -1,4 +1,4 @@
-//! What a rule is and what it finds.
+//! The rules, and their findings.
 
 use std::fmt;
 
@@ -18,22 +18,23 @@ pub enum Rule {
     PublicDocs,
     /// Every file begins with a `//!` comment that says what it is.
     ModuleDoc,
-    /// Outside tests, what can panic states in a comment why it does not.
+    /// Outside tests, code that can panic states in a comment why it does not.
     Panics,
-    /// `unsafe` stands in the crates of system calls only, each time with a SAFETY comment.
+    /// `unsafe` is only in the crates of system calls, each time with a SAFETY comment.
     Unsafe,
     /// No test sleeps: it waits on a condition.
     Sleep,
-    /// No test is switched off and nothing is left to be done later.
+    /// No test is ignored, and no work is left for later.
     Unfinished,
-    /// Imports stand in three blocks: std, external, this crate.
+    /// Imports are in three blocks: std, external, this crate.
     Imports,
     /// No function name begins with `get_`.
     Getter,
-    /// The pure crates hold no clock, thread, lock, socket, file, randomness or randomly ordered map.
+    /// The pure crates contain no clock, thread, lock, socket, file, randomness or randomly ordered
+    /// map.
     Purity,
-    /// Dependencies between the crates point downwards, along the edges of the house, and what a crate leaves to
-    /// those above is not compiled into it.
+    /// Dependencies between crates point downwards, along the edges of the layers. What a crate
+    /// must not contain is not compiled into it.
     Layering,
     /// Every crate has the lints of the workspace and its limits for clippy.
     Lints,
@@ -58,7 +59,7 @@ impl Rule {
         Self::Lints,
     ];
 
-    /// The rule's name in messages and in `exceptions.txt`.
+    /// Name of the rule in messages and in `exceptions.txt`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -79,7 +80,7 @@ impl Rule {
         }
     }
 
-    /// Every place of the workspace that breaks the rule, in the order of the files.
+    /// Returns every place in the workspace that breaks the rule, in the order of the files.
     #[must_use]
     pub fn check(self, workspace: &Workspace) -> Vec<Finding> {
         match self {
@@ -104,21 +105,22 @@ impl Rule {
 /// One place that breaks a rule.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Finding {
-    /// The rule that is broken.
+    /// The broken rule.
     pub rule: Rule,
-    /// The file, relative to the root of the workspace, with `/` between its parts.
+    /// Path of the file, relative to the root of the workspace, with `/` as separator.
     pub path: String,
-    /// The line, counted from 1; 1 where the whole file is meant.
+    /// The line, counted from 1; 1 if the finding is about the whole file.
     pub line: usize,
-    /// The name of what breaks it, without spaces; empty where the whole file is meant.
+    /// Name of the item that breaks the rule, without spaces; empty if the finding is about the
+    /// whole file.
     pub subject: String,
     /// What is wrong, in a few words.
     pub what: String,
 }
 
 impl Finding {
-    /// What an exception calls this place: `path#subject`, or `path` alone for a whole file.
-    /// Lines are no part of it, because they change with every edit.
+    /// Name of the place in the list of exceptions: `path#subject`, or `path` for a whole file.
+    /// Line numbers are not part of it, because they change with every edit.
     #[must_use]
     pub fn place(&self) -> String {
         if self.subject.is_empty() {

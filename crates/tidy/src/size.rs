@@ -1,4 +1,4 @@
-//! How long functions and files are.
+//! Measures the length of functions and files.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::rule::{Finding, Rule};
 use crate::source::Source;
 use crate::workspace::Workspace;
 
-/// The most lines that a function may have, from its `fn` to its closing brace.
+/// Most lines of a function, from its `fn` to its closing brace.
 const FUNCTION_LINES_MAX: usize = 100;
-/// What 90 % of the functions stay within.
+/// Most lines of a short function.
 const SHORT_FUNCTION_LINES: usize = 30;
-/// The share of short functions, in percent.
+/// Least share of short functions, in percent.
 const SHORT_SHARE_MIN: usize = 90;
-/// The most lines that a file may have.
+/// Most lines of a file.
 const FILE_LINES_MAX: usize = 800;
 
 struct Function {
@@ -44,8 +44,8 @@ pub(crate) fn function_length(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// One finding for the workspace as a whole, at its longest function, which names the crates that
-/// pull the share down.
+/// Returns at most one finding, at the longest function of the workspace. It names the crates with
+/// the lowest shares of short functions.
 pub(crate) fn function_share(workspace: &Workspace) -> Vec<Finding> {
     let mut crates: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut longest: Option<(&Source, Function)> = None;

@@ -9,13 +9,13 @@ use syn::visit::{self, Visit};
 
 /// One Rust file of the workspace.
 pub struct Source {
-    /// The file, relative to the root of the workspace, with `/` between its parts.
+    /// Path of the file, relative to the root of the workspace, with `/` as separator.
     pub path: String,
-    /// The name of the package it belongs to.
+    /// Name of the package of the file.
     pub package: String,
-    /// The lines as written, without their ends.
+    /// The lines as written, without line ends.
     pub lines: Vec<String>,
-    /// Every token, in order; a group's brackets are tokens of their own.
+    /// All tokens in order. The brackets of a group are tokens of their own.
     pub tokens: Vec<Token>,
     /// The syntax tree.
     pub tree: syn::File,
@@ -27,14 +27,14 @@ pub struct Source {
 /// One token of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Token {
-    /// The identifier, the literal, the punctuation character or the bracket.
+    /// The identifier, literal, punctuation character or bracket.
     pub text: String,
-    /// The line it begins on, counted from 1.
+    /// The line on which the token begins, counted from 1.
     pub line: usize,
 }
 
 impl Source {
-    /// Reads the text of the file at `path`, which belongs to `package`.
+    /// Parses the text of the file at `path`, which belongs to `package`.
     ///
     /// # Errors
     ///
@@ -59,13 +59,13 @@ impl Source {
         })
     }
 
-    /// Whether the code on `line`, counted from 1, is compiled for tests only.
+    /// Returns whether the code on `line`, counted from 1, is compiled only for tests.
     #[must_use]
     pub fn in_test(&self, line: usize) -> bool {
         self.is_test || self.tests.iter().any(|range| range.contains(&line))
     }
 
-    /// The line counted from 1, without its indentation; empty where there is none.
+    /// Returns the line, counted from 1, without its indentation; empty if there is no such line.
     #[must_use]
     pub fn trimmed(&self, line: usize) -> &str {
         let index = line.checked_sub(1);
@@ -74,8 +74,8 @@ impl Source {
             .map_or("", |text| text.trim())
     }
 
-    /// Whether a comment that holds `text` ends directly above `line`. Documentation does not
-    /// count: it speaks to the caller.
+    /// Returns whether a comment that contains `text` ends directly above `line`. Documentation
+    /// does not count, because it addresses the caller.
     #[must_use]
     pub fn has_comment_above(&self, line: usize, text: &str) -> bool {
         (1..line)
@@ -85,8 +85,8 @@ impl Source {
             .any(|above| above.contains(text))
     }
 
-    /// The files, relative to the root, that this file declares as modules for tests only:
-    /// `#[cfg(test)] mod tests;` in `src/nid.rs` names `src/nid/tests` and what is below it.
+    /// Returns the files, relative to the root, that this file declares as test modules:
+    /// `#[cfg(test)] mod tests;` in `src/nid.rs` gives `src/nid/tests` and everything below it.
     pub(crate) fn test_modules(&self) -> Vec<String> {
         let below = self.module_directory();
         let modules = self.tree.items.iter().filter_map(|item| match item {
@@ -108,13 +108,13 @@ impl Source {
     }
 }
 
-/// Whether the line, without indentation, is a comment that is not documentation.
+/// Returns whether the line, without indentation, is a comment other than documentation.
 pub(crate) fn is_plain_comment(line: &str) -> bool {
     line.starts_with("//") && !line.starts_with("///") && !line.starts_with("//!")
 }
 
-/// The directories that Cargo compiles for tests and benches only, the fuzz targets, and the crate
-/// of their bodies: a panic is how a fuzz body says what it found.
+/// Matches the directories that Cargo compiles only for tests and benches, the fuzz targets, and
+/// the crate of their bodies, which report what they find by a panic.
 fn is_test_path(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {
@@ -124,7 +124,7 @@ fn is_test_path(path: &str) -> bool {
     }
 }
 
-/// `#[test]`, or a `#[cfg(...)]` that names `test` other than within `not(...)`.
+/// Matches `#[test]`, and `#[cfg(...)]` that names `test` outside `not(...)`.
 fn is_test_attribute(attribute: &syn::Attribute) -> bool {
     match &attribute.meta {
         syn::Meta::Path(path) => path.is_ident("test"),
@@ -180,7 +180,7 @@ fn brackets(delimiter: proc_macro2::Delimiter) -> (&'static str, &'static str) {
     }
 }
 
-/// Collects the lines of the items that are compiled for tests only.
+/// Collects the lines of the items that are compiled only for tests.
 #[derive(Default)]
 struct TestLines {
     ranges: Vec<RangeInclusive<usize>>,

@@ -1,4 +1,4 @@
-//! The order of imports and the names of functions.
+//! Checks the order of imports and the names of functions.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use crate::rule::{Finding, Rule};
 use crate::source::Source;
 use crate::workspace::Workspace;
 
-/// The three blocks, in their order.
+/// The three blocks, in order.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Block {
     Std,
@@ -63,7 +63,7 @@ fn look_at_imports(source: &Source, items: &[syn::Item], found: &mut Vec<Finding
     }
 }
 
-/// A path may begin with a module that the file declares, and is then one of this crate.
+/// A path that begins with a module of the file belongs to this crate.
 fn modules(items: &[syn::Item]) -> BTreeSet<String> {
     let modules = items.iter().filter_map(|item| match item {
         syn::Item::Mod(module) => Some(module.ident.to_string()),
@@ -72,7 +72,7 @@ fn modules(items: &[syn::Item]) -> BTreeSet<String> {
     modules.collect()
 }
 
-/// Private imports only: a re-export is part of the interface and stands where it reads best.
+/// Only private imports count: a re-export is part of the interface and its place is free.
 fn import(item: &syn::Item, modules: &BTreeSet<String>) -> Option<Import> {
     let syn::Item::Use(item) = item else {
         return None;
@@ -116,7 +116,7 @@ pub(crate) fn getters(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// A look-up is called `get` as in the standard library, and so are its forms.
+/// A look-up is named `get` as in the standard library, and so are its variants.
 fn is_getter(name: &str) -> bool {
     name.starts_with("get_") && name != "get_mut" && !name.starts_with("get_or_")
 }
@@ -125,7 +125,7 @@ struct FunctionNames(Vec<syn::Ident>);
 
 impl<'ast> Visit<'ast> for FunctionNames {
     fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
-        // The names in the impl of a trait are the trait's choice.
+        // The trait chooses the names in its impl.
         if item.trait_.is_none() {
             visit::visit_item_impl(self, item);
         }

@@ -1,10 +1,10 @@
-//! Where `unsafe` stands, and what is said about it.
+//! Checks where `unsafe` occurs, and that each occurrence has a SAFETY comment.
 
 use crate::rule::{Finding, Rule};
 use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
-/// The packages that may hold unsafe code.
+/// The packages that may contain unsafe code.
 pub(crate) const MAY_BE_UNSAFE: [&str; 3] = ["finerail-sys", "bmi-ffi", "lnet-dlc-ffi"];
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
@@ -19,7 +19,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
                 found.push(finding(
                     source,
                     token,
-                    "not in a crate that may hold unsafe code",
+                    "not in a crate that may contain unsafe code",
                 ));
             } else if needs_comment(source, index)
                 && !source.has_comment_above(token.line, "SAFETY:")
@@ -31,8 +31,8 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// A block and an `impl` discharge an obligation, and say how. An `unsafe fn` or `trait` creates
-/// one, which its documentation tells.
+/// A block and an `impl` fulfil an obligation, and their comment says how. An `unsafe fn` or
+/// `trait` creates an obligation, which its documentation describes.
 fn needs_comment(source: &Source, index: usize) -> bool {
     let next = source.tokens.get(index + 1);
     next.is_some_and(|next| next.text == "{" || next.text == "impl")

@@ -1,4 +1,4 @@
-//! The files and packages of the workspace.
+//! Reads the files and packages of the workspace.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use serde_json::Value;
 
 use crate::source::Source;
 
-/// Directories that hold no source of ours: build products, and what fuzzing leaves.
+/// Directories without sources of the workspace: build products, and files of the fuzzer.
 const SKIPPED: [&str; 3] = ["target", "corpus", "artifacts"];
 
-/// Everything that the rules look at.
+/// Everything that the rules examine.
 pub struct Workspace {
     /// Every Rust file, sorted by path.
     pub sources: Vec<Source>,
@@ -27,22 +27,22 @@ pub struct Workspace {
 
 /// One member of the workspace.
 pub struct Package {
-    /// The package's name.
+    /// Name of the package.
     pub name: String,
-    /// Its `Cargo.toml`, relative to the root.
+    /// Path of its `Cargo.toml`, relative to the root.
     pub path: String,
     /// The text of its `Cargo.toml`.
     pub manifest: String,
-    /// The text of its own `clippy.toml`, which replaces the root's; empty where it has none.
+    /// Text of its own `clippy.toml`, which replaces the root's; empty if it has none.
     pub clippy: String,
-    /// The packages it depends on directly, for its library or its build script.
+    /// The packages on which its library or its build script depends directly.
     pub dependencies: BTreeSet<String>,
-    /// The packages compiled into it on this platform, near and far.
+    /// All packages that are compiled into it on this platform, directly or indirectly.
     pub closure: BTreeSet<String>,
 }
 
 impl Workspace {
-    /// Reads the workspace that this crate belongs to.
+    /// Reads the workspace to which this crate belongs.
     ///
     /// # Errors
     ///
@@ -68,7 +68,8 @@ impl Workspace {
     }
 }
 
-/// A file that its parent declares under `#[cfg(test)]` is a test file, and so is all below it.
+/// Marks test files: files that their parent declares under `#[cfg(test)]`, and everything below
+/// them.
 pub(crate) fn mark_test_files(sources: &mut [Source]) {
     let modules: Vec<String> = sources.iter().flat_map(Source::test_modules).collect();
     for source in sources {
@@ -146,7 +147,7 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
 }
 
 fn cargo_metadata(root: &Path) -> anyhow::Result<Value> {
-    // Cargo names itself to what it runs; by hand the one on the path will do.
+    // Cargo sets this variable for programs that it runs; otherwise the cargo on the path is used.
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
@@ -168,8 +169,8 @@ fn direct_dependencies(package: &Value) -> anyhow::Result<BTreeSet<String>> {
         .collect()
 }
 
-/// Follows the resolved edges of normal dependencies; build scripts and tests of others are not
-/// compiled into the package.
+/// Follows the resolved edges of normal dependencies. Build scripts and tests of other packages are
+/// not compiled into the package.
 fn closure(metadata: &Value, id: &Value) -> anyhow::Result<BTreeSet<String>> {
     let nodes = metadata["resolve"]["nodes"]
         .as_array()

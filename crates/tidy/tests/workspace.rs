@@ -1,4 +1,4 @@
-//! The rules of `tidy`, one test each, over the work tree.
+//! One test for each rule of `tidy`, on the work tree.
 
 use tidy::{Exceptions, Rule, Workspace};
 
@@ -43,12 +43,12 @@ fn every_file_says_what_it_is() -> anyhow::Result<()> {
 }
 
 #[test]
-fn what_can_panic_states_why_it_does_not() -> anyhow::Result<()> {
+fn code_that_can_panic_states_why_it_does_not() -> anyhow::Result<()> {
     check(Rule::Panics)
 }
 
 #[test]
-fn unsafe_code_stands_in_the_crate_of_system_calls_with_safety_comments() -> anyhow::Result<()> {
+fn unsafe_code_is_in_the_crates_of_system_calls_with_safety_comments() -> anyhow::Result<()> {
     check(Rule::Unsafe)
 }
 
@@ -63,7 +63,7 @@ fn nothing_is_unfinished_and_no_test_is_ignored() -> anyhow::Result<()> {
 }
 
 #[test]
-fn imports_stand_in_three_blocks() -> anyhow::Result<()> {
+fn imports_are_in_three_blocks() -> anyhow::Result<()> {
     check(Rule::Imports)
 }
 
@@ -96,10 +96,7 @@ fn every_exception_is_needed() {
         .flat_map(|rule| rule.check(&workspace))
         .collect();
     for exception in exceptions.unneeded(&found) {
-        eprintln!(
-            "crates/tidy/exceptions.txt:{}: nothing needs it",
-            exception.line
-        );
+        eprintln!("crates/tidy/exceptions.txt:{}: not needed", exception.line);
     }
     assert!(exceptions.unneeded(&found).is_empty());
 }

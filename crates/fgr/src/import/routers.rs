@@ -23,7 +23,7 @@ pub struct RouterLine {
     pub node: String,
     /// The net.
     pub net: Net,
-    /// Where the node is attached.
+    /// The line in the file.
     pub place: Place,
 }
 

@@ -34,7 +34,7 @@ fn attributes() -> Attributes {
     }
 }
 
-/// One request of each operation; the numbers on the wire are those of the list.
+/// One request of each operation, with its number on the wire.
 fn requests() -> Vec<(u8, Request)> {
     let handle = handle(1);
     let mut list = vec![
@@ -271,7 +271,7 @@ fn every_reply_reads_back() {
 }
 
 #[test]
-fn a_message_that_ends_early_or_late_is_refused() {
+fn a_message_that_ends_early_or_late_is_rejected() {
     for (_, request) in requests() {
         let mut bytes = encode_request(&caller(), &request);
         for end in 0..bytes.len() {
@@ -297,7 +297,7 @@ fn a_message_that_ends_early_or_late_is_refused() {
 }
 
 #[test]
-fn another_version_and_unknown_operations_are_refused() {
+fn another_version_and_unknown_operations_are_rejected() {
     let mut bytes = encode_request(&caller(), &Request::Null);
     bytes[1] = 12;
     assert_eq!(decode_request(&bytes), Err(Malformed::Field));
@@ -317,7 +317,7 @@ fn a_path_in_a_request_is_checked() {
     assert_eq!(decode_request(&bytes), Err(Malformed::Rule(Errno::EINVAL)));
 }
 
-fn assert_refused(request: &Request, errno: Errno) {
+fn assert_rejected(request: &Request, errno: Errno) {
     assert_eq!(request.check(), Err(errno), "{request:?}");
     let bytes = encode_request(&caller(), request);
     assert_eq!(decode_request(&bytes), Err(Malformed::Rule(errno)));
@@ -335,16 +335,16 @@ fn a_transfer_beyond_the_limits_has_its_error() {
         (vec![segment(0, 0); crate::SEGMENTS_MAX + 1], Errno::EINVAL),
     ] {
         let written = segments.clone();
-        assert_refused(
+        assert_rejected(
             &Request::Write {
                 handle,
                 segments: written,
             },
             errno,
         );
-        assert_refused(&Request::Read { handle, segments }, Errno::EINVAL);
+        assert_rejected(&Request::Read { handle, segments }, Errno::EINVAL);
     }
-    assert_refused(&seek(handle, top + 1), Errno::ENXIO);
+    assert_rejected(&seek(handle, top + 1), Errno::ENXIO);
 }
 
 #[test]
@@ -357,16 +357,16 @@ fn a_request_beyond_the_limits_has_its_error() {
             entries,
             objects: false,
         };
-        assert_refused(&request, Errno::EINVAL);
+        assert_rejected(&request, Errno::EINVAL);
     }
     let name = vec![b'x'; 256];
-    assert_refused(&Request::GetXattr { handle, name }, Errno::ERANGE);
+    assert_rejected(&Request::GetXattr { handle, name }, Errno::ERANGE);
     let (at, mode) = (place(), 0o10000);
-    assert_refused(&Request::Mkdir { place: at, mode }, Errno::EINVAL);
+    assert_rejected(&Request::Mkdir { place: at, mode }, Errno::EINVAL);
     for (length, errno) in [(0, Errno::ENOENT), (4096, Errno::ENAMETOOLONG)] {
         let target = vec![b'x'; length];
         let at = place();
-        assert_refused(&Request::Symlink { place: at, target }, errno);
+        assert_rejected(&Request::Symlink { place: at, target }, errno);
     }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn node(port: u16, text: &str) -> Node {
 /// A node with this NID whose connections outlast a test, also while the other end reads nothing: the sender closes a
 /// connection that makes no progress for its timeout (section 3.7).
 pub(crate) fn patient_node(port: u16, text: &str) -> Node {
-    start(port, text, testkit::PATIENCE * 2)
+    start(port, text, testkit::TIME_LIMIT * 2)
 }
 
 fn start(port: u16, text: &str, transaction_timeout: Duration) -> Node {

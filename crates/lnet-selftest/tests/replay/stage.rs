@@ -51,7 +51,7 @@ impl Stage {
         let mut links = BTreeMap::new();
         for kind in [CONTROL, BULK_IN, BULK_OUT] {
             let mut link = TcpStream::connect(("127.0.0.2", port)).expect("the node listens");
-            link.set_read_timeout(Some(testkit::PATIENCE)).unwrap();
+            link.set_read_timeout(Some(testkit::TIME_LIMIT)).unwrap();
             let mut request = vec![0x00, 0x71, 0xCE, 0xAC, 1, 0, 0, 0];
             request.extend(SERVER);
             request.extend(hello(CLIENT, SERVER, kind));
@@ -80,7 +80,7 @@ impl Stage {
         while self.links.len() < 3 {
             let listener = self.listener.as_ref().expect("it is open");
             let (mut link, _) = listener.accept().expect("the node dials");
-            link.set_read_timeout(Some(testkit::PATIENCE)).unwrap();
+            link.set_read_timeout(Some(testkit::TIME_LIMIT)).unwrap();
             exactly(&mut link, 16);
             let said = exactly(&mut link, 56);
             let dialled = u32::from_le_bytes(said[48..52].try_into().unwrap());
