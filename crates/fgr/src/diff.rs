@@ -71,7 +71,7 @@ fn parameters(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     ];
     for (name, wanted, is) in sizes {
         if let Some(wanted) = wanted.filter(|_| wanted != is) {
-            let is = is.map_or("not said".to_owned(), |is| is.to_string());
+            let is = is.map_or("not set".to_owned(), |running| running.to_string());
             found.push(parameter(name, wanted, &is));
         }
     }

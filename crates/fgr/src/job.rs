@@ -84,10 +84,10 @@ pub struct JobReport {
     pub write: Bandwidth,
     /// Bandwidth of reads.
     pub read: Bandwidth,
-    /// The same number of nets with a higher rate, if any were found.
+    /// Nets that give a higher rate, as many as the job uses, if any were found.
     pub better_nets: Option<Better<usize>>,
-    /// The same number of clients with a higher rate, if any were found. The candidates are clients
-    /// in equal pieces of consecutive numbers.
+    /// Clients that give a higher rate, as many as the job has, if any were found. The candidates
+    /// are clients in equal pieces of consecutive numbers.
     pub better_nodes: Option<Better<usize>>,
 }
 

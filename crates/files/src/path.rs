@@ -18,7 +18,7 @@ pub const COMPONENT_MAX: usize = 255;
 pub struct Path(Box<[u8]>);
 
 impl Path {
-    /// Makes a path of bytes that are checked.
+    /// Checks the bytes of a path.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl Path {
         Ok(Self(bytes.into()))
     }
 
-    /// Makes a path of exactly one component.
+    /// Checks the bytes of a path with exactly one component.
     ///
     /// # Errors
     ///

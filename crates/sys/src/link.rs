@@ -72,8 +72,8 @@ impl LinkWatch {
     ///
     /// # Errors
     ///
-    /// Errors of `recv(2)`, except that the socket is empty, or that notifications were lost, which
-    /// counts as a notification.
+    /// Errors of `recv(2)`. An empty socket is not an error, and lost notifications count as a
+    /// notification.
     pub fn heard(&self) -> io::Result<bool> {
         let mut message = [0_u8; MESSAGE_MAX];
         match recv(self.socket.as_raw_fd(), &mut message, MsgFlags::MSG_TRUNC) {

@@ -113,8 +113,8 @@ pub(crate) fn is_plain_comment(line: &str) -> bool {
     line.starts_with("//") && !line.starts_with("///") && !line.starts_with("//!")
 }
 
-/// Matches the directories that Cargo compiles only for tests and benches, the fuzz targets, and
-/// the crate of their bodies, which report what they find by a panic.
+/// Matches directories that Cargo compiles only for tests and benches, the fuzz targets, and the
+/// crate with the bodies of fuzz targets, which panic to report a failure.
 fn is_test_path(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').collect();
     match parts.as_slice() {

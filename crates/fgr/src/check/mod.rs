@@ -72,7 +72,7 @@ pub enum Finding {
         net: Net,
     },
     /// No node of the site has the NID of a gateway.
-    #[error("{class}: {net} by {gateway}, which is no node of this site")]
+    #[error("{class}: {net} by {gateway}, which no node of this site has")]
     UnknownGateway {
         /// The class.
         class: String,
@@ -94,7 +94,7 @@ pub enum Finding {
         node: String,
     },
     /// The class has no interface on the net of a gateway.
-    #[error("{class}: {net} by {gateway}, on whose net it has no interface")]
+    #[error("{class}: {net} by {gateway}, but it has no interface on the net of this gateway")]
     FarGateway {
         /// The class.
         class: String,
@@ -104,7 +104,7 @@ pub enum Finding {
         gateway: Nid,
     },
     /// A route is down although nothing has failed.
-    #[error("{class}: {net} by {gateway} is always down: nobody pings {quiet} of the same router")]
+    #[error("{class}: {net} by {gateway} is always down: no node pings {quiet} of the same router")]
     QuietRoute {
         /// The class.
         class: String,
@@ -133,7 +133,7 @@ pub enum Finding {
     },
     /// Messages that a server starts take another router than the requests of the client.
     #[error(
-        "{client} and {server} on {net}: requests by {forward}, what the server starts by {back}"
+        "{client} and {server} on {net}: requests take {forward}, messages that the server starts take {back}"
     )]
     Asymmetric {
         /// The client's class.
@@ -232,7 +232,9 @@ pub enum Loss {
     },
     /// The receiver drops messages from this router because it has no route back by it
     /// (`drop_asym_route`).
-    #[error("{by} drops what comes from {sender} of {router}, by which it has no route back")]
+    #[error(
+        "{by} drops messages from {sender} of {router}, because it has no route back by this router"
+    )]
     Dropped {
         /// The receiver's class.
         by: String,

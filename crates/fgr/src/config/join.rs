@@ -47,7 +47,7 @@ pub enum JoinError {
         gateway: Nid,
     },
     /// Two nodes have the same NID.
-    #[error("{nid} is of {first} and of {second}")]
+    #[error("{nid} belongs to {first} and to {second}")]
     NidTwice {
         /// The NID.
         nid: Nid,

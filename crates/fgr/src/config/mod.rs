@@ -119,7 +119,7 @@ impl Site {
     }
 
     /// Returns the configuration of one node with its rules and with NIDs instead of names of
-    /// interfaces. A node whose addresses already exist takes it, such as a user-space node.
+    /// interfaces. For nodes whose addresses already exist, such as user-space nodes.
     #[must_use]
     pub fn node_config(&self, node: &SiteNode) -> Config {
         let mut config = self.class_of(node).config.clone();

@@ -58,7 +58,7 @@ pub(super) struct Rings<'a> {
     grid: &'a Grid,
     positions: Arc<Positions>,
     /// How messages get from one position to another, by dimension.
-    ways: Arc<[Vec<Crossing>]>,
+    crossings: Arc<[Vec<Crossing>]>,
     /// Differences by dimension, direction and vertex.
     differences: Vec<i64>,
 }
@@ -67,7 +67,7 @@ impl<'a> Rings<'a> {
     pub(super) fn new(grid: &'a Grid, tie: Tie) -> Self {
         let dimensions = grid.dimensions();
         let vertices = grid.vertices();
-        let ways = (0..dimensions.len())
+        let crossings = (0..dimensions.len())
             .map(|d| {
                 let size = dimensions[d].size;
                 let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
@@ -77,7 +77,7 @@ impl<'a> Rings<'a> {
         Self {
             grid,
             positions: Arc::new(Positions::new(grid)),
-            ways,
+            crossings,
             differences: vec![0; 2 * dimensions.len() * vertices as usize],
         }
     }
@@ -100,7 +100,7 @@ impl<'a> Rings<'a> {
     fn add_along(&mut self, d: usize, start: u32, (a, b): (u16, u16), units: i64) {
         let (a, b, start) = (usize::from(a), usize::from(b), start as usize);
         let size = usize::from(self.grid.dimensions()[d].size);
-        match self.ways[d][a * size + b] {
+        match self.crossings[d][a * size + b] {
             Crossing::Same => {}
             Crossing::One(direction) => {
                 self.stretch(d, direction, start, (a, b), units * HALVES);

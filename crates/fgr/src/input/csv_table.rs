@@ -19,7 +19,7 @@ const MAX_STREAM_BYTES: u64 = 1 << 30;
 pub(crate) enum Layout {
     /// The first line is one of these headers. The other lines have as many fields as the header.
     Header(&'static [&'static str]),
-    /// There is no header. Lines have the fields of this one.
+    /// There is no header line. The layout names the fields of each line.
     Columns(&'static str),
 }
 

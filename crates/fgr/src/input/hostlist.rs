@@ -20,7 +20,7 @@ const MAX_BYTES: usize = 64 << 20;
 #[non_exhaustive]
 pub enum HostListError {
     /// A bracket has no counterpart, or brackets are empty.
-    #[error("'{0}': brackets do not match, or nothing stands between them")]
+    #[error("'{0}': brackets do not match, or are empty")]
     Brackets(String),
     /// Text in brackets is not a range of numbers.
     #[error("'{0}' is not a number or a range of ascending numbers")]

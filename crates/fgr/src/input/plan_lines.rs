@@ -146,7 +146,7 @@ fn mapping<'a>(line: u32, pairs: Vec<(Node<'a>, Node<'a>)>) -> Node<'a> {
     Node { line, value }
 }
 
-/// A list that is not empty.
+/// Makes a list; returns `None` if it is empty.
 fn sequence(line: u32, nodes: Vec<Node<'_>>) -> Option<Node<'_>> {
     let value = Value::Sequence(nodes);
     matches!(&value, Value::Sequence(nodes) if !nodes.is_empty()).then_some(Node { line, value })

@@ -145,7 +145,7 @@ fn words<'t>(line: &'t str, most: usize, words: &mut Vec<&'t str>) {
         words.extend(line.split_whitespace().take(most));
         return;
     }
-    // The same without decoding: ASCII white space as defined by `char`.
+    // Matches ASCII white space as `char` does, without decoding.
     let is_space = |byte: &u8| matches!(byte, b'\t'..=b'\r' | b' ');
     let pieces = line.as_bytes().split(is_space);
     let mut start = 0;

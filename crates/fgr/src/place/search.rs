@@ -60,7 +60,8 @@ pub(super) struct Field<'a> {
     is_movable: Vec<bool>,
     /// Sites by their planes, and the class of planes of each site.
     by_level: Vec<Vec<u32>>,
-    /// The same sites, also by position along the dimension that decides which module is nearest.
+    /// Sites by their planes and their position along the dimension that decides which module is
+    /// nearest.
     by_column: Vec<Vec<Vec<u32>>>,
     column_of: Vec<usize>,
     level_of: Vec<usize>,

@@ -26,7 +26,7 @@ use crate::machine::Machine;
 pub struct Part {
     /// File name: `machine.svg`.
     pub name: String,
-    /// What is in it.
+    /// Text of the file.
     pub content: String,
 }
 

@@ -15,9 +15,9 @@
 //!   D = Σ units · min_j (cost_j + rent_j)  -  Σ base_j · rent_j  -  the largest `extra` of the rents
 //! ```
 //!
-//! which no assignment can be below. Every run calculates and compares both. Each phase asks for
-//! costs row by row and keeps only ties. A hub distributes the tokens for the additional units of
-//! some sinks; the rent of the hub is the value of such a unit.
+//! and no assignment can cost less than `D`. Every run compares its costs with `D`. Each phase asks
+//! for costs row by row and keeps only ties. A hub distributes the tokens for the additional units
+//! of some sinks; the rent of the hub is the value of such a unit.
 
 use std::ops::Range;
 

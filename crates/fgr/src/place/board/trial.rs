@@ -19,7 +19,7 @@ pub(super) struct Trial {
     fresh: Vec<(usize, Seat)>,
     used: usize,
     rings: Vec<usize>,
-    /// The same rings after the move, in the same order.
+    /// These rings after the move, in the same order.
     tracks: Vec<Track>,
     cost: i64,
     excess: i64,
