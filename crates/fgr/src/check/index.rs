@@ -156,8 +156,8 @@ impl<'a> Index<'a> {
         !dead && !state.nids.contains(&nid) && state.net != Some(nid.net())
     }
 
-    /// Returns the interface of a router on a net that works but that no node pings. Such an
-    /// interface counts as down.
+    /// Returns the router's interface on a net if the interface works but no node pings it, so that
+    /// it counts as down.
     pub(super) fn quiet(&self, router: &Router<'_>, net: Net) -> Option<Nid> {
         let nid = router.nid_on(net)?;
         (!self.pinged.contains(&nid)).then_some(nid)
