@@ -8,7 +8,6 @@
 //! | How much of what was written has the peer's TCP not acknowledged? | [`bytes_unacked`] |
 //! | How large are the segments of this connection, and were any lost? | [`tcp_figures`] |
 //! | Which CPUs may this thread use, and how is it kept on one? | [`allowed_cpus`], [`pin_to_cpu`], [`pin_to_cpus`] |
-//! | May this thread listen on, or connect from, that port? | [`unprivileged_port_start`], [`may_bind_port`] |
 //! | How do small messages reach another process? | [`MessageQueue`] |
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
 //! | Is that process still alive, and still the same process? | [`ProcessHandle`], [`process_start`] |
@@ -57,7 +56,6 @@ mod mapping;
 mod mqueue;
 mod peer_memory;
 mod port;
-mod privilege;
 mod process;
 mod shm;
 pub mod span;
@@ -82,7 +80,6 @@ pub use mqueue::{
 };
 pub use peer_memory::{RemotePart, has_hung_up, let_trace, read_memory, write_memory};
 pub use port::ReservedPort;
-pub use privilege::{may_bind_port, unprivileged_port_start};
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};
 pub use tcp::{TcpFigures, bytes_unacked, congestion_control, set_congestion_control, tcp_figures};
