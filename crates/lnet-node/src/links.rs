@@ -85,7 +85,7 @@ impl Links {
         let Some(watch) = &self.watch else { return };
         let mut news = false;
         loop {
-            match watch.heard() {
+            match watch.take_notifications() {
                 Ok(true) => news = true,
                 Ok(false) => break,
                 Err(error) => {

@@ -296,7 +296,7 @@ impl RouterMemory {
     /// of that message was closed while bytes of it were being moved. `None` for a buffer without bytes.
     fn fresh(&mut self, buffer: RouterBuffer) -> Option<&mut Span> {
         let span = self.buffer(buffer)?;
-        if !span.is_only() {
+        if !span.is_unique() {
             *span = vec![0; buffer.pool.buffer_len()].into();
         }
         Some(span)

@@ -22,7 +22,7 @@ pub enum Woken {
     /// The alarm was rung.
     Rung,
     /// The time limit has expired.
-    Late,
+    Expired,
     /// This thread handled a signal.
     Signal,
 }
@@ -82,7 +82,7 @@ impl Alarm {
                 PollFd::new(descriptor.as_fd(), PollFlags::POLLIN),
             ];
             match poll(&mut polled, timeout(left)) {
-                Ok(0) if left <= SLICE_MAX => return Ok(Woken::Late),
+                Ok(0) if left <= SLICE_MAX => return Ok(Woken::Expired),
                 Ok(0) => {}
                 Err(Errno::EINTR) => return Ok(Woken::Signal),
                 Ok(_) if polled[0].any() == Some(true) => {
@@ -128,7 +128,7 @@ mod tests {
         alarm.ring();
         alarm.ring();
         assert_eq!(alarm.wait(&near, LONG).unwrap(), Woken::Rung);
-        assert_eq!(alarm.wait(&near, Duration::ZERO).unwrap(), Woken::Late);
+        assert_eq!(alarm.wait(&near, Duration::ZERO).unwrap(), Woken::Expired);
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
         let alarm = Alarm::new().unwrap();
         let limit = Duration::from_millis(20);
         let before = Instant::now();
-        assert_eq!(alarm.wait(&near, limit).unwrap(), Woken::Late);
+        assert_eq!(alarm.wait(&near, limit).unwrap(), Woken::Expired);
         assert!(before.elapsed() >= limit);
         far.write_all(b"x").unwrap();
         assert_eq!(alarm.wait(&near, LONG).unwrap(), Woken::Ready);

@@ -26,9 +26,9 @@ pub struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// There may have been a notification. The caller checks its condition again.
-    Perhaps,
+    MaybeNotified,
     /// The time limit has expired.
-    Late,
+    Expired,
     /// This thread handled a signal.
     Signal,
 }
@@ -93,9 +93,9 @@ impl Event {
             )
         };
         match Errno::result(result) {
-            Err(Errno::ETIMEDOUT) => Waited::Late,
+            Err(Errno::ETIMEDOUT) => Waited::Expired,
             Err(Errno::EINTR) => Waited::Signal,
-            Ok(_) | Err(_) => Waited::Perhaps,
+            Ok(_) | Err(_) => Waited::MaybeNotified,
         }
     }
 }
@@ -113,9 +113,9 @@ mod tests {
         let event = Event::default();
         let seen = event.count();
         event.notify();
-        assert_eq!(event.wait(seen, LONG), Waited::Perhaps);
+        assert_eq!(event.wait(seen, LONG), Waited::MaybeNotified);
         let limit = Duration::from_millis(5);
-        assert_eq!(event.wait(event.count(), limit), Waited::Late);
+        assert_eq!(event.wait(event.count(), limit), Waited::Expired);
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
                         if done.load(Ordering::SeqCst) {
                             return;
                         }
-                        assert_ne!(event.wait(seen, LONG), Waited::Late);
+                        assert_ne!(event.wait(seen, LONG), Waited::Expired);
                     }
                 });
             }

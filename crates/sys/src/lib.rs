@@ -11,7 +11,7 @@
 //! | How do small messages reach another process? | [`MessageQueue`] |
 //! | How do two processes share memory? | [`SharedMemory`], [`Mapping`] |
 //! | Is that process still alive, and still the same process? | [`ProcessHandle`], [`process_start`] |
-//! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`let_trace`] |
+//! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`allow_trace`] |
 //! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
 //! | Who is at the other end of a local socket, has it closed, and how is a descriptor passed? | [`peer_credentials`], [`peer_groups`], [`send_descriptors`], [`has_hung_up`] |
 //! | How is a file opened safely if others may have replaced it by a link? | [`without_following`] |
@@ -78,7 +78,7 @@ pub use mapping::Mapping;
 pub use mqueue::{
     MessageQueue, QueueAccess, QueueShape, explain_queue_error, queue_bytes_max, unlink_queue,
 };
-pub use peer_memory::{RemotePart, has_hung_up, let_trace, read_memory, write_memory};
+pub use peer_memory::{RemotePart, allow_trace, has_hung_up, read_memory, write_memory};
 pub use port::ReservedPort;
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};

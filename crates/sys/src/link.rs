@@ -74,7 +74,7 @@ impl LinkWatch {
     ///
     /// Errors of `recv(2)`. An empty socket is not an error, and lost notifications count as a
     /// notification.
-    pub fn heard(&self) -> io::Result<bool> {
+    pub fn take_notifications(&self) -> io::Result<bool> {
         let mut message = [0_u8; MESSAGE_MAX];
         match recv(self.socket.as_raw_fd(), &mut message, MsgFlags::MSG_TRUNC) {
             Ok(_) | Err(Errno::ENOBUFS | Errno::EINTR) => Ok(true),
@@ -110,7 +110,7 @@ mod tests {
     fn a_watch_without_notifications_returns_false() {
         let watch = LinkWatch::open().unwrap();
         // Changes elsewhere on this machine may arrive, but they stop.
-        let quiet = (0..1000).any(|_| !watch.heard().unwrap());
+        let quiet = (0..1000).any(|_| !watch.take_notifications().unwrap());
         assert!(quiet);
     }
 }

@@ -8,7 +8,7 @@
 //! The kernel allows these calls if it would allow to attach a debugger
 //! (`PTRACE_MODE_ATTACH_REALCREDS`): the same user, a process that may dump core, and the
 //! conditions of security modules. Yama with `ptrace_scope` 1 requires the consent of the other
-//! process: [`let_trace`].
+//! process: [`allow_trace`].
 //!
 //! Remote addresses are numbers from another process. Wrong ones do not endanger this process: an
 //! address that the other process does not have gives `EFAULT`. If the other process is this
@@ -107,7 +107,7 @@ pub fn write_memory(process: u32, spans: &[Span], to: &[RemotePart]) -> io::Resu
 /// # Errors
 ///
 /// [`io::ErrorKind::InvalidInput`]: there is no such process, or no Yama.
-pub fn let_trace(process: u32) -> io::Result<()> {
+pub fn allow_trace(process: u32) -> io::Result<()> {
     let process = libc::c_ulong::from(process);
     #[expect(unsafe_code, reason = "neither std nor nix has this option")]
     // SAFETY: the option takes a number and accesses no memory of this process.
@@ -289,6 +289,6 @@ mod tests {
 
     #[test]
     fn a_process_that_does_not_exist_cannot_be_allowed_to_trace() {
-        assert!(let_trace(u32::MAX - 1).is_err());
+        assert!(allow_trace(u32::MAX - 1).is_err());
     }
 }

@@ -224,7 +224,7 @@ impl Span {
 
     /// Returns whether no other span refers to the memory, so that nothing else accesses it. Always
     /// false for a mapping and for foreign memory.
-    pub fn is_only(&mut self) -> bool {
+    pub fn is_unique(&mut self) -> bool {
         match &mut self.owner {
             Owner::Exclusive(owner) => Arc::get_mut(owner).is_some(),
             Owner::Vector(owner) => Arc::get_mut(owner).is_some(),
@@ -307,7 +307,7 @@ impl Exclusive {
     /// fresh memory, which is always safe and rarely wanted.
     #[must_use]
     pub fn reclaim(mut span: Span) -> Exclusive {
-        if !span.is_only() {
+        if !span.is_unique() {
             span = Span::from(span.to_vec());
         }
         Exclusive { span }

@@ -69,7 +69,7 @@ impl Meeting {
     fn with(settings: &[(&str, &str)]) -> Self {
         let daemon = Process::start(settings);
         // Yama may want it; without Yama there is nothing to allow.
-        let _no_yama = sys::let_trace(daemon.id());
+        let _no_yama = sys::allow_trace(daemon.id());
         let server = Server::attach(&daemon);
         let mut client = Client::connect(&daemon);
         let welcome = hello(&mut client);

@@ -147,7 +147,7 @@ impl Spare {
     /// Takes memory back that no message has any longer.
     pub(super) fn give(&self, mut span: Span) {
         let mut spans = self.lock();
-        if span.len() >= SPARE_BYTES && spans.len() < SPARE_MAX && span.is_only() {
+        if span.len() >= SPARE_BYTES && spans.len() < SPARE_MAX && span.is_unique() {
             spans.push(span);
         }
     }

@@ -80,7 +80,7 @@ impl Buffers {
             return;
         };
         let is_method = held.memory == bmi::Memory::PreAllocated;
-        if is_method && free.kept < self.max && held.span.is_only() {
+        if is_method && free.kept < self.max && held.span.is_unique() {
             free.kept += 1;
             free.buffers.entry(scheme).or_default().push(held);
         }

@@ -223,14 +223,14 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// Not a local socket; what [`sys::let_trace`] fails with.
+    /// Not a local socket; what [`sys::allow_trace`] fails with.
     pub(super) fn let_daemon_trace(&self) -> io::Result<()> {
         let Stream::Unix(stream) = &self.stream else {
             return Err(ErrorKind::Unsupported.into());
         };
         match sys::peer_credentials(stream)?.process {
             0 => Err(ErrorKind::NotFound.into()),
-            daemon => sys::let_trace(daemon),
+            daemon => sys::allow_trace(daemon),
         }
     }
 
@@ -366,7 +366,7 @@ impl Link {
         let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
         match self.spin_or_wait(alarm, limit, spin)? {
             Woken::Ready => {}
-            Woken::Rung | Woken::Late => return Ok(false),
+            Woken::Rung | Woken::Expired => return Ok(false),
             Woken::Signal => return Ok(true),
         }
         self.fill(&mut reader)?;
@@ -380,7 +380,7 @@ impl Link {
         let began = Instant::now();
         while began.elapsed() < spin.min(limit) {
             match alarm.wait_or_signal(&self.stream, Duration::ZERO)? {
-                Woken::Late => std::thread::yield_now(),
+                Woken::Expired => std::thread::yield_now(),
                 woken => return Ok(woken),
             }
         }

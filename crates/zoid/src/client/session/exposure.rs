@@ -121,7 +121,7 @@ impl Client {
     pub(in crate::client) fn forbid_tracing(&self) {
         if self.options.client_memory == ClientMemory::Allow {
             // Without Yama there is nothing to take back.
-            let _no_yama = sys::let_trace(0);
+            let _no_yama = sys::allow_trace(0);
         }
     }
 
