@@ -65,7 +65,7 @@ fn the_page_has_no_script_and_loads_nothing() {
 }
 
 #[test]
-fn every_picture_has_words_for_those_who_cannot_see_it() {
+fn every_picture_is_described_in_words() {
     let page = page(&mini(), Policy::STRICT);
     let count = |sign: &str| page.matches(sign).count();
     assert_eq!(count("<svg"), count("<figcaption>"));
@@ -74,7 +74,7 @@ fn every_picture_has_words_for_those_who_cannot_see_it() {
 }
 
 #[test]
-fn each_policy_that_is_for_use_is_a_point_of_both_fronts_for_hand_and_keyboard() {
+fn each_usable_policy_is_a_point_of_both_fronts_for_pointer_and_keyboard() {
     let machine = mini();
     let study = study(&machine, Policy::STRICT);
     let page = html(&machine, &study, "finerail fgr report");
@@ -148,7 +148,7 @@ fn each_module_leads_to_its_clients_before_and_after_it_died() {
 }
 
 #[test]
-fn shares_of_those_who_take_over_add_up() {
+fn shares_of_the_successors_add_up() {
     let page = page(&mini(), Policy::STRICT);
     let rows = page
         .split("id=\"failures\"")

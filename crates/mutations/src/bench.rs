@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_read_off_the_report_of_a_test() {
+    fn results_are_parsed_from_the_report_of_a_test() {
         let report = "running 2 tests\ntest a::b ... ok\ntest c ... FAILED\n\nfailures:\n    c\n";
         assert_eq!(results(report, "FAILED"), ["c"]);
         assert_eq!(results(report, "ok"), ["a::b"]);

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_without_descriptors_and_the_end_of_the_stream() {
+    fn bytes_arrive_without_descriptors_and_the_stream_ends() {
         let (near, far) = UnixStream::pair().unwrap();
         assert_eq!(send_descriptors(&near, b"plain", &[]).unwrap(), 5);
         drop(near);

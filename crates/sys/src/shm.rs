@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_are_there_or_said_to_be_missing() {
+    fn huge_pages_are_used_or_reported_missing() {
         for pages in [PageSize::Huge2M, PageSize::Huge1G] {
             match SharedMemory::anonymous("huge", 1, pages) {
                 Ok(object) => {

@@ -87,7 +87,7 @@ fn an_exclusive_span_comes_back_without_a_copy() {
 }
 
 #[test]
-fn a_span_that_somebody_else_has_is_reclaimed_as_a_copy() {
+fn a_span_with_another_owner_is_reclaimed_as_a_copy() {
     let shared = span(b"abc");
     let other = shared.clone();
     let mut own = Exclusive::reclaim(shared);
@@ -210,7 +210,7 @@ fn bytes_are_scattered_and_gathered_across_borders() {
 }
 
 #[test]
-fn a_vector_comes_back_without_a_copy_unless_somebody_still_has_a_part_of_it() {
+fn a_vector_comes_back_without_a_copy_unless_a_part_of_it_is_alive() {
     let mut bytes = Vec::with_capacity(100);
     bytes.extend_from_slice(b"vector");
     let start = bytes.as_ptr();

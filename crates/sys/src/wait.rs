@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_is_gone_is_readable() {
+    fn a_closed_other_end_is_readable() {
         let (near, far) = UnixStream::pair().unwrap();
         drop(far);
         assert!(wait_until_ready(&near, Readiness::Readable, None).unwrap());

@@ -198,7 +198,7 @@ fn f() {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_test_may() {
+    fn a_test_may_panic() {
         catch_unwind(f);
     }
 }

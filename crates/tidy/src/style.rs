@@ -165,7 +165,7 @@ use own::C;
     }
 
     #[test]
-    fn blocks_that_touch_and_blocks_that_are_torn_are_found() {
+    fn blocks_without_a_gap_between_and_with_a_gap_inside_are_found() {
         let text = "use std::fmt;\nuse bytes::Bytes;\n\nuse smallvec::SmallVec;\n";
         assert_eq!(
             places(&imports(&library(text))),
