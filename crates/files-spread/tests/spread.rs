@@ -181,6 +181,49 @@ fn gateways_that_do_not_declare_one_coherent_file_system_are_refused() {
 }
 
 #[test]
+fn gateways_that_all_declare_nothing_are_refused_in_every_mode() {
+    for mode in [Mode::Serial, Mode::Cluster, Mode::Stripe, Mode::LoadBalance] {
+        let site = Site::new(2, &[]);
+        site.gates.iter().for_each(|gate| gate.declare(b""));
+        let spread = site.spread(mode, 100);
+        assert!(matches!(spread.check(), Err(SpreadError::NotCoherent(_))));
+        assert!(spread.mkdir(&caller(), at("a"), 0o700).is_err());
+        assert!(!site.path("a").exists());
+    }
+    // One alone has nobody to be coherent with.
+    let site = Site::new(1, &[]);
+    site.gates[0].declare(b"");
+    let spread = site.spread(Mode::Serial, 100);
+    assert_eq!(spread.check(), Ok(()));
+    spread.mkdir(&caller(), at("a"), 0o700).unwrap();
+}
+
+#[test]
+fn a_gateway_that_lost_an_operation_is_down_and_one_that_answers_with_its_disk_s_error_is_not() {
+    for (errno, is_up) in [
+        (Errno::ETIMEDOUT, false),
+        (Errno::ECONNRESET, false),
+        (Errno::EHOSTUNREACH, false),
+        (Errno::EIO, true),
+    ] {
+        let site = Site::new(2, &[]);
+        let spread = site.spread(Mode::Serial, 100);
+        spread.null(&caller()).unwrap();
+        let is_done = false;
+        site.gates[0].arm(0, What::Lose { is_done, errno });
+        spread.null(&caller()).unwrap();
+        let before = operations(&spread);
+        assert_eq!(spread.report()[0].is_up, is_up, "{errno}");
+        assert_eq!(spread.report()[0].lost, 1);
+        spread.null(&caller()).unwrap();
+        let asked = usize::from(!is_up);
+        let mut after = before.clone();
+        after[asked] += 1;
+        assert_eq!(operations(&spread), after, "{errno}: before {before:?}");
+    }
+}
+
+#[test]
 fn a_gateway_that_shows_another_directory_is_refused() {
     let (one, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let servers = [&one, &other].map(|directory| Server {

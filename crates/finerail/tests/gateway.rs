@@ -15,7 +15,7 @@ mod lab;
 mod operations;
 
 use std::fs;
-use std::sync::Mutex;
+use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ use nix::sys::signal::Signal;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
+use common::process::trace;
 use common::{eventually, is_root, scaled};
 use lab::Lab;
 use operations::{OPERATIONS, Operation, Prepared};
@@ -153,6 +154,45 @@ fn a_gateway_that_shares_its_file_system_says_that_it_does_not_know() {
 }
 
 #[test]
+fn without_coherent_what_is_there_after_a_restart_counts_as_the_gateway_s_work() {
+    let mut lab = Lab::new();
+    let files = lab.client(1);
+    lab.restart(&["--failpoint", "after-intent=kill"]);
+    let result = thread::scope(|scope| {
+        let called = scope.spawn(|| files.mkdir(&Caller::default(), at("d"), 0o755));
+        lab.died();
+        fs::create_dir(lab.kept().join("d")).unwrap();
+        lab.restart(&[]);
+        called.join().unwrap()
+    });
+    result.unwrap();
+    lab.end();
+}
+
+#[test]
+fn the_log_is_on_the_disk_before_an_operation_begins() {
+    let mut lab = Lab::new();
+    lab.restart(&[]);
+    let files = lab.client(1);
+    files.null(&Caller::default()).unwrap();
+    let calls = lab.state().join("calls");
+    let Some(strace) = trace(lab.id(), "fdatasync,mkdirat", &calls) else {
+        return;
+    };
+    files.mkdir(&Caller::default(), at("d"), 0o755).unwrap();
+    lab.stop_clean();
+    strace.wait();
+    let calls = fs::read_to_string(calls).unwrap();
+    let place = |call: &str| {
+        calls
+            .find(call)
+            .unwrap_or_else(|| panic!("no {call}: {calls}"))
+    };
+    assert!(place("fdatasync(") < place("mkdirat("), "{calls}");
+    lab.end();
+}
+
+#[test]
 fn a_gateway_that_stands_still_ends_no_operation_twice() {
     let mut lab = Lab::new();
     lab.restart(&[]);
@@ -173,6 +213,76 @@ fn a_gateway_that_stands_still_ends_no_operation_twice() {
         called.join().unwrap().unwrap();
     });
     assert!(lab.kept().join("patient").is_dir());
+    lab.end();
+}
+
+#[test]
+fn a_gateway_that_was_taken_over_executes_nothing_that_it_still_held() {
+    let mut lab = Lab::new();
+    lab.restart(&["--coherent", "scratch"]);
+    lab.start_second("scratch");
+    let files = lab.client_of_both();
+    let prepare = |operation: Operation| operation.prepare(&lab.kept(), &files);
+    let prepared: Vec<Prepared> = OPERATIONS.into_iter().map(prepare).collect();
+    lab.stop_the_process();
+    let (sender, results) = mpsc::channel();
+    thread::scope(|scope| {
+        for prepared in &prepared {
+            let (files, sender) = (&files, sender.clone());
+            scope.spawn(move || sender.send((prepared, prepared.call(files))));
+        }
+    });
+    let mut taken_over = 0;
+    for (prepared, result) in results.try_iter() {
+        prepared.judge(&lab.kept(), result, &format!("{prepared:?}: {result:?}"));
+        if result.is_ok() {
+            taken_over += 1;
+            prepared.undo(&lab.kept(), &files);
+        }
+        assert_eq!(prepared.times(&lab.kept()), 0, "{prepared:?}: {result:?}");
+    }
+    assert!(taken_over >= 10, "{taken_over} were carried out");
+    lab.signal(Signal::SIGCONT);
+    // All requests came before this one, on one connection.
+    lab.client(9).null(&Caller::default()).unwrap();
+    let said = lab.stop_and_hear();
+    for prepared in &prepared {
+        assert_eq!(prepared.times(&lab.kept()), 0, "{prepared:?}: {said}");
+    }
+    lab.end();
+}
+
+#[test]
+fn a_gateway_that_was_taken_over_at_any_step_does_not_go_on_with_an_operation() {
+    let mut lab = Lab::new();
+    lab.restart(&["--coherent", "scratch"]);
+    lab.start_second("scratch");
+    let all =
+        |round| OPERATIONS.map(|operation| (STEPS[(round + operation as usize) % 5], operation));
+    let cases = (0..scaled(1, 5)).flat_map(all);
+    for (step, operation) in cases {
+        lab.restart(&[
+            "--coherent",
+            "scratch",
+            "--failpoint",
+            &format!("{step}=stop"),
+        ]);
+        let files = lab.client_of_both();
+        let prepared = operation.prepare(&lab.kept(), &files);
+        let result = thread::scope(|scope| {
+            let called = scope.spawn(|| prepared.call(&files));
+            lab.stood_still();
+            called.join().unwrap()
+        });
+        let case = format!("{operation:?} stopped {step}: {result:?}");
+        prepared.judge(&lab.kept(), result, &case);
+        if prepared.times(&lab.kept()) == 1 {
+            prepared.undo(&lab.kept(), &files);
+        }
+        lab.signal(Signal::SIGCONT);
+        let said = lab.stop_and_hear();
+        assert_eq!(prepared.times(&lab.kept()), 0, "{case}: {said}");
+    }
     lab.end();
 }
 

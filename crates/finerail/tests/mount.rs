@@ -26,7 +26,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::{Whence, lseek};
 
 use common::lab::{Lab, done, script};
-use common::process::run;
+use common::process::{Process, run, trace};
 use common::{eventually, finerail, pattern, scaled};
 
 /// A program in Python, for what the standard library of Rust does not have.
@@ -72,6 +72,85 @@ fn what_is_written_is_in_the_directory_when_write_returns() {
     file.sync_all().unwrap();
     file.set_len(5).unwrap();
     assert_eq!(fs::read(lab.kept("a")).unwrap(), bytes[..5]);
+}
+
+#[test]
+fn close_umount_and_syncfs_leave_the_server_s_disk_alone_and_fsync_does_not() {
+    let Some(mut lab) = Lab::new("rw") else {
+        return;
+    };
+    let calls = lab.directory.path().join("calls");
+    let process = lab.service.as_ref().unwrap().id();
+    let Some(strace) = trace(process, "fsync,fdatasync,syncfs", &calls) else {
+        return;
+    };
+    fs::write(lab.seen("a"), pattern(10_000)).unwrap();
+    script(&lab.seen(""), "sync -f a");
+    assert_eq!(fs::read_to_string(&calls).unwrap(), "");
+    File::open(lab.seen("a")).unwrap().sync_all().unwrap();
+    let synced = fs::read_to_string(&calls).unwrap();
+    assert!(synced.contains("sync("), "{synced}");
+    fs::write(lab.seen("b"), pattern(10_000)).unwrap();
+    done("umount", &[lab.seen("").to_str().unwrap()]);
+    lab.service.take().unwrap().wait();
+    strace.wait();
+    let at_the_end = fs::read_to_string(&calls).unwrap();
+    let count = |text: &str| text.matches("sync(").count();
+    assert_eq!(count(&at_the_end), count(&synced), "{at_the_end}");
+}
+
+#[test]
+fn a_client_that_is_killed_loses_what_maps_held_and_nothing_that_was_written() {
+    let Some(mut lab) = Lab::new("rw") else {
+        return;
+    };
+    if !testkit::require("python3") {
+        return;
+    }
+    let bytes = pattern(100_000);
+    fs::write(lab.seen("a"), &bytes).unwrap();
+    let mut map = Command::new("python3");
+    let text = "import mmap, sys\n\
+                f = open('a', 'r+b'); m = mmap.mmap(f.fileno(), 0); m[0:4] = b'MAPS'\n\
+                print('mapped', flush=True); sys.stdin.read()";
+    map.args(["-c", text]).current_dir(lab.seen(""));
+    map.stdin(std::process::Stdio::piped());
+    let map = Process::start(map);
+    map.wait_for_output("mapped");
+    lab.service.take().unwrap().kill();
+    let kept = fs::read(lab.kept("a")).unwrap();
+    assert!(kept[4..] == bytes[4..]);
+    assert!([b"MAPS", &bytes[..4]].contains(&&kept[..4]));
+}
+
+#[test]
+fn locks_hold_on_one_machine_and_not_between_clients() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let _other = lab.mount("other", "rw");
+    fs::write(lab.seen("a"), "1").unwrap();
+    let mine = File::open(lab.seen("a")).unwrap();
+    mine.lock().unwrap();
+    let same = File::open(lab.seen("a")).unwrap();
+    assert!(same.try_lock().is_err());
+    let others = File::open(lab.directory.path().join("other/a")).unwrap();
+    others.try_lock().unwrap();
+}
+
+#[test]
+fn nobody_is_notified_of_what_other_clients_do() {
+    let Some(lab) = Lab::new("cache=0") else {
+        return;
+    };
+    let ran = python(
+        &lab.seen(""),
+        "import ctypes, os, struct\n\
+         c = ctypes.CDLL(None); fd = c.inotify_init1(os.O_NONBLOCK)\n\
+         assert c.inotify_add_watch(fd, b'.', 0x100) >= 0\n\
+         open('../kept/others', 'w').close(); assert 'others' in os.listdir('.')\n\
+         open('mine', 'w').close()\n\
+         seen = os.read(fd, 4096); assert b'mine' in seen and b'others' not in seen, seen\n",
+    );
+    assert!(!ran || lab.kept("mine").exists());
 }
 
 #[test]
@@ -163,6 +242,44 @@ fn a_file_that_is_removed_while_open_is_there_until_it_is_closed() {
         (fs::read_dir(lab.kept("")).unwrap().count() == 1).then_some(())
     });
     assert_eq!(fs::read(lab.seen("a")).unwrap(), b"second");
+}
+
+#[test]
+fn a_removed_file_that_is_open_has_a_hidden_name_that_a_crash_leaves() {
+    let Some(mut lab) = Lab::new("rw") else {
+        return;
+    };
+    fs::create_dir(lab.seen("d")).unwrap();
+    fs::write(lab.seen("d/a"), "1").unwrap();
+    let open = File::open(lab.seen("d/a")).unwrap();
+    fs::remove_file(lab.seen("d/a")).unwrap();
+    let error = fs::remove_dir(lab.seen("d")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::DirectoryNotEmpty);
+    lab.service.take().unwrap().kill();
+    drop(open);
+    let left: Vec<_> = fs::read_dir(lab.kept("d")).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1);
+    let name = left[0].file_name().into_string().unwrap();
+    assert!(name.starts_with(".finerail-removed-"), "{name}");
+    fs::remove_file(left[0].path()).unwrap();
+    fs::remove_dir(lab.kept("d")).unwrap();
+}
+
+#[test]
+fn a_file_that_another_client_removes_is_read_on_or_is_stale() {
+    let Some(lab) = Lab::new("cache=0") else {
+        return;
+    };
+    let _other = lab.mount("other", "rw");
+    fs::write(lab.seen("a"), "1").unwrap();
+    let mut open = File::open(lab.seen("a")).unwrap();
+    fs::remove_file(lab.directory.path().join("other/a")).unwrap();
+    let mut text = String::new();
+    match open.read_to_string(&mut text) {
+        Ok(_) => assert_eq!(text, "1"),
+        Err(error) => assert_eq!(error.raw_os_error(), Some(Errno::ESTALE as i32)),
+    }
+    assert!(!lab.seen("a").exists());
 }
 
 #[test]
@@ -341,6 +458,42 @@ fn other_users_have_their_own_rights() {
         ),
     );
     assert_eq!(fs::metadata(lab.kept("mine")).unwrap().uid(), 54321);
+}
+
+#[test]
+fn what_only_an_access_control_list_permits_is_refused() {
+    let Some(lab) = Lab::new("allow_other") else {
+        return;
+    };
+    if !testkit::require("setpriv") {
+        return;
+    }
+    fs::write(lab.kept("a"), "1").unwrap();
+    fs::set_permissions(lab.kept("a"), fs::Permissions::from_mode(0o600)).unwrap();
+    let ran = python(
+        &lab.kept(""),
+        "import os, struct\n\
+         e = lambda tag, perm, id=0xffffffff: struct.pack('<HHI', tag, perm, id)\n\
+         acl = struct.pack('<I', 2) + e(1, 6) + e(2, 4, 54321) + e(4, 0) + e(16, 4) + e(32, 0)\n\
+         os.setxattr('a', 'system.posix_acl_access', acl)\n",
+    );
+    if !ran {
+        return;
+    }
+    let cat = "setpriv --reuid 54321 --regid 54321 --clear-groups cat";
+    let here = lab.directory.path();
+    script(here, &format!("{cat} kept/a"));
+    // The group's bits show the mask of the list, which is not this user's.
+    script(here, &format!("! {cat} seen/a 2>/dev/null"));
+}
+
+#[test]
+fn devices_cannot_be_made() {
+    let Some(lab) = Lab::new("rw") else { return };
+    script(
+        &lab.seen(""),
+        "! mknod null c 1 3 2>said; grep -q 'not permitted' said; mkfifo pipe",
+    );
 }
 
 #[test]

@@ -12,7 +12,7 @@ mod common;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -80,9 +80,13 @@ impl Lab {
     }
 
     fn start(&mut self) {
+        self.start_as("server");
+    }
+
+    fn start_as(&mut self, identity: &str) {
         let mut serve = self.site.command("gateway", &["store", "serve"]);
         serve
-            .args(["--identity", "server", "--state"])
+            .args(["--identity", identity, "--state"])
             .arg(self.site.path("state"));
         serve.arg(self.kept(""));
         let gateway = Process::start(serve);
@@ -194,6 +198,77 @@ fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
     assert_eq!(names, 4);
     fs::write(lab.seen("d/c"), "later").unwrap();
     assert_eq!(fs::read(lab.kept("d/c")).unwrap(), b"later");
+}
+
+#[test]
+fn what_must_not_be_repeated_and_has_no_answer_is_eremoteio_and_does_not_happen_later() {
+    let Some(mut lab) = Lab::new("/", "cache=3600,timeout=2") else {
+        return;
+    };
+    fs::write(lab.seen("a"), "content").unwrap();
+    let mut file = OpenOptions::new().append(true).open(lab.seen("a")).unwrap();
+    lab.signal(Signal::SIGSTOP);
+    let error = file.write_all(b" and more").unwrap_err();
+    assert_eq!(error.raw_os_error(), Some(Errno::EREMOTEIO as i32));
+    lab.signal(Signal::SIGCONT);
+    eventually("the gateway answers again", || {
+        fs::metadata(lab.seen("b"))
+            .err()
+            .filter(|error| error.kind() == ErrorKind::NotFound)
+    });
+    let gateway = lab.gateway.take().unwrap();
+    gateway.stop().expect_code(0);
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), b"content");
+}
+
+#[test]
+fn operations_run_in_the_name_of_whoever_opened_the_file() {
+    let Some(mut lab) = Lab::new("/", "cache=0,allow_other") else {
+        return;
+    };
+    if !testkit::require("python3") {
+        return;
+    }
+    lab.gateway.take().unwrap().stop().expect_code(0);
+    fs::set_permissions(lab.site.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(lab.kept("a"), "").unwrap();
+    chown(lab.kept("a"), Some(54321), Some(54321)).unwrap();
+    fs::set_permissions(lab.kept("a"), fs::Permissions::from_mode(0o600)).unwrap();
+    lab.start_as("caller");
+    // Root is nobody at the gateway.
+    let mut command = Command::new("python3");
+    let text = "import os\n\
+                try: open('a', 'w').write('roots'); assert False\n\
+                except PermissionError: pass\n\
+                os.setegid(54321); os.seteuid(54321); fd = os.open('a', os.O_WRONLY)\n\
+                os.seteuid(0); os.setegid(0); os.write(fd, b'theirs')\n";
+    command.args(["-c", text]).current_dir(lab.seen(""));
+    run(command).expect_code(0);
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), b"theirs");
+}
+
+#[test]
+fn mounts_of_one_machine_share_a_port_if_they_accept_nobody() {
+    let Some(lab) = Lab::new("/", "accept=none") else {
+        return;
+    };
+    let other = lab.site.path("other");
+    fs::create_dir(&other).unwrap();
+    let mount = |options: &str| {
+        let client = lab.site.path("client.yaml").display().to_string();
+        let node = format!("config={client},port={},{options}", lab.site.port);
+        let address = format!("lnet:{GATEWAY}");
+        finerail(["mount", "-o", &node, &address, other.to_str().unwrap()])
+    };
+    let second = Process::start(mount("accept=none"));
+    second.wait_for_output("ready: ");
+    fs::write(other.join("a"), "1").unwrap();
+    assert_eq!(fs::read(lab.seen("a")).unwrap(), b"1");
+    second.stop();
+    let third = Process::start(mount("timeout=2"));
+    third.wait_for_output("ready: ");
+    run(mount("timeout=2")).expect_error("in use");
+    third.stop();
 }
 
 #[test]

@@ -125,6 +125,13 @@ impl<'a> Call<'a> {
         self.header.bulk_len
     }
 
+    /// Whether the client has stopped waiting, or is about to: what changes anything must not begin any more, because the
+    /// client may have gone on with another server.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.shared.clock.until(self.address.deadline).is_zero()
+    }
+
     pub(crate) fn moved(&self) -> u32 {
         self.moved
     }
@@ -222,12 +229,16 @@ impl<'a> Call<'a> {
         Ok(Transfer::new(kind, window))
     }
 
-    fn hand_over<E>(
+    fn hand_over<E: From<BulkError>>(
         &mut self,
         piece: Piece,
         buffer: Vec<u8>,
         sink: &mut impl FnMut(u32, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
+        // The client may have sent the same bytes elsewhere by now, and others over them.
+        if self.is_over() {
+            return Err(BulkError::ClientGone.into());
+        }
         sink(piece.offset, &buffer)?;
         self.moved += piece.len;
         self.shared.counting.bulk_read.add(u64::from(piece.len));

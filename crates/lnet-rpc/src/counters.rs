@@ -79,6 +79,8 @@ pub(crate) struct ServerCounting {
     pub(crate) ignored: Counter,
     pub(crate) malformed: Counter,
     pub(crate) busy: Counter,
+    pub(crate) expired: Counter,
+    pub(crate) late: Counter,
     pub(crate) crowded: Counter,
     pub(crate) refused: Counter,
     pub(crate) voided: Counter,
@@ -106,6 +108,10 @@ pub struct ServerCounters {
     pub malformed: u64,
     /// Requests put off because a bound was reached.
     pub busy: u64,
+    /// Requests that had no time left, or none by this server's clock: not executed.
+    pub expired: u64,
+    /// Calls that ended behind their deadline.
+    pub late: u64,
     /// Sessions put off because their NID has as many as it may.
     pub crowded: u64,
     /// Requests that ask for too much.
@@ -134,6 +140,8 @@ impl ServerCounting {
             ignored: self.ignored.value(),
             malformed: self.malformed.value(),
             busy: self.busy.value(),
+            expired: self.expired.value(),
+            late: self.late.value(),
             crowded: self.crowded.value(),
             refused: self.refused.value(),
             voided: self.voided.value(),

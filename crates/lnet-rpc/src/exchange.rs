@@ -248,7 +248,6 @@ impl<'a> Exchange<'a> {
             ),
             Bulk::Receive(length) => (BulkKind::Write, *length),
         };
-        let left = self.shared.clock.until(self.question.deadline);
         let header = RequestHeader {
             client: self.shared.id,
             xid: self.question.xid,
@@ -261,7 +260,7 @@ impl<'a> Exchange<'a> {
             bulk,
             attempt,
             opcode: request.opcode,
-            deadline_ms: u32::try_from(left.as_millis()).unwrap_or(u32::MAX),
+            deadline: self.shared.by_server(self.question.deadline),
         };
         proto::encode_request(&header, &request.body)
     }
@@ -353,6 +352,7 @@ impl<'a> Exchange<'a> {
     fn replied(&mut self, header: ReplyHeader, body: Vec<u8>, attempt: u32) {
         let now = self.shared.clock.now();
         let counting = &self.shared.counting;
+        self.shared.heard_clock(header.clock, now);
         if attempt < self.state.attempts() {
             counting.late_replies.one();
         }

@@ -14,12 +14,14 @@
 //!   restarts, or forgets a client that was silent for minutes. Then calls that are
 //!   [`Idempotence::Idempotent`] are repeated, and others fail with an error that says so. A session outlives
 //!   the server where its handler keeps a durable record of it ([`Handler::restore`]).
+//! * **A call that its client has given up is not begun** any more, however long a server or a router held it
+//!   ([`Call::is_over`]).
 //! * **Memory is bounded** on both sides; a server that reaches a bound says "busy", and the client comes
 //!   again.
 //! * **Late data hits nothing.** Every attempt has match bits of its own that nobody can guess.
 //!
-//! The parts that decide ([`proto`], the client's `retry` and `memory`, the server's `table`, `transfer` and
-//! `window`) do no I/O and are tested together against a network that loses, repeats and reorders, in
+//! The parts that decide ([`proto`], the client's `retry` and `memory`, `deadline`, the server's `table`, `transfer`
+//! and `window`) do no I/O and are tested together against a network that loses, repeats and reorders, in
 //! virtual time.
 
 mod buffers;
@@ -27,6 +29,7 @@ mod call;
 mod client;
 mod clock;
 mod counters;
+mod deadline;
 mod entropy;
 mod exchange;
 mod handler;

@@ -7,22 +7,22 @@
 //! request                                            reply
 //! offset  size  field                                offset  size  field
 //!      0     4  magic "FRPC"                              0     4  magic "FRPC"
-//!      4     2  version, 1                                4     2  version, 1
+//!      4     2  version, 2                                4     2  version, 2
 //!      6     2  kind, 1                                   6     2  kind, 2
 //!      8    16  client                                    8     8  transaction (xid)
 //!     24     8  transaction (xid), not 0                 16     8  server incarnation
-//!     32     8  lowest xid still unanswered              24     4  outcome
-//!     40     8  server incarnation, 0 = not known        28     4  status, an errno or 0
-//!     48     8  session, 0 = none yet                    32     4  bytes of bulk moved
-//!     56     8  match bits of the reply                  36     4  body length
-//!     64     8  match bits of the bulk                   40        body
-//!     72     4  bulk length
-//!     76     4  bulk kind: 0 none, 1 read, 2 write
-//!     80     4  attempt, from 1
-//!     84     4  opcode
-//!     88     4  time left until the deadline, in ms
-//!     92     4  body length
-//!     96        body
+//!     32     8  lowest xid still unanswered              24     8  server's clock, in ms
+//!     40     8  server incarnation, 0 = not known        32     4  outcome
+//!     48     8  session, 0 = none yet                    36     4  status, an errno or 0
+//!     56     8  match bits of the reply                  40     4  bytes of bulk moved
+//!     64     8  match bits of the bulk                   44     4  body length
+//!     72     8  deadline by the server's clock, in ms    48        body
+//!     80     4  bulk length
+//!     84     4  bulk kind: 0 none, 1 read, 2 write
+//!     88     4  attempt, from 1
+//!     92     4  opcode
+//!     96     4  body length
+//!    100        body
 //! ```
 //!
 //! "Read" and "write" are the server's view of the client's memory, as with Lustre's bulk: *read* means
@@ -61,11 +61,12 @@ pub(crate) const OPCODE_CONNECT: u32 = 0xFFFF_FF01;
 pub(crate) const OPCODE_GOODBYE: u32 = 0xFFFF_FF02;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"FRPC");
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const KIND_REQUEST: u16 = 1;
 const KIND_REPLY: u16 = 2;
-const REQUEST_HEADER_LEN: usize = 96;
-const REPLY_HEADER_LEN: usize = 40;
+const REQUEST_HEADER_LEN: usize = 100;
+const REPLY_HEADER_LEN: usize = 48;
+const CLOCK_AT: usize = 24;
 
 /// Names a client for the life of its process: 128 bits that no other client draws.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -140,8 +141,8 @@ pub struct RequestHeader {
     pub attempt: u32,
     /// What is asked.
     pub opcode: u32,
-    /// Milliseconds until the client gives up.
-    pub deadline_ms: u32,
+    /// When the client gives up, by the clock that the server told it, in ms; 0 before it was told.
+    pub deadline: u64,
 }
 
 /// How the server answers the call as such.
@@ -192,6 +193,8 @@ pub struct ReplyHeader {
     pub xid: u64,
     /// The incarnation of the server that answers.
     pub incarnation: u64,
+    /// What the server's clock showed when the reply was sent, in ms.
+    pub clock: u64,
     /// How the call as such ended.
     pub outcome: Outcome,
     /// With [`Outcome::Done`]: 0, or the errno of the handler.
@@ -244,6 +247,7 @@ pub fn encode_request(header: &RequestHeader, body: &[u8]) -> Vec<u8> {
         header.session,
         header.reply_bits,
         header.bulk_bits,
+        header.deadline,
     ] {
         out.extend_from_slice(&value.to_le_bytes());
     }
@@ -252,7 +256,6 @@ pub fn encode_request(header: &RequestHeader, body: &[u8]) -> Vec<u8> {
         header.bulk.to_wire(),
         header.attempt,
         header.opcode,
-        header.deadline_ms,
         wire_len(body),
     ] {
         out.extend_from_slice(&value.to_le_bytes());
@@ -275,11 +278,11 @@ pub fn decode_request(bytes: &[u8]) -> Result<(RequestHeader, &[u8]), DecodeErro
     let session = fields.u64();
     let reply_bits = fields.u64();
     let bulk_bits = fields.u64();
+    let deadline = fields.u64();
     let bulk_len = fields.u32();
     let bulk = fields.named("bulk kind", BulkKind::from_wire)?;
     let attempt = fields.u32_where("attempt", |attempt| attempt != 0)?;
     let opcode = fields.u32();
-    let deadline_ms = fields.u32();
     let body = fields.body()?;
     let header = RequestHeader {
         client,
@@ -293,7 +296,7 @@ pub fn decode_request(bytes: &[u8]) -> Result<(RequestHeader, &[u8]), DecodeErro
         bulk,
         attempt,
         opcode,
-        deadline_ms,
+        deadline,
     };
     Ok((header, body))
 }
@@ -305,12 +308,22 @@ pub fn encode_reply(header: &ReplyHeader, body: &[u8]) -> Vec<u8> {
     put_prefix(&mut out, KIND_REPLY);
     out.extend_from_slice(&header.xid.to_le_bytes());
     out.extend_from_slice(&header.incarnation.to_le_bytes());
+    out.extend_from_slice(&header.clock.to_le_bytes());
     out.extend_from_slice(&header.outcome.to_wire().to_le_bytes());
     out.extend_from_slice(&header.status.to_le_bytes());
     out.extend_from_slice(&header.bulk_len.to_le_bytes());
     out.extend_from_slice(&wire_len(body).to_le_bytes());
     out.extend_from_slice(body);
     out
+}
+
+/// The same reply, sent at another time.
+pub(crate) fn with_clock(reply: &[u8], clock: u64) -> Vec<u8> {
+    let mut reply = reply.to_vec();
+    if let Some(field) = reply.get_mut(CLOCK_AT..CLOCK_AT + 8) {
+        field.copy_from_slice(&clock.to_le_bytes());
+    }
+    reply
 }
 
 /// Decodes a reply.
@@ -322,6 +335,7 @@ pub fn decode_reply(bytes: &[u8]) -> Result<(ReplyHeader, &[u8]), DecodeError> {
     let mut fields = Fields::open(bytes, KIND_REPLY, REPLY_HEADER_LEN)?;
     let xid = fields.u64();
     let incarnation = fields.u64();
+    let clock = fields.u64();
     let outcome = fields.named("outcome", Outcome::from_wire)?;
     let status = fields.u32().cast_signed();
     let bulk_len = fields.u32();
@@ -330,6 +344,7 @@ pub fn decode_reply(bytes: &[u8]) -> Result<(ReplyHeader, &[u8]), DecodeError> {
         ReplyHeader {
             xid,
             incarnation,
+            clock,
             outcome,
             status,
             bulk_len,

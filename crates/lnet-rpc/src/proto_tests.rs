@@ -12,7 +12,7 @@ fn request() -> impl Strategy<Value = RequestHeader> {
         Just(BulkKind::Read),
         Just(BulkKind::Write)
     ];
-    let rest = (kinds, 1..u32::MAX, any::<u32>(), any::<u32>());
+    let rest = (kinds, 1..u32::MAX, any::<u32>(), any::<u64>());
     (ids, bits, rest).prop_map(|(ids, bits, rest)| RequestHeader {
         client: ClientId(ids.0),
         xid: ids.1,
@@ -25,7 +25,7 @@ fn request() -> impl Strategy<Value = RequestHeader> {
         bulk: rest.0,
         attempt: rest.1,
         opcode: rest.2,
-        deadline_ms: rest.3,
+        deadline: rest.3,
     })
 }
 
@@ -34,14 +34,16 @@ fn reply() -> impl Strategy<Value = ReplyHeader> {
     (
         any::<u64>(),
         any::<u64>(),
+        any::<u64>(),
         outcome,
         any::<i32>(),
         any::<u32>(),
     )
         .prop_map(
-            |(xid, incarnation, outcome, status, bulk_len)| ReplyHeader {
+            |(xid, incarnation, clock, outcome, status, bulk_len)| ReplyHeader {
                 xid,
                 incarnation,
+                clock,
                 outcome,
                 status,
                 bulk_len,
@@ -101,19 +103,35 @@ fn plain() -> RequestHeader {
         bulk: BulkKind::Read,
         attempt: 1,
         opcode: 77,
-        deadline_ms: 1000,
+        deadline: 1000,
     }
 }
 
 #[test]
 fn the_layout_of_a_request_is_the_drawing() {
     let bytes = encode_request(&plain(), b"xy");
-    assert_eq!(&bytes[..8], b"FRPC\x01\x00\x01\x00");
+    assert_eq!(&bytes[..8], b"FRPC\x02\x00\x01\x00");
     assert_eq!(bytes[24], 3);
-    assert_eq!(bytes[72], 5);
-    assert_eq!(bytes[76], 1);
-    assert_eq!(bytes[92], 2);
-    assert_eq!(&bytes[96..], b"xy");
+    assert_eq!(bytes[72..80], 1000_u64.to_le_bytes());
+    assert_eq!(bytes[80], 5);
+    assert_eq!(bytes[84], 1);
+    assert_eq!(bytes[96], 2);
+    assert_eq!(&bytes[100..], b"xy");
+}
+
+#[test]
+fn a_reply_that_is_sent_again_tells_the_time_of_then() {
+    let header = ReplyHeader {
+        xid: 1,
+        incarnation: 2,
+        clock: 3,
+        outcome: Outcome::Done,
+        status: 4,
+        bulk_len: 5,
+    };
+    let again = with_clock(&encode_reply(&header, b"body"), 9);
+    let expected = ReplyHeader { clock: 9, ..header };
+    assert_eq!(decode_reply(&again), Ok((expected, &b"body"[..])));
 }
 
 #[test]
@@ -136,11 +154,11 @@ fn a_lowest_above_the_xid_is_refused_with_its_offset() {
 #[test]
 fn an_unknown_version_is_refused_with_its_offset() {
     let mut bytes = encode_request(&plain(), b"");
-    bytes[4] = 2;
+    bytes[4] = 1;
     let refused = DecodeError::Field {
         field: "version",
         offset: 4,
-        value: 2,
+        value: 1,
     };
     assert_eq!(decode_request(&bytes), Err(refused));
 }
@@ -150,6 +168,7 @@ fn a_reply_is_not_a_request() {
     let header = ReplyHeader {
         xid: 1,
         incarnation: 2,
+        clock: 3,
         outcome: Outcome::Done,
         status: 0,
         bulk_len: 0,
@@ -169,7 +188,10 @@ fn bytes_behind_the_body_are_refused() {
     bytes.push(0);
     assert_eq!(
         decode_request(&bytes),
-        Err(DecodeError::Long { end: 96, have: 97 })
+        Err(DecodeError::Long {
+            end: 100,
+            have: 101
+        })
     );
 }
 

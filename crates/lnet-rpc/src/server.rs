@@ -33,6 +33,7 @@ use crate::buffers::Buffers;
 use crate::call::Call;
 use crate::clock::Clock;
 use crate::counters::{ServerCounters, ServerCounting};
+use crate::deadline::ServerClock;
 use crate::entropy::Entropy;
 use crate::handler::{Handler, Reply, Session};
 use crate::jobs::Jobs;
@@ -132,6 +133,7 @@ pub(crate) struct Shared {
     pub(crate) buffers: Buffers,
     pub(crate) silent: SilentGateway,
     incarnation: u64,
+    server_clock: ServerClock,
     tags: AtomicU64,
     is_stopping: AtomicBool,
     state: Mutex<State>,
@@ -293,7 +295,8 @@ impl Shared {
         let clock = Clock::start();
         let mut table = Table::new(incarnation, limits);
         if let Some(restored) = restored {
-            let encode = |xid, reply| encode(incarnation, xid, reply, 0);
+            // Sent again only, and then with the time of then.
+            let encode = |xid, reply| encode((incarnation, 0), xid, reply, 0);
             table.restore(restored, clock.now(), encode);
         }
         let state = State {
@@ -313,6 +316,7 @@ impl Shared {
             clock,
             silent: SilentGateway::default(),
             incarnation,
+            server_clock: ServerClock::begin(entropy.number("clock")),
             tags: AtomicU64::new(REQUEST_TAG + 1),
             is_stopping: AtomicBool::new(false),
             state: Mutex::new(state),
@@ -492,7 +496,7 @@ impl Shared {
             local: (!local.is_loopback()).then_some(local),
             reply_bits: header.reply_bits,
             bulk_bits: header.bulk_bits,
-            deadline: now + Duration::from_millis(u64::from(header.deadline_ms)),
+            deadline: self.server_clock.read(header.deadline, now),
         };
         self.request(header, message, address, now);
     }
@@ -508,6 +512,7 @@ impl Shared {
             Admission::Replay(reply) => {
                 self.counting.replayed.one();
                 self.note_silent_gateway(header.client, header.xid, now);
+                let reply = proto::with_clock(&reply, self.server_clock.tell(now)).into();
                 self.send_reply(header.client, header.xid, address, reply);
             }
             Admission::Opened(number) => {
@@ -530,6 +535,10 @@ impl Shared {
                 self.answer(&header, address, Outcome::Done, &[]);
             }
             Admission::Leaving => self.answer(&header, address, Outcome::Done, &[]),
+            Admission::Expired => {
+                self.counting.expired.one();
+                self.answer(&header, address, Outcome::Busy, &[]);
+            }
             Admission::Crowded => {
                 self.counting.crowded.one();
                 self.answer(&header, address, Outcome::Busy, &[]);
@@ -604,13 +613,18 @@ impl Shared {
         let reply = self.handler.call(&mut call);
         self.counting.executed.one();
         let moved = call.moved();
+        if call.is_over() {
+            self.counting.late.one();
+        }
         drop(call);
-        let reply = encode(self.incarnation, xid, reply, moved);
+        let now = self.clock.now();
+        let stamp = (self.incarnation, self.server_clock.tell(now));
+        let reply = encode(stamp, xid, reply, moved);
         let (address, is_gone) = {
             let mut state = self.state();
             state.mailboxes.remove(&(client, xid));
             let table = &mut state.table;
-            let address = table.complete(client, xid, reply.clone(), self.clock.now());
+            let address = table.complete(client, xid, reply.clone(), now);
             (address, !table.knows(client))
         };
         if let Some(address) = address {
@@ -627,6 +641,7 @@ impl Shared {
         let header = ReplyHeader {
             xid,
             incarnation,
+            clock: self.server_clock.tell(self.clock.now()),
             outcome,
             status: 0,
             bulk_len: 0,
@@ -690,7 +705,7 @@ impl Shared {
 }
 
 /// The message of a reply; of one that is too long, the message that says so.
-fn encode(incarnation: u64, xid: u64, reply: Reply, bulk_len: u32) -> Bytes {
+fn encode((incarnation, clock): (u64, u64), xid: u64, reply: Reply, bulk_len: u32) -> Bytes {
     let fits = reply.body.len() <= REPLY_BODY_MAX;
     let Reply { status, body } = if fits {
         reply
@@ -701,6 +716,7 @@ fn encode(incarnation: u64, xid: u64, reply: Reply, bulk_len: u32) -> Bytes {
     let header = ReplyHeader {
         xid,
         incarnation,
+        clock,
         outcome,
         status,
         bulk_len,

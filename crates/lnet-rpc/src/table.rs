@@ -43,7 +43,7 @@ pub(crate) struct Address {
     pub(crate) local: Option<Nid>,
     pub(crate) reply_bits: u64,
     pub(crate) bulk_bits: u64,
-    /// When the client gives up.
+    /// When the client gives up, or a little earlier. Not later than now in a request that is given up.
     pub(crate) deadline: Time,
 }
 
@@ -84,6 +84,9 @@ pub(crate) enum Admission {
     Gone,
     /// The client has gone but for calls that still run; the last of them ends its record.
     Leaving,
+    /// The client has given it up, or may have: it is not executed. Told the server's clock, a client that still waits asks
+    /// again.
+    Expired,
     /// The client's NID has as many sessions as it may: answer "busy".
     Crowded,
     /// It was not executed: say so.
@@ -240,7 +243,7 @@ impl Table {
                 .map(|entry| entry.repeated(address))
         };
         self.give_back(freed);
-        repeated.unwrap_or_else(|| self.begin(request, address))
+        repeated.unwrap_or_else(|| self.begin(request, address, now))
     }
 
     /// The address of the newest attempt of a call that runs.
@@ -345,7 +348,10 @@ impl Table {
         Admission::Opened(session)
     }
 
-    fn begin(&mut self, request: &RequestHeader, address: Address) -> Admission {
+    fn begin(&mut self, request: &RequestHeader, address: Address, now: Time) -> Admission {
+        if address.deadline <= now {
+            return Admission::Expired;
+        }
         if request.bulk_len > self.limits.bulk_len || request.opcode >= RESERVED_OPCODES {
             return Admission::Answer(Outcome::Refused);
         }
@@ -482,7 +488,12 @@ impl Entry {
         if address.attempt <= self.address.attempt {
             return Admission::Ignore(Ignored::OldAttempt);
         }
-        self.address = address;
+        // Each attempt says the same deadline as well as it knew the clock, and never too late.
+        let deadline = address.deadline.max(self.address.deadline);
+        self.address = Address {
+            deadline,
+            ..address
+        };
         match &self.state {
             State::Done(Some(reply)) => Admission::Replay(reply.clone()),
             State::Done(None) | State::Running => Admission::NewerAttempt,

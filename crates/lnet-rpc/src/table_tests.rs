@@ -38,7 +38,7 @@ fn request(xid: u64, lowest: u64, attempt: u32) -> RequestHeader {
         bulk: BulkKind::None,
         attempt,
         opcode: 5,
-        deadline_ms: 1000,
+        deadline: 1000,
     }
 }
 
@@ -92,6 +92,31 @@ fn a_new_request_is_executed_and_its_copy_is_not() {
         admit(&mut table, 1, 1, 1),
         Admission::Ignore(Ignored::OldAttempt)
     );
+}
+
+#[test]
+fn a_request_that_its_client_has_given_up_is_not_executed_and_may_be_asked_again() {
+    let mut table = connected();
+    let late = Address {
+        deadline: at(1),
+        ..address(1)
+    };
+    let admitted = table.admit(&request(1, 1, 1), late, at(1));
+    assert_eq!(admitted, Admission::Expired);
+    assert_eq!(admit(&mut table, 1, 1, 2), Admission::Execute);
+}
+
+#[test]
+fn an_attempt_that_knows_the_time_less_well_takes_none_from_a_running_call() {
+    let mut table = connected();
+    admit(&mut table, 1, 1, 1);
+    let vague = Address {
+        deadline: at(1),
+        ..address(2)
+    };
+    let admitted = table.admit(&request(1, 1, 2), vague, at(1));
+    assert_eq!(admitted, Admission::NewerAttempt);
+    assert_eq!(table.newest(CLIENT, 1), Some(address(2)));
 }
 
 #[test]

@@ -53,6 +53,79 @@ fn every_test_that_the_table_of_releases_names_exists() {
     }
 }
 
+/// What stands on the page of promises without the name of a test that exists. Beside rows of tables and code, there may be the
+/// introduction, and lines that lead to code.
+fn unproved(page: &str, is_test: impl Fn(&str) -> bool) -> Vec<String> {
+    let (_, promises) = page.split_once("\n## ").unwrap_or_default();
+    let mut unproved = Vec::new();
+    // Every second part is code.
+    let parts: Vec<&str> = promises.split("```").collect();
+    for (number, text) in parts.iter().enumerate().step_by(2) {
+        let leads_to_code = number + 1 < parts.len();
+        let mut paragraphs = text.trim().split("\n\n").peekable();
+        // The rest of the line of the first heading.
+        if number == 0 {
+            paragraphs.next();
+        }
+        while let Some(paragraph) = paragraphs.next() {
+            let is_lead = leads_to_code && paragraphs.peek().is_none();
+            if paragraph.starts_with("## ") || is_lead && !paragraph.starts_with('|') {
+                continue;
+            }
+            let rows = paragraph.lines();
+            let rows = rows.filter(|row| !["| Promise | Test |", "|---|---|"].contains(row));
+            unproved.extend(
+                rows.filter(|row| !is_proved(row, &is_test))
+                    .map(str::to_owned),
+            );
+        }
+    }
+    unproved
+}
+
+/// Whether a row names tests behind its promise, and all of them exist.
+fn is_proved(row: &str, is_test: impl Fn(&str) -> bool) -> bool {
+    let cells = row.trim_end_matches([' ', '|']).rsplit_once(" | ");
+    let Some((promise, tests)) = cells.filter(|_| row.starts_with("| ")) else {
+        return false;
+    };
+    let mut tests = tests.split(", ");
+    promise.len() > 2
+        && tests.all(|test| {
+            let name = test
+                .strip_prefix('`')
+                .and_then(|test| test.strip_suffix('`'));
+            name.is_some_and(&is_test)
+        })
+}
+
+#[test]
+fn every_promise_about_files_names_a_test_that_exists() {
+    let root = workspace_root();
+    let page = fs::read_to_string(root.join("docs/files-semantics.md")).unwrap();
+    let sources = sources(&root.join("crates")).unwrap();
+    let unproved = unproved(&page, |test| {
+        sources.contains(&format!("fn {test}(")) && test.len() > 10
+    });
+    assert!(unproved.is_empty(), "without a test: {unproved:#?}");
+}
+
+#[test]
+fn a_promise_without_a_test_is_noticed() {
+    let is_test = |name: &str| name == "proof";
+    let noticed = |text: &str| unproved(&format!("Intro.\n\n## A\n\n{text}\n"), is_test).len();
+    let table = |row: &str| noticed(&format!("| Promise | Test |\n|---|---|\n{row}"));
+    assert_eq!(table("| It holds | `proof` |"), 0);
+    assert_eq!(table("| It holds | `proof`, `hearsay` |"), 1);
+    assert_eq!(table("| It holds | |"), 1);
+    assert_eq!(table("| It holds | `proof` |\n\n## B\n\nIt holds."), 1);
+    assert_eq!(noticed("It holds:\n\n```\ncode\n```"), 0);
+    assert_eq!(
+        noticed("It holds.\n\nAn example:\n\n```\ncode\n```\n\nIt holds."),
+        2
+    );
+}
+
 #[test]
 fn the_core_has_at_least_25() {
     let catalogues = find(&workspace_root()).unwrap();

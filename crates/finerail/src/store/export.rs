@@ -39,7 +39,8 @@ pub(super) struct ExportArgs {
     /// runs once, whenever the gateway ends and starts again
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// End as if killed at a step of an operation, for tests: STEP=kill, and @N for the N-th time
+    /// End as if killed, or stand still, at a step of an operation, for tests: STEP=kill or STEP=stop, and @N for the N-th
+    /// time
     #[arg(long, hide = true)]
     failpoint: Option<Failpoint>,
 }
@@ -89,10 +90,11 @@ impl FromStr for Owner {
     }
 }
 
-/// Where the process ends.
+/// Where the process ends or stands still.
 #[derive(Clone, Copy)]
 struct Failpoint {
     step: Step,
+    signal: Signal,
     time: u64,
 }
 
@@ -100,16 +102,17 @@ impl FromStr for Failpoint {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (step, action) = text.split_once('=').ok_or("STEP=kill@N")?;
-        let time = match action.strip_prefix("kill").ok_or("STEP=kill@N")? {
-            "" => 1,
-            time => time
-                .strip_prefix('@')
-                .and_then(|time| time.parse().ok())
-                .ok_or("STEP=kill@N")?,
+        const FORM: &str = "STEP=kill@N or STEP=stop@N";
+        let (step, rest) = text.split_once('=').ok_or(FORM)?;
+        let (action, time) = rest.split_once('@').unwrap_or((rest, "1"));
+        let signal = match action {
+            "kill" => Signal::SIGKILL,
+            "stop" => Signal::SIGSTOP,
+            _ => return Err(FORM.to_owned()),
         };
+        let time = time.parse().map_err(|_| FORM)?;
         let step = step.parse()?;
-        Ok(Self { step, time })
+        Ok(Self { step, signal, time })
     }
 }
 
@@ -210,7 +213,7 @@ impl Failpoint {
         move |step| {
             if step == self.step
                 && passed.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1 == self.time
-                && raise(Signal::SIGKILL).is_err()
+                && raise(self.signal).is_err()
             {
                 std::process::abort();
             }
@@ -252,11 +255,15 @@ mod tests {
     fn failpoints_name_a_step_and_a_time() {
         let point: Failpoint = "after-intent=kill@3".parse().unwrap();
         assert_eq!((point.step, point.time), (Step::AfterIntent, 3));
+        assert_eq!(point.signal, Signal::SIGKILL);
+        let point: Failpoint = "before-answer=stop".parse().unwrap();
+        assert_eq!((point.signal, point.time), (Signal::SIGSTOP, 1));
         for bad in [
             "",
             "after-intent",
             "nowhere=kill",
-            "after-intent=stop",
+            "after-intent=stopped",
+            "after-intent=stop@",
             "after-intent=kill@x",
         ] {
             assert!(bad.parse::<Failpoint>().is_err(), "{bad}");

@@ -122,6 +122,19 @@ impl Drop for Process {
     }
 }
 
+/// Begins to write down the system calls of a process, all of its threads, in a file. `None` where that cannot be done.
+pub(crate) fn trace(process: u32, calls: &str, file: &std::path::Path) -> Option<Process> {
+    if !testkit::require("strace") {
+        return None;
+    }
+    let mut command = Command::new("strace");
+    command.args(["-f", "-e", &format!("trace={calls}"), "-p"]);
+    command.arg(process.to_string()).arg("-o").arg(file);
+    let strace = Process::start(command);
+    strace.wait_for_error("attached");
+    Some(strace)
+}
+
 /// Runs a program to its end.
 pub(crate) fn run(command: Command) -> Ended {
     Process::start(command).wait()

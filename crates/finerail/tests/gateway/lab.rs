@@ -3,8 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use files_spread::{Real, Server, Spread};
 use lnet_node::{Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_store::files::RemoteFiles;
@@ -14,33 +17,36 @@ use crate::common::process::{Process, run};
 use crate::common::site::{Site, yaml};
 use crate::common::{PATIENCE, eventually};
 
-const GATEWAY: &str = "127.0.0.2@tcp";
+const GATEWAYS: [&str; 2] = ["127.0.0.2@tcp", "127.0.0.3@tcp"];
 
-/// The gateway of a directory, with a state directory.
+/// The gateway of a directory, with a state directory, and perhaps a second one that takes over.
 pub(crate) struct Lab {
     site: Site,
     near: Node,
     gateway: Option<Process>,
+    second: Option<Process>,
 }
 
 impl Lab {
     /// The directories, and a node for clients; no gateway yet.
     pub(crate) fn new() -> Self {
         let site = Site::new();
-        fs::create_dir(site.path("kept")).unwrap();
-        fs::create_dir(site.path("state")).unwrap();
-        site.write("gateway.yaml", yaml(&[GATEWAY], ""));
+        for name in ["kept", "state", "second-state"] {
+            fs::create_dir(site.path(name)).unwrap();
+        }
+        site.write("gateway.yaml", yaml(&[GATEWAYS[0]], ""));
+        site.write("second.yaml", yaml(&[GATEWAYS[1]], ""));
         let config = lnet_config::parse(&yaml(&["127.0.0.1@tcp"], "")).unwrap();
         let options = NodeOptions {
             port: site.port,
             ..NodeOptions::default()
         };
         let near = lnet_noded::start(&config, options).unwrap().into_node();
-        let gateway = None;
         Self {
             site,
             near,
-            gateway,
+            gateway: None,
+            second: None,
         }
     }
 
@@ -57,12 +63,38 @@ impl Lab {
     }
 
     pub(crate) fn client_with_patience(&self, seed: u8, patience: Duration) -> RemoteFiles {
+        self.client_of(GATEWAYS[0], seed, patience)
+    }
+
+    /// A client that goes from the first gateway to the second one after a second.
+    pub(crate) fn client_of_both(&self) -> Spread {
+        // A client with the seed of another one would be taken for it.
+        static SEED: AtomicU8 = AtomicU8::new(100);
+        let server = |nid: &str| Server {
+            name: nid.to_owned(),
+            files: Arc::new(self.client_of(
+                nid,
+                SEED.fetch_add(1, Ordering::Relaxed),
+                Duration::from_secs(1),
+            )),
+        };
+        let servers = GATEWAYS.into_iter().map(server).collect();
+        let options = files_spread::Options {
+            // The first one is not asked again within a test.
+            first_pause: PATIENCE,
+            longest_pause: PATIENCE,
+            ..files_spread::Options::default()
+        };
+        Spread::new(servers, options, Real::new()).unwrap()
+    }
+
+    fn client_of(&self, gateway: &str, seed: u8, patience: Duration) -> RemoteFiles {
         let options = ClientOptions {
             attempt_timeout: Duration::from_millis(200),
             backoff_max: Duration::from_millis(200),
             ..ClientOptions::default()
         };
-        let server = GATEWAY.parse().unwrap();
+        let server = gateway.parse().unwrap();
         let entropy = Entropy::new([seed; 32]);
         RemoteFiles::new(
             Client::new(self.near.clone(), server, entropy, options),
@@ -70,8 +102,8 @@ impl Lab {
         )
     }
 
-    fn command(&self, more: &[&str]) -> Command {
-        let mut command = self.site.command("gateway", &["store", "serve"]);
+    fn command(&self, node: &str, more: &[&str]) -> Command {
+        let mut command = self.site.command(node, &["store", "serve"]);
         // Root would be anonymous otherwise.
         command.args(["--identity", "server"]);
         command.args(more).arg(self.kept());
@@ -79,7 +111,7 @@ impl Lab {
     }
 
     fn serve(&mut self, more: &[&str]) {
-        let gateway = Process::start(self.command(more));
+        let gateway = Process::start(self.command("gateway", more));
         gateway.wait_for_output("ready: ");
         self.gateway = Some(gateway);
     }
@@ -99,14 +131,36 @@ impl Lab {
         self.serve(&words.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
+    /// Starts the second gateway, which says that the directory is the same file system.
+    pub(crate) fn start_second(&mut self, coherent: &str) {
+        let state = self.site.path("second-state").display().to_string();
+        let words = ["--coherent", coherent, "--state", &state];
+        let second = Process::start(self.command("second", &words));
+        second.wait_for_output("ready: ");
+        self.second = Some(second);
+    }
+
     pub(crate) fn start_without_a_log(&mut self) {
         self.serve(&[]);
     }
 
     pub(crate) fn stop_clean(&mut self) {
-        if let Some(gateway) = self.gateway.take() {
-            gateway.stop().expect_code(0);
-        }
+        self.stop_and_hear();
+    }
+
+    /// Ends the gateway, which executes first what it holds; what it said.
+    pub(crate) fn stop_and_hear(&mut self) -> String {
+        let gateway = self.gateway.take();
+        gateway.map_or_else(String::new, |gateway| gateway.stop().expect_code(0).err)
+    }
+
+    /// Waits until the gateway has stopped itself.
+    pub(crate) fn stood_still(&self) {
+        let stat = format!("/proc/{}/stat", self.gateway.as_ref().unwrap().id());
+        eventually("the gateway stops itself at its step", || {
+            let stat = fs::read_to_string(&stat).unwrap();
+            stat.contains(") T ").then_some(())
+        });
     }
 
     /// Waits until the gateway has died.
@@ -121,6 +175,10 @@ impl Lab {
     pub(crate) fn start_again_after_the_kill(&mut self) {
         self.died();
         self.restart(&[]);
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.gateway.as_ref().unwrap().id()
     }
 
     pub(crate) fn kill(&mut self) {
@@ -146,7 +204,7 @@ impl Lab {
             .map(String::as_str)
             .chain(more.iter().copied())
             .collect();
-        let ended = run(self.command(&words));
+        let ended = run(self.command("gateway", &words));
         assert_ne!(ended.code(), Some(0));
         ended.err
     }
@@ -154,6 +212,9 @@ impl Lab {
     /// Ends all in good order.
     pub(crate) fn end(mut self) {
         self.stop_clean();
+        if let Some(second) = self.second {
+            second.stop().expect_code(0);
+        }
         self.near.shutdown(Duration::ZERO);
     }
 }

@@ -144,7 +144,7 @@ impl Prepared {
     }
 
     /// How often it has happened, as far as the files tell.
-    fn times(&self, kept: &Path) -> usize {
+    pub(crate) fn times(&self, kept: &Path) -> usize {
         let (at, other) = (kept.join(&self.name), kept.join(&self.other));
         let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
         let kind = |path: &PathBuf| path.symlink_metadata().unwrap().file_type();
@@ -175,6 +175,41 @@ impl Prepared {
             }
             Operation::SetXattr => usize::from(has_attribute(&at)),
             Operation::RemoveXattr => usize::from(!has_attribute(&at)),
+        }
+    }
+
+    /// Takes back what has happened, so that a second time would be seen.
+    pub(crate) fn undo(&self, kept: &Path, files: &dyn FileSystem) {
+        let (at, other) = (kept.join(&self.name), kept.join(&self.other));
+        let handle = self.handle.unwrap_or(Handle::ROOT);
+        let caller = Caller::default();
+        match self.operation {
+            Operation::Mkdir => fs::remove_dir(&at).unwrap(),
+            Operation::Create | Operation::Symlink | Operation::MakeNode => {
+                fs::remove_file(&at).unwrap();
+            }
+            Operation::Link => fs::remove_file(&other).unwrap(),
+            Operation::Remove => fs::write(&at, "kept").unwrap(),
+            Operation::RemoveDirectory => fs::create_dir(&at).unwrap(),
+            Operation::Rename => fs::rename(&other, &at).unwrap(),
+            Operation::RenameOver => {
+                fs::rename(&other, &at).unwrap();
+                symlink("old", &other).unwrap();
+            }
+            Operation::Exchange => {
+                let aside = kept.join("aside");
+                fs::rename(&at, &aside).unwrap();
+                fs::rename(&other, &at).unwrap();
+                fs::rename(&aside, &other).unwrap();
+            }
+            Operation::Append => fs::write(&at, "begin\n").unwrap(),
+            Operation::SetXattr => files.removexattr(&caller, handle, b"user.a").unwrap(),
+            Operation::RemoveXattr => {
+                let any = XattrMode::Any;
+                files
+                    .setxattr(&caller, handle, b"user.a", b"1", any)
+                    .unwrap();
+            }
         }
     }
 

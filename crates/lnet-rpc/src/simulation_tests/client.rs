@@ -11,6 +11,7 @@ use super::{
     sent_by, server,
 };
 use crate::client::Bulk;
+use crate::deadline::Told;
 use crate::memory::CallMemory;
 use crate::proto::{OPCODE_CONNECT, Outcome, RequestHeader};
 use crate::retry::{CallState, End, Idempotence, Schedule, Step};
@@ -21,6 +22,8 @@ pub(super) struct Client {
     next: u64,
     /// Incarnation and number.
     pub(super) session: (u64, u64),
+    /// The server's clock, as it was told last.
+    pub(super) told: Option<Told>,
     /// When it looks after its calls next.
     wakes: Option<Time>,
 }
@@ -38,6 +41,9 @@ pub(super) struct Call {
     session: (u64, u64),
 }
 
+/// How long a request may be held, at least.
+const HELD: Duration = Duration::from_secs(20);
+
 impl Client {
     pub(super) fn new(number: u8) -> Self {
         Self {
@@ -45,8 +51,15 @@ impl Client {
             calls: BTreeMap::new(),
             next: 1,
             session: (0, 0),
+            told: None,
             wakes: None,
         }
+    }
+
+    /// Whether it waits for a call.
+    pub(super) fn waits(&self, xid: u64, now: Time) -> bool {
+        let call = self.calls.get(&xid);
+        call.is_some_and(|call| now < call.ends_by)
     }
 
     fn begin_call(&mut self, bulk: Bulk, idempotence: Idempotence, schedule: Schedule, now: Time) {
@@ -77,7 +90,7 @@ impl Call {
         xid: u64,
         lowest: u64,
         attempt: u32,
-        now: Time,
+        told: Option<Told>,
     ) -> RequestHeader {
         RequestHeader {
             client,
@@ -91,7 +104,7 @@ impl Call {
             bulk: self.bulk.0,
             attempt,
             opcode: 1,
-            deadline_ms: self.ends_by.saturating_since(now).as_millis() as u32,
+            deadline: told.map_or(0, |told| told.at(self.ends_by)),
         }
     }
 
@@ -128,9 +141,12 @@ impl World {
         key: Key,
         attempt: u32,
         outcome: Outcome,
-        (incarnation, value): (u64, Bytes),
+        (incarnation, clock, value): (u64, u64, Bytes),
     ) {
         let now = self.now;
+        let told = &mut self.clients[usize::from(key.0)].told;
+        let newer = Told::new(clock, now);
+        *told = Some(told.map_or(newer, |told| told.or_newer(newer)));
         if let Some(call) = self.call(key)
             && call.state.replied(attempt, outcome, now)
         {
@@ -232,7 +248,7 @@ impl World {
     fn send_request(&mut self, key: Key, attempt: u32) -> Result<(), String> {
         let now = self.now;
         let client = &mut self.clients[usize::from(key.0)];
-        let id = id(client.number);
+        let (id, told) = (id(client.number), client.told);
         let lowest = client.calls.keys().next().copied().unwrap_or(key.1);
         let Some(call) = client.calls.get_mut(&key.1) else {
             return Ok(());
@@ -240,7 +256,7 @@ impl World {
         if !call.is_untouched() {
             return Err(format!("{key:?} got memory back that was written to"));
         }
-        let request = call.request(id, key.1, lowest, attempt, now);
+        let request = call.request(id, key.1, lowest, attempt, told);
         let lent = call.memory.lend();
         let bulk_bits = match lent {
             Some(memory) => self.lend(key, attempt, memory),
@@ -252,12 +268,16 @@ impl World {
                 call.state.lost(attempt, now);
             }
         } else {
-            self.carry(|| {
-                Happening::Request(Box::new(RequestHeader {
-                    bulk_bits,
-                    ..request
-                }))
-            });
+            let request = RequestHeader {
+                bulk_bits,
+                ..request
+            };
+            if self.draw(100) < self.weather.held {
+                let long = HELD + self.draw_ms(40_000);
+                self.at(long, Happening::Request(Box::new(request)));
+            } else {
+                self.carry(|| Happening::Request(Box::new(request)));
+            }
         }
         self.wake(key.0, Duration::ZERO);
         Ok(())
@@ -268,7 +288,7 @@ impl World {
         let now = self.now;
         let Some(call) = self.call(key) else { return };
         let left = call.ends_by.saturating_since(now);
-        let request = call.request(id(key.0), key.1, key.1, 1, now);
+        let request = call.request(id(key.0), key.1, key.1, 1, None);
         self.carry(|| {
             Happening::Request(Box::new(RequestHeader {
                 opcode: OPCODE_CONNECT,

@@ -12,6 +12,7 @@
 //!
 //! * within one incarnation, no transaction of a client is begun twice; one that may not be repeated is
 //!   begun at most once over all incarnations;
+//! * none is begun after its client gave it up;
 //! * every call ends by its deadline, also when its memory does not come back;
 //! * a call that returns a value was executed, and returns the value and the bytes of one execution; an
 //!   execution that ended well read the bytes that its client sent;
@@ -38,6 +39,7 @@ use self::client::Client;
 use self::far::Bound;
 use self::near::Loan;
 use self::server::{Durable, Execution};
+use crate::deadline::ServerClock;
 use crate::proto::{BulkKind, ClientId, Outcome, RequestHeader};
 use crate::table::Table;
 
@@ -60,6 +62,8 @@ struct Weather {
     loss: u64,
     repeats: u64,
     restarts: u64,
+    /// Requests that are held for long, as by a router or a server that stands still.
+    held: u64,
     /// Reclaimed memory that the node does not give back before the call's deadline.
     stuck: u64,
     /// The server restores what it knew before a restart.
@@ -80,6 +84,8 @@ enum Defect {
     LeavesDescriptors,
     /// A server restores its sessions and not what it executed.
     LosesCalls,
+    /// A server executes requests whatever their deadline.
+    KnowsNoDeadline,
 }
 
 /// What comes of a seed, besides the checks: that they had something to check.
@@ -92,6 +98,7 @@ struct Seen {
     transfers_restarted: u32,
     gave_up: u32,
     overdue: u32,
+    expired: u32,
     returned_bulk: u32,
 }
 
@@ -108,6 +115,7 @@ enum Happening {
         attempt: u32,
         outcome: Outcome,
         incarnation: u64,
+        clock: u64,
         value: Bytes,
     },
     /// The ACK of a reply.
@@ -182,6 +190,7 @@ struct World {
     happenings: BTreeMap<(Time, u64), Happening>,
     count: u64,
     incarnation: u64,
+    clock: ServerClock,
     table: Table,
     durable: Durable,
     running: BTreeMap<Key, Execution>,
@@ -209,6 +218,7 @@ impl World {
             happenings: BTreeMap::new(),
             count: 0,
             incarnation: 1,
+            clock: ServerClock::begin(seed),
             table: Table::new(1, server::limits()),
             durable: Durable::default(),
             running: BTreeMap::new(),
@@ -279,8 +289,9 @@ impl World {
                 attempt,
                 outcome,
                 incarnation,
+                clock,
                 value,
-            } => self.reply(call, attempt, outcome, (incarnation, value)),
+            } => self.reply(call, attempt, outcome, (incarnation, clock, value)),
             Happening::Delivered { call } => self.table.delivered(id(call.0), call.1),
             Happening::Piece(piece) => self.piece(piece),
             Happening::Answer {
@@ -350,6 +361,7 @@ const STORM: Weather = Weather {
     loss: 25,
     repeats: 30,
     restarts: 0,
+    held: 30,
     stuck: 2,
     durable: false,
     defect: None,
@@ -402,7 +414,7 @@ fn on_a_good_day_every_call_returns_its_value() {
 
 #[test]
 fn a_storm_comes_everywhere() {
-    let mut sums = [0; 8];
+    let mut sums = [0; 9];
     for seed in 1..200 {
         let mut world = World::new(
             seed,
@@ -421,6 +433,7 @@ fn a_storm_comes_everywhere() {
             seen.transfers_restarted,
             seen.gave_up,
             seen.overdue,
+            seen.expired,
             seen.returned_bulk,
         ];
         for (sum, count) in sums.iter_mut().zip(counts) {
@@ -433,6 +446,11 @@ fn a_storm_comes_everywhere() {
 /// How many seeds see a defect.
 fn caught(defect: Defect, seeds: u64) -> usize {
     let weather = Weather {
+        held: if defect == Defect::KnowsNoDeadline {
+            60
+        } else {
+            5
+        },
         restarts: 2,
         durable: defect == Defect::LosesCalls,
         defect: Some(defect),
@@ -450,6 +468,11 @@ fn a_table_that_forgets_too_early_is_caught() {
 #[test]
 fn a_server_that_restores_no_calls_is_caught() {
     assert!(caught(Defect::LosesCalls, 200) > 10);
+}
+
+#[test]
+fn a_server_that_executes_what_was_given_up_is_caught() {
+    assert!(caught(Defect::KnowsNoDeadline, 300) > 30);
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::{
     BULK_MAX, BulkKind, DEADLINE, Defect, Happening, Key, Operation, PIECE, Piece, WIDTH, World,
     id, pattern, sent_by,
 };
+use crate::deadline::{ServerClock, Told};
 use crate::handler::{Reply, Restored, RestoredClient, Session};
 use crate::proto::{ClientId, Outcome, RequestHeader};
 use crate::table::{Address, Admission, Limits, Table};
@@ -139,7 +140,10 @@ impl World {
             local: None,
             reply_bits: u64::from(attempt),
             bulk_bits: request.bulk_bits,
-            deadline: self.now + Duration::from_millis(u64::from(request.deadline_ms)),
+            deadline: match self.weather.defect {
+                Some(Defect::KnowsNoDeadline) => self.now + DEADLINE,
+                _ => self.clock.read(request.deadline, self.now),
+            },
         };
         let admission = self.table.admit(request, address, self.now);
         self.durable.note(request, &admission);
@@ -151,7 +155,14 @@ impl World {
                 self.send(call, address, Outcome::Done, &reply);
             }
             Admission::Connected(session) | Admission::Opened(session) => {
-                self.clients[usize::from(call.0)].session = (self.incarnation, session);
+                let told = Told::new(self.clock.tell(self.now), self.now);
+                let client = &mut self.clients[usize::from(call.0)];
+                client.session = (self.incarnation, session);
+                client.told = Some(told);
+            }
+            Admission::Expired => {
+                self.seen.expired += 1;
+                self.send(call, address, Outcome::Busy, &Bytes::new());
             }
             Admission::Answer(outcome) => self.send(call, address, outcome, &Bytes::new()),
             Admission::Crowded | Admission::Ignore(_) | Admission::Gone | Admission::Leaving => {}
@@ -170,6 +181,7 @@ impl World {
             self.incarnation += 1;
         }
         self.table = Table::new(self.incarnation, limits());
+        self.clock = ServerClock::begin(self.draw(u64::MAX));
         if self.weather.durable {
             let is_whole = self.weather.defect != Some(Defect::LosesCalls);
             let restored = self.durable.restored(self.incarnation, is_whole);
@@ -191,6 +203,9 @@ impl World {
         begun.push(value);
         if begun.len() > 1 {
             return Err(format!("{call:?} begun twice in incarnation {incarnation}"));
+        }
+        if !self.clients[usize::from(call.0)].waits(call.1, self.now) {
+            return Err(format!("{call:?} begun after its client gave it up"));
         }
         // What is written may be shorter than the room for it.
         let length = match request.bulk {
@@ -390,11 +405,13 @@ impl World {
 
     fn send(&mut self, call: Key, address: Address, outcome: Outcome, value: &Bytes) {
         let (attempt, incarnation) = (address.attempt, self.incarnation);
+        let clock = self.clock.tell(self.now);
         self.carry(|| Happening::Reply {
             call,
             attempt,
             outcome,
             incarnation,
+            clock,
             value: value.clone(),
         });
     }

@@ -193,7 +193,7 @@ impl<F: FileSystem> FileGateway<F> {
             [] => Data::None,
             _ => Data::Write(&memory),
         };
-        let body = encode_reply(&self.files.call(caller, request, data));
+        let body = encode_reply(&self.carry_out_in_time(call, caller, request, data));
         self.pass(Step::AfterOperation);
         let reply = lnet_rpc::Reply::ok(body.clone());
         once.log.reply(client, xid, &reply);
@@ -219,13 +219,26 @@ impl<F: FileSystem> FileGateway<F> {
             Request::Append { .. } if length > 0 => {
                 let bytes = fetch(call)?;
                 let memory = [IoSlice::new(&bytes)];
-                Ok(self.files.call(caller, request, Data::Write(&memory)))
+                Ok(self.carry_out_in_time(call, caller, request, Data::Write(&memory)))
             }
             _ => Ok(self
-                .files
-                .call(caller, request, Data::None)
+                .carry_out_in_time(call, caller, request, Data::None)
                 .map(|reply| self.complete(reply))),
         }
+    }
+
+    /// Changes nothing for a client that has stopped waiting: it may have gone on with another gateway.
+    fn carry_out_in_time(
+        &self,
+        call: &Call<'_>,
+        caller: &Caller,
+        request: &Request,
+        data: Data<'_>,
+    ) -> Result<Reply, Errno> {
+        if request.is_change() && call.is_over() {
+            return Err(Errno::ETIMEDOUT);
+        }
+        self.files.call(caller, request, data)
     }
 
     /// Adds what the gateway knows to what its file system says.

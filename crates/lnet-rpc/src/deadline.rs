@@ -1,0 +1,132 @@
+//! Until when a call may begin: what keeps a server from executing requests that its clients have given up.
+//!
+//! A server that stood still, or a router before it, may hold a request for any length of time. The client has gone to another
+//! server meanwhile, which serves the same files; executed now, the request would undo what was done there. So each request says
+//! when its client stops waiting, by the clock of the server.
+//!
+//! ```text
+//!   server   ──── told T ────────────────────────── deadline ≤ D ───▶ refuses to begin
+//!                      ╲ reply                    ╱ request: T + (D − heard)
+//!   client   ──────────── heard ─────────────────────── D: gives up
+//! ```
+//!
+//! The clocks need not agree, only go at the same rate to within 1/1024. A reply took some time, so the deadline that the server
+//! reads is never later than that of the client; earlier by the time of the quickest reply of late, and by that share.
+
+use std::time::Duration;
+
+use lnet_types::Time;
+
+/// The clock of one life of a server, in milliseconds. It begins at a random number: a time by the clock of another life is
+/// over, or in a future so far that no client waits for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ServerClock {
+    begin: u64,
+}
+
+/// Clocks go at the same rate to within one part in so many.
+const DRIFT: u64 = 1024;
+/// The longest time that a client waits, in milliseconds.
+const WAIT_MAX: u64 = u32::MAX as u64;
+
+impl ServerClock {
+    pub(crate) fn begin(begin: u64) -> Self {
+        Self { begin }
+    }
+
+    /// What the clock shows.
+    pub(crate) fn tell(self, now: Time) -> u64 {
+        self.begin.wrapping_add(now.as_nanos() / 1_000_000)
+    }
+
+    /// When that is by the server's own time; not later than now if it is over, or by the clock of another life.
+    pub(crate) fn read(self, deadline: u64, now: Time) -> Time {
+        match deadline.wrapping_sub(self.tell(now)) {
+            left @ 1..=WAIT_MAX => now + Duration::from_millis(left),
+            _ => now,
+        }
+    }
+}
+
+/// What a client knows of its server's clock: what a reply told, and when it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    clock: u64,
+    heard: Time,
+}
+
+impl Told {
+    pub(crate) fn new(clock: u64, heard: Time) -> Self {
+        Self { clock, heard }
+    }
+
+    /// What the server's clock shows at a time of the client's, at the earliest.
+    pub(crate) fn at(self, time: Time) -> u64 {
+        let since = time.saturating_since(self.heard).as_millis();
+        let since = u64::try_from(since).unwrap_or(WAIT_MAX).min(WAIT_MAX);
+        self.clock.wrapping_add(since - since.div_ceil(DRIFT))
+    }
+
+    /// The better of two: the later one, unless it is by the clock of another life.
+    pub(crate) fn or_newer(self, newer: Self) -> Self {
+        let behind = self.at(newer.heard).wrapping_sub(newer.clock);
+        if (1..=WAIT_MAX).contains(&behind) {
+            self
+        } else {
+            newer
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    proptest! {
+        #[test]
+        fn a_request_expires_before_its_client_gives_up_and_earlier_by_the_way_of_the_reply_only(
+            begin in any::<u64>(),
+            told in 0..1_000_000_u64,
+            way in 0..10_000_u64,
+            // Of the client's clock, which began at another time.
+            ahead in 0..1_000_000_u64,
+            asked in 0..1_000_000_u64,
+            patience in 1..100_000_u64,
+            early in 0..100_000_u64,
+        ) {
+            let clock = ServerClock::begin(begin);
+            let known = Told::new(clock.tell(at(told)), at(told + way + ahead));
+            let gives_up = told + way + asked + patience;
+            let deadline = known.at(at(gives_up + ahead));
+            prop_assert!(clock.read(deadline, at(gives_up)) <= at(gives_up));
+            let now = gives_up.saturating_sub(early).max(told + way);
+            let drift = (asked + patience).div_ceil(DRIFT);
+            let expected = at(gives_up - way - drift).max(at(now));
+            prop_assert_eq!(clock.read(deadline, at(now)), expected);
+        }
+
+        #[test]
+        fn a_reply_that_took_long_tells_nothing_new(begin in any::<u64>(), quick in 0..100_u64, slow in 1000..20_000_u64) {
+            let clock = ServerClock::begin(begin);
+            let known = Told::new(clock.tell(at(1000)), at(1000 + quick));
+            let late = Told::new(clock.tell(at(2000)), at(2000 + slow));
+            prop_assert_eq!(known.or_newer(late), known);
+            prop_assert_eq!(late.or_newer(Told::new(clock.tell(at(50_000)), at(50_000))).heard, at(50_000));
+        }
+
+        #[test]
+        fn a_time_of_another_life_is_over(begin in any::<u64>(), apart in 1 << 40..u64::MAX / 2, told in 0..1_000_000_u64) {
+            let (old, new) = (ServerClock::begin(begin), ServerClock::begin(begin.wrapping_sub(apart)));
+            let deadline = Told::new(old.tell(at(told)), at(0)).at(at(60_000));
+            prop_assert_eq!(new.read(deadline, at(1000)), at(1000));
+            let (of_old, of_new) = (Told::new(old.tell(at(told)), at(0)), Told::new(new.tell(at(0)), at(1000)));
+            prop_assert_eq!(of_old.or_newer(of_new), of_new);
+        }
+    }
+}
