@@ -78,7 +78,7 @@ impl Event {
     fn sleep(&self, seen: u32, limit: Duration) -> Waited {
         let limit = libc::timespec {
             // At most a day.
-            tv_sec: limit.as_secs() as libc::time_t,
+            tv_sec: limit.as_secs() as i64,
             tv_nsec: limit.subsec_nanos().into(),
         };
         // SAFETY: the address is that of an aligned word that lives as long as `self`. The kernel

@@ -228,7 +228,7 @@ impl Mapping {
         let address = self.address(offset, 4, 4);
         let address = address.ok_or(io::ErrorKind::InvalidInput)?;
         let limit = libc::timespec {
-            tv_sec: libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX),
+            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: limit.subsec_nanos().into(),
         };
         // SAFETY: the address is that of an aligned word in a mapping that lives as long as `self`.

@@ -511,7 +511,7 @@ pub fn send(socket: &impl AsFd, head: &[u8], spans: &[Span], skip: usize) -> io:
     // SAFETY: every field of msghdr is an integer or a pointer, for which zero is valid.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = parts.list.as_mut_ptr();
-    message.msg_iovlen = parts.used;
+    message.msg_iovlen = parts.used as _; // `size_t` with glibc, `int` with musl
     #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
     // SAFETY: as for `write`. The message refers only to the list of parts, which outlives the
     // call.

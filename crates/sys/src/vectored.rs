@@ -58,7 +58,7 @@ impl<'a> Gather<'a> {
         // SAFETY: every field of msghdr is an integer or a pointer, for which zero is valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = self.parts.as_ptr().cast_mut();
-        message.msg_iovlen = self.parts.len();
+        message.msg_iovlen = self.parts.len() as _; // `size_t` with glibc, `int` with musl
         #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
         // SAFETY: the descriptor is open while `socket` is borrowed. Every part is in a slice or a
         // span that is borrowed as long as `self`, and is only read. The call does not write the
