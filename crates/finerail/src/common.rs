@@ -21,13 +21,13 @@ use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
 
 /// The thing asked about is not so.
-pub(crate) const NOT_SO: u8 = 1;
+pub const NOT_SO: u8 = 1;
 /// Wrong usage or bad input.
-pub(crate) const BAD_INPUT: u8 = 2;
+pub const BAD_INPUT: u8 = 2;
 
 /// A failure that is not the user's input: it ends with exit code 1 instead of 2.
 #[derive(Debug)]
-pub(crate) struct NotSo(pub(crate) String);
+pub struct NotSo(pub String);
 
 impl fmt::Display for NotSo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,9 +37,9 @@ impl fmt::Display for NotSo {
 
 impl std::error::Error for NotSo {}
 
-/// Prints an error with its causes and says how the process is to end. A reader that went away (a
+/// Prints an error of a program with its causes and says how the process is to end. A reader that went away (a
 /// closed pipe) is no error.
-pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(program: &str, error: &anyhow::Error) -> ExitCode {
     let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
         cause
             .downcast_ref::<io::Error>()
@@ -48,7 +48,7 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     if error.chain().any(broken_pipe) {
         return ExitCode::SUCCESS;
     }
-    complaint(&format!("{error:#}"));
+    print_complaint(program, &format!("{error:#}"));
     let code = if error.chain().any(|cause| cause.is::<NotSo>()) {
         NOT_SO
     } else {
@@ -57,10 +57,21 @@ pub(crate) fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// Prints what is wrong with the arguments, or the help that they ask for; says how the process is to end.
+pub fn print_usage(error: &clap::Error) -> u8 {
+    // Nothing can be done when nobody reads what is wrong.
+    let _unprinted = error.print();
+    u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT)
+}
+
 /// Writes a complaint to standard error, as it may be shown: names of files come from anywhere.
-pub(crate) fn complaint(text: &str) {
+pub fn complaint(text: &str) {
+    print_complaint("finerail", text);
+}
+
+fn print_complaint(program: &str, text: &str) {
     // Nothing can be done when standard error is closed or its disk full.
-    let _unprinted = writeln!(io::stderr(), "finerail: {}", Shown(text));
+    let _unprinted = writeln!(io::stderr(), "{program}: {}", Shown(text));
 }
 
 /// Text of several lines in which nothing commands the terminal.
@@ -79,13 +90,13 @@ impl fmt::Display for Shown<'_> {
 }
 
 /// Writes to standard output at once.
-pub(crate) fn print_bytes(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
+pub fn print_bytes(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(bytes)?;
     out.flush()
 }
 
 /// The command that is called, behind the options that stand before it.
-pub(crate) fn command_of(arguments: &[OsString]) -> Option<&OsStr> {
+pub fn command_of(arguments: &[OsString]) -> Option<&OsStr> {
     let mut rest = arguments.iter().skip(1);
     while let Some(word) = rest.next() {
         if word == "--log" {
@@ -99,7 +110,7 @@ pub(crate) fn command_of(arguments: &[OsString]) -> Option<&OsStr> {
 
 /// Logging.
 #[derive(clap::Args)]
-pub(crate) struct LogArgs {
+pub struct LogArgs {
     /// What to log to standard error: error, warn, info, debug, trace, or a filter such as
     /// `lnet_tcp=debug,info`
     #[arg(
@@ -115,12 +126,12 @@ pub(crate) struct LogArgs {
 
 impl LogArgs {
     /// The filter as it was given.
-    pub(crate) fn filter(&self) -> &str {
+    pub fn filter(&self) -> &str {
         &self.log
     }
 
     /// Starts logging; a filter that cannot be read falls back to `warn` and says so.
-    pub(crate) fn start(&self) {
+    pub fn start(&self) {
         let parsed = EnvFilter::try_new(&self.log);
         let bad = parsed.as_ref().err().map(ToString::to_string);
         tracing_subscriber::fmt()
@@ -140,7 +151,7 @@ impl LogArgs {
 
 /// How a node meets the operating system.
 #[derive(clap::Args, Clone)]
-pub(crate) struct TransportArgs {
+pub struct TransportArgs {
     /// TCP port to listen on and to dial; below 1024 needs CAP_NET_BIND_SERVICE
     #[arg(
         long,
@@ -148,13 +159,13 @@ pub(crate) struct TransportArgs {
         default_value_t = NodeOptions::LNET_PORT,
         value_parser = clap::value_parser!(u16).range(1..)
     )]
-    pub(crate) port: u16,
+    pub port: u16,
     /// Which source ports may connect [default: secure on a port below 1024, all otherwise]
     #[arg(long, value_enum, value_name = "MODE")]
     accept: Option<Accept>,
     /// TCP congestion control of the node's connections, such as cubic or reno [default: the system's]
     #[arg(long, value_name = "NAME")]
-    pub(crate) congestion: Option<String>,
+    pub congestion: Option<String>,
     /// Seconds between two pings of a gateway; 0 for none
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     router_check_interval: u32,
@@ -162,7 +173,7 @@ pub(crate) struct TransportArgs {
 
 /// The two behaviours of selection and health.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum ProfileName {
+pub enum ProfileName {
     /// The design documents
     Design,
     /// Shipping kernels, as 2.16 behaves
@@ -194,7 +205,7 @@ enum Accept {
 
 impl TransportArgs {
     /// The options of a node with these arguments.
-    pub(crate) fn options(&self) -> NodeOptions {
+    pub fn options(&self) -> NodeOptions {
         NodeOptions {
             port: self.port,
             accept: self.accept.map(|mode| match mode {
@@ -212,7 +223,7 @@ impl TransportArgs {
     }
 
     /// The same, dialling from any port.
-    pub(crate) fn unprivileged_options(&self) -> NodeOptions {
+    pub fn unprivileged_options(&self) -> NodeOptions {
         NodeOptions {
             source_ports: Some(SourcePorts::Any),
             ..self.options()
@@ -222,7 +233,7 @@ impl TransportArgs {
 
 /// What a node that serves others may use of the machine, and how it behaves.
 #[derive(clap::Args, Clone)]
-pub(crate) struct ServiceArgs {
+pub struct ServiceArgs {
     /// Threads that move bytes; a router of several fast links carries more with one for each of these
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     io_threads: u16,
@@ -239,7 +250,7 @@ pub(crate) struct ServiceArgs {
 const SPIN_MAX: Duration = Duration::from_secs(1);
 
 /// `0`, `50us`, `20ms`, `1s`.
-pub(crate) fn spin(text: &str) -> Result<Duration, String> {
+pub fn spin(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let number: Option<u64> = text.strip_suffix(unit).and_then(|text| text.parse().ok());
     let span = number.and_then(|number| match unit {
@@ -255,7 +266,7 @@ pub(crate) fn spin(text: &str) -> Result<Duration, String> {
 
 impl ServiceArgs {
     /// These options with what the arguments say.
-    pub(crate) fn on(&self, options: NodeOptions) -> NodeOptions {
+    pub fn on(&self, options: NodeOptions) -> NodeOptions {
         NodeOptions {
             globals: Globals {
                 profile: self.profile.into(),
@@ -271,7 +282,7 @@ impl ServiceArgs {
 
 /// Where a node is controlled.
 #[derive(clap::Args, Clone)]
-pub(crate) struct ControlArgs {
+pub struct ControlArgs {
     /// Unix socket over which the node is controlled [default: finerail/control.sock in
     /// $XDG_RUNTIME_DIR, or in /run]
     #[arg(long, value_name = "SOCKET")]
@@ -287,7 +298,7 @@ pub(crate) struct ControlArgs {
 impl ControlArgs {
     /// Opens the node's control endpoint. At a path that was asked for it must succeed; the default one
     /// may belong to another node, or to root.
-    pub(crate) fn open(&self, node: &ManagedNode) -> anyhow::Result<Control> {
+    pub fn open(&self, node: &ManagedNode) -> anyhow::Result<Control> {
         if self.no_control {
             return Ok(Control::Unwanted);
         }
@@ -307,7 +318,7 @@ impl ControlArgs {
 }
 
 /// Where a node is controlled.
-pub(crate) enum Control {
+pub enum Control {
     /// Here, until this is dropped.
     At(ControlEndpoint),
     /// Nowhere, and nobody asked for it.
@@ -328,7 +339,7 @@ impl fmt::Display for Control {
 }
 
 /// Where a node of this user is controlled when nobody says where.
-pub(crate) fn default_control_path() -> PathBuf {
+pub fn default_control_path() -> PathBuf {
     lnet_control::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
 }
 
@@ -344,7 +355,7 @@ fn group(name: &str) -> anyhow::Result<u32> {
 
 /// Where a node serves its metrics.
 #[derive(clap::Args, Clone)]
-pub(crate) struct MetricsArgs {
+pub struct MetricsArgs {
     /// Serve metrics for Prometheus at http://ADDRESS/metrics: ADDRESS:PORT, or a PORT of 127.0.0.1
     #[arg(long, value_name = "ADDRESS", value_parser = metrics_address)]
     metrics: Option<SocketAddr>,
@@ -352,7 +363,7 @@ pub(crate) struct MetricsArgs {
 
 impl MetricsArgs {
     /// Opens the node's metrics endpoint, if it is wanted.
-    pub(crate) fn open(&self, node: &Node) -> anyhow::Result<Option<MetricsEndpoint>> {
+    pub fn open(&self, node: &Node) -> anyhow::Result<Option<MetricsEndpoint>> {
         let Some(address) = self.metrics else {
             return Ok(None);
         };
@@ -364,7 +375,7 @@ impl MetricsArgs {
 
 impl MetricsArgs {
     /// Opens the endpoint of a service without a node, if it is wanted.
-    pub(crate) fn open_text(
+    pub fn open_text(
         &self,
         text: impl Fn() -> String + Send + Sync + 'static,
     ) -> anyhow::Result<Option<MetricsEndpoint>> {
@@ -388,7 +399,7 @@ fn metrics_address(text: &str) -> Result<SocketAddr, String> {
 
 /// Where a node writes what it counted.
 #[derive(clap::Args, Clone)]
-pub(crate) struct StatsArgs {
+pub struct StatsArgs {
     /// Write the node's counters to this file when it ends (JSON)
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
@@ -396,7 +407,7 @@ pub(crate) struct StatsArgs {
 
 impl StatsArgs {
     /// Writes the counters of a node, if they are wanted.
-    pub(crate) fn write(&self, node: &Node) -> anyhow::Result<()> {
+    pub fn write(&self, node: &Node) -> anyhow::Result<()> {
         let Some(path) = &self.stats else {
             return Ok(());
         };
@@ -407,22 +418,22 @@ impl StatsArgs {
 
 /// Where a node's configuration is.
 #[derive(clap::Args, Clone)]
-pub(crate) struct ConfigArgs {
+pub struct ConfigArgs {
     /// The node's configuration: the YAML that lnetctl imports
     #[arg(long, value_name = "FILE", default_value = lnet_config::DEFAULT_PATH)]
-    pub(crate) config: PathBuf,
+    pub config: PathBuf,
 }
 
 impl ConfigArgs {
     /// Reads the configuration; complaints name file, line and key.
-    pub(crate) fn read(&self) -> anyhow::Result<Config> {
+    pub fn read(&self) -> anyhow::Result<Config> {
         read_config(&self.config)
     }
 }
 
 /// Reads a node's configuration again and makes the differences. One that cannot be made or read
 /// leaves the node as it is, with a warning.
-pub(crate) fn reload(node: &ManagedNode, config: &ConfigArgs) {
+pub fn reload(node: &ManagedNode, config: &ConfigArgs) {
     let done = config
         .read()
         .and_then(|wanted| Ok(node.reconfigure(&wanted)?));
@@ -433,19 +444,19 @@ pub(crate) fn reload(node: &ManagedNode, config: &ConfigArgs) {
 }
 
 /// Reads a configuration file; complaints name file, line and key.
-pub(crate) fn read_config(path: &Path) -> anyhow::Result<Config> {
+pub fn read_config(path: &Path) -> anyhow::Result<Config> {
     let name = path.display().to_string();
     let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
     lnet_config::parse(&text).map_err(|error| anyhow::anyhow!("{}", error.render(&name)))
 }
 
 /// Reads a file up to one byte more than a configuration may have, which is enough to refuse it.
-pub(crate) fn read_text(path: &Path) -> io::Result<String> {
+pub fn read_text(path: &Path) -> io::Result<String> {
     limited(File::open(path)?)
 }
 
 /// The same of anything that can be read.
-pub(crate) fn limited(source: impl Read) -> io::Result<String> {
+pub fn limited(source: impl Read) -> io::Result<String> {
     let mut text = String::new();
     let limit = lnet_config::MAX_BYTES as u64 + 1;
     source.take(limit).read_to_string(&mut text)?;

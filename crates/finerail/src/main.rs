@@ -3,8 +3,6 @@
 //! Arguments, tables, progress and exit codes live here; logic belongs in a library. Exit codes: 0 done,
 //! 1 the thing asked about is not so (a check failed, a peer did not answer), 2 wrong usage or bad input.
 
-mod bench;
-mod common;
 mod conform;
 mod convert;
 mod ctl;
@@ -22,7 +20,6 @@ mod mount;
 mod node;
 mod ping;
 mod replay;
-mod service;
 mod shard;
 mod sim;
 mod site;
@@ -33,9 +30,10 @@ mod zoid;
 use std::ffi::{OsStr, OsString};
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Parser, Subcommand};
-
-use crate::common::LogArgs;
+use finerail::common::LogArgs;
+use finerail::{common, machine, service};
 
 /// User-space LNet: run nodes that speak to kernel nodes, look at their traffic, carry files.
 #[derive(Parser)]
@@ -99,8 +97,6 @@ enum Command {
     Sim(sim::SimArgs),
     /// Join the shares of a sweep that several machines did
     Merge(merge::MergeArgs),
-    /// Measure Finerail beside this machine's own limit, in the same run
-    Bench(bench::BenchArgs),
     /// Print the completion script of a shell
     Completions(generate::CompletionsArgs),
     /// Write the man pages into a directory
@@ -108,15 +104,17 @@ enum Command {
 }
 
 /// Says what is wrong with the arguments; the exit code is that of the command's own world.
-fn usage(arguments: &[OsString], error: &clap::Error) -> u8 {
+fn usage(arguments: &[OsString], mut error: clap::Error) -> u8 {
     match common::command_of(arguments).and_then(OsStr::to_str) {
-        Some("ctl") => ctl::usage(ctl::Tool::Lnetctl, error),
-        Some("convert") => convert::usage(error),
-        _ => {
-            // Nothing can be done when nobody reads what is wrong.
-            let _unprinted = error.print();
-            u8::try_from(error.exit_code()).unwrap_or(common::BAD_INPUT)
+        Some("ctl") => ctl::usage(ctl::Tool::Lnetctl, &error),
+        Some("convert") => convert::usage(&error),
+        Some("bench") => {
+            let tip = "benches are a program of their own: finerail-bench";
+            let tip = ContextValue::StyledStrs(vec![tip.into()]);
+            error.insert(ContextKind::Suggested, tip);
+            common::print_usage(&error)
         }
+        _ => common::print_usage(&error),
     }
 }
 
@@ -124,11 +122,11 @@ fn main() -> ExitCode {
     let arguments = lst::with_command(zoid::with_command(std::env::args_os().collect()));
     let arguments = mount::with_command(arguments);
     if let Some(done) = ctl::called_directly(&arguments) {
-        return done.unwrap_or_else(|error| common::report(&error));
+        return done.unwrap_or_else(|error| common::report("finerail", &error));
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,
-        Err(error) => return ExitCode::from(usage(&arguments, &error)),
+        Err(error) => return ExitCode::from(usage(&arguments, error)),
     };
     cli.log.start();
     let result = match &cli.command {
@@ -154,9 +152,8 @@ fn main() -> ExitCode {
         Command::Fgr(args) => fgr::run(args),
         Command::Sim(args) => sim::run(args),
         Command::Merge(args) => merge::run(args),
-        Command::Bench(args) => bench::run(args),
         Command::Completions(args) => generate::completions(args),
         Command::Man(args) => generate::man_pages(args),
     };
-    result.unwrap_or_else(|error| common::report(&error))
+    result.unwrap_or_else(|error| common::report("finerail", &error))
 }

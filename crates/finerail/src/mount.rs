@@ -119,7 +119,7 @@ pub(crate) fn run(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::from(HELPER_FAILED))
         }
         Err(error) => {
-            report(&error);
+            report("finerail", &error);
             Ok(ExitCode::FAILURE)
         }
     }

@@ -15,11 +15,11 @@ use signal_hook::iterator::Signals;
 use tracing::{debug, info, warn};
 
 /// How long a service finishes what is under way before it closes its connections.
-pub(crate) const GRACE: Duration = Duration::from_secs(10);
+pub const GRACE: Duration = Duration::from_secs(10);
 
 /// Lets this process have as many descriptors as the administrator allows: every peer takes three, and
 /// the usual soft limit of 1024 would end at some 340 peers.
-pub(crate) fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
     if let Err(error) = raised {
@@ -28,19 +28,19 @@ pub(crate) fn raise_descriptor_limit() {
 }
 
 /// Signals that end a service. Registered before the service starts, so that none is missed.
-pub(crate) struct StopSignals(Signals);
+pub struct StopSignals(Signals);
 
 impl StopSignals {
     /// Takes SIGINT and SIGTERM. A second one during the clean end kills the process as usual. SIGHUP
     /// asks for the configuration to be read again.
-    pub(crate) fn register() -> anyhow::Result<Self> {
+    pub fn register() -> anyhow::Result<Self> {
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot take signals")?;
         Ok(Self(signals))
     }
 
     /// Says on standard output and to the service manager that the service is ready, then waits, and
     /// calls `reload` at every SIGHUP.
-    pub(crate) fn wait_until_stopped(mut self, ready: &str, mut reload: impl FnMut()) {
+    pub fn wait_until_stopped(mut self, ready: &str, mut reload: impl FnMut()) {
         // A service serves whether or not anybody reads what it prints.
         let _unprinted = writeln!(io::stdout(), "{ready}");
         notify(NotifyState::Ready);
@@ -70,7 +70,7 @@ fn restore_default(_first: i32) {
 
 /// For what ends by itself: a flag that the first SIGINT or SIGTERM raises. The second one ends the
 /// process at once.
-pub(crate) fn raise_on_signals() -> io::Result<Arc<AtomicBool>> {
+pub fn raise_on_signals() -> io::Result<Arc<AtomicBool>> {
     let raised = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         // In this order: the second signal finds the flag raised and ends the process.

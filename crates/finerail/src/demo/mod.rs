@@ -13,6 +13,7 @@ mod cast;
 mod compute;
 mod data;
 mod faults;
+mod limit;
 mod outcome;
 mod page;
 mod plan;

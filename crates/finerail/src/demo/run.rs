@@ -16,12 +16,12 @@ use super::cast::{Cast, Service, Stage, this_program};
 use super::compute::{Compute, Manifest, Tally};
 use super::data::{self, Amount, Digests};
 use super::faults::{Fault, FaultKind, Striker};
+use super::limit;
 use super::outcome::{Explanation, FaultOutcome, Outcome, Verified};
 use super::plan::{Addresses, IO_NODE, Plan};
 use super::watch::{self, Track, Watched};
 use super::world::World;
 use super::{DemoArgs, page, print, with_bar};
-use crate::bench;
 
 /// How long a fault is watched after its end.
 const AFTER_FAULT: Duration = Duration::from_secs(3);
@@ -387,7 +387,7 @@ impl Show<'_> {
     ) -> anyhow::Result<Outcome> {
         let io_node = tracks.first().context("no node was watched")?;
         let after = millis(AFTER_FAULT);
-        let limit = bench::loopback().context("cannot measure this machine's loopback limit")?;
+        let limit = limit::loopback().context("cannot measure this machine's loopback limit")?;
         let measured = |mut fault: FaultOutcome| {
             fault.pause_ms = io_node.longest_pause(fault.at_ms, fault.until_ms + after);
             fault

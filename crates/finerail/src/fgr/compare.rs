@@ -12,8 +12,9 @@ use fgr::{Machine, Metric, Options, PlanError, Policy, assign};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
-use super::input::{FailureArgs, MachineArgs, PolicyName, RuleArgs, origin};
+use super::input::{FailureArgs, PolicyName, RuleArgs};
 use crate::common::print_bytes;
+use crate::machine::{MachineArgs, origin};
 use crate::shard::{ShardArgs, ShardFile};
 
 /// Arguments of `finerail fgr compare`.

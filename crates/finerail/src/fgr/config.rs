@@ -15,8 +15,9 @@ use fgr::config::{
 use fgr::{Machine, Plan};
 use lnet_types::Net;
 
-use super::input::{PlanningArgs, read};
+use super::input::PlanningArgs;
 use super::output;
+use crate::machine::read;
 
 /// Arguments of `finerail fgr config`.
 #[derive(clap::Args)]

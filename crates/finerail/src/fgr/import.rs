@@ -8,8 +8,8 @@ use anyhow::bail;
 use clap::ValueEnum;
 use fgr::import::{Assumed, dragonfly, infiniband, read_routers, slurm};
 
-use super::input::read;
 use crate::common::print_bytes;
+use crate::machine::read;
 
 /// Arguments of `finerail fgr import`.
 #[derive(clap::Args)]

@@ -14,8 +14,9 @@ use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 use serde::Serialize;
 
-use super::input::{PlanningArgs, list_or_file, read};
+use super::input::{PlanningArgs, list_or_file};
 use crate::common::print_bytes;
+use crate::machine::read;
 
 /// Routers that are printed; JSON has all.
 const SHOWN: usize = 12;

@@ -21,7 +21,6 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-pub(crate) use self::input::MachineArgs;
 use crate::shard::ShardFile;
 
 /// Arguments of `finerail fgr`.

@@ -20,8 +20,9 @@ use fgr::{Machine, read_map, read_node_table};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::{Deserialize, Serialize};
 
-use super::input::{MachineArgs, PolicyName, RuleArgs, origin, read};
+use super::input::{PolicyName, RuleArgs};
 use crate::common::print_bytes;
+use crate::machine::{MachineArgs, origin, read};
 use crate::shard::{Shard, ShardArgs, ShardFile};
 
 /// Arguments of `finerail fgr place`.

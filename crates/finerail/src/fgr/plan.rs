@@ -9,8 +9,9 @@ use comfy_table::{Table, presets};
 use fgr::evaluate::{Evaluation, Gateways};
 use fgr::{Machine, Plan, write_csv, write_yaml};
 
-use super::input::{PlanningArgs, origin};
+use super::input::PlanningArgs;
 use super::output;
+use crate::machine::origin;
 
 /// Arguments of `finerail fgr plan`.
 #[derive(clap::Args)]

@@ -9,8 +9,8 @@ use fgr::config::{ClassText, Site, Timing, nids, read_nodes, read_timing, read_u
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 
-use super::input::read;
 use crate::common::read_config;
+use crate::machine::read;
 
 /// A directory that `finerail fgr config` wrote.
 pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {

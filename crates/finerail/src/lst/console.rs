@@ -16,7 +16,7 @@ use lnet_selftest::console::Console;
 use lnet_selftest::{ConsoleError, TestNode};
 
 use super::talk::{LINE_MAX, Line, USAGE, log_path};
-use super::{ConsoleCommand, Words, commands, driven_by_test_node};
+use super::{ConsoleCommand, Words, commands};
 use crate::common::{ConfigArgs, NOT_SO, TransportArgs};
 use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
 
@@ -72,7 +72,7 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let interrupted = raise_on_signals().context("cannot take signals")?;
-    let node = lnet_noded::start(&config, driven_by_test_node(args.transport.options()))
+    let node = lnet_noded::start(&config, TestNode::driving(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?
         .into_node();
     let test_node = TestNode::start(node.clone()).context("cannot start the test node")?;

@@ -17,7 +17,6 @@ use lnet_selftest::flow::{self, Flow, FlowReport, FlowSpec};
 use lnet_types::ProcessId;
 use serde::Serialize;
 
-use super::driven_by_test_node;
 use crate::common::{ConfigArgs, NOT_SO, NotSo, TransportArgs, complaint, read_text};
 use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
 
@@ -97,7 +96,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let interrupted = raise_on_signals().context("cannot take signals")?;
-    let node = lnet_noded::start(&config, driven_by_test_node(args.transport.options()))
+    let node = lnet_noded::start(&config, TestNode::driving(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?
         .into_node();
     let test_node = TestNode::start(node.clone()).context("cannot start the test node")?;

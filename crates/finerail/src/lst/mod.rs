@@ -29,22 +29,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use lnet_node::{NodeOptions, Progress};
 
 use crate::common::{ConfigArgs, TransportArgs};
-
-/// The test node's thread drives the node, too: nothing is handed over between threads. Where more threads are asked
-/// for, they move bytes beside the test node's.
-pub(crate) fn driven_by_test_node(options: NodeOptions) -> NodeOptions {
-    let progress = match options.io_threads {
-        0 | 1 => Progress::Caller,
-        _ => Progress::Thread,
-    };
-    NodeOptions {
-        progress,
-        ..options
-    }
-}
 
 /// Called by this name, the program is `finerail lst`, for scripts that were written for it.
 const SHORT_NAME: &str = "lst";

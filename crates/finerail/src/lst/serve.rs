@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lnet_selftest::TestNode;
 
-use super::driven_by_test_node;
 use crate::common::{
     ConfigArgs, ControlArgs, MetricsArgs, ServiceArgs, StatsArgs, TransportArgs, reload,
 };
@@ -46,7 +45,7 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
     let signals = StopSignals::register()?;
-    let options = driven_by_test_node(args.service.on(args.transport.options()));
+    let options = TestNode::driving(args.service.on(args.transport.options()));
     let managed = lnet_noded::start(&config, options)
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
     let node = managed.node();

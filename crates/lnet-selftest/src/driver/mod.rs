@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use lnet_node::{EventQueue, Md, Node, NodeError, WaitError};
+use lnet_node::{EventQueue, Md, Node, NodeError, NodeOptions, Progress, WaitError};
 use lnet_types::{Nid, ProcessId, Time};
 use thiserror::Error;
 
@@ -78,6 +78,19 @@ const TICK: Duration = Duration::from_secs(1);
 const EVENTS_PER_TURN: usize = 64;
 
 impl TestNode {
+    /// These options for a node whose test node drives it, too, by its own thread: nothing is handed over between
+    /// threads. If more threads are asked for, they move bytes beside the test node's.
+    pub fn driving(options: NodeOptions) -> NodeOptions {
+        let progress = match options.io_threads {
+            0 | 1 => Progress::Caller,
+            _ => Progress::Thread,
+        };
+        NodeOptions {
+            progress,
+            ..options
+        }
+    }
+
     /// Starts to serve on `node`, and to carry RPCs of this process.
     ///
     /// # Errors

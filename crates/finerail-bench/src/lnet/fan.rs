@@ -1,0 +1,255 @@
+//! Senders with nodes and peers of their own: four that send at once, to one node or through a router, and one
+//! that spins as its target does.
+//!
+//! ```text
+//!   127.0.0.20@tcp ─┐
+//!   …               ├─▶ target 127.0.0.3@tcp,  or  router 127.0.0.4@tcp ─────▶ routed target
+//!   127.0.0.23@tcp ─┘
+//! ```
+//!
+//! Each sender is driven by a thread of its own. A router here has threads of its own, as one outside of
+//! benches has, and may use the CPUs of both sides.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use bytes::Bytes;
+use lnet_node::{
+    EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeOptions, Progress,
+    PutRequest,
+};
+use lnet_types::ProcessId;
+
+use super::initiator::{LARGE_WINDOW, SILENCE_MAX_S, SMALL_WINDOW};
+use super::{
+    DATA_PORTAL, DONE_PORTAL, MATCH_BITS, Place, ROUTED_TARGET, SENDERS, TARGET, reserve_port,
+};
+use crate::child::{self, Peer, PeerSpec};
+use crate::peer::Role;
+use crate::placement::Placement;
+use crate::workload::{LARGE, SMALL, TINY, Workload};
+
+/// What the senders do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// All put to one node.
+    Direct,
+    /// All put to one node through a router with so many I/O threads.
+    Routed(u16),
+    /// One puts through a router of two I/O threads, one a direction.
+    Through,
+    /// One puts and waits for the ACK; both ends look for so long before they sleep.
+    Spinning(Duration),
+}
+
+/// The senders, and the processes of the others.
+pub(super) struct Fan {
+    kind: Kind,
+    senders: Vec<Sender>,
+    target: ProcessId,
+    peers: Vec<Peer>,
+}
+
+struct Sender {
+    node: Node,
+    queue: EventQueue,
+    large: MdHandle,
+    small: MdHandle,
+    tiny: MdHandle,
+}
+
+impl Kind {
+    /// What a workload needs, if it needs senders of this file.
+    pub(super) const fn of(workload: Workload, spin: Duration) -> Option<Self> {
+        match workload {
+            Workload::RoundTripSpinning => Some(Self::Spinning(spin)),
+            Workload::FanIn => Some(Self::Direct),
+            Workload::FanInRouted => Some(Self::Routed(1)),
+            Workload::FanInRoutedByTwo => Some(Self::Routed(2)),
+            Workload::HopLarge | Workload::HopSmall | Workload::HopSmallBatched => {
+                Some(Self::Through)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Fan {
+    pub(super) fn start(
+        placement: &Placement,
+        congestion: &str,
+        kind: Kind,
+    ) -> anyhow::Result<Self> {
+        let reserved = reserve_port()?;
+        let port = reserved.number();
+        let peer = |role, more: &[&str]| {
+            let cpu = placement.target_cpu;
+            Peer::start_with(
+                &PeerSpec {
+                    role,
+                    cpu,
+                    congestion,
+                    port,
+                },
+                more,
+            )
+        };
+        let routed = |threads: u16| {
+            let (threads, cpu) = (threads.to_string(), placement.initiator_cpu.to_string());
+            let router = peer(Role::Router, &["--threads", &threads, "--cpu", &cpu])?;
+            anyhow::Ok(vec![router, peer(Role::RoutedTarget, &[])?])
+        };
+        let (target, places, spin, peers) = match kind {
+            Kind::Direct => {
+                let peers = vec![peer(Role::Target, &[])?];
+                (TARGET, &SENDERS[..], Duration::ZERO, peers)
+            }
+            Kind::Routed(threads) => (
+                ROUTED_TARGET,
+                &SENDERS[..],
+                Duration::ZERO,
+                routed(threads)?,
+            ),
+            Kind::Through => (ROUTED_TARGET, &SENDERS[..1], Duration::ZERO, routed(2)?),
+            Kind::Spinning(spin) => {
+                let text = format!("{}us", spin.as_micros());
+                let peers = vec![peer(Role::Target, &["--spin", &text])?];
+                (TARGET, &SENDERS[..1], spin, peers)
+            }
+        };
+        let options = NodeOptions {
+            port,
+            progress: Progress::Caller,
+            congestion: Some(congestion.to_owned()),
+            spin,
+            ..NodeOptions::default()
+        };
+        let senders = places
+            .iter()
+            .map(|place| Sender::start(place, options.clone()));
+        Ok(Self {
+            kind,
+            senders: senders.collect::<Result<_, _>>()?,
+            target: ProcessId::lustre(target.nid()?),
+            peers,
+        })
+    }
+
+    pub(super) const fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Moves `count` messages in all, of the workload's length.
+    pub(super) fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
+        let result = match self.kind {
+            Kind::Spinning(_) => {
+                let mut senders = self.senders.iter();
+                senders.try_for_each(|sender| sender.round_trips(self.target, count))
+            }
+            Kind::Direct | Kind::Routed(_) | Kind::Through => self.streams(workload, count),
+        };
+        if result.is_err() {
+            child::blame(&mut self.peers)?;
+        }
+        result
+    }
+
+    fn streams(&self, workload: Workload, count: u64) -> anyhow::Result<()> {
+        let target = self.target;
+        let all = self.senders.len() as u64;
+        thread::scope(|scope| {
+            let streams = self.senders.iter().zip(0..).map(|(sender, index)| {
+                let share = count / all + u64::from(index < count % all);
+                scope.spawn(move || sender.stream(target, workload, share))
+            });
+            let streams: Vec<_> = streams.collect();
+            let mut results = streams.into_iter().map(thread::ScopedJoinHandle::join);
+            results.try_for_each(|result| match result {
+                Ok(result) => result,
+                Err(_) => bail!("a sender ended by a panic"),
+            })
+        })
+    }
+}
+
+impl Sender {
+    fn start(place: &Place, options: NodeOptions) -> anyhow::Result<Self> {
+        let node = place.start_with(options)?.into_node();
+        let queue = node.event_queue();
+        let source = |length| node.bind(&queue, Md::source(Bytes::from(vec![0x5A; length])));
+        let (large, small, tiny) = (source(LARGE)?, source(SMALL)?, source(TINY)?);
+        let done = Md::sink(Vec::new()).options(MdOptions::OP_PUT);
+        node.attach(&queue, MatchEntry::exact(DONE_PORTAL, MATCH_BITS), done)?;
+        Ok(Self {
+            node,
+            queue,
+            large,
+            small,
+            tiny,
+        })
+    }
+
+    /// PUTs without ACK, until the target says that the last has arrived.
+    fn stream(&self, target: ProcessId, workload: Workload, count: u64) -> anyhow::Result<()> {
+        let (md, window) = match workload.message_len() {
+            SMALL => (self.small, SMALL_WINDOW),
+            _ => (self.large, LARGE_WINDOW),
+        };
+        let (mut put, mut sent, mut arrived) = (0, 0, count == 0);
+        while sent < count || !arrived {
+            while put < count && put - sent < window {
+                self.put(md, target, false, count)?;
+                put += 1;
+            }
+            match self.next()? {
+                EventKind::Send => sent += 1,
+                EventKind::Put => arrived = true,
+                other => bail!("an event {other:?} in a stream"),
+            }
+        }
+        Ok(())
+    }
+
+    fn round_trips(&self, target: ProcessId, count: u64) -> anyhow::Result<()> {
+        for _ in 0..count {
+            self.put(self.tiny, target, true, 0)?;
+            // SEND and ACK.
+            self.next()?;
+            self.next()?;
+        }
+        Ok(())
+    }
+
+    fn put(&self, md: MdHandle, target: ProcessId, ack: bool, hdr_data: u64) -> anyhow::Result<()> {
+        let put = PutRequest {
+            md,
+            ack,
+            source: None,
+            target,
+            portal: DATA_PORTAL,
+            match_bits: MATCH_BITS,
+            offset: 0,
+            hdr_data,
+        };
+        self.node.put(put).context("a PUT was refused")
+    }
+
+    fn next(&self) -> anyhow::Result<EventKind> {
+        let patience = Duration::from_secs(SILENCE_MAX_S.into());
+        let event = match self.queue.try_next() {
+            Some(event) => event,
+            None => self.queue.wait(Some(patience))?,
+        };
+        match event.event.status {
+            Ok(()) => Ok(event.event.kind),
+            Err(errno) => bail!("{:?} failed with errno {}", event.event.kind, errno.0),
+        }
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.node.shutdown(Duration::ZERO);
+    }
+}

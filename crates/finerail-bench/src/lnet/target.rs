@@ -1,0 +1,108 @@
+//! The answering nodes: targets, router, and the endpoint that idles.
+
+use anyhow::bail;
+use lnet_node::{
+    EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeEvent, NodeOptions,
+    Progress, PutRequest,
+};
+use lnet_noded::{ControlEndpoint, ControlOptions};
+use lnet_types::ProcessId;
+
+use super::{COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, IDLE, MATCH_BITS, Place, ROUTER};
+use crate::peer::{self, PeerArgs};
+use crate::workload::{COLD_BUFFERS, LARGE};
+
+/// Takes PUTs into, and answers GETs from, one warm buffer and many cold ones, until the process ends.
+pub(crate) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<()> {
+    let managed = place.start_with(options(args, Progress::Caller))?;
+    let _endpoint = match args.control.clone() {
+        Some(path) => Some(ControlEndpoint::open(
+            &managed,
+            &ControlOptions { path, group: None },
+        )?),
+        None => None,
+    };
+    let node = managed.into_node();
+    let queue = node.event_queue();
+    let options = MdOptions::OP_PUT | MdOptions::OP_GET | MdOptions::MANAGE_REMOTE;
+    let entry = MatchEntry::exact(DATA_PORTAL, MATCH_BITS);
+    node.attach(&queue, entry, Md::sink(vec![0x5A; LARGE]).options(options))?;
+    // The offset in the request says which of the buffers it is.
+    let entry = MatchEntry::exact(COLD_PORTAL, MATCH_BITS);
+    // Zeros take no memory before they are written to: not every target is sent cold streams.
+    let cold = Md::sink(vec![0; COLD_BUFFERS * LARGE]).options(options);
+    node.attach(&queue, entry, cold)?;
+    let done = node.bind(&queue, Md::source(Vec::new()))?;
+    peer::ready(args.port)?;
+    count_streams(&node, &queue, done)
+}
+
+/// The options of a peer's node.
+fn options(args: &PeerArgs, progress: Progress) -> NodeOptions {
+    NodeOptions {
+        port: args.port,
+        progress,
+        io_threads: args.threads.max(1),
+        spin: args.spin,
+        congestion: Some(args.congestion.clone()),
+        ..NodeOptions::default()
+    }
+}
+
+/// Counts the PUTs of each stream, and tells its initiator when the last has arrived.
+fn count_streams(node: &Node, queue: &EventQueue, done: MdHandle) -> anyhow::Result<()> {
+    // The streams under way, of which there are a few.
+    let mut streams: Vec<(ProcessId, u64)> = Vec::new();
+    while let Ok(NodeEvent { event, .. }) = queue.wait(None) {
+        if let Err(errno) = event.status {
+            bail!("{:?} failed with errno {}", event.kind, errno.0);
+        }
+        // Round trips have no header data.
+        if event.kind != EventKind::Put || event.hdr_data == 0 {
+            continue;
+        }
+        let known = streams.iter().position(|&(of, _)| of == event.initiator);
+        let at = known.unwrap_or_else(|| {
+            streams.push((event.initiator, 0));
+            streams.len() - 1
+        });
+        streams[at].1 += 1;
+        if streams[at].1 == event.hdr_data {
+            streams.swap_remove(at);
+            node.put(PutRequest {
+                md: done,
+                ack: false,
+                source: None,
+                target: event.initiator,
+                portal: DONE_PORTAL,
+                match_bits: MATCH_BITS,
+                offset: 0,
+                hdr_data: 0,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Forwards until the process ends.
+pub(crate) fn forward(args: &PeerArgs) -> anyhow::Result<()> {
+    let progress = match args.threads {
+        0 => Progress::Caller,
+        _ => Progress::Thread,
+    };
+    let node = ROUTER.start_with(options(args, progress))?.into_node();
+    // Nothing is ever put there: waiting drives a node that has no threads.
+    let queue = node.event_queue();
+    peer::ready(args.port)?;
+    while queue.wait(None).is_ok() {}
+    Ok(())
+}
+
+/// Does nothing, as an endpoint does it outside of benches, until the process ends.
+pub(crate) fn idle(args: &PeerArgs) -> anyhow::Result<()> {
+    let node = IDLE.start(args.port, &args.congestion, Progress::Thread)?;
+    peer::ready(args.port)?;
+    let queue = node.event_queue();
+    while queue.wait(None).is_ok() {}
+    Ok(())
+}

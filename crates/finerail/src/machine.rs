@@ -1,0 +1,245 @@
+//! Which machine a plan is for: what all commands of `finerail fgr` and its bench ask for.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow, bail};
+use clap::ValueEnum;
+use fgr::{
+    Machine, ModuleDraft, Origin, PRESETS, Role, Synthetic, preset, read_machine, read_map,
+    read_modules, read_node_table, synthetic, synthetic_metadata, titan,
+};
+use lnet_types::Net;
+use topology::{Dimension, Grid, Tie};
+
+/// What stands before the sizes of a machine by rule, and before the net of metadata modules by rule.
+const SYNTHETIC: &str = "synthetic:";
+
+/// What stands before the name of a preset.
+const PRESET: &str = "preset:";
+
+/// The machine.
+#[derive(clap::Args, Clone)]
+pub struct MachineArgs {
+    /// The machine: a machine file (YAML), a map like Titan's or a table like that of xtprocadmin (both
+    /// with --modules), or synthetic:25x16x24:9x3x4 for a torus with 9 groups, 3 modules a sub-group
+    /// and 4 nets a group, spread by rule, or preset:frontier, preset:aurora, preset:fugaku for
+    /// machines like these, whose assumptions are said with every result
+    #[arg(long, value_name = "FILE")]
+    pub machine: String,
+    /// The router modules of a map: CSV with the columns group, subgroup, index, slot, blade, x, y0,
+    /// z, and NIDs and nets of the four nodes
+    #[arg(long, value_name = "FILE")]
+    modules: Option<PathBuf>,
+    /// Metadata modules of a map: a file like that of --modules, or synthetic:o2ib300 for two modules
+    /// at made-up places with their nodes on that net
+    #[arg(long, value_name = "FILE", requires = "modules")]
+    metadata: Option<String>,
+    /// Which way messages go that are half way round a ring of a map or synthetic machine
+    #[arg(long, value_enum, value_name = "WAY", default_value_t = HalfWay::Split)]
+    half_way: HalfWay,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum HalfWay {
+    /// Half of them each way
+    Split,
+    /// Towards higher positions
+    Plus,
+    /// Towards lower positions
+    Minus,
+}
+
+impl From<HalfWay> for Tie {
+    fn from(way: HalfWay) -> Self {
+        match way {
+            HalfWay::Split => Self::Split,
+            HalfWay::Plus => Self::Plus,
+            HalfWay::Minus => Self::Minus,
+        }
+    }
+}
+
+impl MachineArgs {
+    /// Reads the machine and says on standard error what is doubtful in its description.
+    ///
+    /// # Errors
+    ///
+    /// Everything that is wrong with the inputs, a line each with file and line.
+    pub fn read(&self) -> anyhow::Result<Machine> {
+        let machine = if let Some(sizes) = self.machine.strip_prefix(SYNTHETIC) {
+            self.by_rule(sizes)?
+        } else if let Some(name) = self.machine.strip_prefix(PRESET) {
+            by_preset(name)?
+        } else {
+            self.described()?
+        };
+        let mut doubts = io::stderr().lock();
+        for warning in &machine.warnings {
+            writeln!(doubts, "warning: {warning}")?;
+        }
+        if machine.origin != Origin::Published {
+            writeln!(doubts, "note: {} is {}", machine.name, origin(&machine))?;
+        }
+        Ok(machine)
+    }
+
+    fn described(&self) -> anyhow::Result<Machine> {
+        let text = read(Path::new(&self.machine))?;
+        let Some(modules) = &self.modules else {
+            if looks_like_table(&text) {
+                bail!("{} is a map: say where its --modules are", self.machine);
+            }
+            return read_machine(&self.machine, &text).map_err(|e| all_problems(&e));
+        };
+        let modules_text = read(modules)?;
+        let metadata = self.metadata_text()?;
+        self.titan(&text, (modules, &modules_text), metadata.as_deref())
+    }
+
+    fn metadata_text(&self) -> anyhow::Result<Option<String>> {
+        let file = self.metadata.as_deref();
+        let file = file.filter(|name| !name.starts_with(SYNTHETIC));
+        file.map(|name| read(Path::new(name))).transpose()
+    }
+
+    /// A machine named like Titan. Problems of all files are found before anything is refused.
+    fn titan(
+        &self,
+        map: &str,
+        (modules_file, modules): (&Path, &str),
+        metadata: Option<&str>,
+    ) -> anyhow::Result<Machine> {
+        let grid = topology::titan::grid()?;
+        let read_nodes = if is_node_table(map) {
+            read_node_table
+        } else {
+            read_map
+        };
+        let nodes = read_nodes(&self.machine, map);
+        let file = modules_file.display().to_string();
+        let modules = read_modules(&file, modules, &grid, Role::Data);
+        let metadata = self.metadata_modules(metadata, &grid);
+        let problems = [
+            nodes.as_ref().err(),
+            modules.as_ref().err(),
+            metadata.as_ref().err(),
+        ];
+        let problems: Vec<_> = problems.into_iter().flatten().map(all_problems).collect();
+        let (Ok(nodes), Ok(mut modules), Ok(metadata)) = (nodes, modules, metadata) else {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            bail!("{}", lines.join("\n"));
+        };
+        modules.extend(metadata);
+        titan(&self.machine, &nodes, modules, self.half_way.into()).map_err(|e| all_problems(&e))
+    }
+
+    fn metadata_modules(
+        &self,
+        text: Option<&str>,
+        grid: &Grid,
+    ) -> Result<Vec<ModuleDraft>, fgr::InputError> {
+        let Some(name) = &self.metadata else {
+            return Ok(Vec::new());
+        };
+        if let Some(text) = text {
+            return read_modules(name, text, grid, Role::Metadata);
+        }
+        let net = name.strip_prefix(SYNTHETIC).unwrap_or(name);
+        match net.parse::<Net>() {
+            Ok(net) => synthetic_metadata(grid, net),
+            // The table reader words the complaint and names the option's value.
+            Err(_) => read_modules(name, net, grid, Role::Metadata),
+        }
+    }
+
+    /// `25x16x24:9x3x4`: sizes, then groups, modules of a sub-group and nets of a group.
+    fn by_rule(&self, sizes: &str) -> anyhow::Result<Machine> {
+        let wrong = || {
+            anyhow!(
+                "'{}': write synthetic:XxYxZ:GROUPSxMODULESxNETS, numbers up to {}, such as \
+                 synthetic:25x16x24:9x3x4",
+                self.machine,
+                u16::MAX
+            )
+        };
+        let (torus, routers) = sizes.split_once(':').ok_or_else(wrong)?;
+        let torus = three(torus).ok_or_else(wrong)?;
+        let [groups, modules, nets] = three(routers).ok_or_else(wrong)?;
+        let grid = Grid::new(dimensions(torus))?;
+        let size = Synthetic {
+            groups,
+            modules,
+            nets,
+        };
+        let made = synthetic(&self.machine, grid, self.half_way.into(), size);
+        made.map_err(|e| all_problems(&e))
+    }
+}
+
+fn by_preset(name: &str) -> anyhow::Result<Machine> {
+    let known = || anyhow!("'{name}' is no preset; there are {}", PRESETS.join(", "));
+    preset(name)
+        .ok_or_else(known)?
+        .map_err(|e| all_problems(&e))
+}
+
+fn three(text: &str) -> Option<[u16; 3]> {
+    let numbers: Vec<u16> = text
+        .split('x')
+        .map(|word| word.parse().ok())
+        .collect::<Option<_>>()?;
+    numbers.try_into().ok()
+}
+
+/// Titan's weights, and links that are all alike.
+fn dimensions(sizes: [u16; 3]) -> Vec<Dimension> {
+    let each = ["x", "y", "z"].into_iter().zip(sizes).zip([4, 8, 1]);
+    each.map(|((name, size), cost)| Dimension {
+        name: name.to_owned(),
+        size,
+        wrap: true,
+        cost,
+        capacity: vec![9.375],
+    })
+    .collect()
+}
+
+/// Whether the first line that is no comment begins with a number or is a heading of a node table.
+fn looks_like_table(text: &str) -> bool {
+    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
+    lines.next().is_some_and(|line| {
+        line.trim_start().starts_with(|c: char| c.is_ascii_digit())
+            || line.split_whitespace().next() == Some("NID")
+    })
+}
+
+/// Whether the second column is a number in hexadecimal.
+fn is_node_table(text: &str) -> bool {
+    let mut rows = text
+        .lines()
+        .filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit()));
+    rows.next().is_some_and(|line| {
+        let second = line.split_whitespace().nth(1);
+        second.is_some_and(|word| word.starts_with("0x"))
+    })
+}
+
+/// What is said of where a machine's description comes from.
+pub fn origin(machine: &Machine) -> &'static str {
+    match machine.origin {
+        Origin::Published => "published",
+        Origin::Assumed => "assumed in part",
+        Origin::Synthetic => "synthetic",
+    }
+}
+
+fn all_problems(error: &fgr::InputError) -> anyhow::Error {
+    anyhow!("{error}")
+}
+
+/// Reads a file of text.
+pub fn read(path: &Path) -> anyhow::Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
