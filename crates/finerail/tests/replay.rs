@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use common::process::{Ended, Process, run};
-use common::site::{STORAGE, Site};
+use common::site::{STORAGE, Site, yaml};
 use common::{eventually, finerail};
 
 /// Nowhere but in the payload.
@@ -249,4 +249,36 @@ fn what_is_no_record_is_said_to_be_none() {
     run(finerail(words))
         .expect_code(2)
         .expect_error("cannot record into /dev/null");
+}
+
+#[test]
+fn a_record_of_a_running_node_is_looked_at_and_ended_over_its_control_socket() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&["127.0.0.1@tcp"], ""));
+    let (record, socket) = (site.path("node.rec"), site.path("node.sock"));
+    let (record, socket) = (record.to_str().unwrap(), socket.to_str().unwrap());
+    let words = ["node", "--record", record, "--control", socket];
+    let node = Process::start(site.command("node", &words));
+    node.wait_for_output("ready: ");
+    let ctl = |words: &[&str]| run(finerail([&["ctl", "--node", socket], words].concat()));
+    let events = |ended: &Ended| -> u64 {
+        let (_, rest) = ended.out.split_once("events: ").unwrap();
+        rest.lines().next().unwrap().parse().unwrap()
+    };
+    let status = ctl(&["record", "status"]).expect_code(0);
+    assert!(
+        events(&status) > 0 && status.out.contains("missing: 0"),
+        "{}",
+        status.out
+    );
+    let last = events(&ctl(&["record", "stop"]).expect_code(0));
+    ctl(&["record", "stop"]).expect_error("nothing is recorded");
+    ctl(&["net", "show"]).expect_code(0);
+    eventually("the end of the record", || {
+        let ended = replay(Path::new(record), &["--json"]);
+        (ended.code() == Some(0) && ended.out.contains("stopped")).then_some(())
+    });
+    let replayed = summary(&replay(Path::new(record), &["--json"]));
+    assert_eq!(replayed["events"], last);
+    node.stop().expect_code(0);
 }

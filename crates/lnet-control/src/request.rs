@@ -86,6 +86,10 @@ pub enum Request {
     },
     /// What the node counts; each piece of the answer is a [`crate::Part`] as JSON.
     Numbers,
+    /// How the node's record is getting on, as YAML.
+    RecordStatus,
+    /// Ends the node's record; the answer is its last status.
+    RecordStop,
     /// What happens in the node from now on, until the client leaves; each piece of the answer is a list of
     /// [`crate::Happening`] as JSON, an empty one at least once a second.
     Watch {

@@ -92,7 +92,7 @@ pub use portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeS
 pub use portals::put_get::{GetRequest, PutRequest, SendHints};
 pub use portals::table::MAX_HELD_PER_PORTAL;
 pub use portals::wire_handle::Entropy;
-pub use record::{Answer, Input, Recorder, TooLate};
+pub use record::{Answer, Input, Recorded, Recorder, TooLate};
 pub use router::routing::RoutingState;
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observation,

@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lnet_core::Recorder;
+use lnet_core::{Recorded, Recorder};
 use lnet_record::{End, Ended, Sink, Writer, end_item};
 use tracing::{info, warn};
 
@@ -135,11 +135,7 @@ impl RecordFile {
 
 impl Drop for RecordFile {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.end.get_or_insert(End::Stopped);
-        state.closing = true;
-        drop(state);
-        self.shared.changed.notify_one();
+        self.shared.close();
         if self.thread.take().is_some_and(|it| it.join().is_err()) {
             warn!("the thread of the record ended by a panic");
         }
@@ -173,6 +169,22 @@ impl Sink for Recording {
         }
         true
     }
+
+    fn progress(&self) -> Recorded {
+        let state = self.0.lock();
+        Recorded {
+            events: state.events,
+            bytes: state.bytes,
+            missing: state.missing,
+        }
+    }
+}
+
+/// The node, or whoever told it to record no more, has let go of the recorder: the file ends.
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.0.close();
+    }
 }
 
 impl State {
@@ -187,6 +199,15 @@ impl State {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Nothing comes any more: the thread writes the end.
+    fn close(&self) {
+        let mut state = self.lock();
+        state.end.get_or_insert(End::Stopped);
+        state.closing = true;
+        drop(state);
+        self.changed.notify_one();
     }
 
     /// The thread: writes what comes, then the end, and that again when the number of what is missing is known.
@@ -333,6 +354,23 @@ mod tests {
         assert_eq!(ended.why, End::Limit);
         // The last one may have no decision any more.
         assert!((9_999..=10_000).contains(&(events + ended.missing)));
+    }
+
+    #[test]
+    fn a_record_ends_when_the_core_is_told_to_record_no_more() {
+        let (_directory, path) = in_directory();
+        let (file, recorder) = RecordFile::create(&path, 1 << 20, "a test").unwrap();
+        let mut core = core(recorder);
+        core.set_lazy(30).unwrap();
+        let recorded = core.recorded().unwrap();
+        assert_eq!((recorded.events, recorded.missing), (1, 0));
+        assert_eq!(recorded.bytes, file.status().bytes);
+        drop(core.end_record());
+        core.set_lazy(31).unwrap();
+        assert_eq!(core.recorded(), None);
+        drop(file);
+        let (events, ended) = replayed(&path);
+        assert_eq!((events, ended.why, ended.missing), (1, End::Stopped, 0));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use lnet_core::{Answer, CoreConfig, Input, Output, Recorder};
+use lnet_core::{Answer, CoreConfig, Input, Output, Recorded, Recorder};
 use lnet_types::Time;
 
 use crate::codec::Put;
@@ -15,6 +15,11 @@ pub trait Sink: Debug + Send {
     /// Takes whole items. False: they are not taken and no later ones will be; the sink counts `inputs`, the inputs among
     /// them, as missing.
     fn take(&mut self, items: &[u8], inputs: u64) -> bool;
+
+    /// How much it has taken.
+    fn progress(&self) -> Recorded {
+        Recorded::default()
+    }
 }
 
 /// Writes what a core takes and decides into a sink: [`lnet_core::Core::record`] takes it.
@@ -88,6 +93,10 @@ impl<S: Sink> Recorder for Writer<S> {
         self.item.clear();
         put_item(&mut self.item, DECIDED, &self.chain);
         self.open = self.sink.take(&self.item, 0);
+    }
+
+    fn progress(&self) -> Recorded {
+        self.sink.progress()
     }
 }
 

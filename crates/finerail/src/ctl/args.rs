@@ -31,6 +31,9 @@ pub(crate) enum Group {
     Stats(StatsCommand),
     /// Tell what happens in the node, one line an event with its reason, until interrupted
     Watch(WatchNodeArgs),
+    /// The record of what enters the node (finerail node --record)
+    #[command(subcommand)]
+    Record(RecordCommand),
     /// What is being recovered, peers, NID lists
     #[command(subcommand)]
     Debug(DebugCommand),
@@ -370,6 +373,15 @@ pub(crate) struct WatchNodeArgs {
     /// End after so many events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
+}
+
+/// A record begins with its node, because a replay needs all that the node knew.
+#[derive(Subcommand)]
+pub(crate) enum RecordCommand {
+    /// Show how many events and bytes it has, and how many events are missing
+    Status,
+    /// End it; the node goes on
+    Stop,
 }
 
 #[derive(Subcommand)]

@@ -30,8 +30,8 @@ use lnet_control::{HealthTarget, Request, Section, Show, Tune};
 
 use self::args::{
     DebugCommand, ExportArgs, GlobalCommand, Group, LnetCommand, NetCommand, NetSetArgs,
-    PeerCommand, PeerSetArgs, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs, StatsCommand,
-    WatchArgs,
+    PeerCommand, PeerSetArgs, RecordCommand, RecoveryArgs, RouteCommand, RoutingCommand, ShowArgs,
+    StatsCommand, WatchArgs,
 };
 use self::lctl::args::LctlArgs;
 use self::session::Session;
@@ -349,6 +349,8 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
             discover: true,
         }),
         Group::Watch(args) => watch::watch(args, talk),
+        Group::Record(RecordCommand::Status) => talk.print(&Request::RecordStatus),
+        Group::Record(RecordCommand::Stop) => talk.print(&Request::RecordStop),
         Group::Debug(command) => debug(command, talk),
         Group::Udsp(command) => udsp::carry_out(command, talk),
         Group::Fault(command) => fault::carry_out(command, talk),

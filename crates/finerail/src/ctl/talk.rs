@@ -277,6 +277,7 @@ const fn is_change(request: &Request) -> bool {
             }
             | Request::SelectionState
             | Request::Numbers
+            | Request::RecordStatus
             | Request::Watch { .. }
             | Request::Fault(Fault::Show { .. })
             | Request::Import { dry_run: true, .. }

@@ -41,6 +41,22 @@ pub trait Recorder: fmt::Debug + Send {
 
     /// What the core made of the last input: its answer, and the outputs that it added.
     fn decided(&mut self, answer: &Answer, outputs: &mut dyn Iterator<Item = &Output>);
+
+    /// How much has been recorded.
+    fn progress(&self) -> Recorded {
+        Recorded::default()
+    }
+}
+
+/// How much has been recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// Inputs in the record.
+    pub events: u64,
+    /// Bytes of the record.
+    pub bytes: u64,
+    /// Inputs that are missing behind the end of the record: it is full, or cannot be written.
+    pub missing: u64,
 }
 
 /// The core has taken inputs already: a record that begins now would lack them.
@@ -95,6 +111,12 @@ impl Core {
         recorder.begins(&self.config, self.latest);
         self.tape.recorder = Some(recorder);
         Ok(())
+    }
+
+    /// How much has been recorded; `None` when nobody records.
+    #[must_use]
+    pub fn recorded(&self) -> Option<Recorded> {
+        self.tape.recorder.as_ref().map(|it| it.progress())
     }
 
     /// Ends a recording; `None` when there is none.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use lnet_core::{Census, Counters, NiId, NiView, PeerNiView, RouteView, RouterPoolView};
+use lnet_core::{Census, Counters, NiId, NiView, PeerNiView, Recorded, RouteView, RouterPoolView};
 use lnet_node::{Engine, Node};
 use lnet_tcp::SocklndStats;
 
@@ -28,6 +28,8 @@ pub(super) struct NodeNumbers {
     pub(super) census: Census,
     pub(super) socklnd: SocklndStats,
     pub(super) events_lost: u64,
+    /// Zeros while nobody records.
+    pub(super) recorded: Recorded,
     pub(super) router_buffer_bytes: u64,
     pub(super) routes: u64,
     pub(super) routes_up: u64,
@@ -68,6 +70,7 @@ impl Copied {
                 census: core.census(),
                 socklnd: engine.socklnd_stats().clone(),
                 events_lost: engine.events_lost(),
+                recorded: core.recorded().unwrap_or_default(),
                 router_buffer_bytes: engine.router_buffer_bytes(),
                 routes,
                 routes_up: up,

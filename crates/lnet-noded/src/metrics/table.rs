@@ -120,6 +120,21 @@ pub(super) const NODE: &[Node] = &[
         |node| node.events_lost,
     ),
     Node::level(
+        "recorded_events",
+        "Events in the record of this node; 0 while nothing is recorded.",
+        |node| level(node.recorded.events),
+    ),
+    Node::level(
+        "recorded_bytes",
+        "Bytes of the record of this node.",
+        |node| level(node.recorded.bytes),
+    ),
+    Node::level(
+        "unrecorded_events",
+        "Events behind the end of the record, which is full or cannot be written.",
+        |node| level(node.recorded.missing),
+    ),
+    Node::level(
         "messages_under_way",
         "Messages under way, in either direction.",
         |node| level(node.counters.msgs_alloc),
