@@ -270,7 +270,7 @@ fn kind(file: &SiteFile) -> Kind {
     match text.is_empty() {
         true => Kind::Unknown("empty"),
         false => Kind::Unknown(
-            "neither a document of lnetctl, options of lnet, `ip addr`, nor routes of lctl",
+            "neither a document of lnetctl, options of lnet, `ip addr`, nor NIDs or routes of lctl",
         ),
     }
 }

@@ -1,5 +1,5 @@
-//! What `lctl` says of a node's routes and of whether it forwards, as sections of a document: sosreports have no other
-//! output of either.
+//! What `lctl` says of a node's NIDs, of its routes and of whether it forwards, as sections of a document: sosreports have
+//! no other output of the latter.
 //!
 //! ```text
 //!   net               tcp5 hops 1 gw                     10.1.0.3@tcp down pri 2      lctl route_list
@@ -7,8 +7,11 @@
 //!   Routing enabled                                                                   lctl get_param routes
 //!   net      hops priority   state router
 //!   tcp5        1        2    down 10.1.0.3@tcp
+//!
+//!   10.1.0.2@tcp                                                                      lctl list_nids
 //! ```
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use lnet_types::{Net, Nid};
@@ -19,6 +22,37 @@ use crate::gather::{Part, SiteFile};
 pub(crate) fn is_output(text: &str) -> bool {
     text.lines()
         .any(|line| routing(line).is_some() || route(line).is_some())
+        || nids(text).is_some()
+}
+
+/// NIDs with their lines, if there is nothing else in the text.
+fn nids(text: &str) -> Option<Vec<(usize, Nid)>> {
+    let lines = text.lines().map(str::trim).enumerate();
+    let lines = lines.filter(|(_, line)| !line.is_empty());
+    let nid = |(at, line): (usize, &str)| {
+        let nid = line.contains('@').then(|| line.parse().ok())?;
+        nid.map(|nid| (at, nid))
+    };
+    let nids: Vec<(usize, Nid)> = lines.map(nid).collect::<Option<_>>()?;
+    (!nids.is_empty()).then_some(nids)
+}
+
+/// The section of interfaces that a list of NIDs means: those of a net on the line of the first.
+fn net_section(nids: &[(usize, Nid)]) -> String {
+    let mut nets: BTreeMap<Net, (usize, Vec<String>)> = BTreeMap::new();
+    for (at, nid) in nids.iter().filter(|(_, nid)| !nid.is_loopback()) {
+        let (_, entries) = nets.entry(nid.net()).or_insert((*at, Vec::new()));
+        entries.push(format!("{{nid: \"{nid}\"}}"));
+    }
+    let last = nids.last().map_or(0, |(at, _)| *at);
+    let mut lines = vec!["#".to_owned(); last + 1];
+    for (net, (at, entries)) in nets {
+        let entries = entries.join(", ");
+        if let Some(line) = lines.get_mut(at) {
+            *line = format!("- {{net type: {net}, local NI(s): [{entries}]}}");
+        }
+    }
+    format!("net:\n{}\n", lines.join("\n"))
 }
 
 /// The sections of YAML that the output means, and where each comes from: each line of it is one line of the section of
@@ -45,6 +79,9 @@ pub(crate) fn sections(file: &SiteFile) -> Vec<(&'static str, String, Part)> {
             }
             None => routes.push_str("#\n"),
         }
+    }
+    if let Some(nids) = nids(&file.text) {
+        found.push(("net", net_section(&nids), at(0)));
     }
     if count > 0 {
         found.push(("route", routes, at(0)));
@@ -132,6 +169,25 @@ mod tests {
         );
         let second = body.lines().nth(2);
         assert!(second.is_some_and(|line| line.contains("tcp5") && line.ends_with("state: down}")));
+    }
+
+    #[test]
+    fn a_list_of_nids_is_the_interfaces_of_their_nets_each_on_the_line_of_its_first() {
+        let file = file("\n10.1.0.2@tcp\n10.2.0.2@o2ib5\n10.1.0.3@tcp\n2001:db8::2@tcp6\n");
+        assert!(is_output(&file.text));
+        let sections = sections(&file);
+        let [(key, body, _)] = &sections[..] else {
+            panic!("{sections:?}");
+        };
+        assert_eq!(*key, "net");
+        let read = lnet_config::survey(body).unwrap();
+        assert!(read.refused.is_empty() && read.unknown.is_empty(), "{body}");
+        let second = body.lines().nth(2).unwrap();
+        assert!(second.contains("10.1.0.2@tcp") && second.contains("10.1.0.3@tcp"));
+        assert_eq!(read.document.nets.len(), 3);
+        for other in ["", "10.1.0.2@tcp up", "10.1.0.2", "user@example.org"] {
+            assert!(!is_output(other), "{other}");
+        }
     }
 
     #[test]
