@@ -8,6 +8,8 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -452,15 +454,60 @@ pub fn read_config(path: &Path) -> anyhow::Result<Config> {
 
 /// Reads a file up to one byte more than a configuration may have, which is enough to refuse it.
 pub fn read_text(path: &Path) -> io::Result<String> {
-    limited(File::open(path)?)
+    read_limited(path, lnet_config::MAX_BYTES as u64)
 }
 
-/// The same of anything that can be read.
-pub fn limited(source: impl Read) -> io::Result<String> {
+/// Reads a file of text up to one byte more than `limit`, which is enough to refuse it.
+pub fn read_limited(path: &Path, limit: u64) -> io::Result<String> {
+    let read = || limited(File::open(path)?, limit);
+    match is_regular(path) {
+        true => read(),
+        false => while_waiting(&path.display().to_string(), read),
+    }
+}
+
+/// Reads standard input up to one byte more than a configuration may have.
+pub fn read_standard_input() -> io::Result<String> {
+    let read = || limited(io::stdin().lock(), lnet_config::MAX_BYTES as u64);
+    while_waiting("standard input", read)
+}
+
+/// Opens a file to be read. A named pipe is open when somebody writes to it.
+pub fn open(path: &Path) -> io::Result<File> {
+    match is_regular(path) {
+        true => File::open(path),
+        false => while_waiting(&path.display().to_string(), || File::open(path)),
+    }
+}
+
+fn is_regular(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file())
+}
+
+fn limited(source: impl Read, limit: u64) -> io::Result<String> {
     let mut text = String::new();
-    let limit = lnet_config::MAX_BYTES as u64 + 1;
-    source.take(limit).read_to_string(&mut text)?;
+    source.take(limit + 1).read_to_string(&mut text)?;
     Ok(text)
+}
+
+/// How long nobody is told what is waited for.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Does what may take long, and then says on standard error what is waited for: silence looks like a hang.
+fn while_waiting<T>(for_what: &str, work: impl FnOnce() -> T) -> T {
+    thread::scope(|scope| {
+        let (done, watch) = mpsc::channel::<()>();
+        let tell = move || {
+            if watch.recv_timeout(SILENCE) == Err(RecvTimeoutError::Timeout) {
+                complaint(&format!("waiting for {for_what}"));
+            }
+        };
+        // Without a thread nobody is told, and the work is done all the same.
+        let _untold = thread::Builder::new().spawn_scoped(scope, tell);
+        let result = work();
+        drop(done);
+        result
+    })
 }
 
 #[cfg(test)]

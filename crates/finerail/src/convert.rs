@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use lnet_config::ConfigError;
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind, Proof};
 
-use crate::common::{NOT_SO, NotSo, complaint, limited, print_bytes, read_text};
+use crate::common::{NOT_SO, NotSo, complaint, print_bytes, read_standard_input, read_text};
 
 /// Arguments of `finerail convert`.
 #[derive(clap::Args)]
@@ -190,7 +190,7 @@ impl Source {
     fn of_input(input: Option<&str>) -> anyhow::Result<Self> {
         let Some(input) = input.filter(|input| *input != "-") else {
             let name = "standard input".to_owned();
-            let text = limited(io::stdin().lock()).context("cannot read standard input")?;
+            let text = read_standard_input().context("cannot read standard input")?;
             return Ok(Self { name, text });
         };
         let is_text = input.is_empty() || input.contains(|c: char| c.is_whitespace() || c == '=');

@@ -1,7 +1,6 @@
 //! `finerail dump`: the LNet traffic in a capture, message by message.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use lnet_capture::{CaptureError, LNET_PORT, Message, Summary, decode_capture, render};
 
-use crate::common::complaint;
+use crate::common::{complaint, open as open_input};
 
 /// What `finerail dump` takes.
 #[derive(Debug, clap::Args)]
@@ -91,7 +90,7 @@ fn open(file: &Path) -> anyhow::Result<Box<dyn Read>> {
     if file == Path::new("-") {
         return Ok(Box::new(io::stdin().lock()));
     }
-    let opened = File::open(file).with_context(|| file.display().to_string())?;
+    let opened = open_input(file).with_context(|| file.display().to_string())?;
     Ok(Box::new(opened))
 }
 

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Command, CommandFactory, ValueEnum};
-use clap_complete::Shell;
 
+use self::complete::Shell;
 use crate::Cli;
 use crate::ctl::Tool;
 
@@ -18,6 +18,7 @@ use crate::ctl::Tool;
 #[derive(clap::Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
+    #[arg(value_enum)]
     shell: Shell,
     /// The name that is completed: the program answers to all of them
     #[arg(value_enum, default_value_t = Name::Finerail)]
@@ -46,15 +47,8 @@ pub(crate) struct ManArgs {
 pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     let (mut command, name) = named(args.name);
     command.build();
-    let script = match complete::script(args.shell, &command, name) {
-        Some(script) => script.into_bytes(),
-        None => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut command, name, &mut script);
-            script
-        }
-    };
-    crate::common::print_bytes(&script, &mut io::stdout())?;
+    let script = complete::script(args.shell, &command, name);
+    crate::common::print_bytes(script.as_bytes(), &mut io::stdout())?;
     Ok(ExitCode::SUCCESS)
 }
 

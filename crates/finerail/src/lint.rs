@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lnet_lint::{Input, Report, lint, list};
 use lnet_store::Printable;
 
-use crate::common::{BAD_INPUT, NOT_SO, complaint, limited, print_bytes, read_text};
+use crate::common::{BAD_INPUT, NOT_SO, complaint, print_bytes, read_standard_input, read_text};
 
 /// Arguments of `finerail lint`.
 #[derive(clap::Args)]
@@ -145,7 +145,7 @@ impl Texts {
 /// A text. An empty one is none: what should have written it has failed, and nothing follows from it.
 fn read(path: &Path) -> anyhow::Result<String> {
     let (text, name) = match path.as_os_str() == "-" {
-        true => (limited(io::stdin().lock()), "standard input".to_owned()),
+        true => (read_standard_input(), "standard input".to_owned()),
         false => (read_text(path), path.display().to_string()),
     };
     let text = text.with_context(|| format!("cannot read {name}"))?;

@@ -1,10 +1,9 @@
 //! Which machine a plan is for: what all commands of `finerail fgr` and its bench ask for.
 
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, anyhow, bail, ensure};
 use clap::ValueEnum;
 use fgr::{
     Machine, ModuleDraft, Origin, PRESETS, Role, Synthetic, preset, read_machine, read_map,
@@ -12,6 +11,8 @@ use fgr::{
 };
 use lnet_types::Net;
 use topology::{Dimension, Grid, Tie};
+
+use crate::common::read_limited;
 
 /// What stands before the sizes of a machine by rule, and before the net of metadata modules by rule.
 const SYNTHETIC: &str = "synthetic:";
@@ -239,7 +240,17 @@ fn all_problems(error: &fgr::InputError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
+/// Bytes of a file at most: tables of a million nodes have some 100 MB.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
 /// Reads a file of text.
 pub fn read(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    let text = read_limited(path, FILE_BYTES_MAX);
+    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+    ensure!(
+        text.len() as u64 <= FILE_BYTES_MAX,
+        "{}: longer than 1 GiB",
+        path.display()
+    );
+    Ok(text)
 }

@@ -28,6 +28,7 @@ mod top;
 mod zoid;
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
@@ -103,6 +104,19 @@ enum Command {
     Man(generate::ManArgs),
 }
 
+/// What the program prints without arguments.
+const WELCOME: &str = "\
+Finerail: LNet in user space. What to begin with:
+
+  finerail demo                                    The whole path on this machine, while parts of it fail
+  finerail ping 192.168.1.2@tcp                    Ask an LNet node; needs no module and no root
+  finerail lint lnet.conf                          What is wrong in a configuration
+  finerail explain --config lnet.conf --to NID     Why a message takes its path
+  finerail node --config lnet.conf --port 9988     Run a node; finerail ctl net show looks at it
+
+finerail --help lists all commands; finerail COMMAND --help has examples.
+";
+
 /// Says what is wrong with the arguments; the exit code is that of the command's own world.
 fn usage(arguments: &[OsString], mut error: clap::Error) -> u8 {
     match common::command_of(arguments).and_then(OsStr::to_str) {
@@ -123,6 +137,13 @@ fn main() -> ExitCode {
     let arguments = mount::with_command(arguments);
     if let Some(done) = ctl::called_directly(&arguments) {
         return done.unwrap_or_else(|error| common::report("finerail", &error));
+    }
+    if arguments.len() <= 1 {
+        let printed = common::print_bytes(WELCOME.as_bytes(), &mut io::stdout());
+        return printed.map_or_else(
+            |error| common::report("finerail", &error.into()),
+            |()| ExitCode::SUCCESS,
+        );
     }
     let cli = match Cli::try_parse_from(&arguments) {
         Ok(cli) => cli,

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::common::{NOT_SO, print_bytes};
+use crate::common::{NOT_SO, print_bytes, read_limited};
 use crate::shard::ShardFile;
 use crate::{fgr, sim};
 
@@ -47,13 +47,11 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let mut joined: Option<ShardFile> = None;
     for path in &args.files {
         let name = path.display().to_string();
-        let size = fs::metadata(path)
-            .with_context(|| format!("cannot read {name}"))?
-            .len();
-        if size > MAX_BYTES {
-            bail!("{name}: {size} bytes; a file may have {MAX_BYTES}");
+        let text = read_limited(path, MAX_BYTES);
+        let text = text.with_context(|| format!("cannot read {name}"))?;
+        if text.len() as u64 > MAX_BYTES {
+            bail!("{name}: more than the {MAX_BYTES} bytes that a file may have");
         }
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {name}"))?;
         let file = ShardFile::parse(&name, &text)?;
         match &mut joined {
             Some(joined) => joined.join(&name, file)?,

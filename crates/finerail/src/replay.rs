@@ -13,7 +13,7 @@ use lnet_store::Printable;
 use lnet_types::Time;
 use serde::Serialize;
 
-use crate::common::{NOT_SO, NotSo};
+use crate::common::{self, NOT_SO, NotSo};
 use crate::explain;
 
 /// Arguments of `finerail replay`.
@@ -128,7 +128,7 @@ type Replayed = Replay<BufReader<File>>;
 
 fn open(path: &Path) -> anyhow::Result<Replayed> {
     let name = || path.display().to_string();
-    let file = File::open(path).with_context(|| format!("cannot read {}", name()))?;
+    let file = common::open(path).with_context(|| format!("cannot read {}", name()))?;
     let log = Log::open(BufReader::new(file)).with_context(name)?;
     Ok(Replay::new(log))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::subject::{REAL_STACK, Subject};
-use crate::common::{NOT_SO, print_bytes};
+use crate::common::{NOT_SO, print_bytes, read_limited};
 use crate::service::raise_on_signals;
 use crate::shard::{Shard, ShardArgs, ShardFile};
 
@@ -243,11 +243,8 @@ fn read(name: &str) -> anyhow::Result<Subject> {
     if !is_file && !fs::exists(name).unwrap_or(false) {
         bail!("{}", unknown(name));
     }
-    let mut text = String::new();
-    let file = fs::File::open(name).with_context(|| format!("cannot read {name}"))?;
-    let mut file = io::Read::take(file, SCENARIO_BYTES_MAX + 1);
-    io::Read::read_to_string(&mut file, &mut text)
-        .with_context(|| format!("cannot read {name}"))?;
+    let text = read_limited(Path::new(name), SCENARIO_BYTES_MAX);
+    let text = text.with_context(|| format!("cannot read {name}"))?;
     if text.len() as u64 > SCENARIO_BYTES_MAX {
         bail!("{name}: more than {SCENARIO_BYTES_MAX} bytes are no scenario");
     }

@@ -452,14 +452,60 @@ fn a_shell_completes_commands_options_and_their_values() {
 }
 
 #[test]
+fn without_arguments_the_program_says_what_to_begin_with() {
+    let shown = run(finerail::<&str>([])).expect_code(0).out;
+    for command in ["demo", "ping", "lint", "explain", "node"] {
+        assert!(shown.contains(&format!("  finerail {command} ")), "{shown}");
+    }
+}
+
+/// A named pipe has no end before somebody has written to it, and closed it.
+#[test]
+fn a_file_that_is_waited_for_is_named() {
+    let site = Site::new();
+    let pipe = site.path("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let name = pipe.to_str().unwrap();
+    let commands: [&[&str]; 6] = [
+        &["lint", name],
+        &["explain", "--config", name, "--to", "10.0.0.2@tcp"],
+        &["convert", name],
+        &["dump", name],
+        &["replay", name],
+        &["fgr", "plan", "--machine", name],
+    ];
+    for words in commands {
+        let waiting = Process::start(finerail(words));
+        waiting.wait_for_error(&format!("waiting for {name}"));
+        fs::write(&pipe, "net:\n").unwrap();
+        waiting.wait();
+    }
+}
+
+#[test]
+fn a_source_that_the_node_has_not_is_refused_with_those_that_it_has() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&["10.0.0.1@tcp"], ""));
+    let words = ["explain", "--to", "10.0.0.2@tcp", "--from", "10.9.9.9@tcp"];
+    let config = site.path("node.yaml");
+    let config = ["--config", config.to_str().unwrap()];
+    run(finerail([&words[..], &config].concat()))
+        .expect_code(BAD_INPUT)
+        .expect_error("--from 10.9.9.9@tcp: the node has no such NID; it has 10.0.0.1@tcp");
+}
+
+const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "elvish", "powershell"];
+
+#[test]
 fn completions_are_scripts_that_their_shells_can_read() {
     let site = Site::new();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+    for shell in SHELLS {
         let script = run(finerail(["completions", shell])).expect_code(0);
         assert!(script.out.contains("finerail"), "{shell}");
         assert_eq!(script.err, "", "{shell}");
         let file = site.write(shell, &script.out);
-        if can_run(shell, &["-c", "true"]) {
+        // Elvish knows its editor, for which the script is, on a terminal only.
+        if shell != "elvish" && can_run(shell, &["-c", "true"]) {
             let mut check = Command::new(shell);
             check.arg("-n").arg(file).stdin(Stdio::null());
             assert_eq!(run(check).expect_code(0).err, "", "{shell}");
@@ -474,11 +520,11 @@ fn completions_are_scripts_that_their_shells_can_read() {
             "{name} has commands of others"
         );
     }
-    for (shell, name) in [
-        ("bash", "finerail"),
-        ("zsh", "lnetctl"),
-        ("fish", "finerail"),
-    ] {
+    let names = ["finerail", "lnetctl", "lctl"];
+    for (shell, name) in SHELLS
+        .into_iter()
+        .flat_map(|shell| names.map(|name| (shell, name)))
+    {
         let script = run(finerail(["completions", shell, name]))
             .expect_code(0)
             .out;

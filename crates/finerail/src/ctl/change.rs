@@ -3,8 +3,7 @@
 //! The documents are written as JSON, which is YAML in which nothing that is typed on a command line
 //! can become anything but a value.
 
-use std::fs;
-use std::io::{self, ErrorKind, Read};
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -19,6 +18,7 @@ use super::args::{
     SetArgs,
 };
 use super::talk::{Failed, Talk};
+use crate::common::{read_standard_input, read_text};
 
 const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
@@ -470,23 +470,16 @@ fn show_named(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
 }
 
 fn read(path: Option<&Path>) -> Result<(String, String), Failed> {
-    let limit = lnet_config::MAX_BYTES as u64 + 1;
-    let mut text = String::new();
-    let no_text =
-        |name: &str| Failed::Place(format!("{name} is not text: YAML is written in UTF-8"));
-    let Some(path) = path else {
-        let name = "standard input".to_owned();
-        return match io::stdin().take(limit).read_to_string(&mut text) {
-            Ok(_) => Ok((name, text)),
-            Err(error) if error.kind() == ErrorKind::InvalidData => Err(no_text(&name)),
-            Err(error) => Err(error.into()),
-        };
+    let (name, text) = match path {
+        None => ("standard input".to_owned(), read_standard_input()),
+        Some(path) => (path.display().to_string(), read_text(path)),
     };
-    let name = path.display().to_string();
-    let opened = fs::File::open(path).and_then(|file| file.take(limit).read_to_string(&mut text));
-    match opened {
-        Ok(_) => Ok((name, text)),
-        Err(error) if error.kind() == ErrorKind::InvalidData => Err(no_text(&name)),
+    match text {
+        Ok(text) => Ok((name, text)),
+        Err(error) if error.kind() == ErrorKind::InvalidData => Err(Failed::Place(format!(
+            "{name} is not text: YAML is written in UTF-8"
+        ))),
+        Err(error) if path.is_none() => Err(error.into()),
         Err(error) => Err(Failed::unreadable(&name, &error)),
     }
 }

@@ -5,8 +5,7 @@ mod page;
 mod render;
 
 use std::env;
-use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -26,7 +25,9 @@ use serde::Serialize;
 
 use self::changes::ChangeArgs;
 use self::page::Page;
-use crate::common::{NOT_SO, ProfileName, complaint, default_control_path, print_bytes, read_text};
+use crate::common::{
+    NOT_SO, ProfileName, complaint, default_control_path, print_bytes, read_limited, read_text,
+};
 use crate::top::wants_colours;
 
 /// Arguments of `finerail explain`.
@@ -144,6 +145,16 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
             "the input has no local NI: give what `lnetctl export` or `lnetctl net show -v 4` printed on the node"
         );
     }
+    if let Some(from) = args.from
+        && !args.changes.adds_interfaces()
+        && !node.state.nis.iter().any(|ni| ni.nid == from)
+    {
+        let nids: Vec<String> = node.state.nis.iter().map(|ni| ni.nid.to_string()).collect();
+        anyhow::bail!(
+            "--from {from}: the node has no such NID; it has {}",
+            nids.join(", ")
+        );
+    }
     let changes = args.changes.read(node.state.config.globals.profile)?;
     let explanation = explain(&node, &question)?;
     let difference = match changes.as_slice() {
@@ -246,11 +257,8 @@ fn ask_node(socket: Option<&Path>) -> anyhow::Result<Node> {
 
 fn read_state(path: &Path) -> anyhow::Result<Node> {
     let name = path.display().to_string();
-    let mut text = String::new();
-    let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-    file.take(STATE_BYTES_MAX + 1)
-        .read_to_string(&mut text)
-        .with_context(|| format!("cannot read {name}"))?;
+    let text = read_limited(path, STATE_BYTES_MAX);
+    let text = text.with_context(|| format!("cannot read {name}"))?;
     if text.len() as u64 > STATE_BYTES_MAX {
         anyhow::bail!(
             "{name}: longer than {} MiB, which no state is",

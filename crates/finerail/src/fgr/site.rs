@@ -1,7 +1,6 @@
 //! Reads what `finerail fgr config` wrote, or the configurations of a site's own nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
@@ -9,13 +8,13 @@ use fgr::config::{ClassText, Site, Timing, nids, read_nodes, read_timing, read_u
 use lnet_types::Net;
 use lnet_types::expr::NetExpr;
 
-use crate::common::read_config;
+use crate::common::{open, read_config};
 use crate::machine::read;
 
 /// A directory that `finerail fgr config` wrote.
 pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
     let path = directory.join("nodes.csv");
-    let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = open(&path).with_context(|| format!("cannot read {}", path.display()))?;
     let lines = read_nodes(&path.display().to_string(), file)?;
     let names: BTreeSet<&str> = lines.iter().map(|line| &*line.class).collect();
     let mut classes = BTreeMap::new();

@@ -1,7 +1,6 @@
 //! `finerail files check`: are two trees the same, or is a tree what a list of digests says?
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,7 +18,7 @@ use super::address::Address;
 use super::connections::{ConnectionArgs, Connections, Links, Located};
 use super::copy::watched;
 use super::{Outcome, print};
-use crate::common::{NOT_SO, complaint};
+use crate::common::{NOT_SO, complaint, open};
 use crate::service::raise_on_signals;
 
 /// Arguments of `finerail files check`.
@@ -192,7 +191,7 @@ fn against(
     let source: Box<dyn io::Read> = match list.as_os_str() == "-" {
         true => Box::new(io::stdin()),
         false => {
-            let file = File::open(list);
+            let file = open(list);
             Box::new(file.with_context(|| format!("cannot read {}", list.display()))?)
         }
     };

@@ -1,11 +1,20 @@
-//! Scripts of completion for bash, zsh and fish: one table of words, and a few lines of shell that look there.
+//! Scripts of completion: one table of words, and a few lines of shell that look there.
 //!
 //! The table has a row for each command (its path; its commands, options and values) and for each option that takes
 //! one of a few values (path and option; the values). Help texts are left to `--help`: with them the scripts would be
 //! half a megabyte that every new shell reads.
 
-use clap::{Arg, Command};
-use clap_complete::Shell;
+use clap::{Arg, Command, ValueEnum};
+
+/// A shell that a script can be written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
 
 /// A row: what stands before the word that is completed, and what the word can be.
 struct Row {
@@ -13,19 +22,19 @@ struct Row {
     words: Vec<String>,
 }
 
-/// The script for a shell, if it is one of those three.
-pub(crate) fn script(shell: Shell, command: &Command, name: &str) -> Option<String> {
+/// The script for a shell.
+pub(crate) fn script(shell: Shell, command: &Command, name: &str) -> String {
     let mut rows = Vec::new();
     collect(command, "", &mut rows);
-    let (head, tail, is_fish) = match shell {
-        Shell::Bash => (BASH_HEAD, BASH_TAIL, false),
-        Shell::Zsh => (ZSH_HEAD, ZSH_TAIL, false),
-        Shell::Fish => (FISH_HEAD, FISH_TAIL, true),
-        _ => return None,
+    let (head, line, tail): (_, fn(&Row) -> String, _) = match shell {
+        Shell::Bash => (BASH_HEAD, posix_line, BASH_TAIL),
+        Shell::Elvish => (ELVISH_HEAD, elvish_line, ELVISH_TAIL),
+        Shell::Fish => (FISH_HEAD, fish_line, FISH_TAIL),
+        Shell::Powershell => (POWERSHELL_HEAD, powershell_line, POWERSHELL_TAIL),
+        Shell::Zsh => (ZSH_HEAD, posix_line, ZSH_TAIL),
     };
-    let line = if is_fish { fish_line } else { posix_line };
     let table: String = rows.iter().map(line).collect();
-    Some((head.to_owned() + &table + tail).replace("NAME", name))
+    (head.to_owned() + &table + tail).replace("NAME", name)
 }
 
 fn collect(command: &Command, path: &str, rows: &mut Vec<Row>) {
@@ -76,6 +85,14 @@ fn values(arg: &Arg) -> Vec<String> {
 /// Names and values have no quotes.
 fn posix_line(row: &Row) -> String {
     format!("'{}') words='{}' ;;\n", row.before, row.words.join(" "))
+}
+
+fn elvish_line(row: &Row) -> String {
+    format!("&'{}'='{}'\n", row.before, row.words.join(" "))
+}
+
+fn powershell_line(row: &Row) -> String {
+    format!("'{}' = '{}'\n", row.before, row.words.join(" "))
 }
 
 fn fish_line(row: &Row) -> String {
@@ -162,4 +179,50 @@ function __NAME_complete
     __NAME_words \"$track $tokens[-1]\"; or __NAME_words \"$track\"
 end
 complete -c NAME -a '(__NAME_complete)'
+";
+
+const ELVISH_HEAD: &str = "\
+# Completion of NAME for elvish.
+use str
+var NAME-words = [
+";
+
+const ELVISH_TAIL: &str = "\
+]
+set edit:completion:arg-completer[NAME] = {|@words|
+    var path = ''
+    for word $words[1..-1] {
+        if (and (not (str:has-prefix $word '-')) (has-key $NAME-words $path' '$word)) {
+            set path = $path' '$word
+        }
+    }
+    var option = $path' '$words[-2]
+    if (has-key $NAME-words $option) {
+        set path = $option
+    }
+    str:split ' ' $NAME-words[$path]
+    edit:complete-filename $words[-1]
+}
+";
+
+const POWERSHELL_HEAD: &str = "\
+# Completion of NAME for PowerShell.
+Register-ArgumentCompleter -Native -CommandName 'NAME' -ScriptBlock {
+    param($wordToComplete, $commandAst, $cursorPosition)
+    $table = @{
+";
+
+const POWERSHELL_TAIL: &str = "\
+    }
+    $path = ''
+    $last = ''
+    foreach ($element in ($commandAst.CommandElements | Select-Object -Skip 1)) {
+        if ($element.Extent.EndOffset -ge $cursorPosition) { break }
+        $last = \"$element\"
+        if (-not $last.StartsWith('-') -and $table.ContainsKey(\"$path $last\")) { $path = \"$path $last\" }
+    }
+    if ($table.ContainsKey(\"$path $last\")) { $path = \"$path $last\" }
+    $table[$path].Split(' ') | Where-Object { $_ -like \"$wordToComplete*\" } |
+        ForEach-Object { [System.Management.Automation.CompletionResult]::new($_) }
+}
 ";
