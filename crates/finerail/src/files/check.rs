@@ -185,7 +185,7 @@ fn against(
     args: &CheckArgs,
     located: &Located,
     tree: Tree<'_>,
-    list: &PathBuf,
+    list: &std::path::Path,
     progress: &Progress,
 ) -> anyhow::Result<ExitCode> {
     let source: Box<dyn io::Read> = match list.as_os_str() == "-" {
