@@ -439,6 +439,8 @@ fn a_server_that_forgot_a_file_is_asked_for_it_again() {
     let (progress, failures) = lab.copy(&source, &forgetful, &one_at_a_time());
     assert_eq!(texts(&failures), [""; 0]);
     assert!(progress.begun_again() > 0);
+    // What was copied before a file began again is not counted twice.
+    assert_eq!(progress.bytes(), (LONG + "short".len()) as u64);
     assert_eq!(fs::read(lab.to("long")).unwrap(), pattern(LONG));
     let always = lab.odd_target(|files, caller, request, data| match request {
         Request::Write { .. } => Err(Errno::ESTALE),

@@ -82,8 +82,10 @@ impl Engine {
         };
         let lnd = socklnd_config(options, &globals);
         let lnd = Socklnd::new(lnd, Sockets::new(registry, FIRST_LND_TOKEN), options.seed);
+        let mut stack = Stack::new(lnd, Core::new(core, clock.now()));
+        stack.side.memory.use_pipes();
         Ok(Self {
-            stack: Stack::new(lnd, Core::new(core, clock.now())),
+            stack,
             queues: Vec::new(),
             links: Links::default(),
             herald: Herald::new(options.log_news),

@@ -103,6 +103,8 @@ pub struct SocklndStats {
     /// Payload copied between buffers of this process; 0, because payload goes from the socket into its
     /// final memory and from there into the socket.
     pub copied_payload_bytes: u64,
+    /// Payload of large messages that went through a pipe of the kernel instead of a router buffer's memory.
+    pub piped_payload_bytes: u64,
     /// Payload read to be thrown away.
     pub discarded_payload_bytes: u64,
     /// Connections open now.
@@ -187,6 +189,7 @@ fn socklnd(engine: &Engine) -> SocklndStats {
         bytes_in: stats.bytes_in,
         bytes_out: stats.bytes_out,
         copied_payload_bytes: stats.copied_payload_bytes,
+        piped_payload_bytes: stats.piped_payload_bytes,
         discarded_payload_bytes: stats.discarded_payload_bytes,
         connections_open: stats.connections_open,
         accepted: stats.accepted,

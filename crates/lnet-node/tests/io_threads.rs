@@ -117,6 +117,8 @@ fn several_io_threads_move_what_several_clients_send_and_every_byte_is_right() {
         router.stats().route_count == 2 * CLIENTS * MESSAGES
     });
     assert_eq!(router.stats().drop_count, 0);
+    let stats = router.stats().socklnd;
+    assert!(stats.piped_payload_bytes > 0, "{stats:?}");
     assert!(router.shutdown(Duration::from_secs(30)).clean);
     // The system lists a thread for a moment after it was joined.
     testkit::eventually("the I/O threads are gone", || io_thread_times().is_empty());

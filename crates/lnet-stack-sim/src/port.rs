@@ -74,7 +74,7 @@ impl Stream for Handle {
         Ok(taken)
     }
 
-    fn write(&self, bytes: &Gather<'_>) -> io::Result<usize> {
+    fn write(&self, bytes: &Gather<'_>, _more: bool) -> io::Result<usize> {
         let mut fabric = self.fabric.lock();
         let it = fabric.line(self.line).ok_or(ErrorKind::NotConnected)?;
         if it.ends[self.at].reset {

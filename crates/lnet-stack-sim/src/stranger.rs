@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
-use lnet_tcp::{Job, Readiness, SendRequest, Socklnd, Source, Staging};
+use lnet_tcp::{Job, Landing, Readiness, SendRequest, Socklnd, Source, Staging};
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Ack, Body, Handle as WireHandle, Header, Put, Reply};
-use sys::span::Span;
 
 use crate::driver::Drive;
 use crate::node::{PORTAL, lnd, serve};
@@ -161,10 +160,10 @@ impl Stranger {
 }
 
 impl Upper for Side {
-    type Landing = Span;
+    type Landing = Landing;
     type Payload = Source;
 
-    fn header(&mut self, _: NiId, _: ProcessId, header: &Header, _: Time) -> Disposition<Span> {
+    fn header(&mut self, _: NiId, _: ProcessId, header: &Header, _: Time) -> Disposition<Landing> {
         let wanted = match header.body {
             Body::Get(get) if get.ptl_index == PORTAL => Some(get.sink_length),
             Body::Put(put) if put.ptl_index == PORTAL && put.ack_wmd != WireHandle::NONE => {

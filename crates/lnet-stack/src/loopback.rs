@@ -57,8 +57,10 @@ fn deliver<Q: EventSink>(
     let source = transmit.payload.and_then(|payload| side.source(payload));
     if let (Some(landing), Some(source)) = (landing, source) {
         match source {
-            Source::Shared(bytes) => landing.copy_in(&bytes),
-            Source::Span(span) => span.copy_to(&landing),
+            Source::Shared(bytes) => landing.memory().copy_in(&bytes),
+            Source::Span(span) => span.copy_to(landing.memory()),
+            // Only what is forwarded to another node is in a pipe.
+            Source::Pipe(..) => 0,
         };
     }
     side.arrived(rx, Ok(()), now);

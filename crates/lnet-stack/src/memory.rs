@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lnet_core::{MdHandle, MdOptions, RouterBuffer, RouterPool};
-use lnet_tcp::Source;
+use lnet_tcp::{Landing, Source};
 use rustc_hash::FxHashMap;
+use sys::Pipe;
 use sys::span::Span;
 
 /// Memory that a program lends to the node until the descriptor's last event.
@@ -256,13 +257,22 @@ impl<Q> MemoryTable<Q> {
         }
     }
 
-    /// What is sent of a router buffer; `None` when it is not that long.
+    /// What is sent of a router buffer; `None` when it is not that long, or a part of it has left by its pipe already.
     pub(crate) fn router_source(
         &mut self,
         buffer: RouterBuffer,
         range: Range<usize>,
-    ) -> Option<Span> {
-        self.router.buffer(buffer)?.part(range)
+    ) -> Option<Source> {
+        let memory = self.router.buffer(buffer)?.part(range)?;
+        let Some(side) = self.router.sides.side(buffer) else {
+            return Some(Source::Span(memory));
+        };
+        side.has_payload |= side.pipe.held() > 0;
+        if !side.has_payload {
+            return Some(Source::Span(memory));
+        }
+        let is_whole = side.pipe.held() == memory.len();
+        is_whole.then(|| Source::Pipe(Arc::clone(&side.pipe), memory.len()))
     }
 
     /// Where a message is received in a router buffer that the core has just handed out; `None` when the buffer is not
@@ -271,8 +281,18 @@ impl<Q> MemoryTable<Q> {
         &mut self,
         buffer: RouterBuffer,
         range: Range<usize>,
-    ) -> Option<Span> {
-        self.router.fresh(buffer)?.part(range)
+    ) -> Option<Landing> {
+        let memory = self.router.fresh(buffer)?.part(range)?;
+        Some(match self.router.sides.fresh(buffer, memory.len()) {
+            Some(pipe) => Landing::piped(memory, pipe),
+            None => memory.into(),
+        })
+    }
+
+    /// Lets payload that is only forwarded go through pipes of the kernel, where its streams are sockets: large payload in
+    /// the first of the large router buffers, as far as the system gives pipes.
+    pub fn use_pipes(&mut self) {
+        self.router.sides.most = PIPES_MAX;
     }
 
     /// Bytes of router buffers allocated so far.
@@ -288,7 +308,76 @@ impl<Q> MemoryTable<Q> {
 struct RouterMemory {
     small: Vec<Span>,
     large: Vec<Span>,
+    sides: Sides,
     allocated: u64,
+}
+
+/// Router buffers with a pipe at their side. Each pipe takes two descriptors, and may keep as many pages as it has places
+/// while a message is in it: 256 with [`PIPE_ROOM`], whatever few bytes of a page are used.
+const PIPES_MAX: usize = 32;
+
+/// Room of a pipe: the longest payload, in whole pages, and what an unprivileged process may ask for by default.
+const PIPE_ROOM: usize = 1 << 20;
+
+/// Payload shorter than this is copied: the system calls that a pipe takes beyond those for memory cost more.
+const PIPED_MIN: usize = 64 << 10;
+
+/// The pipes of the first large router buffers, made when they are first needed.
+#[derive(Default)]
+struct Sides {
+    list: Vec<Side>,
+    /// Buffers that may have one.
+    most: usize,
+}
+
+struct Side {
+    pipe: Arc<Pipe>,
+    /// The payload in the buffer is in the pipe, not in memory.
+    has_payload: bool,
+}
+
+impl Sides {
+    fn side(&mut self, buffer: RouterBuffer) -> Option<&mut Side> {
+        match buffer.pool {
+            RouterPool::Large => self.list.get_mut(buffer.index as usize),
+            RouterPool::Tiny | RouterPool::Small => None,
+        }
+    }
+
+    /// The pipe for a new payload of this length: empty, and nobody else has it. The one of the message before may be
+    /// neither, because its connection was closed while bytes of it were being moved.
+    fn fresh(&mut self, buffer: RouterBuffer, len: usize) -> Option<Arc<Pipe>> {
+        let index = buffer.index as usize;
+        if let Some(side) = self.side(buffer) {
+            side.has_payload = false;
+        }
+        if buffer.pool != RouterPool::Large || len < PIPED_MIN || index >= self.most {
+            return None;
+        }
+        // Lowest free index first, so that the list grows by one at a time.
+        while self.list.len() <= index {
+            let side = self.new_side()?;
+            self.list.push(side);
+        }
+        let side = self.list.get_mut(index)?;
+        if side.pipe.held() > 0 || Arc::get_mut(&mut side.pipe).is_none() {
+            let new = self.new_side()?;
+            self.list[index] = new;
+        }
+        self.list.get(index).map(|side| Arc::clone(&side.pipe))
+    }
+
+    /// `None` where the system gives no more; it is not asked again.
+    fn new_side(&mut self) -> Option<Side> {
+        let Ok(pipe) = Pipe::with_room(PIPE_ROOM) else {
+            self.most = 0;
+            return None;
+        };
+        Some(Side {
+            pipe: Arc::new(pipe),
+            has_payload: false,
+        })
+    }
 }
 
 impl RouterMemory {
@@ -321,6 +410,9 @@ impl RouterMemory {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
 
     const BUFFER: RouterBuffer = RouterBuffer {
@@ -329,18 +421,106 @@ mod tests {
     };
 
     fn landing(table: &mut MemoryTable<()>) -> Span {
-        table.router_landing(BUFFER, 0..100).unwrap()
+        let landing = table.router_landing(BUFFER, 0..100).unwrap();
+        landing.memory().clone()
+    }
+
+    fn source(table: &mut MemoryTable<()>) -> Span {
+        match table.router_source(BUFFER, 0..100) {
+            Some(Source::Span(span)) => span,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
     fn a_message_never_lands_in_router_memory_that_a_write_still_has() {
         let mut table = MemoryTable::<()>::default();
         landing(&mut table).copy_in(&[1; 100]);
-        let being_written = table.router_source(BUFFER, 0..100).unwrap();
+        let being_written = source(&mut table);
         landing(&mut table).copy_in(&[2; 100]);
         assert_eq!(being_written.to_vec(), [1; 100]);
-        let sent = table.router_source(BUFFER, 0..100).unwrap();
+        let sent = source(&mut table);
         assert_eq!(sent.to_vec(), [2; 100]);
+    }
+
+    const PIPED: RouterBuffer = RouterBuffer {
+        pool: RouterPool::Large,
+        index: 0,
+    };
+
+    /// Two ends of a connection with bytes in it, and the pipe of a payload of that length.
+    fn piped(table: &mut MemoryTable<()>) -> (TcpStream, TcpStream, Arc<Pipe>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (mut far, _) = listener.accept().unwrap();
+        near.set_nonblocking(true).unwrap();
+        table.router_landing(PIPED, 0..PIPED_MIN).unwrap();
+        let pipe = Arc::clone(&table.router.sides.list[0].pipe);
+        far.write_all(&[7; PIPED_MIN]).unwrap();
+        while pipe.held() < PIPED_MIN {
+            // The bytes are on their way.
+            let _not_yet = pipe.fill(&near, PIPED_MIN - pipe.held());
+        }
+        (near, far, pipe)
+    }
+
+    fn with_pipes() -> MemoryTable<()> {
+        let mut table = MemoryTable::default();
+        table.use_pipes();
+        table
+    }
+
+    #[test]
+    fn payload_in_a_pipe_is_sent_from_there_as_long_as_it_is_whole() {
+        let mut table = with_pipes();
+        let (near, _far, pipe) = piped(&mut table);
+        let source = table.router_source(PIPED, 0..PIPED_MIN);
+        assert!(
+            matches!(source, Some(Source::Pipe(_, PIPED_MIN))),
+            "{source:?}"
+        );
+        assert_eq!(pipe.drain(&near, 100).unwrap(), 100);
+        assert!(table.router_source(PIPED, 0..PIPED_MIN).is_none());
+        while pipe.held() > 0 {
+            let _not_yet = pipe.drain(&near, PIPED_MIN);
+        }
+        assert!(table.router_source(PIPED, 0..PIPED_MIN).is_none());
+    }
+
+    #[test]
+    fn a_pipe_is_used_again_when_it_is_empty_and_nobody_has_it() {
+        let mut table = with_pipes();
+        let (near, _far, pipe) = piped(&mut table);
+        let other = |table: &mut MemoryTable<()>| {
+            table.router_landing(PIPED, 0..PIPED_MIN).unwrap();
+            Arc::clone(&table.router.sides.list[0].pipe)
+        };
+        let second = other(&mut table);
+        assert!(
+            !Arc::ptr_eq(&pipe, &second),
+            "it holds the payload of another message"
+        );
+        while pipe.held() > 0 {
+            let _not_yet = pipe.drain(&near, PIPED_MIN);
+        }
+        let third = other(&mut table);
+        assert!(!Arc::ptr_eq(&second, &third), "somebody has it");
+        let address = Arc::as_ptr(&third);
+        drop(third);
+        assert_eq!(Arc::as_ptr(&other(&mut table)), address);
+        assert!(matches!(
+            table.router_source(PIPED, 0..PIPED_MIN),
+            Some(Source::Span(_))
+        ));
+    }
+
+    #[test]
+    fn short_payload_and_that_of_later_buffers_has_no_pipe() {
+        let mut table = with_pipes();
+        let later = RouterBuffer { index: 32, ..PIPED };
+        table.router_landing(PIPED, 0..PIPED_MIN - 1).unwrap();
+        table.router_landing(later, 0..PIPED_MIN).unwrap();
+        assert!(table.router.sides.list.is_empty());
     }
 
     #[test]

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
 use lnet_core::{
-    Core, CoreBuffer, Event, Landing, MdHandle, MdSpec, MeSpec, MessageStatus, Output, Payload,
-    Place, PortalError, Transmit, Verdict,
+    Core, CoreBuffer, Event, MdHandle, MdSpec, MeSpec, MessageStatus, Output, Payload, Place,
+    PortalError, Transmit, Verdict,
 };
-use lnet_tcp::{Job, Network, Readiness, SendRequest, Socklnd, Source, Staging};
+use lnet_tcp::{Job, Landing, Network, Readiness, SendRequest, Socklnd, Source, Staging};
 use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
 use rustc_hash::FxHashMap;
@@ -177,20 +177,24 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     }
 
     fn transmit(&mut self, transmit: &Transmit, now: Time) {
+        let payload = transmit.payload;
+        let payload = payload.and_then(|payload| self.side.source(payload));
+        if payload.is_none() && transmit.header.payload_length > 0 {
+            // A resend of what was forwarded by a pipe, of which a part has left.
+            return self.side.core.sent_in_no_form(transmit.tx, now);
+        }
         let request = SendRequest {
             tx: transmit.tx,
             ni: transmit.ni,
             to: transmit.to,
             header: transmit.header,
-            payload: transmit
-                .payload
-                .and_then(|payload| self.side.source(payload)),
+            payload,
             deadline: transmit.deadline,
         };
         self.lnd.send(request, now, &mut self.side);
     }
 
-    fn resume(&mut self, rx: RxId, landing: Option<Landing>, now: Time) {
+    fn resume(&mut self, rx: RxId, landing: Option<lnet_core::Landing>, now: Time) {
         if loopback::resume(&mut self.side, rx, landing, now) {
             return;
         }
@@ -203,7 +207,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
 }
 
 impl<Q: EventSink> Side<Q> {
-    /// The memory of a payload; `None` when there are no bytes.
+    /// The memory of a payload; `None` when there are no bytes, or not all any more.
     pub(crate) fn source(&mut self, payload: Payload) -> Option<Source> {
         let range = range(payload.offset, payload.length);
         if range.is_empty() {
@@ -211,10 +215,7 @@ impl<Q: EventSink> Side<Q> {
         }
         let source = match payload.place {
             Place::Md(md) => self.memory.source(md, range),
-            Place::Router(buffer) => {
-                let span = self.memory.router_source(buffer, range);
-                span.map(Source::Span)
-            }
+            Place::Router(buffer) => return self.memory.router_source(buffer, range),
             Place::Core(buffer) => {
                 let bytes = self.core.core_buffer(buffer).get(range);
                 bytes.map(|bytes| Source::Shared(Bytes::copy_from_slice(bytes)))
@@ -225,23 +226,23 @@ impl<Q: EventSink> Side<Q> {
     }
 
     /// The memory of a landing; `None` when nothing is wanted.
-    pub(crate) fn landing(&mut self, rx: RxId, landing: Landing) -> Option<Span> {
+    pub(crate) fn landing(&mut self, rx: RxId, landing: lnet_core::Landing) -> Option<Landing> {
         let range = range(landing.offset, landing.length);
         if range.is_empty() {
             return None;
         }
-        let span = match landing.place {
-            Place::Md(md) => self.memory.landing(md, range),
+        let target = match landing.place {
+            Place::Md(md) => self.memory.landing(md, range).map(Landing::from),
             Place::Router(buffer) => self.memory.router_landing(buffer, range),
             Place::Core(buffer) => {
                 // The core's landings begin with their buffer.
                 let span = Span::from(vec![0; range.len()]);
                 self.for_core.insert(rx, (buffer, span.clone()));
-                Some(span)
+                Some(span.into())
             }
         };
-        debug_assert!(span.is_some(), "no memory for {landing:?}");
-        span
+        debug_assert!(target.is_some(), "no memory for {landing:?}");
+        target
     }
 
     /// Tells the core that a message is where it wanted it, or failed.
@@ -276,7 +277,7 @@ impl<Q: EventSink> Side<Q> {
 }
 
 impl<Q: EventSink> Upper for Side<Q> {
-    type Landing = Span;
+    type Landing = Landing;
     type Payload = Source;
 
     fn header(
@@ -285,7 +286,7 @@ impl<Q: EventSink> Upper for Side<Q> {
         peer: ProcessId,
         header: &Header,
         now: Time,
-    ) -> Disposition<Span> {
+    ) -> Disposition<Landing> {
         match self.core.header(ni, peer, header, now) {
             Verdict::Receive { rx, landing } => {
                 let wanted = landing.length > 0;

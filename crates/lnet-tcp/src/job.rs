@@ -14,7 +14,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lnd::Upper;
 use sys::span::Span;
-use sys::{Gather, Scatter};
+use sys::{Gather, Pipe, Scatter};
 
 use crate::network::Stream;
 use crate::receive::WINDOW_MAX;
@@ -26,6 +26,8 @@ pub enum Source {
     Shared(Bytes),
     /// Memory that nobody changes meanwhile.
     Span(Span),
+    /// What a [`Landing`] has in its pipe: so many bytes, which can be sent once.
+    Pipe(Arc<Pipe>, usize),
 }
 
 impl Source {
@@ -35,6 +37,7 @@ impl Source {
         match self {
             Self::Shared(bytes) => bytes.len(),
             Self::Span(span) => span.len(),
+            Self::Pipe(_, len) => *len,
         }
     }
 
@@ -45,10 +48,49 @@ impl Source {
     }
 }
 
-/// A node whose memory is what this LND moves.
-pub trait Above: Upper<Landing = Span, Payload = Source> {}
+/// Where a payload goes.
+#[derive(Clone, Debug)]
+pub struct Landing {
+    pub(crate) memory: Span,
+    /// Empty at first. Whoever has it knows by the bytes that it holds whether the payload is here or in the memory.
+    pub(crate) pipe: Option<Arc<Pipe>>,
+}
 
-impl<T: Upper<Landing = Span, Payload = Source>> Above for T {}
+impl Landing {
+    /// Into memory, or, where the payload can be read by itself and fits, into a pipe.
+    #[must_use]
+    pub const fn piped(memory: Span, pipe: Arc<Pipe>) -> Self {
+        let pipe = Some(pipe);
+        Self { memory, pipe }
+    }
+
+    /// The memory.
+    #[must_use]
+    pub const fn memory(&self) -> &Span {
+        &self.memory
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// The bytes of the memory behind the first `got`, if there are any.
+    pub(crate) fn missing(&self, got: usize) -> Option<Span> {
+        let missing = self.memory.part(got..self.memory.len())?;
+        (!missing.is_empty()).then_some(missing)
+    }
+}
+
+impl From<Span> for Landing {
+    fn from(memory: Span) -> Self {
+        Self { memory, pipe: None }
+    }
+}
+
+/// A node whose memory is what this LND moves.
+pub trait Above: Upper<Landing = Landing, Payload = Source> {}
+
+impl<T: Upper<Landing = Landing, Payload = Source>> Above for T {}
 
 /// What one read takes at most behind the landing: some 15 messages of 4 KiB.
 pub(crate) const STAGED_MAX: usize = 64 << 10;
@@ -78,6 +120,8 @@ impl Staging {
 pub(crate) struct Room {
     /// What is missing of the payload under way.
     pub(crate) landing: Option<Span>,
+    /// Where it goes instead, and the memory for what is in there already.
+    pub(crate) pipe: Option<(Arc<Pipe>, Span)>,
     /// Bytes that were read before and belong in front of those that are staged.
     pub(crate) lead: usize,
     /// Bytes to be staged at most.
@@ -162,15 +206,66 @@ impl<S: Stream> Job<S> {
 }
 
 fn read(stream: &impl Stream, room: &Room, staging: &mut Staging) -> Outcome {
+    let piped = match &room.pipe {
+        Some((pipe, memory)) => read_into_pipe(stream, pipe, memory, room.landed_max()),
+        None => Ok((0, true)),
+    };
+    let (landed, goes_on) = match piped {
+        Ok(piped) => piped,
+        Err(error) => return outcome(room.len(), Err(error)),
+    };
+    if !goes_on {
+        return outcome(room.len(), Ok(landed));
+    }
     let mut parts = Scatter::default();
-    if let Some(landing) = &room.landing {
+    let landing = room.landing.as_ref();
+    let landing = landing.and_then(|landing| landing.part(landed..landing.len()));
+    if let Some(landing) = &landing {
         parts.add_span(landing);
     }
     parts.add(staging.room(room));
-    outcome(room.len(), stream.read(&mut parts))
+    match stream.read(&mut parts) {
+        Ok(more) => outcome(room.len(), Ok(landed + more)),
+        // What is wrong is found again by the next read.
+        Err(_) if landed > 0 => outcome(room.len(), Ok(landed)),
+        Err(error) => outcome(room.len(), Err(error)),
+    }
+}
+
+/// How much was moved into the pipe, and whether what follows is to be read at once: behind the payload, or because the
+/// pipe was full and the payload is now in memory.
+fn read_into_pipe(
+    stream: &impl Stream,
+    pipe: &Pipe,
+    memory: &Span,
+    len: usize,
+) -> io::Result<(usize, bool)> {
+    let (moved, error) = match stream.fill(pipe, len) {
+        Ok(moved) => (moved, None),
+        Err(error) => (0, Some(error)),
+    };
+    if moved == len {
+        return Ok((moved, true));
+    }
+    let is_end = moved == 0 && error.is_none();
+    let may_be_full = error
+        .as_ref()
+        .is_none_or(|it| it.kind() == ErrorKind::WouldBlock);
+    if !is_end && may_be_full && pipe.is_full() {
+        return match pipe.empty_into(memory)? {
+            true => Ok((moved, true)),
+            false => Err(ErrorKind::InvalidData.into()),
+        };
+    }
+    error.map_or(Ok((moved, false)), Err)
 }
 
 fn write(stream: &impl Stream, pieces: &[Piece], mut skip: usize) -> Outcome {
+    if let [piece] = pieces
+        && let Some(Source::Pipe(pipe, len)) = &piece.payload
+    {
+        return write_from_pipe(stream, piece, skip, (pipe, *len));
+    }
     let mut parts = Gather::default();
     for piece in pieces {
         parts.add(&piece.head[skip.min(piece.head_len)..piece.head_len]);
@@ -178,10 +273,38 @@ fn write(stream: &impl Stream, pieces: &[Piece], mut skip: usize) -> Outcome {
         match &piece.payload {
             Some(Source::Shared(bytes)) => parts.add(&bytes[skip.min(bytes.len())..]),
             Some(Source::Span(span)) => parts.add_span(span, skip),
-            None => {}
+            // A pipe is the only piece of its write.
+            Some(Source::Pipe(..)) | None => {}
         }
     }
-    outcome(parts.len(), stream.write(&parts))
+    outcome(parts.len(), stream.write(&parts, false))
+}
+
+/// Two system calls, whose bytes leave together.
+fn write_from_pipe(
+    stream: &impl Stream,
+    piece: &Piece,
+    skip: usize,
+    (pipe, len): (&Pipe, usize),
+) -> Outcome {
+    let offered = piece.head_len + len - skip;
+    let head = &piece.head[skip.min(piece.head_len)..piece.head_len];
+    let mut written = 0;
+    if !head.is_empty() {
+        let mut parts = Gather::default();
+        parts.add(head);
+        match stream.write(&parts, true) {
+            Ok(count) => written = count,
+            failed => return outcome(offered, failed),
+        }
+        if written < head.len() {
+            return outcome(offered, Ok(written));
+        }
+    }
+    match stream.drain(pipe, offered - written) {
+        Err(_) if written > 0 => outcome(offered, Ok(written)),
+        drained => outcome(offered, drained.map(|count| written + count)),
+    }
 }
 
 fn outcome(offered: usize, moved: io::Result<usize>) -> Outcome {

@@ -7,7 +7,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use sys::{Gather, Scatter};
+use sys::{Gather, Pipe, Scatter};
 
 use crate::config::SocklndConfig;
 use crate::error::AddNiError;
@@ -27,12 +27,30 @@ pub trait Stream: Send + Sync {
     fn read(&self, room: &mut Scatter<'_>) -> io::Result<usize>;
 
     /// Takes the start of `bytes`; less than all when it is full, and readiness is told when it is not
-    /// any more.
+    /// any more. With `more`, others follow at once that are worth waiting for.
     ///
     /// # Errors
     ///
     /// As for [`Stream::read`].
-    fn write(&self, bytes: &Gather<'_>) -> io::Result<usize>;
+    fn write(&self, bytes: &Gather<'_>, more: bool) -> io::Result<usize>;
+
+    /// As [`Stream::read`], up to `len` bytes into a pipe. Less comes also when the pipe is full.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::read`]. A stream without a descriptor cannot; nothing that is received from one goes to a pipe.
+    fn fill(&self, _pipe: &Pipe, _len: usize) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
+
+    /// As [`Stream::write`], up to `len` bytes out of a pipe.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Stream::fill`].
+    fn drain(&self, _pipe: &Pipe, _len: usize) -> io::Result<usize> {
+        Err(io::ErrorKind::Unsupported.into())
+    }
 
     /// Tells the peer that nothing more will be written.
     ///
@@ -156,7 +174,7 @@ impl<S: Stream> io::Read for Bytes<'_, S> {
 pub(crate) fn send_whole(stream: &impl Stream, bytes: &[u8]) -> io::Result<()> {
     let mut parts = Gather::default();
     parts.add(bytes);
-    match stream.write(&parts)? {
+    match stream.write(&parts, false)? {
         count if count == bytes.len() => Ok(()),
         _ => Err(io::ErrorKind::WriteZero.into()),
     }

@@ -18,15 +18,17 @@
 //! staged.
 
 use std::io::ErrorKind;
+use std::sync::Arc;
 
 use lnd::{Disposition, Failure, NiId, RxId};
 use lnet_types::{ProcessId, Time};
 use lnet_wire::{
     ByteOrder, FrameChecksum, FrameType, Header, HeaderForm, HelloVersion, KsockHeader, ZcAck,
 };
+use sys::Pipe;
 use sys::span::Span;
 
-use crate::job::{Above, Room, STAGED_MAX, Staging};
+use crate::job::{Above, Landing, Room, STAGED_MAX, Staging};
 use crate::stats::{CloseReason, ProtocolError, SocklndStats};
 use crate::transmit::Transmitter;
 
@@ -87,7 +89,7 @@ struct Payload {
     /// `None` when the message is thrown away.
     rx: Option<RxId>,
     /// `None` when nothing is wanted.
-    landing: Option<Span>,
+    landing: Option<Landing>,
     got: usize,
     /// Bytes behind the wanted ones.
     slop: usize,
@@ -97,12 +99,17 @@ struct Payload {
 impl Payload {
     fn new(
         rx: Option<RxId>,
-        landing: Option<Span>,
+        landing: Option<Landing>,
         length: usize,
         mut completion: Completion,
     ) -> Self {
-        let landing = landing.and_then(|span| span.part(0..span.len().min(length)));
-        let wanted = landing.as_ref().map_or(0, Span::len);
+        let landing = landing.and_then(|Landing { memory, pipe }| {
+            let memory = memory.part(0..memory.len().min(length))?;
+            // A checksum needs the bytes.
+            let pipe = pipe.filter(|_| completion.checksum.is_none());
+            Some(Landing { memory, pipe })
+        });
+        let wanted = landing.as_ref().map_or(0, Landing::len);
         if wanted < length || rx.is_none() {
             // Bytes that nobody wants are not looked at, so that there is nothing to compare.
             completion.checksum = None;
@@ -118,10 +125,19 @@ impl Payload {
 
     /// What is still to be filled of the landing.
     fn missing(&self) -> Option<Span> {
-        let landing = self.landing.as_ref()?;
-        landing
-            .part(self.got..landing.len())
-            .filter(|missing| !missing.is_empty())
+        self.landing.as_ref()?.missing(self.got)
+    }
+
+    /// The pipe that it goes to, and the memory for what is in there.
+    fn pipe(&self) -> Option<(Arc<Pipe>, Span)> {
+        let Landing { memory, pipe } = self.landing.as_ref()?;
+        Some((Arc::clone(pipe.as_ref()?), memory.clone()))
+    }
+
+    /// Uses no pipe: `false` where it used none anyway.
+    fn leave_pipe(&mut self) -> bool {
+        let landing = self.landing.as_mut();
+        landing.is_some_and(|landing| landing.pipe.take().is_some())
     }
 }
 
@@ -136,6 +152,8 @@ pub(crate) struct Receiver {
     rest: Vec<u8>,
     /// Small messages are to be expected.
     in_bulk: bool,
+    /// A payload had too many segments for its pipe.
+    has_small_segments: bool,
     /// The rest of a failed message's text, for the log.
     complaint: Option<&'static str>,
 }
@@ -150,6 +168,7 @@ impl Receiver {
             state: State::Header,
             rest: Vec::new(),
             in_bulk,
+            has_small_segments: false,
             complaint: None,
         }
     }
@@ -182,7 +201,7 @@ impl Receiver {
     }
 
     /// Goes on with the held message: into its landing, or to nowhere.
-    pub(crate) fn resume(&mut self, landing: Option<Span>) {
+    pub(crate) fn resume(&mut self, landing: Option<Landing>) {
         if let State::Held {
             rx,
             length,
@@ -190,6 +209,18 @@ impl Receiver {
         } = self.state
         {
             self.state = State::Payload(Payload::new(Some(rx), landing, length, completion));
+            let begins_behind = self.rest.is_empty();
+            self.choose_pipe_or_memory(begins_behind);
+        }
+    }
+
+    /// A payload whose beginning is staged goes to memory, and so does each of a peer whose segments are too small for a
+    /// pipe.
+    fn choose_pipe_or_memory(&mut self, begins_behind: bool) {
+        if let State::Payload(payload) = &mut self.state
+            && (!begins_behind || self.has_small_segments)
+        {
+            payload.leave_pipe();
         }
     }
 
@@ -210,10 +241,10 @@ impl Receiver {
 
     /// What the next read is to fill.
     pub(crate) fn room(&self) -> Room {
-        let (landing, slop) = match &self.state {
-            State::Payload(payload) => (payload.missing(), payload.slop),
-            State::Slop { left } => (None, *left),
-            State::Header | State::Held { .. } => (None, 0),
+        let (landing, pipe, slop) = match &self.state {
+            State::Payload(payload) => (payload.missing(), payload.pipe(), payload.slop),
+            State::Slop { left } => (None, None, *left),
+            State::Header | State::Held { .. } => (None, None, 0),
         };
         let lead = self.rest.len();
         let staged = if self.in_bulk {
@@ -224,6 +255,7 @@ impl Receiver {
         };
         Room {
             landing,
+            pipe,
             lead,
             staged,
         }
@@ -241,7 +273,16 @@ impl Receiver {
     ) -> Result<Option<Paused>, CloseReason> {
         let landed = count.min(room.landed_max());
         match &mut self.state {
-            State::Payload(payload) if payload.landing.is_some() => payload.got += landed,
+            State::Payload(payload) if payload.landing.is_some() => {
+                payload.got += landed;
+                if let Some((pipe, _)) = &room.pipe {
+                    if pipe.held() == payload.got {
+                        around.stats.piped_payload_bytes += landed as u64;
+                    } else {
+                        self.has_small_segments |= payload.leave_pipe();
+                    }
+                }
+            }
             // Cancelled while the read was under way.
             State::Payload(payload) => {
                 payload.slop -= landed;
@@ -352,6 +393,7 @@ impl Receiver {
                 let window = take(bytes, self.window_len());
                 check_acks(&frame, around.stats)?;
                 self.process_message(&frame, window, around, upper)?;
+                self.choose_pipe_or_memory(bytes.is_empty());
                 Ok(true)
             }
             FrameType::Lnet => Ok(false),
@@ -471,7 +513,7 @@ fn deliver(
     upper: &mut impl Above,
 ) -> Result<(), CloseReason> {
     if let (Some(rx), Some((expected, checksum))) = (payload.rx, payload.completion.checksum)
-        && sum(checksum, payload.landing.as_ref()) != expected
+        && sum(checksum, payload.landing.as_ref().map(|it| &it.memory)) != expected
     {
         upper.received(rx, Err(Failure::RemoteError), around.now);
         return Err(CloseReason::Protocol(ProtocolError::Checksum));

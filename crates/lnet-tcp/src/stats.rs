@@ -257,6 +257,8 @@ pub struct SocklndStats {
     /// Payload bytes that were copied between buffers of this process: those of small messages that were
     /// read in bulk, and what such a read took of the first large message behind them.
     pub copied_payload_bytes: u64,
+    /// Payload bytes that went into a pipe, not into memory: those of large messages that are only forwarded.
+    pub piped_payload_bytes: u64,
     /// Zero-copy acknowledgements queued.
     pub zc_acks: u64,
     /// Keepalive frames queued.

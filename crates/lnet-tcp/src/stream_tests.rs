@@ -14,7 +14,7 @@ use sys::{Gather, Scatter};
 
 use crate::SendRequest;
 use crate::connection::{Connection, Terms};
-use crate::job::{Job, Outcome, STAGED_MAX, Source, Staging, Work};
+use crate::job::{Job, Landing, Outcome, STAGED_MAX, Source, Staging, Work};
 use crate::network::Stream;
 use crate::receive::{Paused, WINDOW_MAX};
 use crate::stats::{CloseReason, SocklndStats};
@@ -63,7 +63,7 @@ impl Stream for Pipe {
         Ok(count)
     }
 
-    fn write(&self, bytes: &Gather<'_>) -> io::Result<usize> {
+    fn write(&self, bytes: &Gather<'_>, _more: bool) -> io::Result<usize> {
         let mut flow = self.0.lock().unwrap();
         let limit = next(&mut flow.writes);
         if limit == 0 {
@@ -153,14 +153,14 @@ struct Ends {
 }
 
 impl Ends {
-    fn landing(&self, rx: RxId) -> Option<Span> {
+    fn landing(&self, rx: RxId) -> Option<Landing> {
         let landing = &self.landings[rx.0 as usize];
-        (!landing.is_empty()).then(|| landing.clone())
+        (!landing.is_empty()).then(|| landing.clone().into())
     }
 }
 
 impl Upper for Ends {
-    type Landing = Span;
+    type Landing = Landing;
     type Payload = Source;
 
     fn header(
@@ -353,10 +353,10 @@ proptest! {
 struct Discarder;
 
 impl Upper for Discarder {
-    type Landing = Span;
+    type Landing = Landing;
     type Payload = Source;
 
-    fn header(&mut self, _: NiId, _: ProcessId, _: &Header, _: Time) -> Disposition<Span> {
+    fn header(&mut self, _: NiId, _: ProcessId, _: &Header, _: Time) -> Disposition<Landing> {
         Disposition::Discard
     }
 

@@ -105,6 +105,10 @@ impl Frame {
         })
     }
 
+    fn is_piped(&self) -> bool {
+        matches!(self.piece.payload, Some(Source::Pipe(..)))
+    }
+
     fn payload_len(&self) -> usize {
         self.piece.payload.as_ref().map_or(0, Source::len)
     }
@@ -184,11 +188,15 @@ impl Transmitter {
     pub(crate) fn lend(&mut self, pieces: &mut Vec<Piece>) -> usize {
         let mut bytes = 0;
         for frame in self.frames.iter().take(FRAMES_MAX) {
-            if bytes >= GATHER_BYTES {
+            // What is in a pipe has a write of its own.
+            if bytes >= GATHER_BYTES || frame.is_piped() && !pieces.is_empty() {
                 break;
             }
             bytes += frame.len();
             pieces.push(frame.piece.clone());
+            if frame.is_piped() {
+                break;
+            }
         }
         self.lent = pieces.len();
         self.written

@@ -19,6 +19,7 @@
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
 //! | Which memory does one vectored call write from, or read into? | [`Gather`], [`Scatter`] |
+//! | How do bytes go from one socket to another without a copy? | [`Pipe`] |
 //!
 //! # Example
 //!
@@ -55,6 +56,7 @@ mod link;
 mod mapping;
 mod mqueue;
 mod peer_memory;
+mod pipe;
 mod port;
 mod process;
 mod shm;
@@ -79,6 +81,7 @@ pub use mqueue::{
     MessageQueue, QueueAccess, QueueShape, explain_queue_error, queue_bytes_max, unlink_queue,
 };
 pub use peer_memory::{RemotePart, allow_trace, has_hung_up, read_memory, write_memory};
+pub use pipe::Pipe;
 pub use port::ReservedPort;
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};

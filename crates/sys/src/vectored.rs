@@ -47,12 +47,14 @@ impl<'a> Gather<'a> {
         self.len() == 0
     }
 
-    /// Writes all parts to a socket with one call, without raising `SIGPIPE`.
+    /// Writes all parts to a socket with one call, without raising `SIGPIPE`. If `more` is true, TCP waits
+    /// for the bytes that follow before it sends a short segment.
     ///
     /// # Errors
     ///
     /// Errors of `sendmsg(2)`.
-    pub fn send(&self, socket: &impl AsFd) -> io::Result<usize> {
+    pub fn send(&self, socket: &impl AsFd, more: bool) -> io::Result<usize> {
+        let flags = libc::MSG_NOSIGNAL | if more { libc::MSG_MORE } else { 0 };
         let descriptor = socket.as_fd().as_raw_fd();
         #[expect(unsafe_code, reason = "an all-zero msghdr is how C initialises it")]
         // SAFETY: every field of msghdr is an integer or a pointer, for which zero is valid.
@@ -63,7 +65,7 @@ impl<'a> Gather<'a> {
         // SAFETY: the descriptor is open while `socket` is borrowed. Every part is in a slice or a
         // span that is borrowed as long as `self`, and is only read. The call does not write the
         // list of parts.
-        let count = unsafe { libc::sendmsg(descriptor, &raw const message, libc::MSG_NOSIGNAL) };
+        let count = unsafe { libc::sendmsg(descriptor, &raw const message, flags) };
         counted(count)
     }
 
@@ -181,7 +183,7 @@ mod tests {
         sent.add(b"head ");
         sent.add_span(&payload, 2);
         assert_eq!(sent.len(), 12);
-        assert_eq!(sent.send(&near).unwrap(), 12);
+        assert_eq!(sent.send(&near, false).unwrap(), 12);
 
         let landing = Span::zeroed(7).unwrap();
         let mut tail = [0; 8];

@@ -210,6 +210,12 @@ pub(super) const SOCKLND: &[Node] = &[
         |node| node.socklnd.writes,
     ),
     Node::count(
+        "socklnd_piped_payload",
+        "Payload of forwarded messages that was not copied in the router.",
+        |node| node.socklnd.piped_payload_bytes,
+    )
+    .in_unit(Quantity::Bytes),
+    Node::count(
         "socklnd_discarded_payload",
         "Payload read to be thrown away.",
         |node| node.socklnd.discarded_payload_bytes,

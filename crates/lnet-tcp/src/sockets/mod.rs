@@ -11,7 +11,7 @@ use mio::event::Event;
 use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
-use sys::{Gather, Scatter};
+use sys::{Gather, Pipe, Scatter};
 
 use crate::config::{SocklndConfig, SourcePorts};
 use crate::error::AddNiError;
@@ -140,8 +140,16 @@ impl Stream for TcpStream {
         room.receive(self)
     }
 
-    fn write(&self, bytes: &Gather<'_>) -> io::Result<usize> {
-        bytes.send(self)
+    fn write(&self, bytes: &Gather<'_>, more: bool) -> io::Result<usize> {
+        bytes.send(self, more)
+    }
+
+    fn fill(&self, pipe: &Pipe, len: usize) -> io::Result<usize> {
+        pipe.fill(self, len)
+    }
+
+    fn drain(&self, pipe: &Pipe, len: usize) -> io::Result<usize> {
+        pipe.drain(self, len)
     }
 
     fn end_writing(&self) -> io::Result<()> {

@@ -3,12 +3,11 @@
 use lnd::{Failure, RxId};
 use lnet_types::Time;
 use lnet_wire::{Header, KsockHeader};
-use sys::span::Span;
 
 use super::{Slot, Socklnd};
 use crate::SendRequest;
 use crate::choose::{Candidate, choose, suits};
-use crate::job::{Above, Job, Outcome, Staging, Work};
+use crate::job::{Above, Job, Landing, Outcome, Staging, Work};
 use crate::network::Network;
 use crate::peer::{LargeNids, Peer, PeerKey, carries};
 use crate::receive::Paused;
@@ -164,7 +163,7 @@ impl<N: Network> Socklnd<N> {
     /// into the landing, and with `None` all is thrown away. Either way [`crate::Upper::received`] follows,
     /// from the next job at the earliest. False when the connection of the message is gone: it was
     /// reported then.
-    pub fn resume(&mut self, rx: RxId, landing: Option<Span>, now: Time) -> bool {
+    pub fn resume(&mut self, rx: RxId, landing: Option<Landing>, now: Time) -> bool {
         let Some(slot) = self.held.remove(&rx) else {
             return false;
         };

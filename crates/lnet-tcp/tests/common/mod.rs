@@ -7,19 +7,21 @@
 )]
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use lnet_tcp::{
-    AcceptMode, Disposition, Failure, LndNi, NiId, NiTuning, RxId, SendRequest, Sockets, Socklnd,
-    SocklndConfig, Source, SourcePorts, Staging, TxId, Upper,
+    AcceptMode, Disposition, Failure, Landing, LndNi, NiId, NiTuning, RxId, SendRequest, Sockets,
+    Socklnd, SocklndConfig, Source, SourcePorts, Staging, TxId, Upper,
 };
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Connreq, Ctype, Get, Handle, Header, HeaderForm, Hello, KsockHeader, Put};
 use mio::{Events, Poll};
+use sys::Pipe;
 use sys::span::Span;
 
 /// How long a test waits for what must happen.
@@ -61,6 +63,8 @@ pub struct TestUpper {
     /// Every header, in order.
     pub headers: Vec<(ProcessId, Header, RxId)>,
     landings: HashMap<RxId, Span>,
+    /// For the next landings.
+    pub pipes: VecDeque<Arc<Pipe>>,
     pub received: Vec<(RxId, Result<(), Failure>)>,
     pub sent: Vec<(TxId, Result<(), Failure>)>,
     pub changes: Vec<(ProcessId, bool)>,
@@ -73,6 +77,7 @@ impl TestUpper {
             next_rx: 0,
             headers: Vec::new(),
             landings: HashMap::new(),
+            pipes: VecDeque::new(),
             received: Vec::new(),
             sent: Vec::new(),
             changes: Vec::new(),
@@ -83,18 +88,28 @@ impl TestUpper {
         self.landings[&rx].to_vec()
     }
 
-    pub fn set_landing(&mut self, rx: RxId, bytes: usize) -> Option<Span> {
+    pub fn set_landing(&mut self, rx: RxId, bytes: usize) -> Option<Landing> {
         let landing = Span::zeroed(bytes).unwrap();
         self.landings.insert(rx, landing.clone());
-        (bytes > 0).then_some(landing)
+        let pipe = self.pipes.pop_front();
+        (bytes > 0).then(|| match pipe {
+            Some(pipe) => Landing::piped(landing, pipe),
+            None => landing.into(),
+        })
     }
 }
 
 impl Upper for TestUpper {
-    type Landing = Span;
+    type Landing = Landing;
     type Payload = Source;
 
-    fn header(&mut self, _: NiId, peer: ProcessId, header: &Header, _: Time) -> Disposition<Span> {
+    fn header(
+        &mut self,
+        _: NiId,
+        peer: ProcessId,
+        header: &Header,
+        _: Time,
+    ) -> Disposition<Landing> {
         let rx = RxId(self.next_rx);
         self.next_rx += 1;
         self.headers.push((peer, *header, rx));
@@ -218,10 +233,21 @@ impl Node {
         payload: Vec<u8>,
         deadline: Time,
     ) -> TxId {
+        let payload = (!payload.is_empty()).then(|| Source::Shared(payload.into()));
+        self.send_source((ni, nid), to, payload, deadline)
+    }
+
+    /// The same with any payload.
+    pub fn send_source(
+        &mut self,
+        (ni, nid): (NiId, Nid),
+        to: ProcessId,
+        payload: Option<Source>,
+        deadline: Time,
+    ) -> TxId {
         let tx = TxId(self.next_tx);
         self.next_tx += 1;
-        let header = put(nid, to.nid, payload.len());
-        let payload = (!payload.is_empty()).then(|| Source::Shared(payload.into()));
+        let header = put(nid, to.nid, payload.as_ref().map_or(0, Source::len));
         let request = SendRequest {
             tx,
             ni,
