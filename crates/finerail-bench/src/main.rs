@@ -22,6 +22,7 @@ mod foreign;
 mod lnet;
 mod measure;
 mod metrics;
+mod path;
 mod peer;
 mod placement;
 mod raw;
@@ -68,12 +69,17 @@ enum Subject {
     Router(router::RouterArgs),
     /// Scraping metrics of a node with 1,000 and with 100,000 peers
     Metrics(metrics::MetricsArgs),
+    /// Files over the whole path: large, small, names, the mount, and what faults cost
+    Path(path::PathArgs),
     /// The other end of a measurement, started by the bench itself
     #[command(hide = true)]
     Peer(peer::PeerArgs),
     /// A process of `finerail-bench bmi`, started by it
     #[command(hide = true)]
     BmiPeer(bmi::peer::BmiPeerArgs),
+    /// A process of `finerail-bench path`, started by it
+    #[command(hide = true)]
+    PathPeer(path::peer::PathPeerArgs),
 }
 
 #[derive(Args)]
@@ -157,6 +163,8 @@ fn run(subject: &Subject) -> anyhow::Result<ExitCode> {
         Subject::Router(args) => router::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
         Subject::Peer(args) => return Ok(peer::run(args)),
         Subject::BmiPeer(args) => return Ok(bmi::peer::run(args)),
+        Subject::Path(args) => path::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
+        Subject::PathPeer(args) => return Ok(path::peer::run(args)),
     }
     Ok(ExitCode::SUCCESS)
 }

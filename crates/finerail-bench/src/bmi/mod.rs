@@ -15,7 +15,7 @@
 
 mod bed;
 mod client;
-mod limits;
+pub(super) mod limits;
 mod machine;
 mod measure;
 mod memory;

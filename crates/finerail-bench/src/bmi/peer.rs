@@ -55,7 +55,7 @@ pub(crate) struct BmiPeerArgs {
 
 /// What a process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(super) enum Role {
+pub(crate) enum Role {
     /// The other end of the machine's limits
     Limits,
     /// A daemon

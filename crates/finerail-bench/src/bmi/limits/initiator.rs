@@ -18,7 +18,7 @@ use super::{
 };
 
 /// Connected to a target.
-pub(in crate::bmi) struct Initiator {
+pub(crate) struct Initiator {
     unix: UnixStream,
     tcp: TcpStream,
     there: MqdT,
@@ -30,7 +30,7 @@ pub(in crate::bmi) struct Initiator {
 
 impl Initiator {
     /// Connects to the target of a directory, and removes the names that only served to find it.
-    pub(in crate::bmi) fn connect(directory: &Path, port: u16) -> anyhow::Result<Self> {
+    pub(crate) fn connect(directory: &Path, port: u16) -> anyhow::Result<Self> {
         let memory = memory_name(directory);
         let object = SharedMemory::open(&memory)?;
         sys::unlink_shared_memory(&memory)?;
@@ -60,7 +60,7 @@ impl Initiator {
     }
 
     /// Does `count` round trips or messages of `bytes` bytes, `in_flight` at a time.
-    pub(in crate::bmi) fn run(
+    pub(crate) fn run(
         &mut self,
         limit: Limit,
         bytes: usize,

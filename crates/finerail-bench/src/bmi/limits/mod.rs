@@ -30,12 +30,12 @@ use socket2::SockRef;
 use sys::Mapping;
 use sys::span::Span;
 
-pub(super) use initiator::Initiator;
-pub(super) use tuning::Tuning;
+pub(crate) use initiator::Initiator;
+pub(crate) use tuning::Tuning;
 
 /// A limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Limit {
+pub(crate) enum Limit {
     /// A message queue round trip.
     Queue,
     /// A round trip over the Unix socket.

@@ -20,7 +20,7 @@ pub(in crate::bmi) enum Wait {
 
 /// One variant of a plain program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(in crate::bmi) struct Tuning {
+pub(crate) struct Tuning {
     pub(in crate::bmi) wait: Wait,
     /// The most bytes of one call of a stream; 0: the whole message.
     pub(in crate::bmi) chunk: usize,
@@ -53,7 +53,7 @@ const STREAMS: [(usize, usize); 6] = [
 
 impl Tuning {
     /// All variants of a limit for messages of `bytes`, of which `in_flight` are under way.
-    pub(in crate::bmi) fn all(
+    pub(crate) fn all(
         limit: Limit,
         bytes: usize,
         in_flight: u32,
