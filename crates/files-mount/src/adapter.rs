@@ -3,6 +3,7 @@
 //! Each method answers from the thread that it is called on, so as many operations are under way as the mount has
 //! threads. A server that does not answer holds a thread as long as the file system's own limit.
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -99,11 +100,30 @@ fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
 /// How a file is to be used by the kernel. Data that is appended does not go through its cache, because the server
 /// says where the end is.
 fn opened_as(flags: OpenFlags) -> FopenFlags {
-    if appends(flags) && flags.acc_mode() != OpenAccMode::O_RDONLY {
+    if flags.acc_mode() == OpenAccMode::O_RDONLY {
+        // Nothing is written by it that a close would have to wait for.
+        FopenFlags::FOPEN_NOFLUSH
+    } else if appends(flags) {
         FopenFlags::FOPEN_DIRECT_IO
     } else {
         FopenFlags::empty()
     }
+}
+
+/// Shorter writes are at the server when the kernel is told of them: databases and logs write them, and a round trip
+/// costs more than their bytes.
+const BEHIND_MIN: usize = 64 << 10;
+
+/// Whether the kernel may be told of a write before the server has it.
+fn may_go_behind(flags: OpenFlags, length: usize) -> bool {
+    let direct = OFlags::DIRECT | OFlags::APPEND;
+    let flags = OFlags::from_bits_retain(flags.0.cast_unsigned());
+    length >= BEHIND_MIN && !flags.intersects(direct)
+}
+
+thread_local! {
+    /// What a thread reads into: fresh pages cost more than a copy.
+    static MEMORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 fn appends(flags: OpenFlags) -> bool {
@@ -325,12 +345,16 @@ impl Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let mut memory = vec![0; size as usize];
         let file = self.tree.opened(fh.0);
-        match file.and_then(|file| self.tree.read(&file, offset, &mut memory)) {
-            Ok(count) => reply.data(&memory[..count.min(memory.len())]),
-            Err(error) => reply.error(errno(error)),
-        }
+        MEMORY.with_borrow_mut(|memory| {
+            let size = size as usize;
+            memory.resize(memory.len().max(size), 0);
+            let memory = &mut memory[..size];
+            match file.and_then(|file| self.tree.read(&file, offset, memory)) {
+                Ok(count) => reply.data(&memory[..count.min(size)]),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
     }
 
     fn write(
@@ -348,8 +372,22 @@ impl Filesystem for Adapter {
         // What comes from a map has its place, whatever file it is written by.
         let is_from_map = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let append = appends(flags) && !is_from_map;
-        let file = self.tree.opened(fh.0);
-        match file.and_then(|file| self.tree.write(&file, offset, data, append)) {
+        let file = match self.tree.opened(fh.0) {
+            Ok(file) => file,
+            Err(error) => return reply.error(errno(error)),
+        };
+        if !is_from_map && may_go_behind(flags, data.len()) {
+            match self.tree.begin_behind(&file, offset, data.len()) {
+                Ok(Some(ticket)) => {
+                    // A request of the kernel has 32 bits for its length.
+                    reply.written(data.len() as u32);
+                    return self.tree.write_behind(ticket, &file, offset, data);
+                }
+                Ok(None) => {}
+                Err(error) => return reply.error(errno(error)),
+            }
+        }
+        match self.tree.write(&file, offset, data, append) {
             // A count of what came in one request of the kernel has 32 bits.
             Ok(count) => reply.written(count as u32),
             Err(error) => reply.error(errno(error)),
@@ -370,14 +408,15 @@ impl Filesystem for Adapter {
         reply.ok();
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
-        // Everything is at the server by now; the kernel need not ask again.
-        reply.error(fuser::Errno::ENOSYS);
+    fn flush(&self, _: &Request, _: INodeNo, fh: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        let file = self.tree.opened(fh.0);
+        empty(file.and_then(|file| self.tree.flush(&file)), reply);
     }
 
     fn fsync(&self, _: &Request, _: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
         let file = self.tree.opened(fh.0);
         let commit = |file: Arc<crate::tree::Opened>| {
+            self.tree.flush(&file)?;
             let files = &self.tree.files;
             files.commit(&file.caller, file.handle, datasync)
         };
@@ -549,13 +588,14 @@ impl Filesystem for Adapter {
     fn fallocate(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         offset: u64,
         length: u64,
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        self.tree.settle(ino.0);
         let keep = FallocateFlags::KEEP_SIZE;
         let (punch, zero) = (FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE);
         let mode = match FallocateFlags::from_bits_retain(mode.cast_unsigned()) {
@@ -578,12 +618,13 @@ impl Filesystem for Adapter {
     fn lseek(
         &self,
         _: &Request,
-        _: INodeNo,
+        ino: INodeNo,
         fh: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
+        self.tree.settle(ino.0);
         // lseek(2): SEEK_DATA is 3, SEEK_HOLE 4; the kernel does the others itself.
         let target = match whence {
             3 => SeekTarget::Data,

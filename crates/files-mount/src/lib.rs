@@ -7,9 +7,10 @@
 //! [`Mounted::open`] mounts and serves with several threads until somebody unmounts the directory or an
 //! [`Ender`] ends it. `adapter.rs` alone speaks FUSE, by the crate `fuser`; `tree.rs` has the rules.
 //!
-//! * **What is written is at the server when `write` returns.** The kernel keeps no written data back, except
-//!   that of maps, which come with `msync`, `fsync`, `munmap` or the end of the mount. Only `fsync` brings data to
-//!   the server's disk.
+//! * **What is written is at the server when `write` returns, or when the file is closed.** The kernel keeps no written
+//!   data back, except that of maps, which come with `msync`, `fsync`, `munmap` or the end of the mount. Large pieces go
+//!   behind ([`Options::write_behind`]): `close`, `fsync` and all that looks at the file wait for them, and the next
+//!   `write`, `fsync` or `close` says what went wrong. Only `fsync` brings data to the server's disk.
 //! * **Close-to-open.** Each `open` asks the server for the file and drops what the kernel kept of its content. Names
 //!   and attributes may be as old as [`Options::cache`].
 //! * **Files that are removed while they are open** go when they are closed: they get a hidden name in their directory
@@ -22,6 +23,7 @@
 //! `docs/files-semantics.md` has the promises with their tests.
 
 mod adapter;
+mod behind;
 mod callers;
 mod convert;
 mod nodes;

@@ -39,6 +39,8 @@ pub struct Options {
     pub cache: Duration,
     /// Operations at the same time, 1 to [`THREADS_MAX`].
     pub threads: usize,
+    /// Whether `write` may return before the server has a large piece. Half of the threads carry such pieces at most.
+    pub write_behind: bool,
     /// Whether callers come with all their groups: for a file system that acts as its callers.
     pub groups: bool,
 }
@@ -54,6 +56,7 @@ impl Default for Options {
             no_access_time: false,
             cache: Duration::from_secs(1),
             threads: 16,
+            write_behind: true,
             groups: true,
         }
     }
@@ -139,8 +142,14 @@ impl Mounted {
         let mut salt = [0; 8];
         getrandom::fill(&mut salt).map_err(MountError::Random)?;
         let notifier = Arc::new(OnceLock::new());
+        let behind = if options.write_behind {
+            options.threads / 2
+        } else {
+            0
+        };
+        let tree = Tree::new(files, &root, u64::from_le_bytes(salt), behind);
         let adapter = Adapter {
-            tree: Arc::new(Tree::new(files, &root, u64::from_le_bytes(salt))),
+            tree: Arc::new(tree),
             callers: Callers::new(options.groups),
             cache: options.cache,
             notifier: Arc::clone(&notifier),
@@ -202,7 +211,7 @@ impl Ender {
         Ok(())
     }
 
-    /// Data of maps is all that the kernel holds back.
+    /// Data of maps is all that the kernel holds back. What went behind is at the server once its file is closed.
     fn flush(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&self.directory, flags, Mode::empty());

@@ -10,6 +10,7 @@ use files::{
 use slab::Slab;
 use tracing::warn;
 
+use crate::behind::{Behind, Ticket};
 use crate::nodes::{HIDDEN_PREFIX, Hidden, Nodes, ROOT};
 use crate::stream::{Listed, Stream};
 
@@ -19,6 +20,7 @@ pub(crate) struct Tree {
     nodes: Mutex<Nodes>,
     opened: Mutex<Slab<Arc<Opened>>>,
     streams: Mutex<Slab<Arc<Listing>>>,
+    behind: Behind,
     /// Tells hidden names of this mount from those of others.
     salt: u64,
     hidden: AtomicU64,
@@ -29,6 +31,8 @@ pub(crate) struct Opened {
     number: u64,
     pub(crate) handle: Handle,
     pub(crate) caller: Caller,
+    /// What a piece that went behind met, until somebody was told.
+    failure: Mutex<Option<Errno>>,
 }
 
 /// An open directory.
@@ -45,14 +49,31 @@ pub(crate) type Known = (u64, Attributes);
 /// How often another hidden name is tried.
 const HIDDEN_TRIES: usize = 4;
 
+impl Opened {
+    fn fail(&self, errno: Errno) {
+        lock(&self.failure).get_or_insert(errno);
+    }
+
+    fn check(&self) -> Result<(), Errno> {
+        lock(&self.failure).take().map_or(Ok(()), Err)
+    }
+}
+
 impl Tree {
-    /// The file system of `files`, whose root has these attributes.
-    pub(crate) fn new(files: Arc<dyn FileSystem>, root: &Attributes, salt: u64) -> Self {
+    /// The file system of `files`, whose root has these attributes. At most `behind` pieces of files are under way that
+    /// the kernel was told are written.
+    pub(crate) fn new(
+        files: Arc<dyn FileSystem>,
+        root: &Attributes,
+        salt: u64,
+        behind: usize,
+    ) -> Self {
         Self {
             files,
             nodes: Mutex::new(Nodes::new(root.filesystem)),
             opened: Mutex::default(),
             streams: Mutex::default(),
+            behind: Behind::new(behind),
             salt,
             hidden: AtomicU64::new(0),
         }
@@ -82,11 +103,27 @@ impl Tree {
     }
 
     pub(crate) fn lookup(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<Known, Errno> {
+        let under_way = self.behind.nodes();
         let entry = self.files.lookup(caller, self.place(parent, name)?)?;
-        Ok(self.refer(&entry))
+        let known = self.refer(&entry);
+        if !under_way.contains(&known.0) {
+            return Ok(known);
+        }
+        // The server may have been asked before it had what the kernel counts as written.
+        let attributes = self.getattr(caller, known.0);
+        if attributes.is_err() {
+            self.forget(known.0, 1);
+        }
+        Ok((known.0, attributes?))
+    }
+
+    /// Waits until the server has what was written to a node.
+    pub(crate) fn settle(&self, number: u64) {
+        self.behind.settle(number);
     }
 
     pub(crate) fn getattr(&self, caller: &Caller, number: u64) -> Result<Attributes, Errno> {
+        self.settle(number);
         let attributes = self.files.getattr(caller, self.handle(number)?)?;
         Ok(self.nodes().tell(number, attributes))
     }
@@ -97,6 +134,7 @@ impl Tree {
         number: u64,
         set: SetAttributes,
     ) -> Result<Attributes, Errno> {
+        self.settle(number);
         let attributes = self.files.setattr(caller, self.handle(number)?, set)?;
         Ok(self.nodes().tell(number, attributes))
     }
@@ -152,6 +190,7 @@ impl Tree {
         parent: u64,
         name: &[u8],
     ) -> Result<Known, Errno> {
+        self.settle(number);
         let (handle, place) = (self.handle(number)?, self.place(parent, name)?);
         let entry = self.files.link(caller, handle, place)?;
         Ok(self.refer(&entry))
@@ -160,6 +199,7 @@ impl Tree {
     /// Opens a file that exists. Whether the kernel was told other attributes than it has now stands beside its
     /// key.
     pub(crate) fn open(&self, caller: Caller, number: u64) -> Result<(u64, bool), Errno> {
+        self.settle(number);
         let handle = self.handle(number)?;
         let attributes = self.files.getattr(&caller, handle)?;
         let is_news = self.nodes().is_news(number, &attributes);
@@ -172,6 +212,7 @@ impl Tree {
             number,
             handle,
             caller,
+            failure: Mutex::default(),
         };
         lock(&self.opened).insert(Arc::new(opened)) as u64
     }
@@ -232,7 +273,50 @@ impl Tree {
         offset: u64,
         memory: &mut [u8],
     ) -> Result<usize, Errno> {
+        self.settle(file.number);
         self.files.read(&file.caller, file.handle, offset, memory)
+    }
+
+    /// Waits until the server has what was written to an open file, and says what went wrong since the last question.
+    pub(crate) fn flush(&self, file: &Opened) -> Result<(), Errno> {
+        self.settle(file.number);
+        file.check()
+    }
+
+    /// Begins a piece of which the kernel is told that it is written; `None` where it must not be. What went wrong with
+    /// earlier ones comes first.
+    pub(crate) fn begin_behind(
+        &self,
+        file: &Opened,
+        offset: u64,
+        length: usize,
+    ) -> Result<Option<Ticket<'_>>, Errno> {
+        file.check()?;
+        let end = offset.checked_add(length as u64).ok_or(Errno::EFBIG)?;
+        Ok(self.behind.begin(file.number, offset..end))
+    }
+
+    /// Writes a piece that has begun. An error is for whoever asks next.
+    pub(crate) fn write_behind(
+        &self,
+        ticket: Ticket<'_>,
+        file: &Opened,
+        mut offset: u64,
+        mut bytes: &[u8],
+    ) {
+        while !bytes.is_empty() {
+            let written = self.files.write(&file.caller, file.handle, offset, bytes);
+            match written {
+                // A server that takes a part is asked for the rest, so that it says what is wrong.
+                Ok(count @ 1..) => {
+                    offset += count as u64;
+                    bytes = bytes.get(count..).unwrap_or_default();
+                }
+                Ok(0) => return file.fail(Errno::EIO),
+                Err(errno) => return file.fail(errno),
+            }
+        }
+        drop(ticket);
     }
 
     /// Writes at an offset, or with `append` wherever the file ends by then.
@@ -244,6 +328,8 @@ impl Tree {
         append: bool,
     ) -> Result<u64, Errno> {
         let Opened { handle, caller, .. } = file;
+        let end = offset.saturating_add(bytes.len() as u64);
+        self.behind.settle_range(file.number, &(offset..end));
         if append {
             let most = usize::try_from(APPEND_MAX).unwrap_or(usize::MAX);
             let bytes = &bytes[..bytes.len().min(most)];
@@ -412,6 +498,9 @@ impl Tree {
         take: impl FnMut(&DirectoryEntry) -> bool,
     ) -> Result<(), Errno> {
         let listing = self.listing(key)?;
+        if objects {
+            self.behind.settle_all();
+        }
         let listed = Listed {
             files: &*self.files,
             caller: &listing.caller,

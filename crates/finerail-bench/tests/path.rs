@@ -29,7 +29,10 @@ fn the_path_is_measured_with_few_files_and_leaves_none() {
     };
     for clients in ["1 client", "16 clients"] {
         assert!(has(&format!("write, {clients}"), "slowest hop"), "{rows:?}");
-        assert!(has(&format!("read, {clients}"), "plain program"), "{rows:?}");
+        assert!(
+            has(&format!("read, {clients}"), "plain program"),
+            "{rows:?}"
+        );
         let mount = has(&format!("write, {clients}, mount"), "tools");
         assert_eq!(mount, report["mount"].is_null(), "{report}");
     }

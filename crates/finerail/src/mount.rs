@@ -50,6 +50,7 @@ zoid:[INSTANCE][:/PATH] or bmi:tcp://HOST:PORT[:/PATH], below what a forwarder e
   allow_other       other users may use the mount, as far as permission bits let them
   cache=SECONDS     names and attributes may be this old, at most 3600 [default: 1]
   threads=N         operations at the same time, 1 to 256 [default: 16]
+  sync              write returns when the server has all of it, long pieces too
   suid, noexec, noatime   as in mount(8); nosuid is the default
   timeout=SECONDS   an operation without an answer ends with ETIMEDOUT after this time [default: 60]
   config=FILE, port=PORT, accept=MODE, congestion=NAME, router_check_interval=SECONDS, stats=FILE

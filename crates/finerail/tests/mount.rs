@@ -63,11 +63,15 @@ fn a_tree_goes_in_by_tar_and_compares_equal() {
 }
 
 #[test]
-fn what_is_written_is_in_the_directory_when_write_returns() {
+fn short_pieces_are_at_the_server_when_write_returns() {
     let Some(lab) = Lab::new("rw") else { return };
     let bytes = pattern(3_000_001);
     let mut file = File::create(lab.seen("a")).unwrap();
-    file.write_all(&bytes).unwrap();
+    for (number, piece) in bytes.chunks(65_535).enumerate() {
+        file.write_all(piece).unwrap();
+        let length = (number * 65_535 + piece.len()) as u64;
+        assert_eq!(fs::metadata(lab.kept("a")).unwrap().len(), length);
+    }
     assert_eq!(fs::read(lab.kept("a")).unwrap(), bytes);
     file.sync_all().unwrap();
     file.set_len(5).unwrap();
@@ -151,6 +155,62 @@ fn nobody_is_notified_of_what_other_clients_do() {
          seen = os.read(fd, 4096); assert b'mine' in seen and b'others' not in seen, seen\n",
     );
     assert!(!ran || lab.kept("mine").exists());
+}
+
+#[test]
+fn with_sync_what_is_written_is_at_the_server_when_write_returns() {
+    let Some(lab) = Lab::new("sync") else { return };
+    let bytes = pattern(3_000_001);
+    let mut file = File::create(lab.seen("a")).unwrap();
+    file.write_all(&bytes).unwrap();
+    assert_eq!(fs::read(lab.kept("a")).unwrap(), bytes);
+}
+
+#[test]
+fn long_pieces_are_at_the_server_once_the_file_is_closed_or_looked_at() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let bytes = pattern(16 << 20);
+    let is_there = |why: &str| {
+        assert!(fs::read(lab.kept("a")).unwrap() == bytes, "{why}");
+        fs::remove_file(lab.seen("a")).unwrap();
+    };
+    let written = || {
+        let mut file = File::create(lab.seen("a")).unwrap();
+        file.write_all(&bytes).unwrap();
+        file
+    };
+    drop(written());
+    is_there("closed");
+    let file = written();
+    file.sync_all().unwrap();
+    is_there("synchronised");
+    let file = written();
+    // What the kernel knows of its length is not asked for here.
+    drop(File::open(lab.seen("a")).unwrap());
+    is_there("opened by another one");
+    let other = written();
+    assert_eq!(
+        lseek(&other, 0, Whence::SeekHole).unwrap(),
+        bytes.len() as i64
+    );
+    is_there("looked through for holes");
+    drop((file, other));
+}
+
+#[test]
+fn long_pieces_that_overlap_come_in_their_order() {
+    let Some(lab) = Lab::new("rw") else { return };
+    let file = File::create(lab.seen("a")).unwrap();
+    for round in 0..20_u8 {
+        for place in 0..8 {
+            file.write_all_at(&vec![round; 200_000], place * 100_000)
+                .unwrap();
+        }
+    }
+    drop(file);
+    let last = fs::read(lab.kept("a")).unwrap();
+    assert_eq!(last.len(), 900_000);
+    assert!(last.iter().all(|&byte| byte == 19));
 }
 
 #[test]
@@ -363,9 +423,25 @@ fn a_full_disk_is_said_and_room_is_used_again() {
         ],
     );
     let lab = lab.mounted("rw");
-    let failed = fs::write(lab.seen("a"), pattern(4 << 20)).unwrap_err();
-    assert_eq!(failed.kind(), ErrorKind::StorageFull);
+    let mut file = File::create(lab.seen("a")).unwrap();
+    let bytes = pattern(4 << 20);
+    let short = bytes
+        .chunks(4096)
+        .try_for_each(|piece| file.write_all(piece));
+    assert_eq!(short.unwrap_err().kind(), ErrorKind::StorageFull);
     fs::remove_file(lab.seen("a")).unwrap();
+    drop(file);
+    for round in 0..5 {
+        let mut file = File::create(lab.seen("a")).unwrap();
+        let failed = file.write_all(&bytes).and_then(|()| file.sync_all());
+        assert_eq!(
+            failed.unwrap_err().kind(),
+            ErrorKind::StorageFull,
+            "{round}"
+        );
+        drop(file);
+        fs::remove_file(lab.seen("a")).unwrap();
+    }
     fs::write(lab.seen("b"), pattern(1 << 20)).unwrap();
     assert_eq!(fs::read(lab.seen("b")).unwrap(), pattern(1 << 20));
 }

@@ -442,6 +442,8 @@ impl Shared {
         let mut state = self.state();
         let State { routes, table, .. } = &mut *state;
         match routes.get_mut(&tag) {
+            // The call learns from the answer that its message was sent; a wake-up costs more than the news are worth.
+            Some(Route::Piece(_)) if is_mere_send(&event) => {}
             Some(Route::Piece(mailbox)) => {
                 // A call that has ended waits for nothing; the memory is freed here.
                 let _ended = mailbox.send(Mail::Piece(event));
@@ -702,6 +704,12 @@ impl Shared {
             warn!(%error, to = %address.process, "a reply cannot be sent");
         }
     }
+}
+
+/// Whether an event says only that a message was sent.
+fn is_mere_send(event: &NodeEvent) -> bool {
+    let is_sent = event.event.kind == EventKind::Send && event.event.status.is_ok();
+    is_sent && event.memory.is_none()
 }
 
 /// The message of a reply; of one that is too long, the message that says so.

@@ -34,11 +34,11 @@ use finerail::common::print_bytes;
 /// Arguments of `finerail-bench path`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every process of the path runs on this machine, on all CPUs. A hop alone has them for itself; on the whole path each byte is
-copied once for the I/O node, sent and received twice, and written: the plain program does the same work and shows
-what the CPUs allow. Storage is in memory if there is /dev/shm, so that no disk decides; the gateway's log of replies is
-below TMPDIR, and a plain server brings its log to the same disk. Times without progress are those of
-'finerail demo --quick'.
+Every process of the path runs on this machine, on all CPUs. A hop alone has them for itself; on
+the whole path each byte is copied once for the I/O node, sent and received twice, and written: the
+plain program does the same work and shows what the CPUs allow. Storage is in memory if there is
+/dev/shm, so that no disk decides; the gateway's log of replies is below TMPDIR, and a plain server
+brings its log to the same disk. Times without progress are those of 'finerail demo --quick'.
 
 Examples
   finerail-bench path

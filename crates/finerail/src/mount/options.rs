@@ -12,8 +12,7 @@ use crate::files::connections::ConnectionArgs;
 const CACHE_MAX: f64 = 3600.0;
 
 /// What mount(8) keeps for itself, or what holds for every mount here.
-const PASSED_OVER: [&str; 20] = [
-    "async",
+const PASSED_OVER: [&str; 19] = [
     "auto",
     "defaults",
     "dev",
@@ -78,7 +77,7 @@ impl MountOptions {
             if !known && !sloppy {
                 bail!(
                     "-o {option}: no such option; there are ro, rw, allow_other, cache=SECONDS, threads=N, suid, \
-                     noexec, noatime, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
+                     noexec, noatime, sync, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
                 );
             }
         }
@@ -113,6 +112,8 @@ fn set(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
         "noexec" => mount.exec = false,
         "atime" => mount.no_access_time = false,
         "noatime" => mount.no_access_time = true,
+        "sync" => mount.write_behind = false,
+        "async" => mount.write_behind = true,
         "" => {}
         other => return set_value(mount, other),
     }
@@ -157,6 +158,7 @@ mod tests {
         assert!(!mount.exec && mount.no_access_time);
         assert_eq!(mount.cache, Duration::from_millis(500));
         assert_eq!(mount.threads, 4);
+        assert!(mount.write_behind && !parse("sync").unwrap().write_behind);
     }
 
     #[test]

@@ -1,0 +1,178 @@
+//! Writes that the kernel was told are done before the server has them.
+//!
+//! Each goes on in the thread that took it, out of the memory that it came in; only its place is kept here. So there are
+//! at most as many as threads may be used for them, and whatever has to see a file as it was written waits for the
+//! pieces of that file that had begun by then.
+//!
+//! Pieces of one file that overlap never are under way together, or the older one could come last.
+
+use std::ops::Range;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+/// The pieces under way.
+pub(crate) struct Behind {
+    most: usize,
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    pieces: Vec<Piece>,
+}
+
+struct Piece {
+    id: u64,
+    node: u64,
+    range: Range<u64>,
+}
+
+/// A piece under way, until it is dropped.
+pub(crate) struct Ticket<'a> {
+    behind: &'a Behind,
+    id: u64,
+}
+
+impl Behind {
+    /// At most so many pieces under way; none with 0.
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            state: Mutex::default(),
+            ended: Condvar::new(),
+        }
+    }
+
+    /// Begins a piece, once there is room and nothing under way overlaps it. `None`: there is never room.
+    pub(crate) fn begin(&self, node: u64, range: Range<u64>) -> Option<Ticket<'_>> {
+        if self.most == 0 {
+            return None;
+        }
+        let mut state = self.state();
+        while state.pieces.len() >= self.most
+            || state.pieces.iter().any(|it| it.overlaps(node, &range))
+        {
+            state = self.wait(state);
+        }
+        let id = state.next;
+        state.next += 1;
+        state.pieces.push(Piece { id, node, range });
+        Some(Ticket { behind: self, id })
+    }
+
+    /// Waits for the pieces of a node that have begun.
+    pub(crate) fn settle(&self, node: u64) {
+        self.settle_those(|piece| piece.node == node);
+    }
+
+    /// Waits for those of them that overlap.
+    pub(crate) fn settle_range(&self, node: u64, range: &Range<u64>) {
+        self.settle_those(|piece| piece.overlaps(node, range));
+    }
+
+    /// Waits for all pieces that have begun.
+    pub(crate) fn settle_all(&self) {
+        self.settle_those(|_| true);
+    }
+
+    /// The nodes that have pieces under way.
+    pub(crate) fn nodes(&self) -> Vec<u64> {
+        self.state().pieces.iter().map(|piece| piece.node).collect()
+    }
+
+    fn settle_those(&self, which: impl Fn(&Piece) -> bool) {
+        let mut state = self.state();
+        let begun = state.next;
+        while state
+            .pieces
+            .iter()
+            .any(|piece| piece.id < begun && which(piece))
+        {
+            state = self.wait(state);
+        }
+    }
+
+    fn wait<'a>(&'a self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.ended
+            .wait(state)
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Piece {
+    fn overlaps(&self, node: u64, range: &Range<u64>) -> bool {
+        self.node == node && self.range.start < range.end && range.start < self.range.end
+    }
+}
+
+impl Drop for Ticket<'_> {
+    fn drop(&mut self) {
+        self.behind
+            .state()
+            .pieces
+            .retain(|piece| piece.id != self.id);
+        self.behind.ended.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    /// Whether `second` goes on only after `first` was dropped.
+    fn waits<'a>(first: Ticket<'a>, second: impl FnOnce() + Send + 'a) -> bool {
+        let is_dropped = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let waited = scope.spawn(|| {
+                second();
+                is_dropped.load(Ordering::SeqCst)
+            });
+            // A thread that does not wait has its turn by then, or makes the test weaker.
+            for _ in 0..10_000 {
+                thread::yield_now();
+            }
+            is_dropped.store(true, Ordering::SeqCst);
+            drop(first);
+            waited.join().unwrap()
+        })
+    }
+
+    #[test]
+    fn pieces_that_overlap_follow_one_another_and_others_do_not_wait() {
+        let behind = Behind::new(4);
+        let first = behind.begin(1, 0..10).unwrap();
+        {
+            let beside = [behind.begin(1, 10..20), behind.begin(2, 0..10)];
+            assert!(beside.iter().all(Option::is_some));
+            assert_eq!(behind.nodes(), [1, 1, 2]);
+        }
+        assert!(waits(first, || drop(behind.begin(1, 9..11))));
+    }
+
+    #[test]
+    fn a_file_is_settled_once_its_own_pieces_have_ended() {
+        let behind = Behind::new(4);
+        let other = behind.begin(2, 0..10).unwrap();
+        let own = behind.begin(1, 0..10).unwrap();
+        behind.settle_range(1, &(10..20));
+        assert!(waits(own, || behind.settle(1)));
+        behind.settle(1);
+        assert!(waits(other, || behind.settle_all()));
+    }
+
+    #[test]
+    fn there_are_no_more_than_there_may_be() {
+        assert!(Behind::new(0).begin(1, 0..1).is_none());
+        let behind = Behind::new(1);
+        let first = behind.begin(1, 0..1).unwrap();
+        assert!(waits(first, || drop(behind.begin(2, 0..1))));
+    }
+}
