@@ -174,7 +174,7 @@ impl Row {
             Summary::of(times.copied().collect()).median
         };
         let shown: Vec<String> = names
-            .map(|name| format!("{name} {:.0}", median(&name)))
+            .map(|name| format!("{name} {:.0}", median(name)))
             .collect();
         Some(format!(
             "  {}, µs a {}: {}",
