@@ -1,7 +1,5 @@
 //! `finerail-bench path` in its short form: it runs, says everything, and leaves nothing behind.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
