@@ -39,7 +39,7 @@ pub struct Options {
     pub cache: Duration,
     /// Operations at the same time, 1 to [`THREADS_MAX`].
     pub threads: usize,
-    /// Whether `write` may return before the server has a large piece. Half of the threads carry such pieces at most.
+    /// Whether `write` may return before the server has a large piece. Three of four threads carry such pieces at most.
     pub write_behind: bool,
     /// Whether callers come with all their groups: for a file system that acts as its callers.
     pub groups: bool,
@@ -143,7 +143,7 @@ impl Mounted {
         getrandom::fill(&mut salt).map_err(MountError::Random)?;
         let notifier = Arc::new(OnceLock::new());
         let behind = if options.write_behind {
-            options.threads / 2
+            options.threads * 3 / 4
         } else {
             0
         };
