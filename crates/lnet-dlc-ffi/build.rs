@@ -1,4 +1,4 @@
-//! Gives the shared library the name under which programs load it.
+//! Sets the name under which programs load the shared library.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

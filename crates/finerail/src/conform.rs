@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::bail;
 use lnet_conform::{
-    CHECKS, Check, Exchange, MeetError, Meeting, Outcome, Risk, Subject, Verdict, Way,
+    CHECKS, Check, Exchange, NodeUnderTest, Outcome, Risk, SetupError, Subject, Verdict, Way,
 };
 use lnet_node::NodeOptions;
 use lnet_types::Nid;
@@ -84,8 +84,8 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
         bail!("--timeout 0 leaves no time to answer");
     }
     let chosen = args.chosen()?;
-    let meeting = Meeting::new(args.subject(nid)?).map_err(|error| match error {
-        MeetError::NotTcp(_) => error.into(),
+    let node = NodeUnderTest::new(args.subject(nid)?).map_err(|error| match error {
+        SetupError::NotTcp(_) => error.into(),
         _ => anyhow::Error::new(NotSo(error.to_string())),
     })?;
     let mut results = Vec::new();
@@ -94,14 +94,14 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
         args.announce(index, count, check);
         let result = Made {
             check,
-            outcome: args.make(&meeting, check),
+            outcome: args.make(&node, check),
         };
         if !args.json {
             print_bytes(result.text(args.verbose).as_bytes(), &mut io::stdout())?;
         }
         results.push(result);
     }
-    let report = Report::new(&meeting, &results);
+    let report = Report::new(&node, &results);
     let text = if args.json {
         serde_json::to_string_pretty(&report)? + "\n"
     } else {
@@ -128,7 +128,7 @@ impl ConformArgs {
 
     fn subject(&self, nid: Nid) -> anyhow::Result<Subject> {
         let Some(address) = nid.ip() else {
-            return Err(MeetError::NotTcp(nid).into());
+            return Err(SetupError::NotTcp(nid).into());
         };
         let source = match self.source {
             Some(source) if source == nid => bail!("--source {source} is the node to check"),
@@ -144,9 +144,9 @@ impl ConformArgs {
         })
     }
 
-    fn make(&self, meeting: &Meeting, check: &Check) -> Option<Outcome> {
+    fn make(&self, node: &NodeUnderTest, check: &Check) -> Option<Outcome> {
         let may = self.intrusive || check.risk == Risk::Safe;
-        may.then(|| meeting.run(check))
+        may.then(|| node.run(check))
     }
 
     /// Says on a terminal what is going on while a document is made.
@@ -267,13 +267,13 @@ struct ExchangeRow {
 }
 
 impl Report {
-    fn new(meeting: &Meeting, results: &[Made]) -> Self {
+    fn new(node: &NodeUnderTest, results: &[Made]) -> Self {
         let count = |result| results.iter().filter(|it| it.result().0 == result).count();
-        let subject = meeting.subject();
+        let subject = node.subject();
         Self {
             nid: subject.nid.to_string(),
             address: subject.address,
-            source: meeting.source_nid().to_string(),
+            source: node.source_nid().to_string(),
             privileged: subject.privileged,
             passed: count("passed"),
             failed: count("failed"),

@@ -141,8 +141,8 @@ impl DoctorArgs {
             Ok(Err(_)) => format!("{name} has no address"),
             Err(_) => format!("no name server told the address of {name} in time"),
         };
-        let ailment = &NAME_UNKNOWN;
-        Ok(Resolved::Unknown(Finding { ailment, seen }))
+        let kind = &NAME_UNKNOWN;
+        Ok(Resolved::Unknown(Finding { kind, seen }))
     }
 
     fn examination(&self, nid: Nid) -> anyhow::Result<Examination> {
@@ -217,10 +217,10 @@ impl Patient {
             let not = if *tested { "" } else { "not tested: " };
             text.push_str(&format!("  {name:<13} {not}{seen}\n"));
         }
-        for Finding { ailment, seen } in &self.diagnosis.findings {
+        for Finding { kind, seen } in &self.diagnosis.findings {
             text.push_str(&format!(
                 "{} {}: {seen}\n    {}\n    to do: {}\n",
-                ailment.severity, ailment.name, ailment.finds, ailment.helps
+                kind.severity, kind.name, kind.finds, kind.helps
             ));
         }
         let end = match self.diagnosis.findings.len() {
@@ -238,11 +238,11 @@ impl Patient {
             seen: it.seen.clone(),
         };
         let finding = |it: &Finding| FindingRow {
-            name: it.ailment.name,
-            severity: it.ailment.severity.to_string(),
+            name: it.kind.name,
+            severity: it.kind.severity.to_string(),
             seen: it.seen.clone(),
-            means: it.ailment.finds,
-            to_do: it.ailment.helps,
+            means: it.kind.finds,
+            to_do: it.kind.helps,
         };
         Row {
             nid: &self.nid,

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use lnet_explain::{Decision, Node, decision};
-use lnet_record::{Ended, Log, Replay, Step, input_name, told_answer, told_input, told_output};
+use lnet_record::{Ended, Log, Replay, Step, answer_text, input_name, input_text, output_text};
 use lnet_store::Printable;
 use lnet_types::Time;
 use serde::Serialize;
@@ -165,14 +165,14 @@ fn print_event(
     json: bool,
     out: &mut impl Write,
 ) -> anyhow::Result<()> {
-    let outputs: Vec<String> = step.outputs.iter().map(told_output).collect();
+    let outputs: Vec<String> = step.outputs.iter().map(output_text).collect();
     if json {
         let event = Event {
             event: step.number,
             time: seconds(step.at),
             input: input_name(&step.input),
-            text: told_input(&step.input),
-            answer: told_answer(&step.answer),
+            text: input_text(&step.input),
+            answer: answer_text(&step.answer),
             outputs,
             agrees: step.agrees,
             selections: decisions,
@@ -186,9 +186,9 @@ fn print_event(
         "{:>8} {} {}",
         step.number,
         step.at,
-        told_input(&step.input)
+        input_text(&step.input)
     )?;
-    for told in told_answer(&step.answer).iter().chain(&outputs) {
+    for told in answer_text(&step.answer).iter().chain(&outputs) {
         writeln!(out, "{:>9}→ {told}", "")?;
     }
     match step.agrees {

@@ -1,17 +1,17 @@
-//! Where does a frame start? Asked after a gap, after damage, and in a connection that began before
-//! the capture did.
+//! Finds the start of a frame after a gap, after damage, and in a connection that began before the
+//! capture.
 //!
-//! A position counts as a boundary when a whole frame header (and, for an LNet frame, a whole LNet
-//! header) decodes there and says nothing that no node sends: no checksum, unused bytes zero, known
-//! networks, a portal below 64. That is more than 200 bits of agreement for an LNet frame, and more
-//! than 100 for a NOOP, so payload does not look like it by chance.
+//! A position is a boundary if a whole frame header (and, for an LNet frame, a whole LNet header)
+//! decodes there with values that nodes send: no checksum, unused bytes zero, known networks, a
+//! portal below 64. These conditions fix more than 200 bits of an LNet frame and more than 100 of a
+//! NOOP, so payload does not satisfy them by chance.
 
 use lnet_types::Nid;
 use lnet_wire::{
     Body, ByteOrder, DecodeError, FrameType, Header, HeaderForm, KsockHeader, PORTALS, ZcAck,
 };
 
-/// What is known of a stream's frames.
+/// The known properties of a stream's frames.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Framing {
     /// False for HELLO version 1.
@@ -21,7 +21,7 @@ pub(crate) struct Framing {
 }
 
 impl Framing {
-    /// Bytes in front of the LNet header.
+    /// Bytes before the LNet header.
     pub(crate) const fn frame_header_len(&self) -> usize {
         if self.frame_header {
             KsockHeader::LEN
@@ -30,32 +30,32 @@ impl Framing {
         }
     }
 
-    /// Bytes in front of the payload of an LNet frame; the longer form's where it is not known.
+    /// Bytes before the payload of an LNet frame; those of the longer form if the form is unknown.
     pub(crate) fn headers_len(&self) -> usize {
         self.frame_header_len() + self.form.unwrap_or(HeaderForm::Nid16).len()
     }
 }
 
-/// The answer for one buffer.
+/// The result of a search in one buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A frame starts here; the form of its LNet header if it has one.
     At(usize, Option<HeaderForm>),
-    /// None starts before this position, and more bytes are needed to judge it.
+    /// No frame starts before this position; more bytes are needed to check the position.
     NotBefore(usize),
 }
 
-/// Decodes a frame header in the order that its type shows. The HELLO shows the sender's, too (section 2.4),
-/// but a capture may lack it, and what a sender wrote is what its frames say.
+/// Decodes a frame header in the byte order that its type shows. The HELLO also shows the order
+/// (section 2.4), but a capture may lack the HELLO.
 pub(crate) fn frame_header(bytes: &[u8]) -> Result<KsockHeader, DecodeError> {
     let order = KsockHeader::order_of(bytes).unwrap_or(ByteOrder::Little);
     KsockHeader::decode(order, bytes)
 }
 
-/// Looks for the first boundary at `from` or behind.
+/// Searches the first boundary at or after `from`.
 pub(crate) fn find(bytes: &[u8], from: usize, framing: Framing) -> Found {
     for at in from..bytes.len() {
-        match judge(bytes.get(at..).unwrap_or_default(), framing) {
+        match check_position(bytes.get(at..).unwrap_or_default(), framing) {
             Verdict::Boundary(form) => return Found::At(at, form),
             Verdict::Unsure => return Found::NotBefore(at),
             Verdict::No => {}
@@ -64,8 +64,8 @@ pub(crate) fn find(bytes: &[u8], from: usize, framing: Framing) -> Found {
     Found::NotBefore(bytes.len().max(from))
 }
 
-/// The form of the LNet header at the start of `bytes`: the one in which it is plausible. `None` when
-/// it is in neither, or when more bytes are needed.
+/// The form in which the LNet header at the start of `bytes` is plausible. `None` if neither form
+/// is, or if more bytes are needed.
 pub(crate) fn infer_form(bytes: &[u8]) -> Option<HeaderForm> {
     [HeaderForm::Nid4, HeaderForm::Nid16]
         .into_iter()
@@ -78,9 +78,9 @@ enum Verdict {
     Unsure,
 }
 
-fn judge(bytes: &[u8], framing: Framing) -> Verdict {
+fn check_position(bytes: &[u8], framing: Framing) -> Verdict {
     if !framing.frame_header {
-        return judge_header(bytes, framing);
+        return check_header(bytes, framing);
     }
     if bytes.len() < KsockHeader::LEN {
         return Verdict::Unsure;
@@ -91,13 +91,13 @@ fn judge(bytes: &[u8], framing: Framing) -> Verdict {
     let behind = bytes.get(KsockHeader::LEN..).unwrap_or_default();
     match frame.frame_type {
         _ if frame.csum != 0 => Verdict::No,
-        FrameType::Lnet => judge_header(behind, framing),
+        FrameType::Lnet => check_header(behind, framing),
         FrameType::Noop if is_plausible_noop(&frame, behind) => Verdict::Boundary(None),
         FrameType::Noop => Verdict::No,
     }
 }
 
-fn judge_header(bytes: &[u8], framing: Framing) -> Verdict {
+fn check_header(bytes: &[u8], framing: Framing) -> Verdict {
     let form = match framing.form {
         Some(form) => is_plausible_header(form, bytes).then_some(form),
         None => infer_form(bytes),
@@ -110,12 +110,13 @@ fn judge_header(bytes: &[u8], framing: Framing) -> Verdict {
     }
 }
 
-/// Cookies count up from 2 on each connection's peer: one above this needs years of traffic.
+/// The highest plausible cookie. Cookies count up from 2 for each peer; a higher one would take
+/// years of traffic.
 const COOKIE_MAX: u64 = 1 << 40;
 
 fn is_plausible_noop(frame: &KsockHeader, behind: &[u8]) -> bool {
     let acknowledges = frame.zc_ack().is_ok_and(|ack| ack != ZcAck::None);
-    // A whole frame header decides later.
+    // The check of the whole next frame header follows later.
     let next_is_frame = behind.len() < 4 || KsockHeader::order_of(behind).is_some();
     acknowledges && next_is_frame && frame.cookies.iter().all(|&cookie| cookie < COOKIE_MAX)
 }

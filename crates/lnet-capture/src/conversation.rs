@@ -12,7 +12,7 @@ use crate::payload::Pings;
 use crate::reassembly::{Piece, Reassembler};
 use crate::summary::Summary;
 
-/// What all conversations of a capture share.
+/// State that all conversations of a capture share.
 pub(crate) struct Shared<'a, 'sink> {
     pub(crate) pings: &'a mut Pings,
     pub(crate) summary: &'a mut Summary,
@@ -36,12 +36,12 @@ pub(crate) struct Conversation {
 struct Stream {
     reassembler: Option<Reassembler>,
     half: Half,
-    /// Offset of the end, once a FIN told it.
+    /// Offset of the end, once a FIN has shown it.
     end: Option<u64>,
 }
 
 impl Conversation {
-    /// A conversation of which `first` is the first segment seen.
+    /// A conversation whose first captured segment is `first`.
     pub(crate) fn new(id: u32, initiator: SocketAddr, first: &Segment<'_>) -> Self {
         let acceptor = if first.from == initiator {
             first.to
@@ -74,12 +74,12 @@ impl Conversation {
         self.connection.id
     }
 
-    /// What the conversation is known to be.
+    /// The known properties of the connection.
     pub(crate) const fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// When its last segment was captured; closed connections count as older than all others.
+    /// The time of its last segment; closed connections count as older than all others.
     pub(crate) const fn last_used(&self) -> Time {
         if self.closed { Time::ZERO } else { self.last }
     }
@@ -89,7 +89,7 @@ impl Conversation {
         self.from_initiator.kept() + self.from_acceptor.kept()
     }
 
-    /// True for the SYN of a later connection between the same two ports.
+    /// Returns true for the SYN of a later connection between the same two ports.
     pub(crate) fn is_succeeded_by(&self, segment: &Segment<'_>) -> bool {
         segment.syn && segment.acknowledged.is_none() && self.initial != Some(segment.sequence)
     }
@@ -124,9 +124,10 @@ impl Conversation {
         Ok(())
     }
 
-    /// Reports all that is left: nothing more comes, or nothing more may be kept.
+    /// Reports everything that is left, because no more segments come or the memory limit is
+    /// reached.
     pub(crate) fn finish(&mut self, time: Time, shared: &mut Shared<'_, '_>) -> io::Result<()> {
-        self.give_up_holes(time, shared)?;
+        self.skip_holes(time, shared)?;
         for stream in [&mut self.from_initiator, &mut self.from_acceptor] {
             stream
                 .half
@@ -137,12 +138,8 @@ impl Conversation {
         Ok(())
     }
 
-    /// Delivers what waits behind holes.
-    pub(crate) fn give_up_holes(
-        &mut self,
-        time: Time,
-        shared: &mut Shared<'_, '_>,
-    ) -> io::Result<()> {
+    /// Delivers the bytes that wait behind holes.
+    pub(crate) fn skip_holes(&mut self, time: Time, shared: &mut Shared<'_, '_>) -> io::Result<()> {
         for stream in [&mut self.from_initiator, &mut self.from_acceptor] {
             let mut cx = context(time, &mut self.connection, shared);
             stream.deliver(&mut cx, Reassembler::drain)?;

@@ -1,4 +1,4 @@
-//! Packets in, messages out.
+//! Decodes packets to messages.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -21,12 +21,14 @@ pub const LNET_PORT: u16 = 988;
 
 /// Decodes the LNet traffic of a capture.
 ///
-/// Give it packets in the order of the file, then [`finish`](Self::finish) it. Messages are delivered as
-/// soon as their last byte came, so in the order in which they were complete.
+/// Call [`packet`](Self::packet) for each packet in the order of the file, then
+/// [`finish`](Self::finish). A message is delivered as soon as its last byte has been read, so
+/// messages come in the order of their last bytes.
 ///
-/// A TCP connection is taken for LNet when one of its ports is listed, or when a segment starts with an
-/// acceptor request. What is kept is bounded: [`CONVERSATIONS_MAX`] connections, [`KEPT_BYTES_MAX`]
-/// bytes; beyond that the least recently used connections are closed, and holes are no longer waited for.
+/// A TCP connection counts as LNet if one of its ports is listed, or if a segment starts with an
+/// acceptor request. Memory is limited to [`CONVERSATIONS_MAX`] connections and [`KEPT_BYTES_MAX`]
+/// bytes. Beyond these limits the decoder closes the least recently used connections and no longer
+/// waits for missing segments.
 #[derive(Debug)]
 pub struct Decoder {
     ports: Vec<u16>,
@@ -38,20 +40,20 @@ pub struct Decoder {
     next_id: u32,
 }
 
-/// Connections that are followed at a time.
+/// The most connections that are followed at a time.
 pub const CONVERSATIONS_MAX: usize = 16 << 10;
 
-/// Bytes that are kept at a time, of all connections together.
+/// The most bytes that are kept at a time, for all connections together.
 pub const KEPT_BYTES_MAX: usize = 256 << 20;
 
 /// Both socket addresses of a connection, the lower one first.
 type Ends = (SocketAddr, SocketAddr);
 
-/// Reads a whole capture and gives each message to `receive`. `ports` are those on which the nodes
-/// listen.
+/// Reads a whole capture and calls `receive` with each message. `ports` are those on which the
+/// nodes listen.
 ///
-/// The summary is also given when the file turned out to be damaged or truncated: it tells of what was
-/// readable, and all of that was delivered.
+/// The summary is also returned if the file is damaged or truncated. It then covers the readable
+/// part, all of which was delivered.
 pub fn decode_capture<R: Read>(
     input: R,
     ports: &[u16],
@@ -98,7 +100,7 @@ impl Decoder {
         }
     }
 
-    /// Reports what is left of every connection, and the counts.
+    /// Reports everything that is left of every connection; returns the counts.
     pub fn finish(mut self, sink: &mut Sink<'_>) -> (Summary, io::Result<()>) {
         let mut left: Vec<_> = std::mem::take(&mut self.conversations)
             .into_values()
@@ -149,13 +151,13 @@ impl Decoder {
         let before = conversation.kept();
         conversation.segment(self.now, segment, &mut shared)?;
         if self.kept + conversation.kept() > KEPT_BYTES_MAX + before {
-            conversation.give_up_holes(self.now, &mut shared)?;
+            conversation.skip_holes(self.now, &mut shared)?;
         }
         self.kept = self.kept + conversation.kept() - before;
         Ok(())
     }
 
-    /// Who opened the connection of this segment, if it is to be followed.
+    /// The side that opened the connection of this segment, if the connection is to be followed.
     fn initiator(&self, segment: &Segment<'_>) -> Option<SocketAddr> {
         let is_listed = |end: SocketAddr| self.ports.contains(&end.port());
         if starts_connreq(segment.payload) {
@@ -173,7 +175,7 @@ impl Decoder {
         }
     }
 
-    /// Closes the less recently used half of the connections when there are too many.
+    /// Closes the less recently used half of the connections if there are too many.
     fn make_room(&mut self, sink: &mut Sink<'_>) -> io::Result<()> {
         if self.conversations.len() < CONVERSATIONS_MAX {
             return Ok(());

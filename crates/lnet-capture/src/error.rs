@@ -4,9 +4,9 @@ use std::io;
 
 use thiserror::Error;
 
-/// What ends the reading of a capture.
+/// The error that ends the reading of a capture.
 ///
-/// Packets before the fault were read and their messages were delivered: a caller prints the summary
+/// The messages of all packets before the error were delivered, so a caller can print the summary
 /// and then the error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
@@ -40,7 +40,7 @@ pub enum CaptureError {
     /// Reading the file failed.
     #[error("cannot read the capture: {0}")]
     Read(#[source] io::Error),
-    /// The receiver of the messages failed, as when the terminal went away.
+    /// The receiver of the messages failed, for example because the terminal was closed.
     #[error("cannot write the messages: {0}")]
     Output(#[source] io::Error),
 }

@@ -1,7 +1,7 @@
 //! Capture files: pcap (both byte orders, micro- and nanoseconds) and pcapng, as a stream of packets.
 //!
-//! Memory is one buffer, which grows to the largest record and never beyond [`RECORD_LEN_MAX`]; the
-//! input need not be seekable. Nothing here knows what a packet contains.
+//! The only memory is one buffer, which grows to the largest record and at most to
+//! [`RECORD_LEN_MAX`]. The input need not be seekable. The contents of packets are not interpreted.
 
 use std::io::{self, Cursor, Read};
 
@@ -15,20 +15,20 @@ use crate::error::CaptureError;
 /// One captured packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// When it was captured, since the Unix epoch.
+    /// Time of the capture, since the Unix epoch.
     pub time: Time,
-    /// What the bytes start with: a `LINKTYPE_` number of the pcap format.
+    /// The type of the first header in the bytes: a `LINKTYPE_` number of the pcap format.
     pub link_type: u16,
-    /// The bytes that were captured; may be fewer than were on the wire.
+    /// The captured bytes, which may be fewer than those on the wire.
     pub data: &'a [u8],
 }
 
-/// Reads a whole capture and gives each packet to `receive`.
+/// Reads a whole capture and calls `receive` with each packet.
 ///
 /// # Errors
 ///
-/// [`CaptureError::Output`] when `receive` failed, otherwise what is wrong with the file; the packets
-/// before that were delivered.
+/// [`CaptureError::Output`] if `receive` fails, otherwise the error of the file. The packets before
+/// the error were delivered.
 pub fn read_packets<R: Read>(
     input: R,
     mut receive: impl FnMut(&Packet<'_>) -> io::Result<()>,
@@ -49,15 +49,15 @@ pub fn read_packets<R: Read>(
     }
 }
 
-/// The largest record that is read: far beyond the 256 KiB that capture programs write.
+/// The largest record that is read, far above the 256 KiB that capture programs write.
 pub const RECORD_LEN_MAX: usize = 16 << 20;
 
-/// Enough for the packets of every ordinary capture; more is taken when a record needs it.
+/// The initial size, enough for the packets of ordinary captures; it grows if a record needs more.
 const BUFFER_LEN: usize = 128 << 10;
-/// The longest file header that is waited for: a pcapng section header with many options. What follows
-/// a longer one is read by the parser, as it comes.
+/// The longest file header that is awaited: a pcapng section header with many options. The parser
+/// reads the rest of a longer header as it arrives.
 const HEADER_LEN_MAX: u64 = 64 << 10;
-/// Bytes of a pcap file header, which is also what a pcapng section header has at least.
+/// Bytes of a pcap file header, which is also the minimum of a pcapng section header.
 const HEADER_LEN_MIN: u64 = 24;
 const PCAPNG_MAGIC: [u8; 4] = [0x0A, 0x0D, 0x0D, 0x0A];
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
@@ -76,9 +76,9 @@ struct Source<'a> {
     capacity: usize,
 }
 
-/// Opens either format. The file header is read here as a whole: a pipe may deliver fewer bytes at a
-/// time, which the parsers do not expect. No byte behind it is waited for, so that a live capture shows
-/// each packet as it comes.
+/// Opens either format. Reads the whole file header first, because a pipe may deliver fewer bytes
+/// at a time, which the parsers do not support. Waits for no byte after it, so that a live capture
+/// shows each packet as it arrives.
 fn open<'a, R: Read + 'a>(mut input: R) -> Result<Reader<'a>, CaptureError> {
     let mut header = Vec::new();
     read_up_to(&mut input, HEADER_LEN_MIN, &mut header)?;
@@ -107,8 +107,8 @@ fn read_up_to(input: &mut impl Read, length: u64, bytes: &mut Vec<u8>) -> Result
     read.map(drop).map_err(CaptureError::Read)
 }
 
-/// What a pcapng section header says of its own length: the second word, in the order that the third
-/// one, 0x1A2B3C4D, tells.
+/// The length of a pcapng section header: its second word, in the byte order that the third word,
+/// 0x1A2B3C4D, shows.
 fn section_header_len(header: &[u8]) -> u64 {
     let Some(&[a, b, c, d]) = header.get(4..).and_then(|rest| rest.first_chunk()) else {
         return 0;
@@ -174,7 +174,7 @@ impl Source<'_> {
     }
 }
 
-/// What a file says about its time stamps and link types.
+/// The time stamps and link types of a file.
 #[derive(Default)]
 struct Clocks {
     interfaces: Vec<Interface>,
@@ -188,7 +188,7 @@ struct Interface {
 }
 
 impl Clocks {
-    /// Learns from descriptions, and makes a packet of a record that holds one.
+    /// Processes descriptions, and returns the packet of a record that contains one.
     fn packet<'a>(
         &mut self,
         block: &'a PcapBlockOwned<'_>,
@@ -252,8 +252,8 @@ impl Clocks {
 }
 
 impl Interface {
-    /// `ticks_per_second` is `None` when the file gives a resolution that no clock has; the format's
-    /// default then stands.
+    /// `ticks_per_second` is `None` if the file has an impossible resolution; the default of the
+    /// format then applies.
     fn new(link_type: i32, ticks_per_second: Option<u64>, offset_seconds: i64) -> Self {
         Self {
             link_type: u16::try_from(link_type).unwrap_or(u16::MAX),

@@ -1,4 +1,4 @@
-//! One direction of a connection: bytes in order in, messages out.
+//! One direction of a connection: decodes bytes in order to messages.
 //!
 //! ```text
 //!             SYN seen                          SYN not seen
@@ -6,14 +6,14 @@
 //!                v                 |                  v
 //!            Connreq ---> Hello <--+     (magic) <- Opening -> (no magic)
 //!                           |                               |
-//!        broken or rejected  |  good                         v
+//!        broken or rejected |  valid                        v
 //!      Ignored <------------+------> Frame <----------- Search <--- gap, damage
 //!                                     |  ^
-//!                          LNet header v  | all bytes there (or known to be lost)
+//!                          LNet header v  | all bytes arrived (or known to be lost)
 //!                                    Payload
 //! ```
 //!
-//! At most one structure is kept at a time; an opaque payload is passed over as it comes.
+//! At most one structure is kept at a time; an opaque payload is skipped as it arrives.
 
 use std::io;
 
@@ -31,7 +31,7 @@ use crate::summary::Summary;
 /// Receives messages; an error ends the reading.
 pub(crate) type Sink<'a> = dyn FnMut(&Message<'_>) -> io::Result<()> + 'a;
 
-/// What a direction shares with the rest of the capture.
+/// State of the capture that a direction needs.
 pub(crate) struct Context<'a, 'sink> {
     pub(crate) time: Time,
     pub(crate) connection: &'a mut Connection,
@@ -45,7 +45,7 @@ pub(crate) struct Context<'a, 'sink> {
 pub(crate) struct Half {
     direction: Direction,
     state: State,
-    /// Bytes that were not decoded yet.
+    /// Bytes that are not decoded yet.
     buffer: Vec<u8>,
     /// Offset in the stream of the buffer's first byte.
     offset: u64,
@@ -62,7 +62,7 @@ enum State {
     Ignored,
 }
 
-/// A message whose payload is still coming.
+/// A message whose payload is not complete.
 #[derive(Debug)]
 struct Pending {
     frame: Option<KsockHeader>,
@@ -80,13 +80,13 @@ struct Pending {
 #[derive(Debug)]
 struct Search {
     reason: Reason,
-    /// Offset in the stream where the search began.
+    /// Offset in the stream at which the search began.
     since: u64,
-    /// Where in the buffer to look next.
+    /// Offset in the buffer at which the search continues.
     from: usize,
 }
 
-/// Whether decoding can go on with the bytes at hand.
+/// Whether decoding can continue with the present bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Again,
@@ -94,7 +94,7 @@ enum Step {
 }
 
 impl Half {
-    /// The direction of a connection whose beginning was seen (`from_start`) or not.
+    /// A direction of a connection; `from_start` is true if the capture has its beginning.
     pub(crate) const fn new(direction: Direction, from_start: bool) -> Self {
         let state = match (from_start, direction) {
             (false, _) => State::Opening,
@@ -121,7 +121,7 @@ impl Half {
         Ok(())
     }
 
-    /// Takes note that the next `lost` bytes of the stream are not in the capture.
+    /// Records that the next `lost` bytes of the stream are not in the capture.
     pub(crate) fn lost(&mut self, lost: u64, cx: &mut Context<'_, '_>) -> io::Result<()> {
         let mut lost = lost;
         match &mut self.state {
@@ -144,7 +144,7 @@ impl Half {
         if lost > 0 { self.gap(lost, cx) } else { Ok(()) }
     }
 
-    /// The stream ended: reports what is left.
+    /// Reports everything that is left at the end of the stream.
     pub(crate) fn end(&mut self, cx: &mut Context<'_, '_>) -> io::Result<()> {
         match &mut self.state {
             State::Payload(pending) => {
@@ -152,10 +152,10 @@ impl Half {
                 pending.remaining = 0;
                 self.step(cx)?;
             }
-            State::Search(_) => self.give_up_search(cx)?,
+            State::Search(_) => self.fail_search(cx)?,
             State::Opening if !self.buffer.is_empty() => {
                 self.search(Reason::Joined, 0);
-                self.give_up_search(cx)?;
+                self.fail_search(cx)?;
             }
             State::Connreq | State::Hello if !self.buffer.is_empty() => {
                 self.end_inside_handshake(cx)?;
@@ -250,7 +250,7 @@ impl Half {
         Ok(Step::Again)
     }
 
-    /// What a HELLO says of the whole connection: the acceptor's version counts (section 2.4).
+    /// Updates the connection from a HELLO; the acceptor's version counts (section 2.4).
     fn learn(&self, hello: &Hello, connection: &mut Connection) {
         match self.direction {
             Direction::FromInitiator => {
@@ -287,7 +287,7 @@ impl Half {
         Ok(Step::Again)
     }
 
-    /// A broken handshake: the connection comes to nothing.
+    /// Handles a broken handshake: the connection is not accepted.
     fn reject(&mut self, error: DecodeError, cx: &mut Context<'_, '_>) -> io::Result<Step> {
         cx.connection.rejected = true;
         self.emit(self.buffer.len(), Kind::Broken(error), cx)?;
@@ -358,13 +358,13 @@ impl Half {
         Ok(Step::Again)
     }
 
-    /// Takes payload; delivers the message when all of it came.
+    /// Skips payload; delivers the message once it is complete.
     fn payload(&mut self, cx: &mut Context<'_, '_>) -> io::Result<Step> {
         let State::Payload(pending) = &mut self.state else {
             return Ok(Step::Again);
         };
         let held = self.buffer.len() as u64;
-        // No more than the buffer holds, so that it fits a usize.
+        // At most the length of the buffer, so the value fits a usize.
         let take = held.min(pending.remaining) as usize;
         if pending.is_ping {
             pending
@@ -383,7 +383,7 @@ impl Half {
         Ok(Step::Again)
     }
 
-    /// A frame that cannot be decoded: the next boundary is behind its first byte.
+    /// Handles a frame that cannot be decoded: the next boundary is after its first byte.
     fn damage(&mut self, error: DecodeError, cx: &mut Context<'_, '_>) -> io::Result<Step> {
         let raw = self
             .buffer
@@ -401,7 +401,7 @@ impl Half {
         Ok(Step::Again)
     }
 
-    /// A gap in front of, in or behind the headers of a frame, or in a handshake.
+    /// Handles a gap in a handshake, or before, in or after the headers of a frame.
     fn gap(&mut self, lost: u64, cx: &mut Context<'_, '_>) -> io::Result<()> {
         let undecoded = self.buffer.len() as u64;
         let length = undecoded + lost;
@@ -417,7 +417,7 @@ impl Half {
         let State::Search(Search { reason, .. }) = self.state else {
             return Ok(());
         };
-        self.give_up_search(cx)?;
+        self.fail_search(cx)?;
         let kind = Kind::Gap { lost, undecoded: 0 };
         deliver(self.direction, self.offset, lost, &[], kind, cx)?;
         self.offset += lost;
@@ -455,13 +455,13 @@ impl Half {
         }
     }
 
-    /// No boundary comes any more: the bytes at hand were passed over too.
-    fn give_up_search(&mut self, cx: &mut Context<'_, '_>) -> io::Result<()> {
+    /// Ends a search without a boundary: all bytes in the buffer count as skipped.
+    fn fail_search(&mut self, cx: &mut Context<'_, '_>) -> io::Result<()> {
         self.consume(self.buffer.len());
         self.end_search(false, cx)
     }
 
-    /// Reports a search, with the bytes passed over so far.
+    /// Reports a search with the number of bytes that it skipped.
     fn end_search(&mut self, found: bool, cx: &mut Context<'_, '_>) -> io::Result<()> {
         let State::Search(Search { reason, since, .. }) = self.state else {
             return Ok(());
@@ -476,7 +476,7 @@ impl Half {
         deliver(self.direction, since, skipped, &[], kind, cx)
     }
 
-    /// The stream ended inside a handshake, which then came to nothing.
+    /// Handles the end of the stream inside a handshake: the connection is not accepted.
     fn end_inside_handshake(&mut self, cx: &mut Context<'_, '_>) -> io::Result<()> {
         let available = self.buffer.len();
         let (what, needed) = match self.state {
@@ -496,8 +496,8 @@ impl Half {
         Ok(())
     }
 
-    /// The stream ended inside the headers of a frame. A node that closes may well do that; what came
-    /// must still be the beginning of a frame.
+    /// Handles the end of the stream inside the headers of a frame. A node may close there, so only
+    /// bytes that cannot begin a frame are an error.
     fn end_inside_frame(&mut self, cx: &mut Context<'_, '_>) -> io::Result<()> {
         let available = self.buffer.len();
         let framing = self.framing(cx.connection);
@@ -507,7 +507,7 @@ impl Half {
         match frame {
             Err(error) if framing.frame_header && available >= 4 => {
                 self.damage(error, cx)?;
-                self.give_up_search(cx)
+                self.fail_search(cx)
             }
             _ => {
                 let is_whole = framing.frame_header && available >= KsockHeader::LEN;
@@ -567,7 +567,7 @@ impl Pending {
     }
 }
 
-/// How much of a damaged frame is shown: the longest headers.
+/// The most bytes of a damaged frame that are shown: those of the longest headers.
 const DAMAGE_SHOWN: usize = KsockHeader::LEN + HeaderForm::Nid16.len();
 
 fn deliver(

@@ -1,4 +1,4 @@
-//! From a captured packet to a TCP segment.
+//! Finds the TCP segment in a captured packet.
 //!
 //! ```text
 //! Ethernet [VLAN…] ┐
@@ -6,17 +6,17 @@
 //! raw IP, null/loopback ┘
 //! ```
 //!
-//! Lengths are checked before they are trusted, and a packet that is not a TCP segment has a
-//! [`Skipped`] reason. A packet that was cut by the capture's snap length still gives the payload that
-//! is there and says how much is not. Checksums are not verified: with offloading, captures on the
-//! sending machine hold none.
+//! Lengths are checked before use. A packet without a TCP segment has a [`Skipped`] reason. A
+//! packet that the snap length of the capture truncated has the present payload and the number of
+//! missing bytes. Checksums are not verified, because with offloading the packets captured on the
+//! sender have none.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::file::Packet;
 
-/// Why a packet is no TCP segment that can be read.
+/// Why a packet has no readable TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Skipped {
     /// The capture's link type is not known.
@@ -25,9 +25,9 @@ pub enum Skipped {
     NotIp,
     /// IP, but not TCP.
     NotTcp,
-    /// A fragment of an IP packet; fragments are not put together.
+    /// A fragment of an IP packet; fragments are not reassembled.
     IpFragment,
-    /// A header contradicts itself or is not there in full.
+    /// A header contradicts itself or is incomplete.
     Malformed,
 }
 
@@ -50,13 +50,13 @@ pub(crate) struct Segment<'a> {
     pub(crate) to: SocketAddr,
     /// Sequence number of the first payload byte, or of the SYN.
     pub(crate) sequence: u32,
-    /// The acknowledgement number, when the ACK flag is set.
+    /// The acknowledgement number, if the ACK flag is set.
     pub(crate) acknowledged: Option<u32>,
     pub(crate) syn: bool,
     pub(crate) fin: bool,
     pub(crate) rst: bool,
     pub(crate) payload: &'a [u8],
-    /// Payload bytes at the end that the capture did not keep.
+    /// Payload bytes at the end that the capture lacks.
     pub(crate) cut: usize,
 }
 
@@ -82,14 +82,14 @@ const LINK_LINUX_SLL2: u16 = 276;
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86DD;
 const ETHERTYPES_VLAN: [u16; 3] = [0x8100, 0x88A8, 0x9100];
-/// More tags than this are no VLAN stack that a switch makes.
+/// The most VLAN tags; switches do not add more.
 const VLAN_TAGS_MAX: usize = 4;
 
 const PROTOCOL_TCP: u8 = 6;
-/// More extension headers than this are no IPv6 packet that a host sends.
+/// The most extension headers; hosts do not send more in an IPv6 packet.
 const IPV6_EXTENSIONS_MAX: usize = 8;
 
-/// What the IP header says of the TCP segment behind it.
+/// The properties of the TCP segment that the IP header shows.
 struct Transport<'a> {
     from: IpAddr,
     to: IpAddr,
@@ -146,7 +146,7 @@ fn ipv4(data: &[u8]) -> Result<Transport<'_>, Skipped> {
     let from = IpAddr::V4(Ipv4Addr::from(array_at::<4>(data, 12)?));
     let to = IpAddr::V4(Ipv4Addr::from(array_at::<4>(data, 16)?));
     let total = usize::from(u16_at(data, 2)?);
-    // Segmentation offload leaves the length 0 in packets captured before the split.
+    // With segmentation offload, packets that are captured before the split have length 0.
     let payload_len = match total {
         0 => None,
         total => Some(total.checked_sub(header_len).ok_or(Skipped::Malformed)?),
@@ -174,7 +174,7 @@ fn ipv6(data: &[u8]) -> Result<Transport<'_>, Skipped> {
     if next != PROTOCOL_TCP {
         return Err(Skipped::NotTcp);
     }
-    // As for IPv4: 0 is a packet captured before its split, or a jumbogram.
+    // As for IPv4: 0 means a packet captured before its split, or a jumbogram.
     let payload_len = match usize::from(u16_at(data, 4)?) {
         0 => None,
         length => Some((length + 40).checked_sub(at).ok_or(Skipped::Malformed)?),
@@ -187,7 +187,7 @@ fn ipv6(data: &[u8]) -> Result<Transport<'_>, Skipped> {
     )
 }
 
-/// The length of the extension header at `at`, or `None` when `next` is not one.
+/// The length of the extension header at `at`; `None` if `next` is not an extension header.
 fn ipv6_extension_len(next: u8, data: &[u8], at: usize) -> Result<Option<usize>, Skipped> {
     const HOP_BY_HOP: u8 = 0;
     const ROUTING: u8 = 43;
@@ -205,7 +205,7 @@ fn ipv6_extension_len(next: u8, data: &[u8], at: usize) -> Result<Option<usize>,
     }
 }
 
-/// Cuts what the link layer padded, and counts what the capture cut.
+/// Removes the padding of the link layer and counts the bytes that the capture lacks.
 fn transport(
     from: IpAddr,
     to: IpAddr,

@@ -6,14 +6,30 @@
 //!  ----------> file ------------------> ip ------> reassembly ------------> half -----------> Message
 //! ```
 //!
-//! [`decode_capture`] reads a file from front to back and calls a closure with each [`Message`]; memory is
-//! bounded, whatever the file holds. [`render`] turns messages into lines, tables of fields, or JSON. What
-//! cannot be decoded becomes a message too ([`Kind::Broken`], [`Kind::Gap`]), and the [`Summary`] accounts for
-//! every byte.
+//! [`decode_capture`] reads a file from front to back and calls a closure with each [`Message`].
+//! [`render`] turns messages into lines, tables of fields, or JSON. Bytes that cannot be decoded
+//! are messages, too ([`Kind::Broken`], [`Kind::Gap`]), and the [`Summary`] accounts for every
+//! byte. A connection that began before the capture is decoded from the first frame boundary that
+//! is found, and is marked as joined.
 //!
-//! A connection that began before the capture is decoded from the first frame boundary that can be found,
-//! and is marked as joined. The layouts themselves are those of [`lnet_wire`]; this crate never invents one,
-//! keeps no state of a node, and opens no socket.
+//! ```
+//! use lnet_capture::{LNET_PORT, decode_capture};
+//!
+//! let file: &[u8] = include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/ping.pcap"));
+//! let mut names = Vec::new();
+//! let (summary, result) = decode_capture(file, &[LNET_PORT], |message| {
+//!     names.push(message.kind.name());
+//!     Ok(())
+//! });
+//! result?;
+//! assert!(names.contains(&"GET") && names.contains(&"REPLY"));
+//! assert!(summary.is_complete());
+//! # Ok::<(), lnet_capture::CaptureError>(())
+//! ```
+//!
+//! Limits: memory is limited for every input; IP fragments are not reassembled; only LNet over TCP
+//! is decoded. The layouts are those of [`lnet_wire`]. The crate keeps no state of a node and opens
+//! no socket.
 
 mod boundary;
 mod conversation;

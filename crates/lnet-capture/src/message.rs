@@ -1,4 +1,4 @@
-//! What a capture says, one [`Message`] at a time.
+//! The items of a capture, one [`Message`] for each.
 
 use std::net::SocketAddr;
 
@@ -11,22 +11,24 @@ use crate::payload::Payload;
 
 /// One item of a conversation: a structure of the protocol, or what prevented its decoding.
 ///
-/// Borrows from the decoder's buffers: valid only during the call that delivers it.
+/// A message borrows from the decoder's buffers, so it is valid only during the call that delivers
+/// it.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// When its last byte was captured, since the Unix epoch.
+    /// Time of the capture of its last byte, since the Unix epoch.
     pub time: Time,
-    /// The connection, as far as it is known by now.
+    /// The connection, as far as it is known at this time.
     pub connection: &'a Connection,
-    /// Who sent it.
+    /// The sending side.
     pub direction: Direction,
-    /// Its first byte, counted from the first byte that this side sent (or that was seen of it).
+    /// Offset of its first byte from the first byte that this side sent (or from the first captured
+    /// one).
     pub offset: u64,
     /// Its length on the stream in bytes, payload included.
     pub length: u64,
-    /// Its bytes without an opaque payload; for [`Kind::Broken`], the bytes at hand.
+    /// Its bytes without an opaque payload; for [`Kind::Broken`], the bytes that are present.
     pub raw: &'a [u8],
-    /// What it is.
+    /// The structure, or the reason why there is none.
     pub kind: Kind<'a>,
 }
 
@@ -57,36 +59,36 @@ pub enum Kind<'a> {
     Connreq(Connreq),
     /// The acceptor's 16-byte answer to a request that it does not understand (section 2.3).
     Rejection,
-    /// A HELLO (section 2.4); from the acceptor with type NONE, a rejection.
+    /// A HELLO (section 2.4); one of type NONE from the acceptor is a rejection.
     Hello(ReceivedHello<'a>),
     /// A NOOP frame: an acknowledgement of zero-copy requests, or a keepalive.
     Noop(KsockHeader),
     /// A frame with an LNet message.
     Lnet(Lnet<'a>),
-    /// Bytes that are no structure of the protocol. In a handshake the connection counts as rejected;
-    /// later the next frame boundary is searched for.
+    /// Bytes that are not a structure of the protocol. In a handshake, the connection counts as
+    /// rejected; later, the search for the next frame boundary follows.
     Broken(DecodeError),
-    /// The connection, or the capture, ended inside a frame whose beginning is right.
+    /// The connection or the capture ended inside a frame whose beginning is valid.
     Cut {
-        /// Its frame header, when all of that came.
+        /// Its frame header, if that is complete.
         frame: Option<KsockHeader>,
         /// Bytes of its headers.
         needed: usize,
     },
     /// Bytes that are not in the capture.
     Gap {
-        /// How many are missing.
+        /// The number of missing bytes.
         lost: u64,
-        /// Captured bytes of the structure that the gap cut through, which cannot be decoded.
+        /// Captured bytes of a structure that the gap interrupts, which cannot be decoded.
         undecoded: u64,
     },
     /// A search for a frame boundary ended.
     Resumed {
-        /// Why it was searched for.
+        /// The reason for the search.
         reason: Reason,
-        /// False when the stream ended, or a gap came, before a boundary was found.
+        /// False if the stream ended, or a gap followed, before a boundary was found.
         found: bool,
-        /// Bytes passed over; their first is at the message's offset.
+        /// Bytes skipped, from the offset of the message on.
         skipped: u64,
     },
 }
@@ -114,10 +116,10 @@ impl Kind<'_> {
     }
 }
 
-/// Why a frame boundary was searched for.
+/// The reason for the search of a frame boundary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The connection began before the capture did.
+    /// The connection began before the capture.
     Joined,
     /// Bytes are missing from the capture.
     Gap,
@@ -134,7 +136,7 @@ pub struct Lnet<'a> {
     pub form: HeaderForm,
     /// The LNet header.
     pub header: Header,
-    /// What is known of the payload.
+    /// The payload, as far as it is decoded.
     pub payload: Payload<'a>,
 }
 
@@ -151,7 +153,7 @@ impl Lnet<'_> {
     }
 }
 
-/// Which side of a connection sent something.
+/// The sending side of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// The side that opened the TCP connection.
@@ -169,13 +171,13 @@ pub struct Connection {
     pub initiator: SocketAddr,
     /// The side that accepted it.
     pub acceptor: SocketAddr,
-    /// It began before the capture did, and was decoded from a frame boundary that was found.
+    /// True if it began before the capture and was decoded from a frame boundary.
     pub joined: bool,
-    /// Its handshake was broken or rejected.
+    /// True if its handshake was broken or rejected.
     pub rejected: bool,
-    /// Its type in the initiator's naming, once the initiator's HELLO was seen.
+    /// Its type as the initiator names it, once the initiator's HELLO was seen.
     pub ctype: Option<Ctype>,
-    /// The protocol version: the acceptor's HELLO decides, and until then the initiator's.
+    /// The protocol version: that of the acceptor's HELLO, and before it that of the initiator's.
     pub version: Option<HelloVersion>,
     /// The form of its LNet headers, from the version or inferred from the first header found.
     pub form: Option<HeaderForm>,

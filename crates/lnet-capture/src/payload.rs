@@ -1,42 +1,43 @@
-//! What is behind an LNet header: ping info is decoded, everything else is opaque.
+//! The payload of an LNet message: ping info is decoded, everything else is opaque.
 //!
-//! A REPLY does not say what it answers: its wire handle does (section 1.6). Ping GETs are remembered,
-//! across connections (a REPLY may travel on another one) and beyond the first REPLY (a router's two
-//! sides show the same handle twice), the oldest forgotten first.
+//! The wire handle of a REPLY shows which GET it answers (section 1.6). The handles of ping GETs
+//! are kept across connections, because a REPLY may use another connection, and after the first
+//! REPLY, because a capture of both sides of a router shows it twice. The oldest handles are
+//! dropped first.
 
 use std::collections::VecDeque;
 
 use lnet_wire::{Body, DecodeError, Handle, Header, LNET_PORTAL, PING_MATCH_BITS, PingInfo};
 use rustc_hash::FxHashSet;
 
-/// What is known of a message's payload.
+/// The payload of a message, as far as it is decoded.
 #[derive(Clone, Copy, Debug)]
 pub enum Payload<'a> {
     /// There is none.
     None,
-    /// Bytes that LNet does not look into.
+    /// Bytes that LNet does not interpret.
     Opaque {
-        /// How many of them are not in the capture.
+        /// The number of bytes that are not in the capture.
         lost: u64,
     },
     /// Ping info: a ping's REPLY, or a push.
     Ping(PingInfo<'a>),
-    /// Should be ping info and is not; offsets count from the payload's start.
+    /// Expected to be ping info, but malformed; offsets count from the start of the payload.
     BadPing(DecodeError),
 }
 
-/// The ping GETs that were seen.
+/// The captured ping GETs.
 #[derive(Debug, Default)]
 pub(crate) struct Pings {
     known: FxHashSet<Handle>,
     oldest_first: VecDeque<Handle>,
 }
 
-/// More pings than this are never under way in one network at a time.
+/// The most pings that are kept; a network never has more in flight.
 const PINGS_MAX: usize = 64 << 10;
 
 impl Pings {
-    /// Notes a ping GET; says whether the payload of this message is ping info.
+    /// Records a ping GET; returns true if the payload of this message is ping info.
     pub(crate) fn observe(&mut self, header: &Header) -> bool {
         match header.body {
             Body::Get(get) => {

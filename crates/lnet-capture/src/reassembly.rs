@@ -1,16 +1,16 @@
-//! One direction of a TCP connection: segments in, bytes in order out.
+//! One direction of a TCP connection: reassembles segments to bytes in order.
 //!
 //! ```text
-//!            next                       segments that came too early
+//!            next                       segments that arrived early
 //!  delivered  |  hole  |######|   hole   |####|
 //!  -----------+--------+------+----------+----+----> offset in the stream
 //! ```
 //!
-//! Segments may come twice, overlap, come in any order, and wrap the sequence number. A hole is waited
-//! for until it cannot be filled any more: the other side acknowledged it a while ago (so it was sent,
-//! and the capture missed it), too much waits behind it, or the connection ended. Then it is reported
-//! as [`Piece::Lost`] and never filled. Where segments overlap with different bytes, the bytes
-//! delivered first stand.
+//! Segments may be repeated, overlap, arrive in any order, and wrap the sequence number. A hole
+//! stays open until it cannot be filled: the other side acknowledged it more than [`REORDER_MAX`]
+//! ago (the capture missed the segment), too many bytes wait behind it, or the connection ended. It
+//! is then reported as [`Piece::Lost`] and never filled. If segments overlap with different bytes,
+//! the bytes delivered first count.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,9 +20,9 @@ use lnet_types::Time;
 /// The next part of the stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// Bytes, and when the packet that held them was captured.
+    /// Bytes, and the time of the packet that contained them.
     Bytes(Time, Vec<u8>),
-    /// As many bytes as this are not in the capture.
+    /// The number of bytes that are not in the capture.
     Lost(u64),
 }
 
@@ -35,16 +35,16 @@ pub(crate) struct Reassembler {
     next: u64,
     early: BTreeMap<u64, Early>,
     early_bytes: usize,
-    /// Everything below this offset reached the other side.
+    /// The other side has acknowledged everything below this offset.
     acknowledged: u64,
 }
 
-/// A segment that waits.
+/// A segment that waits for earlier bytes.
 #[derive(Debug)]
 struct Early {
     time: Time,
     bytes: Vec<u8>,
-    /// Bytes behind `bytes` that the capture cut.
+    /// Bytes after `bytes` that the capture lacks.
     cut: u64,
 }
 
@@ -54,12 +54,12 @@ impl Early {
     }
 }
 
-/// How long an acknowledged hole is waited for: packets of a capture merged from several interfaces
-/// may be out of order by this much.
+/// How long an acknowledged hole stays open: packets of a capture from several interfaces may be
+/// out of order by this time.
 const REORDER_MAX: Duration = Duration::from_secs(1);
-/// Bytes that wait behind a hole: the largest receive window of default Linux is 6 MiB.
+/// The most bytes behind a hole: the largest receive window of default Linux is 6 MiB.
 const EARLY_BYTES_MAX: usize = 8 << 20;
-/// Segments that wait behind a hole, so that one-byte segments cannot take much more memory than bytes.
+/// The most segments behind a hole, which limits the overhead of one-byte segments.
 const EARLY_SEGMENTS_MAX: usize = 16 << 10;
 
 impl Reassembler {
@@ -84,16 +84,16 @@ impl Reassembler {
         self.next
     }
 
-    /// The offset of the byte with this sequence number, taken to be near the last one delivered;
-    /// `None` when it lies before the start of the stream.
+    /// The offset of the byte with this sequence number, assumed to be near the last delivered one;
+    /// `None` if it is before the start of the stream.
     pub(crate) fn offset_of(&self, sequence: u32) -> Option<u64> {
         let ahead = i64::from(sequence.wrapping_sub(self.next_sequence).cast_signed());
         self.next.checked_add_signed(ahead)
     }
 
-    /// Takes a segment: its payload, and how much of its end the capture cut.
+    /// Takes a segment: its payload, and the number of bytes at its end that the capture lacks.
     pub(crate) fn push(&mut self, time: Time, sequence: u32, payload: &[u8], cut: usize) {
-        // A segment from before the start was retransmitted, or is of another connection.
+        // A retransmitted segment from before the start, or one of another connection.
         let Some(offset) = self.offset_of(sequence) else {
             return;
         };
@@ -113,28 +113,28 @@ impl Reassembler {
         self.early.insert(offset, segment);
     }
 
-    /// Notes what the other side acknowledged.
+    /// Records an acknowledgement of the other side.
     pub(crate) fn acknowledge(&mut self, sequence: u32) {
         if let Some(offset) = self.offset_of(sequence) {
             self.acknowledged = self.acknowledged.max(offset);
         }
     }
 
-    /// The next piece in order, or `None` when the hole may still be filled.
+    /// The next piece in order; `None` if the hole may still be filled.
     pub(crate) fn next(&mut self, now: Time) -> Option<Piece> {
         self.deliver(|this, early, offset| this.is_lost(early, offset, now))
     }
 
-    /// The next piece when no more segments come; `None` when nothing is left.
+    /// The next piece if no more segments come; `None` if nothing is left.
     pub(crate) fn drain(&mut self) -> Option<Piece> {
         self.deliver(|_, _, _| true)
     }
 
-    fn deliver(&mut self, give_up: impl Fn(&Self, &Early, u64) -> bool) -> Option<Piece> {
+    fn deliver(&mut self, skips: impl Fn(&Self, &Early, u64) -> bool) -> Option<Piece> {
         loop {
             let (&offset, early) = self.early.first_key_value()?;
             if offset > self.next {
-                return give_up(self, early, offset).then(|| Piece::Lost(self.advance_to(offset)));
+                return skips(self, early, offset).then(|| Piece::Lost(self.advance_to(offset)));
             }
             let (_, early) = self.early.pop_first()?;
             self.early_bytes -= early.bytes.len();
@@ -147,7 +147,7 @@ impl Reassembler {
         }
     }
 
-    /// Delivers what is new of a segment whose first `delivered` bytes are not.
+    /// Delivers the new bytes of a segment whose first `delivered` bytes are not new.
     fn take(&mut self, mut early: Early, delivered: u64) -> Piece {
         let skip = usize::try_from(delivered)
             .unwrap_or(usize::MAX)
@@ -176,11 +176,11 @@ impl Reassembler {
             || (self.acknowledged >= offset && now.saturating_since(early.time) > REORDER_MAX)
     }
 
-    /// Moves on; returns by how much.
+    /// Advances to `offset`; returns the number of bytes.
     fn advance_to(&mut self, offset: u64) -> u64 {
         let step = offset - self.next;
         self.next = offset;
-        // The sequence number is the offset modulo 2^32: truncation is its arithmetic.
+        // The sequence number is the offset modulo 2^32, so truncation is intended.
         self.next_sequence = self.next_sequence.wrapping_add(step as u32);
         step
     }

@@ -1,6 +1,6 @@
-//! Messages and summaries as text: one line a message, every field with its bytes, or JSON.
+//! Messages and summaries as text: one line for each message, every field with its bytes, or JSON.
 //!
-//! All of it writes into a caller's writer; what goes wrong there (a closed pipe) comes back as its error.
+//! The functions write to the caller's writer and return its errors, such as that of a closed pipe.
 
 mod fields;
 pub mod json;

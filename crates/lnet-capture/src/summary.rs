@@ -1,4 +1,4 @@
-//! What a capture amounted to.
+//! Counts over a capture.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use crate::payload::Payload;
 
 /// Counts over a whole capture.
 ///
-/// Every payload byte that TCP carried on a connection with LNet (each counted once, however often it
-/// was sent) is in exactly one of the fields of [`Bytes`].
+/// Every payload byte of a TCP connection with LNet counts in exactly one field of [`Bytes`], and
+/// only once if it was retransmitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// Packets in the file.
     pub packets: u64,
-    /// Packets that are no TCP segments, by reason.
+    /// Packets without a TCP segment, by reason.
     pub skipped: BTreeMap<Skipped, u64>,
-    /// Connections that carried LNet, or were opened to do so.
+    /// Connections with LNet, or with an attempt to open one.
     pub connections: u64,
     /// Those that began before the capture.
     pub joined: u64,
@@ -24,30 +24,30 @@ pub struct Summary {
     pub rejected: u64,
     /// Items by [name](Kind::name).
     pub messages: BTreeMap<&'static str, u64>,
-    /// Where the bytes went.
+    /// The bytes by result.
     pub bytes: Bytes,
 }
 
-/// Bytes of TCP streams, by what became of them.
+/// Bytes of TCP streams by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bytes {
     /// Part of a decoded structure, or its opaque payload.
     pub decoded: u64,
-    /// Part of an accepted connection, and not decoded: damage, or the neighbourhood of a gap.
+    /// Part of an accepted connection, and not decoded because of damage or a gap.
     pub undecoded: u64,
-    /// The beginning of a frame that the end of the connection cut, as far as it goes.
+    /// The beginning of a frame at the end of a connection.
     pub cut: u64,
-    /// In front of the first frame boundary of a connection that began before the capture.
+    /// Before the first frame boundary of a connection that began before the capture.
     pub before_join: u64,
-    /// Of a connection that was not accepted: a broken handshake, and all behind a broken or rejected
-    /// one.
+    /// Part of a connection that was not accepted: a broken handshake, and everything after a
+    /// broken or rejected one.
     pub unaccepted: u64,
-    /// Not in the capture. Not part of the other counts.
+    /// Not in the capture, and not in the other counts.
     pub lost: u64,
 }
 
 impl Summary {
-    /// True when every captured byte of every accepted connection was decoded.
+    /// Returns true if every captured byte of every accepted connection was decoded.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.bytes.undecoded == 0
@@ -72,7 +72,7 @@ impl Summary {
                 }
                 Payload::None | Payload::Ping(_) => bytes.decoded += message.length,
             },
-            // The bytes of an accepted connection are counted when the search that follows ends.
+            // The bytes of an accepted connection are counted at the end of the following search.
             Kind::Broken(_) if message.connection.rejected => bytes.unaccepted += message.length,
             Kind::Broken(_) => {}
             Kind::Cut { .. } => bytes.cut += message.length,

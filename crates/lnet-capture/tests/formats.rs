@@ -89,7 +89,7 @@ fn times_are_in_the_unit_of_the_file() {
     let micro = first_time(&pcap_in(u32::to_le_bytes, 0xA1B2_C3D4, 101, &ip_packets()));
     let nano = first_time(&pcap_in(u32::to_le_bytes, 0xA1B2_3C4D, 101, &ip_packets()));
     let ng = first_time(&pcapng(101, &ip_packets()));
-    // The first message ends in the second packet.
+    // The last byte of the first message is in the second packet.
     assert_eq!(
         (micro, nano, ng),
         (1_000_001_000, 1_000_000_001, 1_000_001_000)
@@ -180,7 +180,8 @@ fn a_pipe_that_gives_a_byte_at_a_time_is_read() {
 
 #[test]
 fn a_live_capture_shows_a_message_before_the_next_packet_comes() {
-    /// Gives the last packet only after a message of the earlier ones was shown.
+    /// A source that delivers the last packet only after a message of the earlier ones was
+    /// received.
     struct Live<'a> {
         parts: Vec<Vec<u8>>,
         shown: &'a Cell<u32>,

@@ -1,4 +1,4 @@
-//! Handshakes that are broken, rejected, in another version, order, or place.
+//! Handshakes that are broken or rejected, or that have another version, byte order or place.
 
 #![allow(
     clippy::expect_used,
@@ -34,7 +34,7 @@ fn listen(dialler: &[&[u8]], listener: &[&[u8]]) -> Said {
     }))
 }
 
-/// What is wrong with the first broken structure, and at which offset of it.
+/// The problem of the first broken structure, and its offset there.
 fn first_error(dialler: &[&[u8]], listener: &[&[u8]]) -> (Problem, usize) {
     let talk = Talk {
         dialler: dialler.concat(),
@@ -162,7 +162,7 @@ fn version_1_has_no_frame_headers() {
     assert!(said.summary.is_complete());
 }
 
-/// The same bytes with consecutive integers of these widths turned into the other byte order.
+/// The same bytes with consecutive integers of these widths in the other byte order.
 fn turned(mut bytes: Vec<u8>, widths: &[usize]) -> Vec<u8> {
     let mut at = 0;
     for width in widths {
@@ -221,7 +221,7 @@ fn a_broken_frame_is_shown_with_its_offset_and_the_next_frame_is_found() {
         Ok(())
     });
     read.expect("the capture is whole");
-    // The type stands 24 bytes into the LNet header.
+    // The type is 24 bytes into the LNet header.
     assert_eq!(errors, [(16 + 56, KsockHeader::LEN + 24)]);
     assert_eq!((summary.bytes.undecoded, summary.rejected), (96, 0));
     assert_eq!(summary.messages["PUT"], 1);

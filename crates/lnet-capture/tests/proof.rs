@@ -1,5 +1,5 @@
-//! The proof: every byte of every conversation in captures of kernel nodes is decoded, and encoding the
-//! decoded structures gives the same bytes. The payload of selftest stays opaque.
+//! Every byte of every conversation in captures of kernel nodes is decoded, and encoding the
+//! decoded structures returns the same bytes. The payload of selftest stays opaque.
 
 #![allow(
     clippy::expect_used,
@@ -34,7 +34,7 @@ fn a_small_capture_is_decoded_to_the_last_byte() {
     );
 }
 
-/// Shows that the proof can fail: no byte that carries LNet may be flipped unseen.
+/// Shows that the check can fail: every flipped byte of LNet is noticed.
 #[test]
 fn a_flipped_byte_fails_the_proof_or_changes_a_message() {
     let original = messages(common::PING_CAPTURE);
@@ -65,8 +65,7 @@ fn a_flipped_frame_type_makes_a_capture_incomplete() {
     assert_eq!(summary.messages["BROKEN"], 1);
 }
 
-/// Decodes a capture and compares each structure with what its encoder makes of it; returns the first
-/// difference.
+/// Decodes a capture and compares each structure with its encoding; returns the first difference.
 fn decode_and_encode(capture: &[u8]) -> (Summary, Option<String>) {
     let mut difference = None;
     let (summary, read) = decode_capture(capture, &[LNET_PORT], |message| {
@@ -83,7 +82,7 @@ fn decode_and_encode(capture: &[u8]) -> (Summary, Option<String>) {
     (summary, difference)
 }
 
-/// The bytes that the encoders make of a message; `None` for items that are no structure.
+/// The encoding of a message; `None` for items that are not structures.
 fn encode(message: &Message<'_>) -> Option<Vec<u8>> {
     let mut bytes = vec![0xEE; 128];
     let length = match message.kind {
@@ -132,7 +131,7 @@ fn encode_lnet(lnet: &Lnet<'_>) -> Vec<u8> {
     bytes
 }
 
-/// What is said of a capture, without its bytes.
+/// The output for a capture, without its bytes.
 fn messages(capture: &[u8]) -> Vec<u8> {
     let mut lines = Vec::new();
     let (_, read) = decode_capture(capture, &[LNET_PORT], |message| {
@@ -142,7 +141,7 @@ fn messages(capture: &[u8]) -> Vec<u8> {
     lines
 }
 
-/// Offsets in the file of the bytes that carry LNet: those of every structure, found by its bytes.
+/// Offsets in the file of the bytes of LNet structures, found by comparing bytes.
 fn lnet_bytes(capture: &[u8]) -> Vec<usize> {
     let mut offsets = Vec::new();
     let (_, read) = decode_capture(capture, &[LNET_PORT], |message| {

@@ -1,7 +1,8 @@
-//! Every message of the kernels' captures, compared with what an independent decoder said of it: time,
+//! Compares every message of the kernels' captures with the output of an independent decoder: time,
 //! sockets, type, NIDs, process ids, match bits, portal, lengths, cookies, ping info.
 //!
-//! Next to each capture, `NAME.msgs.txt` has a line a message, and a second one for its payload:
+//! Beside each capture, `NAME.msgs.txt` has a line for each message, and a second line for its
+//! payload:
 //!
 //! ```text
 //!    0.031792 f12    c0   10.1.0.1:1023 -> 10.1.0.2:988   LNET csum=0x0 zc_req=0x0 … sink_len=3960 (96B)
@@ -9,7 +10,7 @@
 //!       PINGINFO magic=70696e67 feat=0x1e(NI_STATUS|…) pid=12345 nnis=2 len=48 [0@lo/seq=2, …/UP] (144B)
 //! ```
 //!
-//! The same lines are made of our messages.
+//! The test makes the same lines of our messages.
 
 #![allow(
     clippy::expect_used,
@@ -108,7 +109,7 @@ fn read_reference(path: &Path) -> Reference {
     }
 }
 
-/// The selftest payload is opaque to us; what remains of its line is the message's length.
+/// Removes the selftest payload, which is opaque to us; the message's length stays.
 fn without_selftest(payload: &str) -> &str {
     match payload.starts_with("SRPC") {
         true => payload
@@ -147,7 +148,7 @@ fn decode(capture: &[u8], start_nanos: u64) -> Flows {
     flows
 }
 
-/// `None` for what the reference does not list.
+/// The line of a message; `None` for items that the reference does not list.
 fn describe(message: &Message<'_>) -> Option<String> {
     match message.kind {
         Kind::Connreq(connreq) => {

@@ -1,4 +1,4 @@
-//! How messages look: lines, fields, JSON.
+//! The forms of messages: lines, fields, JSON.
 
 #![allow(
     clippy::expect_used,
@@ -10,7 +10,7 @@ mod common;
 
 use lnet_capture::{LNET_PORT, Message, decode_capture, render};
 
-/// What `print` makes of the small capture.
+/// The output of `print` for the small capture.
 fn printed(mut print: impl FnMut(&mut Vec<u8>, &Message<'_>)) -> String {
     let mut out = Vec::new();
     let (_, read) = decode_capture(common::PING_CAPTURE, &[LNET_PORT], |message| {

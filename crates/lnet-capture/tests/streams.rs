@@ -1,4 +1,4 @@
-//! TCP as it comes: cut, doubled, out of order, lost, joined, unfinished.
+//! TCP streams that are cut, repeated, out of order, incomplete, joined late, or unfinished.
 
 #![allow(
     clippy::expect_used,
@@ -87,7 +87,8 @@ proptest! {
     ) {
         let talk = conversation();
         let mut segments = handshake();
-        // The listener's bytes come first, so that its REPLY comes before the ping: its payload stays opaque.
+        // The listener's bytes come first, so its REPLY precedes the ping and its payload stays
+        // opaque.
         segments.extend(listener.into_iter().map(|(from, to)| listener_segment(&talk, from, to)));
         segments.extend(dialler.into_iter().map(|(from, to)| dialler_segment(&talk, from, to)));
         let said = listen_to(&pcap_of(&segments));
@@ -97,7 +98,7 @@ proptest! {
         prop_assert_eq!(said.summary.bytes.lost, 0);
     }
 
-    /// Every byte that was not lost is accounted for, whatever is lost.
+    /// The summary accounts for every byte that was not lost.
     #[test]
     fn any_loss_is_accounted_for(
         ranges in cuts(conversation().dialler.len()),
@@ -151,7 +152,7 @@ fn a_gap_in_a_header_resumes_at_the_next_frame() {
         "CONNREQ", "HELLO", "GAP", "RESUMED", "PUT", "PUT", "NOOP", "PUT",
     ];
     assert_eq!(said.dialler, expected);
-    // Ten bytes in front of the gap, and the rest of the GET behind it.
+    // Ten bytes before the gap, and the rest of the GET after it.
     assert_eq!(
         (said.summary.bytes.lost, said.summary.bytes.undecoded),
         (40, 10 + 46)

@@ -1,5 +1,4 @@
-//! Our messages beside those of tshark's LNet dissector, over the kernels' captures. The comparison itself takes
-//! any capture.
+//! Compares our messages of the kernels' captures with those of tshark's LNet dissector.
 
 #![allow(
     clippy::expect_used,

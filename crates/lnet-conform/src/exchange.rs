@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Bytes of one exchange that are kept; the rest of a long payload says nothing more.
+/// The most bytes of one exchange that are kept.
 const KEPT_MAX: usize = 512;
 
-/// Exchanges of one check that are kept.
+/// The most exchanges of one check that are kept.
 const EXCHANGES_MAX: usize = 256;
 
 /// The direction of bytes.
@@ -29,7 +29,7 @@ pub struct Exchange {
     pub way: Way,
     /// The first bytes, at most 512.
     pub bytes: Vec<u8>,
-    /// How many there were.
+    /// The number of all bytes.
     pub length: usize,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Transcript(Rc<RefCell<Vec<Exchange>>>);
 impl Transcript {
     pub(crate) fn add(&self, connection: usize, way: Way, bytes: &[u8]) {
         let mut exchanges = self.0.borrow_mut();
-        // What is read in pieces is one exchange.
+        // Bytes that are read in several pieces form one exchange.
         if let Some(last) = exchanges.last_mut()
             && (last.connection, last.way) == (connection, way)
         {

@@ -1,4 +1,4 @@
-//! One TCP connection to the node: bytes out, handshakes and frames in.
+//! One TCP connection to the node: writes bytes, reads handshakes and frames.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,10 +12,10 @@ use sys::TcpFigures;
 use crate::exchange::{Transcript, Way};
 use crate::probe::Stop;
 
-/// How long one look at a connection of several takes.
+/// How long to wait for one connection while several are polled.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Frames of the node's own traffic that are passed over while an answer is awaited.
+/// The most frames of the node's own traffic that are skipped while an answer is awaited.
 const PASSED_OVER_MAX: usize = 1000;
 
 /// A connection to the node.
@@ -27,7 +27,7 @@ pub(crate) struct Link {
     transcript: Transcript,
 }
 
-/// A HELLO of the node.
+/// A HELLO that the node sent.
 pub(crate) struct HeardHello {
     /// Its fields.
     pub(crate) hello: Hello,
@@ -35,7 +35,7 @@ pub(crate) struct HeardHello {
     pub(crate) order: ByteOrder,
 }
 
-/// A message of the node.
+/// A message that the node sent.
 pub(crate) struct Heard {
     /// The frame header.
     pub(crate) frame: KsockHeader,
@@ -47,13 +47,13 @@ pub(crate) struct Heard {
     pub(crate) payload: Vec<u8>,
 }
 
-/// A frame of the node.
+/// A frame that the node sent.
 enum Frame {
     Noop(KsockHeader),
     Lnet(Box<Heard>),
 }
 
-/// What a node sends because of what it received.
+/// A reaction of the node to received input.
 pub(crate) enum Answer {
     /// A REPLY.
     Reply(Box<Heard>),
@@ -73,11 +73,11 @@ impl Answer {
     }
 }
 
-/// What was said before a connection ended.
+/// The bytes that arrived before a connection ended.
 pub(crate) struct Ended {
-    /// Bytes in front of the end.
+    /// The bytes before the end.
     pub(crate) said: Vec<u8>,
-    /// The end was a reset, which may have destroyed bytes in front of it (section 2.4).
+    /// True if the end was a reset, which may have lost bytes before it (section 2.4).
     pub(crate) reset: bool,
 }
 
@@ -102,7 +102,7 @@ impl Link {
         self.form
     }
 
-    /// Sends bytes. A node that has closed shows at the next read, so that an error here says nothing new.
+    /// Sends bytes. Ignores errors, because the next read shows that the node has closed.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.transcript.add(self.number, Way::Sent, bytes);
         let _shown_by_the_next_read = self.stream.write_all(bytes);
@@ -137,7 +137,7 @@ impl Link {
         Ok(bytes)
     }
 
-    /// Ends our side of the connection.
+    /// Closes our side of the connection.
     pub(crate) fn end_writing(&mut self) {
         let _shown_by_the_next_read = self.stream.shutdown(Shutdown::Write);
     }
@@ -147,7 +147,7 @@ impl Link {
         self.hello_behind(Vec::new())
     }
 
-    /// Reads the node's HELLO behind its first bytes, which have been read.
+    /// Reads the rest of the node's HELLO after its first bytes.
     pub(crate) fn hello_behind(&mut self, first: Vec<u8>) -> Result<HeardHello, Stop> {
         let mut bytes = first;
         loop {
@@ -167,7 +167,7 @@ impl Link {
         })
     }
 
-    /// The next answer. Keepalives and requests of the node's own are passed over.
+    /// The next answer. Skips keepalives and requests of the node.
     pub(crate) fn answer(&mut self, what: &str) -> Result<Answer, Stop> {
         for _ in 0..PASSED_OVER_MAX {
             match self.frame(what)? {
@@ -188,7 +188,7 @@ impl Link {
         )))
     }
 
-    /// The next answer, which has to be a REPLY.
+    /// The next answer, which must be a REPLY.
     pub(crate) fn reply(&mut self) -> Result<Heard, Stop> {
         match self.answer("a REPLY")? {
             Answer::Reply(heard) => Ok(*heard),
@@ -199,7 +199,7 @@ impl Link {
         }
     }
 
-    /// The next answer, which has to be an ACK.
+    /// The next answer, which must be an ACK.
     pub(crate) fn ack(&mut self) -> Result<Heard, Stop> {
         match self.answer("an ACK")? {
             Answer::Ack(heard) => Ok(*heard),
@@ -220,7 +220,7 @@ impl Link {
         let header_bytes = self.read(what, self.form.len())?;
         let header = Header::decode(self.form, &header_bytes)
             .map_err(|error| Stop::failed(format!("instead of {what}: {error}")))?;
-        // At most 1 MiB, which the decoder checks.
+        // At most 1 MiB, as the decoder checks.
         let payload = self.read(what, header.payload_length as usize)?;
         Ok(Frame::Lnet(Box::new(Heard {
             frame,
@@ -230,7 +230,7 @@ impl Link {
         })))
     }
 
-    /// Reads exactly `count` bytes, or says what ended the wait for `what`.
+    /// Reads exactly `count` bytes, or returns why they did not arrive.
     pub(crate) fn read(&mut self, what: &str, count: usize) -> Result<Vec<u8>, Stop> {
         let mut bytes = vec![0; count];
         let mut have = 0;
@@ -255,7 +255,7 @@ impl Link {
         Ok(bytes)
     }
 
-    /// Reads until the node closes, which it has to do within the timeout.
+    /// Reads until the node closes, which it must do within the timeout.
     pub(crate) fn closed(&mut self) -> Result<Ended, Stop> {
         let mut said = Vec::new();
         let mut room = [0; 4096];
@@ -270,9 +270,9 @@ impl Link {
         }
     }
 
-    /// Reads and forgets bytes until `max` came, the connection ends or nothing more is due within `patience`
-    /// and the timeout. The number of bytes.
-    pub(crate) fn swallow(&mut self, max: usize, patience: Duration) -> usize {
+    /// Reads and drops bytes until `max` bytes arrived, the connection ends, or nothing arrives for
+    /// `patience`, within the timeout. Returns the number of bytes.
+    pub(crate) fn drop_input(&mut self, max: usize, patience: Duration) -> usize {
         self.deadline = self.deadline.min(Instant::now() + patience);
         let mut room = [0; 4096];
         let mut swallowed = 0;
@@ -285,7 +285,7 @@ impl Link {
         swallowed
     }
 
-    /// What the kernel knows of the connection's segments, where the kernel tells.
+    /// The system's figures of the connection's segments, if available.
     pub(crate) fn figures(&self) -> Option<TcpFigures> {
         sys::tcp_figures(&self.stream).ok()
     }
@@ -315,7 +315,7 @@ impl Link {
         }
     }
 
-    /// True when a byte, or the end, can be read now.
+    /// Returns true if a byte, or the end, can be read now.
     pub(crate) fn is_ready(&self) -> bool {
         let limited = self.stream.set_read_timeout(Some(GLANCE)).is_ok();
         match self.stream.peek(&mut [0]) {
@@ -325,7 +325,7 @@ impl Link {
     }
 }
 
-/// The first of the links on which something can be read.
+/// The index of the first link from which something can be read.
 pub(crate) fn first_ready(links: &[&Link]) -> Result<usize, Stop> {
     let deadline = links.iter().map(|link| link.deadline).min();
     while deadline.is_some_and(|deadline| Instant::now() < deadline) {

@@ -11,14 +11,15 @@ use lnet_wire::{
 
 use crate::exchange::{Exchange, Transcript};
 use crate::link::{Heard, HeardHello, Link};
-use crate::meeting::{Meeting, Subject, connect};
+use crate::node::{NodeUnderTest, Subject, connect};
 
-/// Whether a check may be made of a node that serves others.
+/// Whether a check may be run on a node in production.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Risk {
-    /// It sends what nodes in good order send, and leaves nothing behind.
+    /// The check sends only valid messages, and leaves no traces.
     Safe,
-    /// It sends what a kernel logs, makes the node close connections, or leaves a peer behind.
+    /// The check sends input that a kernel logs, makes the node close connections, or leaves a peer
+    /// behind.
     Intrusive,
 }
 
@@ -27,30 +28,30 @@ pub enum Risk {
 pub struct Check {
     /// The name, unique in the table.
     pub id: &'static str,
-    /// The section of the wire description that has the rule.
+    /// The section of the wire description with the rule.
     pub section: &'static str,
     /// The rule, in a sentence.
     pub title: &'static str,
-    /// Whether it is safe.
+    /// The risk of the check.
     pub risk: Risk,
     pub(crate) run: fn(&mut Probe<'_>) -> Result<(), Stop>,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The node does what the rule says.
+    /// The node follows the rule.
     Passed,
-    /// The node does something else, which the text describes.
+    /// The node does not follow the rule, as the text describes.
     Failed(String),
-    /// The rule cannot be checked of this node from here; the text says why.
+    /// The rule cannot be checked on this node; the text has the reason.
     NotApplicable(String),
 }
 
 /// The result of one check.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What was found.
+    /// The result.
     pub verdict: Verdict,
     /// The bytes that were exchanged, in order.
     pub observed: Vec<Exchange>,
@@ -58,7 +59,7 @@ pub struct Outcome {
     pub elapsed: Duration,
 }
 
-/// Why a check ends early.
+/// Why a check ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
     Failed(String),
@@ -71,7 +72,7 @@ impl Stop {
     }
 }
 
-/// Fails the check unless `holds`.
+/// Fails the check unless `holds` is true.
 pub(crate) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), Stop> {
     if holds {
         Ok(())
@@ -80,7 +81,7 @@ pub(crate) fn ensure(holds: bool, why: impl FnOnce() -> String) -> Result<(), St
     }
 }
 
-/// Fails the check unless the node's `found` is the `due` value of `what`.
+/// Fails the check unless `found` equals `due`; `what` names the value.
 pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(
     what: &str,
     found: &T,
@@ -91,22 +92,22 @@ pub(crate) fn equal<T: PartialEq + std::fmt::Debug>(
 
 /// One run of one check.
 pub(crate) struct Probe<'a> {
-    meeting: &'a Meeting,
+    node: &'a NodeUnderTest,
     deadline: Instant,
     transcript: Transcript,
     connections: usize,
     handles: u64,
-    /// Who the check says it is.
+    /// The identity of the check.
     pub(crate) me: ProcessId,
-    /// When `me` started, in nanoseconds.
+    /// The incarnation of `me`, in nanoseconds.
     pub(crate) incarnation: u64,
 }
 
 impl<'a> Probe<'a> {
-    pub(crate) fn new(meeting: &'a Meeting, me: ProcessId, incarnation: u64) -> Self {
+    pub(crate) fn new(node: &'a NodeUnderTest, me: ProcessId, incarnation: u64) -> Self {
         Self {
-            meeting,
-            deadline: Instant::now() + meeting.subject().timeout,
+            node,
+            deadline: Instant::now() + node.subject().timeout,
             transcript: Transcript::default(),
             connections: 0,
             handles: 0,
@@ -120,7 +121,7 @@ impl<'a> Probe<'a> {
     }
 
     pub(crate) const fn subject(&self) -> &Subject {
-        self.meeting.subject()
+        self.node.subject()
     }
 
     /// The NID that is checked.
@@ -128,16 +129,16 @@ impl<'a> Probe<'a> {
         self.subject().nid
     }
 
-    /// What the node said that it can do.
+    /// The node's feature bits.
     pub(crate) fn features(&self) -> Result<PingFeatures, Stop> {
-        self.meeting.features().ok_or_else(|| {
+        self.node.features().ok_or_else(|| {
             Stop::NotApplicable("the node's answer to a ping could not be read".to_owned())
         })
     }
 
-    /// Stops where the node takes each connection for a peer of its own.
+    /// Stops if the node treats each connection as a separate peer.
     pub(crate) fn need_siblings(&self) -> Result<(), Stop> {
-        if self.meeting.shares_identity() {
+        if self.node.shares_identity() {
             return Ok(());
         }
         Err(Stop::NotApplicable(
@@ -147,7 +148,7 @@ impl<'a> Probe<'a> {
         ))
     }
 
-    /// Stops where the rule is about 8-byte NIDs and the node's is larger.
+    /// Stops if the rule concerns 8-byte NIDs and the node's NID is larger.
     pub(crate) fn need_small_nid(&self) -> Result<(), Stop> {
         if self.nid().is_large() {
             let why = format!("{} has no 8-byte form", self.nid());
@@ -156,7 +157,7 @@ impl<'a> Probe<'a> {
         Ok(())
     }
 
-    /// A TCP connection on which nothing was said.
+    /// A TCP connection on which nothing was sent yet.
     pub(crate) fn connect(&mut self) -> Result<Link, Stop> {
         self.connect_for(self.hello(Ctype::CONTROL).version)
     }
@@ -166,7 +167,7 @@ impl<'a> Probe<'a> {
             .map_err(|error| Stop::failed(format!("cannot connect: {error}")))
     }
 
-    /// A TCP connection for a HELLO of this version, or why the system makes none.
+    /// A TCP connection for a HELLO of this version, or the system's error.
     pub(crate) fn reach(&mut self, version: HelloVersion) -> io::Result<Link> {
         let stream = connect(self.subject())?;
         let number = self.connections;
@@ -180,37 +181,37 @@ impl<'a> Probe<'a> {
         ))
     }
 
-    /// The connection request that the node has to accept.
+    /// The connection request that the node must accept.
     pub(crate) fn request(&self) -> Vec<u8> {
         request_of(&Connreq::to(self.nid()))
     }
 
-    /// The HELLO that the node has to accept.
+    /// The HELLO that the node must accept.
     pub(crate) const fn hello(&self, ctype: Ctype) -> Hello {
         let mut hello = Hello::dial(self.me.nid, self.subject().nid, self.incarnation, ctype);
         hello.src_pid = self.me.pid;
         hello
     }
 
-    /// Takes an identity that nobody else has.
+    /// Takes a new identity.
     pub(crate) fn rename(&mut self) {
-        self.me = self.meeting.identity();
+        self.me = self.node.identity();
     }
 
-    /// Connects and says `hello`, in one write.
+    /// Connects and sends `hello` in one write.
     pub(crate) fn dial(&mut self, hello: &Hello) -> Result<Link, Stop> {
         self.dial_with(hello.version, &hello_of(hello))
     }
 
-    /// Connects and says these bytes in place of a HELLO of this version.
+    /// Connects and sends these bytes in place of a HELLO of this version.
     pub(crate) fn dial_with(&mut self, version: HelloVersion, hello: &[u8]) -> Result<Link, Stop> {
         let mut link = self.connect_for(version)?;
         link.send(&[&self.request(), hello].concat());
         Ok(link)
     }
 
-    /// A connection of this type, in our naming, and the node's HELLO.
-    pub(crate) fn meet(&mut self, hello: &Hello) -> Result<(Link, HeardHello), Stop> {
+    /// A connection with the type of `hello`, and the node's HELLO.
+    pub(crate) fn handshake(&mut self, hello: &Hello) -> Result<(Link, HeardHello), Stop> {
         let mut link = self.dial(hello)?;
         let heard = link.hello()?;
         ensure(heard.hello.ctype != Ctype::NONE, || {
@@ -219,9 +220,9 @@ impl<'a> Probe<'a> {
         Ok((link, heard))
     }
 
-    /// A connection of this type, in our naming.
+    /// A connection of this type, as we name it.
     pub(crate) fn open(&mut self, ctype: Ctype) -> Result<Link, Stop> {
-        Ok(self.meet(&self.hello(ctype))?.0)
+        Ok(self.handshake(&self.hello(ctype))?.0)
     }
 
     /// A handle that no other message of the check has.
@@ -270,33 +271,35 @@ impl<'a> Probe<'a> {
         self.header(length, Body::Put(put))
     }
 
-    /// Pings and gives the REPLY, whatever stands in it.
+    /// Pings and returns the REPLY, with any contents.
     pub(crate) fn ping(&mut self, link: &mut Link, sink: u32) -> Result<Heard, Stop> {
         let (header, _) = self.ping_header(sink);
         link.send_message(KsockHeader::LNET, &header, &[])?;
         link.reply()
     }
 
-    /// Pings on a connection of its own, as a peer of its own: the end of another connection does not end it.
+    /// Pings on a separate connection as a separate peer, so that the end of other connections does
+    /// not affect it.
     pub(crate) fn ping_afresh(&mut self, sink: u32) -> Result<Heard, Stop> {
         self.rename();
         let mut link = self.open(Ctype::CONTROL)?;
         self.ping(&mut link, sink)
     }
 
-    /// Shows that the connection was kept and that nothing else was answered: the answer to a ping is next.
+    /// Checks that the connection is open and nothing else was answered: the next answer is that to
+    /// a ping.
     pub(crate) fn still_answers(&mut self, link: &mut Link) -> Result<(), Stop> {
         self.ping(link, SINK_MAX).map(drop)
     }
 }
 
-/// The room of `lnetctl ping` of releases from 2.16 on (section 18).
+/// The buffer of `lnetctl ping` in releases from 2.16 on (section 18).
 pub(crate) const SINK_MAX: u32 = 3960;
 
 /// The bytes of a connection request.
 pub(crate) fn request_of(request: &Connreq) -> Vec<u8> {
     let mut bytes = [0; Connreq::MAX_LEN];
-    // The buffer has room for every form; a large NID is given in the form that carries it.
+    // The buffer has room for every form; a large NID is encoded in the form that has room for it.
     let length = request.encode(&mut bytes).unwrap_or_default();
     bytes.get(..length).unwrap_or_default().to_vec()
 }
@@ -304,7 +307,7 @@ pub(crate) fn request_of(request: &Connreq) -> Vec<u8> {
 /// The bytes of a HELLO.
 pub(crate) fn hello_of(hello: &Hello) -> Vec<u8> {
     let mut bytes = [0; Hello::MAX_LEN];
-    // The buffer has room for every version; checks of older versions are not made of large NIDs.
+    // The buffer has room for every version; checks of older versions do not run for large NIDs.
     let length = hello.encode(&mut bytes).unwrap_or_default();
     bytes.get(..length).unwrap_or_default().to_vec()
 }

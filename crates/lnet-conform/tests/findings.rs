@@ -1,10 +1,10 @@
-//! The doctor's findings: the table and its page agree.
+//! The table of findings and its page in the documentation agree.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use lnet_conform::AILMENTS;
+use lnet_conform::FINDING_KINDS;
 
 #[test]
 fn the_page_of_the_doctor_lists_every_finding_as_the_code_has_it() {
@@ -14,13 +14,13 @@ fn the_page_of_the_doctor_lists_every_finding_as_the_code_has_it() {
         .lines()
         .filter(|line| line.starts_with("| `"))
         .collect();
-    let due: Vec<String> = AILMENTS
+    let due: Vec<String> = FINDING_KINDS
         .iter()
-        .map(|it| {
-            let helps = it.helps;
+        .map(|kind| {
+            let helps = kind.helps;
             format!(
                 "| `{}` | {} | {} | {helps} |",
-                it.name, it.severity, it.finds
+                kind.name, kind.severity, kind.finds
             )
         })
         .collect();
@@ -29,8 +29,8 @@ fn the_page_of_the_doctor_lists_every_finding_as_the_code_has_it() {
 
 #[test]
 fn names_are_unique_and_of_lower_case() {
-    let names: BTreeSet<&str> = AILMENTS.iter().map(|it| it.name).collect();
-    assert_eq!(names.len(), AILMENTS.len());
+    let names: BTreeSet<&str> = FINDING_KINDS.iter().map(|kind| kind.name).collect();
+    assert_eq!(names.len(), FINDING_KINDS.len());
     let is_name = |name: &&str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
     assert!(names.iter().all(is_name));
 }

@@ -1,4 +1,4 @@
-//! Frames.
+//! Frames: the units of the control protocol.
 //!
 //! ```text
 //!  0        4         6       8       12       16         24       28           32
@@ -8,32 +8,35 @@
 //!  +--------+---------+-------+-------+--------+----------+--------+------------+---- … -+
 //! ```
 //!
-//! Little-endian. `sequence` is chosen by the client and comes back in the answer. `status` is 0 in
-//! requests; in answers 0 or a negative errno. `generation` numbers the states of the node's rule list:
-//! answers to rule requests have that of the list as it is then. A request to add rules that has one is
-//! rejected with −ESTALE unless the list still has it; 0 is none. In all other frames it is 0.
+//! Little-endian. The client chooses `sequence`; the answer repeats it. `status` is 0 in requests;
+//! in answers it is 0 or a negative errno. `generation` numbers the versions of the node's rule
+//! list. Answers to rule requests carry the current generation. A request to add rules with a
+//! generation other than 0 is rejected with −ESTALE if the list has changed since. In all other
+//! frames the generation is 0.
 //!
-//! Magic and version stand where they stand in every version. A node answers a request of another
-//! version with one frame of its own, without body, and status −EPROTONOSUPPORT; then it hangs up.
+//! Magic and version have the same place in every version. A node answers a request of another
+//! version with one frame of its own version, without body, and status −EPROTONOSUPPORT; then it
+//! closes the connection.
 
 use thiserror::Error;
 
-/// What a frame asks for, or answers. Unknown codes survive, so that they can be rejected by name.
+/// The purpose of a request or an answer. Unknown codes are kept, so that the answer can name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Code(pub u32);
 
 impl Code {
-    /// No answer to a request: the node does not serve this connection. The status says why; the body is empty, or a
-    /// [`crate::Reply::Failed`] as JSON. The sequence is 0, and the node hangs up.
+    /// An answer to no request: the node does not serve this connection, for the reason in the
+    /// status. The body is empty, or a [`crate::Reply::Failed`] as JSON. The sequence is 0, and the
+    /// node closes the connection.
     pub const NOT_SERVED: Self = Self(0);
-    /// The body is a rule block, v1 or v2: its rules replace those of its type, if the list still has
-    /// the header's generation or the header has none. The answer's body is empty, or a
-    /// [`crate::Reply::Failed`] as JSON.
+    /// The body is a rule block, v1 or v2. Its rules replace those of its type if the list still
+    /// has the generation of the header, or if the header has none. The answer's body is empty, or
+    /// a [`crate::Reply::Failed`] as JSON.
     pub const IOC_LIBCFS_ADD_RULES: Self = Self(1);
-    /// The body is the rule type (u32) that is wanted: 0 nets, 1 NIDs, 2 pairs as a v1 block, or
+    /// The body is the requested rule type (u32): 0 nets, 1 NIDs, 2 pairs as a v1 block, or
     /// `0xFFFF_FFFF` for all rules as a v2 block. The answer's body is the block.
     pub const IOC_LIBCFS_GET_RULES: Self = Self(2);
-    /// The body is a [`crate::Request`] as JSON, the answer's a [`crate::Reply`].
+    /// The body is a [`crate::Request`] as JSON; the answer's body is a [`crate::Reply`].
     pub const DOCUMENT: Self = Self(3);
 }
 
@@ -42,15 +45,15 @@ impl Code {
 pub struct Header {
     /// More frames of the same answer follow.
     pub more: bool,
-    /// What is asked for.
+    /// The purpose of the frame.
     pub code: Code,
     /// Bytes of the body, at most [`Header::BODY_MAX`].
     pub length: u32,
-    /// The client's number of the request.
+    /// The number that the client gave the request.
     pub sequence: u64,
     /// 0, or in an answer a negative errno.
     pub status: i32,
-    /// Of the rule list; 0: none.
+    /// Generation of the rule list; 0 for none.
     pub generation: u32,
 }
 
@@ -59,31 +62,31 @@ pub struct Header {
 pub struct Frame {
     /// More frames of the same answer follow.
     pub more: bool,
-    /// What is asked for.
+    /// The purpose of the frame.
     pub code: Code,
-    /// The client's number of the request.
+    /// The number that the client gave the request.
     pub sequence: u64,
     /// 0, or in an answer a negative errno.
     pub status: i32,
-    /// Of the rule list; 0: none.
+    /// Generation of the rule list; 0 for none.
     pub generation: u32,
     /// At most [`Header::BODY_MAX`] bytes.
     pub body: Vec<u8>,
 }
 
-/// Why bytes are no frame. The connection cannot be used any more.
+/// Why bytes are not a frame. The connection cannot be used any longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
-    /// Not this protocol at all.
+    /// The bytes do not begin with the magic of this protocol.
     #[error("the first four bytes are {0:#010x}, not a control frame")]
     Magic(u32),
-    /// A version that this side does not speak.
+    /// A version that this crate does not support.
     #[error("control protocol version {0}; this side speaks {version}", version = VERSION)]
     Version(u16),
-    /// Flags that have no meaning.
+    /// Unknown flags.
     #[error("unknown flags {0:#06x}")]
     Flags(u16),
-    /// More than a body may have.
+    /// A body above the limit.
     #[error("a body of {0} bytes is longer than {max}", max = Header::BODY_MAX)]
     TooLong(usize),
 }
@@ -96,7 +99,8 @@ impl Header {
     /// Bytes of a header.
     pub const LEN: usize = 32;
 
-    /// Bytes of a body at most: 16 MiB. 10,000 routes and 1,000 rules are under 2 MiB as YAML.
+    /// The most bytes of a body: 16 MiB. The YAML of 10,000 routes and 1,000 rules has less than 2
+    /// MiB.
     pub const BODY_MAX: usize = 16 << 20;
 
     /// Reads a header.

@@ -1,22 +1,43 @@
-//! The control protocol: what a node and those who control it say to each other over a Unix socket.
+//! The control protocol: the messages between a node and its control clients on a Unix socket.
 //!
 //! ```text
 //!  client                                        node
 //!  ------                                        ----
-//!  Frame{code, sequence, body} ────────────────▶ carries it out under its lock
+//!  Frame{code, sequence, body} ────────────────▶ serves it under its lock
 //!                              ◀──────────────── Frame{code, sequence, status, body}   one or more,
 //!                                                all but the last marked MORE
 //! ```
 //!
 //! A frame is a header of 32 bytes and a body. Two requests carry the rule blocks of the selection
-//! design byte for byte, [`Code::IOC_LIBCFS_ADD_RULES`] and [`Code::IOC_LIBCFS_GET_RULES`]; all others
-//! are a [`Request`] as JSON, answered by a [`Reply`] as JSON. Configuration and what `show` prints
-//! travel inside as the YAML that `lnetctl` reads and writes, so there is one language for them.
+//! design byte for byte, [`Code::IOC_LIBCFS_ADD_RULES`] and [`Code::IOC_LIBCFS_GET_RULES`]; all
+//! others are a [`Request`] as JSON with a [`Reply`] as JSON. Configurations and outputs of `show`
+//! have the YAML form of `lnetctl` inside the JSON.
 //!
-//! A connection carries one request at a time. Whoever sends a malformed frame is cut off; a request
-//! that is well-formed and wrong is answered with its errno and the text for people.
+//! ```
+//! use lnet_control::{Code, Frame, Header, Reply, Request};
 //!
-//! This crate may never know of sockets, of a node's state, or of what a configuration means.
+//! let request = Request::Unconfigure;
+//! let frame = Frame {
+//!     more: false,
+//!     code: Code::DOCUMENT,
+//!     sequence: 7,
+//!     status: 0,
+//!     generation: 0,
+//!     body: request.to_body()?,
+//! };
+//! let bytes = frame.to_bytes()?;
+//! let (header, body) = bytes.split_at(Header::LEN);
+//! assert_eq!(Header::parse(header.try_into()?)?.sequence, 7);
+//! assert_eq!(Request::from_body(body)?, request);
+//! assert_eq!(Reply::from_body(br#""done""#)?, Reply::Done);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A connection carries one request at a time. The node closes a connection with a malformed frame;
+//! it answers a well-formed but invalid request with an errno and a text.
+//!
+//! Limits: the crate has no sockets, does not know the state of a node, and does not interpret
+//! configurations.
 
 mod frame;
 mod numbers;

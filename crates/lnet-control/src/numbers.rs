@@ -1,22 +1,22 @@
-//! What a node counts, for those who look at it again and again.
+//! The counters of a node, for clients that poll them.
 //!
 //! ```text
 //!  Request::Numbers  ─▶  Part::Node  Part::Nis  Part::Routes …  Part::Peers …
 //! ```
 //!
-//! Each piece of the answer is one [`Part`] as JSON. The parts are of slightly different moments; the
-//! node's `uptime_nanos` is that of the first. Counts only grow, unless somebody zeroes them or the
-//! node starts anew. Lists have no end but that of the answer: a part of a list is a page.
+//! Each piece of the answer is one [`Part`] as JSON. The parts are taken at slightly different
+//! times; `uptime_nanos` is the time of the first. Counts only grow, until they are zeroed or the
+//! node restarts. A list may be split into several parts.
 
 use serde::{Deserialize, Serialize};
 
-/// A piece of what a node counts.
+/// A part of the counters of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// The node as a whole; the first piece.
+    /// The whole node; the first part.
     Node(Box<NodeNumbers>),
-    /// Some of its interfaces, loopback excepted.
+    /// Some of its interfaces, without loopback.
     Nis(Vec<NiNumbers>),
     /// Some of its routes.
     Routes(Vec<RouteNumbers>),
@@ -36,13 +36,13 @@ pub struct ConnectionNumbers {
     pub peer: String,
     /// The peer's process id.
     pub pid: u32,
-    /// What the connection carries: 0 everything, 1 control, 2 bulk in, 3 bulk out.
+    /// The type of the connection: 0 all messages, 1 control, 2 bulk in, 3 bulk out.
     pub ctype: u32,
     /// Address and port of this end.
     pub local: String,
     /// Address and port of the peer's end.
     pub remote: String,
-    /// This node dialled.
+    /// True if this node dialled.
     pub dialled: bool,
     /// The size of the socket's send buffer.
     pub send_buffer: u64,
@@ -52,7 +52,7 @@ pub struct ConnectionNumbers {
     pub queued_bytes: u64,
 }
 
-/// The node as a whole. Counts are since its start; lengths are payload in bytes.
+/// The whole node. Counts are since its start; lengths are payload in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct NodeNumbers {
@@ -60,7 +60,7 @@ pub struct NodeNumbers {
     pub uptime_nanos: u64,
     /// Its NIDs, the primary one first.
     pub nids: Vec<String>,
-    /// It forwards messages for others.
+    /// True if it forwards messages for others.
     pub routing: bool,
     /// Messages sent, forwarded ones included.
     pub sent: u64,
@@ -76,19 +76,19 @@ pub struct NodeNumbers {
     pub routed_bytes: u64,
     /// Messages dropped.
     pub dropped: u64,
-    /// Messages sent again, each time.
+    /// Resends; each attempt counts.
     pub resends: u64,
-    /// Messages given up after resends.
+    /// Messages that failed after resends.
     pub resends_failed: u64,
-    /// ACKs and REPLYs that did not come in time.
+    /// ACKs and REPLYs that timed out.
     pub response_timeouts: u64,
     /// Attempts to send that failed.
     pub failures: u64,
-    /// Events lost because a program did not take them.
+    /// Events lost because a program did not take them in time.
     pub events_lost: u64,
-    /// Messages under way now.
+    /// Messages in flight now.
     pub under_way: u64,
-    /// Messages that wait to be sent again.
+    /// Messages that wait for a resend.
     pub resend_queue: u64,
     /// Connections open now.
     pub connections: u64,
@@ -99,19 +99,19 @@ pub struct NodeNumbers {
 /// A router buffer pool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolNumbers {
-    /// Buffers it has.
+    /// Its buffers.
     pub buffers: u32,
-    /// Free ones; negative by the number of messages that wait.
+    /// Free buffers; the number of waiting messages as a negative number if there are none.
     pub credits: i64,
-    /// The fewest there ever were.
+    /// The lowest value of `credits` so far.
     pub min_credits: i64,
 }
 
-/// What interfaces of the node and those of peers have in common.
+/// Counters of an interface of the node or of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "TrafficRow", into = "TrafficRow")]
 pub struct Traffic {
-    /// Messages that left without error.
+    /// Messages sent without error.
     pub sent: u64,
     /// Their payload.
     pub sent_bytes: u64,
@@ -121,11 +121,11 @@ pub struct Traffic {
     pub received_bytes: u64,
     /// Messages dropped.
     pub dropped: u64,
-    /// Attempts that failed for which the interface is blamed.
+    /// Failed attempts that count against the interface.
     pub failures: u64,
 }
 
-/// Traffic as it is written: there may be 100,000 of them.
+/// Traffic as a row of numbers, because there may be 100,000 rows.
 type TrafficRow = [u64; 6];
 
 impl From<TrafficRow> for Traffic {
@@ -162,18 +162,19 @@ impl From<Traffic> for TrafficRow {
     }
 }
 
-/// How an interface does.
+/// The state of an interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Condition {
     /// Messages may be sent over it.
     pub up: bool,
     /// 0 to 1000, which is full health.
     pub health: u16,
-    /// It is being recovered.
+    /// True if it is in recovery.
     pub recovering: bool,
-    /// Transmit credits left; negative by the number of messages that wait.
+    /// Transmit credits left; the number of waiting messages as a negative number if there are
+    /// none.
     pub credits: i64,
-    /// The most there can be.
+    /// The most credits.
     pub credits_max: i64,
 }
 
@@ -182,21 +183,21 @@ pub struct Condition {
 pub struct NiNumbers {
     /// Its NID.
     pub nid: String,
-    /// How it does.
+    /// Its state.
     pub condition: Condition,
-    /// What went over it.
+    /// Its messages.
     pub traffic: Traffic,
-    /// Round trips, of GETs and of PUTs with ACK, that took at most so many nanoseconds, and their
-    /// number; the bound of the last is 0, which stands for none.
+    /// Histogram of the round trips of GETs and of PUTs with ACK: the upper limit in nanoseconds
+    /// and the number of round trips. The limit 0 of the last entry stands for no limit.
     pub round_trips: Vec<(u64, u64)>,
 }
 
 /// A route.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteNumbers {
-    /// Where it leads.
+    /// The remote net.
     pub net: String,
-    /// Over which gateway.
+    /// The gateway.
     pub gateway: String,
     /// Messages may be sent along it.
     pub up: bool,
@@ -208,7 +209,7 @@ pub struct RouteNumbers {
     pub sent: u64,
     /// Their payload.
     pub sent_bytes: u64,
-    /// Attempts that failed, and messages given up.
+    /// Attempts that failed, and messages that failed after all attempts.
     pub dropped: u64,
 }
 
@@ -220,21 +221,21 @@ pub struct PeerNiNumbers {
     /// The primary NID of its peer, if that is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub primary: Option<String>,
-    /// How it does.
+    /// Its state.
     #[serde(flatten)]
     pub condition: Condition,
-    /// What went to it and came from it.
+    /// Its messages.
     pub traffic: Traffic,
-    /// Queued and in flight.
+    /// Bytes queued and in flight.
     pub queued_bytes: u64,
 }
 
 impl Part {
-    /// The part as a piece of an answer.
+    /// Encodes the part as a piece of an answer.
     ///
     /// # Errors
     ///
-    /// None that a value of this type can cause; the codec's own type says otherwise.
+    /// None for values of this type; the error is that of the JSON encoder's interface.
     pub fn to_text(&self) -> Result<String, serde_json::Error> {
         serde_json::to_string(self)
     }
@@ -243,7 +244,7 @@ impl Part {
     ///
     /// # Errors
     ///
-    /// No JSON, or no such part; with line and column.
+    /// Text that is not JSON, or not a part; with line and column.
     pub fn from_text(text: &str) -> Result<Self, serde_json::Error> {
         serde_json::from_str(text)
     }

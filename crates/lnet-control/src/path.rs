@@ -1,10 +1,10 @@
-//! Where a node is controlled when nobody says where.
+//! The default path of a node's control socket.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// `finerail/control.sock` in `runtime_directory`, which is the value of `XDG_RUNTIME_DIR`; in `/run`
-/// where that is not set or empty.
+/// `finerail/control.sock` in `runtime_directory`, the value of `XDG_RUNTIME_DIR`; in `/run` if the
+/// value is unset or empty.
 #[must_use]
 pub fn default_socket_path(runtime_directory: Option<&OsStr>) -> PathBuf {
     let given = runtime_directory.filter(|directory| !directory.is_empty());

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a node can be asked for.
+/// A request to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Request {
@@ -10,34 +10,35 @@ pub enum Request {
     Show(Show),
     /// The whole configuration, as `lnetctl export` prints it.
     Export {
-        /// Only what an import needs.
+        /// Only the part that an import needs.
         backup: bool,
     },
     /// Applies a document.
     Import {
         /// The document, as `lnetctl import` reads it.
         yaml: String,
-        /// What is done with what it names.
+        /// How the objects in the document are applied.
         mode: ImportMode,
-        /// Stop at the first error and keep what was done before, as kernels do; else all or nothing.
+        /// Stop at the first error and keep the earlier changes, as kernels do; otherwise apply all
+        /// changes or none.
         partial: bool,
-        /// Say what would be wrong and change nothing.
+        /// Report errors and change nothing.
         dry_run: bool,
     },
-    /// Makes a node ready for its configuration, which a running node is.
+    /// Prepares a node for its configuration; a running node is always prepared.
     Configure {
-        /// From now on a name of a system interface means its IPv6 address, where there is one.
+        /// From now on, the name of a system interface means its IPv6 address, if it has one.
         large: bool,
-        /// A node without a network gets networks and routes of the document with which it began, or that it has read
-        /// since: what module parameters are to kernels.
+        /// If the node has no network, apply the networks and routes of its initial document or of
+        /// the last one read, which correspond to the module parameters of kernels.
         #[serde(default)]
         all: bool,
     },
-    /// Removes every network, route, peer and rule; peers that only traffic has made, too.
+    /// Removes every network, route, peer and rule, including peers that only messages created.
     Unconfigure,
     /// Sets the health value of interfaces.
     SetHealth {
-        /// Of which.
+        /// The interfaces.
         target: HealthTarget,
         /// 0 to 1000.
         health: u16,
@@ -51,54 +52,54 @@ pub enum Request {
         /// Bits that are cleared.
         clear: u32,
     },
-    /// Adds a selection rule, or removes some.
+    /// Adds a selection rule, or removes rules.
     Rule(RuleChange),
-    /// Gives interfaces other settings while they are in use.
+    /// Changes settings of interfaces in use.
     Tune(Tune),
     /// Asks peers for their interfaces.
     Ping {
-        /// Whom.
+        /// The peers.
         nids: Vec<String>,
-        /// From which interface.
+        /// The local interface to ping from.
         source: Option<String>,
-        /// How long each may take, in seconds.
+        /// Timeout of each ping, in seconds.
         timeout: u32,
-        /// Remember what the peers say.
+        /// Keep the peers' answers, as discovery does.
         discover: bool,
     },
     /// Zeroes the node's counters.
     ResetStatistics,
-    /// Injected faults.
+    /// Adds, removes or lists injected faults.
     Fault(Fault),
-    /// Everything that the choice of a path depends on, as JSON.
+    /// The whole state of path selection as JSON.
     SelectionState,
     /// The connections of the socket LND; each piece of the answer is a [`crate::Part`] as JSON.
     Connections,
     /// The value of one of [`crate::PARAMETERS`], as `lctl get_param` prints it on kernel nodes.
     Parameter {
-        /// Its name there.
+        /// Its name in kernels.
         name: String,
     },
     /// Writes a line into the node's log.
     Mark {
-        /// The line; longer ones than [`MARK_MAX`] are cut.
+        /// The line; lines longer than [`MARK_MAX`] are truncated.
         text: String,
     },
-    /// What the node counts; each piece of the answer is a [`crate::Part`] as JSON.
+    /// The node's counters; each piece of the answer is a [`crate::Part`] as JSON.
     Numbers,
-    /// How the node's record is getting on, as YAML.
+    /// The state of the node's record, as YAML.
     RecordStatus,
-    /// Ends the node's record; the answer is its last status.
+    /// Ends the node's record; the answer is its last state.
     RecordStop,
-    /// What happens in the node from now on, until the client leaves; each piece of the answer is a list of
-    /// [`crate::Happening`] as JSON, an empty one at least once a second.
+    /// Events of the node from now on, until the client closes the connection. Each piece of the
+    /// answer is a list of [`crate::Happening`] as JSON, and an empty list at least once a second.
     Watch {
-        /// Which events; none: all but [`crate::Happenings::Sends`].
+        /// The kinds of events; empty for all except [`crate::Happenings::Sends`].
         kinds: Vec<crate::Happenings>,
     },
 }
 
-/// What a node can be asked for by [`Request::Parameter`]: tables, then module parameters under their names in
+/// The names for [`Request::Parameter`]: tables, then module parameters under their names in
 /// kernels.
 pub const PARAMETERS: [&str; 22] = [
     "buffers",
@@ -125,16 +126,16 @@ pub const PARAMETERS: [&str; 22] = [
     "router_ping_timeout",
 ];
 
-/// The longest mark, in bytes; kernels cut theirs at a page.
+/// The longest mark, in bytes; kernels truncate marks at a page.
 pub const MARK_MAX: usize = 1024;
 
-/// What is shown.
+/// What to show.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Show {
-    /// Of what.
+    /// The section.
     pub section: Section,
-    /// How much of it, 0 to 4.
+    /// Verbosity, 0 to 4.
     pub verbosity: u8,
     /// Only this net.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -142,7 +143,7 @@ pub struct Show {
     /// Only the peer with this NID.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nid: Option<String>,
-    /// Only routes over this gateway.
+    /// Only routes through this gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gateway: Option<String>,
     /// Only routes with this hop count.
@@ -151,13 +152,13 @@ pub struct Show {
     /// Only routes with this priority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u32>,
-    /// Only the rule at this place.
+    /// Only the rule with this index.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idx: Option<u32>,
 }
 
 impl Show {
-    /// All of a section.
+    /// A request for all entries of a section.
     #[must_use]
     pub fn all(section: Section, verbosity: u8) -> Self {
         Self {
@@ -173,7 +174,7 @@ impl Show {
     }
 }
 
-/// What can be shown.
+/// A section to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Section {
@@ -199,39 +200,40 @@ pub enum Section {
     PeerRecovery,
 }
 
-/// What an import does with what its document names.
+/// How an import applies the objects in its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportMode {
-    /// Adds or sets it; what is there already is an error (-17), as in kernels.
+    /// Add or set them; an existing object is an error (-17), as in kernels.
     Add,
-    /// Adds what is missing, and answers what was there already; what is there with other settings is an error (-17).
+    /// Add missing objects and list existing ones in the answer; an existing object with other
+    /// settings is an error (-17).
     Complete,
-    /// Removes it.
+    /// Remove them.
     Del,
-    /// Makes the node's configuration equal to it.
+    /// Make the node's configuration equal to the document.
     Replace,
 }
 
-/// A change of the selection rules, made in one step.
+/// A change of the selection rules in one step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RuleChange {
-    /// One more rule; one with the same descriptors takes the new value.
+    /// Add a rule; a rule with the same descriptors gets the new value.
     Add {
         /// The rule.
         rule: UdspRule,
-        /// Before the rule that is here now; without, at the end.
+        /// The index of the rule before which it is inserted; `None` for the end.
         idx: Option<u32>,
     },
-    /// A rule goes, or all of them.
+    /// Remove one rule or all.
     Del {
-        /// Its index; without, all.
+        /// The index of the rule; `None` for all.
         idx: Option<u32>,
     },
 }
 
-/// A selection rule as it is typed.
+/// A selection rule in the form of a command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct UdspRule {
@@ -245,8 +247,8 @@ pub struct UdspRule {
     pub priority: Option<u32>,
 }
 
-/// Settings of local interfaces; of all of them, unless a NID or a net says which. What is not given
-/// stays.
+/// Settings of all local interfaces, or of those that a NID or a net selects. `None` leaves a
+/// setting unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tune {
@@ -256,15 +258,15 @@ pub struct Tune {
     /// Only of the interfaces of this net.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<String>,
-    /// Connections of each type to one peer, 0 (the LND's choice) to 127.
+    /// Connections of each type to one peer, 0 (the LND's default) to 127.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conns_per_peer: Option<u8>,
-    /// Seconds until a transmission fails; 0 for the node's.
+    /// Seconds until a transmission fails; 0 for the node's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lnd_timeout: Option<u32>,
 }
 
-/// Whose health is set.
+/// The interfaces whose health is set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HealthTarget {
@@ -284,15 +286,15 @@ pub enum HealthTarget {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// One more rule.
+    /// Add a rule.
     Add(FaultRule),
-    /// Takes rules away: those from `source` to `dest`, or all.
+    /// Remove rules: those from `source` to `dest`, or all.
     Del {
         /// Drop rules, or delay rules.
         delay: bool,
-        /// From where, with `dest`; neither: all.
+        /// The source; `None` for both, source and destination, removes all.
         source: Option<String>,
-        /// To where.
+        /// The destination.
         dest: Option<String>,
     },
     /// Zeroes the rules' counters.
@@ -311,25 +313,25 @@ pub enum Fault {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FaultRule {
-    /// From where: a NID, `*@NET` or `*`.
+    /// The source: a NID, `*@NET` or `*`.
     pub source: String,
-    /// To where.
+    /// The destination.
     pub dest: String,
-    /// Which messages of those.
+    /// How often the rule acts.
     pub pace: FaultPace,
-    /// The pace is drawn at random.
+    /// True if the pace is drawn at random.
     pub random_interval: bool,
-    /// Every message, whatever the pace.
+    /// True if the rule acts on every message, whatever the pace is.
     pub all: bool,
-    /// `PUT`, `ACK`, `GET`, `REPLY`; empty: all.
+    /// `PUT`, `ACK`, `GET`, `REPLY`; empty for all.
     pub messages: Vec<String>,
     /// Only this portal.
     pub portal: Option<u32>,
-    /// Only over this local interface.
+    /// Only messages over this local interface.
     pub local_nid: Option<String>,
-    /// Error classes on the side of the sender; empty: silent loss on the receiver's.
+    /// Error classes that the sender reports; empty for silent loss at the receiver.
     pub errors: Vec<String>,
-    /// How long a message is held back, in seconds; `None`: it is dropped.
+    /// Seconds for which a message is held back; `None` drops the message.
     pub delay: Option<u32>,
 }
 
@@ -337,46 +339,46 @@ pub struct FaultRule {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FaultPace {
-    /// On one of so many messages.
+    /// One of so many messages.
     Rate(u32),
     /// Once in so many seconds.
     Interval(u32),
 }
 
-/// What a node answers.
+/// The answer of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
-    /// It is done.
+    /// The request succeeded.
     Done,
-    /// A document, or a piece of one where more frames follow: pieces are put one behind another.
+    /// A document, or a piece of one if more frames follow; the pieces are concatenated.
     Text(String),
-    /// It is not done, or not all of it.
+    /// The request failed, at least in part.
     Failed(Vec<Failure>),
 }
 
-/// One thing that went wrong, in the terms of `lnetctl`'s error documents.
+/// One error, with the fields of `lnetctl`'s error documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// `add`, `del`, `show`, `manage` …
     pub verb: String,
     /// `net`, `route`, `peer`, `ping` …
     pub entity: String,
-    /// As printed, mostly negative.
+    /// The errno as printed, mostly negative.
     pub errno: i32,
-    /// For people.
+    /// A text for users.
     pub descr: String,
-    /// Of the request's entry, if it had one.
+    /// Number of the request's entry, if it had one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seq_no: Option<i64>,
 }
 
 impl Request {
-    /// The request as a body.
+    /// Encodes the request as a body.
     ///
     /// # Errors
     ///
-    /// None that a value of this type can cause; the codec's own type says otherwise.
+    /// None for values of this type; the error is that of the JSON encoder's interface.
     pub fn to_body(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
     }
@@ -385,18 +387,18 @@ impl Request {
     ///
     /// # Errors
     ///
-    /// No JSON, no such request, unknown fields; with line and column.
+    /// Text that is not JSON, an unknown request, unknown fields; with line and column.
     pub fn from_body(body: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(body)
     }
 }
 
 impl Reply {
-    /// The answer as a body.
+    /// Encodes the answer as a body.
     ///
     /// # Errors
     ///
-    /// None that a value of this type can cause; the codec's own type says otherwise.
+    /// None for values of this type; the error is that of the JSON encoder's interface.
     pub fn to_body(&self) -> Result<Vec<u8>, serde_json::Error> {
         serde_json::to_vec(self)
     }
@@ -405,7 +407,7 @@ impl Reply {
     ///
     /// # Errors
     ///
-    /// No JSON, no such answer; with line and column.
+    /// Text that is not JSON, or an unknown answer; with line and column.
     pub fn from_body(body: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice(body)
     }

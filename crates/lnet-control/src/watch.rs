@@ -1,25 +1,25 @@
-//! What happens in a node, for whoever watches it.
+//! Events of a node, for clients that watch it.
 //!
 //! ```text
-//!  Request::Watch  ─▶  [Happening …]  []  [Happening …]  …  until the client leaves
+//!  Request::Watch  ─▶  [Happening …]  []  [Happening …]  …  until the client closes
 //! ```
 //!
-//! Each piece of the answer is a list as JSON. Events are lost where the client is slower than the node; their number is
-//! an event, too. Names of reasons are those of the counters.
+//! Each piece of the answer is a list as JSON. If the client is slower than the node, events are
+//! lost; an event with their number takes their place. Reasons have the names of the counters.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Kinds of events that can be asked for.
+/// Kinds of events to watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Happenings {
-    /// Messages that were dropped or given up.
+    /// Messages that were dropped or failed before they were sent.
     Dropped,
     /// Changes of health, fatal errors, connections of configured peers.
     Health,
-    /// Routes that come and go.
+    /// Routes that go up or down.
     Routes,
     /// Attempts to send that failed.
     FailedSends,
@@ -37,13 +37,13 @@ pub struct Happening {
     pub what: Happened,
 }
 
-/// What can happen. Lengths are payload in bytes.
+/// The types of events. Lengths are payload in bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Happened {
     /// A message that arrived was dropped.
     Dropped {
-        /// The interface that it arrived at; none if the interface is gone.
+        /// The interface at which it arrived; `None` if the interface was removed.
         ni: Option<String>,
         /// The last hop.
         sender: String,
@@ -54,7 +54,7 @@ pub enum Happened {
         /// Why.
         reason: String,
     },
-    /// A message was given up before it was sent.
+    /// A message failed before it was sent.
     GivenUp {
         /// Its destination.
         target: String,
@@ -62,14 +62,14 @@ pub enum Happened {
         message: String,
         /// Its length.
         length: u32,
-        /// What its sender is told, as a positive number.
+        /// The errno for its sender, as a positive number.
         errno: i32,
-        /// For a forwarded message: what it is counted under.
+        /// For a forwarded message: the reason under which it is counted.
         reason: Option<String>,
     },
     /// An attempt to send ended.
     Send {
-        /// The interface that sent; none if the interface is gone.
+        /// The sending interface; `None` if the interface was removed.
         ni: Option<String>,
         /// The next hop.
         next_hop: String,
@@ -81,16 +81,16 @@ pub enum Happened {
         length: u32,
         /// The number of the attempt, from 1.
         attempt: u32,
-        /// How it ended: `ok`, or a class of failures.
+        /// Its result: `ok`, or a class of failures.
         status: String,
-        /// The message waits for another attempt.
+        /// True if the message waits for a resend.
         again: bool,
     },
     /// The health of an interface changed.
     Health {
         /// The interface.
         nid: String,
-        /// The interface is one of this node's.
+        /// True for an interface of this node.
         own: bool,
         /// Its health before.
         before: u16,
@@ -99,14 +99,15 @@ pub enum Happened {
         /// Why.
         cause: String,
     },
-    /// An interface of this node has a fatal error, such as a link that is down, or no longer.
+    /// An interface of this node has a fatal error, such as a link that is down, or has recovered
+    /// from one.
     Fatal {
         /// The interface.
         nid: String,
-        /// Whether it has one now.
+        /// True if it has one now.
         fatal: bool,
     },
-    /// Other routes by a gateway are up than before.
+    /// The routes through a gateway went up or down.
     Routes {
         /// The gateway.
         gateway: String,
@@ -114,17 +115,17 @@ pub enum Happened {
         down: u32,
         /// How many it has.
         all: u32,
-        /// What speaks against the first that is down.
+        /// The reason why the first of them is down.
         reason: Option<String>,
     },
-    /// A configured peer or a gateway has no connection any more, or has one again.
+    /// A configured peer or a gateway lost its connection, or has one again.
     Peer {
         /// Its interface.
         nid: String,
         /// Whether there is a connection.
         connected: bool,
     },
-    /// So many events were lost here.
+    /// Events were lost here.
     LeftOut {
         /// How many.
         count: u64,
@@ -132,7 +133,7 @@ pub enum Happened {
 }
 
 impl Happened {
-    /// The kind of this event; `None` for lost events, which every watcher is told of.
+    /// The kind of this event; `None` for lost events, which every watcher receives.
     #[must_use]
     pub fn kind(&self) -> Option<Happenings> {
         match self {
@@ -187,7 +188,7 @@ impl fmt::Display for Happened {
 }
 
 impl Happened {
-    /// Writes what happened to a message.
+    /// Writes the event of a message.
     fn message(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let at = |ni: &Option<String>| {
             ni.clone()

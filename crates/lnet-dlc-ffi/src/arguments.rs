@@ -1,4 +1,4 @@
-//! What C hands over, as values of Rust.
+//! Conversions of arguments from C to Rust.
 
 #![expect(unsafe_code, reason = "pointers from C")]
 
@@ -10,7 +10,7 @@ use crate::session::Failed;
 
 pub(crate) const EINVAL: c_int = 22;
 
-/// A text that may be missing.
+/// An optional text.
 ///
 /// # Safety
 ///
@@ -19,24 +19,24 @@ pub(crate) unsafe fn optional<'a>(text: *const c_char) -> Result<Option<&'a str>
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: not null, and the caller promises the rest.
+    // SAFETY: the pointer is not null, and the caller guarantees the rest.
     let text = unsafe { CStr::from_ptr(text) }.to_str();
     text.map(Some)
         .map_err(|_| Failed::new(-EINVAL, "an argument is not UTF-8"))
 }
 
-/// A text that must be there.
+/// A required text.
 ///
 /// # Safety
 ///
 /// As [`optional`].
 pub(crate) unsafe fn required<'a>(text: *const c_char) -> Result<&'a str, Failed> {
-    // SAFETY: the caller promises the same.
+    // SAFETY: the caller guarantees the same.
     let text = unsafe { optional(text) }?;
-    text.ok_or_else(|| Failed::new(-EINVAL, "an argument is missing (NULL)"))
+    text.ok_or_else(|| Failed::new(-EINVAL, "a required argument is NULL"))
 }
 
-/// Bytes of the caller; none where the pointer is null.
+/// Bytes of the caller; empty if the pointer is null.
 ///
 /// # Safety
 ///
@@ -45,7 +45,8 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const c_void, length: usize) -> &'a [u8] 
     if bytes.is_null() || length > isize::MAX as usize {
         return &[];
     }
-    // SAFETY: not null, no longer than a slice may be, and the caller promises the rest.
+    // SAFETY: the pointer is not null, the length is at most that of a slice, and the caller
+    // guarantees the rest.
     unsafe { std::slice::from_raw_parts(bytes.cast(), length) }
 }
 
@@ -54,7 +55,7 @@ pub(crate) fn priority(value: c_int) -> Result<Priority, Failed> {
     priority.ok_or_else(|| Failed::new(-EINVAL, format!("priority {value}: must not be negative")))
 }
 
-/// −1 is "not given".
+/// An id; −1 stands for none.
 pub(crate) fn id(value: c_int) -> Result<Option<usize>, Failed> {
     match value {
         -1 => Ok(None),

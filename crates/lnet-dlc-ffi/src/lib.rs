@@ -1,11 +1,13 @@
 //! `libfinerail_dlc`: the Dynamic LNet Configuration library for C programs.
 //!
-//! `include/finerail_dlc.h` is the documentation: it has the functions, structures and enumerations of the
-//! selection-policy design under its names. What they do is done by `lnet-dlc` and `lnet-policy`; here
-//! stands only what C needs: pointers, one connection a process, errors as negative errnos.
+//! `include/finerail_dlc.h` has the documentation and the functions, structures and enumerations of
+//! the selection-policy design under their original names. `lnet-dlc` and `lnet-policy` implement
+//! them; this crate adds only the C interface: pointers, one connection for each process, errors as
+//! negative errnos. The README has a short program.
 //!
-//! Every pointer from C may be null, and then the call is rejected or the argument counts as not given.
-//! A pointer that is not null must be what the header says.
+//! Every pointer from C may be null; the call then fails, or the argument counts as absent. Any
+//! other pointer must satisfy the header. Limits: a process controls one node at a time, and
+//! threads take turns.
 
 mod arguments;
 mod policies;

@@ -26,7 +26,7 @@ pub struct SelPol {
 const ENOMEM: c_int = 12;
 const EOVERFLOW: c_int = 75;
 
-/// A policy of whichever kind, to be shown.
+/// A policy of any kind, to be shown.
 struct Shown {
     id: usize,
     priority: Priority,
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn lustre_lnet_show_peer_sel_pol(
 ///
 /// # Safety
 ///
-/// `net` is null or a string, `policies` null or a place for a pointer.
+/// `net` is null or a string, `policies` null or points to a writable pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lustre_lnet_show_net_sel_pol_r(
     net: *mut c_char,
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn lustre_lnet_show_net_sel_pol_r(
 ) -> c_int {
     // SAFETY: the caller promises the same.
     let shown = unsafe { optional(net) }.and_then(nets);
-    // SAFETY: the caller promises that there is a place, or none.
+    // SAFETY: the caller guarantees a writable pointer or null.
     returned(shown.and_then(|shown| unsafe { hand_over(&shown, policies) }))
 }
 
@@ -197,7 +197,7 @@ pub unsafe extern "C" fn lustre_lnet_show_net_sel_pol_r(
 ///
 /// # Safety
 ///
-/// `nid` is null or a string, `policies` null or a place for a pointer.
+/// `nid` is null or a string, `policies` null or points to a writable pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lustre_lnet_show_nid_sel_pol_r(
     nid: *mut c_char,
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn lustre_lnet_show_nid_sel_pol_r(
 ) -> c_int {
     // SAFETY: the caller promises the same.
     let shown = unsafe { optional(nid) }.and_then(nids);
-    // SAFETY: the caller promises that there is a place, or none.
+    // SAFETY: the caller guarantees a writable pointer or null.
     returned(shown.and_then(|shown| unsafe { hand_over(&shown, policies) }))
 }
 
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn lustre_lnet_show_nid_sel_pol_r(
 ///
 /// # Safety
 ///
-/// The NIDs are null or strings, `policies` is null or a place for a pointer.
+/// The NIDs are null or strings, `policies` is null or points to a writable pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lustre_lnet_show_peer_sel_pol_r(
     src_nid: *mut c_char,
@@ -222,7 +222,7 @@ pub unsafe extern "C" fn lustre_lnet_show_peer_sel_pol_r(
 ) -> c_int {
     // SAFETY: the caller promises the same.
     let (src, dst) = unsafe { (optional(src_nid), optional(dst_nid)) };
-    // SAFETY: the caller promises that there is a place, or none.
+    // SAFETY: the caller guarantees a writable pointer or null.
     returned((|| unsafe { hand_over(&pairs(src?, dst?)?, policies) })())
 }
 
@@ -256,14 +256,14 @@ fn one(id: usize, priority: Priority, src: &impl Display) -> Shown {
     }
 }
 
-/// Prints through C's standard output, so that it keeps its place among what the program prints.
+/// Prints through C's standard output, so that the order of the program's own output is kept.
 fn print(section: &str, key: &str, shown: &[Shown]) -> Result<c_int, Failed> {
     if shown.is_empty() {
         return Ok(0);
     }
     let text = CString::new(yaml(section, key, shown))
         .map_err(|_| Failed::new(-EINVAL, "an expression has a zero byte"))?;
-    // SAFETY: a string that ends with a zero byte; C adds the last line feed.
+    // SAFETY: the string ends with a zero byte; `puts` adds the last line feed.
     if unsafe { libc::puts(text.as_ptr()) } < 0 {
         return Err(Failed::new(-libc::EIO, "cannot write to standard output"));
     }
@@ -276,7 +276,7 @@ fn yaml(section: &str, key: &str, shown: &[Shown]) -> String {
         let Shown {
             id, priority, src, ..
         } = policy;
-        // Writing into a string does not fail.
+        // Writing to a string does not fail.
         let _ = write!(text, "\n    - id: {id}\n      {key}: {src}");
         if let Some(dst) = &policy.dst {
             let _ = write!(text, "\n      dst_nid: {dst}");
@@ -286,32 +286,30 @@ fn yaml(section: &str, key: &str, shown: &[Shown]) -> String {
     text
 }
 
-/// Puts the policies into one block of C's memory: the records, then their strings.
+/// Copies the policies into one block of C's memory: the records, then their strings.
 ///
 /// # Safety
 ///
 /// `place` is null or writable.
 unsafe fn hand_over(shown: &[Shown], place: *mut *mut SelPol) -> Result<c_int, Failed> {
     if place.is_null() {
-        return Err(Failed::new(
-            -EINVAL,
-            "there is no place for the policies (NULL)",
-        ));
+        return Err(Failed::new(-EINVAL, "the pointer for the policies is NULL"));
     }
     let count = c_int::try_from(shown.len())
         .map_err(|_| Failed::new(-EOVERFLOW, "too many policies to count"))?;
     let mut block = ptr::null_mut();
     if count > 0 {
-        // SAFETY: C's allocator; what it returns is checked below.
+        // SAFETY: `malloc` has no preconditions; the result is checked below.
         let memory = unsafe { libc::malloc(block_length(shown)) };
         if memory.is_null() {
             return Err(Failed::new(-ENOMEM, "no memory for the policies"));
         }
         block = memory.cast();
-        // SAFETY: the block has room for the records and the strings behind them, aligned for both.
+        // SAFETY: the block has room for the records and the strings after them, and is aligned for
+        // both.
         unsafe { fill(block, shown) };
     }
-    // SAFETY: not null, and writable by the caller's promise.
+    // SAFETY: the pointer is not null, and the caller guarantees that it is writable.
     unsafe { place.write(block) };
     Ok(count)
 }
@@ -327,11 +325,11 @@ fn block_length(shown: &[Shown]) -> usize {
 ///
 /// `block` has [`block_length`] bytes and the alignment of a record.
 unsafe fn fill(block: *mut SelPol, shown: &[Shown]) {
-    // SAFETY: the strings begin behind the last record, within the block.
+    // SAFETY: the strings begin after the last record, inside the block.
     let mut text = unsafe { block.add(shown.len()).cast::<c_char>() };
     let mut put = |string: &str| {
         let at = text;
-        // SAFETY: the block was measured with these strings and a zero byte each.
+        // SAFETY: the length of the block includes these strings and a zero byte for each.
         unsafe {
             ptr::copy_nonoverlapping(string.as_ptr().cast(), at, string.len());
             at.add(string.len()).write(0);
@@ -346,7 +344,7 @@ unsafe fn fill(block: *mut SelPol, shown: &[Shown]) {
             src: put(&policy.src),
             dst: policy.dst.as_deref().map_or(ptr::null(), &mut put),
         };
-        // SAFETY: there is a record for every policy.
+        // SAFETY: the block has a record for every policy.
         unsafe { block.add(number).write(record) };
     }
 }

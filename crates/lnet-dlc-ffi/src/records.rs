@@ -1,4 +1,4 @@
-//! Rule blocks: records of the machine in, bytes that travel out, and back.
+//! Rule blocks: conversions between C records and the bytes of the protocol.
 
 #![expect(unsafe_code, reason = "pointers from C, exported names")]
 
@@ -20,7 +20,8 @@ const EOPNOTSUPP: c_int = 95;
 ///
 /// # Safety
 ///
-/// `rules` points to `count` records of the type, `block` to `length` writable bytes; each may be null.
+/// `rules` points to `count` records of the type, `block` to `length` writable bytes; each pointer
+/// may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lnet_sel_rule_serialize(
     rule_type: c_uint,
@@ -32,7 +33,7 @@ pub unsafe extern "C" fn lnet_sel_rule_serialize(
     // SAFETY: the caller promises the same.
     let written = unsafe { block_of(rule_type, rules, count) }
         .and_then(|block| Ok(block.encode()?))
-        // SAFETY: the caller promises the room.
+        // SAFETY: the caller guarantees the room.
         .and_then(|bytes| unsafe { give(&bytes, block, length) });
     returned(written)
 }
@@ -41,8 +42,8 @@ pub unsafe extern "C" fn lnet_sel_rule_serialize(
 ///
 /// # Safety
 ///
-/// `block` points to `length` bytes, `rule_type` to a place for it, `rules` to `capacity` records of
-/// the block's type; each may be null.
+/// `block` points to `length` bytes, `rule_type` to a writable integer, `rules` to `capacity`
+/// records of the block's type; each pointer may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn lnet_sel_rule_deserialize(
     block: *const c_void,
@@ -55,10 +56,10 @@ pub unsafe extern "C" fn lnet_sel_rule_deserialize(
     let block = lnet_policy::lnet_sel_rule_deserialize(unsafe { bytes(block, length) });
     returned(block.map_err(Failed::from).and_then(|block| {
         if !rule_type.is_null() {
-            // SAFETY: not null, and the caller promises a place.
+            // SAFETY: the pointer is not null, and the caller guarantees that it is writable.
             unsafe { rule_type.write(block.rule_type() as c_uint) };
         }
-        // SAFETY: the caller promises the room.
+        // SAFETY: the caller guarantees the room.
         unsafe { take(&block, rules, capacity) }
     }))
 }
@@ -89,7 +90,7 @@ pub unsafe extern "C" fn finerail_dlc_get_rules(
     block: *mut c_void,
     length: usize,
 ) -> c_int {
-    // SAFETY: the caller promises the same; no generation is wanted.
+    // SAFETY: the caller guarantees the same; a null generation is allowed.
     unsafe { finerail_dlc_get_rules_seen(rule_type, block, length, ptr::null_mut()) }
 }
 
@@ -97,7 +98,7 @@ pub unsafe extern "C" fn finerail_dlc_get_rules(
 ///
 /// # Safety
 ///
-/// `block` is null or points to `length` writable bytes, `generation` is null or a place for it.
+/// `block` is null or points to `length` writable bytes, `generation` is null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn finerail_dlc_get_rules_seen(
     rule_type: c_uint,
@@ -108,10 +109,10 @@ pub unsafe extern "C" fn finerail_dlc_get_rules_seen(
     let got = known(rule_type).and_then(|rule_type| {
         let (rules, seen) = with_node(|dlc| dlc.rules_seen(rule_type))?;
         if !generation.is_null() {
-            // SAFETY: not null, and the caller promises a place.
+            // SAFETY: the pointer is not null, and the caller guarantees that it is writable.
             unsafe { generation.write(seen.0.get()) };
         }
-        // SAFETY: the caller promises the room.
+        // SAFETY: the caller guarantees the room.
         unsafe { give(&rules.encode()?, block, length) }
     });
     returned(got)
@@ -132,7 +133,7 @@ pub unsafe extern "C" fn finerail_dlc_replace_rules(
     let block = lnet_policy::lnet_sel_rule_deserialize(unsafe { bytes(block, length) });
     returned(block.map_err(Failed::from).and_then(|block| {
         let seen = NonZeroU32::new(generation)
-            .ok_or_else(|| Failed::new(-EINVAL, "0 is the generation of no list"))?;
+            .ok_or_else(|| Failed::new(-EINVAL, "the generation must not be 0"))?;
         with_node(|dlc| dlc.replace_rules(&block, Generation(seen)))?;
         Ok(0)
     }))
@@ -155,8 +156,8 @@ unsafe fn block_of(
         let what = format!("no rules, or more than {}", RuleBlock::V1_RULES_MAX);
         return Err(Failed::new(-EINVAL, what));
     }
-    // SAFETY: the records are plain numbers in the machine's order, laid out as the header says; the
-    // caller promises that there are so many of that type.
+    // SAFETY: the records are plain integers in the machine's byte order with the layout of the
+    // header; the caller guarantees their number and type.
     unsafe {
         match known(rule_type)? {
             RuleType::Net => Ok(RuleBlock::Net(copied(rules, count))),
@@ -171,12 +172,12 @@ unsafe fn block_of(
 ///
 /// `from` points to `count` values, or `count` is 0.
 unsafe fn copied<T: Copy>(from: *const c_void, count: usize) -> Vec<T> {
-    // SAFETY: the caller promises the values; C may have them anywhere.
+    // SAFETY: the caller guarantees the values; C may place them at any address.
     let one = |number| unsafe { from.cast::<T>().add(number).read_unaligned() };
     (0..count).map(one).collect()
 }
 
-/// Copies a block into the caller's room and says how long it is.
+/// Copies a block to the caller's buffer and returns its length.
 ///
 /// # Safety
 ///
@@ -186,22 +187,22 @@ unsafe fn give(block: &[u8], room: *mut c_void, length: usize) -> Result<c_int, 
         let what = format!("a block of {} bytes needs more room", block.len());
         return Err(Failed::new(-ENOSPC, what));
     }
-    // SAFETY: the caller promises that there is room for `length` bytes, which is enough.
+    // SAFETY: the caller guarantees a buffer of `length` bytes, which is long enough.
     unsafe { ptr::copy_nonoverlapping(block.as_ptr(), room.cast(), block.len()) };
     c_int::try_from(block.len()).map_err(|_| Failed::new(-EFBIG, "too long to be counted"))
 }
 
-/// Copies the records of a block into the caller's room, if there is any, and says how many they are.
+/// Copies the records of a block to the caller's buffer, if there is one, and returns their number.
 ///
 /// # Safety
 ///
-/// `room` is null or has place for `capacity` records of the block's type.
+/// `room` is null or has room for `capacity` records of the block's type.
 unsafe fn take(block: &RuleBlock, room: *mut c_void, capacity: usize) -> Result<c_int, Failed> {
     if !room.is_null() && block.len() > capacity {
         let what = format!("{} rules, and room for {capacity}", block.len());
         return Err(Failed::new(-ENOSPC, what));
     }
-    // SAFETY: the room is large enough, or null, by the caller's promise and the check above.
+    // SAFETY: the buffer is null or large enough, by the caller's guarantee and the check above.
     unsafe {
         match block {
             RuleBlock::Net(rules) => put(rules, room),
@@ -217,13 +218,13 @@ unsafe fn take(block: &RuleBlock, room: *mut c_void, capacity: usize) -> Result<
 
 /// # Safety
 ///
-/// `room` is null or has place for all records.
+/// `room` is null or has room for all records.
 unsafe fn put<T: Copy>(records: &[T], room: *mut c_void) {
     if room.is_null() {
         return;
     }
     for (number, record) in records.iter().enumerate() {
-        // SAFETY: the caller promises the place; C may have it anywhere.
+        // SAFETY: the caller guarantees the room; C may place it at any address.
         unsafe { room.cast::<T>().add(number).write_unaligned(*record) };
     }
 }

@@ -1,4 +1,4 @@
-//! The process's connection, and its threads' last errors.
+//! The connection of the process, and the last error of each thread.
 
 #![expect(unsafe_code, reason = "pointers from C, exported names")]
 
@@ -12,7 +12,7 @@ use lnet_dlc::{Dlc, DlcError};
 
 use crate::arguments;
 
-/// Why a call failed: what it returns, and the text.
+/// Why a call failed: the return value and the text.
 #[derive(Debug)]
 pub(crate) struct Failed {
     errno: c_int,
@@ -38,9 +38,9 @@ impl From<lnet_policy::BlockError> for Failed {
     }
 }
 
-/// The node that the process speaks to.
+/// The node that the process controls.
 struct Partner {
-    /// Where it was last connected to; `None`: the default.
+    /// The path of the last connection; `None` for the default path.
     path: Option<PathBuf>,
     dlc: Option<Dlc>,
 }
@@ -58,8 +58,8 @@ thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// Runs a call that needs the connection; makes one if there is none. One that broke is given up, so that the
-/// next call connects anew, to the same node.
+/// Runs a call with the connection, and connects first if there is none. A broken connection is
+/// dropped, so that the next call connects again to the same node.
 pub(crate) fn with_node<R>(
     call: impl FnOnce(&mut Dlc) -> Result<R, DlcError>,
 ) -> Result<R, Failed> {
@@ -80,10 +80,10 @@ pub(crate) fn with_node<R>(
     Ok(result?)
 }
 
-/// What a call returns to C; a failure's text is kept for [`finerail_dlc_last_error`].
+/// The return value of a call for C. Keeps the text of a failure for [`finerail_dlc_last_error`].
 pub(crate) fn returned(result: Result<c_int, Failed>) -> c_int {
     result.unwrap_or_else(|failed| {
-        // A zero byte in a text of ours would be lost with the rest of it.
+        // A zero byte would truncate the text.
         let text = CString::new(failed.text.replace('\0', " ")).unwrap_or_default();
         LAST_ERROR.with(|last| last.replace(text));
         failed.errno
@@ -126,6 +126,6 @@ pub extern "C" fn finerail_dlc_close() {
 /// See the header.
 #[unsafe(no_mangle)]
 pub extern "C" fn finerail_dlc_last_error() -> *const c_char {
-    // The string lives in the thread's slot until the next failure replaces it.
+    // The string stays in the thread's slot until the next failure replaces it.
     LAST_ERROR.with(|last| last.borrow().as_ptr())
 }

@@ -12,7 +12,7 @@ use lnet_node::NodeOptions;
 use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use tempfile::TempDir;
 
-/// What the `show` functions print on the way.
+/// The output of the `show` functions.
 const PRINTED: &str = "\
 net_sel_pol:
     - id: 0
@@ -83,7 +83,7 @@ fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Cargo puts the library beside this test's program.
+/// Cargo places the library beside this test's program.
 fn library_directory() -> PathBuf {
     let test = env::current_exe().unwrap();
     test.parent().unwrap().to_owned()
@@ -122,7 +122,7 @@ fn the_c_program_has_no_leak_and_no_error_under_valgrind() {
     assert_eq!(String::from_utf8(output.stdout).unwrap(), PRINTED);
 }
 
-/// The README's example, compiled as the README says, with flags from `pkg-config`.
+/// The example of the README, compiled as the README describes, with flags from `pkg-config`.
 #[test]
 fn the_example_of_the_readme_speaks_to_the_default_node() {
     let bed = Bed::new();
@@ -140,7 +140,7 @@ fn the_example_of_the_readme_speaks_to_the_default_node() {
         return;
     };
     succeed(cc.args(flags.split_whitespace()));
-    // Where a node is controlled unless it is told otherwise.
+    // The default path of a node's control socket.
     std::fs::create_dir(place.join("finerail")).unwrap();
     symlink(bed.endpoint.path(), place.join("finerail/control.sock")).unwrap();
     let mut run = Command::new(program);
@@ -150,7 +150,7 @@ fn the_example_of_the_readme_speaks_to_the_default_node() {
     assert_eq!(output.stdout, b"0: tcp1 has priority 0\n");
 }
 
-/// What `pkg-config` says of a library that is installed as the README says.
+/// The output of `pkg-config` for a library that is installed as the README describes.
 fn flags(prefix: &Path) -> Option<String> {
     let (include, lib) = (prefix.join("include"), prefix.join("lib"));
     std::fs::create_dir_all(&include).unwrap();
@@ -193,7 +193,7 @@ fn the_header_compiles_alone_in_every_dialect() {
     }
 }
 
-/// The library leaks none of its insides, and the header promises nothing that is missing.
+/// The library exports no internal functions, and every function of the header exists.
 #[test]
 fn exactly_the_functions_of_the_header_are_exported() {
     let library = library_directory().join("libfinerail_dlc.so");

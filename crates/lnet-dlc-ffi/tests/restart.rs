@@ -1,4 +1,4 @@
-//! A node that is started anew, under a process that goes on.
+//! A node restarts while the controlling process continues.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 #![expect(unsafe_code, reason = "the library is called as C calls it")]
@@ -30,18 +30,18 @@ fn start(path: &Path) -> (ManagedNode, ControlEndpoint) {
 
 fn add(net: &str) -> c_int {
     let net = CString::new(net).unwrap();
-    // SAFETY: a string that lives longer than the call, which does not write to it.
+    // SAFETY: the string outlives the call, which does not write to it.
     unsafe { lustre_lnet_add_net_sel_pol(net.as_ptr().cast_mut(), 1) }
 }
 
-/// Another node, such as the default one, must never get what was meant for this one.
+/// Another node, such as the default one, must never receive a request for this one.
 #[test]
 fn a_connection_that_broke_is_made_again_to_the_same_node() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("control.sock");
     let c_path = CString::new(path.as_os_str().as_bytes()).unwrap();
     let first = start(&path);
-    // SAFETY: a string that lives longer than the call.
+    // SAFETY: the string outlives the call.
     assert_eq!(unsafe { finerail_dlc_connect(c_path.as_ptr()) }, 0);
     assert_eq!(add("tcp1"), 0);
     drop(first);
@@ -54,7 +54,7 @@ fn a_connection_that_broke_is_made_again_to_the_same_node() {
     assert!(texts.iter().all(|text| text.contains("tcp4")), "{texts:?}");
     assert_eq!(texts.len(), 2);
     finerail_dlc_close();
-    // SAFETY: null is the default node.
+    // SAFETY: null stands for the default node.
     let default = unsafe { lustre_lnet_add_net_sel_pol(null_mut(), 1) };
     assert_eq!(default, -22);
 }

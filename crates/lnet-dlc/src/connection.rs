@@ -19,79 +19,79 @@ pub struct Dlc {
     path: PathBuf,
     stream: UnixStream,
     sequence: u64,
-    /// How long the node may say nothing.
-    patience: Duration,
+    /// How long to wait for the node's next byte.
+    timeout: Duration,
 }
 
-/// Which state of the node's rules was seen. It changes with every change of any rule, and from one life
-/// of a node to the next.
+/// The version of the node's rules that was read. It changes with every change of a rule and with
+/// every restart of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(pub NonZeroU32);
 
-/// In a frame: no generation.
+/// The value in a frame for no generation.
 const ANY: u32 = 0;
 
-/// How long an answer may take. A ping of several peers that do not answer is the slowest request.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// The default timeout. The slowest request is a ping of several peers that do not answer.
+pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
 impl Dlc {
-    /// Connects to the node that is controlled at `path`.
+    /// Connects to the node whose control socket is `path`.
     ///
     /// # Errors
     ///
     /// [`DlcError::Connect`].
     pub fn connect(path: impl AsRef<Path>) -> Result<Self, DlcError> {
-        Self::connect_within(path, PATIENCE)
+        Self::connect_within(path, DEFAULT_TIMEOUT)
     }
 
-    /// The same, to a node that may say nothing for at most so long: while it is connected to, and before and within
-    /// each answer.
+    /// The same with a timeout. It applies to connecting and to each pause before and within an
+    /// answer.
     ///
     /// # Errors
     ///
-    /// [`DlcError::Connect`]; [`DlcError::Silent`] when the node does not take connections.
-    pub fn connect_within(path: impl AsRef<Path>, patience: Duration) -> Result<Self, DlcError> {
+    /// [`DlcError::Connect`]; [`DlcError::Silent`] if the node does not accept connections.
+    pub fn connect_within(path: impl AsRef<Path>, timeout: Duration) -> Result<Self, DlcError> {
         let path = path.as_ref().to_owned();
         Ok(Self {
-            stream: connect(&path, patience)?,
+            stream: connect(&path, timeout)?,
             path,
             sequence: 0,
-            patience,
+            timeout,
         })
     }
 
-    /// Changes how long the node may say nothing from now on.
+    /// Changes the timeout.
     ///
     /// # Errors
     ///
-    /// What the operating system says.
-    pub fn set_patience(&mut self, patience: Duration) -> Result<(), DlcError> {
-        self.patience = patience;
-        Ok(limit(&self.stream, patience)?)
+    /// Errors of the operating system.
+    pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), DlcError> {
+        self.timeout = timeout;
+        Ok(limit(&self.stream, timeout)?)
     }
 
-    /// The process that listens at the other end, where it is known.
+    /// The process that listens on the socket, if known.
     #[must_use]
     pub fn process(&self) -> Option<u32> {
         process(&self.stream)
     }
 
-    /// Makes a request whose answer is a document, or nothing.
+    /// Sends a request whose answer is a document or empty.
     ///
     /// # Errors
     ///
-    /// [`DlcError::Rejected`] with what the node says; a broken connection.
+    /// [`DlcError::Rejected`] with the node's errors; a broken connection.
     pub fn request(&mut self, request: &Request) -> Result<String, DlcError> {
         let mut text = String::new();
         self.request_pieces(request, |piece| text.push_str(piece))?;
         Ok(text)
     }
 
-    /// Makes a request and takes the document piece by piece as it comes.
+    /// Sends a request and passes each piece of the document to the caller when it arrives.
     ///
     /// # Errors
     ///
-    /// As [`Dlc::request`]; pieces may have come before.
+    /// As [`Dlc::request`]; some pieces may have arrived before.
     pub fn request_pieces(
         &mut self,
         request: &Request,
@@ -103,8 +103,9 @@ impl Dlc {
         })
     }
 
-    /// Makes a request and takes pieces of the answer as long as `take` says that more is wanted. An answer that is not
-    /// taken to its end leaves the connection unusable: drop it.
+    /// Sends a request and passes pieces of the answer to `take` until it returns that no more are
+    /// needed. After an answer that was not read to its end, the connection cannot be used: drop
+    /// it.
     ///
     /// # Errors
     ///
@@ -130,7 +131,7 @@ impl Dlc {
         }
     }
 
-    /// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type, whatever they are.
+    /// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type unconditionally.
     ///
     /// # Errors
     ///
@@ -139,11 +140,11 @@ impl Dlc {
         self.put_rules(block, ANY)
     }
 
-    /// The same, only if the node's rules are still those of which `seen` is the generation.
+    /// The same, if the node's rules still have the generation `seen`.
     ///
     /// # Errors
     ///
-    /// As [`Dlc::add_rules`]; an error that [`DlcError::is_stale`] when they are not.
+    /// As [`Dlc::add_rules`]; an error for which [`DlcError::is_stale`] is true if they have not.
     pub fn replace_rules(&mut self, block: &RuleBlock, seen: Generation) -> Result<(), DlcError> {
         self.put_rules(block, seen.0.get())
     }
@@ -152,7 +153,7 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// The node has rules of this type that such a block cannot hold (−EOPNOTSUPP).
+    /// Rules of this type that the block cannot express (−EOPNOTSUPP).
     pub fn rules(&mut self, rule_type: RuleType) -> Result<RuleBlock, DlcError> {
         Ok(self.rules_seen(rule_type)?.0)
     }
@@ -180,7 +181,7 @@ impl Dlc {
     }
 
     fn send(&mut self, code: Code, generation: u32, body: Vec<u8>) -> Result<u64, DlcError> {
-        self.revive()?;
+        self.reconnect_if_closed()?;
         self.sequence += 1;
         let frame = Frame {
             more: false,
@@ -193,7 +194,7 @@ impl Dlc {
         let bytes = frame.to_bytes().map_err(DlcError::Request)?;
         match self.stream.write_all(&bytes) {
             Ok(()) => Ok(self.sequence),
-            // A node that hangs up has said why, if it knew.
+            // A node that closes the connection may have sent the reason before.
             Err(error) => Err(match self.receive(code, self.sequence) {
                 Err(told @ DlcError::NotServed { .. }) => told,
                 _ => self.broken(error),
@@ -201,27 +202,27 @@ impl Dlc {
         }
     }
 
-    /// What an error of the socket means.
+    /// Translates an error of the socket.
     fn broken(&self, error: io::Error) -> DlcError {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut => DlcError::Silent {
                 path: self.path.clone(),
                 process: self.process(),
-                after: self.patience,
+                after: self.timeout,
             },
             _ => error.into(),
         }
     }
 
-    /// A node hangs up on a client that was silent for half a minute, or has been started anew meanwhile, which
-    /// is nobody's mistake.
-    fn revive(&mut self) -> Result<(), DlcError> {
+    /// Reconnects if the node has closed the connection. A node does so after half a minute without
+    /// a request, or because of a restart; neither is an error of the caller.
+    fn reconnect_if_closed(&mut self) -> Result<(), DlcError> {
         self.stream.set_nonblocking(true)?;
         let seen = (&self.stream).read(&mut [0]);
         self.stream.set_nonblocking(false)?;
         match seen {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            _ => self.stream = connect(&self.path, self.patience)?,
+            _ => self.stream = connect(&self.path, self.timeout)?,
         }
         Ok(())
     }
@@ -233,7 +234,7 @@ impl Dlc {
         Ok(body)
     }
 
-    /// The node's reason not to serve this connection.
+    /// The reason why the node does not serve this connection.
     fn not_served(&mut self, header: &Header) -> DlcError {
         let body = self.body(header).unwrap_or_default();
         let why = match Reply::from_body(&body) {
@@ -275,22 +276,22 @@ impl Dlc {
     }
 }
 
-/// A node that does not accept leaves connections in the queue of its socket, and the one after those waits for as long
-/// as a write may.
-fn connect(path: &Path, patience: Duration) -> Result<UnixStream, DlcError> {
+/// If a node does not accept connections, they fill the queue of its socket; the next connection
+/// then waits as long as the write timeout.
+fn connect(path: &Path, timeout: Duration) -> Result<UnixStream, DlcError> {
     let connect = || -> io::Result<UnixStream> {
         let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
-        socket.set_write_timeout(Some(patience))?;
+        socket.set_write_timeout(Some(timeout))?;
         socket.connect(&SockAddr::unix(path)?)?;
         let stream = UnixStream::from(OwnedFd::from(socket));
-        limit(&stream, patience)?;
+        limit(&stream, timeout)?;
         Ok(stream)
     };
     connect().map_err(|error| match error.kind() {
         ErrorKind::WouldBlock | ErrorKind::TimedOut => DlcError::Silent {
             path: path.to_owned(),
             process: None,
-            after: patience,
+            after: timeout,
         },
         _ => DlcError::Connect {
             path: path.to_owned(),
@@ -299,9 +300,9 @@ fn connect(path: &Path, patience: Duration) -> Result<UnixStream, DlcError> {
     })
 }
 
-fn limit(stream: &UnixStream, patience: Duration) -> io::Result<()> {
-    stream.set_read_timeout(Some(patience))?;
-    stream.set_write_timeout(Some(patience))
+fn limit(stream: &UnixStream, timeout: Duration) -> io::Result<()> {
+    stream.set_read_timeout(Some(timeout))?;
+    stream.set_write_timeout(Some(timeout))
 }
 
 fn process(stream: &UnixStream) -> Option<u32> {
@@ -309,7 +310,7 @@ fn process(stream: &UnixStream) -> Option<u32> {
     Some(credentials.process).filter(|&process| process > 0)
 }
 
-/// An answer to a rule request: rejected if its status says so.
+/// Checks the status of the answer to a rule request.
 fn accepted(frame: &Frame) -> Result<(), DlcError> {
     if frame.status == 0 {
         return Ok(());

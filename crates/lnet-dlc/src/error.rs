@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of requests.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DlcError {
-    /// No node can be reached there.
+    /// No node can be reached at the path.
     #[error("no node is controlled at {path}: {error}")]
     Connect {
         /// The socket's path.
@@ -30,7 +30,7 @@ pub enum DlcError {
         /// The node's reason.
         why: String,
     },
-    /// The node has said nothing for as long as it may take.
+    /// The node did not answer within the timeout.
     #[error(
         "the node at {path}{process} has not answered for {seconds} s: it is stopped, overloaded, or its machine is; a \
          longer time limit waits for it",
@@ -41,30 +41,30 @@ pub enum DlcError {
     Silent {
         /// The socket's path.
         path: PathBuf,
-        /// The process that listens there, where it is known.
+        /// The process that listens on the socket, if known.
         process: Option<u32>,
-        /// How long it was waited for.
+        /// The timeout.
         after: Duration,
     },
     /// The connection to the node broke.
     #[error("the node's control connection broke: {0}")]
     Io(#[from] io::Error),
-    /// The node answers in another protocol.
+    /// The answer has another protocol.
     #[error("what answers is no control endpoint: {0}")]
     Frame(#[from] FrameError),
     /// The request is longer than a frame can be.
     #[error("the request cannot be sent: {0}")]
     Request(FrameError),
-    /// The answer is none to this request.
+    /// The answer does not fit the request.
     #[error("the node's answer cannot be understood: {0}")]
     Answer(String),
-    /// The node rejected.
+    /// The node rejected the request.
     #[error("{}", failures_text(.0))]
     Rejected(Vec<Failure>),
     /// An argument is wrong.
     #[error(transparent)]
     Policy(#[from] PolicyError),
-    /// The rules cannot travel.
+    /// The rules do not fit a block.
     #[error(transparent)]
     Block(#[from] BlockError),
 }
@@ -77,7 +77,8 @@ const ETIMEDOUT: i32 = 110;
 const EINVAL: i32 = 22;
 
 impl DlcError {
-    /// Whether the rules have changed since they were fetched: fetched again, they can be changed.
+    /// Returns true if the rules have changed since they were read. Read the rules and try the
+    /// change again.
     #[must_use]
     pub fn is_stale(&self) -> bool {
         matches!(self, Self::Rejected(failures) if failures.iter().any(|one| one.errno == -ESTALE))
@@ -94,7 +95,7 @@ impl DlcError {
             Self::Request(_) => -E2BIG,
             Self::Rejected(failures) => {
                 let first = failures.first().map_or(EINVAL, |failure| failure.errno);
-                // Kernels print some errnos positive; a return value is negative.
+                // Kernels print some errnos as positive numbers; a return value is negative.
                 -first.saturating_abs()
             }
             Self::Policy(error) => error.errno(),

@@ -4,9 +4,9 @@
 //!  program ── Dlc ── Unix socket ──▶ control endpoint of a node
 //! ```
 //!
-//! [`Dlc`] has the nine functions of the selection-policy design under its names, and functions for
-//! everything else that a node has and can be told, as values of [`lnet_config`]. One connection, one request at a time; whoever needs more
-//! opens another one.
+//! [`Dlc`] has the nine functions of the selection-policy design under their original names, and
+//! functions for the other settings and outputs of a node with values of [`lnet_config`]. A
+//! connection carries one request at a time; open several for parallel requests.
 //!
 //! ```no_run
 //! use lnet_dlc::Dlc;
@@ -20,7 +20,8 @@
 //! # Ok::<(), lnet_dlc::DlcError>(())
 //! ```
 //!
-//! This crate may never know what a node does with a request.
+//! Limits: requests block until the answer arrives or the timeout expires, and the node must run on
+//! the same machine. The crate does not know how a node serves a request.
 
 mod connection;
 mod error;

@@ -1,12 +1,12 @@
 //! The nine functions of the design: add, delete and show policies of nets, NIDs and pairs.
 //!
-//! A change is made on a copy: the rules are fetched, changed, and put back, as the design has it. What
-//! another program changed meanwhile is not undone: the node rejects the copy then, and the change is
-//! made again on a new one.
+//! As in the design, a change reads the rules, changes the copy, and writes it back. If another
+//! program changes the rules in between, the node rejects the copy, and the change is repeated on a
+//! new copy.
 //!
-//! The copy is a v2 block of all rules, in which an expression with lists (`10.0.[1,3].1@tcp`) stays one policy.
-//! Where the node has rules that v2 cannot say (IPv6), it is a v1 block of the type concerned, which is all right as
-//! long as those are of another type.
+//! The copy is a v2 block of all rules, in which an expression with lists (`10.0.[1,3].1@tcp`)
+//! stays one policy. If the node has rules that v2 cannot express (IPv6), the copy is a v1 block of
+//! the type concerned, which works if the inexpressible rules have another type.
 
 use std::time::Instant;
 
@@ -15,15 +15,15 @@ use lnet_policy::{
     RuleType,
 };
 
-use crate::connection::{Dlc, Generation, PATIENCE};
+use crate::connection::{DEFAULT_TIMEOUT, Dlc, Generation};
 use crate::error::DlcError;
 
 impl Dlc {
-    /// Adds or changes the priority of the nets of an expression, such as `o2ib` or `tcp[1-5]`.
+    /// Sets the priority of the nets of an expression, such as `o2ib` or `tcp[1-5]`.
     ///
     /// # Errors
     ///
-    /// No such expression, a full list, a broken connection.
+    /// An invalid expression, a full list, a broken connection.
     pub fn lustre_lnet_add_net_sel_pol(
         &mut self,
         net: &str,
@@ -36,7 +36,7 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// Neither is given, there is none, the two disagree.
+    /// Neither argument is given, no policy matches, or the two arguments name different policies.
     pub fn lustre_lnet_del_net_sel_pol(
         &mut self,
         net: Option<&str>,
@@ -45,11 +45,11 @@ impl Dlc {
         self.change(RuleType::Net, |rules| rules.delete_net(net, id))
     }
 
-    /// The net policies, with a filter those that cover this net.
+    /// The net policies. A filter selects those that cover this net.
     ///
     /// # Errors
     ///
-    /// No such expression, a broken connection.
+    /// An invalid expression, a broken connection.
     pub fn lustre_lnet_show_net_sel_pol(
         &mut self,
         net: Option<&str>,
@@ -58,7 +58,7 @@ impl Dlc {
         Ok(DesignRules::new(&mut rules).nets(net)?)
     }
 
-    /// Adds or changes the priority of the NIDs of an expression, local or remote.
+    /// Sets the priority of the NIDs of an expression, local or remote.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Dlc {
         self.change(RuleType::Nid, |rules| rules.delete_nid(nid, id))
     }
 
-    /// The NID policies, with a filter those that cover this NID.
+    /// The NID policies. A filter selects those that cover this NID.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Dlc {
         Ok(DesignRules::new(&mut rules).nids(nid)?)
     }
 
-    /// Adds or changes the rank of local NIDs for peer NIDs.
+    /// Sets the rank of local NIDs for peer NIDs.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Dlc {
         })
     }
 
-    /// The pairs, filtered by either side.
+    /// The pairs. Each side can be filtered.
     ///
     /// # Errors
     ///
@@ -154,22 +154,22 @@ impl Dlc {
         Ok(rules)
     }
 
-    /// Puts other rules in place of all of the node's, whatever they are.
+    /// Replaces all rules of the node unconditionally.
     ///
     /// # Errors
     ///
-    /// Rules that no block can hold, a broken connection.
+    /// Rules that no block can express, a broken connection.
     pub fn set_all_rules(&mut self, rules: &RuleList) -> Result<(), DlcError> {
         self.add_rules(&RuleBlock::from_list(rules, RuleType::Mixed)?)
     }
 
-    /// Changes the list of all rules. `change` is called again, with the list as it is then, when
-    /// another client changed it meanwhile.
+    /// Changes the list of all rules. If another client changes the list in between, `change` is
+    /// called again with the new list.
     ///
     /// # Errors
     ///
-    /// What `change` says; as [`Dlc::set_all_rules`]; an error that [`DlcError::is_stale`] when the
-    /// rules never stood still for two minutes.
+    /// Those of `change` and of [`Dlc::set_all_rules`]; an error for which [`DlcError::is_stale`]
+    /// is true if other clients kept changing the rules for two minutes.
     pub fn change_all_rules<E: From<DlcError>>(
         &mut self,
         mut change: impl FnMut(&mut RuleList) -> Result<(), E>,
@@ -198,13 +198,13 @@ impl Dlc {
             change(&mut copy)?;
             let block = RuleBlock::from_list(&copy.rules, copy.travels_as);
             match self.replace_rules(&block.map_err(DlcError::from)?, copy.seen) {
-                Err(error) if error.is_stale() && begun.elapsed() < PATIENCE => {}
+                Err(error) if error.is_stale() && begun.elapsed() < DEFAULT_TIMEOUT => {}
                 done => return Ok(done?),
             }
         }
     }
 
-    /// All rules, or those of a type where v2 cannot hold all.
+    /// All rules, or those of one type if v2 cannot express all.
     fn copy(&mut self, rule_type: RuleType) -> Result<Copy, DlcError> {
         match self.copy_of(RuleType::Mixed) {
             Err(DlcError::Rejected(rejected))
@@ -228,7 +228,7 @@ impl Dlc {
     }
 }
 
-/// Rules of a node, fetched to be changed.
+/// Rules that were read from a node for a change.
 struct Copy {
     rules: RuleList,
     travels_as: RuleType,

@@ -1,4 +1,4 @@
-//! What a node has, and what it can be told, as values.
+//! Typed requests: outputs and changes of a node as values.
 //!
 //! ```text
 //!  look    nets, routes, peers, globals, routing, statistics, recovery queues, configuration
@@ -6,7 +6,8 @@
 //!  ask     ping, discover
 //! ```
 //!
-//! The values are those of `lnet-config`: what is shown of a net can be changed and added to another node.
+//! The values are those of `lnet-config`, so the output for a net can be changed and added to
+//! another node.
 
 use std::time::Duration;
 
@@ -22,10 +23,10 @@ use lnet_types::{Net, Nid};
 use crate::connection::Dlc;
 use crate::error::DlcError;
 
-/// Everything that there is to see of a thing.
+/// The verbosity that shows everything.
 const EVERYTHING: u8 = 4;
 
-/// The router in a node.
+/// The router of a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routing {
     /// Whether it forwards messages.
@@ -36,23 +37,23 @@ pub struct Routing {
     pub buffers: Buffers,
 }
 
-/// What came of asking several peers.
+/// The results of asking several peers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answers {
-    /// From those that answered, in the order in which they were asked.
+    /// The answers, in the order of the request.
     pub replies: Vec<PeerReply>,
-    /// About the others.
+    /// The errors of the other peers.
     pub failures: Vec<Failure>,
 }
 
-// --- looking ---
+// --- Outputs ---
 
 impl Dlc {
-    /// The local nets with their interfaces, loopback first; with `only` that one.
+    /// The local nets with their interfaces, loopback first. `only` selects one net.
     ///
     /// # Errors
     ///
-    /// There is no such net; a broken connection.
+    /// An unknown net; a broken connection.
     pub fn nets(&mut self, only: Option<Net>) -> Result<Vec<NetShow>, DlcError> {
         let net = only.map(|net| net.to_string());
         let all = Show::all(Section::Net, EVERYTHING);
@@ -63,12 +64,12 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// A broken connection; so of all functions here that name none.
+    /// A broken connection.
     pub fn routes(&mut self) -> Result<Vec<RouteShow>, DlcError> {
         Ok(self.shown(Section::Route)?.routes)
     }
 
-    /// All peers. A node may know more than a hundred thousand: some 100 MB.
+    /// All peers. A node may have more than a hundred thousand peers, which take about 100 MB.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Dlc {
         self.listed(Section::PeerList)
     }
 
-    /// The node-wide parameters, and those that follow from them.
+    /// The node-wide parameters and the values derived from them.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ impl Dlc {
         document.statistics.ok_or_else(missing)
     }
 
-    /// The local interfaces that are being recovered.
+    /// The local interfaces in recovery.
     ///
     /// # Errors
     ///
@@ -145,7 +146,7 @@ impl Dlc {
         self.listed(Section::LocalRecovery)
     }
 
-    /// The interfaces of peers that are being recovered.
+    /// The interfaces of peers in recovery.
     ///
     /// # Errors
     ///
@@ -154,7 +155,7 @@ impl Dlc {
         self.listed(Section::PeerRecovery)
     }
 
-    /// All that another node needs to be configured like this one; see [`Dlc::replace`].
+    /// The whole configuration, for a copy on another node; see [`Dlc::replace`].
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl Dlc {
         Ok(document.config().0)
     }
 
-    /// The injected faults as `lctl` lists them: `delay` or drop rules. Empty: none.
+    /// The injected faults as `lctl` lists them: `delay` or drop rules. Empty if there are none.
     ///
     /// # Errors
     ///
@@ -199,30 +200,30 @@ fn read(text: &str) -> Result<Document, DlcError> {
     Ok(reading.document)
 }
 
-// --- changing ---
+// --- Changes ---
 
-/// Whether changes are made, or only said what would be wrong with them.
+/// Whether changes are made or only checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Run {
-    /// All of them, or none.
+    /// Make all changes, or none after an error.
     #[default]
     Real,
-    /// None.
+    /// Make none, and report the errors.
     Dry,
 }
 
 impl Dlc {
-    /// Adds all that a configuration names to what the node has, in one step.
+    /// Adds everything in a configuration to the node in one step.
     ///
     /// # Errors
     ///
-    /// What the node rejects; nothing has changed then. So of all changes here.
+    /// Changes that the node rejects. Nothing is then changed.
     pub fn apply(&mut self, config: &Config, run: Run) -> Result<(), DlcError> {
         self.import(config.to_yaml(), ImportMode::Add, run)
     }
 
-    /// Removes all that a configuration names, in one step. Parameters stay, but for those that
-    /// `lnetctl import --del` sets back.
+    /// Removes everything in a configuration from the node in one step. Parameters stay, except
+    /// those that `lnetctl import --del` resets.
     ///
     /// # Errors
     ///
@@ -231,7 +232,8 @@ impl Dlc {
         self.import(config.to_yaml(), ImportMode::Del, run)
     }
 
-    /// Makes the node's configuration this one, in one step. What both have goes on undisturbed.
+    /// Makes the node's configuration equal to `config` in one step. Objects in both configurations
+    /// are not disturbed.
     ///
     /// # Errors
     ///
@@ -253,16 +255,16 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// No such interface, one that is there already; as [`Dlc::apply`].
+    /// An unknown interface, or one that is configured already; as [`Dlc::apply`].
     pub fn add_net(&mut self, net: NetConfig) -> Result<(), DlcError> {
         self.apply(&of_nets(net), Run::Real)
     }
 
-    /// Removes these interfaces of a net; the whole net if none are named.
+    /// Removes these interfaces of a net; the whole net if it has none here.
     ///
     /// # Errors
     ///
-    /// There are no such ones; as [`Dlc::apply`].
+    /// An unknown net or interface; as [`Dlc::apply`].
     pub fn del_net(&mut self, net: NetConfig) -> Result<(), DlcError> {
         if !net.nis.is_empty() {
             return self.remove(&of_nets(net), Run::Real);
@@ -290,7 +292,7 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// There is none; as [`Dlc::apply`].
+    /// An unknown route; as [`Dlc::apply`].
     pub fn del_route(&mut self, net: Net, gateway: Nid) -> Result<(), DlcError> {
         let route = RouteConfig {
             net,
@@ -301,11 +303,11 @@ impl Dlc {
         self.remove(&of_routes(route), Run::Real)
     }
 
-    /// Adds a peer, or NIDs to one.
+    /// Adds a peer, or NIDs to an existing one.
     ///
     /// # Errors
     ///
-    /// One of the NIDs is another peer's; as [`Dlc::apply`].
+    /// One of the NIDs belongs to another peer; as [`Dlc::apply`].
     pub fn add_peer(&mut self, peer: PeerConfig) -> Result<(), DlcError> {
         let peers = vec![peer];
         let config = Config {
@@ -315,11 +317,11 @@ impl Dlc {
         self.apply(&config, Run::Real)
     }
 
-    /// Removes a peer, or only these of its NIDs if there are any.
+    /// Removes a peer; if `nids` is not empty, only these of its NIDs.
     ///
     /// # Errors
     ///
-    /// There is no such peer, it is a gateway; as [`Dlc::apply`].
+    /// An unknown peer, or a gateway; as [`Dlc::apply`].
     pub fn del_peer(&mut self, primary: Nid, nids: &[Nid]) -> Result<(), DlcError> {
         let config = PeerConfig {
             nids: vec![primary],
@@ -336,11 +338,11 @@ impl Dlc {
         self.import(document.to_yaml(), ImportMode::Del, Run::Real)
     }
 
-    /// Sets the parameters that are given.
+    /// Sets the parameters that are not `None`.
     ///
     /// # Errors
     ///
-    /// A value that cannot be; as [`Dlc::apply`].
+    /// An invalid value; as [`Dlc::apply`].
     pub fn set_globals(&mut self, globals: Globals) -> Result<(), DlcError> {
         let config = Config {
             globals,
@@ -349,7 +351,7 @@ impl Dlc {
         self.apply(&config, Run::Real)
     }
 
-    /// Makes the node a router, or none.
+    /// Switches forwarding on or off.
     ///
     /// # Errors
     ///
@@ -362,7 +364,7 @@ impl Dlc {
         self.apply(&config, Run::Real)
     }
 
-    /// Sets the sizes of the router's pools that are given.
+    /// Sets the sizes of the router's pools that are not `None`.
     ///
     /// # Errors
     ///
@@ -375,11 +377,11 @@ impl Dlc {
         self.apply(&config, Run::Real)
     }
 
-    /// Gives interfaces other settings while they are in use.
+    /// Changes settings of interfaces in use.
     ///
     /// # Errors
     ///
-    /// There are no such ones; as [`Dlc::apply`].
+    /// Unknown interfaces; as [`Dlc::apply`].
     pub fn tune(&mut self, tune: Tune) -> Result<(), DlcError> {
         self.done(&Request::Tune(tune))
     }
@@ -388,17 +390,17 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// There are no such ones, a value above 1000.
+    /// Unknown interfaces, or a value above 1000.
     pub fn set_health(&mut self, target: HealthTarget, health: u16) -> Result<(), DlcError> {
         self.done(&Request::SetHealth { target, health })
     }
 
-    /// Adds a selection rule or removes some, as `lnetctl udsp` does. Several in one step:
-    /// [`Dlc::change_all_rules`].
+    /// Adds a selection rule or removes some, as `lnetctl udsp` does. [`Dlc::change_all_rules`]
+    /// makes several changes in one step.
     ///
     /// # Errors
     ///
-    /// No such rule, no such expression; as [`Dlc::apply`].
+    /// An unknown rule or an invalid expression; as [`Dlc::apply`].
     pub fn change_rule(&mut self, change: RuleChange) -> Result<(), DlcError> {
         self.done(&Request::Rule(change))
     }
@@ -407,7 +409,7 @@ impl Dlc {
     ///
     /// # Errors
     ///
-    /// A rule that cannot be.
+    /// An invalid rule.
     pub fn add_fault(&mut self, rule: FaultRule) -> Result<(), DlcError> {
         self.done(&Request::Fault(Fault::Add(rule)))
     }
@@ -463,44 +465,45 @@ fn of_routes(route: RouteConfig) -> Config {
     }
 }
 
-// --- asking ---
+// --- Pings ---
 
 impl Dlc {
-    /// Asks peers for their interfaces, one after the other, each for at most `patience` (whole seconds,
-    /// at least one); from the interface `source` if it is given.
+    /// Asks peers for their interfaces, one after the other, each with this timeout (whole seconds,
+    /// at least one); from the interface `source` if given.
     ///
     /// # Errors
     ///
-    /// As [`Dlc::routes`]; that a peer does not answer is none.
+    /// As [`Dlc::routes`]. A peer that does not answer is not an error; it is in
+    /// [`Answers::failures`].
     pub fn ping(
         &mut self,
         nids: &[Nid],
         source: Option<Nid>,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Answers, DlcError> {
-        self.ask(nids, source, patience, false)
+        self.ask(nids, source, timeout, false)
     }
 
-    /// The same, and the node remembers the interfaces that they name.
+    /// The same; the node also keeps the answers, as discovery does.
     ///
     /// # Errors
     ///
     /// As [`Dlc::ping`].
-    pub fn discover(&mut self, nids: &[Nid], patience: Duration) -> Result<Answers, DlcError> {
-        self.ask(nids, None, patience, true)
+    pub fn discover(&mut self, nids: &[Nid], timeout: Duration) -> Result<Answers, DlcError> {
+        self.ask(nids, None, timeout, true)
     }
 
     fn ask(
         &mut self,
         nids: &[Nid],
         source: Option<Nid>,
-        patience: Duration,
+        timeout: Duration,
         discover: bool,
     ) -> Result<Answers, DlcError> {
         let request = Request::Ping {
             nids: nids.iter().map(Nid::to_string).collect(),
             source: source.map(|nid| nid.to_string()),
-            timeout: u32::try_from(patience.as_secs()).unwrap_or(u32::MAX).max(1),
+            timeout: u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX).max(1),
             discover,
         };
         let mut text = String::new();

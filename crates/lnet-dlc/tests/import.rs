@@ -38,7 +38,7 @@ fn shown(dlc: &mut Dlc, section: Section) -> String {
     dlc.request(&Request::Show(show)).unwrap()
 }
 
-/// What an import would need, without peers: a gateway that was used once stays known.
+/// The part that an import needs, without peers: a gateway stays a peer after its first use.
 fn backup(dlc: &mut Dlc) -> String {
     let text = dlc.request(&Request::Export { backup: true }).unwrap();
     let mut document = lnet_config::read(&text).unwrap().document;
@@ -87,7 +87,7 @@ udsp:
 fn an_import_is_all_or_nothing_unless_it_may_be_partial() {
     let (_bed, mut dlc) = Bed::with(BASE);
     let before = backup(&mut dlc);
-    // The second interface cannot be: its address is not this machine's.
+    // The second interface is invalid, because its address is not one of this machine.
     let half = "\
 global:
   retry_count: 1
@@ -188,7 +188,7 @@ fn what_is_there_with_other_settings_is_rejected_and_not_passed_over() {
         );
         assert_eq!(backup(&mut dlc), before);
     }
-    // What the LND chooses is the same as what is shown of it.
+    // A default of the LND equals the value that is shown for it.
     let open = format!("{BASE}    lnd tunables:\n      conns_per_peer: 0\n      timeout: 5\n");
     complete(&mut dlc, &open).unwrap();
 }
@@ -236,12 +236,12 @@ fn a_dry_run_says_what_the_import_would_say_and_changes_nothing() {
             dry_run,
         })
     };
-    // Traffic makes a peer, which an export lists and a removal removes.
+    // Messages create a peer, which an export lists and a removal removes.
     let found = "127.0.0.8@tcp";
-    let patience = Duration::from_secs(10);
+    let timeout = Duration::from_secs(10);
     bed.node
         .node()
-        .ping(found.parse().unwrap(), None, patience)
+        .ping(found.parse().unwrap(), None, timeout)
         .unwrap_err();
     assert!(
         tell(
@@ -291,7 +291,7 @@ fn a_dry_run_says_what_the_import_would_say_and_changes_nothing() {
         let made = tell(yaml, mode, false).map_err(|error| error.to_string());
         assert_eq!(rehearsed, made, "{yaml}");
     }
-    // A gateway is no peer to be removed as long as there is its route.
+    // A gateway cannot be removed as a peer as long as its route exists.
     tell(gateway, ImportMode::Add, false).unwrap();
     for dry_run in [true, false] {
         tell(peer, ImportMode::Del, dry_run).unwrap_err();
@@ -304,10 +304,10 @@ fn a_dry_run_says_what_the_import_would_say_and_changes_nothing() {
 fn nothing_is_left_of_a_node_that_is_unconfigured() {
     let more = "route:\n- net: tcp7\n  gateway: 127.0.0.9@tcp\nudsp:\n- src: tcp\n";
     let (bed, mut dlc) = Bed::with(&format!("{BASE}{more}"));
-    let patience = Duration::from_secs(10);
+    let timeout = Duration::from_secs(10);
     bed.node
         .node()
-        .ping("127.0.0.8@tcp".parse().unwrap(), None, patience)
+        .ping("127.0.0.8@tcp".parse().unwrap(), None, timeout)
         .unwrap_err();
     assert!(shown(&mut dlc, Section::PeerList).contains("127.0.0.8@tcp"));
     for _ in 0..2 {
@@ -407,7 +407,8 @@ fn rejections_have_the_words_and_numbers_of_the_tool() {
     assert!(rejected.descr.contains("wrong"), "{}", rejected.descr);
 }
 
-/// What the kernel does one after the other and with an order of its own is one step here.
+/// Kernels make the changes one after the other in their own order; here the whole import is one
+/// step.
 #[test]
 fn ten_thousand_routes_and_a_thousand_rules_are_one_import() {
     let (_bed, mut dlc) = Bed::with(BASE);
@@ -437,7 +438,7 @@ fn ten_thousand_routes_and_a_thousand_rules_are_one_import() {
     );
 }
 
-/// Both profiles: nothing here is chosen.
+/// The test applies to both profiles, because no path is selected.
 #[test]
 fn t_r18_a_gateway_is_neither_added_nor_deleted_as_a_peer() {
     let (_bed, mut dlc) = Bed::with(BASE);
@@ -451,7 +452,7 @@ fn t_r18_a_gateway_is_neither_added_nor_deleted_as_a_peer() {
     assert!(shown(&mut dlc, Section::Peer).contains("127.0.0.9@tcp"));
 }
 
-/// Both profiles: the rules and what they set are the same before and after.
+/// The test applies to both profiles: it compares the rules and their values before and after.
 #[test]
 fn t_u06_rules_are_in_force_again_after_export_restart_and_import() {
     let two_nets = "\
@@ -483,7 +484,7 @@ net:
     }
 }
 
-/// What the rules make of the interfaces.
+/// The priorities that rules give to the interfaces.
 fn priorities(dlc: &mut Dlc) -> Vec<String> {
     let show = Show::all(Section::Net, 4);
     let text = dlc.request(&Request::Show(show)).unwrap();
@@ -491,7 +492,7 @@ fn priorities(dlc: &mut Dlc) -> Vec<String> {
     of_rules.map(str::to_owned).collect()
 }
 
-/// Every section with everything that it can have here.
+/// Every section with all its keys.
 const EVERYTHING: &str = "\
 net:
 - net type: tcp
@@ -546,8 +547,8 @@ fn exported(dlc: &mut Dlc, backup: bool) -> String {
     dlc.request(&Request::Export { backup }).unwrap()
 }
 
-/// What was configured, and both kinds of export of it: none is news to the node, and each makes another node that
-/// exports the same.
+/// Both kinds of export of a full configuration: an import into the same node changes nothing, and
+/// an import into another node gives the same export.
 #[test]
 fn everything_survives_export_reload_and_restart_byte_by_byte() {
     let (bed, mut dlc) = Bed::with(EVERYTHING);

@@ -101,7 +101,7 @@ fn what_is_not_there_cannot_be_deleted() {
     assert_eq!(neither.errno(), -22);
 }
 
-/// A rule for one side only has no place in a v1 block; it must survive a change of its type.
+/// A rule for one side only does not fit a v1 block; it must survive a change of its type.
 #[test]
 fn rules_that_v1_cannot_hold_survive_a_change_of_their_type() {
     let (_bed, mut dlc) = Bed::new();
@@ -132,8 +132,8 @@ fn a_node_that_is_gone_is_an_error_and_no_hang() {
     assert!(matches!(Dlc::connect(&path), Err(DlcError::Connect { .. })));
 }
 
-/// Two programs change policies at the same moment, each on a copy of the list. Were an addition lost,
-/// its deletion would fail; were a deletion lost, the rule would be there in the end.
+/// Two programs change policies at the same time, each on a copy of the list. If an addition was
+/// lost, its deletion would fail; if a deletion was lost, the rule would still exist at the end.
 #[test]
 fn of_a_thousand_changes_that_race_none_is_lost() {
     const ADDED: u32 = 256;
@@ -160,7 +160,7 @@ fn of_a_thousand_changes_that_race_none_is_lost() {
     assert_eq!(kept.len(), 2 * KEPT as usize);
 }
 
-/// What the race test shows would not hold without the generation.
+/// Without the generation, the race test could not pass.
 #[test]
 fn a_list_that_was_put_back_late_is_rejected_and_a_change_is_made_again() {
     let (bed, mut dlc) = Bed::new();
@@ -195,7 +195,7 @@ fn a_list_that_was_put_back_late_is_rejected_and_a_change_is_made_again() {
     );
 }
 
-/// An expression with lists is one policy, under one id, and goes as it came.
+/// An expression with lists is one policy with one id, and is shown as it was written.
 #[test]
 fn a_policy_with_lists_is_one_entry() {
     let (_bed, mut dlc) = Bed::new();

@@ -1,4 +1,4 @@
-//! What a running node shows, and what else it can be asked.
+//! Outputs of a running node, and other requests.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -154,7 +154,7 @@ fn a_show_is_limited_to_a_net_or_a_peer_and_says_when_there_is_none() {
     assert_eq!(rejected(dlc.request(&Request::Show(of_net("no net")))), -22);
 }
 
-/// The peers come page by page; together they are one section.
+/// The peers arrive in several pages, which form one section.
 #[test]
 fn many_peers_are_one_document() {
     let mut yaml = RAILS.to_owned();
@@ -198,7 +198,7 @@ fn ping_prints_the_peers_nids_and_discover_remembers_them() {
         timeout: 1,
         discover,
     };
-    // Nodes of a test have ports of their own, so the one that can be reached is the node itself.
+    // Each node of a test has its own port, so the only reachable node is the node itself.
     let answer = dlc.request(&ping("127.0.0.1@tcp", false)).unwrap();
     let expected = "\
 ping:
@@ -333,7 +333,7 @@ fn settings_of_an_interface_change_are_exported_and_leave_its_counters() {
         assert_eq!(text.matches(setting).count(), count, "{setting} in {text}");
     }
     let backup = dlc.request(&Request::Export { backup: true }).unwrap();
-    // The node's timeout changes; that of the interface is its own, that of the others follows.
+    // The interface has its own timeout; the others follow the node's.
     let global = "global: {transaction_timeout: 50}\n";
     let import = |yaml: &str, mode| Request::Import {
         yaml: yaml.to_owned(),
@@ -347,7 +347,7 @@ fn settings_of_an_interface_change_are_exported_and_leave_its_counters() {
         text.contains("timeout: 21") && text.contains("timeout: 16"),
         "{text}"
     );
-    // What was exported comes back, and is what was exported.
+    // An import of the export restores the settings.
     dlc.request(&tune(None, Some(1), Some(0))).unwrap();
     dlc.request(&import(&backup, ImportMode::Replace)).unwrap();
     assert_eq!(

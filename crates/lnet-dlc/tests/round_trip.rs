@@ -1,4 +1,4 @@
-//! What a node exports, imported, is what it had: random configurations through a running node.
+//! An import of an export restores the configuration: random configurations on a running node.
 //!
 //! ```text
 //!  text ── import ──▶ node ── export ──▶ backup ── import --del ──▶ nothing left
@@ -6,8 +6,9 @@
 //!                                          └────── import ──▶ node ── export ──▶ the same backup
 //! ```
 //!
-//! Every section takes part: networks with all their settings, routes, peers, routing, buffers, parameters,
-//! and rules of every kind, priority 0 among them. Addresses are loopback's, so that the node can use them.
+//! The configurations have every section: networks with all their settings, routes, peers, routing,
+//! buffers, parameters, and rules of every kind, also with priority 0. Addresses are those of
+//! loopback, so that the node can use them.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -31,7 +32,7 @@ const NETS: [&str; 4] = ["tcp", "tcp1", "tcp2", "tcp70"];
 /// Networks behind gateways.
 const FAR: [&str; 4] = ["tcp20", "tcp21", "o2ib", "o2ib3"];
 
-/// How many cases: what fits every run, or what the long suites take.
+/// The number of cases: short for ordinary runs, longer for the long suite.
 fn cases() -> ProptestConfig {
     let long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
     ProptestConfig {
@@ -40,14 +41,14 @@ fn cases() -> ProptestConfig {
     }
 }
 
-/// A line `KEY: VALUE` if there is a value.
+/// A line `KEY: VALUE`, if there is a value.
 fn line(indent: usize, key: &str, value: Option<impl ToString>) -> String {
     value.map_or_else(String::new, |value| {
         format!("{:indent$}{key}: {}\n", "", value.to_string())
     })
 }
 
-/// A key with lines below it, if there are any.
+/// A key with its lines, if there are any.
 fn block(indent: usize, key: &str, lines: &str) -> String {
     if lines.is_empty() {
         return String::new();
@@ -58,7 +59,7 @@ fn block(indent: usize, key: &str, lines: &str) -> String {
 fn tunables() -> impl Strategy<Value = String> {
     let credits = (of(1..300u32), of(0..300u32), of(1..600u32));
     (of(0..500u32), credits).prop_map(|(timeout, (peer, buffers, credits))| {
-        // An interface has at least the credits of a peer.
+        // An interface has at least as many credits as a peer.
         let credits = credits.map(|credits| credits.max(peer.unwrap_or(8)));
         let lines = [
             line(6, "peer_timeout", timeout),
@@ -104,7 +105,8 @@ fn routes(names: Vec<&'static str>) -> impl Strategy<Value = String> {
     let one = (of(1..256u32), of(0..100u32));
     let where_to = btree_set((select(&FAR[..]), select(names), 1..20u8), 0..8);
     (where_to, vec(one, 8)).prop_map(|(where_to, settings)| {
-        // A network is reached over one interface's network only: gateways of one network each.
+        // The gateways of a network are on one local network, because a network is reached through
+        // one only.
         let mut entries = String::new();
         for ((far, near, last), (hop, priority)) in where_to.iter().zip(settings) {
             let _written = writeln!(entries, "- net: {far}\n  gateway: 127.9.0.{last}@{near}");
@@ -196,7 +198,7 @@ fn parameters() -> impl Strategy<Value = String> {
         let (tiny, small, large) = buffers;
         let (routing, drop_asym) = switches;
         let (sensitivity, retries, timeout) = health;
-        // Without health nothing is sent again.
+        // Without health, no message is resent.
         let retries = retries.map(|retries| if sensitivity == Some(0) { 0 } else { retries });
         let sensitivity = sensitivity.filter(|&value| value > 0 || retries == Some(0));
         let (limit, longest, tracking, numa) = recovery;
@@ -215,7 +217,7 @@ fn parameters() -> impl Strategy<Value = String> {
             line(2, "recovery_limit", limit),
             line(2, "max_recovery_ping_interval", longest),
         ];
-        // Only a router shows that it has buffers.
+        // Only a router shows its buffers.
         let pools = pools.concat();
         let pools = if routing == Some(true) { &pools } else { "" };
         block(0, "routing", &line(2, "enable", routing.map(u8::from)))
@@ -252,7 +254,8 @@ fn export(dlc: &mut Dlc) -> String {
     dlc.request(&Request::Export { backup: true }).unwrap()
 }
 
-/// Whether the node has what the document says; it says more of what the document leaves open.
+/// Checks that the node has everything in the document; the node also shows the values that the
+/// document leaves open.
 fn holds(wanted: &Config, has: &Config) -> Result<(), TestCaseError> {
     prop_assert_eq!(&has.rules, &wanted.rules);
     prop_assert_eq!(has.nets.len(), wanted.nets.len());
@@ -266,7 +269,13 @@ fn holds(wanted: &Config, has: &Config) -> Result<(), TestCaseError> {
             .collect();
         prop_assert_eq!(&said, &wanted.nis);
     }
-    let routes = |config: &Config| config.routes.iter().map(|it| format!("{it:?}")).collect();
+    let routes = |config: &Config| {
+        config
+            .routes
+            .iter()
+            .map(|route| format!("{route:?}"))
+            .collect()
+    };
     let [wanted_routes, has_routes]: [BTreeSet<String>; 2] = [wanted, has].map(routes);
     prop_assert_eq!(has_routes, wanted_routes);
     for peer in &wanted.peers {
@@ -279,7 +288,7 @@ fn holds(wanted: &Config, has: &Config) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Of an interface's settings those that the document has.
+/// The settings of an interface that the document has.
 fn only(has: &NiConfig, wanted: &NiConfig) -> NiConfig {
     let mut said = has.clone();
     said.interfaces.clone_from(&wanted.interfaces);

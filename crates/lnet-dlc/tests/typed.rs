@@ -1,4 +1,4 @@
-//! What a node has and can be told, as values: one function of the library after the other.
+//! Tests of the typed requests, one function after the other.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -14,7 +14,7 @@ use lnet_types::{Net, Nid};
 
 use common::Bed;
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 fn nid(text: &str) -> Nid {
     text.parse().unwrap()
@@ -134,7 +134,8 @@ fn parameters_router_counters_and_faults_are_set_and_seen() {
     assert_eq!((router.enabled, router.buffers.tiny), (true, Some(700)));
     assert_eq!(router.pools[0].tiny.buffers, 700);
 
-    dlc.ping(&[nid("127.0.0.1@tcp")], None, PATIENCE).unwrap();
+    dlc.ping(&[nid("127.0.0.1@tcp")], None, DEFAULT_TIMEOUT)
+        .unwrap();
     assert!(dlc.statistics().unwrap().send_count > 0);
     dlc.reset_statistics().unwrap();
     assert_eq!(dlc.statistics().unwrap().send_count, 0);
@@ -161,14 +162,16 @@ fn parameters_router_counters_and_faults_are_set_and_seen() {
 fn peers_are_asked_and_those_that_do_not_answer_are_named() {
     let (_bed, mut dlc) = Bed::new();
     let (own, nobody) = (nid("127.0.0.1@tcp"), nid("127.0.0.77@tcp"));
-    let answers = dlc.ping(&[own, nobody], Some(own), PATIENCE).unwrap();
+    let answers = dlc
+        .ping(&[own, nobody], Some(own), DEFAULT_TIMEOUT)
+        .unwrap();
     assert_eq!(answers.replies.len(), 1);
     assert_eq!(
         (answers.replies[0].primary, answers.failures.len()),
         (own, 1)
     );
     assert!(answers.failures[0].descr.contains("127.0.0.77@tcp"));
-    let answers = dlc.discover(&[own], PATIENCE).unwrap();
+    let answers = dlc.discover(&[own], DEFAULT_TIMEOUT).unwrap();
     assert_eq!((answers.replies.len(), answers.failures.len()), (1, 0));
 }
 

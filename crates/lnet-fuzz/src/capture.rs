@@ -10,8 +10,8 @@ use std::io;
 
 use lnet_capture::{CaptureError, LNET_PORT, decode_capture, render};
 
-/// A capture file in any format, with any packets: every message prints in every way, and no byte is
-/// accounted for twice.
+/// A capture file in any format, with any packets: every message can be printed in every form, and
+/// no byte is counted twice.
 pub fn capture(data: &[u8]) {
     let mut lines = render::LinePrinter::default();
     let mut out = io::sink();

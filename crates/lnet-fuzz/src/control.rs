@@ -1,8 +1,8 @@
-//! The reader of the control protocol.
+//! The decoder of the control protocol.
 
 use lnet_control::{Code, Frame, FrameError, Header, Reply, Request};
 
-/// A stream of frames: each header, and what its code says its body is, whichever side it came from.
+/// A stream of frames of either side: each header, and the body that its code announces.
 pub fn control_frame(data: &[u8]) {
     let mut rest = data;
     while let Some((bytes, behind)) = rest.split_first_chunk::<{ Header::LEN }>() {
@@ -21,7 +21,7 @@ pub fn control_frame(data: &[u8]) {
     }
 }
 
-/// What was accepted is written as it came.
+/// An accepted header encodes to the same bytes.
 fn check_header(header: &Header, bytes: &[u8; Header::LEN]) {
     let written = header.emit();
     assert_eq!(written, *bytes);
@@ -42,7 +42,7 @@ fn check_frame(header: &Header, body: &[u8]) {
     assert_eq!(frame.to_bytes(), expected);
 }
 
-/// A request or an answer: rejected, or the same again when written.
+/// A request or an answer: rejected, or equal after encoding and decoding.
 fn check_document(body: &[u8]) {
     if let Ok(request) = Request::from_body(body) {
         let again = request

@@ -1,13 +1,13 @@
-//! What must hold for any bytes that reach a decoder.
+//! Properties of decoders that must hold for any bytes.
 //!
-//! One function a decoder; it panics when a promise is broken and returns when it is kept, whether
-//! the bytes were accepted or rejected. The programs in `fuzz/` feed them what libFuzzer invents,
-//! this crate's own tests feed them mutations of the committed seeds. Nothing that ships depends on
-//! it.
+//! Each decoder has one function. It panics if a property does not hold; otherwise it returns,
+//! whether the bytes are accepted or rejected. The programs in `fuzz/` call the functions with
+//! inputs of libFuzzer; the tests of this crate call them with mutations of the committed seeds.
+//! The crate is for development only.
 //!
-//! The promises: no panic; a complaint that points into the input; what was decoded encodes, and
-//! decodes again to the same; bytes in canonical form come back unchanged; readers that ask how
-//! much to read are told the truth.
+//! The properties: decoders do not panic; the offset of an error is inside the input; a decoded
+//! value encodes and decodes to the same value; canonical bytes are unchanged after decoding and
+//! encoding; functions that return how much to read are right.
 
 mod capture;
 mod control;
@@ -36,7 +36,7 @@ pub use zoid::{zoid_command, zoid_frame};
 /// The body of a fuzz target.
 pub type Body = fn(&[u8]);
 
-/// Every body by the name of its target, which is also that of its seeds' directory.
+/// Every body by the name of its target, which is also the name of the directory of its seeds.
 pub const BODIES: &[(&str, Body)] = &[
     ("capture", capture),
     ("config_shown", config_shown),

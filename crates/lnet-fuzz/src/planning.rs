@@ -4,8 +4,8 @@ use fgr::config::{read_nodes, read_servers, read_udsp};
 use fgr::import::{self, Assumed, Shape};
 use lnet_types::Net;
 
-/// The lists of nodes and servers of a site, and its selection rules: one reader's text is rejected or
-/// misread by the others without harm.
+/// The lists of nodes and servers of a site, and its selection rules. Text of another format is
+/// rejected or misread without harm.
 pub fn site_lists(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -38,7 +38,7 @@ pub fn site_lists(data: &[u8]) {
     }
 }
 
-/// A machine file: no panic, and a machine that is taken can be planned.
+/// A machine file: no panic, and an accepted machine can be planned.
 pub fn machine_file(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -56,12 +56,12 @@ pub fn machine_file(data: &[u8]) {
     assert!(plan.is_ok(), "{plan:?}");
 }
 
-/// More than these are not planned here, because that would only be slow.
+/// Larger inputs are not planned, because that would only be slow.
 const MANY_CLIENTS: usize = 10_000;
 
-/// What sites have: Slurm's `topology.conf` and host lists, `ibnetdiscover`, lists of a dragonfly, tables of nodes, modules
-/// and routers. No panic, complaints that point into the text, and a file that is made of a topology is one that the
-/// reader of machine files takes, or rejects for its size.
+/// Files of sites: Slurm's `topology.conf` and host lists, `ibnetdiscover`, lists of a dragonfly,
+/// tables of nodes, modules and routers. No panic; errors point into the text; the reader of
+/// machine files accepts a file that is made of a topology, or rejects it for its size.
 pub fn site_topologies(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -94,7 +94,7 @@ pub fn site_topologies(data: &[u8]) {
     }
 }
 
-/// What was read; complaints must point into the text.
+/// The result of a reader; errors must point into the text.
 fn taken<T>(text: &str, result: Result<T, fgr::InputError>) -> Option<T> {
     let lines = text.lines().count().max(1);
     match result {
@@ -112,7 +112,8 @@ fn taken<T>(text: &str, result: Result<T, fgr::InputError>) -> Option<T> {
     }
 }
 
-/// The file of a shape whose first node routes is read as a machine with the other nodes as clients.
+/// A file of a shape whose first node is a router reads as a machine with the other nodes as
+/// clients.
 fn becomes_a_machine(shape: &Shape) {
     let [(node, _), clients @ ..] = &shape.nodes[..] else {
         return;

@@ -19,7 +19,7 @@ pub fn rule_block(data: &[u8]) {
     check_list(&block);
 }
 
-/// A block that a list takes comes out of it as the same rules.
+/// A block that a list accepts comes out of the list as the same rules.
 fn check_list(block: &RuleBlock) {
     let mut list = RuleList::new();
     if list.load(block).is_err() {

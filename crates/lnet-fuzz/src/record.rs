@@ -1,12 +1,12 @@
-//! The reader of records of nodes, and the core that takes what they say.
+//! The reader of records, and the core that replays them.
 
 use lnet_record::{Log, Replay};
 
-/// Events of one input: each may take its time, and a record of many events repeats itself.
+/// The most events of one input: each may take some time, and a longer record adds nothing new.
 const EVENTS_MAX: usize = 2_000;
 
-/// A record: rejected, or replayed up to its end or its first damage. What a core makes of inputs that no node ever gave it
-/// is its own affair, as long as it ends and does not panic.
+/// A record: rejected, or replayed up to its end or its first damage. The decisions of a core about
+/// inputs of no real node are not checked; the replay only has to end without a panic.
 pub fn record(data: &[u8]) {
     let Ok(log) = Log::open(data) else {
         return;
@@ -17,7 +17,7 @@ pub fn record(data: &[u8]) {
             return;
         };
         assert_eq!(step.number, number as u64);
-        assert!(!lnet_record::told_input(&step.input).is_empty());
+        assert!(!lnet_record::input_text(&step.input).is_empty());
         assert!(step.input.now().is_none_or(|now| now == step.at));
     }
 }

@@ -1,9 +1,9 @@
-//! The readers of calls, of file operations, of a gateway's log, and of selftest's messages.
+//! The decoders of calls, of file operations, of a gateway's log, and of selftest messages.
 
 use lnet_rpc::proto::{decode_reply, decode_request, encode_reply, encode_request};
 use lnet_selftest::wire::{Message, Order, decode_destinations, encode_destinations};
 
-/// A request or a reply: rejected, or the same bytes again.
+/// A request or a reply: rejected, or equal bytes after decoding and encoding.
 pub fn rpc_message(data: &[u8]) {
     if let Ok((header, body)) = decode_request(data) {
         assert_eq!(encode_request(&header, body), data);
@@ -18,7 +18,7 @@ pub fn file_message(data: &[u8]) {
     files::wire::fuzz_messages(data);
 }
 
-/// A gateway's log of replies, as it may be found after a crash.
+/// A gateway's log of replies, as a crash may leave it.
 pub fn reply_log(data: &[u8]) {
     lnet_store::files::fuzz_log(data);
 }

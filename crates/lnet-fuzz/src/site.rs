@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_site::{Selection, Site, SiteFile, check, each_rail, gather, reach};
 
-/// More nodes than these, or more files, are not looked at here, because that would only be slow.
+/// The most nodes and the most files of an input; more would only be slow.
 const NODES_MAX: usize = 12;
 
-/// A directory, whose files each begin with a line `=== PATH`: no panic, and every complaint is about a line of a file
-/// that was given.
+/// A directory whose files each begin with a line `=== PATH`: no panic, and every finding names a
+/// line of a given file.
 pub fn site_files(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -31,7 +31,7 @@ pub fn site_files(data: &[u8]) {
         .collect();
     for finding in &found.report.findings {
         let lines = lines.get(finding.file.as_str()).copied();
-        // The end of a text may be what is wrong with it.
+        // A finding may concern the end of the text.
         assert!(
             lines.is_some_and(|lines| (1..=lines + 1).contains(&finding.line)),
             "{finding:?}"

@@ -4,7 +4,7 @@ use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
 use lnet_types::Nid;
 use lnet_types::expr::NidExpr;
 
-/// What an expression may expand to here; enough to find a wrong count, too little to be slow.
+/// The limit of expansions: large enough to find a wrong count, small enough to be fast.
 const EXPAND_LIMIT: usize = 1000;
 
 /// A configuration document.
@@ -22,12 +22,12 @@ pub fn config_yaml(data: &[u8]) {
             let written = config.to_yaml();
             assert_eq!(lnet_config::parse(&written), Ok(config), "{written}");
         }
-        // What people see of a rejection is made of the text that was rejected.
+        // The text of an error contains part of the rejected document.
         Err(error) => assert!(!error.render("lnet.conf").is_empty()),
     }
 }
 
-/// Anything that lnetctl prints.
+/// Any output of lnetctl.
 pub fn config_shown(data: &[u8]) {
     let Ok(text) = str::from_utf8(data) else {
         return;
@@ -35,7 +35,7 @@ pub fn config_shown(data: &[u8]) {
     match lnet_config::read(text) {
         Ok(reading) => {
             let written = reading.document.to_yaml();
-            // Several answers are several documents.
+            // Several answers are printed as several documents.
             if reading.document.replies.is_empty() {
                 let again = lnet_config::read(&written).map(|reading| reading.document);
                 assert_eq!(again, Ok(reading.document), "{written}");
@@ -62,7 +62,7 @@ pub fn module_options(data: &[u8]) {
         if let Ok((config, _)) = options.to_config(&ConvertDefaults::default()) {
             let _yaml = config.to_yaml();
         }
-        // Values of other modules may have quotes of both kinds.
+        // Values of other modules may contain both kinds of quotes.
         options.others.clear();
         if let Ok(written) = options.to_modprobe() {
             assert_eq!(

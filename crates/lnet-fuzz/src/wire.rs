@@ -11,7 +11,8 @@ use lnet_wire::{
     PingInfoRepr, PingNi,
 };
 
-/// Longer ping infos hold more of the same, and every one is cut at every byte here.
+/// The longest ping info. Longer ones have only more of the same, and each is truncated at every
+/// byte.
 const PING_INFO_MAX: usize = 400;
 
 /// A connection request, in either version and byte order.
@@ -66,7 +67,7 @@ pub fn ksock_frame(data: &[u8]) {
         }
         let ack = header.zc_ack();
         check_complaint(data, ack.err());
-        // Nobody waits for these two cookies: 0 means none, 1 keepalive.
+        // No sender uses these two cookies for requests: 0 means none, 1 keepalive.
         assert!(ack.is_err() || ack.is_ok_and(|ack| !ack.contains(0) && !ack.contains(1)));
     }
 }
@@ -87,7 +88,7 @@ pub fn lnet_header(data: &[u8]) {
     }
 }
 
-/// A ping info, whole or cut, in either byte order.
+/// A ping info, complete or truncated, in either byte order.
 pub fn ping_info(data: &[u8]) {
     let data = &data[..data.len().min(PING_INFO_MAX)];
     let parsed = PingInfo::parse(data);
@@ -111,7 +112,7 @@ pub fn ping_info(data: &[u8]) {
     }
 }
 
-/// Writing what a complete info says gives an info that says the same.
+/// The encoding of a complete info decodes to an equal info.
 fn check_ping_encoding(info: &PingInfo<'_>) {
     let nis: Vec<PingNi> = info.nis().filter(|ni| !ni.nid.is_any()).collect();
     let sequence = info.sequence().unwrap_or_default();
@@ -139,7 +140,7 @@ fn check_ping_encoding(info: &PingInfo<'_>) {
     assert!(again.nis().eq(expected));
 }
 
-/// A complaint names an offset in the input, or its end.
+/// The offset of an error is in the input, or its end.
 fn check_complaint(data: &[u8], complaint: Option<DecodeError>) {
     if let Some(complaint) = complaint {
         assert!(

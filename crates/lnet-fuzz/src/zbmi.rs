@@ -10,8 +10,8 @@ use zbmi::{
     TestKind, TestRequest, Time, UnexpTest,
 };
 
-/// A run of the engine: no panic, no table that contradicts another, every transfer ends once, and
-/// nothing is left when both sides have gone.
+/// A run of the engine: no panic, consistent tables, exactly one end for each transfer, and nothing
+/// left after both sides have gone.
 pub fn zbmi_inputs(data: &[u8]) {
     let mut bytes = Bytes(data);
     let Ok(engine) = Engine::new(config(&mut bytes)) else {
@@ -59,7 +59,7 @@ fn config(bytes: &mut Bytes<'_>) -> Config {
     }
 }
 
-/// The input, read to its end and then on as zeros.
+/// The input, followed by zeros without end.
 struct Bytes<'a>(&'a [u8]);
 
 impl Bytes<'_> {
@@ -107,7 +107,7 @@ impl Bytes<'_> {
 struct Run {
     engine: Engine,
     now: Time,
-    /// Every client that ever was.
+    /// Every client so far.
     peers: Vec<Peer>,
     session: Session,
     calls: u64,
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// A client, mostly a real one.
+    /// A client, usually an existing one.
     fn peer(&self, bytes: &mut Bytes<'_>) -> Peer {
         let index = usize::from(bytes.next());
         let nobody = Peer {
@@ -260,13 +260,13 @@ impl Run {
                 self.engine.transfer_acknowledged(self.now, grant, result);
             }
         }
-        // One that it gave back may begin again for another call, under another name.
+        // A call that the engine gave back may begin again under another name.
         if self.engine.gauges().transfers < before || what == 2 {
             self.forget_ended(grant, what);
         }
     }
 
-    /// The engine believed the report: a second one about the same transfer is stale.
+    /// The engine accepted the report: a second report about the same transfer is stale.
     fn forget_ended(&mut self, grant: GrantId, what: u8) {
         let stale = self.engine.counters().refused(zbmi::Refusal::StaleReport);
         self.engine.transfer_progressed(self.now, grant);
@@ -278,7 +278,7 @@ impl Run {
     }
 
     fn call(&mut self, bytes: &mut Bytes<'_>) -> CallId {
-        // Now and then a name that is in use.
+        // Sometimes a name that is in use.
         self.calls += u64::from(!bytes.next().is_multiple_of(8));
         CallId(self.calls)
     }
@@ -385,8 +385,8 @@ impl Run {
         assert_eq!(self.engine.audit(), Ok(()));
     }
 
-    /// Both sides go: no transfer, no request, no operation is left, and no memory but that of messages
-    /// that nobody fetched.
+    /// Both sides go: no transfer, request or operation is left, and no memory except that of
+    /// messages that nobody fetched.
     fn end(&mut self) {
         for peer in self.peers.clone() {
             self.engine.client_lost(self.now, peer, Departure::Farewell);

@@ -41,7 +41,7 @@ fn reply(header: &ReplyHeader, data: &[u8]) {
     assert_eq!(Reply::decode(header, &bytes[..data.len()]), Ok(reply));
 }
 
-/// A frame: its header, and its body behind it.
+/// A frame: its header, and the body after it.
 pub fn zoid_frame(data: &[u8]) {
     let header = FrameHeader::decode(data);
     check_complaint(data, header.err());
@@ -62,7 +62,7 @@ pub fn zoid_frame(data: &[u8]) {
     );
 }
 
-/// A complaint names an offset in the input, or its end.
+/// The offset of an error is in the input, or its end.
 fn check_complaint(data: &[u8], complaint: Option<DecodeError>) {
     if let Some(complaint) = complaint {
         assert!(

@@ -1,4 +1,4 @@
-//! The bodies on the committed seeds and on what a few edits make of them.
+//! Runs the bodies on the committed seeds and on edited seeds.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// A seed with up to eight bytes overwritten, cut or prolonged.
+/// A seed with up to eight bytes overwritten, truncated or extended.
 fn edited(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     let edits = prop::collection::vec((any::<Index>(), any::<u8>()), 0..=8);
     (select(seeds), edits, any::<Index>(), any::<u8>()).prop_map(|(mut bytes, edits, len, fill)| {
@@ -45,10 +45,10 @@ fn edited(seeds: Vec<Vec<u8>>) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Panics with the smallest input that the body fails on.
+/// Panics with the smallest input for which the body fails.
 fn check(target: &str, body: Body, inputs: impl Strategy<Value = Vec<u8>>) {
     let mut runner = TestRunner::new(Config {
-        // Of all the targets in this file; the input is printed.
+        // All targets in this file would share the seeds of failures; the input is printed instead.
         failure_persistence: None,
         ..Config::default()
     });

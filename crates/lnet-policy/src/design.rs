@@ -263,7 +263,7 @@ impl<'a> DesignRules<'a> {
     }
 }
 
-/// A policy of the design in the list.
+/// A policy of the design's view: an id, its descriptors and its priority.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) src: &'a Descriptor,

@@ -1,22 +1,23 @@
-//! Values as bytes, and back. One list of fields serves both directions.
+//! Encoding of values. One list of fields defines both directions.
 
 use std::time::Duration;
 
-/// Bytes that are no value, in words that follow "the record has".
+/// Why bytes are not a value, as the end of a sentence that begins with "the record has".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// What can be written.
+/// A type that can be written.
 pub(crate) trait Put {
     fn put(&self, out: &mut Vec<u8>);
 }
 
-/// What can be read, too.
+/// A type that can also be read.
 pub(crate) trait Take: Put + Sized {
     fn take(from: &mut &[u8]) -> Result<Self, Malformed>;
 }
 
-/// Structures, field by field: a field that the core gains or loses does not compile here.
+/// Structures, field by field. A field that is added to or removed from the core does not compile
+/// until this list follows.
 macro_rules! fields {
     ($($name:ident { $($field:ident),* })*) => {$(
         impl crate::codec::Put for $name {
@@ -33,7 +34,7 @@ macro_rules! fields {
     )*};
 }
 
-/// As `fields`, for what is only written.
+/// As `fields`, for types that are only written.
 macro_rules! shown {
     ($($name:ident { $($field:ident),* })*) => {$(
         impl crate::codec::Put for $name {
@@ -94,14 +95,14 @@ pub(crate) fn byte(from: &mut &[u8]) -> Result<u8, Malformed> {
     Ok(first)
 }
 
-/// The next so many bytes.
+/// The next `length` bytes.
 pub(crate) fn bytes<'a>(from: &mut &'a [u8], length: usize) -> Result<&'a [u8], Malformed> {
     let (taken, rest) = from.split_at_checked(length).ok_or(TOO_SHORT)?;
     *from = rest;
     Ok(taken)
 }
 
-/// The next bytes, of a number that the type says.
+/// The next bytes, whose number is in the type.
 pub(crate) fn array<const N: usize>(from: &mut &[u8]) -> Result<[u8; N], Malformed> {
     let (taken, rest) = from.split_first_chunk().ok_or(TOO_SHORT)?;
     *from = rest;
@@ -215,7 +216,8 @@ impl<T: Put> Put for Vec<T> {
 
 impl<T: Take> Take for Vec<T> {
     fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        // Each takes a byte at least, so that a length costs no more memory than the item has bytes.
+        // Each element has at least one byte, so the length of a list cannot exceed the bytes of
+        // the item.
         let length = usize::take(from)?;
         if length > from.len() {
             return Err(TOO_SHORT);

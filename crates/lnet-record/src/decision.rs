@@ -1,4 +1,4 @@
-//! What the core made of an input, as bytes and as their hash.
+//! The decision of the core about an input, as bytes and as their hash.
 
 use lnet_core::{
     Answer, Errno, Event, EventKind, Landing, Output, Payload, Place, RouterBuffer, Transmit,
@@ -9,7 +9,7 @@ use lnet_wire::MessageType;
 use crate::Chain;
 use crate::codec::{Put, shown};
 
-/// The hash of a decision, behind the one before.
+/// The hash of a decision, chained to the hash before it.
 pub(crate) fn chain<'a>(
     before: Chain,
     input: &[u8],
@@ -45,7 +45,7 @@ shown! {
     RouterBuffer { pool, index }
 }
 
-/// The number of a kind, then its parts.
+/// The number of a variant, then its parts.
 macro_rules! parts {
     ($out:ident, $tag:literal $(, $part:expr)*) => {{
         $out.push($tag);
@@ -115,7 +115,7 @@ impl Put for MessageType {
     }
 }
 
-/// As the errno; success is 0.
+/// The errno; success is 0.
 impl Put for Result<(), Errno> {
     fn put(&self, out: &mut Vec<u8>) {
         self.map_or_else(|errno| errno.0.unsigned_abs(), |()| 0)

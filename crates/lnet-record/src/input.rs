@@ -1,4 +1,4 @@
-//! Inputs as bytes. A number belongs to its input for ever; a new input takes the next one.
+//! Inputs as bytes. The number of an input never changes; a new input takes the next number.
 
 use lnet_core::Input;
 

@@ -1,7 +1,8 @@
-//! Records of what entered a node's core, and their replay.
+//! Records of the inputs of a node's core, and their replay.
 //!
-//! A core that takes the same inputs decides the same, so that a file with the inputs is a whole bug report. The file
-//! holds NIDs, match bits and lengths, and the secrets that the node's handles are made of. It never holds payload.
+//! A core makes the same decisions for the same inputs, so a file with the inputs is a complete bug
+//! report. The file contains NIDs, match bits, lengths, and the secrets from which the node derives
+//! its handles. It never contains payload.
 //!
 //! ```text
 //!  record   "LNETREC" 0x00 | version (u16, little-endian) | item item item …
@@ -9,15 +10,17 @@
 //!
 //!  kind 1   begin     software, configuration, time            the first item, once
 //!  kind 2   input     latest time, the call and its arguments
-//!  kind 3   decided   8 bytes                                  behind each input
+//!  kind 3   decided   8 bytes                                  after each input
 //!  kind 4   end       why, and how many inputs are missing     the last item, where the node could write one
 //! ```
 //!
-//! The 8 bytes of a decision are a hash (BLAKE3) of the 8 bytes before, the input, the answer and every output of it. So
-//! a changed bit, a lost item and a core that decides otherwise show at the first event that they concern.
+//! The 8 bytes of a decision are a hash (BLAKE3) of the previous 8 bytes, the input, the answer and
+//! all its outputs. A changed bit, a lost item or a core with other decisions is therefore found at
+//! the first event that it affects.
 //!
-//! Numbers are varints (LEB128), text and lists have their length before them, a choice has its number before it. The
-//! version changes with any of it.
+//! Numbers are varints (LEB128); text and lists begin with their length, and a choice with its
+//! number. A change of the format changes the version. Limits: a record of another version is
+//! rejected; the crate opens no files; a replay needs a core of the same software.
 //!
 //! ```text
 //!  Core ─▶ Writer ─▶ Sink (a file, memory)            Log ─▶ Replay ─▶ Step: input, answer, outputs, agrees?
@@ -34,16 +37,16 @@ mod writer;
 
 pub use log::{BadLog, Begin, End, Ended, Entry, Log, places};
 pub use replay::{Replay, Step};
-pub use text::{input_name, told_answer, told_input, told_output};
+pub use text::{answer_text, input_name, input_text, output_text};
 pub use writer::{Sink, Writer, end_item};
 
-/// What a record begins with.
+/// The first bytes of a record.
 const MAGIC: [u8; 8] = *b"LNETREC\0";
 
 /// The version of the format.
 pub const VERSION: u16 = 1;
 
-/// The longest item: as many rules as a node may have, with room to spare.
+/// The longest item: the most rules of a node, with some reserve.
 const ITEM_MAX: usize = 4 << 20;
 
 /// Kinds of item.

@@ -1,4 +1,4 @@
-//! Reading a record. Whatever the bytes are, reading ends with a value or an error, in memory of a bounded size.
+//! Reads a record. For any bytes, reading ends with a value or an error, and the memory is limited.
 
 use std::fmt;
 use std::io::{self, BufRead, Read};
@@ -10,41 +10,41 @@ use thiserror::Error;
 use crate::codec::{Malformed, Take, choices, fields};
 use crate::{BEGIN, Chain, DECIDED, END, INPUT, ITEM_MAX, MAGIC, VERSION};
 
-/// What a record begins with.
+/// The beginning of a record.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Begin {
-    /// The software that the node ran, in its own words.
+    /// The name and version of the node's software.
     pub software: String,
-    /// What the core was created with. Its entropy is a secret.
+    /// The configuration of the core. Its entropy is secret.
     pub config: CoreConfig,
-    /// When, on the node's clock.
+    /// The time of the beginning, on the node's clock.
     pub at: Time,
 }
 
-/// Why the node ended a record, and what is missing.
+/// Why the node ended a record, and how many inputs are missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Why.
+    /// The reason.
     pub why: End,
-    /// Inputs that the core took after the last one of the record.
+    /// Inputs of the core after the last one in the record.
     pub missing: u64,
 }
 
-/// Why a record ends where it does.
+/// The reason for the end of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The node was stopped, or told to end the record.
+    /// The node was stopped, or the record was ended by a request.
     Stopped,
-    /// The record has as many bytes as it may have.
+    /// The record reached its size limit.
     Limit,
-    /// The disk did not keep pace with the node.
+    /// The disk was slower than the node.
     TooSlow,
     /// Writing failed.
     Failed {
-        /// What the system said.
+        /// The error of the system.
         error: String,
     },
-    /// The bytes just end: the node was killed, or is still writing.
+    /// The bytes end without an item of this kind: the node was killed, or is still writing.
     CutOff,
 }
 
@@ -73,24 +73,24 @@ impl fmt::Display for Ended {
     }
 }
 
-/// Why a record cannot be read, or not further.
+/// Why a record cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum BadLog {
-    /// It is no record of a node.
+    /// The file is not a record of a node.
     #[error("not a record of a node")]
     NotALog,
-    /// It is of a version of the format that this software does not read.
+    /// The version of the format is not supported.
     #[error("a record of version {0}; this finerail reads version {VERSION}")]
     Version(u16),
-    /// It is damaged.
+    /// The record is damaged.
     #[error("the record is damaged at event {event} (byte {offset}): it has {what}")]
     Damaged {
-        /// The event, from 1 on; 0 is the beginning.
+        /// The event, counted from 1; 0 is the beginning.
         event: u64,
         /// Where the item begins, in bytes.
         offset: u64,
-        /// What is wrong, behind "it has".
+        /// What is wrong, as the end of a sentence that begins with "it has".
         what: &'static str,
     },
     /// The file cannot be read.
@@ -98,18 +98,19 @@ pub enum BadLog {
     Io(#[from] io::Error),
 }
 
-/// An input, and what the node decided.
+/// An input and the decision of the node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its number, from 1 on.
+    /// Its number, counted from 1.
     pub number: u64,
-    /// The latest time that the core had seen before.
+    /// The latest time that the core had received before.
     pub latest: Time,
     /// The input.
     pub input: Input,
-    /// Its bytes, which the hash of the decision is over.
+    /// The bytes of the input, which are part of the hash.
     pub(crate) body: Vec<u8>,
-    /// The hash of the decision; `None` when the record ends before it: the node may have died of this very input.
+    /// The hash of the decision; `None` if the record ends before it. This input may then have
+    /// killed the node.
     pub(crate) decided: Option<Chain>,
 }
 
@@ -119,9 +120,9 @@ pub struct Log<R> {
     from: R,
     begin: Begin,
     begin_body: Vec<u8>,
-    /// The latest time that the core had seen before the last input.
+    /// The latest time that the core had received before the last input.
     latest: Time,
-    /// And with that one.
+    /// The latest time with the last input.
     newest: Time,
     event: u64,
     /// Bytes read so far.
@@ -135,7 +136,7 @@ impl<R: BufRead> Log<R> {
     ///
     /// # Errors
     ///
-    /// When it is none, or none that this software reads.
+    /// A file that is not a record, or has another version.
     pub fn open(mut from: R) -> Result<Self, BadLog> {
         let mut start = [0; 10];
         let read = read_up_to(&mut from, &mut start)?;
@@ -171,18 +172,18 @@ impl<R: BufRead> Log<R> {
         })
     }
 
-    /// What the record begins with.
+    /// The beginning of the record.
     #[must_use]
     pub const fn begin(&self) -> &Begin {
         &self.begin
     }
 
-    /// The bytes of that, which the first hash is over.
+    /// The bytes of the beginning, which are part of the first hash.
     pub(crate) fn begin_body(&self) -> &[u8] {
         &self.begin_body
     }
 
-    /// Why there are no more inputs; `None` while there may be some.
+    /// Why there are no more inputs; `None` if there may be more.
     #[must_use]
     pub const fn ended(&self) -> Option<&Ended> {
         self.ended.as_ref()
@@ -192,13 +193,13 @@ impl<R: BufRead> Log<R> {
     ///
     /// # Errors
     ///
-    /// When the record is damaged there, or cannot be read.
+    /// A damaged record, or an error of the reader.
     pub fn next_entry(&mut self) -> Result<Option<Entry>, BadLog> {
         if self.ended.is_some() {
             return Ok(None);
         }
         let at = self.offset;
-        // What is wrong from here on is wrong with the next event.
+        // An error after this point belongs to the next event.
         self.event += 1;
         match self.item(at)? {
             Some((INPUT, body)) => self.entry(body, at).map(Some),
@@ -225,7 +226,7 @@ impl<R: BufRead> Log<R> {
                 let chain = Chain::try_from(chain.as_slice());
                 Some(chain.map_err(|_| self.damaged(at, "a hash of another length"))?)
             }
-            // The record was full between the two.
+            // The record reached its limit between the two.
             Some((END, body)) => {
                 let ended = whole(&body).map_err(|Malformed(what)| self.damaged(at, what))?;
                 self.ended = Some(ended);
@@ -278,7 +279,7 @@ impl<R: BufRead> Log<R> {
     }
 }
 
-/// An item's kind and body; `None` where the bytes end, at the end of an item or within one.
+/// An item's kind and body; `None` if the bytes end, at the end of an item or within one.
 type Item = Option<(u8, Vec<u8>)>;
 
 fn read_item(from: &mut impl Read, offset: &mut u64) -> Result<Result<Item, Malformed>, io::Error> {
@@ -305,7 +306,7 @@ fn read_item(from: &mut impl Read, offset: &mut u64) -> Result<Result<Item, Malf
         Ok(length @ 1..=ITEM_MAX) => length,
         _ => return Ok(Err(Malformed("an item of an impossible length"))),
     };
-    // A length costs no more memory than there are bytes.
+    // Memory grows only with the bytes that arrive, whatever the length is.
     let mut body = Vec::new();
     from.take(length as u64).read_to_end(&mut body)?;
     if body.len() < length {
@@ -315,12 +316,12 @@ fn read_item(from: &mut impl Read, offset: &mut u64) -> Result<Result<Item, Malf
     Ok(Ok(Some((body.remove(0), body))))
 }
 
-/// A byte behind a length, so that a changed one is not taken for the end of the record.
+/// A byte after the length, so that a damaged length is not taken for the end of the record.
 pub(crate) fn length_check(length: &[u8]) -> u8 {
     length.iter().fold(0xA5, |check, byte| check ^ byte)
 }
 
-/// Reads until the room is full or the bytes end; returns how many there were.
+/// Reads until the buffer is full or the bytes end; returns the number of bytes.
 fn read_up_to(from: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
     let mut bytes = Vec::new();
     let read = from.take(room.len() as u64).read_to_end(&mut bytes)?;
@@ -330,7 +331,7 @@ fn read_up_to(from: &mut impl Read, room: &mut [u8]) -> io::Result<usize> {
     Ok(read)
 }
 
-/// The value that all of these bytes are.
+/// Decodes a value that must have all of these bytes.
 fn whole<T: Take>(mut body: &[u8]) -> Result<T, Malformed> {
     let value = T::take(&mut body)?;
     match body {
@@ -347,11 +348,11 @@ fn after(time: Time, nanos: u64) -> Result<Time, Malformed> {
         .ok_or(Malformed("a time beyond all clocks"))
 }
 
-/// Where each event lies in these bytes, its decision with it, for tests that change one.
+/// The range of each event with its decision in these bytes, for tests that change one.
 ///
 /// # Errors
 ///
-/// As reading the record.
+/// Those of reading the record.
 pub fn places(record: &[u8]) -> Result<Vec<(u64, std::ops::Range<usize>)>, BadLog> {
     let mut log = Log::open(record)?;
     let mut found = Vec::new();

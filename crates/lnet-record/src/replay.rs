@@ -1,4 +1,4 @@
-//! Giving a record to a core again, event by event.
+//! Replays a record on a core, event by event.
 
 use std::io::BufRead;
 
@@ -9,7 +9,7 @@ use crate::Chain;
 use crate::decision::{chain, hash};
 use crate::log::{BadLog, Log};
 
-/// A core that takes the inputs of a record.
+/// A core that receives the inputs of a record.
 #[derive(Debug)]
 pub struct Replay<R> {
     log: Log<R>,
@@ -18,27 +18,27 @@ pub struct Replay<R> {
     scratch: Vec<u8>,
 }
 
-/// An event of a record, and what the core made of it this time.
+/// An event of a record, and the decision of the core in this replay.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The number of the event, from 1 on.
+    /// The number of the event, counted from 1.
     pub number: u64,
-    /// When it was: the time that the input names, or the latest before it.
+    /// The time of the event: that of the input, or the latest before it.
     pub at: Time,
     /// The input.
     pub input: Input,
     /// The answer of the core.
     pub answer: Answer,
-    /// What the core wants done.
+    /// The outputs of the core.
     pub outputs: Vec<Output>,
-    /// The selections of paths within, if they were asked for.
+    /// The selections of paths in this event, if requested.
     pub selections: Vec<Selection>,
-    /// Whether the node decided the same; `None` when the record ends before the node had decided.
+    /// True if the node made the same decision; `None` if the record ends before the decision.
     pub agrees: Option<bool>,
 }
 
 impl<R: BufRead> Replay<R> {
-    /// A core as that of the node was in the beginning.
+    /// A core in the state in which the node's core began.
     #[must_use]
     pub fn new(log: Log<R>) -> Self {
         let begin = log.begin();
@@ -50,24 +50,24 @@ impl<R: BufRead> Replay<R> {
         }
     }
 
-    /// The record, for its beginning and its end.
+    /// The record.
     #[must_use]
     pub const fn log(&self) -> &Log<R> {
         &self.log
     }
 
-    /// The core as it is between two events.
+    /// The core between two events.
     #[must_use]
     pub const fn core(&self) -> &Core {
         &self.core
     }
 
-    /// Takes the next event; `None` at the end. `selections`: and shows how each path in it was selected. Behind an event
-    /// that does not agree nothing can be relied on.
+    /// Replays the next event; `None` at the end. `selections` requests the details of each path
+    /// selection. After an event with another decision, later events are meaningless.
     ///
     /// # Errors
     ///
-    /// When the record is damaged there, or cannot be read.
+    /// A damaged record, or an error of the reader.
     pub fn step(&mut self, selections: bool) -> Result<Option<Step>, BadLog> {
         let Some(entry) = self.log.next_entry()? else {
             return Ok(None);

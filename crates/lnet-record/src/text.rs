@@ -1,9 +1,9 @@
-//! Inputs, answers and outputs in words, one line each.
+//! Inputs, answers and outputs as text, one line each.
 
 use lnet_core::{Answer, EventKind, Input, NiId, Output, Transmit, Verdict};
 use lnet_wire::{Body, Header};
 
-/// The name of an input: that of the call.
+/// The name of an input, which is that of its call.
 #[must_use]
 pub fn input_name(input: &Input) -> String {
     let text = format!("{input:?}");
@@ -13,16 +13,16 @@ pub fn input_name(input: &Input) -> String {
         .to_owned()
 }
 
-/// An input in words.
+/// An input as text.
 #[must_use]
-pub fn told_input(input: &Input) -> String {
+pub fn input_text(input: &Input) -> String {
     match input {
         Input::Header {
             ni, from, header, ..
         } => format!(
             "header on {} from {from}: {}",
-            told_ni(*ni),
-            told_header(header)
+            ni_text(*ni),
+            header_text(header)
         ),
         Input::Arrived { rx, result, .. } => match result {
             Ok(()) => format!("message rx {:x} has arrived", rx.0),
@@ -32,7 +32,7 @@ pub fn told_input(input: &Input) -> String {
         Input::SentTryNext {
             tx, status, next, ..
         } => format!(
-            "message tx {:x} is sent: {status:?}; next worth a try: {next}",
+            "message tx {:x} is sent: {status:?}; next time to try: {next}",
             tx.0
         ),
         Input::SentInNoForm { tx, .. } => {
@@ -42,7 +42,7 @@ pub fn told_input(input: &Input) -> String {
             ni, peer, alive, ..
         } => {
             let has = if *alive { "connected" } else { "not connected" };
-            format!("peer {peer} is {has} on {}", told_ni(*ni))
+            format!("peer {peer} is {has} on {}", ni_text(*ni))
         }
         Input::PeerIncarnation {
             peer, incarnation, ..
@@ -66,7 +66,7 @@ pub fn told_input(input: &Input) -> String {
             "attach an entry to portal {} for {} match bits {:#x}",
             me.portal, me.match_id, me.match_bits
         ),
-        Input::Tick { .. } => "a timer is due".to_owned(),
+        Input::Tick { .. } => "a timer expires".to_owned(),
         Input::Fill { buffer, bytes } => format!(
             "{} bytes of discovery information in buffer {}",
             bytes.len(),
@@ -76,9 +76,9 @@ pub fn told_input(input: &Input) -> String {
     }
 }
 
-/// What a call returned, in words; `None` for nothing.
+/// The return value of a call as text; `None` for an empty one.
 #[must_use]
-pub fn told_answer(answer: &Answer) -> Option<String> {
+pub fn answer_text(answer: &Answer) -> Option<String> {
     Some(match answer {
         Answer::Nothing => return None,
         Answer::Number(number) => format!("returns {number}"),
@@ -93,21 +93,21 @@ pub fn told_answer(answer: &Answer) -> Option<String> {
     })
 }
 
-/// An output in words.
+/// An output as text.
 #[must_use]
-pub fn told_output(output: &Output) -> String {
+pub fn output_text(output: &Output) -> String {
     match output {
         Output::Transmit(Transmit {
             tx, ni, to, header, ..
         }) => format!(
             "transmit tx {:x} by {} to {to}: {}",
             tx.0,
-            told_ni(*ni),
-            told_header(header)
+            ni_text(*ni),
+            header_text(header)
         ),
         Output::Resume { rx, landing } => match landing {
-            Some(landing) => format!("go on with rx {:x}: {} bytes", rx.0, landing.length),
-            None => format!("throw rx {:x} away", rx.0),
+            Some(landing) => format!("continue rx {:x}: {} bytes", rx.0, landing.length),
+            None => format!("drop rx {:x}", rx.0),
         },
         Output::Cancel { rx } => format!("cancel rx {:x}", rx.0),
         Output::Event(event) => {
@@ -132,14 +132,14 @@ fn word(kind: EventKind) -> String {
     format!("{kind:?}").to_uppercase()
 }
 
-fn told_ni(ni: NiId) -> String {
+fn ni_text(ni: NiId) -> String {
     match ni {
         NiId::LOOPBACK => "loopback".to_owned(),
         NiId(number) => format!("NI {number}"),
     }
 }
 
-fn told_header(header: &Header) -> String {
+fn header_text(header: &Header) -> String {
     let (source, target) = (header.src_nid, header.dest_nid);
     let length = header.payload_length;
     match &header.body {

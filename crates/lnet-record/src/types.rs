@@ -1,4 +1,4 @@
-//! The types that inputs are made of, as bytes.
+//! The encodings of the types in inputs.
 
 use lnet_core::{
     CoreBuffer, CoreConfig, DelayRule, DropRule, Entropy, FaultFilter, FaultTypes, GetRequest,
@@ -57,14 +57,15 @@ impl Put for Time {
     }
 }
 
-/// A time beyond this is none: 146 years. What is due later than it stays apart from what is due never.
+/// Times above this limit, 146 years, are invalid. The limit keeps a late time distinct from one
+/// that never comes.
 pub(crate) const TIME_MAX: u64 = 1 << 62;
 
 impl Take for Time {
     fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
         match u64::take(from)? {
             nanos if nanos <= TIME_MAX => Ok(Self::from_nanos(nanos)),
-            _ => Err(Malformed("a time beyond all clocks")),
+            _ => Err(Malformed("a time above the limit")),
         }
     }
 }
@@ -81,7 +82,7 @@ impl Take for Entropy {
     }
 }
 
-/// The length of the address, then as many bytes as it needs; the wildcard is one byte.
+/// The length of the address, then its bytes; the wildcard is one byte.
 impl Put for Nid {
     fn put(&self, out: &mut Vec<u8>) {
         let wire = self.to_wire();
@@ -107,7 +108,7 @@ impl Take for Nid {
         for (to, from) in wire.iter_mut().skip(1).zip(taken) {
             *to = *from;
         }
-        Self::from_wire(wire).ok_or(Malformed("a NID that is none"))
+        Self::from_wire(wire).ok_or(Malformed("an invalid NID"))
     }
 }
 
@@ -165,7 +166,7 @@ impl Take for MessageStatus {
     }
 }
 
-/// As the number of a failure; success is 0.
+/// The number of a failure; success is 0.
 impl Put for Result<(), MessageStatus> {
     fn put(&self, out: &mut Vec<u8>) {
         self.err().unwrap_or(MessageStatus::Ok).put(out);
@@ -193,7 +194,7 @@ impl Take for Health {
     }
 }
 
-/// Sets of flags: their bits, of which all must be known.
+/// Sets of flags as their bits, all of which must be known.
 macro_rules! flags {
     ($($name:ident),*) => {$(
         impl Put for $name {
@@ -278,7 +279,7 @@ impl Take for SmallVec<[u32; 4]> {
     }
 }
 
-/// The texts of its three descriptors, its priority, whether it is disabled.
+/// The texts of the three descriptors, the priority, and whether the rule is disabled.
 impl Put for Rule {
     fn put(&self, out: &mut Vec<u8>) {
         for descriptor in self.selector().descriptors() {
@@ -295,7 +296,7 @@ impl Put for Rule {
 
 impl Take for Rule {
     fn take(from: &mut &[u8]) -> Result<Self, Malformed> {
-        let no_rule = Malformed("a rule that is none");
+        let no_rule = Malformed("an invalid rule");
         let [src, dst, rte] = [
             <Option<String> as Take>::take(from)?,
             <Option<String> as Take>::take(from)?,
@@ -310,7 +311,7 @@ impl Take for Rule {
             action: priority.transpose()?.map(Action::Priority),
         };
         let disabled = bool::take(from)?;
-        // A node that changed its profile may hold rules that the new one would reject.
+        // A node that changed its profile may hold rules that the new profile would reject.
         let rule = Self::from_text(&text, Profile::Design).map_err(|_| no_rule)?;
         Ok(rule.disabled(disabled))
     }
@@ -328,7 +329,7 @@ impl Take for RuleList {
         let mut list = Self::new();
         for rule in Vec::<Rule>::take(from)? {
             let added = list.add(rule, None);
-            added.map_err(|_| Malformed("a list of rules that is none"))?;
+            added.map_err(|_| Malformed("an invalid list of rules"))?;
         }
         Ok(list)
     }

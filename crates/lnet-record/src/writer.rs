@@ -1,4 +1,4 @@
-//! Writing a record.
+//! Writes a record.
 
 use std::fmt::Debug;
 
@@ -10,10 +10,10 @@ use crate::decision::{chain, hash};
 use crate::log::{Begin, Ended, length_check};
 use crate::{BEGIN, Chain, DECIDED, END, INPUT, MAGIC, VERSION};
 
-/// Where the bytes of a record go. Called with whatever lock the core is behind.
+/// The destination of a record's bytes. The recorder calls it under the lock of the core.
 pub trait Sink: Debug + Send {
-    /// Takes whole items. False: they are not taken and no later ones will be; the sink counts `inputs`, the inputs among
-    /// them, as missing.
+    /// Takes whole items. If it returns false, it has not taken these items and takes no later
+    /// ones; the sink counts the `inputs` in them as missing.
     fn take(&mut self, items: &[u8], inputs: u64) -> bool;
 
     /// How much it has taken.
@@ -22,7 +22,7 @@ pub trait Sink: Debug + Send {
     }
 }
 
-/// Writes what a core takes and decides into a sink: [`lnet_core::Core::record`] takes it.
+/// Writes the inputs and decisions of a core to a sink. Pass it to [`lnet_core::Core::record`].
 #[derive(Debug)]
 pub struct Writer<S> {
     sink: S,
@@ -38,7 +38,7 @@ pub struct Writer<S> {
 }
 
 impl<S: Sink> Writer<S> {
-    /// A writer of the record of a node that runs this software, in words for people.
+    /// Makes a writer; `software` is the name and version of the node's software.
     pub fn new(sink: S, software: impl Into<String>) -> Self {
         Self {
             sink,
@@ -100,7 +100,7 @@ impl<S: Sink> Recorder for Writer<S> {
     }
 }
 
-/// The item that ends a record. Whoever owns the file writes it.
+/// The item that ends a record. The owner of the file writes it.
 #[must_use]
 pub fn end_item(ended: &Ended) -> Vec<u8> {
     let (mut body, mut item) = (Vec::new(), Vec::new());

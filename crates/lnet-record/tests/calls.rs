@@ -1,4 +1,4 @@
-//! Every input of a core is written, read and replayed; damage of any kind ends in an error.
+//! Every input of a core is written, read and replayed; any damage ends in an error.
 
 #![allow(
     clippy::unwrap_used,
@@ -70,7 +70,7 @@ const MD: MdSpec = MdSpec {
     user: 42,
 };
 
-/// A record in which each input occurs.
+/// A record with every input.
 fn every_input() -> Vec<u8> {
     let bytes = Bytes::default();
     let mut core = recorded_core(&bytes);
@@ -193,7 +193,7 @@ fn traffic(core: &mut Core) {
     core.md_unlink(spare, now(400)).unwrap();
 }
 
-/// A PUT that is wanted, and a push of discovery information.
+/// A PUT with a matching entry, and a push of discovery information.
 fn arrivals(core: &mut Core, from: ProcessId) {
     let put = |portal, match_bits, payload_length| Header {
         dest_nid: nid("10.0.0.1@tcp"),
@@ -227,7 +227,7 @@ fn arrivals(core: &mut Core, from: ProcessId) {
         ..put(0, 0, 0)
     };
     core.header(NiId(1), from, &ping, now(7));
-    // As the driver does with what arrived for the core.
+    // The driver does the same with data that arrived for the core.
     core.core_buffer_mut(lnet_core::CoreBuffer(0));
     core.tick(now(300));
 }
@@ -298,8 +298,8 @@ fn a_record_with_every_input_replays() {
     assert_eq!(names.len(), INPUTS, "{names:?}");
 }
 
-/// The seed of the fuzz target, and a promise: a record of this version of the format is read by every later software
-/// that names this version. `FINERAIL_REWRITE=1` writes the seed anew, with another version.
+/// The seed of the fuzz target. Later software must read this record as long as it supports the
+/// version of its format. `FINERAIL_REWRITE=1` writes the seed again, with another version.
 #[test]
 fn a_record_that_was_kept_has_the_same_inputs_still() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/record/every_input");

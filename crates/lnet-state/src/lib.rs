@@ -1,7 +1,10 @@
-//! The state of path selection as JSON: a running node sends it, and whoever explains the node reads it.
+//! The state of path selection as JSON. A running node sends the state, and tools that explain the
+//! node's choices read it.
 //!
-//! NIDs, nets and rules are text, times and durations are nanoseconds. Nothing is left out and nothing unknown is
-//! accepted, so that a state that was sent is the state that is explained.
+//! NIDs, nets and rules are text; times and durations are nanoseconds. The JSON has every field of
+//! the state, and a reader rejects unknown fields, so a tool explains exactly the state that the
+//! node sent. Limits: the crate does not select paths, and the format may change with every
+//! version.
 //!
 //! ```
 //! use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
@@ -32,19 +35,19 @@ use thiserror::Error;
 
 use self::mirror::{ConfigDef, GatewayJson, NetJson, NiJson, PeerJson, PeerNiJson, RouteJson};
 
-/// A text that is no state.
+/// Why a text is not a state.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StateJsonError {
-    /// It is not the JSON of a state, where and why is in the source.
+    /// The text is not the JSON of a state; the source has the place and the reason.
     #[error("not the state of a node")]
     Json(#[from] serde_json::Error),
-    /// One of its rules is none.
+    /// One of the rules is invalid.
     #[error("not the state of a node: rule {index}")]
     Rule {
-        /// The rule's place.
+        /// The index of the rule.
         index: usize,
-        /// Why.
+        /// The reason.
         #[source]
         error: lnet_policy::PolicyError,
     },
@@ -76,12 +79,12 @@ struct RuleJson {
     disabled: bool,
 }
 
-/// Returns the state, taken at this time, as JSON. Takes the state by value, because that of a node with many peers is
-/// large.
+/// Returns the state at time `now` as JSON. Takes the state by value, because the state of a node
+/// with many peers is large.
 ///
 /// # Errors
 ///
-/// None that a state can cause; serialization reports them all the same.
+/// None for a state; the error is that of the JSON encoder's interface.
 pub fn to_json(state: SelectionState, now: Time) -> Result<String, StateJsonError> {
     let document = Document {
         now: now.as_nanos(),
@@ -98,11 +101,12 @@ pub fn to_json(state: SelectionState, now: Time) -> Result<String, StateJsonErro
     Ok(serde_json::to_string(&document)?)
 }
 
-/// Returns the state in this JSON, and when it was taken.
+/// Returns the state in this JSON and its time.
 ///
 /// # Errors
 ///
-/// When the text is no state. Whether a core can be in it, [`lnet_core::Core::from_selection_state`] says.
+/// Text that is not a state. [`lnet_core::Core::from_selection_state`] checks whether a core can
+/// have the state.
 pub fn from_json(text: &str) -> Result<(SelectionState, Time), StateJsonError> {
     let document: Document = serde_json::from_str(text)?;
     let rules = rules(&document.rules)?;
@@ -148,7 +152,7 @@ impl RuleJson {
             rte: self.rte.as_deref(),
             action: priority.transpose()?,
         };
-        // A node that changed its profile may hold rules that the new one would reject.
+        // A node that changed its profile may hold rules that the new profile would reject.
         let rule = Rule::from_text(&text, Profile::Design)?;
         Ok(rule.disabled(self.disabled))
     }

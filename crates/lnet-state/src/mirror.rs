@@ -1,5 +1,5 @@
-//! The types of the core, field by field, as serde asks for it: a field that the core gains or loses does not
-//! compile here.
+//! Mirrors of the core's types for serde. A field that is added to or removed from the core does
+//! not compile until its mirror follows.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ struct GlobalsDef {
     own_nids_by_loopback: bool,
 }
 
-/// What a state says that was written before there were shares.
+/// The value for states that were written before shares existed.
 fn whole() -> u8 {
     100
 }
@@ -221,7 +221,7 @@ struct HeardDef {
     nids: u32,
 }
 
-/// A value that may be missing, by the mirror of its type.
+/// An optional value whose type has a mirror.
 macro_rules! maybe_mirrored {
     ($name:ident, $type:ty, $mirror:literal) => {
         mod $name {

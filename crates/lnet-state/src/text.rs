@@ -1,4 +1,4 @@
-//! How single values are written.
+//! The JSON forms of single values.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -76,7 +76,7 @@ pub(super) mod many {
     }
 }
 
-/// A value by a number, with the way there and back.
+/// A value as a number, with the conversions in both directions.
 macro_rules! by_number {
     ($(#[$doc:meta])* $name:ident, $type:ty, $number:ty, $to:expr, $from:expr) => {
         $(#[$doc])*

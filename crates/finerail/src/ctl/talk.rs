@@ -159,7 +159,7 @@ impl Talk {
         }
         let own_time = time_of(request);
         let patience = self.patience.saturating_add(own_time);
-        self.dlc()?.set_patience(patience)?;
+        self.dlc()?.set_timeout(patience)?;
         let mut out = io::stdout().lock();
         let mut unprinted = None;
         let done = self.dlc()?.request_pieces(request, |piece| {

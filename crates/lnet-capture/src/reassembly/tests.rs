@@ -4,7 +4,7 @@ use super::*;
 
 const NOW: Time = Time::from_secs(100);
 
-/// Everything that comes out by itself, then everything that is left.
+/// All pieces that are delivered without the end, then those at the end.
 fn collect(reassembler: &mut Reassembler, now: Time) -> Vec<Piece> {
     std::iter::from_fn(|| reassembler.next(now)).collect()
 }
@@ -99,7 +99,7 @@ fn a_full_retransmission_of_a_cut_segment_fills_it() {
     assert_eq!(text(&collect(&mut stream, NOW)), "abcdef");
 }
 
-/// A stream, and pieces of it that together are all of it: cut anywhere, some twice, in any order.
+/// A stream, and pieces that together cover it: cut anywhere, some repeated, in any order.
 fn shuffled() -> impl Strategy<Value = (Vec<u8>, Vec<(usize, usize)>)> {
     (1usize..400).prop_flat_map(|length| {
         let stream = proptest::collection::vec(any::<u8>(), length);

@@ -5,8 +5,9 @@
 //!            24  02 00 01 0a 00 00 02 00   dest_nid         10.1.0.2@tcp
 //! ```
 //!
-//! The order of fields is that of the wire (sections 2.3, 2.4, 3.1, 4.1 to 4.3, 6.2, 6.3); values come from the
-//! decoded structure, bytes from the capture, and the walk checks itself: it ends where the structure does.
+//! The order of fields is that of the wire (sections 2.3, 2.4, 3.1, 4.1 to 4.3, 6.2, 6.3). Values
+//! come from the decoded structure, bytes from the capture; the fields must end where the structure
+//! ends.
 
 use std::io;
 
@@ -19,8 +20,8 @@ use super::{FeaturesText, HandleText, StatusText};
 use crate::message::{Kind, Lnet, Message};
 use crate::payload::Payload;
 
-/// Writes every field of a message, one a line. Messages without fields (gaps) write nothing; of a broken
-/// structure the bytes at hand are written.
+/// Writes every field of a message, one on each line. A message without fields (a gap) writes
+/// nothing; a broken structure writes the bytes that are present.
 ///
 /// # Errors
 ///

@@ -31,7 +31,7 @@ use super::{HandleText, StatusText};
 use crate::message::{Kind, Lnet, Message, Reason};
 use crate::payload::Payload;
 
-/// Writes a message as one line of JSON; the [module](self) lists the keys.
+/// Writes a message as one line of JSON. The [module](self) documents the keys.
 ///
 /// # Errors
 ///

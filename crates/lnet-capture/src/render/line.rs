@@ -1,12 +1,12 @@
-//! One line a message.
+//! One line for each message.
 //!
 //! ```text
 //!   0.031792  c0  10.1.0.1@tcp -> 10.1.0.2@tcp  GET      portal 0 (ping) match 0x8000000000000000 sink 3960 ...
-//!   seconds  connection                         name     the fields that tell messages apart
+//!   seconds  connection                         name     the fields that distinguish messages
 //! ```
 //!
-//! Seconds count from the first message. Where a structure carries no NIDs, the socket addresses stand
-//! in their place.
+//! Seconds count from the first message. A structure without NIDs shows the socket addresses
+//! instead.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -21,7 +21,7 @@ use super::{HandleText, StatusText};
 use crate::message::{Direction, Kind, Lnet, Message, Reason};
 use crate::payload::Payload;
 
-/// Prints messages as lines; remembers when the first one was.
+/// Prints messages as lines, with times relative to the first message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinePrinter {
     start: Option<Time>,

@@ -1,4 +1,4 @@
-//! The counts at the end.
+//! The summary of a capture.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Captures made by hand: TCP segments between two nodes, in any file format and link type.
+//! Artificial captures: TCP segments between two nodes, in any file format and link type.
 
 use std::net::{IpAddr, Ipv4Addr};
 

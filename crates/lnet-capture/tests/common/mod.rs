@@ -1,4 +1,4 @@
-//! What the tests of this crate share: where captures are, and small captures made by hand.
+//! Shared parts of the tests: the paths of captures, and small artificial captures.
 
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use lnet_capture::{Direction, LNET_PORT, Summary, decode_capture};
 
-/// The captures of kernel nodes, or `None` with a message where they are absent.
+/// The captures of kernel nodes; `None`, with a message, if they are absent.
 pub(crate) fn shared_captures() -> Option<Vec<PathBuf>> {
     let directory = testkit::shared_data("captures")?;
     let mut captures: Vec<_> = std::fs::read_dir(&directory)
@@ -33,7 +33,7 @@ pub(crate) fn shared_captures() -> Option<Vec<PathBuf>> {
 /// The first ping between two kernel nodes: three connections and their handshakes, GETs and REPLYs.
 pub(crate) const PING_CAPTURE: &[u8] = include_bytes!("../data/ping.pcap");
 
-/// What a capture says: a name (and error text) an item, for each direction.
+/// The items of a capture in each direction: a name (and error text) for each item.
 #[derive(Debug, Default)]
 pub(crate) struct Said {
     pub(crate) dialler: Vec<String>,

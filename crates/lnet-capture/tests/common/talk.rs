@@ -1,4 +1,4 @@
-//! What two nodes say to each other on a connection, made with the encoders of `lnet-wire`.
+//! The messages of two nodes on a connection, made with the encoders of `lnet-wire`.
 
 use lnet_types::Nid;
 use lnet_wire::{
@@ -114,7 +114,7 @@ pub(crate) fn put(length: usize) -> Vec<u8> {
         ptl_index: 40,
         offset: 0,
     });
-    // Payload that tempts a search: frame types all over.
+    // Payload that resembles frames: it consists of frame types.
     let payload: Vec<u8> = [0xC1, 0, 0, 0, 0, 0, 0, 0]
         .into_iter()
         .cycle()

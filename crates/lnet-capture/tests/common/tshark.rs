@@ -1,10 +1,11 @@
-//! Our messages beside those of tshark's LNet dissector, for any capture.
+//! Compares our messages of any capture with those of tshark's LNet dissector.
 //!
-//! tshark decodes frame headers and 72-byte LNet headers. It does not decode handshakes and ping info, misreads
-//! 20-byte NIDs (such captures are rejected here), marks pushes and selftest payloads as malformed although they are
-//! right, labels the two process ids in the wrong order, and reads the handle of an ACK with its bytes reversed.
-//! What is compared per message: type, NIDs, process ids, payload length, match bits, portal, handle, accepted and
-//! wanted length, remote offset, header data, zero-copy cookies.
+//! tshark decodes frame headers and 72-byte LNet headers. It does not decode handshakes and ping
+//! info, misreads 20-byte NIDs (such captures are rejected here), marks pushes and selftest
+//! payloads as malformed although they are right, labels the two process ids in the wrong order,
+//! and reads the handle of an ACK with its bytes reversed. The comparison covers for each message:
+//! type, NIDs, process ids, payload length, match bits, portal, handle, accepted and wanted length,
+//! remote offset, header data, zero-copy cookies.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -14,17 +15,17 @@ use std::process::Command;
 use lnet_capture::{Kind, Lnet, decode_capture};
 use lnet_wire::{Body, HeaderForm, KsockHeader};
 
-/// Why two decoders cannot be held against each other.
+/// Why the outputs of two decoders cannot be compared.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Incomparable {
     /// tshark does not know the 96-byte header.
     LargeNids,
-    /// They say different things.
+    /// The outputs differ.
     Differs(String),
 }
 
-/// Compares what both say of each frame of a capture with nodes that listen on `port`, in the order of each direction's stream; returns how many
-/// frames there are.
+/// Compares the outputs for each frame of a capture with nodes that listen on `port`, in the order
+/// of each direction's stream. Returns the number of frames.
 pub(crate) fn compare(capture: &Path, port: u16) -> Result<usize, Incomparable> {
     let ours = our_flows(capture, port)?;
     let theirs = their_flows(capture, port);
@@ -116,7 +117,7 @@ fn lnet_fields(lnet: &Lnet<'_>) -> Fields {
         header.dest_nid.to_nid4().unwrap_or_default(),
     );
     put("lnet.src_nid", header.src_nid.to_nid4().unwrap_or_default());
-    // tshark's labels are the wrong way round.
+    // tshark's two labels are exchanged.
     put("lnet.src_pid", header.dest_pid.into());
     put("lnet.dest_pid", header.src_pid.into());
     put("lnet.msg_type", u64::from(header.message_type() as u32));
@@ -148,13 +149,13 @@ fn lnet_fields(lnet: &Lnet<'_>) -> Fields {
     fields
 }
 
-/// Every frame that tshark dissects, from its PDML, in which several frames of one packet stay apart.
+/// The frames that tshark dissects, from its PDML, which separates several frames of one packet.
 fn their_flows(capture: &Path, port: u16) -> Flows {
     let output = Command::new("tshark")
         .args([
             "-d",
             &format!("tcp.port=={port},lnet"),
-            // Two processors may write packets of one connection to a capture in another order.
+            // Two processors may write the packets of one connection to a capture in another order.
             "-o",
             "tcp.reassemble_out_of_order:TRUE",
             "-T",

@@ -256,7 +256,7 @@ fn what_the_converter_takes_and_the_module_does_not_is_warned_of() {
         let warnings = options.warnings();
         warnings
             .iter()
-            .any(|it| it.starts_with("networks, ip2nets: they exclude each other"))
+            .any(|warning| warning.starts_with("networks, ip2nets: they exclude each other"))
     };
     assert!(warned(
         "options lnet networks=tcp(eth0) ip2nets=\"tcp(eth0) *.*.*.*\""

@@ -6,7 +6,8 @@ use super::messages::{UNUSED_PORTAL, spoiled};
 use crate::link::{Answer, Link, first_ready};
 use crate::probe::{Probe, SINK_MAX, Stop, ensure, equal};
 
-/// The least payload for which any kernel can be told to ask for an acknowledgement (section 3.4).
+/// The smallest payload for which a kernel can be configured to ask for an acknowledgement (section
+/// 3.4).
 const ZERO_COPY_MIN: usize = 2048;
 
 pub(super) fn fields(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -33,7 +34,7 @@ pub(super) fn undefined(probe: &mut Probe<'_>) -> Result<(), Stop> {
     link.closed().map(drop)
 }
 
-/// A frame of a type that nobody defined.
+/// A frame with an undefined type.
 pub(super) fn undefined_frame() -> Vec<u8> {
     spoiled(noop_of(0, [0, 0]).to_vec(), 0, 0xC2)
 }
@@ -42,7 +43,7 @@ pub(super) fn checksum(probe: &mut Probe<'_>) -> Result<(), Stop> {
     probe.need_small_nid()?;
     let mut ours = probe.hello(Ctype::CONTROL);
     ours.version = HelloVersion::V2;
-    let (mut link, _) = probe.meet(&ours)?;
+    let (mut link, _) = probe.handshake(&ours)?;
     link.send(&noop_of(0xDEAD_BEEF, [0, 0]));
     link.closed().map(drop)
 }
@@ -79,7 +80,7 @@ pub(super) fn zero_copy(probe: &mut Probe<'_>) -> Result<(), Stop> {
     probe.need_siblings()?;
     let control = probe.open(Ctype::CONTROL)?;
     let bulk_in = probe.open(Ctype::BULK_IN)?;
-    // A kernel acknowledges on its BULK_IN and on nothing else (section 3.5).
+    // A kernel acknowledges only on its BULK_IN (section 3.5).
     let mut bulk_out = probe.open(Ctype::BULK_OUT)?;
     for cookie in COOKIES {
         let frame = KsockHeader {

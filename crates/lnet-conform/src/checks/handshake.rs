@@ -1,4 +1,4 @@
-//! Handshakes that the node has to accept (sections 2.1 to 2.5, 2.12).
+//! Handshakes that the node must accept (sections 2.1 to 2.5, 2.12).
 
 use std::thread;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use crate::probe::{Probe, SINK_MAX, Stop, ensure, equal, hello_of, request_of};
 
 pub(super) fn version(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let ours = probe.hello(Ctype::CONTROL);
-    let (_link, heard) = probe.meet(&ours)?;
+    let (_link, heard) = probe.handshake(&ours)?;
     equal("the version", &heard.hello.version, &ours.version)
 }
 
 pub(super) fn order(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let (_link, heard) = probe.meet(&probe.hello(Ctype::CONTROL))?;
+    let (_link, heard) = probe.handshake(&probe.hello(Ctype::CONTROL))?;
     equal("the byte order", &heard.order, &ByteOrder::Little)
 }
 
 pub(super) fn source(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let (_link, heard) = probe.meet(&probe.hello(Ctype::CONTROL))?;
+    let (_link, heard) = probe.handshake(&probe.hello(Ctype::CONTROL))?;
     equal("the source NID", &heard.hello.src_nid, &probe.nid())?;
     let due = ProcessId::LUSTRE_PID;
     equal("the source process", &heard.hello.src_pid, &due)
@@ -30,10 +30,10 @@ pub(super) fn source(probe: &mut Probe<'_>) -> Result<(), Stop> {
 
 pub(super) fn echo(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut ours = probe.hello(Ctype::CONTROL);
-    // A dialler sends zeros, which would not show an echo.
+    // A dialler normally sends zeros, which would not show that they are copied.
     ours.dst_pid = 0x2B;
     ours.dst_incarnation = 0x1122_3344_5566_7788;
-    let (_link, heard) = probe.meet(&ours)?;
+    let (_link, heard) = probe.handshake(&ours)?;
     let hello = heard.hello;
     equal("the destination process", &hello.dst_pid, &ours.dst_pid)?;
     let (found, due) = (hello.dst_incarnation, ours.dst_incarnation);
@@ -43,7 +43,7 @@ pub(super) fn echo(probe: &mut Probe<'_>) -> Result<(), Stop> {
 pub(super) fn destination(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut ours = probe.hello(Ctype::CONTROL);
     ours.dst_nid = probe.me.nid;
-    let (mut link, _) = probe.meet(&ours)?;
+    let (mut link, _) = probe.handshake(&ours)?;
     probe.still_answers(&mut link)
 }
 
@@ -51,7 +51,7 @@ pub(super) fn version_2(probe: &mut Probe<'_>) -> Result<(), Stop> {
     probe.need_small_nid()?;
     let mut ours = probe.hello(Ctype::CONTROL);
     ours.version = HelloVersion::V2;
-    let (mut link, heard) = probe.meet(&ours)?;
+    let (mut link, heard) = probe.handshake(&ours)?;
     equal("the version", &heard.hello.version, &ours.version)?;
     probe.still_answers(&mut link)
 }
@@ -67,10 +67,10 @@ pub(super) fn addresses(probe: &mut Probe<'_>) -> Result<(), Stop> {
     probe.still_answers(&mut link)
 }
 
-/// Bytes of a piece; no field of a handshake ends where a reader may stop.
+/// Bytes of a piece; no field of a handshake ends at a multiple at which a reader may stop.
 const PIECE: usize = 3;
 
-/// Long enough that two pieces seldom come together, and short beside the limit of a handshake.
+/// Long enough to keep most pieces apart, and short compared with the timeout of a handshake.
 const PIECE_PAUSE: Duration = Duration::from_millis(1);
 
 pub(super) fn pieces(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -78,7 +78,7 @@ pub(super) fn pieces(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut link = probe.connect()?;
     for piece in [probe.request(), hello].concat().chunks(PIECE) {
         link.send(piece);
-        // What is sent at once may arrive at once.
+        // Bytes that are sent together may arrive together.
         thread::sleep(PIECE_PAUSE);
     }
     link.hello()?;
@@ -103,8 +103,8 @@ fn answered_with(probe: &mut Probe<'_>, ours: Ctype, due: Ctype) -> Result<(), S
 }
 
 pub(super) fn incarnation(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    let (_control, first) = probe.meet(&probe.hello(Ctype::CONTROL))?;
-    let (_bulk, second) = probe.meet(&probe.hello(Ctype::BULK_IN))?;
+    let (_control, first) = probe.handshake(&probe.hello(Ctype::CONTROL))?;
+    let (_bulk, second) = probe.handshake(&probe.hello(Ctype::BULK_IN))?;
     let [first, second] = [first, second].map(|heard| heard.hello.src_incarnation);
     ensure(first != 0, || "the incarnation is 0".to_owned())?;
     equal("the incarnation of the second connection", &second, &first)
@@ -169,14 +169,14 @@ fn turn(bytes: &mut [u8], widths: &[usize]) {
 /// Offset of the number of addresses in a HELLO of version 2 or 3.
 pub(super) const NIPS_AT: usize = 52;
 
-/// Overwrites an integer of a structure that was encoded.
+/// Overwrites an integer of an encoded structure.
 pub(super) fn set_u32(bytes: &mut [u8], at: usize, value: u32) {
     if let Some(field) = bytes.get_mut(at..at + 4) {
         field.copy_from_slice(&value.to_le_bytes());
     }
 }
 
-/// A NID of a net that the node is not on: the last network number.
+/// A NID on a net that the node does not have: the last network number.
 pub(super) const fn stranger() -> Nid {
     // 192.0.2.1 is for documentation (RFC 5737).
     Nid::from_number(Net::tcp(65_534), 0xC000_0201)

@@ -1,4 +1,4 @@
-//! LNet headers and what becomes of messages (sections 4, 5 and 12.2).
+//! LNet headers and the handling of messages (sections 4, 5 and 12.2).
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{
@@ -10,7 +10,7 @@ use super::handshake::{set_u32, stranger};
 use crate::link::Link;
 use crate::probe::{Probe, SINK_MAX, Stop, ensure, equal};
 
-/// A portal that neither LNet, nor selftest, nor Lustre uses (section 1.7), so that nothing is attached.
+/// A portal that LNet, selftest and Lustre do not use (section 1.7), so it has no match entries.
 pub(super) const UNUSED_PORTAL: u32 = PORTALS - 1;
 
 pub(super) fn reply_handle(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -96,7 +96,7 @@ pub(super) fn too_long(probe: &mut Probe<'_>) -> Result<(), Stop> {
 pub(super) fn same_net(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut link = probe.open(Ctype::CONTROL)?;
     let (mut header, _) = probe.ping_header(SINK_MAX);
-    // Our own NID is on the node's net, and not the node's.
+    // Our own NID is on the node's net, and is not the node's.
     header.dest_nid = probe.me.nid;
     let bytes = link.message(KsockHeader::LNET, &header, &[])?;
     closes(&mut link, &bytes)
@@ -149,8 +149,8 @@ pub(super) fn reply_unknown(probe: &mut Probe<'_>) -> Result<(), Stop> {
     dropped(probe, &header, &[0; 8], handle)
 }
 
-/// Sends a message, and shows that the connection is kept and that `handle` is not answered: what comes next
-/// answers the ping behind it.
+/// Sends a message, and checks that the connection stays open and that `handle` gets no answer: the
+/// next message answers the ping that follows.
 pub(super) fn dropped(
     probe: &mut Probe<'_>,
     header: &Header,
@@ -170,7 +170,7 @@ fn closes(link: &mut Link, bytes: &[u8]) -> Result<(), Stop> {
     link.closed().map(drop)
 }
 
-/// The handle that a message echoes.
+/// The handle that an answer to this message repeats.
 pub(super) const fn handle_of(header: &Header) -> Handle {
     match header.body {
         Body::Ack(ack) => ack.dst_wmd,
@@ -180,7 +180,7 @@ pub(super) const fn handle_of(header: &Header) -> Handle {
     }
 }
 
-/// Offset of the message type in a frame; the payload's length is behind it.
+/// Offset of the message type in a frame; the payload length follows it.
 const fn type_at(form: HeaderForm) -> usize {
     let in_header = match form {
         HeaderForm::Nid4 => 24,

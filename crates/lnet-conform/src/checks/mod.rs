@@ -37,7 +37,7 @@ const fn intrusive(
     }
 }
 
-/// Every check, in the order of the sections; those that wait for the node's own timers come last.
+/// Every check in the order of the sections; checks that wait for the node's own timers come last.
 #[rustfmt::skip]
 pub static CHECKS: &[Check] = &[
     safe("hello-version", "2.4", "A HELLO is answered in its own version", handshake::version),

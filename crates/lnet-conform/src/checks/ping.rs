@@ -6,10 +6,10 @@ use lnet_wire::{Body, NiStatus, PING_BUFFER_MIN, PingFeatures, PingInfo};
 use super::messages::dropped;
 use crate::probe::{Probe, SINK_MAX, Stop, ensure, equal};
 
-/// The most entries that any kernel takes (section 6.6).
+/// The most entries that any kernel accepts (section 6.6).
 const ENTRIES_MAX: u32 = 4096;
 
-/// Room for the header and the entry of 0@lo: every info is longer, because it has an interface.
+/// Room for the header and the entry of 0@lo. Every info is longer, because it has an interface.
 const CUT: u32 = 32;
 
 pub(super) fn reply(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -68,7 +68,7 @@ pub(super) fn status(probe: &mut Probe<'_>) -> Result<(), Stop> {
     }
 }
 
-/// Bits that need another one.
+/// Feature bits that require another bit.
 const NEEDS: [(PingFeatures, PingFeatures, &str); 2] = [
     (
         PingFeatures::DISCOVERY,
@@ -99,7 +99,7 @@ pub(super) fn cut(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let whole = probe.ping_afresh(SINK_MAX)?.payload;
     let part = probe.ping_afresh(CUT)?.payload;
     equal("the length of the REPLY", &part.len(), &(CUT as usize))?;
-    // The sequence number, the status of entry 0, may have grown between the two.
+    // The sequence number, in the status of entry 0, may have grown in between.
     let same = part.get(..24) == whole.get(..24);
     ensure(same, || {
         "the bytes are not the first ones of the whole info".to_owned()

@@ -1,7 +1,7 @@
 //! The push target (section 7.4).
 //!
-//! The pushed information says that its sender has no Multi-Rail: a receiver acknowledges it and then throws it
-//! away (section 7.4, step 4), so that it neither asks nor remembers more of the checker.
+//! The pushed information has no Multi-Rail bit. A receiver acknowledges and then ignores it
+//! (section 7.4, step 4), so the node does not ping the checker and keeps nothing more about it.
 
 use lnet_types::ProcessId;
 use lnet_wire::{
@@ -61,7 +61,7 @@ fn push(probe: &mut Probe<'_>, link: &mut Link, info: &[u8]) -> Result<(), Stop>
     equal("the accepted length", &(ack.mlength as usize), &info.len())
 }
 
-/// Stops where a node does not promise to answer pushes.
+/// Stops if the node does not announce that it accepts pushes.
 fn need_target(probe: &Probe<'_>) -> Result<(), Stop> {
     let promise = PingFeatures::MULTI_RAIL | PingFeatures::DISCOVERY;
     if probe.features()?.contains(promise) {

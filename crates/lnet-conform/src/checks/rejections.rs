@@ -1,4 +1,4 @@
-//! Handshakes that the node has to reject (sections 2.3, 2.4 and 12.2).
+//! Handshakes that the node must reject (sections 2.3, 2.4 and 12.2).
 
 use lnet_types::Nid;
 use lnet_wire::{Connreq, Ctype, Hello, LNET_MAGIC};
@@ -7,7 +7,7 @@ use super::handshake::{NIPS_AT, set_u32, stranger};
 use crate::link::{Ended, Link};
 use crate::probe::{Probe, Stop, ensure, equal, hello_of, request_of};
 
-/// An undefined version, as a kernel saw it in a probe (section 17).
+/// An undefined version, which was tried on a kernel (section 17).
 const UNKNOWN_VERSION: u32 = 99;
 
 pub(super) fn request_junk(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -15,13 +15,13 @@ pub(super) fn request_junk(probe: &mut Probe<'_>) -> Result<(), Stop> {
 }
 
 pub(super) fn request_lnet_magic(probe: &mut Probe<'_>) -> Result<(), Stop> {
-    told(&ended(probe, &LNET_MAGIC.to_le_bytes())?)
+    sent_rejection(&ended(probe, &LNET_MAGIC.to_le_bytes())?)
 }
 
 pub(super) fn request_version(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut request = probe.request();
     set_u32(&mut request, 4, UNKNOWN_VERSION);
-    told(&ended(probe, &request)?)
+    sent_rejection(&ended(probe, &request)?)
 }
 
 pub(super) fn request_other_nid(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -107,8 +107,8 @@ fn silently(ended: &Ended) -> Result<(), Stop> {
     })
 }
 
-/// The node sent what rejects a connection request.
-fn told(ended: &Ended) -> Result<(), Stop> {
+/// Checks that the node sent the rejection of a connection request.
+fn sent_rejection(ended: &Ended) -> Result<(), Stop> {
     not_destroyed(ended)?;
     let due = Connreq::REJECTION.as_slice();
     ensure(ended.said == due, || {

@@ -1,10 +1,10 @@
-//! What the connections of one peer have to do with each other (sections 2.6, 2.10 and 3.6).
+//! Rules about several connections of one peer (sections 2.6, 2.10 and 3.6).
 
 use lnet_wire::Ctype;
 
 use super::frames::undefined_frame;
 use crate::link::Link;
-use crate::meeting::takes_both_for_one_peer;
+use crate::node::takes_both_for_one_peer;
 use crate::probe::{Probe, Stop};
 
 pub(super) fn reply_connection(probe: &mut Probe<'_>) -> Result<(), Stop> {
@@ -30,7 +30,7 @@ pub(super) fn end(probe: &mut Probe<'_>) -> Result<(), Stop> {
 pub(super) fn restart(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let (_control, mut bulk) = pair(probe)?;
     probe.incarnation += 1;
-    // A kernel answers NONE here, and ours accepts; either ends what was there before.
+    // A kernel answers NONE here, and our node accepts; both close the earlier connections.
     let mut later = probe.dial(&probe.hello(Ctype::CONTROL))?;
     later.hello()?;
     closed_too(&mut bulk)

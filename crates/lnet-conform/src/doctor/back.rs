@@ -1,7 +1,7 @@
-//! The way back: can the node connect to this machine?
+//! Checks whether the node can connect to this machine.
 //!
-//! A node sends no messages on its BULK_IN (section 3.6). A ping that comes there from a peer without another
-//! connection makes the node dial that peer, if the peer is one that can be dialled.
+//! A node sends no messages on its BULK_IN (section 3.6). If a peer has no other connection, a ping
+//! on it makes the node dial the peer, provided that the peer can be dialled.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -13,24 +13,24 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::{Diagnosis, catalogue, reason};
 use crate::link::Link;
-use crate::meeting::Meeting;
+use crate::node::NodeUnderTest;
 
-/// Between two looks at the two places where something may come.
+/// Pause between two polls of the listener and the connection.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What came of the ping.
+/// The reaction to the ping.
 enum Came {
     /// A connection that asks for this NID.
     Dialled(SocketAddr, Nid),
-    /// The answer, on the connection of the question.
+    /// The answer on the same connection.
     Answered,
-    /// Nothing, or nothing that can be read.
+    /// Nothing, or nothing readable, with the reason.
     Nothing(String),
 }
 
-pub(super) fn way_back(meeting: &Meeting, diagnosis: &mut Diagnosis) {
+pub(super) fn way_back(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
     let name = "way back";
-    let subject = meeting.subject();
+    let subject = node.subject();
     let own = SocketAddr::new(subject.source, subject.address.port());
     let listener = match listen(own) {
         Ok(listener) => listener,
@@ -40,8 +40,8 @@ pub(super) fn way_back(meeting: &Meeting, diagnosis: &mut Diagnosis) {
         }
         Err(error) => return diagnosis.untested(name, format!("cannot listen on {own}: {error}")),
     };
-    let mut probe = meeting.probe();
-    // Only a peer with the process of a node is dialled.
+    let mut probe = node.probe();
+    // A node dials only peers with the process id of a node.
     probe.me.pid = ProcessId::LUSTRE_PID;
     let (header, _) = probe.ping_header(PING_BUFFER_MIN);
     let asked = probe.open(Ctype::BULK_OUT).and_then(|mut link| {
@@ -71,11 +71,11 @@ pub(super) fn way_back(meeting: &Meeting, diagnosis: &mut Diagnosis) {
 
 fn listen(own: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(own), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of a node that ran here may still be in TIME-WAIT.
+    // Connections of a node that ran on this port may still be in TIME-WAIT.
     socket.set_reuse_address(true)?;
     socket.bind(&own.into())?;
     socket.listen(8)?;
-    // On Linux this limits accept, too.
+    // On Linux, this timeout applies to accept, too.
     socket.set_read_timeout(Some(LOOK))?;
     Ok(socket)
 }
@@ -99,11 +99,11 @@ fn wait(listener: &Socket, link: &Link, deadline: Instant) -> Came {
     Came::Nothing("none within the timeout".to_owned())
 }
 
-/// Where a connection comes from that has no address.
+/// A placeholder for a connection without an address.
 const NOWHERE: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
 
-/// For which NID the node asks.
+/// The NID in the node's connection request.
 fn target(mut stream: TcpStream, deadline: Instant) -> io::Result<Nid> {
     let mut bytes = Vec::new();
     loop {

@@ -1,15 +1,15 @@
-//! Every finding of the doctor: its name, how bad it is, what it means, what helps.
+//! Every kind of finding: its name, severity, meaning and remedy.
 //!
-//! Names never change their meaning. `docs/doctor.md` is made from this table.
+//! Names never change their meaning. `docs/doctor.md` has the same table.
 
 use std::fmt;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Works, but not as somebody may believe, or not for everybody.
+    /// It works, but not as expected or not for every user.
     Warning,
-    /// Does not work.
+    /// It does not work.
     Error,
 }
 
@@ -24,19 +24,19 @@ impl fmt::Display for Severity {
 
 /// A kind of finding.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Ailment {
+pub struct FindingKind {
     /// Its name, in lower case with hyphens.
     pub name: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What it means, in one line.
+    /// Its meaning, in one line.
     pub finds: &'static str,
-    /// What helps, in one line.
+    /// A remedy, in one line.
     pub helps: &'static str,
 }
 
-const fn error(name: &'static str, finds: &'static str, helps: &'static str) -> Ailment {
-    Ailment {
+const fn error(name: &'static str, finds: &'static str, helps: &'static str) -> FindingKind {
+    FindingKind {
         name,
         severity: Severity::Error,
         finds,
@@ -44,172 +44,172 @@ const fn error(name: &'static str, finds: &'static str, helps: &'static str) -> 
     }
 }
 
-const fn warning(name: &'static str, finds: &'static str, helps: &'static str) -> Ailment {
-    Ailment {
+const fn warning(name: &'static str, finds: &'static str, helps: &'static str) -> FindingKind {
+    FindingKind {
         severity: Severity::Warning,
         ..error(name, finds, helps)
     }
 }
 
 /// The name of a host has no address.
-pub static NAME_UNKNOWN: Ailment = error(
+pub static NAME_UNKNOWN: FindingKind = error(
     "name-unknown",
     "the name has no address",
     "look at /etc/hosts and the name servers, or give the NID with its address",
 );
 
-pub(super) static NO_WAY: Ailment = error(
+pub(super) static NO_WAY: FindingKind = error(
     "no-way",
     "this machine, or a router on the way, has no way to the address",
     "look at `ip route get ADDRESS`, the link, and firewalls that reject with an ICMP message",
 );
 
-pub(super) static PORT_REJECTED: Ailment = error(
+pub(super) static PORT_REJECTED: FindingKind = error(
     "port-refused",
     "the host answers and nothing listens on the port",
     "start LNet there (`lnetctl lnet configure`), look at accept= and accept_port=, or give --port",
 );
 
-pub(super) static PORT_FILTERED: Ailment = error(
+pub(super) static PORT_FILTERED: FindingKind = error(
     "port-filtered",
     "nothing answers to the attempt to connect: a firewall drops it, or the host is down",
     "open the TCP port in firewalls and security groups, from source ports below 1024 too; ping the host",
 );
 
-pub(super) static PORT_SILENT: Ailment = error(
+pub(super) static PORT_SILENT: FindingKind = error(
     "port-silent",
     "the connection is accepted, and a good handshake is not answered",
     "look at the node (stopped, hung, overloaded?) and for a proxy or firewall that accepts in its place",
 );
 
-pub(super) static UNPRIVILEGED_REJECTED: Ailment = warning(
+pub(super) static UNPRIVILEGED_REJECTED: FindingKind = warning(
     "unprivileged-refused",
     "the acceptor closes connections from source ports from 1024 on, unheard: accept=secure, the default of kernels",
     "ask again with --privileged (as root, or with CAP_NET_BIND_SERVICE); or set accept=all at the node",
 );
 
-pub(super) static WRONG_NET: Ailment = error(
+pub(super) static WRONG_NET: FindingKind = error(
     "wrong-net",
     "the node there has this address on another LNet network",
     "name the network that the node has, here and in routes, or add the network there",
 );
 
-pub(super) static WRONG_NID: Ailment = error(
+pub(super) static WRONG_NID: FindingKind = error(
     "wrong-nid",
     "the node closes the connection when it has read for which NID: no interface there has it",
     "look at `lnetctl net show` there: another network, another address, address translation, or no LNet node",
 );
 
-pub(super) static OTHER_NID: Ailment = error(
+pub(super) static OTHER_NID: FindingKind = error(
     "other-nid",
     "the node that answers says that it has another NID",
     "look for address translation and balancers on the way, and for a stale name",
 );
 
-pub(super) static VERSION_REJECTED: Ailment = error(
+pub(super) static VERSION_REJECTED: FindingKind = error(
     "version-refused",
     "the node does not read this version of the handshake: a large NID needs 2.16 or later",
     "use the node's IPv4 NID, or update the node",
 );
 
-pub(super) static HELLO_REJECTED: Ailment = error(
+pub(super) static HELLO_REJECTED: FindingKind = error(
     "hello-refused",
     "the node answers the handshake with a rejection",
     "look at the node's log; it may be shutting down or dialling at this moment",
 );
 
-pub(super) static OTHER_PROTOCOL: Ailment = error(
+pub(super) static OTHER_PROTOCOL: FindingKind = error(
     "other-protocol",
     "what answers on the port is no LNet node",
     "look who has the port there (`ss -ltnp`), and give the node's port with --port",
 );
 
-pub(super) static FLOOD: Ailment = error(
+pub(super) static FLOOD: FindingKind = error(
     "flood",
     "the peer sends without end and answers nothing",
     "look who has the port there; of an LNet node, look at its log and stop what loads it",
 );
 
-pub(super) static PING_UNANSWERED: Ailment = error(
+pub(super) static PING_UNANSWERED: FindingKind = error(
     "ping-unanswered",
     "the handshake succeeds, and the ping is not answered",
     "look at the node's log and load; a node that shuts down, or has no route back, does this",
 );
 
-pub(super) static PING_MALFORMED: Ailment = error(
+pub(super) static PING_MALFORMED: FindingKind = error(
     "ping-malformed",
     "the answer to the ping cannot be used",
     "`finerail conform` shows the bytes; look for defects of the node or of a proxy",
 );
 
-pub(super) static NID_NOT_LISTED: Ailment = warning(
+pub(super) static NID_NOT_LISTED: FindingKind = warning(
     "nid-not-listed",
     "the node answers for the NID and does not list it",
     "look at `lnetctl net show` there; an address translation may lead to another node",
 );
 
-pub(super) static NI_DOWN: Ailment = warning(
+pub(super) static NI_DOWN: FindingKind = warning(
     "ni-down",
     "the node says that its interface with this NID is down",
     "look at its link and address there, and at `lnetctl net show -v` for a fatal error",
 );
 
-pub(super) static NID_CLAIMED_TWICE: Ailment = error(
+pub(super) static NID_CLAIMED_TWICE: FindingKind = error(
     "nid-claimed-twice",
     "several nodes answer for one NID",
     "find the second one (`arping -D`, `ip neigh`, balancers on the way) and give it another address",
 );
 
-pub(super) static RESTARTED: Ailment = warning(
+pub(super) static RESTARTED: FindingKind = warning(
     "restarted",
     "the interface was started anew between two connections, or two nodes have the NID",
     "ask again: where it comes back, look for a node that restarts again and again, or for a second one",
 );
 
-pub(super) static UNSTEADY: Ailment = warning(
+pub(super) static UNSTEADY: FindingKind = warning(
     "unsteady",
     "some connections or pings fail and others are answered",
     "look for losses on the way, for an overloaded node, and for several hosts behind one address",
 );
 
-pub(super) static LARGE_STALLS: Ailment = error(
+pub(super) static LARGE_STALLS: FindingKind = error(
     "large-stalls",
     "small messages pass and large ones stall: a path that loses large packets",
     "make the MTU the same on every link of the path; let ICMP \"fragmentation needed\" pass firewalls",
 );
 
-pub(super) static SEGMENTS_RESENT: Ailment = warning(
+pub(super) static SEGMENTS_RESENT: FindingKind = warning(
     "segments-resent",
     "TCP had to send segments again: packets are lost on the way to the node",
     "look at `ip -s link`, `ethtool -S` and switch counters along the path, and at cables",
 );
 
-pub(super) static MTU_SHRINKS: Ailment = warning(
+pub(super) static MTU_SHRINKS: FindingKind = warning(
     "mtu-shrinks",
     "the path has a smaller MTU than the local interface",
     "give all links of the path one MTU, or the interface that of the path",
 );
 
-pub(super) static MTU_DIFFERS: Ailment = warning(
+pub(super) static MTU_DIFFERS: FindingKind = warning(
     "mtu-differs",
     "the node's interface takes smaller segments than the local one could send",
     "give both interfaces, and all switches between them, the same MTU",
 );
 
-pub(super) static TIMEOUT_SHORT: Ailment = warning(
+pub(super) static TIMEOUT_SHORT: FindingKind = warning(
     "timeout-short",
     "the node's answers take longer than a transfer may: messages are sent again that were not lost",
     "raise transaction_timeout or lower retry_count; look for what makes the node or the path slow",
 );
 
-pub(super) static NO_WAY_BACK: Ailment = error(
+pub(super) static NO_WAY_BACK: FindingKind = error(
     "no-way-back",
     "the node cannot connect to this machine: replies come, callbacks and bulk data do not",
     "open the port here for the node's address (source ports below 1024), and look at its route back",
 );
 
-/// All kinds of findings, in the order in which they are looked for.
-pub static AILMENTS: [&Ailment; 26] = [
+/// All kinds of findings, in the order in which they are checked.
+pub static FINDING_KINDS: [&FindingKind; 26] = [
     &NAME_UNKNOWN,
     &NO_WAY,
     &PORT_REJECTED,

@@ -1,31 +1,31 @@
-//! Who answers for the NID: the same node on every connection?
+//! Checks whether the same node answers on every connection.
 
 use lnet_types::Nid;
 use lnet_wire::{Ctype, PingInfo};
 
 use super::{Diagnosis, catalogue, reason};
-use crate::meeting::Meeting;
+use crate::node::NodeUnderTest;
 use crate::probe::{Probe, SINK_MAX, Stop};
 
-/// Connections that are compared. Two hosts that share them evenly are missed once in 128 times.
+/// Connections that are compared. Two hosts with equal shares stay undetected in one of 128 cases.
 const CONNECTIONS: usize = 8;
 
-/// Failures after which no more connections are made, because each may take the whole timeout.
+/// Failures after which no more connections are made, because each may take the full timeout.
 const FAILURES_MAX: usize = 2;
 
-/// Who answered on one connection.
+/// The node that answered on one connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Answerer {
     /// When its interface was started, in nanoseconds.
     incarnation: u64,
-    /// Its process.
+    /// Its process id.
     pid: u32,
-    /// The NID by which it wants to be known, where its answer could be read.
+    /// Its primary NID, if its answer could be read.
     primary: Option<Nid>,
 }
 
-pub(super) fn identity(meeting: &Meeting, diagnosis: &mut Diagnosis) {
-    let mut probe = meeting.probe();
+pub(super) fn identity(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
+    let mut probe = node.probe();
     let mut answerers = Vec::new();
     let mut failures = Vec::new();
     for _ in 0..CONNECTIONS {
@@ -63,7 +63,7 @@ pub(super) fn identity(meeting: &Meeting, diagnosis: &mut Diagnosis) {
 
 fn ask(probe: &mut Probe<'_>) -> Result<Answerer, Stop> {
     probe.rename();
-    let (mut link, heard) = probe.meet(&probe.hello(Ctype::CONTROL))?;
+    let (mut link, heard) = probe.handshake(&probe.hello(Ctype::CONTROL))?;
     let reply = probe.ping(&mut link, SINK_MAX)?;
     Ok(Answerer {
         incarnation: heard.hello.src_incarnation,
@@ -77,16 +77,23 @@ fn ask(probe: &mut Probe<'_>) -> Result<Answerer, Stop> {
 fn different(answerers: &[Answerer]) -> usize {
     let firsts = answerers.iter().enumerate();
     firsts
-        .filter(|(index, answerer)| !answerers.iter().take(*index).any(|it| it == *answerer))
+        .filter(|(index, answerer)| {
+            !answerers
+                .iter()
+                .take(*index)
+                .any(|other| other == *answerer)
+        })
         .count()
 }
 
-/// A node that was restarted answers with a later incarnation from then on; two nodes take turns.
+/// After a restart, the node answers with a later incarnation from then on; two nodes alternate.
 fn compare(answerers: &[Answerer], diagnosis: &mut Diagnosis) {
     let count = answerers.len();
     match different(answerers) {
         0 | 1 => {}
-        2 if answerers.is_sorted_by_key(|it| it.incarnation) && same_but_age(answerers) => {
+        2 if answerers.is_sorted_by_key(|answerer| answerer.incarnation)
+            && same_but_age(answerers) =>
+        {
             let seen = format!("the incarnation changed once within {count} connections");
             diagnosis.found(&catalogue::RESTARTED, seen);
         }
@@ -105,7 +112,7 @@ fn compare(answerers: &[Answerer], diagnosis: &mut Diagnosis) {
 }
 
 fn same_but_age(answerers: &[Answerer]) -> bool {
-    let key = |it: &Answerer| (it.pid, it.primary);
+    let key = |answerer: &Answerer| (answerer.pid, answerer.primary);
     answerers
         .windows(2)
         .all(|pair| pair.first().map(key) == pair.last().map(key))
@@ -126,7 +133,7 @@ mod tests {
             .collect();
         let mut diagnosis = Diagnosis::default();
         compare(&answerers, &mut diagnosis);
-        diagnosis.findings.first().map(|it| it.ailment.name)
+        diagnosis.findings.first().map(|finding| finding.kind.name)
     }
 
     #[test]

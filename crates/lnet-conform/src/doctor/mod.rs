@@ -1,19 +1,19 @@
-//! What keeps this machine from using a node: one examination, step by step, from outside.
+//! Examines from outside why this machine cannot use a node, step by step.
 //!
 //! ```text
-//!  door ──▶ ping ──▶ handshakes ──▶ identity ──▶ sizes ──▶ way back      and each further port
+//!  port ──▶ ping ──▶ handshakes ──▶ identity ──▶ sizes ──▶ way back      and each further port
 //!   │ no LNet node that answers here: a finding, and the other steps were not tested
 //! ```
 //!
-//! Every step has the timeout of the subject, and reads a bounded number of bytes. The doctor sends what nodes
-//! in good order send; a kernel logs at most that it rejected a few connections: a version that it does not
-//! know, or a network that it does not have. Only [`Examination::listen`] leaves a peer in the node's tables.
+//! Every step has the timeout of the subject, and reads a limited number of bytes. The examination
+//! sends only valid messages. A kernel logs at most a few rejected connections, because of an
+//! unknown version or network. Only [`Examination::listen`] leaves a peer in the node's tables.
 
 mod back;
 mod catalogue;
-mod door;
 mod identity;
 mod ping;
+mod reach;
 mod sizes;
 mod versions;
 
@@ -22,42 +22,43 @@ use std::time::Duration;
 
 use lnet_types::LndType;
 
-use crate::meeting::{MeetError, Meeting, Subject};
+use crate::node::{NodeUnderTest, SetupError, Subject};
 use crate::probe::Stop;
 
-pub use catalogue::{AILMENTS, Ailment, NAME_UNKNOWN, Severity};
+pub use catalogue::{FINDING_KINDS, FindingKind, NAME_UNKNOWN, Severity};
 
-/// What is examined, and how thoroughly.
+/// The subject of an examination and its extent.
 #[derive(Clone, Debug)]
 pub struct Examination {
-    /// The node, and from where. Its timeout is that of each step.
+    /// The node, and the local address. Its timeout applies to each step.
     pub subject: Subject,
-    /// Further TCP ports of the node's address that have to be reachable.
+    /// Further TCP ports of the node's address that must be reachable.
     pub ports: Vec<u16>,
-    /// Listen here for a moment, to see whether the node can connect to this machine. Leaves a peer in the
-    /// node's tables, and wants privileged source ports: nodes take others for peers that nobody can dial.
+    /// Listen for a moment, to check whether the node can connect to this machine. Leaves a peer in
+    /// the node's tables, and needs privileged source ports, because nodes do not dial other peers.
     pub listen: bool,
-    /// How long a transfer may take at the nodes of the site: `transaction_timeout` divided among the tries.
+    /// How long a transfer may take at the nodes of the site: `transaction_timeout` divided by the
+    /// number of attempts.
     pub lnd_timeout: Duration,
 }
 
-/// What a step saw, in order.
+/// The observation of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// The step's name.
     pub name: &'static str,
-    /// False where nothing was tested; the text says why.
+    /// False if nothing was tested; the text has the reason.
     pub tested: bool,
-    /// What was seen, in a line.
+    /// The observation, in a line.
     pub seen: String,
 }
 
-/// Something that is wrong.
+/// A problem that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its kind, with what to do.
-    pub ailment: &'static Ailment,
-    /// What was seen, in a sentence.
+    /// Its kind, with the remedy.
+    pub kind: &'static FindingKind,
+    /// The observation, in a sentence.
     pub seen: String,
 }
 
@@ -66,7 +67,7 @@ pub struct Finding {
 pub struct Diagnosis {
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// What is wrong, each kind once for each port; empty for a node in good order.
+    /// The problems, each kind once for each port; empty for a healthy node.
     pub findings: Vec<Finding>,
 }
 
@@ -83,40 +84,40 @@ impl Diagnosis {
         self.steps.push(Step { name, tested, seen });
     }
 
-    fn found(&mut self, ailment: &'static Ailment, seen: impl Into<String>) {
+    fn found(&mut self, kind: &'static FindingKind, seen: impl Into<String>) {
         let seen = seen.into();
         let known = self
             .findings
             .iter()
-            .any(|it| it.ailment == ailment && ailment != &catalogue::PORT_FILTERED);
+            .any(|finding| finding.kind == kind && kind != &catalogue::PORT_FILTERED);
         if !known {
-            self.findings.push(Finding { ailment, seen });
+            self.findings.push(Finding { kind, seen });
         }
     }
 }
 
-/// Steps behind the door, which are not made where no node answers.
+/// Steps that need a node which answers.
 const INSIDE: [&str; 5] = ["ping", "release", "identity", "sizes", "way back"];
 
-/// Examines a node. `announce` hears the name of each step when it begins.
+/// Examines a node. Calls `announce` with the name of each step at its beginning.
 ///
 /// # Errors
 ///
-/// [`MeetError::NotTcp`] and [`MeetError::Privilege`]: nothing could be examined. A node that cannot be
-/// reached is a finding.
+/// [`SetupError::NotTcp`] and [`SetupError::Privilege`]: nothing could be examined. A node that
+/// cannot be reached is not an error but a finding.
 pub fn examine(
     examination: &Examination,
     mut announce: impl FnMut(&'static str),
-) -> Result<Diagnosis, MeetError> {
+) -> Result<Diagnosis, SetupError> {
     let subject = examination.subject;
     if subject.nid.net().lnd != LndType::TCP {
-        return Err(MeetError::NotTcp(subject.nid));
+        return Err(SetupError::NotTcp(subject.nid));
     }
-    let meeting = Meeting::unmet(subject);
+    let node = NodeUnderTest::unchecked(subject);
     let mut diagnosis = Diagnosis::default();
     announce("port");
-    if door::try_door(&meeting, &mut diagnosis)? {
-        inside(examination, &meeting, &mut diagnosis, &mut announce);
+    if reach::try_node(&node, &mut diagnosis)? {
+        inside(examination, &node, &mut diagnosis, &mut announce);
     } else {
         for name in INSIDE {
             diagnosis.untested(name, "no node answers");
@@ -125,7 +126,7 @@ pub fn examine(
     for &port in &examination.ports {
         announce("further port");
         let address = SocketAddr::new(subject.address.ip(), port);
-        door::try_port(Subject { address, ..subject }, &mut diagnosis);
+        reach::try_port(Subject { address, ..subject }, &mut diagnosis);
     }
     Ok(diagnosis)
 }
@@ -133,39 +134,39 @@ pub fn examine(
 /// The steps that need a node which answers.
 fn inside(
     examination: &Examination,
-    meeting: &Meeting,
+    node: &NodeUnderTest,
     diagnosis: &mut Diagnosis,
     announce: &mut impl FnMut(&'static str),
 ) {
     announce("ping");
-    let answers = ping::ping(meeting, examination.lnd_timeout, diagnosis);
+    let answers = ping::ping(node, examination.lnd_timeout, diagnosis);
     announce("release");
-    versions::versions(meeting, answers.as_ref(), diagnosis);
+    versions::versions(node, answers.as_ref(), diagnosis);
     announce("identity");
-    identity::identity(meeting, diagnosis);
+    identity::identity(node, diagnosis);
     if answers.is_none() {
         diagnosis.untested("sizes", "no ping is answered");
         diagnosis.untested("way back", "no ping is answered");
         return;
     }
     announce("sizes");
-    sizes::sizes(meeting, diagnosis);
+    sizes::sizes(node, diagnosis);
     announce("way back");
     if examination.listen {
-        back::way_back(meeting, diagnosis);
+        back::way_back(node, diagnosis);
     } else {
         diagnosis.untested("way back", "nothing listens here without --listen");
     }
 }
 
-/// What ended a step.
+/// The reason why a step ended.
 fn reason(stop: Stop) -> String {
     match stop {
         Stop::Failed(why) | Stop::NotApplicable(why) => why,
     }
 }
 
-/// A time as people read it.
+/// A duration in milliseconds.
 fn milliseconds(duration: Duration) -> String {
     format!("{:.3} ms", duration.as_secs_f64() * 1_000.0)
 }

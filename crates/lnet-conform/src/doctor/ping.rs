@@ -1,4 +1,4 @@
-//! Pings: does the node answer, for whom, and how fast?
+//! Pings the node: checks its answer, its NIDs and its speed.
 
 use std::time::{Duration, Instant};
 
@@ -7,27 +7,27 @@ use lnet_wire::{Ctype, NiStatus, PingFeatures, PingInfo};
 
 use super::{Diagnosis, catalogue, door, milliseconds, reason};
 use crate::link::Link;
-use crate::meeting::Meeting;
+use crate::node::NodeUnderTest;
 use crate::probe::{Probe, SINK_MAX, Stop};
 
-/// Enough to see an unsteady node, few enough for a server in production.
+/// Enough to find an unsteady node, few enough for a server in production.
 const PINGS: u32 = 5;
 
 /// The most entries that any kernel takes (section 6.6).
 const ENTRIES_MAX: u32 = 4096;
 
-/// What the node said of itself.
+/// The contents of the node's answers.
 pub(super) struct Answers {
     pub(super) features: PingFeatures,
 }
 
-/// Pings the node and judges what it says. `None` where it says nothing that can be used.
+/// Pings the node and checks its answer. `None` if there is no usable answer.
 pub(super) fn ping(
-    meeting: &Meeting,
+    node: &NodeUnderTest,
     lnd_timeout: Duration,
     diagnosis: &mut Diagnosis,
 ) -> Option<Answers> {
-    let mut probe = meeting.probe();
+    let mut probe = node.probe();
     let begun = Instant::now();
     let mut link = match probe.open(Ctype::CONTROL) {
         Ok(link) => link,
@@ -59,7 +59,7 @@ pub(super) fn ping(
         ),
     );
     slowness(most.max(handshake), lnd_timeout, diagnosis);
-    judge(&payload, meeting.subject().nid, diagnosis)
+    check_ping_info(&payload, node.subject().nid, diagnosis)
 }
 
 fn fails(why: String, diagnosis: &mut Diagnosis) {
@@ -70,7 +70,7 @@ fn fails(why: String, diagnosis: &mut Diagnosis) {
 fn lost(probe: &mut Probe<'_>, link: &mut Link, stop: Stop, diagnosis: &mut Diagnosis) {
     let why = reason(stop);
     diagnosis.saw("ping", why.clone());
-    match door::is_flooded(link, &probe.observed()) {
+    match reach::is_flooded(link, &probe.observed()) {
         Some(count) => diagnosis.found(
             &catalogue::FLOOD,
             format!("the node sent {count} bytes, and no answer to the ping: {why}"),
@@ -101,8 +101,8 @@ fn slowness(slowest: Duration, lnd_timeout: Duration, diagnosis: &mut Diagnosis)
     }
 }
 
-/// Reads what the node says of itself.
-fn judge(payload: &[u8], nid: Nid, diagnosis: &mut Diagnosis) -> Option<Answers> {
+/// Reads the node's ping info.
+fn check_ping_info(payload: &[u8], nid: Nid, diagnosis: &mut Diagnosis) -> Option<Answers> {
     let info = match PingInfo::parse(payload) {
         Ok(info) => info,
         Err(error) => {
@@ -166,13 +166,13 @@ mod tests {
         slowness(second, second, &mut diagnosis);
         assert_eq!(diagnosis.findings, []);
         slowness(2 * second, second, &mut diagnosis);
-        assert_eq!(diagnosis.findings[0].ailment.name, "timeout-short");
+        assert_eq!(diagnosis.findings[0].kind.name, "timeout-short");
     }
 
     #[test]
     fn an_answer_that_is_no_ping_info_is_a_finding() {
         let mut diagnosis = Diagnosis::default();
-        assert!(judge(b"nonsense of sixteen bytes", Nid::ANY, &mut diagnosis).is_none());
-        assert_eq!(diagnosis.findings[0].ailment.name, "ping-malformed");
+        assert!(check_ping_info(b"nonsense of sixteen bytes", Nid::ANY, &mut diagnosis).is_none());
+        assert_eq!(diagnosis.findings[0].kind.name, "ping-malformed");
     }
 }

@@ -1,8 +1,9 @@
-//! Does what is larger than a packet get through, in both directions?
+//! Checks whether messages larger than a packet arrive, in both directions.
 //!
-//! Without privilege nobody can send a packet of a chosen size. TCP does, as soon as it has enough to send: the
-//! node is asked so often in one write that requests and answers fill whole segments. A path that loses large
-//! packets answers one ping and stalls here. The kernel tells the sizes of the segments and the path's MTU.
+//! A program without privileges cannot choose the size of a packet, but TCP sends full segments if
+//! it has enough data. Many pings in one write therefore fill whole segments with requests and
+//! answers. On a path that loses large packets, one ping is answered and this check stalls. The
+//! system reports the sizes of segments and the MTU of the path.
 
 use lnet_types::Nid;
 use lnet_wire::{Ctype, KsockHeader};
@@ -10,13 +11,15 @@ use sys::TcpFigures;
 
 use super::{Diagnosis, catalogue, reason};
 use crate::link::Link;
-use crate::meeting::Meeting;
+use crate::node::NodeUnderTest;
 use crate::probe::{Probe, SINK_MAX, Stop};
 
-/// Pings in one write: 96 bytes each at least, so that the last fills two segments of a 9000-byte MTU.
+/// Pings in one write. Each has at least 96 bytes, so the last number fills two segments of an MTU
+/// of 9000 bytes.
 const BURSTS: [usize; 3] = [1, 16, 256];
 
-/// No Ethernet has an MTU beyond that; loopback has, and there the kernel halves the segments.
+/// The largest MTU of an Ethernet. Loopback has a larger one, and the system then halves the
+/// segments.
 const MTU_MAX: u32 = 16_384;
 
 /// TCP's options in each segment, in bytes: timestamps, at most 40 in all.
@@ -29,9 +32,9 @@ struct Passed {
     back: usize,
 }
 
-pub(super) fn sizes(meeting: &Meeting, diagnosis: &mut Diagnosis) {
+pub(super) fn sizes(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
     let name = "sizes";
-    let mut probe = meeting.probe();
+    let mut probe = node.probe();
     let mut link = match probe.open(Ctype::CONTROL) {
         Ok(link) => link,
         Err(stop) => return diagnosis.untested(name, reason(stop)),
@@ -45,23 +48,23 @@ pub(super) fn sizes(meeting: &Meeting, diagnosis: &mut Diagnosis) {
                 let why = format!("{burst} pings in one write: {}", reason(stop));
                 let seen = format!("{}; {why}{}", so_far(passed), direction(figures));
                 diagnosis.saw(name, seen.clone());
-                let ailment = if burst == 1 {
+                let kind = if burst == 1 {
                     &catalogue::UNSTEADY
                 } else {
                     &catalogue::LARGE_STALLS
                 };
-                return diagnosis.found(ailment, seen);
+                return diagnosis.found(kind, seen);
             }
         }
     }
     let figures = link.figures();
     diagnosis.saw(name, so_far(passed) + &segments(figures));
     if let Some(figures) = figures {
-        judge(figures, meeting.subject().nid, diagnosis);
+        check_figures(figures, node.subject().nid, diagnosis);
     }
 }
 
-/// Sends so many pings in one write and reads all answers.
+/// Sends `burst` pings in one write and reads all answers.
 fn fill(probe: &mut Probe<'_>, link: &mut Link, burst: usize) -> Result<Passed, Stop> {
     let mut bytes = Vec::new();
     for _ in 0..burst {
@@ -85,30 +88,30 @@ fn so_far(Passed { there, back }: Passed) -> String {
 }
 
 fn segments(figures: Option<TcpFigures>) -> String {
-    figures.map_or_else(String::new, |it| {
+    figures.map_or_else(String::new, |figures| {
         format!(
             "; segments of {} there and {} back, path MTU {}",
-            it.sent_mss, it.received_mss, it.path_mtu
+            figures.sent_mss, figures.received_mss, figures.path_mtu
         )
     })
 }
 
-/// In which direction something is lost, as far as this side can know.
+/// The direction in which data is lost, as far as this side can tell.
 fn direction(figures: Option<TcpFigures>) -> String {
-    figures.map_or_else(String::new, |it| {
-        let where_lost = if it.unacknowledged > 0 {
+    figures.map_or_else(String::new, |figures| {
+        let where_lost = if figures.unacknowledged > 0 {
             "what was sent is not acknowledged: the way there loses it"
         } else {
             "all that was sent is acknowledged: the node or the way back loses it"
         };
         format!(
             "; {where_lost} (segments of {}, path MTU {}, sent again {})",
-            it.sent_mss, it.path_mtu, it.resent
+            figures.sent_mss, figures.path_mtu, figures.resent
         )
     })
 }
 
-fn judge(figures: TcpFigures, nid: Nid, diagnosis: &mut Diagnosis) {
+fn check_figures(figures: TcpFigures, nid: Nid, diagnosis: &mut Diagnosis) {
     let TcpFigures {
         sent_mss,
         advertised_mss,
@@ -120,7 +123,7 @@ fn judge(figures: TcpFigures, nid: Nid, diagnosis: &mut Diagnosis) {
         let seen = format!("{resent} segments to {nid} were sent again");
         diagnosis.found(&catalogue::SEGMENTS_RESENT, seen);
     }
-    // The IP and TCP headers that the advertised size leaves room for.
+    // The size of the IP and TCP headers, which the advertised segment size excludes.
     let headers = if nid.is_large() { 60 } else { 40 };
     let own = advertised_mss + headers;
     if own > MTU_MAX {
@@ -151,8 +154,8 @@ mod tests {
 
     fn found(figures: TcpFigures) -> Vec<&'static str> {
         let mut diagnosis = Diagnosis::default();
-        judge(figures, "10.0.0.1@tcp".parse().unwrap(), &mut diagnosis);
-        let names = diagnosis.findings.iter().map(|it| it.ailment.name);
+        check_figures(figures, "10.0.0.1@tcp".parse().unwrap(), &mut diagnosis);
+        let names = diagnosis.findings.iter().map(|finding| finding.kind.name);
         names.collect()
     }
 

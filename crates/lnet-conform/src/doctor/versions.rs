@@ -1,16 +1,16 @@
-//! Which releases fit what the node understands. No release says its number on the wire.
+//! Determines which releases fit the node's behaviour, because no release sends its version.
 
 use lnet_wire::{Connreq, ConnreqVersion, Ctype, HelloVersion, PingFeatures};
 
 use super::Diagnosis;
 use super::ping::Answers;
-use crate::meeting::Meeting;
+use crate::node::NodeUnderTest;
 use crate::probe::{hello_of, request_of};
 
-pub(super) fn versions(meeting: &Meeting, answers: Option<&Answers>, diagnosis: &mut Diagnosis) {
-    let request = reads_request_2(meeting);
-    // 2.15 reads the request and not the HELLO; older ones need not be asked.
-    let hello = request && reads_hello_4(meeting);
+pub(super) fn versions(node: &NodeUnderTest, answers: Option<&Answers>, diagnosis: &mut Diagnosis) {
+    let request = reads_request_2(node);
+    // 2.15 reads the request and not the HELLO; older releases read neither.
+    let hello = request && reads_hello_4(node);
     let features = answers.map_or(PingFeatures::empty(), |answers| answers.features);
     let seen = format!(
         "connection request {}, HELLO {}, features {:#04x}: {}",
@@ -22,7 +22,7 @@ pub(super) fn versions(meeting: &Meeting, answers: Option<&Answers>, diagnosis: 
     diagnosis.saw("release", seen);
 }
 
-/// The releases that behave so (sections 6.4 and 17).
+/// The releases with this behaviour (sections 6.4 and 17).
 const fn fitting(request: bool, hello: bool, features: PingFeatures) -> &'static str {
     if features.contains(PingFeatures::METADATA) {
         "fits 2.17 or later"
@@ -35,9 +35,9 @@ const fn fitting(request: bool, hello: bool, features: PingFeatures) -> &'static
     }
 }
 
-/// Requests with large NIDs are read from 2.15 on.
-fn reads_request_2(meeting: &Meeting) -> bool {
-    let mut probe = meeting.probe();
+/// Releases from 2.15 on read requests with large NIDs.
+fn reads_request_2(node: &NodeUnderTest) -> bool {
+    let mut probe = node.probe();
     let ours = probe.hello(Ctype::CONTROL);
     let Ok(mut link) = probe.connect() else {
         return false;
@@ -50,13 +50,13 @@ fn reads_request_2(meeting: &Meeting) -> bool {
     link.hello().is_ok()
 }
 
-/// HELLOs with large NIDs are read from 2.16 on.
-fn reads_hello_4(meeting: &Meeting) -> bool {
-    let mut probe = meeting.probe();
+/// Releases from 2.16 on read HELLOs with large NIDs.
+fn reads_hello_4(node: &NodeUnderTest) -> bool {
+    let mut probe = node.probe();
     let mut ours = probe.hello(Ctype::CONTROL);
     ours.version = HelloVersion::V4;
-    let met = probe.meet(&ours);
-    met.is_ok_and(|(_, heard)| heard.hello.version == HelloVersion::V4)
+    let answer = probe.handshake(&ours);
+    answer.is_ok_and(|(_, heard)| heard.hello.version == HelloVersion::V4)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The planted defects, one a row: what the node does wrong, which checks have to fail, and how.
+//! The planted defects: the wrong behaviour of the node, and the checks that must fail.
 
 use crate::proxy::{Defect, Place, Unit};
 
-/// A node that says something wrong.
+/// A node that sends something wrong.
 const fn says(
     name: &'static str,
     fails: &'static [&'static str],
@@ -18,7 +18,7 @@ const fn says(
     }
 }
 
-/// A node that takes what it hears for something else.
+/// A node that misreads its input.
 const fn hears(
     name: &'static str,
     fails: &'static [&'static str],
@@ -42,7 +42,7 @@ const fn keeps(
     }
 }
 
-/// Not a defect, but what kernels do with connections from unprivileged ports.
+/// Not a defect: the behaviour of kernels with connections from unprivileged ports.
 pub(crate) const OTHER_PROCESS_ON_BULK_OUT: Defect =
     hears("another process a connection", &[], |bytes| {
         in_hello(bytes, |hello| {
@@ -192,7 +192,7 @@ pub(crate) const HANDSHAKES: &[Defect] = &[
     ),
 ];
 
-/// Checks that expect a close in silence.
+/// Checks that expect a close without an answer.
 const SILENT: &[&str] = &[
     "request-junk",
     "request-other-nid",
@@ -606,7 +606,7 @@ fn is_message(unit: Unit, bytes: &[u8], kind: u8) -> bool {
     unit == Unit::Message && bytes[48] == kind
 }
 
-/// Alters the ping info of a REPLY that holds at least its first entry.
+/// Changes the ping info of a REPLY that contains at least its first entry.
 fn in_info(unit: Unit, bytes: &mut [u8], alter: impl Fn(&mut [u8])) {
     let is_info = is_message(unit, bytes, REPLY) && bytes.len() >= 96 + 32;
     if is_info {
@@ -614,28 +614,28 @@ fn in_info(unit: Unit, bytes: &mut [u8], alter: impl Fn(&mut [u8])) {
     }
 }
 
-/// Alters a little-endian HELLO behind a request of version 1.
+/// Changes a little-endian HELLO after a request of version 1.
 fn in_hello(bytes: &mut [u8], alter: fn(&mut [u8])) {
     if bytes.len() >= 16 + 56 && bytes[16..20] == [0x63, 0x69, 0x72, 0x45] {
         alter(&mut bytes[16..]);
     }
 }
 
-/// Alters a frame of this type at the beginning of what came.
+/// Changes a frame of this type at the beginning of the input.
 fn in_frame(bytes: &mut [u8], kind: u8, alter: fn(&mut [u8])) {
     if bytes.len() >= 24 && bytes[..4] == [kind, 0, 0, 0] {
         alter(bytes);
     }
 }
 
-/// Alters a message at the beginning of what came.
+/// Changes a message at the beginning of the input.
 fn in_message(bytes: &mut [u8], alter: fn(&mut [u8])) {
     if bytes.len() >= 96 {
         in_frame(bytes, 0xC1, alter);
     }
 }
 
-/// Takes a message away.
+/// Removes a message.
 fn swallow_message(bytes: &mut Vec<u8>, unwanted: fn(&[u8]) -> bool) {
     if bytes.len() >= 96 && bytes[0] == 0xC1 && unwanted(bytes) {
         bytes.clear();

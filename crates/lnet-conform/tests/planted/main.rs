@@ -1,6 +1,6 @@
-//! Our own node passes every check, and under each planted defect the right check fails, and no other.
+//! Our own node passes every check. With each planted defect, exactly the expected checks fail.
 //!
-//! The defects are planted between the node and the checker: a proxy alters the bytes of a real node.
+//! A proxy between the checker and a real node changes bytes to create the defects.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,19 +16,20 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::thread;
 use std::time::Duration;
 
-use lnet_conform::{CHECKS, Check, MeetError, Meeting, Risk, Subject, Verdict};
+use lnet_conform::{CHECKS, Check, NodeUnderTest, Risk, SetupError, Subject, Verdict};
 use lnet_node::{Globals, NiSettings, Node, NodeOptions};
 use lnet_types::Nid;
 
 use proxy::{Defect, Proxy};
 
-/// A limit that only a hang reaches.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// A limit that is reached only by a hang.
+const HANG_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a check that has to fail waits for what does not come.
+/// The timeout of a check that must fail because something does not arrive.
 const SHORT: Duration = Duration::from_secs(4);
 
-/// The same where a node in good order takes its time: longer than its limit of a handshake, five seconds.
+/// The same for checks in which a healthy node takes longer: above its handshake timeout of five
+/// seconds.
 const SHORT_OF_SLOW: Duration = Duration::from_secs(9);
 
 const NODE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
@@ -37,7 +38,7 @@ fn node_nid() -> Nid {
     Nid::from_ip("tcp".parse().unwrap(), NODE.into())
 }
 
-/// A node that discovers.
+/// A node with discovery.
 fn start(port: u16) -> Node {
     start_so(NodeOptions {
         port,
@@ -57,12 +58,12 @@ fn start_so(options: NodeOptions) -> Node {
     node.unwrap()
 }
 
-fn meet(nid: Nid, address: SocketAddr, timeout: Duration) -> Result<Meeting, MeetError> {
+fn connect(nid: Nid, address: SocketAddr, timeout: Duration) -> Result<NodeUnderTest, SetupError> {
     let source: IpAddr = match address {
         SocketAddr::V4(_) => Ipv4Addr::new(127, 0, 0, 9).into(),
         SocketAddr::V6(_) => address.ip(),
     };
-    Meeting::new(Subject {
+    NodeUnderTest::new(Subject {
         nid,
         address,
         source,
@@ -71,8 +72,8 @@ fn meet(nid: Nid, address: SocketAddr, timeout: Duration) -> Result<Meeting, Mee
     })
 }
 
-fn verdicts(meeting: &Meeting) -> Vec<(&'static str, Verdict)> {
-    let run = |check: &'static Check| (check.id, meeting.run(check).verdict);
+fn verdicts(node: &NodeUnderTest) -> Vec<(&'static str, Verdict)> {
+    let run = |check: &'static Check| (check.id, node.run(check).verdict);
     CHECKS.iter().map(run).collect()
 }
 
@@ -80,11 +81,11 @@ fn verdicts(meeting: &Meeting) -> Vec<(&'static str, Verdict)> {
 fn our_own_node_passes_every_check() {
     let port = testkit::port();
     let node = start(port);
-    let meeting = meet(node_nid(), (NODE, port).into(), PATIENCE).unwrap();
-    let mut others = verdicts(&meeting);
+    let checked = connect(node_nid(), (NODE, port).into(), HANG_LIMIT).unwrap();
+    let mut others = verdicts(&checked);
     others.retain(|(_, verdict)| *verdict != Verdict::Passed);
     assert_eq!(others, []);
-    // The checker leaves no connection and no half of one.
+    // The checker leaves no connection behind, not even a half-open one.
     testkit::eventually("every connection of the checker is closed", || {
         node.stats().socklnd.connections_open == 0
     });
@@ -98,11 +99,11 @@ fn a_router_passes_every_check_that_applies_to_it() {
         routing: true,
         ..NodeOptions::default()
     });
-    let meeting = meet(node_nid(), (NODE, port).into(), PATIENCE).unwrap();
-    let mut others = verdicts(&meeting);
+    let node = connect(node_nid(), (NODE, port).into(), HANG_LIMIT).unwrap();
+    let mut others = verdicts(&node);
     others.retain(|(_, verdict)| *verdict != Verdict::Passed);
     let names: Vec<_> = others.iter().map(|(id, _)| *id).collect();
-    // Without discovery it does not promise to answer pushes.
+    // Without discovery, the node does not announce that it accepts pushes.
     let due = [
         "destination-foreign-net",
         "push-ack",
@@ -123,9 +124,9 @@ fn a_node_that_takes_each_connection_for_a_peer_of_its_own_is_not_failed_for_it(
     let port = testkit::port();
     let _node = start(port);
     let proxy = Proxy::start((NODE, port).into(), &defects::OTHER_PROCESS_ON_BULK_OUT);
-    // The node answers a process that it knows no connection of, so that the first ping is waited for in vain.
-    let meeting = meet(node_nid(), proxy.address(), Duration::from_secs(15)).unwrap();
-    let mut excused = verdicts(&meeting);
+    // The node answers a process with which it has no connection, so the first ping waits in vain.
+    let node = connect(node_nid(), proxy.address(), Duration::from_secs(15)).unwrap();
+    let mut excused = verdicts(&node);
     excused.retain(|(_, verdict)| *verdict != Verdict::Passed);
     let names: Vec<_> = excused.iter().map(|(id, _)| *id).collect();
     let due = [
@@ -143,22 +144,22 @@ fn a_node_that_takes_each_connection_for_a_peer_of_its_own_is_not_failed_for_it(
     );
 }
 
-/// Runs every check against a node with each defect, and says which ones fail that should not, and which
-/// should and do not.
+/// Runs every check against a node with each defect, and reports which checks fail or pass
+/// unexpectedly.
 fn hold(defects: &[Defect]) {
     let port = testkit::port();
     let _node = start(port);
-    // In turn they would take minutes, most of which is waiting for what does not come.
+    // In sequence the checks would take minutes, mostly of waiting.
     let wrong: Vec<String> = thread::scope(|scope| {
         let begin = |defect| scope.spawn(move || surprises(defect, (NODE, port).into()));
         let running: Vec<_> = defects.iter().map(begin).collect();
-        let ended = running.into_iter().map(|it| it.join().unwrap());
+        let ended = running.into_iter().map(|thread| thread.join().unwrap());
         ended.flatten().collect()
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Checks that take seconds because the node lets them; each is made where it has to fail.
+/// Checks that take seconds because the node allows it; each runs only where it must fail.
 const SLOW: [&str; 3] = ["siblings-end", "request-silent", "hello-short"];
 
 fn surprises(defect: &Defect, node: SocketAddr) -> Vec<String> {
@@ -171,12 +172,12 @@ fn surprises(defect: &Defect, node: SocketAddr) -> Vec<String> {
         let due = defect.fails.contains(&check.id);
         let timeout = match (due, SLOW.contains(&check.id)) {
             (false, true) => continue,
-            (false, false) => PATIENCE,
+            (false, false) => HANG_LIMIT,
             (true, false) => SHORT,
             (true, true) => SHORT_OF_SLOW,
         };
-        let meeting = meet(node_nid(), proxy.address(), timeout).unwrap();
-        let verdict = meeting.run(check).verdict;
+        let node = connect(node_nid(), proxy.address(), timeout).unwrap();
+        let verdict = node.run(check).verdict;
         if matches!(verdict, Verdict::Failed(_)) != due {
             wrong.push(format!("{}: {}: {verdict:?}", defect.name, check.id));
         }
@@ -226,7 +227,7 @@ fn every_check_but_one_is_failed_by_a_planted_defect() {
         .collect();
     let mut unproven: Vec<&str> = CHECKS.iter().map(|check| check.id).collect();
     unproven.retain(|id| !failed.contains(id));
-    // From unprivileged ports it is not applicable to a node that breaks it.
+    // From unprivileged ports, this check is not applicable to a node with the defect.
     assert_eq!(unproven, ["reply-connection"]);
     assert!(all.concat().len() >= 20);
 }
@@ -235,23 +236,23 @@ fn every_check_but_one_is_failed_by_a_planted_defect() {
 fn a_closed_port_and_a_stranger_are_told_apart_from_a_node() {
     let port = testkit::port();
     let address = SocketAddr::from((NODE, port));
-    let rejected = meet(node_nid(), address, PATIENCE).unwrap_err();
-    assert!(matches!(rejected, MeetError::Connect { .. }), "{rejected}");
+    let rejected = connect(node_nid(), address, HANG_LIMIT).unwrap_err();
+    assert!(matches!(rejected, SetupError::Connect { .. }), "{rejected}");
     let _node = start(port);
     let other: Nid = "10.9.9.9@tcp".parse().unwrap();
-    let closed = meet(other, address, PATIENCE).unwrap_err();
+    let closed = connect(other, address, HANG_LIMIT).unwrap_err();
     assert!(closed.to_string().contains("--privileged"), "{closed}");
-    let elsewhere = meet("1@gni".parse().unwrap(), address, PATIENCE).unwrap_err();
-    assert!(matches!(elsewhere, MeetError::NotTcp(_)), "{elsewhere}");
+    let elsewhere = connect("1@gni".parse().unwrap(), address, HANG_LIMIT).unwrap_err();
+    assert!(matches!(elsewhere, SetupError::NotTcp(_)), "{elsewhere}");
 }
 
 #[test]
 fn safe_checks_close_no_connection_of_the_node_and_leave_no_rejection() {
     let port = testkit::port();
     let node = start(port);
-    let meeting = meet(node_nid(), (NODE, port).into(), PATIENCE).unwrap();
+    let checked = connect(node_nid(), (NODE, port).into(), HANG_LIMIT).unwrap();
     for check in CHECKS.iter().filter(|check| check.risk == Risk::Safe) {
-        assert_eq!(meeting.run(check).verdict, Verdict::Passed, "{}", check.id);
+        assert_eq!(checked.run(check).verdict, Verdict::Passed, "{}", check.id);
     }
     testkit::eventually("every connection of the checker is closed", || {
         node.stats().socklnd.connections_open == 0

@@ -1,4 +1,4 @@
-//! Stands between the checker and a node, and alters what the node says or hears.
+//! A proxy between the checker and a node, which changes the bytes of either.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::thread;
 
 use lnet_wire::{ACCEPTOR_MAGIC, KsockHeader};
 
-/// What a node says at once.
+/// A unit of the node's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// The rejection of a connection request.
@@ -17,37 +17,37 @@ pub(crate) enum Unit {
     Noop,
     /// A frame with a message.
     Message,
-    /// The end of a connection on which nothing was said.
+    /// The end of a connection without any output.
     SilentEnd,
     /// The end of any other connection.
     End,
 }
 
-/// Where a unit stands.
+/// The position of a unit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Place {
     /// The number of its connection, from 0.
     pub(crate) connection: usize,
-    /// The number of it among the messages of the connection, from 0.
+    /// Its number among the messages of the connection, from 0.
     pub(crate) message: usize,
     /// The type in the node's HELLO.
     pub(crate) ctype: u32,
 }
 
-/// What is wrong with a node.
+/// A defect of a node.
 #[derive(Clone, Copy)]
 pub(crate) struct Defect {
-    /// What it does, in a sentence.
+    /// The defect, in a sentence.
     pub(crate) name: &'static str,
-    /// The checks that have to fail.
+    /// The checks that must fail.
     pub(crate) fails: &'static [&'static str],
-    /// Alters what the node says.
+    /// Changes the node's output.
     pub(crate) said: fn(Unit, Place, &mut Vec<u8>),
-    /// Alters what the node hears: some bytes as they come in, which begin with a structure.
+    /// Changes the node's input, in pieces as they arrive, each of which begins with a structure.
     pub(crate) heard: fn(&mut Vec<u8>),
-    /// Whether an end from the node reaches the checker.
+    /// Whether the node's end of a connection reaches the checker.
     pub(crate) ends: fn(Unit, Place) -> bool,
-    /// Whether an end from the checker reaches the node.
+    /// Whether the checker's end of a connection reaches the node.
     pub(crate) hears_end: bool,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// It serves until the process ends.
+    /// Starts a proxy that runs until the process ends.
     pub(crate) fn start(node: SocketAddr, defect: &Defect) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -90,7 +90,7 @@ fn join(checker: &TcpStream, node: &TcpStream, defect: Defect, place: Place) {
     thread::spawn(move || say(from_node, to_checker, defect, place));
 }
 
-/// Carries the checker's bytes to the node.
+/// Forwards the checker's bytes to the node.
 fn hear(mut from: TcpStream, mut to: TcpStream, defect: Defect) {
     let mut room = vec![0; 1 << 16];
     loop {
@@ -111,7 +111,7 @@ fn hear(mut from: TcpStream, mut to: TcpStream, defect: Defect) {
     }
 }
 
-/// Carries the node's units to the checker.
+/// Forwards the node's units to the checker.
 fn say(mut from: TcpStream, mut to: TcpStream, defect: Defect, mut place: Place) {
     let mut spoke = false;
     while let Some((unit, mut bytes)) = unit(&mut from, spoke) {
@@ -134,7 +134,7 @@ fn say(mut from: TcpStream, mut to: TcpStream, defect: Defect, mut place: Place)
     }
 }
 
-/// The next unit of a node in good order; `None` at the end.
+/// The next unit of a healthy node; `None` at the end.
 fn unit(from: &mut TcpStream, spoke: bool) -> Option<(Unit, Vec<u8>)> {
     let mut bytes = exactly(from, 4)?;
     let word = u32::from_le_bytes(bytes[..].try_into().unwrap());

@@ -1,4 +1,4 @@
-//! The node that is checked: how it is dialled, and what is known of it before the first check.
+//! The node that is checked: how it is dialled, and what is known about it before the first check.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ use crate::exchange::Way;
 use crate::link::first_ready;
 use crate::probe::{Check, Outcome, Probe, SINK_MAX, Stop, Verdict};
 
-/// Source ports that kernels dial from, taken from the top (section 2.2).
+/// Source ports of kernels, which use the highest first (section 2.2).
 const PRIVILEGED_PORTS: std::ops::RangeInclusive<u16> = 512..=1023;
 
 /// Which node is checked, and from where.
@@ -23,35 +23,35 @@ const PRIVILEGED_PORTS: std::ops::RangeInclusive<u16> = 512..=1023;
 pub struct Subject {
     /// The NID that is checked.
     pub nid: Nid,
-    /// The address that is dialled: that of the NID, unless the way to it is another.
+    /// The address that is dialled: that of the NID, unless the node is reached at another.
     pub address: SocketAddr,
-    /// The local address to dial from. It makes the checker's NID, on the network of `nid`.
+    /// The local address to dial from, which is also the checker's NID on the network of `nid`.
     pub source: IpAddr,
-    /// Dial from ports below 1024, which takes a privilege.
+    /// Dial from ports below 1024, which needs a privilege.
     pub privileged: bool,
-    /// How long each check may take.
+    /// The timeout of each check.
     pub timeout: Duration,
 }
 
 /// Why a node cannot be checked.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum MeetError {
+pub enum SetupError {
     /// The NID is not on a TCP network.
     #[error("{0} is not on a tcp network: only tcp can be checked")]
     NotTcp(Nid),
-    /// Ports below 1024 take a privilege that this process lacks.
+    /// Ports below 1024 need a privilege that this process lacks.
     #[error("source ports below 1024 need CAP_NET_BIND_SERVICE or root")]
     Privilege,
-    /// There is no connection.
+    /// The connection failed.
     #[error("cannot connect to {address}: {source}")]
     Connect {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// The system's answer.
+        /// The error of the system.
         source: io::Error,
     },
-    /// The node closed the connection in answer to a good handshake.
+    /// The node closed the connection after a valid handshake.
     #[error(
         "{nid} closed the connection during a good handshake: {}",
         if *.privileged {
@@ -63,46 +63,46 @@ pub enum MeetError {
     Closed {
         /// The NID.
         nid: Nid,
-        /// The source port was below 1024.
+        /// True if the source port was below 1024.
         privileged: bool,
     },
-    /// The node accepted the connection and said nothing.
+    /// The node accepted the connection and sent nothing.
     #[error(
         "{0} accepted the connection and did not answer a good handshake in time: is it an LNet node?"
     )]
     Silent(Nid),
 }
 
-/// Identities that this process has used.
+/// The number of identities that this process has used.
 static IDENTITIES: AtomicU32 = AtomicU32::new(0);
 
 /// A node that can be checked.
 #[derive(Debug)]
-pub struct Meeting {
+pub struct NodeUnderTest {
     subject: Subject,
     features: Option<PingFeatures>,
     shares_identity: bool,
 }
 
-impl Meeting {
-    /// Shakes hands with the node and pings it once.
+impl NodeUnderTest {
+    /// Makes a handshake with the node and pings it once.
     ///
     /// # Errors
     ///
-    /// See [`MeetError`]. A node that answers something wrong is no error: the checks will tell.
-    pub fn new(subject: Subject) -> Result<Self, MeetError> {
+    /// See [`SetupError`]. A wrong answer of the node is not an error; the checks report it.
+    pub fn new(subject: Subject) -> Result<Self, SetupError> {
         if subject.nid.net().lnd != LndType::TCP {
-            return Err(MeetError::NotTcp(subject.nid));
+            return Err(SetupError::NotTcp(subject.nid));
         }
-        let mut meeting = Self::unmet(subject);
-        meeting.knock()?;
-        meeting.features = meeting.ask(first_ping).ok();
-        meeting.shares_identity = meeting.ask(takes_both_for_one_peer).is_ok();
-        Ok(meeting)
+        let mut node = Self::unchecked(subject);
+        node.try_handshake()?;
+        node.features = node.ask(first_ping).ok();
+        node.shares_identity = node.ask(takes_both_for_one_peer).is_ok();
+        Ok(node)
     }
 
-    /// A node of which nothing is known yet.
-    pub(crate) const fn unmet(subject: Subject) -> Self {
+    /// A node about which nothing is known yet.
+    pub(crate) const fn unchecked(subject: Subject) -> Self {
         Self {
             subject,
             features: None,
@@ -110,7 +110,7 @@ impl Meeting {
         }
     }
 
-    /// Makes one check.
+    /// Runs one check.
     pub fn run(&self, check: &Check) -> Outcome {
         let begun = Instant::now();
         let mut probe = self.probe();
@@ -126,13 +126,13 @@ impl Meeting {
         }
     }
 
-    /// What was asked for.
+    /// The subject of the checks.
     #[must_use]
     pub const fn subject(&self) -> &Subject {
         &self.subject
     }
 
-    /// What the node said that it can do; `None` when its answer to a ping could not be read.
+    /// The node's feature bits; `None` if its answer to a ping could not be read.
     #[must_use]
     pub const fn features(&self) -> Option<PingFeatures> {
         self.features
@@ -144,7 +144,8 @@ impl Meeting {
         Nid::from_ip(self.subject.nid.net(), self.subject.source)
     }
 
-    /// True when the node takes two connections of one HELLO identity for connections of one peer.
+    /// Returns true if the node treats two connections with one HELLO identity as connections of
+    /// one peer.
     pub(crate) const fn shares_identity(&self) -> bool {
         self.shares_identity
     }
@@ -153,13 +154,13 @@ impl Meeting {
         question(&mut self.probe())
     }
 
-    /// A run with an identity, a timeout and connections of its own.
+    /// A run with its own identity, timeout and connections.
     pub(crate) fn probe(&self) -> Probe<'_> {
         Probe::new(self, self.identity(), incarnation())
     }
 
-    /// An identity that nobody else has: of no node, so that connections of a node at this address are not
-    /// touched, and of no check before.
+    /// A new identity. It differs from those of nodes, so that connections of a node at this
+    /// address stay open, and from those of earlier checks.
     pub(crate) fn identity(&self) -> ProcessId {
         let number = IDENTITIES.fetch_add(1, Ordering::Relaxed);
         // Bits 28 to 30 are reserved (section 1.5).
@@ -170,14 +171,14 @@ impl Meeting {
         }
     }
 
-    /// Whether there is a node at all.
-    fn knock(&self) -> Result<(), MeetError> {
+    /// Checks whether a node answers at all.
+    fn try_handshake(&self) -> Result<(), SetupError> {
         let Subject { nid, address, .. } = self.subject;
-        // The connection of the probe has its own, which tells less about errors.
+        // The connection of a probe reports errors with less detail.
         drop(
             connect(&self.subject).map_err(|source| match source.kind() {
-                ErrorKind::PermissionDenied if self.subject.privileged => MeetError::Privilege,
-                _ => MeetError::Connect { address, source },
+                ErrorKind::PermissionDenied if self.subject.privileged => SetupError::Privilege,
+                _ => SetupError::Connect { address, source },
             })?,
         );
         let mut probe = self.probe();
@@ -186,11 +187,11 @@ impl Meeting {
         let heard = |way| observed.iter().any(|exchange| exchange.way == way);
         match answered {
             Err(_) if heard(Way::Received) => Ok(()),
-            Err(_) if heard(Way::Closed) => Err(MeetError::Closed {
+            Err(_) if heard(Way::Closed) => Err(SetupError::Closed {
                 nid,
                 privileged: self.subject.privileged,
             }),
-            Err(_) => Err(MeetError::Silent(nid)),
+            Err(_) => Err(SetupError::Silent(nid)),
             Ok(_) => Ok(()),
         }
     }
@@ -202,8 +203,8 @@ fn first_ping(probe: &mut Probe<'_>) -> Result<PingFeatures, Stop> {
     Ok(info.features())
 }
 
-/// The REPLY to a ping on our BULK_OUT comes on CONTROL, because the node sends no messages on its BULK_IN
-/// (section 3.6), if it takes both connections for one peer's.
+/// A ping on our BULK_OUT is answered on CONTROL if the node treats both connections as one peer's,
+/// because it sends no messages on its BULK_IN (section 3.6).
 pub(crate) fn takes_both_for_one_peer(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut control = probe.open(Ctype::CONTROL)?;
     let mut bulk = probe.open(Ctype::BULK_OUT)?;
@@ -217,10 +218,10 @@ pub(crate) fn takes_both_for_one_peer(probe: &mut Probe<'_>) -> Result<(), Stop>
     control.reply().map(drop)
 }
 
-/// The time, in nanoseconds (section 2.12).
+/// The current time in nanoseconds (section 2.12).
 fn incarnation() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    // 64 bits of nanoseconds last until the year 2554.
+    // 64 bits of nanoseconds suffice until the year 2554.
     since.map_or(1, |elapsed| elapsed.as_nanos() as u64)
 }
 
@@ -231,7 +232,7 @@ pub(crate) fn connect(subject: &Subject) -> io::Result<TcpStream> {
     }
     for port in PRIVILEGED_PORTS.rev() {
         match connect_from(subject, port) {
-            // The address pair is in use, or was until a moment ago: the next port makes another.
+            // The address pair is or was in use; the next port makes another pair.
             Err(error) if is_taken(error.kind()) => {}
             other => return other,
         }
@@ -250,12 +251,13 @@ fn connect_from(subject: &Subject, port: u16) -> io::Result<TcpStream> {
         Type::STREAM,
         Some(Protocol::TCP),
     )?;
-    // 512 ports serve any number of connections, because only the whole address pair is unique.
+    // 512 ports serve any number of connections, because only the whole address pair must be
+    // unique.
     socket.set_reuse_address(true)?;
     socket.bind(&local.into())?;
     socket.connect_timeout(&subject.address.into(), subject.timeout)?;
     socket.set_tcp_nodelay(true)?;
-    // A node that does not read must not hold the checker up.
+    // A node that does not read must not block the checker.
     socket.set_write_timeout(Some(subject.timeout))?;
     Ok(socket.into())
 }

@@ -1,4 +1,5 @@
-//! The door: is there a way, does something listen, is it an LNet node, and does it let us in?
+//! Checks whether the address can be reached, whether an LNet node listens there, and whether it
+//! accepts the connection.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -6,50 +7,54 @@ use std::time::Duration;
 use lnet_types::{Net, Nid};
 use lnet_wire::{Connreq, Ctype, Hello, LNET_MAGIC};
 
-use super::{Ailment, Diagnosis, catalogue};
+use super::{Diagnosis, FindingKind, catalogue};
 use crate::exchange::{Exchange, Way};
 use crate::link::Link;
-use crate::meeting::{MeetError, Meeting, Subject};
+use crate::node::{NodeUnderTest, SetupError, Subject};
 use crate::probe::Probe;
 
-/// So many bytes that answer nothing are a flood: a HELLO has 136 at most, an answer to a ping 4 KiB.
+/// The number of bytes without an answer that counts as a flood: a HELLO has at most 136, an answer
+/// to a ping 4 KiB.
 const FLOOD: usize = 64 << 10;
 
-/// How long it is watched whether a peer that says something strange ever ends.
+/// How long to read from a peer that sends unexpected bytes, to see whether it stops.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// Longer than an acceptor needs to look at a port number, and shorter than the five seconds that it gives a
-/// silent client (section 2.3).
+/// Longer than an acceptor needs to check a port number, and shorter than the five seconds that it
+/// gives a silent client (section 2.3).
 const UNHEARD: Duration = Duration::from_secs(4);
 
-/// Networks that are tried where the node's is another. A kernel logs each rejection.
+/// Networks to try if the node is on another one. A kernel logs each rejection.
 const NETS_TRIED: u16 = 4;
 
-/// What keeps us out.
-enum Trouble {
+/// Why there is no handshake.
+enum HandshakeFailure {
     /// The system made no connection.
     NoConnection(io::Error),
-    /// Nothing came within the timeout.
+    /// Nothing arrived within the timeout.
     Silent,
-    /// The connection was closed before a byte came.
+    /// The connection was closed before a byte arrived.
     Closed,
     /// The acceptor's rejection, or a HELLO that rejects a version.
     Version,
     /// A HELLO of type NONE.
     Rejected,
-    /// A HELLO of somebody else.
+    /// A HELLO with another NID.
     OtherNid(Nid),
-    /// Something else than a HELLO: its first bytes.
+    /// Bytes that are not a HELLO: the first of them.
     Strange(Vec<u8>),
-    /// Something else than a HELLO, without end.
+    /// Bytes that are not a HELLO, without end.
     Flood(usize),
 }
 
-/// Knocks at the node's port. True when an LNet node answers there for the NID.
-pub(super) fn try_door(meeting: &Meeting, diagnosis: &mut Diagnosis) -> Result<bool, MeetError> {
-    let subject = meeting.subject();
+/// Connects to the node's port. Returns true if an LNet node answers there for the NID.
+pub(super) fn try_node(
+    node: &NodeUnderTest,
+    diagnosis: &mut Diagnosis,
+) -> Result<bool, SetupError> {
+    let subject = node.subject();
     let name = "port";
-    let trouble = match knock(&mut meeting.probe()) {
+    let failure = match try_handshake(&mut node.probe()) {
         Ok(()) => {
             let from = if subject.privileged {
                 "a port below 1024"
@@ -60,35 +65,35 @@ pub(super) fn try_door(meeting: &Meeting, diagnosis: &mut Diagnosis) -> Result<b
             diagnosis.saw(name, format!("{port}: an LNet node answers, to {from}"));
             return Ok(true);
         }
-        Err(Trouble::NoConnection(error)) if lacks_privilege(&error, subject) => {
-            return Err(MeetError::Privilege);
+        Err(HandshakeFailure::NoConnection(error)) if lacks_privilege(&error, subject) => {
+            return Err(SetupError::Privilege);
         }
-        Err(trouble) => trouble,
+        Err(failure) => failure,
     };
-    let (ailment, seen) = match trouble {
-        Trouble::Closed => closed(meeting),
-        other => judged(other, subject),
+    let (kind, seen) = match failure {
+        HandshakeFailure::Closed => closed(node),
+        other => finding_of(other, subject),
     };
     diagnosis.saw(name, format!("{}: {seen}", subject.address.port()));
-    diagnosis.found(ailment, seen);
+    diagnosis.found(kind, seen);
     Ok(false)
 }
 
-/// Looks whether a further port can be reached at all. Whoever has the port is welcome to it.
+/// Checks whether a further port can be reached at all; any program may listen there.
 pub(super) fn try_port(subject: Subject, diagnosis: &mut Diagnosis) {
     let name = "further port";
     let port = subject.address.port();
-    let meeting = Meeting::unmet(subject);
-    let reached = meeting.probe().connect_only();
+    let node = NodeUnderTest::unchecked(subject);
+    let reached = node.probe().connect_only();
     match reached {
         Ok(()) => diagnosis.saw(name, format!("{port}: open")),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             diagnosis.saw(name, format!("{port}: reachable, and nothing listens"));
         }
         Err(error) => {
-            let (ailment, seen) = no_connection(&error, &subject);
+            let (kind, seen) = no_connection(&error, &subject);
             diagnosis.saw(name, format!("{port}: {seen}"));
-            diagnosis.found(ailment, seen);
+            diagnosis.found(kind, seen);
         }
     }
 }
@@ -97,10 +102,12 @@ fn lacks_privilege(error: &io::Error, subject: &Subject) -> bool {
     subject.privileged && error.kind() == ErrorKind::PermissionDenied
 }
 
-/// Connects and says a good handshake.
-fn knock(probe: &mut Probe<'_>) -> Result<(), Trouble> {
+/// Connects and sends a valid handshake.
+fn try_handshake(probe: &mut Probe<'_>) -> Result<(), HandshakeFailure> {
     let ours = probe.hello(Ctype::CONTROL);
-    let mut link = probe.reach(ours.version).map_err(Trouble::NoConnection)?;
+    let mut link = probe
+        .reach(ours.version)
+        .map_err(HandshakeFailure::NoConnection)?;
     link.send(&probe.greeting(&ours));
     let Ok(heard) = link.hello() else {
         return Err(unheard(&mut link, probe));
@@ -109,103 +116,109 @@ fn knock(probe: &mut Probe<'_>) -> Result<(), Trouble> {
     if hello.ctype == Ctype::NONE {
         let same = hello.version == ours.version;
         return Err(if same {
-            Trouble::Rejected
+            HandshakeFailure::Rejected
         } else {
-            Trouble::Version
+            HandshakeFailure::Version
         });
     }
     if hello.src_nid != probe.nid() {
-        return Err(Trouble::OtherNid(hello.src_nid));
+        return Err(HandshakeFailure::OtherNid(hello.src_nid));
     }
     Ok(())
 }
 
-/// Why no HELLO came.
-fn unheard(link: &mut Link, probe: &Probe<'_>) -> Trouble {
+/// The reason why no HELLO arrived.
+fn unheard(link: &mut Link, probe: &Probe<'_>) -> HandshakeFailure {
     let observed = probe.observed();
     let received: Vec<&Exchange> = observed
         .iter()
-        .filter(|it| it.way == Way::Received)
+        .filter(|exchange| exchange.way == Way::Received)
         .collect();
     let Some(first) = received.first() else {
-        let closed = observed.iter().any(|it| it.way == Way::Closed);
+        let closed = observed.iter().any(|exchange| exchange.way == Way::Closed);
         return if closed {
-            Trouble::Closed
+            HandshakeFailure::Closed
         } else {
-            Trouble::Silent
+            HandshakeFailure::Silent
         };
     };
     if first.bytes == Connreq::REJECTION || is_hello(&first.bytes) {
-        return Trouble::Version;
+        return HandshakeFailure::Version;
     }
-    let so_far: usize = received.iter().map(|it| it.length).sum();
-    let all = so_far + link.swallow(FLOOD, WATCH);
+    let so_far: usize = received.iter().map(|exchange| exchange.length).sum();
+    let all = so_far + link.drop_input(FLOOD, WATCH);
     if all >= FLOOD {
-        return Trouble::Flood(all);
+        return HandshakeFailure::Flood(all);
     }
-    // A HELLO is looked for in the first bytes only; the rest of a greeting says whose it is.
+    // Only the first bytes are checked for a HELLO; the rest of a greeting shows which program sent
+    // it.
     let rest = probe.observed();
-    let rest = rest.iter().filter(|it| it.way == Way::Received);
+    let rest = rest.iter().filter(|exchange| exchange.way == Way::Received);
     let all = received.into_iter().chain(rest);
-    Trouble::Strange(all.flat_map(|it| it.bytes.iter().copied()).collect())
+    HandshakeFailure::Strange(
+        all.flat_map(|exchange| exchange.bytes.iter().copied())
+            .collect(),
+    )
 }
 
-/// True for the beginning of a HELLO of a version that we do not read.
+/// Returns true for the beginning of a HELLO in a version that we cannot read.
 fn is_hello(bytes: &[u8]) -> bool {
     bytes.first_chunk() == Some(&LNET_MAGIC.to_le_bytes())
 }
 
-/// What a connection has sent beyond `FLOOD` once an answer failed to come.
+/// Bytes that a connection sent beyond `FLOOD` in place of an answer.
 pub(super) fn is_flooded(link: &mut Link, observed: &[Exchange]) -> Option<usize> {
-    let received = observed.iter().filter(|it| it.way == Way::Received);
-    let so_far: usize = received.map(|it| it.length).sum();
-    // A peer that was silent stays so, and one that is flooding needs no long look.
-    let all = so_far + link.swallow(FLOOD, WATCH);
+    let received = observed
+        .iter()
+        .filter(|exchange| exchange.way == Way::Received);
+    let so_far: usize = received.map(|exchange| exchange.length).sum();
+    // A silent peer stays silent, and a flooding one needs no long wait.
+    let all = so_far + link.drop_input(FLOOD, WATCH);
     (all >= FLOOD).then_some(all)
 }
 
-/// The finding of everything but a connection that was closed.
-fn judged(trouble: Trouble, subject: &Subject) -> (&'static Ailment, String) {
+/// The finding for every failure except a closed connection.
+fn finding_of(failure: HandshakeFailure, subject: &Subject) -> (&'static FindingKind, String) {
     let Subject {
         nid,
         address,
         timeout,
         ..
     } = subject;
-    match trouble {
-        Trouble::NoConnection(error) => no_connection(&error, subject),
-        Trouble::Silent => (
+    match failure {
+        HandshakeFailure::NoConnection(error) => no_connection(&error, subject),
+        HandshakeFailure::Silent => (
             &catalogue::PORT_SILENT,
             format!("{address} accepts the connection and says nothing within {timeout:?}"),
         ),
-        Trouble::Closed => (
+        HandshakeFailure::Closed => (
             &catalogue::WRONG_NID,
             format!("{address} closes the connection"),
         ),
-        Trouble::Version => (
+        HandshakeFailure::Version => (
             &catalogue::VERSION_REJECTED,
             format!("{address} rejects the version of the handshake"),
         ),
-        Trouble::Rejected => (
+        HandshakeFailure::Rejected => (
             &catalogue::HELLO_REJECTED,
             format!("{address} answers the HELLO with type NONE"),
         ),
-        Trouble::OtherNid(other) => (
+        HandshakeFailure::OtherNid(other) => (
             &catalogue::OTHER_NID,
             format!("the node that was dialled as {nid} says that it is {other}"),
         ),
-        Trouble::Strange(bytes) => (
+        HandshakeFailure::Strange(bytes) => (
             &catalogue::OTHER_PROTOCOL,
             format!("{address} says \"{}\" in place of a HELLO", shown(&bytes)),
         ),
-        Trouble::Flood(count) => (
+        HandshakeFailure::Flood(count) => (
             &catalogue::FLOOD,
             format!("{address} sent {count} bytes, and no HELLO"),
         ),
     }
 }
 
-fn no_connection(error: &io::Error, subject: &Subject) -> (&'static Ailment, String) {
+fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind, String) {
     let Subject {
         address, timeout, ..
     } = subject;
@@ -229,20 +242,20 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static Ailment, Str
     }
 }
 
-/// Three causes look alike until it is seen when the node closes.
-fn closed(meeting: &Meeting) -> (&'static Ailment, String) {
+/// Distinguishes three causes by the time at which the node closes.
+fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
     let Subject {
         nid,
         address,
         privileged,
         ..
-    } = meeting.subject();
-    if !privileged && closes_unheard(meeting) {
+    } = node.subject();
+    if !privileged && closes_unheard(node) {
         let seen =
             format!("{address} closes connections from unprivileged ports before it reads a byte");
         return (&catalogue::UNPRIVILEGED_REJECTED, seen);
     }
-    if let Some(other) = other_net(meeting.subject()) {
+    if let Some(other) = other_net(node.subject()) {
         let seen = format!("the node at {address} has no {nid}, and answers as {other}");
         return (&catalogue::WRONG_NET, seen);
     }
@@ -250,23 +263,29 @@ fn closed(meeting: &Meeting) -> (&'static Ailment, String) {
     (&catalogue::WRONG_NID, seen)
 }
 
-fn closes_unheard(meeting: &Meeting) -> bool {
-    let mut probe = meeting.probe();
+fn closes_unheard(node: &NodeUnderTest) -> bool {
+    let mut probe = node.probe();
     let Ok(mut link) = probe.connect() else {
         return false;
     };
-    link.swallow(1, UNHEARD);
-    probe.observed().iter().any(|it| it.way == Way::Closed)
+    link.drop_input(1, UNHEARD);
+    probe
+        .observed()
+        .iter()
+        .any(|exchange| exchange.way == Way::Closed)
 }
 
-/// The NID with the same address, on one of the first tcp networks, for which the node answers.
+/// The NID with the same address on one of the first tcp networks for which the node answers.
 fn other_net(subject: &Subject) -> Option<Nid> {
     let address = subject.nid.ip()?;
     let asked = subject.nid.net();
     let nets = (0..NETS_TRIED).map(|number| Net { number, ..asked });
     nets.filter(|net| *net != asked)
         .map(|net| Nid::from_ip(net, address))
-        .find(|&nid| knock(&mut Meeting::unmet(Subject { nid, ..*subject }).probe()).is_ok())
+        .find(|&nid| {
+            try_handshake(&mut NodeUnderTest::unchecked(Subject { nid, ..*subject }).probe())
+                .is_ok()
+        })
 }
 
 /// The first line, or as many bytes as fit one.
@@ -280,12 +299,12 @@ fn shown(bytes: &[u8]) -> String {
 }
 
 impl Probe<'_> {
-    /// Connection request and HELLO, as a dialler sends them.
+    /// Connection request and HELLO of a dialler.
     fn greeting(&self, hello: &Hello) -> Vec<u8> {
         [self.request(), crate::probe::hello_of(hello)].concat()
     }
 
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     fn connect_only(&mut self) -> io::Result<()> {
         self.reach(self.hello(Ctype::CONTROL).version).map(drop)
     }
