@@ -11,6 +11,32 @@
 //! of the subject. To show that no answer comes, it sends a ping and expects the answer to the ping
 //! next.
 //!
+//! ```
+//! use std::net::{Ipv4Addr, TcpListener};
+//! use std::time::Duration;
+//!
+//! use lnet_conform::{CHECKS, NodeUnderTest, Risk, SetupError, Subject};
+//!
+//! let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+//! let subject = Subject {
+//!     nid: "127.0.0.1@tcp".parse()?,
+//!     address,
+//!     source: Ipv4Addr::LOCALHOST.into(),
+//!     privileged: false,
+//!     timeout: Duration::from_secs(10),
+//! };
+//! match NodeUnderTest::new(subject) {
+//!     Ok(node) => {
+//!         for check in CHECKS.iter().filter(|check| check.risk == Risk::Safe) {
+//!             println!("{}: {:?}", check.id, node.run(check).verdict);
+//!         }
+//!     }
+//!     // Nothing listens on the port any longer.
+//!     Err(error) => assert!(matches!(error, SetupError::Connect { .. })),
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The crate uses plain blocking sockets and the codecs of `lnet-wire`, and none of the node's own
 //! code, because it checks that code. No check opens a listening socket.
 //!

@@ -18,6 +18,43 @@
 //! all its outputs. A changed bit, a lost item or a core with other decisions is therefore found at
 //! the first event that it affects.
 //!
+//! ```
+//! use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
+//! use lnet_record::{Log, Replay, Sink, Writer, input_name};
+//! use lnet_types::Time;
+//! # use std::sync::{Arc, Mutex};
+//!
+//! #[derive(Debug)]
+//! struct Memory(Arc<Mutex<Vec<u8>>>);
+//!
+//! impl Sink for Memory {
+//!     fn take(&mut self, items: &[u8], _inputs: u64) -> bool {
+//!         self.0.lock().unwrap().extend_from_slice(items);
+//!         true
+//!     }
+//! }
+//!
+//! let config = CoreConfig {
+//!     entropy: Entropy::from_seed(1),
+//!     seed: 1,
+//!     globals: Globals::default(),
+//!     buffers: RouterBuffers::default(),
+//!     routing: false,
+//!     pid: 12345,
+//! };
+//! let bytes = Arc::new(Mutex::new(Vec::new()));
+//! let mut core = Core::new(config, Time::from_secs(1));
+//! core.record(Box::new(Writer::new(Memory(Arc::clone(&bytes)), "an example"))).unwrap();
+//! core.start_routing(Time::from_secs(2));
+//!
+//! let record = bytes.lock().unwrap().clone();
+//! let mut replay = Replay::new(Log::open(record.as_slice())?);
+//! let step = replay.step(false)?.expect("the record has an input");
+//! assert_eq!(input_name(&step.input), "start_routing");
+//! assert_eq!(step.agrees, Some(true));
+//! # Ok::<(), lnet_record::BadLog>(())
+//! ```
+//!
 //! Numbers are varints (LEB128); text and lists begin with their length, and a choice with its
 //! number. A change of the format changes the version. Limits: a record of another version is
 //! rejected; the crate opens no files; a replay needs a core of the same software.
