@@ -50,7 +50,7 @@
 //! let record = bytes.lock().unwrap().clone();
 //! let mut replay = Replay::new(Log::open(record.as_slice())?);
 //! let step = replay.step(false)?.expect("the record has an input");
-//! assert_eq!(input_name(&step.input), "start_routing");
+//! assert_eq!(input_name(&step.input), "StartRouting");
 //! assert_eq!(step.agrees, Some(true));
 //! # Ok::<(), lnet_record::BadLog>(())
 //! ```
