@@ -124,7 +124,7 @@ pub struct Globals {
     pub max_interfaces: Option<u32>,
     /// Whether peers are discovered.
     pub discovery: Option<bool>,
-    /// Whether messages are dropped that arrive from a gateway without a route back through it.
+    /// Whether a message from a gateway is dropped if no route back leads through that gateway.
     pub drop_asym_route: Option<bool>,
     /// Resends of one message; at most `transaction_timeout`, and 0 when `health_sensitivity` is 0.
     pub retry_count: Option<u32>,

@@ -1,4 +1,4 @@
-//! The strictness of reading a document, and what was left out.
+//! The state of reading one document: its purpose, its faults, and the items that were left out.
 
 use std::collections::{BTreeMap, BTreeSet};
 

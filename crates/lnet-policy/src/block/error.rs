@@ -65,9 +65,9 @@ pub enum BlockProblem {
         field: &'static str,
         /// What it says.
         value: u64,
-        /// The least that would be right.
+        /// The smallest valid value.
         min: u64,
-        /// The most that would be right.
+        /// The largest valid value.
         max: u64,
     },
     /// A length that is not a multiple of the required number.
