@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use lnet_types::Nid;
 use lnet_wire::{Ctype, NiStatus, PingFeatures, PingInfo};
 
-use super::{Diagnosis, catalogue, door, milliseconds, reason};
+use super::{Diagnosis, catalogue, milliseconds, reach, reason};
 use crate::link::Link;
 use crate::node::NodeUnderTest;
 use crate::probe::{Probe, SINK_MAX, Stop};
