@@ -1,5 +1,5 @@
-//! Operations and unexpected messages are awaited: a driver tests, and the futures work in any executor. The one
-//! here parks its thread.
+//! Awaits operations and unexpected messages. A driver thread tests the context; the futures run in any
+//! executor. The executor of this example parks its thread.
 //!
 //! ```sh
 //! cargo run -p bmi --example awaiting
@@ -62,7 +62,7 @@ async fn ask(client: End) -> Result<String, Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let (server, client) = common::meet()?;
+    let (server, client) = common::connected_pair()?;
     let serving = thread::spawn(move || block_on(serve(server)));
     println!("{}", block_on(ask(client))?);
     serving.join().unwrap()

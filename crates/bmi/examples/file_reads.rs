@@ -1,5 +1,6 @@
-//! A file server: a client asks with a short unexpected message, gets an answer, then the data in pieces. The server
-//! is one loop over what is unexpected and what is done; the user value of an operation says what comes next.
+//! A file server. The client sends a short unexpected request, receives an answer, then the data in pieces.
+//! The server is one loop over unexpected messages and completed operations; the user value of an operation
+//! says which step follows.
 //!
 //! ```sh
 //! cargo run -p bmi --example file_reads
@@ -27,7 +28,7 @@ fn data(read: Tag) -> Tag {
     Tag(read.0 + 1000)
 }
 
-/// Sends the answer, or a piece of the data; `user` is the read and the step.
+/// Sends the answer or one piece of the data. `user` holds the number of the read and the step.
 fn post(server: &End, read: i32, step: u64) -> Result<Option<(i32, u64)>, Error> {
     let (tag, len) = match step {
         0 => (Tag(read), ANSWER),
@@ -66,17 +67,17 @@ fn serve(server: &End) -> Result<(), Error> {
 }
 
 fn main() -> Result<(), Error> {
-    let (server, client) = common::meet()?;
+    let (server, client) = common::connected_pair()?;
     let serving = thread::spawn(move || serve(&server));
     for read in (0..READS).map(Tag) {
         let answer = client.post_receive(read, Buffer::zeroed(ANSWER)?)?;
         let pieces = (0..PIECES).map(|_| client.post_receive(data(read), Buffer::zeroed(PIECE)?));
         let pieces: Vec<Post> = pieces.collect::<Result<_, _>>()?;
         client.unexpected(read, &[0; 25])?;
-        client.finish(answer)?;
+        client.wait_for(answer)?;
         let mut total = 0;
         for piece in pieces {
-            total += client.finish(piece)?.0;
+            total += client.wait_for(piece)?.0;
         }
         println!("read {}: {total} bytes", read.0);
     }

@@ -1,4 +1,4 @@
-//! Three pieces of memory leave as one message, which arrives in two halves.
+//! Sends three pieces of memory as one message and receives the message in two halves.
 //!
 //! ```sh
 //! cargo run -p bmi --example lists
@@ -15,10 +15,10 @@ use bmi::{Buffer, Error, Tag};
 const KIB: usize = 1024;
 
 fn main() -> Result<(), Error> {
-    let (server, client) = common::meet()?;
+    let (server, client) = common::connected_pair()?;
     let serving = thread::spawn(move || -> Result<Vec<usize>, Error> {
         let halves = vec![Buffer::zeroed(24 * KIB)?, Buffer::zeroed(24 * KIB)?];
-        let (len, payload) = server.finish(server.post_receive(Tag(1), halves)?)?;
+        let (len, payload) = server.wait_for(server.post_receive(Tag(1), halves)?)?;
         assert_eq!(len, 48 * KIB);
         let halves = payload.into_buffers();
         let ones = |half: &Buffer| half.iter().filter(|byte| **byte == 1).count();
@@ -29,8 +29,8 @@ fn main() -> Result<(), Error> {
         Buffer::from(vec![2; 16 * KIB]),
         Buffer::from(vec![1; 24 * KIB]),
     ];
-    client.finish(client.post_send(Tag(1), pieces)?)?;
+    client.wait_for(client.post_send(Tag(1), pieces)?)?;
     let ones = serving.join().unwrap()?;
-    println!("three pieces, two halves; bytes of the first and the third piece in them: {ones:?}");
+    println!("bytes of the first and the third piece in each half: {ones:?}");
     Ok(())
 }

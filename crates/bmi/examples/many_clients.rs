@@ -1,4 +1,5 @@
-//! Several clients and a server post everything first and complete it afterwards. Prints the bandwidth of all together.
+//! Several clients and a server post all operations first and complete them afterwards. Prints the total
+//! bandwidth.
 //!
 //! ```sh
 //! cargo run -p bmi --example many_clients
@@ -42,7 +43,7 @@ fn main() -> Result<(), Error> {
             let posts: Vec<Post> = posts.collect::<Result<_, _>>()?;
             posts
                 .into_iter()
-                .try_for_each(|post| client.finish(post).map(drop))
+                .try_for_each(|post| client.wait_for(post).map(drop))
         })
     };
     let sending: Vec<_> = clients.into_iter().map(send).collect();

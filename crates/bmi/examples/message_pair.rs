@@ -1,5 +1,5 @@
-//! A client asks for room, the server agrees, and the client sends less than the room holds: the receive
-//! completes once, with what came.
+//! A client asks the server to receive a message and then sends less than the posted receive has room for.
+//! The receive completes once, with the number of bytes that arrived.
 //!
 //! ```sh
 //! cargo run -p bmi --example message_pair
@@ -19,7 +19,7 @@ const REQUEST: Tag = Tag(5);
 const DATA: Tag = Tag(7);
 
 fn main() -> Result<(), Error> {
-    let (server, client) = common::meet()?;
+    let (server, client) = common::connected_pair()?;
     let serving = thread::spawn(move || -> Result<usize, Error> {
         let request = next_unexpected(&server.bmi)?;
         let room = u64::from_le_bytes((*request.data).try_into().unwrap()) as usize;
@@ -30,6 +30,6 @@ fn main() -> Result<(), Error> {
     assert_eq!(client.receive(REQUEST, 2)?, b"ok");
     client.send(DATA, &[1; 15_000])?;
     let received = serving.join().unwrap()?;
-    println!("room for 32000 bytes, {received} came");
+    println!("posted 32000 bytes, received {received}");
     Ok(())
 }

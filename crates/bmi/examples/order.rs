@@ -1,5 +1,5 @@
-//! Messages of one tag are received in the order of their sends, whether they come before their receives or after
-//! them. Different tags do not wait for each other.
+//! Messages of one tag are received in the order in which they were sent, whether a message arrives before or
+//! after its receive is posted. Messages of different tags do not wait for each other.
 //!
 //! ```sh
 //! cargo run -p bmi --example order
@@ -18,16 +18,16 @@ const DATA: Tag = Tag(9);
 const READY: Tag = Tag(10);
 
 fn main() -> Result<(), Error> {
-    let (server, client) = common::meet()?;
+    let (server, client) = common::connected_pair()?;
     let sending = thread::spawn(move || -> Result<(), Error> {
         let early = client.post_send(DATA, b"first ".to_vec())?;
         client.receive(READY, 0)?;
         let late = client.post_send(DATA, b"second".to_vec())?;
-        client.finish(early)?;
-        client.finish(late)?;
+        client.wait_for(early)?;
+        client.wait_for(late)?;
         Ok(())
     });
-    // The first message may be here. Nobody has asked for it, so nothing is done.
+    // The first message may have arrived. No receive is posted for it, so no operation completes.
     let done = server
         .bmi
         .test_context(server.context, 1, Duration::from_millis(20))?;
@@ -38,7 +38,7 @@ fn main() -> Result<(), Error> {
     }
     server.send(READY, b"")?;
     for post in posts {
-        let (len, payload) = server.finish(post)?;
+        let (len, payload) = server.wait_for(post)?;
         let bytes = payload.into_buffer();
         println!("{}", String::from_utf8_lossy(&bytes[..len]));
     }

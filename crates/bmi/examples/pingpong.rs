@@ -1,12 +1,12 @@
-//! How long a message of each size takes there and back, from 1 byte to 16 MiB.
+//! Measures the round trip of messages from 1 byte to 16 MiB.
 //!
 //! ```sh
 //! cargo run --release -p bmi --example pingpong
 //! ```
 //!
-//! Both ends are threads with an interface of their own. The client posts its receive before its send,
-//! so each message finds its memory; a round trip is two of them. Prints the least time of each size,
-//! which disturbances change least.
+//! Both ends are threads with an interface of their own. The client posts its receive before its send, so
+//! each message finds its buffer. Prints half of the shortest round trip of each size: the minimum varies
+//! least from run to run.
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]
 
@@ -19,7 +19,7 @@ use bmi::{Address, Bmi, Buffer, Class, ContextId, Error, Payload, Post, Question
 const SIZES: u32 = 25;
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// One side of the conversation.
+/// One end of the conversation.
 struct End {
     bmi: Bmi,
     context: ContextId,
@@ -27,8 +27,8 @@ struct End {
 }
 
 impl End {
-    /// Waits for a post.
-    fn finish(&self, post: Post) -> Result<Payload, Error> {
+    /// Waits until the operation completes.
+    fn wait_for(&self, post: Post) -> Result<Payload, Error> {
         match post {
             Post::Immediate(_, payload) => Ok(payload),
             Post::Pending(op) => {
@@ -42,7 +42,7 @@ impl End {
         let post = self
             .bmi
             .post_send(self.context, self.peer, payload, Tag(1), 0)?;
-        self.finish(post)
+        self.wait_for(post)
     }
 
     fn receive(&self, payload: Payload) -> Result<Post, Error> {
@@ -64,9 +64,9 @@ fn main() -> Result<(), Error> {
         peer: client.lookup(&format!("tcp://127.0.0.1:{port}"))?,
         bmi: client,
     };
-    // The server learns who the client is.
+    // The server learns the client's address from the first message.
     let (bmi, context) = (&end.bmi, end.context);
-    end.finish(bmi.post_send_unexpected(context, end.peer, vec![0], Tag(0), Class(0), 0)?)?;
+    end.wait_for(bmi.post_send_unexpected(context, end.peer, vec![0], Tag(0), Class(0), 0)?)?;
     println!("{:>10} {:>12} {:>10}", "bytes", "one way/us", "MB/s");
     for power in 0..SIZES {
         let size = 1 << power;
@@ -80,22 +80,22 @@ fn main() -> Result<(), Error> {
     echo.join().unwrap()
 }
 
-/// Fewer of those that take longer.
+/// Returns the number of round trips for a size: fewer for larger messages.
 fn rounds(size: usize) -> usize {
     (2000 / (1 + size / 4096)).clamp(40, 2000)
 }
 
-/// One message there and back.
+/// Sends one message and receives it back.
 fn exchange(end: &End, size: usize) -> Result<Duration, Error> {
     let (back, there) = (Buffer::zeroed(size)?, Buffer::zeroed(size)?);
     let began = Instant::now();
     let receive = end.receive(back.into())?;
     end.send(there.into())?;
-    end.finish(receive)?;
+    end.wait_for(receive)?;
     Ok(began.elapsed())
 }
 
-/// Sends everything back, until the client leaves.
+/// Sends every message back until the client says goodbye.
 fn echo(server: Bmi) -> Result<(), Error> {
     let found = server.test_unexpected(Class(0), 1, LIMIT)?;
     let client = found.first().ok_or(Error::TimedOut)?.from;
@@ -108,7 +108,7 @@ fn echo(server: Bmi) -> Result<(), Error> {
         let size = 1 << power;
         let mut message = Payload::from(Buffer::zeroed(size)?);
         for _ in 0..rounds(size) {
-            message = end.finish(end.receive(message)?)?;
+            message = end.wait_for(end.receive(message)?)?;
             message = end.send(message)?;
         }
     }

@@ -1,7 +1,7 @@
-//! How much of a plain socket's throughput the `tcp` method reaches: 1 MiB messages, eight in
-//! flight, against `writev` and `read` of the same size, round by round in turn.
+//! Compares the throughput of the `tcp` method with that of a plain socket: messages of 1 MiB, eight in
+//! flight, against `writev` and `read` of the same size, in alternating rounds.
 //!
-//! Both ends are threads; `--one-core` keeps them on one CPU. Prints the rates and their ratio.
+//! Both ends are threads; `--one-core` keeps them on one CPU. Prints both rates and their ratio.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark stops where it fails")]
 
@@ -40,8 +40,8 @@ fn rate(begin: Instant) -> f64 {
     (LEN * COUNT) as f64 / begin.elapsed().as_secs_f64() / 1e9
 }
 
-/// One thread writes, another reads; over as many buffers in turn, because one that stays in the
-/// cache would be another experiment.
+/// One thread writes and another reads, over as many buffers as the method uses: a single buffer would stay
+/// in the cache.
 fn plain() -> f64 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -78,15 +78,15 @@ fn method() -> f64 {
             let context = client.open_context().unwrap();
             let to = client.lookup(&format!("tcp://127.0.0.1:{port}")).unwrap();
             let hello = client.post_send_unexpected(context, to, vec![1], Tag(0), Class(0), 0);
-            finish(&client, context, hello.unwrap());
+            wait_for(&client, context, hello.unwrap());
             stream(&client, context, COUNT, |buffer| {
                 client.post_send(context, to, buffer, Tag(1), 0).unwrap()
             });
-            // The last message is on its way: wait until the server has said so.
+            // The last message is sent; wait until the server has confirmed its arrival.
             let goodbye = client
                 .post_receive(context, to, vec![0], Tag(2), 0)
                 .unwrap();
-            finish(&client, context, goodbye);
+            wait_for(&client, context, goodbye);
         });
         let context = server.open_context().unwrap();
         let from = loop {
@@ -118,10 +118,10 @@ fn method() -> f64 {
 
 fn say_goodbye(server: &Bmi, context: ContextId, to: Address) {
     let post = server.post_send(context, to, vec![1], Tag(2), 0).unwrap();
-    finish(server, context, post);
+    wait_for(server, context, post);
 }
 
-fn finish(bmi: &Bmi, context: ContextId, post: Post) {
+fn wait_for(bmi: &Bmi, context: ContextId, post: Post) {
     if matches!(post, Post::Pending(_)) {
         while bmi
             .test_context(context, 1, Duration::from_secs(1))

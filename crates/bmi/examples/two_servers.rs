@@ -1,4 +1,4 @@
-//! Two servers: each listens, and each looks the other up. One byte goes either way.
+//! Two servers listen and look each other up. Each sends one byte to the other.
 //!
 //! ```sh
 //! cargo run -p bmi --example two_servers
@@ -22,7 +22,7 @@ fn talk(bmi: Bmi, other: &str, own: u8) -> Result<u8, Error> {
     };
     let receive = end.post_receive(Tag(1), Buffer::zeroed(1)?)?;
     end.send(Tag(1), &[own])?;
-    let (_, payload) = end.finish(receive)?;
+    let (_, payload) = end.wait_for(receive)?;
     Ok(payload.into_buffer()[0])
 }
 
@@ -32,7 +32,7 @@ fn main() -> Result<(), Error> {
     let talking = thread::spawn(move || talk(second, &first_address, 2));
     let got = talk(first, &second_address, 1)?;
     println!(
-        "the first got {got}, the second {}",
+        "the first server received {got}, the second {}",
         talking.join().unwrap()?
     );
     Ok(())

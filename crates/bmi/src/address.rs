@@ -1,4 +1,4 @@
-//! Everybody this process knows: those it looked up, and those who sent it something.
+//! The table of addresses: peers that this process looked up, and peers that sent it an unexpected message.
 
 use std::collections::HashMap;
 
@@ -7,18 +7,18 @@ use crate::id::Address;
 use crate::method::Peer;
 use crate::table::Table;
 
-/// The longest address, in bytes, with the terminating zero that C programs count.
+/// The longest address in bytes, including the terminating zero of C strings.
 pub const ADDRESS_BYTES_MAX: usize = 256;
 
-/// Where an address leads.
+/// The peer that an address stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Target {
-    /// Index of the method.
+    /// Index of the peer's method.
     pub(crate) method: usize,
     pub(crate) peer: Peer,
 }
 
-/// Addresses by id, by string and by peer.
+/// The addresses, found by id, by string and by peer.
 #[derive(Debug, Default)]
 pub(crate) struct Addresses {
     table: Table<Entry>,
@@ -29,12 +29,12 @@ pub(crate) struct Addresses {
 #[derive(Debug)]
 struct Entry {
     target: Target,
-    /// What it was looked up as; empty when it was learnt from an unexpected message.
+    /// The string given to the lookup; empty if the peer was learnt from an unexpected message.
     name: String,
     references: u32,
 }
 
-/// What became of the last reference.
+/// What happened to the address when a reference was released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Released {
     StillReferred,
@@ -54,12 +54,12 @@ impl Addresses {
         self.by_name.get(name).copied()
     }
 
-    /// The address of a peer that was looked up. One that it has already keeps its first name;
-    /// both names lead to it.
+    /// Returns the address of a peer that was looked up under `name`. A peer that already has an address
+    /// keeps its first name; both names lead to the same address.
     ///
     /// # Errors
     ///
-    /// [`Error::NoMem`]: there are 2³² addresses.
+    /// [`Error::NoMem`]: 2³² addresses exist.
     pub(crate) fn looked_up(&mut self, name: &str, target: Target) -> Result<Address, Error> {
         let address = self.of_target(target)?;
         if let Some(entry) = self.table.get_mut(address)
@@ -71,11 +71,11 @@ impl Addresses {
         Ok(address)
     }
 
-    /// The address of a peer, which gets one if it has none.
+    /// Returns the address of a peer, and creates one if the peer has none.
     ///
     /// # Errors
     ///
-    /// [`Error::NoMem`]: there are 2³² addresses.
+    /// [`Error::NoMem`]: 2³² addresses exist.
     pub(crate) fn of_target(&mut self, target: Target) -> Result<Address, Error> {
         if let Some(&address) = self.by_target.get(&target) {
             return Ok(address);
@@ -90,6 +90,8 @@ impl Addresses {
         Ok(address)
     }
 
+    /// Adds a reference.
+    ///
     /// # Errors
     ///
     /// [`Error::Inval`]: no such address.
@@ -99,9 +101,11 @@ impl Addresses {
         Ok(())
     }
 
+    /// Releases a reference.
+    ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: no such address, or nobody refers to it.
+    /// [`Error::Inval`]: no such address, or it has no reference.
     pub(crate) fn release(&mut self, address: Address) -> Result<Released, Error> {
         let entry = self.table.get_mut(address).ok_or(Error::Inval)?;
         entry.references = entry.references.checked_sub(1).ok_or(Error::Inval)?;
@@ -111,7 +115,7 @@ impl Addresses {
         })
     }
 
-    /// Removes an address, unless somebody refers to it and `unless_referred`.
+    /// Removes an address. With `unless_referred`, an address that has references stays.
     pub(crate) fn remove(&mut self, address: Address, unless_referred: bool) -> Option<Target> {
         let entry = self.table.get(address)?;
         if unless_referred && entry.references > 0 {
@@ -128,6 +132,8 @@ impl Addresses {
     }
 }
 
+/// Checks the length of an address string.
+///
 /// # Errors
 ///
 /// [`Error::NameTooLong`]: longer than [`ADDRESS_BYTES_MAX`] with its terminating zero.
@@ -138,11 +144,11 @@ pub(crate) fn check_length(address: &str) -> Result<(), Error> {
     }
 }
 
-/// The scheme of an address: what stands before `://`.
+/// Returns the scheme of an address: the part before `://`.
 ///
 /// # Errors
 ///
-/// [`Error::Inval`]: it has none.
+/// [`Error::Inval`]: the address has no scheme.
 pub(crate) fn scheme(address: &str) -> Result<&str, Error> {
     let (scheme, _) = address.split_once("://").ok_or(Error::Inval)?;
     Ok(scheme)

@@ -1,4 +1,4 @@
-//! The interface itself: addresses, memory, options, the end.
+//! The interface: addresses, memory, options, finalization.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,40 +12,40 @@ use crate::ops::Ops;
 use crate::option::{Question, Setting};
 use crate::payload::{Buffer, Memory};
 
-/// The interface. All of it may be called from any thread at any time; only an operation must not
-/// be tested by two threads at once.
+/// A BMI interface. Any thread may call any function at any time, with one exception: two threads must not
+/// test the same operation at once.
 ///
-/// Dropping it is [`Bmi::finalize`].
+/// Dropping the interface is the same as [`Bmi::finalize`].
 pub struct Bmi {
     pub(crate) slots: Vec<Slot>,
     pub(crate) ops: Arc<Ops>,
     pub(crate) addresses: Mutex<Addresses>,
     pub(crate) auto_reference: bool,
     pub(crate) closed: AtomicBool,
-    /// Whose turn it is to be asked first for unexpected messages.
+    /// Which method is asked first for unexpected messages; advances with each test.
     pub(crate) turn: AtomicUsize,
 }
 
-/// A method that may be used, and is once it has started.
+/// A method that may be used, and the running method once it has started.
 pub(crate) struct Slot {
     pub(crate) factory: Box<dyn Factory>,
-    /// Whether looking up an address may start it.
+    /// Whether a lookup may start the method.
     pub(crate) usable: bool,
     pub(crate) method: OnceLock<Arc<dyn Method>>,
     pub(crate) starting: Mutex<()>,
-    /// A test of a context ends when an unexpected message waits.
+    /// Whether a test of a context returns when an unexpected message waits.
     pub(crate) check_unexpected: AtomicBool,
 }
 
 impl Bmi {
-    /// Begins with no method, as a client.
+    /// Returns a builder with no method, in the client role.
     #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
 
-    /// Ends the interface: operations and addresses are forgotten, memory that was posted is not
-    /// touched any more, and tests that sleep return [`Error::NetDown`], as every later call.
+    /// Ends the interface. Operations and addresses are forgotten, and posted memory is no longer touched.
+    /// Sleeping tests and all later calls return [`Error::NetDown`].
     pub fn finalize(&self) {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
@@ -57,18 +57,18 @@ impl Bmi {
         self.addresses().clear();
     }
 
-    /// Opens a set of operations that are tested together.
+    /// Opens a context: a set of operations that are tested together.
     ///
     /// # Errors
     ///
-    /// [`Error::Busy`]: sixteen are open. [`Error::NetDown`].
+    /// [`Error::Busy`]: sixteen contexts are open. [`Error::NetDown`].
     pub fn open_context(&self) -> Result<ContextId, Error> {
         self.check_open()?;
         self.ops.open_context()
     }
 
-    /// Closes a context. Its operations live on, and can still be collected by their ids. One
-    /// that is not open is ignored.
+    /// Closes a context. Its operations continue and can still be collected by their ids. A context that is
+    /// not open is ignored.
     pub fn close_context(&self, context: ContextId) {
         self.ops.close_context(context);
     }
@@ -79,27 +79,26 @@ impl Bmi {
         self.ops.is_open(context)
     }
 
-    /// The address of a string such as `tcp://node7:3334`, or of a list of the ways to one peer,
-    /// separated by commas: the first whose method there is. The same string has the same address.
-    /// Starts the method of its scheme, if it has not started.
+    /// Looks up an address such as `tcp://node7:3334`, or a comma-separated list of addresses of one peer, of
+    /// which the first with a known method is used. The same string always yields the same address. Starts
+    /// the method of the scheme if it has not started.
     ///
     /// # Errors
     ///
-    /// [`Error::NoProtoOpt`]: there is no method of the scheme. [`Error::Inval`]: no scheme, or the
-    /// method refuses the address. [`Error::NameTooLong`]: longer than 255 bytes. What the method
-    /// fails to start with.
+    /// [`Error::NoProtoOpt`]: no method has the scheme. [`Error::Inval`]: there is no scheme, or the method
+    /// rejects the address. [`Error::NameTooLong`]: longer than 255 bytes. Errors of starting the method.
     pub fn lookup(&self, name: &str) -> Result<Address, Error> {
         self.check_open()?;
         check_length(name)?;
         if let Some(known) = self.addresses().by_name(name) {
             return Ok(known);
         }
-        let (index, part) = self.way(name)?;
+        let (index, part) = self.first_known(name)?;
         let method = match self.slots[index].method.get() {
             Some(method) => method,
             None => self.start(index, Role::Client, false)?,
         };
-        // Not under the lock: resolving a host name may take seconds.
+        // Outside of the lock: resolving a host name may take seconds.
         let peer = method.lookup(part)?;
         let target = Target {
             method: index,
@@ -108,8 +107,8 @@ impl Bmi {
         self.addresses().looked_up(name, target)
     }
 
-    /// The first of a list of addresses whose method there is, and the index of the method.
-    fn way<'a>(&self, list: &'a str) -> Result<(usize, &'a str), Error> {
+    /// Returns the first address of a list whose method is known, and the index of that method.
+    fn first_known<'a>(&self, list: &'a str) -> Result<(usize, &'a str), Error> {
         for part in list.split(',') {
             let scheme = scheme(part)?;
             let of_scheme = |slot: &Slot| slot.usable && slot.factory.scheme() == scheme;
@@ -120,7 +119,7 @@ impl Bmi {
             if self.slots.iter().any(of_scheme) {
                 return Err(Error::Inval);
             }
-            // Schemes are as they are written: this is one of ours, spelt wrongly.
+            // Schemes are case-sensitive: this one is a known scheme in the wrong case.
             let is_close = |slot: &Slot| slot.factory.scheme().eq_ignore_ascii_case(scheme);
             if self.slots.iter().any(is_close) {
                 return Err(Error::Inval);
@@ -129,34 +128,32 @@ impl Bmi {
         Err(Error::NoProtoOpt)
     }
 
-    /// The string that an address was looked up as; empty when it was learnt from an unexpected
-    /// message; `None` when there is no such address.
+    /// Returns the string that an address was looked up as. The string is empty if the address was learnt
+    /// from an unexpected message. `None`: no such address.
     #[must_use]
     pub fn name(&self, address: Address) -> Option<String> {
         self.addresses().name(address).map(str::to_owned)
     }
 
-    /// A name to print for an address, also for one that was learnt from an unexpected message.
+    /// Returns a printable name of an address, also of one learnt from an unexpected message.
     #[must_use]
     pub fn peer_name(&self, address: Address) -> Option<String> {
         let (method, target) = self.resolve(address)?;
         Some(method.peer_name(target.peer))
     }
 
-    /// Whether an address is in a range: the one of `wildcard` when only the first `bits` bits
-    /// are compared.
+    /// Returns whether the first `bits` bits of an address equal those of `wildcard`.
     ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: no such address or no such range. [`Error::NoSys`]: the method's
+    /// [`Error::Inval`]: no such address, or `wildcard` is not a valid range. [`Error::NoSys`]: the method's
     /// addresses have no ranges.
     pub fn in_range(&self, address: Address, wildcard: &str, bits: u32) -> Result<bool, Error> {
         let (method, target) = self.resolve(address).ok_or(Error::Inval)?;
         method.in_range(target.peer, wildcard, bits)
     }
 
-    /// Memory from which messages to an address are sent, or into which its messages are
-    /// received, without being copied. It is zeroed.
+    /// Allocates zeroed memory that the method of an address sends from and receives into without a copy.
     ///
     /// # Errors
     ///
@@ -168,13 +165,13 @@ impl Bmi {
         Ok(Buffer::reclaim(span, Memory::PreAllocated))
     }
 
-    /// Changes an option, of an address or, without one, of every active method in turn until one
-    /// refuses.
+    /// Sets an option of an address. Without an address, sets the option of every active method in turn and
+    /// stops at the first error.
     ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: no such address, no active method, a value that cannot be, or more
-    /// references given back than there were.
+    /// [`Error::Inval`]: no such address, no active method, an invalid value, or more references released
+    /// than taken.
     pub fn set(&self, address: Option<Address>, setting: &Setting) -> Result<(), Error> {
         self.check_open()?;
         let Some(address) = address else {
@@ -189,18 +186,18 @@ impl Bmi {
                 Ok(())
             }
             _ => {
-                self.note(target.method, setting);
+                self.store_setting(target.method, setting);
                 method.set(Some(target.peer), setting)
             }
         }
     }
 
-    /// Answers a question about an address, or about the methods.
+    /// Returns a property of an address, or of all methods.
     ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: no such address, or none where one is needed. [`Error::NoSys`]: nobody
-    /// knows the answer.
+    /// [`Error::Inval`]: no such address, or the question needs one. [`Error::NoSys`]: no method knows the
+    /// answer.
     pub fn get(&self, address: Option<Address>, question: Question) -> Result<u64, Error> {
         self.check_open()?;
         let resolved = match address {
@@ -219,29 +216,29 @@ impl Bmi {
         }
     }
 
-    /// The methods that were added, without the prefix `bmi_`.
+    /// Returns the names of the methods that were added, without the prefix `bmi_`.
     pub fn method_names(&self) -> impl Iterator<Item = &'static str> {
         let name = |slot: &Slot| slot.factory.name().trim_start_matches("bmi_");
         self.slots.iter().map(name)
     }
 
-    /// Whether the method of an address may get unexpected messages in this process; `None` when
-    /// there is no such address.
+    /// Returns whether the method of an address can receive unexpected messages in this process. `None`: no
+    /// such address.
     #[must_use]
     pub fn receives_unexpected(&self, address: Address) -> Option<bool> {
         let (method, _) = self.resolve(address)?;
         Some(method.traits().receives_unexpected)
     }
 
-    /// How often a method completed an operation that was not pending. Anything but 0 is a defect
+    /// Returns how often a method completed an operation that was not pending. A number above 0 is a defect
     /// of a method.
     #[must_use]
     pub fn stray_completions(&self) -> u64 {
         self.ops.strays()
     }
 
-    /// Asks for the end of an operation, which must be collected nevertheless: its result is
-    /// [`Error::Cancel`], or its own when it was too late. An id that names nothing is ignored.
+    /// Requests the cancellation of an operation. The operation must still be collected; its result is
+    /// [`Error::Cancel`], or its own result if it completed first. An id that names no operation is ignored.
     ///
     /// # Errors
     ///
@@ -257,7 +254,7 @@ impl Bmi {
         }
     }
 
-    /// The methods that have started, with their indices.
+    /// Returns the methods that have started, with their indices.
     pub(crate) fn active(&self) -> impl Iterator<Item = (usize, &Arc<dyn Method>)> {
         self.slots
             .iter()
@@ -272,7 +269,8 @@ impl Bmi {
         Ok(())
     }
 
-    /// Why an id names nothing: it never did or was collected, or another thread has just finalized the interface.
+    /// Returns the error for an id that names nothing: [`Error::NetDown`] if another thread has just
+    /// finalized the interface, else [`Error::Inval`].
     pub(crate) fn unknown(&self) -> Error {
         self.check_open().err().unwrap_or(Error::Inval)
     }
@@ -313,14 +311,14 @@ impl Bmi {
         let mut any = false;
         for (index, method) in self.active() {
             any = true;
-            self.note(index, setting);
+            self.store_setting(index, setting);
             method.set(None, setting)?;
         }
         if any { Ok(()) } else { Err(Error::Inval) }
     }
 
-    /// Keeps what the interface itself goes by.
-    fn note(&self, index: usize, setting: &Setting) {
+    /// Stores a setting that the interface itself uses.
+    fn store_setting(&self, index: usize, setting: &Setting) {
         if let Setting::CheckUnexpected(check) = setting {
             let slot = &self.slots[index];
             slot.check_unexpected.store(*check, Ordering::Relaxed);

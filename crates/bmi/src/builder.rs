@@ -1,4 +1,4 @@
-//! How an interface is made: which methods, which side, listening where.
+//! The builder of an interface: its methods, its role, its listen address.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -9,11 +9,11 @@ use crate::error::Error;
 use crate::method::{Completions, Factory, Method, Role, Setup};
 use crate::ops::Ops;
 
-/// Collects what [`Bmi`] is started with; [`Bmi::builder`] makes one.
+/// Collects the settings of a [`Bmi`]; [`Bmi::builder`] creates one.
 ///
-/// Without [`Builder::listen`] this process is a client: a method starts when the first address
-/// with its scheme is looked up. With it, it is a server, and the methods of the listen address
-/// start at once.
+/// Without [`Builder::listen`] this process is a client: a method starts when the first address with its
+/// scheme is looked up. With [`Builder::listen`] this process is a server, and the methods of the listen
+/// address start at once.
 #[derive(Default)]
 pub struct Builder {
     factories: Vec<Box<dyn Factory>>,
@@ -31,7 +31,7 @@ impl Builder {
         self
     }
 
-    /// The methods that were added, without the prefix `bmi_`, each name once.
+    /// Returns the names of the methods that were added, without the prefix `bmi_`, each name once.
     pub fn method_names(&self) -> impl Iterator<Item = &'static str> {
         let names = self.factories.iter().map(|factory| factory.name());
         let first = move |(index, name): &(usize, &str)| {
@@ -42,31 +42,31 @@ impl Builder {
         names.map(|(_, name)| name.trim_start_matches("bmi_"))
     }
 
-    /// Names the methods that are used, separated by commas, such as `bmi_tcp,bmi_zoid`; they
-    /// start at once. Without it all that were added may be.
+    /// Restricts the interface to the named methods, separated by commas, such as `bmi_tcp,bmi_zoid`. They
+    /// start at once. Without this call every added method may be used.
     #[must_use]
     pub fn only(mut self, names: &str) -> Builder {
         self.listed = Some(names.to_owned());
         self
     }
 
-    /// Makes this process a server that listens on an address, or on one for each method,
-    /// separated by commas: `tcp://node7:3334,zoid://`. Those of other methods are left out.
+    /// Makes this process a server that listens on an address, or on one address per method, separated by
+    /// commas: `tcp://node7:3334,zoid://`. Addresses of methods that are not used are ignored.
     #[must_use]
     pub fn listen(mut self, addresses: &str) -> Builder {
         self.listen = Some(addresses.to_owned());
         self
     }
 
-    /// Listens on exactly the host of the listen address, where a method would otherwise listen
-    /// on every address of this machine.
+    /// Listens only on the host of the listen address. Without this option a method may listen on every
+    /// address of the machine.
     #[must_use]
     pub fn bind_specific(mut self, specific: bool) -> Builder {
         self.bind_specific = specific;
         self
     }
 
-    /// Each unexpected message adds a reference to the address of its sender.
+    /// Adds a reference to the sender's address with each unexpected message.
     #[must_use]
     pub fn auto_reference(mut self, automatic: bool) -> Builder {
         self.auto_reference = automatic;
@@ -77,9 +77,9 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// [`Error::NoProtoOpt`]: a listed method is unknown. [`Error::Inval`]: a server's method has
-    /// no listen address, or two, or there is none at all. What a method fails to start
-    /// with; those started before it are closed again.
+    /// [`Error::NoProtoOpt`]: a listed method is unknown. [`Error::Inval`]: a server's method has no listen
+    /// address or two, or no listen address was given. Errors of starting a method; methods that started
+    /// before it are closed.
     pub fn start(self) -> Result<Bmi, Error> {
         let plan = self.plan()?;
         let Builder {
@@ -112,13 +112,13 @@ impl Builder {
                 Plan::Client => Role::Client,
                 Plan::Server(listen) => Role::Server { listen },
             };
-            // Dropping the interface closes what has started.
+            // On an error, dropping the interface closes the methods that have started.
             bmi.start(index, role, bind_specific)?;
         }
         Ok(bmi)
     }
 
-    /// What each method is to do.
+    /// Decides for each method whether and in which role it starts.
     fn plan(&self) -> Result<Vec<Plan>, Error> {
         let listed = self.listed()?;
         let Some(listen) = &self.listen else {
@@ -155,7 +155,7 @@ impl Builder {
         Ok(plan)
     }
 
-    /// For each method whether it is listed; `None` for all when there is no list.
+    /// Returns for each method whether it is listed. `None` for every method if there is no list.
     fn listed(&self) -> Result<Vec<Option<bool>>, Error> {
         let Some(list) = &self.listed else {
             return Ok(vec![None; self.factories.len()]);
@@ -188,16 +188,16 @@ impl Builder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Plan {
-    /// Not listed.
+    /// The method is not listed.
     Unused,
-    /// Started as a client by its first address.
+    /// The method starts as a client at the first lookup.
     Later,
     Client,
     Server(String),
 }
 
 impl Bmi {
-    /// Starts the method of a slot, unless it has been.
+    /// Starts the method of a slot, unless it has started.
     pub(crate) fn start(
         &self,
         index: usize,

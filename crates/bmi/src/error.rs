@@ -1,4 +1,4 @@
-//! What can go wrong, with the numbers that BMI gives it.
+//! BMI's errors and their numbers.
 //!
 //! ```text
 //!  bit   31   30    29   28 ....... 8   7   6 ... 0
@@ -6,14 +6,21 @@
 //!             bit  errno              bit               others:     1 to 7, bit 29 too
 //! ```
 //!
-//! The numbers are not those of the operating system: EINVAL is 15 here. An error is a value of
-//! [`Error`] inside Rust and negative at the border to C, as the result of a call and as the error
-//! code of an operation alike.
+//! The numbers are not those of the operating system: EINVAL is 15 here. Rust code uses values of [`Error`].
+//! The C interface uses negative numbers, as the results of calls and as the error codes of operations.
 
 use std::fmt;
 use std::io;
 
 /// Why a call or an operation failed. The names are BMI's.
+///
+/// ```
+/// use bmi::Error;
+///
+/// assert_eq!(Error::Inval.number(), 15 | 1 << 30 | 1 << 7);
+/// assert_eq!(Error::from_number(Error::Inval.code()), Some(Error::Inval));
+/// assert_eq!(Error::Inval.name(), "BMI_EINVAL");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(i32)]
 pub enum Error {
@@ -151,9 +158,9 @@ pub enum Error {
     TryAgain = other(7),
 }
 
-/// Set in every number of BMI.
+/// The bits that every BMI error number has.
 const ERROR_BITS: i32 = 1 << 30 | 1 << 7;
-/// Set too in those that have no counterpart among the operating system's.
+/// The additional bit of errors that the operating system does not have.
 const NON_ERRNO_BIT: i32 = 1 << 29;
 
 const fn errno(number: i32) -> i32 {
@@ -235,19 +242,19 @@ impl Error {
         Error::TryAgain,
     ];
 
-    /// The number as the C macro of this name has it: positive.
+    /// Returns the number as the C macro of this name has it: positive.
     #[must_use]
     pub const fn number(self) -> i32 {
         self as i32
     }
 
-    /// The number as functions and operations of the C interface return it: negative.
+    /// Returns the number as functions and operations of the C interface return it: negative.
     #[must_use]
     pub const fn code(self) -> i32 {
         -self.number()
     }
 
-    /// The error of a number of either sign.
+    /// Returns the error of a number of either sign.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Error> {
         let positive = number.checked_abs()?;
@@ -256,16 +263,16 @@ impl Error {
             .find(|error| error.number() == positive)
     }
 
-    /// The name of the C macro.
+    /// Returns the name of the C macro.
     #[must_use]
     pub const fn name(self) -> &'static str {
         self.words().0
     }
 
-    /// The error of a number of the operating system, of which BMI knows some.
+    /// Returns the BMI error for an errno number of the operating system, if BMI has one.
     ///
-    /// Numbers that Linux gives to two names (EWOULDBLOCK, EDEADLOCK) map to the first; five more
-    /// (EUNATCH, EBADR, ENONET, ECOMM, ERESTART) have BMI numbers that nothing maps to.
+    /// Numbers that Linux gives to two names (EWOULDBLOCK, EDEADLOCK) map to the first. Five BMI errors
+    /// (EUNATCH, EBADR, ENONET, ECOMM, ERESTART) are the image of no errno number.
     #[must_use]
     pub fn from_errno(number: i32) -> Option<Error> {
         ERRNO
@@ -274,7 +281,7 @@ impl Error {
             .map(|&(_, error)| error)
     }
 
-    /// The macro, and what it means.
+    /// Returns the macro and its meaning.
     const fn words(self) -> (&'static str, &'static str) {
         let number = self.number();
         let first = if number & NON_ERRNO_BIT == 0 {
@@ -286,10 +293,10 @@ impl Error {
     }
 }
 
-/// How many errors are errno-like.
+/// The number of errno-like errors.
 const ERRNO_COUNT: usize = 59;
 
-/// The macro of each error and what it means, in the order of [`Error::ALL`].
+/// The macro of each error and its meaning, in the order of [`Error::ALL`].
 const WORDS: [(&str, &str); 66] = [
     ("BMI_EPERM", "operation not permitted"),
     ("BMI_ENOENT", "no such entry"),
@@ -375,7 +382,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 impl From<io::Error> for Error {
-    /// What BMI calls an error of the operating system; [`Error::Io`] where it has no name for it.
+    /// Converts an error of the operating system; [`Error::Io`] if BMI has no name for the number.
     fn from(error: io::Error) -> Error {
         match error.kind() {
             io::ErrorKind::OutOfMemory => Error::NoMem,
@@ -388,8 +395,8 @@ impl From<io::Error> for Error {
     }
 }
 
-/// The numbers of Linux, which are the same on every architecture this is built for except where
-/// the kernel kept older ones (Alpha, MIPS, SPARC, PA-RISC).
+/// Linux errno numbers. They are the same on all architectures that this crate is built for; only Alpha,
+/// MIPS, SPARC and PA-RISC differ.
 const ERRNO: [(i32, Error); 52] = [
     (1, Error::Perm),
     (2, Error::NoEnt),

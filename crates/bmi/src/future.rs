@@ -1,13 +1,13 @@
-//! Awaiting: futures for operations and unexpected messages, and a descriptor to poll.
+//! Futures for operations and unexpected messages, and a descriptor to poll.
 //!
 //! ```text
 //!  task ── await Operation ──▶ its waker ◀── wake ──┐
 //!  loop ── poll descriptor ──▶ eventfd   ◀── ring ──┤ driver: a thread that tests the context
 //! ```
 //!
-//! Methods make progress while somebody tests. A [`Driver`] is a thread that does nothing else, so futures
-//! need no runtime of their own and work in any executor. Nobody else should test the context of a driver:
-//! an operation is collected once.
+//! Methods make progress only while a thread tests. A [`Driver`] is a thread that does nothing else, so the
+//! futures need no runtime and work in any executor. No other thread should test the context of a driver,
+//! because an operation is collected once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -29,27 +29,29 @@ use crate::payload::Payload;
 use crate::post::Post;
 use crate::test::Unexpected;
 
-/// A thread that tests one context, and tells those who wait.
+/// A thread that tests one context and wakes the futures that wait.
 ///
-/// Unexpected messages are told only while `CheckUnexpected` is on, which is the default.
+/// Unexpected messages are noticed only while [`Setting::CheckUnexpected`](crate::Setting::CheckUnexpected)
+/// is on, which is the default.
 ///
-/// With the zoid method, set its option `pipelined` and leave `single_thread` off: otherwise a post waits in the
-/// daemon before there is anything to await.
+/// With the zoid method, set its option `pipelined` and leave `single_thread` off; otherwise a post waits in
+/// the daemon and blocks the caller before a future exists.
 pub struct Driver {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What an operation has come to.
+/// The result of an awaited operation.
 #[derive(Debug)]
-pub struct Finished {
-    /// The number of bytes sent or received, or why it failed.
+pub struct Completed {
+    /// The number of bytes sent or received, or why the operation failed.
     pub result: Result<usize, Error>,
-    /// The memory given when it was posted.
+    /// The memory given when the operation was posted.
     pub payload: Payload,
 }
 
-/// The end of an operation. To drop it does not cancel the operation, whose result is then dropped too.
+/// Completes with its operation. Dropping this future does not cancel the operation; its result is then
+/// dropped when the operation completes.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Operation {
     shared: Arc<Shared>,
@@ -57,18 +59,18 @@ pub struct Operation {
 }
 
 enum Awaited {
-    /// The post has finished it.
-    Immediate(Finished),
+    /// The operation completed inside the post.
+    Immediate(Completed),
     Pending(OpId),
     Over,
 }
 
-/// The next unexpected message of a class.
+/// Completes with the next unexpected message of a class.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Incoming {
     shared: Arc<Shared>,
     class: Class,
-    /// Its place among those who wait; none before it was polled.
+    /// Its number among the waiting futures; none before the first poll.
     number: Option<u64>,
 }
 
@@ -76,34 +78,34 @@ struct Shared {
     bmi: Arc<Bmi>,
     context: ContextId,
     state: Mutex<State>,
-    /// What the thread is to do has changed.
+    /// Signals the thread that its work has changed.
     changed: Event,
-    /// Rung when something is there to be collected.
+    /// The descriptor; readable while there is something to collect.
     news: Alarm,
 }
 
 #[derive(Default)]
 struct State {
-    /// Operations that are done and that nobody has taken, with their order.
+    /// Completed operations that nobody has collected, with a sequence number.
     done: FxHashMap<OpId, (u64, Completion)>,
     awaited: FxHashMap<OpId, Waker>,
-    /// Operations whose futures were dropped.
+    /// Operations whose futures were dropped before completion.
     dropped: FxHashSet<OpId>,
     messages: BTreeMap<Class, VecDeque<Unexpected>>,
     listeners: BTreeMap<(Class, u64), Waker>,
-    /// Counts completions and listeners.
+    /// Counts completions and waiting futures.
     number: u64,
     over: Option<Error>,
 }
 
-/// Completions or messages that are collected at once.
+/// The most completions or messages that one test collects.
 const AT_ONCE: usize = 64;
 
 /// The longest single test.
 const TEST: Duration = Duration::from_secs(3600);
 
-/// How often the thread looks for a message of its class while those of another one wait, and for a method
-/// when none has started.
+/// How often the thread polls while it cannot sleep in a test: if messages of a class wait that no future
+/// awaits, and if no method has started.
 const LOOK: Duration = Duration::from_millis(10);
 
 impl Driver {
@@ -111,7 +113,7 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// No descriptor or no thread is left.
+    /// No descriptor or no thread could be created.
     pub fn start(bmi: Arc<Bmi>, context: ContextId) -> io::Result<Driver> {
         let shared = Arc::new(Shared {
             bmi,
@@ -130,10 +132,10 @@ impl Driver {
         })
     }
 
-    /// The end of what was posted in the context of this driver.
+    /// Returns a future of an operation that was posted in the context of this driver.
     pub fn operation(&self, post: Post) -> Operation {
         let state = match post {
-            Post::Immediate(len, payload) => Awaited::Immediate(Finished {
+            Post::Immediate(len, payload) => Awaited::Immediate(Completed {
                 result: Ok(len),
                 payload,
             }),
@@ -145,7 +147,7 @@ impl Driver {
         }
     }
 
-    /// The next unexpected message of a class.
+    /// Returns a future of the next unexpected message of a class.
     pub fn unexpected(&self, class: Class) -> Incoming {
         Incoming {
             shared: Arc::clone(&self.shared),
@@ -154,8 +156,8 @@ impl Driver {
         }
     }
 
-    /// Takes every operation that is done and that no future waits for, those first that were done first. The
-    /// descriptor is not readable after that until more are done.
+    /// Takes every completed operation that no future awaits, in the order of completion. The descriptor is
+    /// not readable afterwards until another operation completes.
     #[must_use]
     pub fn collect(&self) -> Vec<Completion> {
         let mut state = self.shared.lock();
@@ -168,7 +170,7 @@ impl Driver {
 }
 
 impl AsFd for Driver {
-    /// Readable when [`Driver::collect`] has something to take.
+    /// Readable while [`Driver::collect`] has something to return.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.shared.news.as_fd()
     }
@@ -179,7 +181,7 @@ impl Drop for Driver {
         self.shared.end(Error::NetDown);
         self.shared.interrupt();
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has ended, too.
+            // A thread that panicked has ended as well.
             let _ended = thread.join();
         }
     }
@@ -190,13 +192,13 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes the thread look at what it is to do.
+    /// Makes the thread look at its work again.
     fn interrupt(&self) {
         self.changed.notify();
         self.bmi.wake();
     }
 
-    /// Nothing is awaited any more.
+    /// Completes everything that is awaited with an error.
     fn end(&self, error: Error) {
         let mut state = self.lock();
         state.over.get_or_insert(error);
@@ -231,7 +233,7 @@ impl Shared {
             self.changed.wait(seen, LOOK);
             return Ok(());
         }
-        // What waits after a fetch is of a class that nobody listens to.
+        // Messages that still wait after a fetch have a class that no future awaits.
         let others = listens && self.bmi.unexpected_waiting();
         let time = if others { LOOK } else { TEST };
         let stop = || self.changed.count() != seen;
@@ -243,7 +245,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Fetches messages for those who listen. Says whether somebody listens still.
+    /// Fetches messages for the futures that wait. Returns whether any future still waits.
     fn fetch(&self) -> Result<bool, Error> {
         let mut wanted: BTreeMap<Class, usize> = BTreeMap::new();
         for (class, _) in self.lock().listeners.keys() {
@@ -290,7 +292,7 @@ impl Shared {
 
 impl Future for Operation {
     /// [`Error::NetDown`]: the driver or the interface has ended.
-    type Output = Result<Finished, Error>;
+    type Output = Result<Completed, Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let op = match std::mem::replace(&mut self.state, Awaited::Over) {
@@ -306,7 +308,7 @@ impl Future for Operation {
             },
         )) = state.done.remove(&op)
         {
-            return Poll::Ready(Ok(Finished { result, payload }));
+            return Poll::Ready(Ok(Completed { result, payload }));
         }
         if let Some(error) = state.over {
             return Poll::Ready(Err(error));
@@ -364,7 +366,7 @@ impl Drop for Incoming {
         if state.listeners.remove(&(self.class, number)).is_some() {
             return;
         }
-        // It was woken for a message that it did not take: the next one's.
+        // This future was woken for a message that it did not take; wake the next one.
         let next = state
             .listeners
             .range((self.class, 0)..=(self.class, u64::MAX))

@@ -1,18 +1,18 @@
-//! The names of things: operations, addresses, contexts, tags, classes.
+//! Identifiers: operations, addresses, contexts, tags, classes.
 //!
 //! ```text
 //!  bit 63   62 ............ 32   31 ......... 0
 //!       0    generation ≥ 1        index
 //! ```
 //!
-//! Operations, addresses and contexts are named by the index of their slot and its generation,
-//! which changes with each use. So an id is positive, never 0, and one whose thing is gone is told
-//! from its slot's next owner.
+//! The id of an operation, an address or a context holds the index of its slot and the slot's generation,
+//! which changes with each use. An id is therefore positive, and a stale id is distinguished from the id of
+//! the slot's next owner.
 
 use std::fmt;
 use std::num::NonZeroI64;
 
-/// A name of 64 bits, which C programs hold as an integer.
+/// An id of 64 bits, which C programs hold as an integer.
 macro_rules! id {
     ($(#[$documentation:meta])* $name:ident) => {
         $(#[$documentation])*
@@ -20,7 +20,7 @@ macro_rules! id {
         pub struct $name(NonZeroI64);
 
         impl $name {
-            /// The id that a number names; `None` for 0 and below, which name nothing.
+            /// Converts an integer to an id. `None` for 0 and negative numbers, which are never ids.
             #[must_use]
             pub fn from_number(number: i64) -> Option<$name> {
                 NonZeroI64::new(number)
@@ -28,7 +28,7 @@ macro_rules! id {
                     .map($name)
             }
 
-            /// The number, for where ids are integers.
+            /// Returns the id as an integer.
             #[must_use]
             pub fn number(self) -> i64 {
                 self.0.get()
@@ -49,7 +49,7 @@ id! {
     OpId
 }
 id! {
-    /// Somebody to exchange messages with.
+    /// A peer to exchange messages with.
     Address
 }
 id! {
@@ -57,10 +57,10 @@ id! {
     ContextId
 }
 
-/// What a program tells messages apart by. Every value is legal.
+/// Distinguishes messages between the same peers. Every value is legal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub i32);
 
-/// Separates streams of unexpected messages; 0 unless a program says otherwise.
+/// Separates streams of unexpected messages. The default is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Class(pub u8);

@@ -1,13 +1,13 @@
-//! The Buffered Message Interface: reliable, ordered messages between processes, over
-//! exchangeable methods.
+//! The Buffered Message Interface (BMI): reliable, ordered messages between processes, over exchangeable methods.
 //!
 //! | Message | The receiver | Matched by |
 //! |---|---|---|
-//! | expected | has posted a buffer, or will | peer, tag; in order among equals |
-//! | unexpected | asks for whatever came, and gets memory with it | class; in order from one peer |
+//! | expected | posts a buffer, before or after the send | peer, tag; in order among equal tags |
+//! | unexpected | tests for any message, and gets the memory with it | class; in order from one peer |
 //!
-//! A **post** is finished at once or leaves an operation behind, which a **test** collects when it
-//! is done. Memory that is posted belongs to the operation until then.
+//! A **post** begins an operation. The operation completes inside the post, or a **test** collects its result later.
+//! Posted memory belongs to the operation until then. Methods make progress only while a thread posts or tests; the
+//! module [`future`] has a thread that tests, and futures to await.
 //!
 //! ```
 //! use std::{thread, time::Duration};
@@ -19,14 +19,14 @@
 //! let server = Bmi::builder().method(Tcp::new()).listen("tcp://127.0.0.1:0").start()?;
 //! let port = server.get(None, Question::TcpPort)?;
 //!
-//! // The client asks with an unexpected message, and has posted where the answer is to go.
+//! // The client posts the receive for the answer, then sends the request as an unexpected message.
 //! let client = thread::spawn(move || -> Result<Vec<u8>, Error> {
 //!     let client = Bmi::builder().method(Tcp::new()).start()?;
 //!     let context = client.open_context()?;
 //!     let to = client.lookup(&format!("tcp://127.0.0.1:{port}"))?;
 //!     let answer = client.post_receive(context, to, Buffer::zeroed(64)?, Tag(7), 0)?;
 //!     client.post_send_unexpected(context, to, vec![5; 3], Tag(7), Class(0), 1)?;
-//!     let Post::Pending(answer) = answer else { unreachable!("nothing was asked yet") };
+//!     let Post::Pending(answer) = answer else { unreachable!("the request is not sent yet") };
 //!     loop {
 //!         if let Some(done) = client.test(answer, WAIT)? {
 //!             let length = done.result?;
@@ -49,6 +49,14 @@
 //! assert_eq!(client.join().unwrap()?, [10, 10, 10]);
 //! # Ok::<(), Error>(())
 //! ```
+//!
+//! # Limits
+//!
+//! * This crate contains one method, [`tcp`]. Others implement [`Method`].
+//! * A message has at most 128 MiB with the methods `tcp` and `zoid`, an unexpected message 8192 bytes;
+//!   [`Bmi::get`] returns the limits in force.
+//! * A receive names its peer and its tag; there are no wildcards.
+//! * Sixteen contexts can be open at a time.
 
 mod address;
 mod bmi;
@@ -78,11 +86,11 @@ pub use builder::Builder;
 pub use error::Error;
 pub use id::{Address, Class, ContextId, OpId, Tag};
 pub use method::{
-    Completions, Factory, Kind, Limits, Method, Peer, Posted, Received, Request, Role, Setup,
-    Traits, Wanted, Which,
+    Completions, Factory, Limits, Method, Peer, Posted, Received, Request, RequestKind, Role,
+    Setup, Traits, Wanted, Which,
 };
 pub use ops::Completion;
 pub use option::{Question, Setting};
 pub use payload::{Buffer, Memory, Payload, Segments};
-pub use post::{Post, Refused};
+pub use post::{Post, Rejected};
 pub use test::Unexpected;

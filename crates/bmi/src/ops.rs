@@ -7,12 +7,11 @@
 //!                └ completed already ─▶ EARLY ── Pending ──────────────▲
 //! ```
 //!
-//! EARLY is why a program never collects an operation whose id its post has not returned yet,
-//! however fast another thread's test is.
+//! EARLY keeps another thread's test from collecting an operation before its post has returned the id.
 //!
-//! Completed operations wait in a queue for each context, in the order of their completion, and in
-//! one more for methods that know one context only. An operation that was collected by its id
-//! leaves its entry behind, which is passed over later.
+//! Completed operations wait in one queue per context, in the order of completion, and in one more queue for
+//! methods with a single context. An operation that is collected by its id leaves its queue entry behind; the
+//! queue skips the entry later.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -29,9 +28,9 @@ const CONTEXTS_MAX: usize = 16;
 /// A collected operation.
 #[derive(Debug)]
 pub struct Completion {
-    /// Its id, which is not valid any more.
+    /// Its id, which is no longer valid.
     pub op: OpId,
-    /// The number of bytes sent or received, or why it failed: [`Error::Cancel`] when it was
+    /// The number of bytes sent or received, or why the operation failed: [`Error::Cancel`] if it was
     /// cancelled in time.
     pub result: Result<usize, Error>,
     /// The value given when it was posted.
@@ -54,7 +53,7 @@ struct Inner {
     contexts: Table<Queue>,
     /// For methods with a single context.
     merged: Queue,
-    /// How many operations each method has yet to complete.
+    /// The number of operations that each method has yet to complete.
     pending: Vec<usize>,
 }
 
@@ -65,13 +64,13 @@ struct Op {
     payload: Payload,
 }
 
-/// What is known of an operation before it is posted.
+/// The properties of an operation that are known before its post.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Owner {
     /// Index of the method.
     pub(crate) method: usize,
     pub(crate) context: ContextId,
-    /// The method has a single context.
+    /// Whether the method has a single context.
     pub(crate) merged: bool,
     pub(crate) user: u64,
 }
@@ -84,11 +83,11 @@ enum State {
     Done(Result<usize, Error>),
 }
 
-/// Completed operations, the oldest first, among entries of collected ones.
+/// Completed operations, oldest first, and stale entries of operations collected by id.
 #[derive(Debug, Default)]
 struct Queue {
     entries: VecDeque<OpId>,
-    /// How many entries are of operations that can still be collected.
+    /// The number of entries that can still be collected.
     live: usize,
 }
 
@@ -97,9 +96,11 @@ impl Ops {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Opens a context.
+    ///
     /// # Errors
     ///
-    /// [`Error::Busy`]: sixteen are open.
+    /// [`Error::Busy`]: sixteen contexts are open.
     pub(crate) fn open_context(&self) -> Result<ContextId, Error> {
         let mut inner = self.lock();
         if inner.contexts.len() == CONTEXTS_MAX {
@@ -108,7 +109,7 @@ impl Ops {
         inner.contexts.insert(Queue::default()).ok_or(Error::NoMem)
     }
 
-    /// Operations of the context stay, and can be collected by their ids.
+    /// Closes a context. Its operations stay and can be collected by their ids.
     pub(crate) fn close_context(&self, context: ContextId) {
         self.lock().contexts.remove(context);
     }
@@ -117,11 +118,11 @@ impl Ops {
         self.lock().contexts.get(context).is_some()
     }
 
-    /// Makes an id for an operation that is about to be posted.
+    /// Creates the id of an operation that is about to be posted.
     ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: no such context. [`Error::NoMem`]: there are 2³² operations.
+    /// [`Error::Inval`]: no such context. [`Error::NoMem`]: 2³² operations exist.
     pub(crate) fn reserve(&self, owner: Owner) -> Result<OpId, Error> {
         let mut inner = self.lock();
         if inner.contexts.get(owner.context).is_none() {
@@ -135,12 +136,13 @@ impl Ops {
         inner.table.insert(op).ok_or(Error::NoMem)
     }
 
-    /// Takes an id back: the operation finished, or failed, in its post.
+    /// Frees the id of an operation that completed or failed in its post.
     pub(crate) fn release(&self, op: OpId) {
         self.lock().table.remove(op);
     }
 
-    /// The post has left the operation pending. Returns whether it has completed already.
+    /// Records that the post has left the operation pending. Returns whether the operation has completed
+    /// meanwhile.
     pub(crate) fn publish(&self, op: OpId, payload: Payload) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -185,24 +187,24 @@ impl Ops {
         tracing::warn!(?op, "a method completed an operation that was not pending");
     }
 
-    /// How many completions there were of operations that were not pending.
+    /// Returns the number of completions of operations that were not pending.
     pub(crate) fn strays(&self) -> u64 {
         self.strays.load(Ordering::Relaxed)
     }
 
-    /// How many operations a method has yet to complete.
+    /// Returns the number of operations that a method has yet to complete.
     pub(crate) fn pending_at(&self, method: usize) -> usize {
         self.lock().pending.get(method).copied().unwrap_or(0)
     }
 
-    /// The index of the method of an operation that can be tested.
+    /// Returns the index of the method of an operation that can be tested.
     pub(crate) fn method_of(&self, op: OpId) -> Option<usize> {
         let inner = self.lock();
         let entry = inner.table.get(op)?;
         (!matches!(entry.state, State::Posting | State::Early(_))).then_some(entry.owner.method)
     }
 
-    /// Whether one of the operations can be collected, or somebody else has.
+    /// Returns whether one of the operations can be collected or has been collected by another thread.
     pub(crate) fn any_done(&self, ops: &[OpId]) -> bool {
         let inner = self.lock();
         ops.iter().any(|&op| match inner.table.get(op) {
@@ -211,14 +213,14 @@ impl Ops {
         })
     }
 
-    /// Whether a test of the context would collect something.
+    /// Returns whether a test of the context would collect something.
     pub(crate) fn context_done(&self, context: ContextId) -> bool {
         let inner = self.lock();
         let own = inner.contexts.get(context);
         inner.merged.live > 0 || own.is_none_or(|queue| queue.live > 0)
     }
 
-    /// Collects an operation, if it is done.
+    /// Collects an operation, if it has completed.
     pub(crate) fn collect(&self, op: OpId) -> Option<Completion> {
         self.lock().take(op)
     }
@@ -239,10 +241,10 @@ impl Ops {
         }
     }
 
-    /// Takes all operations away, collected or not.
+    /// Removes all operations, collected or not.
     pub(crate) fn clear(&self) {
         let gone = std::mem::take(&mut *self.lock());
-        // Not under the lock: memory that is released may call its allocator.
+        // Outside of the lock: freeing memory may call the allocator of its method.
         drop(gone);
     }
 }
@@ -262,7 +264,7 @@ impl Inner {
         self.pending[method] += 1;
     }
 
-    /// An operation is done. One whose context was closed is in no queue.
+    /// Queues a completed operation. An operation whose context was closed is in no queue.
     fn enqueue(&mut self, op: OpId, owner: Owner) {
         if let Some(queue) = self.queue(owner) {
             queue.entries.push_back(op);
@@ -287,7 +289,7 @@ impl Inner {
         })
     }
 
-    /// Keeps a queue from growing by the entries of operations that were collected by their ids.
+    /// Removes the entries of operations that were collected by id once they outnumber the others.
     fn compact(&mut self, owner: Owner) {
         let Inner {
             table,

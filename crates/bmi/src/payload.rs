@@ -1,4 +1,4 @@
-//! The memory of messages: one buffer, or a list of them.
+//! The memory of messages: one buffer or a list of buffers.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut, Range};
@@ -8,20 +8,27 @@ use sys::span::{Exclusive, Span};
 
 use crate::error::Error;
 
-/// The segments of a message. One is the common case and needs no allocation.
+/// The segments of a message. A single segment, the common case, needs no allocation.
 pub type Segments = SmallVec<[Span; 1]>;
 
-/// Where memory came from, which decides whether a method must copy it.
+/// Where memory came from; decides whether a method must copy it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Memory {
-    /// From [`crate::Bmi::allocate`]: the method can receive into it and send from it directly.
+    /// From [`crate::Bmi::allocate`]: the method receives into it and sends from it without a copy.
     PreAllocated,
     /// From anywhere else.
     #[default]
     External,
 }
 
-/// Memory for a message, a slice of bytes until it is posted. It frees itself.
+/// Memory for a message. Accessible as a slice of bytes until it is posted; frees itself.
+///
+/// ```
+/// let mut buffer = bmi::Buffer::zeroed(4)?;
+/// buffer[..2].copy_from_slice(b"ab");
+/// assert_eq!(&buffer[..], b"ab\0\0");
+/// # Ok::<(), bmi::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Buffer {
     bytes: Exclusive,
@@ -29,7 +36,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// Memory of zero bytes from this process's heap, aligned to 64 bytes.
+    /// Allocates zeroed memory from this process's heap, aligned to 64 bytes.
     ///
     /// # Errors
     ///
@@ -41,19 +48,19 @@ impl Buffer {
         })
     }
 
-    /// Where it came from.
+    /// Returns where the memory came from.
     #[must_use]
     pub fn memory(&self) -> Memory {
         self.memory
     }
 
-    /// The addresses of its bytes.
+    /// Returns the range of addresses of the memory.
     #[must_use]
     pub fn addresses(&self) -> Range<usize> {
         self.bytes.addresses()
     }
 
-    /// The memory as methods know it.
+    /// Converts the buffer to the form that methods use.
     #[must_use]
     pub fn into_span(self) -> Span {
         self.bytes.into_span()
@@ -96,10 +103,10 @@ impl DerefMut for Buffer {
     }
 }
 
-/// What is posted and comes back at completion: the buffers of one message, in order.
+/// The buffers of one message, in order. Posted with an operation and returned at its completion.
 ///
-/// A buffer or a list of buffers becomes one by `into()`. The receiver's list need not look like
-/// the sender's: only the sums of the lengths matter.
+/// `into()` converts a buffer or a list of buffers. The receiver's list may be divided differently from the
+/// sender's: only the sums of the lengths matter.
 #[derive(Clone, Default)]
 pub struct Payload {
     segments: Segments,
@@ -107,7 +114,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// Memory that is not a [`Buffer`]'s: that of a C program.
+    /// Creates a payload from memory that is not a [`Buffer`]'s, such as that of a C program.
     #[must_use]
     pub fn from_spans(segments: Segments, memory: Memory) -> Payload {
         Payload { segments, memory }
@@ -119,13 +126,13 @@ impl Payload {
         &self.segments
     }
 
-    /// Where the memory came from. A list is only pre-allocated when all of it is.
+    /// Returns where the memory came from: pre-allocated only if all segments are.
     #[must_use]
     pub fn memory(&self) -> Memory {
         self.memory
     }
 
-    /// The sum of the lengths; `None` when it exceeds what a message size can say.
+    /// Returns the sum of the lengths; `None` if it exceeds the largest message size.
     #[must_use]
     pub fn total(&self) -> Option<usize> {
         let sum = self
@@ -139,7 +146,7 @@ impl Payload {
         (self.segments, self.memory)
     }
 
-    /// The only buffer, or the first one: one of no bytes when there is none.
+    /// Returns the first buffer; an empty one if there is none.
     #[must_use]
     pub fn into_buffer(self) -> Buffer {
         let memory = self.memory;
@@ -149,7 +156,7 @@ impl Payload {
         }
     }
 
-    /// The buffers, in the order in which they were posted.
+    /// Returns the buffers in the order in which they were posted.
     #[must_use]
     pub fn into_buffers(self) -> Vec<Buffer> {
         let memory = self.memory;

@@ -1,62 +1,62 @@
-//! Posting: what is checked before a method sees a message.
+//! Posts: the checks before a method sees a message.
 
 use std::fmt;
 
 use crate::bmi::Bmi;
 use crate::error::Error;
 use crate::id::{Address, Class, ContextId, OpId, Tag};
-use crate::method::{Kind, Posted, Request};
+use crate::method::{Posted, Request, RequestKind};
 use crate::ops::Owner;
 use crate::payload::Payload;
 
-/// How a post ended.
+/// The outcome of a post.
 #[derive(Debug)]
 pub enum Post {
-    /// Finished: this many bytes were sent or received, and here is the memory again. There is
-    /// nothing to test.
+    /// The operation has completed: the number of bytes sent or received, and the memory. There is nothing to
+    /// test.
     Immediate(usize, Payload),
-    /// To be collected by a test.
+    /// A test will collect the operation.
     Pending(OpId),
 }
 
-/// A post that did not happen, with the memory that was to be posted.
+/// A post that failed, with the memory that was to be posted.
 #[derive(Debug)]
-pub struct Refused {
+pub struct Rejected {
     /// Why.
     pub error: Error,
     /// The memory.
     pub payload: Payload,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for Rejected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not posted: {}", self.error)
     }
 }
 
-impl std::error::Error for Refused {
+impl std::error::Error for Rejected {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
     }
 }
 
-impl From<Refused> for Error {
-    fn from(refused: Refused) -> Error {
-        refused.error
+impl From<Rejected> for Error {
+    fn from(rejected: Rejected) -> Error {
+        rejected.error
     }
 }
 
 impl Bmi {
     /// Sends a message to a receive of the same tag at `to`.
     ///
-    /// "Sent" is a local statement: the memory may be used again. `user` comes back with the
-    /// [`crate::Completion`].
+    /// Completion is local: the memory may be used again, and the peer may not have received the message yet.
+    /// `user` comes back with the [`crate::Completion`].
     ///
     /// # Errors
     ///
-    /// [`Error::Proto`]: no such address. [`Error::Inval`]: no such context. [`Error::MsgSize`]:
-    /// larger than [`crate::Question::MaxSize`] says. [`Error::NetDown`]: finalized. What else the
-    /// method says, such as [`Error::ConnReset`].
+    /// [`Error::Proto`]: no such address. [`Error::Inval`]: no such context. [`Error::MsgSize`]: larger than
+    /// [`crate::Question::MaxSize`]. [`Error::NetDown`]: finalized. Errors of the method, such as
+    /// [`Error::ConnReset`].
     pub fn post_send(
         &self,
         context: ContextId,
@@ -64,16 +64,16 @@ impl Bmi {
         payload: impl Into<Payload>,
         tag: Tag,
         user: u64,
-    ) -> Result<Post, Refused> {
-        self.post(context, to, payload.into(), Kind::Send, tag, user)
+    ) -> Result<Post, Rejected> {
+        self.post(context, to, payload.into(), RequestKind::Send, tag, user)
     }
 
-    /// Sends a message that `to` collects without having posted anything.
+    /// Sends an unexpected message, which `to` collects without having posted a receive.
     ///
     /// # Errors
     ///
-    /// As [`Bmi::post_send`]; the limit is [`crate::Question::UnexpectedSize`].
-    /// [`Error::OpNotSupp`]: not in this direction.
+    /// As [`Bmi::post_send`]; the limit is [`crate::Question::UnexpectedSize`]. [`Error::OpNotSupp`]: the
+    /// method does not send unexpected messages in this direction.
     pub fn post_send_unexpected(
         &self,
         context: ContextId,
@@ -82,13 +82,13 @@ impl Bmi {
         tag: Tag,
         class: Class,
         user: u64,
-    ) -> Result<Post, Refused> {
-        let kind = Kind::SendUnexpected(class);
+    ) -> Result<Post, Rejected> {
+        let kind = RequestKind::SendUnexpected(class);
         self.post(context, to, payload.into(), kind, tag, user)
     }
 
-    /// Receives a message of at most the payload's size, which `from` sends with the same tag. A
-    /// shorter message leaves the rest of the memory as it was.
+    /// Receives a message that `from` sends with the same tag, of at most the payload's size. A shorter
+    /// message leaves the rest of the memory unchanged.
     ///
     /// # Errors
     ///
@@ -100,8 +100,15 @@ impl Bmi {
         payload: impl Into<Payload>,
         tag: Tag,
         user: u64,
-    ) -> Result<Post, Refused> {
-        self.post(context, from, payload.into(), Kind::Receive, tag, user)
+    ) -> Result<Post, Rejected> {
+        self.post(
+            context,
+            from,
+            payload.into(),
+            RequestKind::Receive,
+            tag,
+            user,
+        )
     }
 
     fn post(
@@ -109,24 +116,24 @@ impl Bmi {
         context: ContextId,
         address: Address,
         payload: Payload,
-        kind: Kind,
+        kind: RequestKind,
         tag: Tag,
         user: u64,
-    ) -> Result<Post, Refused> {
-        let refuse = |error, payload| Err(Refused { error, payload });
+    ) -> Result<Post, Rejected> {
+        let reject = |error, payload| Err(Rejected { error, payload });
         if let Err(error) = self.check_open() {
-            return refuse(error, payload);
+            return reject(error, payload);
         }
         let Some((method, target)) = self.resolve(address) else {
-            return refuse(Error::Proto, payload);
+            return reject(Error::Proto, payload);
         };
         let limits = method.limits();
         let limit = match kind {
-            Kind::SendUnexpected(_) => limits.unexpected,
-            Kind::Send | Kind::Receive => limits.expected,
+            RequestKind::SendUnexpected(_) => limits.unexpected,
+            RequestKind::Send | RequestKind::Receive => limits.expected,
         };
         let Some(total) = payload.total().filter(|&total| total <= limit) else {
-            return refuse(Error::MsgSize, payload);
+            return reject(Error::MsgSize, payload);
         };
         let owner = Owner {
             method: target.method,
@@ -136,7 +143,7 @@ impl Bmi {
         };
         let op = match self.ops.reserve(owner) {
             Ok(op) => op,
-            Err(error) => return refuse(error, payload),
+            Err(error) => return reject(error, payload),
         };
         let (segments, memory) = payload.into_parts();
         let request = Request {
@@ -157,14 +164,14 @@ impl Bmi {
             }
             Ok(Posted::Pending) => {
                 if self.ops.publish(op, payload) {
-                    // Whoever tests for it may have looked before it was published.
+                    // A thread that tests for this operation may have checked before it was published.
                     method.wake();
                 }
                 Ok(Post::Pending(op))
             }
             Err(error) => {
                 self.ops.release(op);
-                refuse(error, payload)
+                reject(error, payload)
             }
         }
     }

@@ -2,12 +2,11 @@
 
 use crate::id::{Address, ContextId, OpId};
 
-/// Things of one kind, each with a name that is not used again while anybody may still hold it:
-/// a slot begins its generations anew after 2³¹ uses.
+/// A table of values. A name is not used again until its slot has been used 2³¹ times.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
     slots: Vec<Slot<T>>,
-    /// Empty slots, the one emptied last at the end: it is still in the cache.
+    /// Empty slots; the one emptied last is at the end, because it is still in the cache.
     free: Vec<u32>,
 }
 
@@ -50,7 +49,7 @@ impl Name for ContextId {
     }
 }
 
-/// The generation after the last is the first: it stays within 31 bits and is never 0.
+/// The last generation, followed by the first: generations fit in 31 bits and are never 0.
 const GENERATION_MAX: u32 = i32::MAX as u32;
 
 impl<T> Default for Table<T> {
@@ -63,7 +62,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Puts a thing into a slot. `None` when 2³² things are there.
+    /// Inserts a value. `None` if the table holds 2³² values.
     pub(crate) fn insert<N: Name>(&mut self, value: T) -> Option<N> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -98,7 +97,7 @@ impl<T> Table<T> {
         slot.value.as_mut().filter(|_| current == generation)
     }
 
-    /// Takes a thing out; its name is stale from now on.
+    /// Removes a value; its name is stale from now on.
     pub(crate) fn remove<N: Name>(&mut self, name: N) -> Option<T> {
         let (index, generation) = parts(name);
         let slot = self.slots.get_mut(index as usize)?;

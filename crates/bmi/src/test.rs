@@ -1,8 +1,8 @@
-//! Testing: collecting what is done, and letting methods make progress until something is.
+//! Tests: collect completed operations, and let methods make progress until one completes.
 //!
-//! A test gives its time to the methods that matter to it. One method gets all of it. Several
-//! take turns in slices, which are short, because what happens at one method is not noticed while
-//! another sleeps.
+//! A test divides its time among the methods that matter to it. A single method gets all of it. Several
+//! methods take turns in short slices, because a completion at one method is not noticed while another one
+//! sleeps.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::ops::Completion;
 use crate::payload::{Buffer, Memory};
 use crate::turns::Turns;
 
-/// A message that nobody posted a receive for.
+/// A received unexpected message.
 #[derive(Debug)]
 pub struct Unexpected {
-    /// Who sent it: an address to answer to.
+    /// The sender's address, which can be replied to.
     pub from: Address,
     /// Its tag.
     pub tag: Tag,
@@ -28,12 +28,12 @@ pub struct Unexpected {
 }
 
 impl Bmi {
-    /// Waits at most `wait` for an operation, and collects it. With no time, looks once.
+    /// Waits at most `wait` for an operation, and collects it. Without a wait, checks once.
     ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: no such operation: it was collected, or never posted.
-    /// [`Error::NetDown`]: finalized, maybe meanwhile.
+    /// [`Error::Inval`]: no such operation: it was collected, or never posted. [`Error::NetDown`]: finalized,
+    /// possibly during the wait.
     pub fn test(&self, op: OpId, wait: Duration) -> Result<Option<Completion>, Error> {
         self.check_open()?;
         let index = self.ops.method_of(op).ok_or_else(|| self.unknown())?;
@@ -50,7 +50,8 @@ impl Bmi {
                 return Ok(Some(completion));
             }
             if self.ops.method_of(op).is_none() {
-                // Another thread's test of a whole context has collected it, or the interface was finalized.
+                // Another thread's test of a whole context has collected the operation, or the interface was
+                // finalized.
                 return Err(self.unknown());
             }
             let Some(left) = turns.next() else {
@@ -62,12 +63,12 @@ impl Bmi {
         }
     }
 
-    /// Waits at most `wait` for one of several operations, and collects all that are done, each
-    /// with its place in `ops`. Ids that name nothing are passed over.
+    /// Waits at most `wait` for one of several operations. Collects all that have completed, each with its
+    /// place in `ops`. Ids that name nothing are skipped.
     ///
     /// # Errors
     ///
-    /// [`Error::Inval`]: none of the ids names an operation, and there is one. [`Error::NetDown`].
+    /// [`Error::Inval`]: there are ids, and none names an operation. [`Error::NetDown`].
     pub fn test_some(
         &self,
         ops: &[OpId],
@@ -83,7 +84,7 @@ impl Bmi {
             if !done.is_empty() {
                 return Ok(done);
             }
-            // Each time: another thread's test of a whole context may have collected some of them.
+            // In each turn: another thread's test of a whole context may have collected some of them.
             let sets = self.by_method(ops);
             if sets.is_empty() {
                 return Err(self.unknown());
@@ -107,11 +108,11 @@ impl Bmi {
         }
     }
 
-    /// Waits at most `wait` for operations of a context, and collects at most `capacity` of
-    /// them, those first that completed first.
+    /// Waits at most `wait` for operations of a context. Collects at most `capacity` of them, in the order of
+    /// completion.
     ///
-    /// Returns early, with nothing, when an unexpected message waits to be collected, because
-    /// programs ask for both in turn; [`crate::Setting::CheckUnexpected`] turns that off.
+    /// Returns early, with nothing, if an unexpected message waits, because programs test for both in turn;
+    /// [`crate::Setting::CheckUnexpected`] turns that off.
     ///
     /// # Errors
     ///
@@ -125,8 +126,8 @@ impl Bmi {
         self.test_until(context, capacity, wait, true, &|| false)
     }
 
-    /// As [`Bmi::test_context`], and ends when `stop` says so: whoever changes what that says calls
-    /// [`Bmi::wake`].
+    /// Like [`Bmi::test_context`], but also ends when `stop` returns true. A thread that changes the result
+    /// of `stop` calls [`Bmi::wake`].
     ///
     /// # Errors
     ///
@@ -141,15 +142,15 @@ impl Bmi {
         self.test_until(context, capacity, wait, true, stop)
     }
 
-    /// Makes every test that sleeps look again at what it waits for.
+    /// Makes every sleeping test check its condition again.
     pub fn wake(&self) {
         for (_, method) in self.active() {
             method.wake();
         }
     }
 
-    /// As [`Bmi::test_context`], until `stop` says so; whoever changes that wakes the methods.
-    /// `unexpected`: an unexpected message ends it, as far as the option allows.
+    /// Like [`Bmi::test_context`], until `stop` returns true; a thread that changes its result wakes the
+    /// methods. With `unexpected`, an unexpected message also ends the test, if the option allows.
     pub(crate) fn test_until(
         &self,
         context: ContextId,
@@ -178,7 +179,7 @@ impl Bmi {
                 return Ok(done);
             }
             if unexpected && self.unexpected_waiting() {
-                // Whatever has arrived is taken in; nobody sleeps.
+                // One last poll without sleep takes in what has arrived.
                 left = Duration::ZERO;
                 turns.end();
             }
@@ -186,7 +187,7 @@ impl Bmi {
             for index in relevant {
                 let wanted = Wanted {
                     which: Which::Any { capacity },
-                    // One that waits already must not keep the method from making progress.
+                    // An unexpected message that already waits must not keep the method from making progress.
                     unexpected_ends_wait: unexpected
                         && !left.is_zero()
                         && self.checks_unexpected(index),
@@ -200,7 +201,7 @@ impl Bmi {
         }
     }
 
-    /// Lets a method make progress. Says whether it had its time: not when a signal ended its sleep.
+    /// Lets a method make progress. Returns false if a signal ended its sleep early.
     fn give_time(&self, index: usize, wanted: &Wanted<'_>, time: Duration) -> Result<bool, Error> {
         let whole = match self.method(index)?.test(wanted, time) {
             Err(Error::Intr) => false,
@@ -210,8 +211,8 @@ impl Bmi {
         Ok(whole)
     }
 
-    /// Waits at most `wait` for unexpected messages of a class, and collects at most `capacity` of
-    /// them. Those of one sender come in the order in which it posted them.
+    /// Waits at most `wait` for unexpected messages of a class, and collects at most `capacity` of them.
+    /// Messages of one sender arrive in the order of their posts.
     ///
     /// # Errors
     ///
@@ -231,7 +232,7 @@ impl Bmi {
             .filter(|_| capacity > 0 && !listening.is_empty())
         {
             let slice = slice(left, listening.len());
-            // Another one each time, so that a busy method does not hide the others.
+            // Begins with another method each time, so that a busy method does not starve the others.
             let first = self.turn.fetch_add(1, Ordering::Relaxed);
             for turn in 0..listening.len() {
                 let index = listening[first.wrapping_add(turn) % listening.len()];
@@ -244,7 +245,7 @@ impl Bmi {
         Ok(found)
     }
 
-    /// Says whether the method had its time: not when a signal ended its sleep.
+    /// Collects messages of one method. Returns false if a signal ended its sleep early.
     fn collect_unexpected(
         &self,
         index: usize,
@@ -266,7 +267,7 @@ impl Bmi {
         Ok(whole)
     }
 
-    /// Gives an address to the sender of a message.
+    /// Assigns an address to the sender of a message.
     fn introduce(&self, index: usize, message: Received) -> Result<Unexpected, Error> {
         let target = Target {
             method: index,
@@ -285,7 +286,7 @@ impl Bmi {
         })
     }
 
-    /// The operations that exist, by method.
+    /// Groups the operations that exist by method.
     fn by_method(&self, ops: &[OpId]) -> Vec<(usize, Vec<OpId>)> {
         let mut sets: Vec<(usize, Vec<OpId>)> = Vec::new();
         for &op in ops {
@@ -300,7 +301,7 @@ impl Bmi {
         sets
     }
 
-    /// Collects each operation once, even if it is named twice.
+    /// Collects each operation once, even if its id occurs twice.
     fn collect_some(&self, ops: &[OpId]) -> Vec<(usize, Completion)> {
         let each = |(place, &op): (usize, &OpId)| Some((place, self.ops.collect(op)?));
         ops.iter().enumerate().filter_map(each).collect()
@@ -311,8 +312,8 @@ impl Bmi {
         Ok(&**method.ok_or(Error::NetDown)?)
     }
 
-    /// The methods that a test of a context must ask: those with something in flight and those
-    /// that may get unexpected messages; all when there are none.
+    /// Returns the methods that a test of a context must call: those with operations in flight and those that
+    /// can receive unexpected messages; all methods if there are none.
     fn relevant(&self) -> Vec<usize> {
         let matters = |&(index, method): &(usize, &std::sync::Arc<dyn Method>)| {
             method.traits().receives_unexpected || self.ops.pending_at(index) > 0
@@ -345,12 +346,12 @@ impl Bmi {
     }
 }
 
-/// How long one of several methods may sleep while the others are not looked at.
+/// How long one of several methods may sleep while the others are not polled.
 const SLICE_MAX: Duration = Duration::from_millis(10);
-/// The least that a method is given when there is time at all.
+/// The shortest slice of a method, unless the test has no time at all.
 const SLICE_MIN: Duration = Duration::from_millis(1);
 
-/// What one of `count` methods gets of the time that is left.
+/// Returns the slice of one of `count` methods.
 fn slice(left: Duration, count: usize) -> Duration {
     if count <= 1 || left.is_zero() {
         return left;

@@ -1,11 +1,11 @@
-//! The time of a test.
+//! The time budget of a test.
 
 use std::time::{Duration, Instant};
 
-/// The time of a test: at least one turn, then as many as there is time for.
+/// The turns of a test: at least one, then as many as its time allows.
 pub(crate) struct Turns {
     wait: Duration,
-    /// `None` before the first turn, and for a wait that never ends.
+    /// `None` before the first turn, and for an unlimited wait.
     deadline: Option<Instant>,
     state: Turn,
 }
@@ -26,7 +26,7 @@ impl Turns {
         }
     }
 
-    /// How much time is left for another turn; `None` when it is over.
+    /// Returns the time left for another turn; `None` if the time is over.
     pub(crate) fn next(&mut self) -> Option<Duration> {
         match self.state {
             Turn::First => {
@@ -35,7 +35,7 @@ impl Turns {
                 } else {
                     Turn::Later
                 };
-                // A test without time needs no clock.
+                // A test without a wait needs no clock.
                 if !self.wait.is_zero() {
                     self.deadline = Instant::now().checked_add(self.wait);
                 }
@@ -52,7 +52,7 @@ impl Turns {
         }
     }
 
-    /// This turn is the last.
+    /// Makes this turn the last.
     pub(crate) fn end(&mut self) {
         self.state = Turn::Over;
     }

@@ -1,12 +1,11 @@
-//! Addresses as programs write them: without a port, with a path, in lists, of names that nobody knows
-//! yet.
+//! Forms of addresses: without a port, with a path, in lists, with names that cannot be resolved yet.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
 use std::time::Duration;
 
 use bmi::tcp::Tcp;
-use bmi::{Bmi, Class, Error, Post, Question, Refused, Tag};
+use bmi::{Bmi, Class, Error, Post, Question, Rejected, Tag};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -22,7 +21,7 @@ fn client() -> Bmi {
     Bmi::builder().method(Tcp::new()).start().unwrap()
 }
 
-/// Sends a message to an address, and has the server receive it.
+/// Sends a message to an address and has the server receive it.
 fn reaches(client: &Bmi, address: &str, server: &Bmi) {
     let context = client.open_context().unwrap();
     let peer = client.lookup(address).unwrap();
@@ -104,7 +103,7 @@ fn a_name_that_nobody_knows_yet_is_an_address_whose_posts_fail_until_somebody_do
     let post = client.post_send_unexpected(context, peer, vec![1], Tag(1), Class(0), 0);
     assert!(matches!(
         post,
-        Err(Refused {
+        Err(Rejected {
             error: Error::HostNtFd,
             ..
         })
@@ -112,7 +111,7 @@ fn a_name_that_nobody_knows_yet_is_an_address_whose_posts_fail_until_somebody_do
     let post = client.post_receive(context, peer, vec![0; 1], Tag(1), 0);
     assert!(matches!(
         post,
-        Err(Refused {
+        Err(Rejected {
             error: Error::HostNtFd,
             ..
         })

@@ -1,4 +1,4 @@
-//! The behaviours of every method, over `tcp`.
+//! The conformance suite over `tcp`.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -6,7 +6,7 @@ use bmi::conformance::Bed;
 use bmi::tcp::Tcp;
 use bmi::{Bmi, Question};
 
-/// Sockets on this machine, a port of the system's choice.
+/// Sockets on this machine; the system chooses the port.
 struct Loopback;
 
 impl Bed for Loopback {

@@ -1,4 +1,5 @@
-//! Peers that do not keep to the format, or leave: each is closed and counted, nobody else notices.
+//! Peers that break the protocol or leave: their connection is closed and counted, and no other peer is
+//! affected.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -104,7 +105,7 @@ fn a_peer_that_closes_without_a_greeting_is_noticed() {
     assert_eq!(counters.count(Counter::Unanswered), 1);
 }
 
-/// The kind of the frame that a peer without a word is sent first for a message.
+/// Returns the kind of the first frame that a silent peer receives for a message.
 fn first_kind(len: usize) -> u8 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let bmi = Bmi::builder().method(Tcp::new()).start().unwrap();
@@ -112,20 +113,20 @@ fn first_kind(len: usize) -> u8 {
     let peer = bmi.lookup(&format!("tcp://{}", listener.local_addr().unwrap()));
     let post = bmi.post_send(context, peer.unwrap(), vec![0; len], Tag(1), 0);
     assert!(post.is_ok(), "{post:?}");
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let mut frames = [0; 48];
         socket.read_exact(&mut frames).unwrap();
-        tell.send(frames[24]).unwrap();
-        // Until the other side has had enough.
+        sender.send(frames[24]).unwrap();
+        // Reads until the other side closes the connection.
         let _ends = std::io::copy(&mut socket, &mut std::io::sink());
     });
     let deadline = Instant::now() + LIMIT;
     loop {
         assert!(Instant::now() < deadline);
         let _maybe_sent = bmi.test_context(context, 1, NAP).unwrap();
-        if let Ok(kind) = told.try_recv() {
+        if let Ok(kind) = receiver.try_recv() {
             return kind;
         }
     }
@@ -185,7 +186,7 @@ fn each_violation_closes_its_connection_and_is_counted() {
     }
 }
 
-/// A peer that the server knows by an unexpected message, and its socket.
+/// Returns the socket of a peer that the server knows by an unexpected message, and the peer's address.
 fn acquainted(server: &Server) -> (TcpStream, Address) {
     let mut socket = server.connect();
     let bytes = [hello(), frame(3, 0, 0, 0, 0)].concat();
@@ -220,7 +221,7 @@ fn a_token_that_comes_again_is_a_violation_and_loses_no_operation() {
         .unwrap();
     for op in posted {
         let done = server.bmi.test(op, LIMIT).unwrap();
-        let done = done.expect("it ends with its connection");
+        let done = done.expect("the operation ends with its connection");
         assert_eq!(done.result, Err(Error::Proto));
     }
     assert_eq!(server.counters.violations(Violation::Token), 1);
@@ -237,7 +238,7 @@ fn a_peer_that_asks_without_end_and_never_listens_is_closed() {
         panic!("nothing was sent yet");
     };
     let writing = std::thread::spawn(move || {
-        // Each round asks the server for an answer. It must not keep as many as anybody likes.
+        // Each round makes the server queue an answer. The server must limit the number of queued answers.
         (1..).step_by(1 << 10).find(|&first| {
             let rounds = (first..first + (1 << 10)).flat_map(|token| {
                 [frame(4, 0, 1, 1 << 20, token), frame(8, 0, 1, 0, token)].concat()
@@ -246,7 +247,7 @@ fn a_peer_that_asks_without_end_and_never_listens_is_closed() {
         })
     });
     let done = server.bmi.test(op, LIMIT).unwrap();
-    let done = done.expect("it ends with its connection");
+    let done = done.expect("the operation ends with its connection");
     assert_eq!(done.result, Err(Error::Proto));
     assert_eq!(server.counters.violations(Violation::Overdrawn), 1);
     writing.join().unwrap();
@@ -268,19 +269,19 @@ fn unexpected_messages_beyond_the_window_are_a_violation() {
         server.counters.violations(Violation::Overdrawn) == 1
     });
     writing.join().unwrap();
-    // What came within the window had been accepted.
+    // Messages that arrived within the window were accepted.
     let found = server.bmi.test_unexpected(Class(0), 100_000, NAP).unwrap();
     assert_eq!(found.len(), (1 << 20) / 64);
 }
 
 #[test]
 fn a_peer_that_comes_again_and_again_is_not_given_memory_each_time() {
-    let server = Server::with(Tcp::new().keep_at_most(1 << 20));
+    let server = Server::with(Tcp::new().held_limit(1 << 20));
     let messages = |count: usize| {
         let message = [frame(3, 0, 0, 8192, 0), vec![0; 8192]].concat();
         [hello(), message.repeat(count)].concat()
     };
-    // What it sends each time is within its window.
+    // What the peer sends over each connection is within the window.
     let mut left = Vec::new();
     for round in 1.. {
         let mut socket = server.connect();
@@ -290,7 +291,7 @@ fn a_peer_that_comes_again_and_again_is_not_given_memory_each_time() {
             let _ = socket.read_to_end(&mut Vec::new());
         });
         left.push(writing);
-        server.until("it is here, or was refused", || {
+        server.until("the message arrived or was rejected", || {
             left.iter().all(std::thread::JoinHandle::is_finished)
         });
         if server.counters.violations(Violation::Overdrawn) > 0 {
@@ -300,7 +301,7 @@ fn a_peer_that_comes_again_and_again_is_not_given_memory_each_time() {
     }
     let found = server.bmi.test_unexpected(Class(0), 100_000, NAP).unwrap();
     assert_eq!(found.len(), (1 << 20) / (8192 + 64));
-    // The program has them, and the next ones have room.
+    // The program has collected the messages, so there is room for the next ones.
     let mut socket = server.connect();
     socket.write_all(&messages(1)).unwrap();
     let deadline = Instant::now() + LIMIT;
@@ -371,10 +372,10 @@ fn a_lost_connection_fails_what_was_in_flight_and_the_next_send_dials_again() {
             server.bmi.get(Some(hello.from), Question::IsDisconnected),
             Ok(1)
         );
-        let refused = server
+        let rejected = server
             .bmi
             .post_send(server.context, hello.from, vec![1], Tag(1), 0);
-        assert_eq!(refused.unwrap_err().error, Error::ConnReset);
+        assert_eq!(rejected.unwrap_err().error, Error::ConnReset);
         let mut ended = Vec::new();
         let deadline = Instant::now() + LIMIT;
         while ended.len() < expected {
@@ -394,9 +395,9 @@ fn nobody_listening_is_a_refused_connection() {
     let context = client.open_context().unwrap();
     let to = client.lookup(&format!("tcp://127.0.0.1:{port}")).unwrap();
     let error = match client.post_send(context, to, vec![1], Tag(1), 0) {
-        Err(refused) => refused.error,
+        Err(rejected) => rejected.error,
         Ok(Post::Pending(op)) => client.test(op, LIMIT).unwrap().unwrap().result.unwrap_err(),
-        Ok(Post::Immediate(..)) => panic!("nobody is there"),
+        Ok(Post::Immediate(..)) => panic!("the peer does not exist"),
     };
     assert_eq!(error, Error::ConnRefused);
 }
@@ -431,7 +432,7 @@ fn what_was_sent_before_the_sender_left_is_received() {
         .bmi
         .post_receive(server.context, hello.from, vec![0; 20], Tag(1), 0);
     let Post::Immediate(len, payload) = post.unwrap() else {
-        panic!("it was there");
+        panic!("the message had arrived");
     };
     assert_eq!(&payload.into_buffer()[..len], b"last words");
 }
@@ -478,7 +479,7 @@ fn two_servers_talk_in_both_directions_as_one_peer_each() {
 fn a_connection_that_says_nothing_disturbs_nobody() {
     let server = Server::new();
     let mute = server.connect();
-    server.until("it was accepted", || {
+    server.until("the connection was accepted", || {
         server.counters.count(Counter::Accepted) == 1
     });
     mute.shutdown(Shutdown::Both).unwrap();

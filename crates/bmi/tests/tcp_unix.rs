@@ -48,7 +48,7 @@ fn the_path_is_removed_with_its_server_and_taken_over_from_one_that_was_killed()
     let unix = bed();
     let server = unix.server();
     assert_eq!(server.get(None, Question::TcpPort), Ok(0));
-    // A second server does not take it away from the first.
+    // A second server does not take the address away from the first.
     let second = Bmi::builder()
         .method(Tcp::new())
         .listen(&unix.name())
@@ -57,17 +57,17 @@ fn the_path_is_removed_with_its_server_and_taken_over_from_one_that_was_killed()
     assert!(unix.0.exists());
     drop(server);
     assert!(!unix.0.exists());
-    // What is left of a process that was killed: a socket to which nobody listens.
+    // A killed process leaves a socket file on which nobody listens.
     drop(std::os::unix::net::UnixListener::bind(&unix.0).unwrap());
     assert!(unix.0.exists());
     drop(unix.server());
-    // A file that is no socket is nobody's to remove.
+    // A file that is not a socket is never removed.
     std::fs::write(&unix.0, "precious").unwrap();
-    let refused = Bmi::builder()
+    let rejected = Bmi::builder()
         .method(Tcp::new())
         .listen(&unix.name())
         .start();
-    assert_eq!(refused.err(), Some(Error::AddrInUse));
+    assert_eq!(rejected.err(), Some(Error::AddrInUse));
     assert_eq!(std::fs::read_to_string(&unix.0).unwrap(), "precious");
     std::fs::remove_file(&unix.0).unwrap();
 }

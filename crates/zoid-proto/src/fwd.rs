@@ -23,7 +23,7 @@ pub use header::{FrameFlags, FrameHeader, FrameType};
 pub use memory::{MemoryPart, Places};
 pub use session::{Caps, Event, Hello, PROTOCOL_VERSION, Welcome};
 pub use test::{Readiness, TestEntry, TestReq};
-pub use transfer::{Data, Grant, Kind, Place, RecvReply, RecvReq, SendInline, SendReq};
+pub use transfer::{Data, Grant, MessageKind, Place, RecvReply, RecvReq, SendInline, SendReq};
 
 /// Bytes of the longest body: 1 MiB.
 pub const MAX_BODY: u32 = 1 << 20;

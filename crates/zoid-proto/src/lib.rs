@@ -22,10 +22,10 @@
 //! A client asks to send a message of 300 bytes, and the daemon grants it:
 //!
 //! ```
-//! use zoid_proto::fwd::{Frame, FrameHeader, FrameType, Grant, Kind, Place, SendReq};
+//! use zoid_proto::fwd::{Frame, FrameHeader, FrameType, Grant, MessageKind, Place, SendReq};
 //!
 //! let ask = Frame::SendReq(SendReq {
-//!     kind: Kind::Unexpected,
+//!     kind: MessageKind::Unexpected,
 //!     class: 0,
 //!     tag: 7,
 //!     total: 300,

@@ -29,8 +29,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bmi::{
-    Class, Completions, Error, Kind, Limits, Method, OpId, Peer, Posted, Question, Received,
-    Request, Setting, Traits, Wanted,
+    Class, Completions, Error, Limits, Method, OpId, Peer, Posted, Question, Received, Request,
+    RequestKind, Setting, Traits, Wanted,
 };
 use sys::{Alarm, ForkMark};
 use zoid_proto::fwd::{Frame, FrameType, Welcome};
@@ -158,8 +158,8 @@ impl Client {
     fn check(&self, request: &Request) -> Result<(), Error> {
         let limits = self.limits();
         let limit = match request.kind {
-            Kind::Send | Kind::Receive => limits.expected,
-            Kind::SendUnexpected(_) => limits.unexpected,
+            RequestKind::Send | RequestKind::Receive => limits.expected,
+            RequestKind::SendUnexpected(_) => limits.unexpected,
         };
         if request.peer != SERVER {
             return Err(Error::Inval);

@@ -11,8 +11,8 @@ mod common;
 
 use sys::span::Span;
 use zoid_proto::fwd::{
-    Caps, Event, Frame, FrameHeader, FrameType, Grant, Hello, Kind, MemoryPart, Place, Places,
-    Welcome,
+    Caps, Event, Frame, FrameHeader, FrameType, Grant, Hello, MemoryPart, MessageKind, Place,
+    Places, Welcome,
 };
 use zoid_proto::{Extent, List, Status};
 
@@ -127,7 +127,7 @@ impl Meeting {
         self.server
             .post_recv(self.client.pid, tag, 1, &PLACE)
             .unwrap();
-        self.client.ask_send(Kind::Expected, tag, total, 0);
+        self.client.ask_send(MessageKind::Expected, tag, total, 0);
         self.next_grant(Place::Memory)
     }
 
@@ -250,7 +250,7 @@ fn section_4_7_who_does_not_hold_the_number_gets_the_stream() {
             .unwrap();
         let message = bytes(SHORTEST);
         assert_eq!(
-            meeting.client.send(Kind::Expected, 1, &message, 0),
+            meeting.client.send(MessageKind::Expected, 1, &message, 0),
             Status::DONE
         );
         let refused = meeting.fallbacks("permission") + meeting.fallbacks("kernel");
@@ -289,7 +289,7 @@ fn section_4_7_a_number_that_is_gone_ends_copies_and_not_messages() {
         .post_recv(meeting.client.pid, 3, 3, &PLACE)
         .unwrap();
     assert_eq!(
-        meeting.client.send(Kind::Expected, 3, &message, 0),
+        meeting.client.send(MessageKind::Expected, 3, &message, 0),
         Status::DONE
     );
 }
@@ -319,7 +319,9 @@ fn section_4_7_memory_that_is_not_there_fails_its_operation_alone() {
             // The server's receive is for the next message.
             assert!(meeting.server.test(0).is_empty());
             assert_eq!(
-                meeting.client.send(Kind::Expected, 10 + at, b"short", 0),
+                meeting
+                    .client
+                    .send(MessageKind::Expected, 10 + at, b"short", 0),
                 Status::DONE
             );
             assert_eq!(meeting.server.test(60_000)[0].outcome, Ok(5));
@@ -402,7 +404,9 @@ fn section_4_7_places_that_nobody_asked_for_end_the_connection() {
                 .server
                 .post_recv(meeting.client.pid, 1, 1, &PLACE)
                 .unwrap();
-            meeting.client.ask_send(Kind::Expected, 1, SHORTEST - 1, 0);
+            meeting
+                .client
+                .ask_send(MessageKind::Expected, 1, SHORTEST - 1, 0);
             let grant = meeting.next_grant(Place::Stream);
             let len = SHORTEST - 1;
             meeting.places(grant, &[MemoryPart { len, ..memory }]);
@@ -456,7 +460,9 @@ fn section_4_7_a_client_may_give_a_grant_back_or_rather_send() {
     let header = FrameHeader::new(FrameType::ABORT, 0);
     meeting.client.say(header, &Frame::Abort { grant }, &[]);
     assert_eq!(meeting.client.send_done(), Status::NO_MEMORY);
-    meeting.client.ask_send(Kind::Expected, 1, SHORTEST, 0);
+    meeting
+        .client
+        .ask_send(MessageKind::Expected, 1, SHORTEST, 0);
     let grant = meeting.next_grant(Place::Memory);
     meeting.client.data(grant, &message);
     assert_eq!(meeting.client.send_done(), Status::DONE);

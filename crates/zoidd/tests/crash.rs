@@ -10,7 +10,7 @@
 mod common;
 
 use nix::sys::signal::Signal;
-use zoid_proto::fwd::{Event, Frame, Hello, Kind};
+use zoid_proto::fwd::{Event, Frame, Hello, MessageKind};
 use zoid_proto::{Extent, Status};
 use zoidd::{Daemon, Options};
 
@@ -41,7 +41,7 @@ fn conversation(daemon: &Process) -> Option<()> {
     server.free(got[0].offset);
     server.post_recv(got[0].peer, 1, 1, &PLACE).unwrap();
     assert_eq!(
-        client.send(Kind::Expected, 1, &vec![1; 3 << 20], 0),
+        client.send(MessageKind::Expected, 1, &vec![1; 3 << 20], 0),
         Status::DONE
     );
     assert_eq!(server.test(60_000).len(), 1);
@@ -203,12 +203,12 @@ fn draining_finishes_a_transfer_and_refuses_the_next() {
     let _alone = alone();
     let mut daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
-    client.ask_send(Kind::Unexpected, 1, 8, 0);
+    client.ask_send(MessageKind::Unexpected, 1, 8, 0);
     let grant = client.granted().unwrap();
     daemon.signal(Signal::SIGTERM);
     let draining = client.next().unwrap();
     assert_eq!(draining.frame(), Frame::Event(Event::Draining));
-    client.ask_send(Kind::Unexpected, 2, 8, 0);
+    client.ask_send(MessageKind::Unexpected, 2, 8, 0);
     assert_eq!(client.granted(), Err(Status::TRY_AGAIN));
     client.data(grant, b"finished");
     assert_eq!(client.send_done(), Status::DONE);
@@ -261,7 +261,7 @@ fn a_client_that_dies_fails_the_servers_operations_for_it_and_no_other() {
     server.post_recv(dying.pid, 2, 2, &PLACE).unwrap();
     server.post_send(dying.pid, 3, 3, &PLACE).unwrap();
     server.post_recv(bystander.pid, 1, 4, &PLACE).unwrap();
-    dying.ask_send(Kind::Expected, 2, 1000, 0);
+    dying.ask_send(MessageKind::Expected, 2, 1000, 0);
     dying.granted().unwrap();
     dying.ask_recv(3, 4 << 20, 0);
     dying.hear();
@@ -278,7 +278,7 @@ fn a_client_that_dies_fails_the_servers_operations_for_it_and_no_other() {
     let reset = Err(Status::CONNECTION_RESET);
     assert!(failed.iter().all(|c| c.outcome == reset), "{failed:?}");
     assert_eq!(
-        bystander.send(Kind::Expected, 1, b"unharmed", 0),
+        bystander.send(MessageKind::Expected, 1, b"unharmed", 0),
         Status::DONE
     );
     assert_eq!(server.test(60_000)[0].outcome, Ok(8));
@@ -319,7 +319,10 @@ fn a_client_that_comes_back_in_time_keeps_its_number_and_the_servers_operations(
         ..hello
     };
     assert_eq!(back.hello(again).unwrap().pid, welcome.pid);
-    assert_eq!(back.send(Kind::Expected, 1, b"back", 0), Status::DONE);
+    assert_eq!(
+        back.send(MessageKind::Expected, 1, b"back", 0),
+        Status::DONE
+    );
     assert_eq!(server.test(60_000)[0].outcome, Ok(4));
 }
 

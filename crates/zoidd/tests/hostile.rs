@@ -16,7 +16,7 @@ use proptest::prelude::RngExt as _;
 use proptest::test_runner::{TestRng, TestRunner};
 use zoid_proto::ctl::{Request, RequestHeader, Test, TestSelection};
 use zoid_proto::fwd::{
-    Caps, Data, Frame, FrameHeader, FrameType, Hello, Kind, MAX_CHUNK, RecvReply, SendReq,
+    Caps, Data, Frame, FrameHeader, FrameType, Hello, MAX_CHUNK, MessageKind, RecvReply, SendReq,
 };
 use zoid_proto::{Extent, Status};
 
@@ -33,7 +33,7 @@ const MIB: u64 = 1 << 20;
 
 fn send_request(request: u32) -> Vec<u8> {
     let send = SendReq {
-        kind: Kind::Unexpected,
+        kind: MessageKind::Unexpected,
         class: 0,
         tag: 1,
         total: 100,
@@ -214,7 +214,7 @@ fn a_request_number_in_use_is_refused() {
     let _alone = alone();
     let daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
-    let request = client.ask_send(Kind::Expected, 1, 10, 60_000);
+    let request = client.ask_send(MessageKind::Expected, 1, 10, 60_000);
     client.raw(&send_request(request));
     assert!(client.is_closed());
     daemon.until("zoidd_violations_total{rule=\"request_id\"}", 1.0);
@@ -409,7 +409,10 @@ fn a_server_that_never_reads_its_replies_delays_nobody_and_loses_nothing() {
         len: 8,
     }];
     server.post_recv(client.pid, 3, 42, &place).unwrap();
-    assert_eq!(client.send(Kind::Expected, 3, b"once", 0), Status::DONE);
+    assert_eq!(
+        client.send(MessageKind::Expected, 3, b"once", 0),
+        Status::DONE
+    );
     // Slot 1 holds two replies; three more than that.
     for _ in 0..5 {
         server.ask(

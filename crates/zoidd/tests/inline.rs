@@ -10,7 +10,7 @@
 mod common;
 
 use zoid_proto::ctl::{Completion, Post, Request};
-use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, INLINE_MAX, Kind};
+use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, INLINE_MAX, MessageKind};
 use zoid_proto::{Array, Extent, List, Status};
 
 use common::client::{Client, introduction};
@@ -63,12 +63,12 @@ fn section_4_6_a_short_message_and_its_receive_meet_in_either_order() {
     for message in [vec![], vec![1; 8], vec![2; INLINE_MAX]] {
         let len = message.len() as u64;
         server.post_recv(client.pid, 5, 1, &place(4096)).unwrap();
-        client.ask_inline(Kind::Expected, 5, &message, 0);
+        client.ask_inline(MessageKind::Expected, 5, &message, 0);
         assert_eq!(client.send_done(), Status::DONE);
         assert_eq!(server.test(SOON), [done(1, len)]);
         assert_eq!(bytes(&server, message.len()), message);
         // It waits for the receive, in memory of the daemon's.
-        client.ask_inline(Kind::Expected, 5, &message, SOON);
+        client.ask_inline(MessageKind::Expected, 5, &message, SOON);
         assert!(client.ping());
         let posted = server.post_recv(client.pid, 5, 2, &place(4096)).unwrap();
         assert_eq!(posted, zoid_proto::ctl::PostOutcome::Immediate { len });
@@ -84,11 +84,14 @@ fn r26_a_short_message_without_a_receive_is_refused_and_leaves_nothing() {
     let (_daemon, mut server, mut client) = three();
     // More often than the window has room for.
     for _ in 0..100 {
-        client.ask_inline(Kind::Expected, 5, &[7; INLINE_MAX], 0);
+        client.ask_inline(MessageKind::Expected, 5, &[7; INLINE_MAX], 0);
         assert_eq!(client.send_done(), Status::NO_MEMORY);
     }
     server.post_recv(client.pid, 5, 1, &place(8)).unwrap();
-    assert_eq!(client.send(Kind::Expected, 5, &[1; 8], 0), Status::DONE);
+    assert_eq!(
+        client.send(MessageKind::Expected, 5, &[1; 8], 0),
+        Status::DONE
+    );
     assert_eq!(server.test(SOON), [done(1, 8)]);
 }
 
@@ -97,7 +100,7 @@ fn section_1_4_a_short_message_that_is_longer_than_its_receive_fails_both() {
     let _alone = alone();
     let (_daemon, mut server, mut client) = three();
     server.post_recv(client.pid, 5, 1, &place(8)).unwrap();
-    client.ask_inline(Kind::Expected, 5, &[7; 9], 0);
+    client.ask_inline(MessageKind::Expected, 5, &[7; 9], 0);
     assert_eq!(client.send_done(), Status::MESSAGE_SIZE);
     assert_eq!(server.test(SOON)[0].outcome, Err(Status::MESSAGE_SIZE));
     assert_eq!(bytes(&server, 9), [0; 9]);
@@ -107,7 +110,7 @@ fn section_1_4_a_short_message_that_is_longer_than_its_receive_fails_both() {
 fn r24_a_short_unexpected_message_may_come_with_its_request() {
     let _alone = alone();
     let (_daemon, mut server, mut client) = three();
-    client.ask_inline(Kind::Unexpected, 9, b"hello", 0);
+    client.ask_inline(MessageKind::Unexpected, 9, b"hello", 0);
     assert_eq!(client.send_done(), Status::DONE);
     let found = server.unexpected(4, SOON);
     assert_eq!((found.len(), found[0].tag, found[0].size), (1, 9, 5));
@@ -118,7 +121,7 @@ fn r24_a_short_unexpected_message_may_come_with_its_request() {
 fn section_4_4_a_wake_gives_a_waiting_short_message_up() {
     let _alone = alone();
     let (_daemon, mut server, mut client) = three();
-    let request = client.ask_inline(Kind::Expected, 5, &[7; 8], SOON);
+    let request = client.ask_inline(MessageKind::Expected, 5, &[7; 8], SOON);
     client.say(
         FrameHeader::new(FrameType::WAKE, request),
         &Frame::Wake,
@@ -136,12 +139,15 @@ fn a_client_with_more_short_messages_under_way_than_its_window_is_cut_off() {
     let (daemon, mut server, mut client) = three();
     let mut other = Client::attach(&daemon);
     for _ in 0..16 {
-        client.ask_inline(Kind::Expected, 5, &[7; INLINE_MAX], SOON);
+        client.ask_inline(MessageKind::Expected, 5, &[7; INLINE_MAX], SOON);
     }
     assert!(client.is_closed());
     daemon.until("zoidd_violations_total{rule=\"payload\"}", 1.0);
     server.post_recv(other.pid, 5, 1, &place(8)).unwrap();
-    assert_eq!(other.send(Kind::Expected, 5, &[1; 8], 0), Status::DONE);
+    assert_eq!(
+        other.send(MessageKind::Expected, 5, &[1; 8], 0),
+        Status::DONE
+    );
 }
 
 fn post(peer: i32, bmi_id: u64, segments: &[Extent]) -> Post<'_> {
@@ -163,7 +169,7 @@ fn r60_a_post_without_a_slot_is_registered_and_its_end_comes_by_a_test() {
     server.ask(None, &Request::PostRecv(post(client.pid, 2, &place(8))));
     server.ask(None, &Request::Recall { bmi_id: 2 });
     assert_eq!(server.test(SOON)[0].outcome, Err(Status::CANCELLED));
-    client.ask_inline(Kind::Expected, 5, &[3; 8], SOON);
+    client.ask_inline(MessageKind::Expected, 5, &[3; 8], SOON);
     assert_eq!(client.send_done(), Status::DONE);
     assert_eq!(server.test(SOON), [done(1, 8)]);
     // What cannot be registered completes with what is wrong.

@@ -11,7 +11,7 @@ mod common;
 
 use zoid_proto::ctl::PostOutcome;
 use zoid_proto::fwd::{
-    Caps, Event, Frame, FrameHeader, FrameType, Hello, Kind, RecvReq, TestEntry,
+    Caps, Event, Frame, FrameHeader, FrameType, Hello, MessageKind, RecvReq, TestEntry,
 };
 use zoid_proto::{DaemonState, Extent, Status};
 
@@ -118,7 +118,10 @@ fn r28_an_expected_message_lands_in_the_posted_buffer() {
         matches!(outcome, PostOutcome::Registered { .. }),
         "{outcome:?}"
     );
-    assert_eq!(client.send(Kind::Expected, 5, &message, 0), Status::DONE);
+    assert_eq!(
+        client.send(MessageKind::Expected, 5, &message, 0),
+        Status::DONE
+    );
     let done = server.test(60_000);
     assert_eq!((done[0].bmi_id, done[0].outcome), (77, Ok(100_000)));
     let mut found = server.memory(3 * MIB, 50_000).to_vec();
@@ -154,7 +157,7 @@ fn messages_without_bytes_match_and_complete() {
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
     server.post_recv(client.pid, 1, 1, &[]).unwrap();
-    assert_eq!(client.send(Kind::Expected, 1, &[], 0), Status::DONE);
+    assert_eq!(client.send(MessageKind::Expected, 1, &[], 0), Status::DONE);
     server.post_send(client.pid, 2, 2, &[]).unwrap();
     assert_eq!(client.recv(2, 0, 0).unwrap(), b"");
     assert_eq!(client.unexpected(3, &[]), Status::DONE);
@@ -190,7 +193,7 @@ fn r05_exactly_128_messages_of_8192_bytes_fit_and_the_129th_waits() {
             .all(|m| server.memory(m.offset, 8192).to_vec() == message)
     );
     // R53: a freed slot takes another message; R29: a waiting one gets it.
-    client.ask_send(Kind::Unexpected, 128, 8192, 60_000);
+    client.ask_send(MessageKind::Unexpected, 128, 8192, 60_000);
     daemon.until("zoidd_waiting", 1.0);
     server.free(first[40].offset);
     let grant = client.granted().unwrap();
@@ -208,7 +211,7 @@ fn r30_refused_attempts_cost_headers_and_an_accepted_one_its_size() {
     let mut client = Client::attach(&daemon);
     let (out, into) = (client.bytes_out, client.bytes_in);
     for _ in 0..100 {
-        client.ask_send(Kind::Expected, 5, 128 * MIB, 0);
+        client.ask_send(MessageKind::Expected, 5, 128 * MIB, 0);
         assert_eq!(client.granted(), Err(Status::NO_MEMORY));
     }
     let moved = client.bytes_out - out + client.bytes_in - into;
@@ -218,7 +221,10 @@ fn r30_refused_attempts_cost_headers_and_an_accepted_one_its_size() {
         .post_recv(client.pid, 5, 1, &[extent(2 * MIB, 128 * MIB)])
         .unwrap();
     let out = client.bytes_out;
-    assert_eq!(client.send(Kind::Expected, 5, &message, 0), Status::DONE);
+    assert_eq!(
+        client.send(MessageKind::Expected, 5, &message, 0),
+        Status::DONE
+    );
     let overhead = client.bytes_out - out - message.len();
     assert!(overhead < 4096, "{overhead}");
     assert_eq!(server.test(60_000)[0].outcome, Ok(128 * MIB));
@@ -260,7 +266,10 @@ fn a_sleeping_server_test_returns_when_a_client_comes() {
         .post_recv(peer, 5, 9, &[extent(2 * MIB, 10)])
         .unwrap();
     let waiting = std::thread::spawn(move || server.test(60_000));
-    assert_eq!(client.send(Kind::Expected, 5, b"here", 0), Status::DONE);
+    assert_eq!(
+        client.send(MessageKind::Expected, 5, b"here", 0),
+        Status::DONE
+    );
     assert_eq!(waiting.join().unwrap()[0].outcome, Ok(4));
 }
 
@@ -293,7 +302,7 @@ fn a_message_longer_than_the_buffer_fails_on_both_sides_and_moves_nothing() {
     server
         .post_recv(client.pid, 5, 1, &[extent(2 * MIB, 10)])
         .unwrap();
-    client.ask_send(Kind::Expected, 5, 11, 0);
+    client.ask_send(MessageKind::Expected, 5, 11, 0);
     assert_eq!(client.granted(), Err(Status::MESSAGE_SIZE));
     assert_eq!(server.test(60_000)[0].outcome, Err(Status::MESSAGE_SIZE));
 }
@@ -333,7 +342,10 @@ fn clients_over_tcp_are_clients_too() {
     let message = pattern(10 * MIB as usize);
     let place = [extent(2 * MIB, 10 * MIB)];
     server.post_recv(client.pid, 5, 1, &place).unwrap();
-    assert_eq!(client.send(Kind::Expected, 5, &message, 0), Status::DONE);
+    assert_eq!(
+        client.send(MessageKind::Expected, 5, &message, 0),
+        Status::DONE
+    );
     assert!(server.memory(2 * MIB, message.len()).to_vec() == message);
     assert_eq!(server.test(60_000).len(), 1);
     server.post_send(client.pid, 5, 2, &place).unwrap();
@@ -406,7 +418,7 @@ fn a_trusted_client_gets_the_segment_and_copies_itself() {
     server
         .post_recv(client.pid, 5, 1, &[extent(2 * MIB, 10)])
         .unwrap();
-    client.ask_send(Kind::Expected, 5, 4, 0);
+    client.ask_send(MessageKind::Expected, 5, 4, 0);
     let grant = client.granted().unwrap();
     server.memory(2 * MIB, 4).copy_in(b"mine");
     client.piece(grant, 4, &[]);

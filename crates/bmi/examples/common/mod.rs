@@ -1,4 +1,4 @@
-//! What the examples share: a server and a client in one process that have met, over tcp.
+//! Code that the examples share: a connected server and client in one process, over tcp.
 
 #![allow(dead_code, reason = "no example uses all of it")]
 
@@ -9,17 +9,17 @@ use bmi::{
     Address, Bmi, Buffer, Class, ContextId, Error, Payload, Post, Question, Tag, Unexpected,
 };
 
-/// Longer than anything here takes.
+/// Upper limit of every wait; no example comes near it.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// One side of a conversation.
+/// One end of a conversation.
 pub(crate) struct End {
     pub(crate) bmi: Bmi,
     pub(crate) context: ContextId,
     pub(crate) peer: Address,
 }
 
-/// A server that listens, and its address.
+/// Starts a server that listens, and returns its address.
 pub(crate) fn server() -> Result<(Bmi, String), Error> {
     let server = Bmi::builder().method(Tcp::new()).listen("tcp://127.0.0.1");
     let server = server.start()?;
@@ -27,7 +27,7 @@ pub(crate) fn server() -> Result<(Bmi, String), Error> {
     Ok((server, format!("tcp://127.0.0.1:{port}")))
 }
 
-/// A client of an address.
+/// Starts a client that knows the server's address.
 pub(crate) fn client(address: &str) -> Result<End, Error> {
     let bmi = Bmi::builder().method(Tcp::new()).start()?;
     Ok(End {
@@ -37,8 +37,9 @@ pub(crate) fn client(address: &str) -> Result<End, Error> {
     })
 }
 
-/// A server and a client; the server has had a greeting and knows the client by it.
-pub(crate) fn meet() -> Result<(End, End), Error> {
+/// Starts a server and a client. The client has sent a greeting, from which the server knows the client's
+/// address.
+pub(crate) fn connected_pair() -> Result<(End, End), Error> {
     let (bmi, address) = server()?;
     let client = client(&address)?;
     client.unexpected(Tag(0), b"hello")?;
@@ -51,21 +52,21 @@ pub(crate) fn meet() -> Result<(End, End), Error> {
     Ok((server, client))
 }
 
-/// The next unexpected message of class 0.
+/// Waits for the next unexpected message of class 0.
 pub(crate) fn next_unexpected(bmi: &Bmi) -> Result<Unexpected, Error> {
     let found = bmi.test_unexpected(Class(0), 1, LIMIT)?.pop();
     found.ok_or(Error::TimedOut)
 }
 
 impl End {
-    /// Posts a send, of one buffer or of several.
+    /// Posts a send of one buffer or of a list.
     pub(crate) fn post_send(&self, tag: Tag, payload: impl Into<Payload>) -> Result<Post, Error> {
         Ok(self
             .bmi
             .post_send(self.context, self.peer, payload, tag, 0)?)
     }
 
-    /// Posts a receive into one buffer or several.
+    /// Posts a receive into one buffer or a list.
     pub(crate) fn post_receive(
         &self,
         tag: Tag,
@@ -75,8 +76,8 @@ impl End {
         Ok(self.bmi.post_receive(context, peer, payload, tag, 0)?)
     }
 
-    /// Waits for a post: how many bytes it has moved, and its memory.
-    pub(crate) fn finish(&self, post: Post) -> Result<(usize, Payload), Error> {
+    /// Waits until the operation completes. Returns the number of bytes moved and the memory.
+    pub(crate) fn wait_for(&self, post: Post) -> Result<(usize, Payload), Error> {
         match post {
             Post::Immediate(len, payload) => Ok((len, payload)),
             Post::Pending(op) => {
@@ -88,23 +89,23 @@ impl End {
 
     /// Sends one message.
     pub(crate) fn send(&self, tag: Tag, bytes: &[u8]) -> Result<(), Error> {
-        self.finish(self.post_send(tag, bytes.to_vec())?)?;
+        self.wait_for(self.post_send(tag, bytes.to_vec())?)?;
         Ok(())
     }
 
     /// Receives one message of at most `room` bytes.
     pub(crate) fn receive(&self, tag: Tag, room: usize) -> Result<Vec<u8>, Error> {
-        let (len, payload) = self.finish(self.post_receive(tag, Buffer::zeroed(room)?)?)?;
+        let (len, payload) = self.wait_for(self.post_receive(tag, Buffer::zeroed(room)?)?)?;
         Ok(payload.into_buffer()[..len].to_vec())
     }
 
-    /// Sends a message that no receive was posted for.
+    /// Sends an unexpected message: the receiver has posted no receive for it.
     pub(crate) fn unexpected(&self, tag: Tag, bytes: &[u8]) -> Result<(), Error> {
         let (context, peer) = (self.context, self.peer);
         let post =
             self.bmi
                 .post_send_unexpected(context, peer, bytes.to_vec(), tag, Class(0), 0)?;
-        self.finish(post)?;
+        self.wait_for(post)?;
         Ok(())
     }
 }

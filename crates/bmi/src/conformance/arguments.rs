@@ -1,15 +1,14 @@
-//! What happens to arguments that cannot be, and what the interface says about itself.
+//! Tests of invalid arguments, and of what the interface reports about itself.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Bed, LIMIT, Must, meet, pending, refusal};
+use super::{Bed, LIMIT, Must, connected_pair, pending, rejection};
 use crate::{Address, Buffer, Class, ContextId, Error, Memory, OpId, Question, Setting, Tag};
 
-/// Sixteen contexts may be open; one that is not is refused by posts and tests, and ignored by
-/// close.
+/// Sixteen contexts may be open. Posts and tests reject a context that is not open; close ignores it.
 pub fn contexts_are_sixteen(bed: &impl Bed) {
-    let (server, _client) = meet(bed, Memory::External);
+    let (server, _client) = connected_pair(bed, Memory::External);
     let more: Vec<ContextId> = (1..16)
         .map(|_| server.bmi.open_context().must("a context"))
         .collect();
@@ -23,12 +22,12 @@ pub fn contexts_are_sixteen(bed: &impl Bed) {
     let post = server
         .bmi
         .post_receive(more[3], server.peer, vec![0; 8], Tag(1), 0);
-    assert_eq!(refusal(post), Error::Inval);
+    assert_eq!(rejection(post), Error::Inval);
 }
 
-/// Operations, addresses: what names nothing is told, also when it named something once.
+/// Ids of operations and addresses that name nothing are rejected, also if they once named something.
 pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     let bmi = &client.bmi;
     let unknown = OpId::from_number(77 << 32 | 5).must("positive");
     let tested = bmi.test(unknown, Duration::ZERO);
@@ -39,14 +38,14 @@ pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
     );
     assert!(
         bmi.test_some(&[], LIMIT)
-            .must("nothing to wait for")
+            .must("a test of no ids")
             .is_empty()
     );
     bmi.cancel(unknown).must("ignored");
 
     let nobody = Address::from_number(77 << 32 | 5).must("positive");
     let post = bmi.post_send(client.context, nobody, vec![1], Tag(1), 0);
-    assert_eq!(refusal(post), Error::Proto);
+    assert_eq!(rejection(post), Error::Proto);
     assert_eq!(bmi.allocate(nobody, 8).err(), Some(Error::Inval));
     assert_eq!(bmi.name(nobody), None);
     assert_eq!(bmi.peer_name(nobody), None);
@@ -78,9 +77,9 @@ pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
     assert!(nothing.must("a capacity of 0").is_empty());
 }
 
-/// The same string has the same address; strings that are none are refused.
+/// The same string has the same address; strings that are no addresses are rejected.
 pub fn addresses_are_checked_and_stable(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     let name = bed.address(&server.bmi);
     assert_eq!(client.bmi.lookup(&name), Ok(client.peer));
     assert_eq!(client.bmi.name(client.peer).as_deref(), Some(&*name));
@@ -98,17 +97,17 @@ pub fn addresses_are_checked_and_stable(bed: &impl Bed) {
         "x://y".into(),
     ];
     for address in bad {
-        let refused = client.bmi.lookup(&address);
+        let rejected = client.bmi.lookup(&address);
         assert!(
-            matches!(refused, Err(Error::Inval | Error::NoProtoOpt)),
-            "{address}: {refused:?}"
+            matches!(rejected, Err(Error::Inval | Error::NoProtoOpt)),
+            "{address}: {rejected:?}"
         );
     }
 }
 
-/// A message of exactly the limit is posted, one byte more is refused.
+/// A message of exactly the limit is posted; one byte more is rejected.
 pub fn limits_are_inclusive(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     let bmi = &client.bmi;
     let limit = bmi
         .get(Some(client.peer), Question::UnexpectedSize)
@@ -117,7 +116,7 @@ pub fn limits_are_inclusive(bed: &impl Bed) {
         let buffer = Buffer::zeroed(len).must("memory");
         bmi.post_send_unexpected(client.context, client.peer, buffer, Tag(1), Class(0), 0)
     };
-    assert_eq!(refusal(post(limit + 1)), Error::MsgSize);
+    assert_eq!(rejection(post(limit + 1)), Error::MsgSize);
     thread::scope(|scope| {
         scope.spawn(|| assert_eq!(server.next_unexpected().data.len(), limit));
         client.succeed(post(limit).must("the limit itself"));
@@ -126,20 +125,20 @@ pub fn limits_are_inclusive(bed: &impl Bed) {
     let limit = bmi.get(None, Question::MaxSize).must("the limit") as usize;
     let buffer = |len| Buffer::zeroed(len).must("memory");
     let post = bmi.post_receive(client.context, client.peer, buffer(limit + 1), Tag(1), 0);
-    assert_eq!(refusal(post), Error::MsgSize);
+    assert_eq!(rejection(post), Error::MsgSize);
     let post = bmi.post_send(client.context, client.peer, buffer(limit + 1), Tag(1), 0);
-    assert_eq!(refusal(post), Error::MsgSize);
+    assert_eq!(rejection(post), Error::MsgSize);
     let halves = vec![buffer(limit / 2 + 1), buffer(limit / 2)];
     let post = bmi.post_send(client.context, client.peer, halves, Tag(1), 0);
-    assert_eq!(refusal(post), Error::MsgSize);
+    assert_eq!(rejection(post), Error::MsgSize);
     let op = pending(client.post_receive(Tag(1), buffer(limit), 0));
     bmi.cancel(op).must("cancel");
     assert_eq!(client.wait(op).result, Err(Error::Cancel));
 }
 
-/// Every option is accepted or refused with a reason.
+/// Every option is accepted, or rejected with a reason.
 pub fn options_are_answered(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     let settings = [
         Setting::ForcefulCancel,
         Setting::TcpSendBuffer(1 << 20),
@@ -165,26 +164,25 @@ pub fn options_are_answered(bed: &impl Bed) {
     }
 }
 
-/// References of an address are given back as often as they were taken.
+/// An address can lose as many references as were taken.
 pub fn references_are_counted(bed: &impl Bed) {
-    let (server, _client) = meet(bed, Memory::External);
+    let (server, _client) = connected_pair(bed, Memory::External);
     let set = |setting| server.bmi.set(Some(server.peer), &setting);
     assert_eq!(set(Setting::DecrementReferences), Err(Error::Inval));
     assert_eq!(set(Setting::IncrementReferences), Ok(()));
     assert_eq!(set(Setting::IncrementReferences), Ok(()));
     assert_eq!(set(Setting::DecrementReferences), Ok(()));
     assert_eq!(set(Setting::DecrementReferences), Ok(()));
-    // It is connected, so it is not forgotten.
+    // A connected address is not forgotten.
     assert!(server.bmi.name(server.peer).is_some());
     assert_eq!(set(Setting::DropAddress), Ok(()));
     assert_eq!(server.bmi.name(server.peer), None);
     assert_eq!(set(Setting::DropAddress), Err(Error::Inval));
 }
 
-/// A test that sleeps while the interface is finalized ends with an error, and so does every later
-/// call.
+/// A test that sleeps while the interface is finalized ends with an error, and so does every later call.
 pub fn finalize_ends_a_sleeping_test(bed: &impl Bed) {
-    let (server, _client) = meet(bed, Memory::External);
+    let (server, _client) = connected_pair(bed, Memory::External);
     let op = pending(server.post_receive(Tag(1), vec![0; 4], 0));
     thread::scope(|scope| {
         let sleepers = [
@@ -197,14 +195,17 @@ pub fn finalize_ends_a_sleeping_test(bed: &impl Bed) {
         for sleeper in sleepers {
             assert_eq!(sleeper.join().must("a sleeper"), Some(Error::NetDown));
         }
-        assert!(begin.elapsed() < LIMIT, "slept on after the end");
+        assert!(
+            begin.elapsed() < LIMIT,
+            "the test still slept after finalize"
+        );
     });
     server.bmi.finalize();
     assert_eq!(server.bmi.open_context(), Err(Error::NetDown));
     let post = server
         .bmi
         .post_send(server.context, server.peer, vec![1], Tag(1), 0);
-    assert_eq!(refusal(post), Error::NetDown);
+    assert_eq!(rejection(post), Error::NetDown);
     assert_eq!(
         server.bmi.test(op, Duration::ZERO).err(),
         Some(Error::NetDown)

@@ -1,18 +1,18 @@
-//! What happens to messages.
+//! Tests of messages.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{Bed, LIMIT, MEMORIES, Must, NAP, meet, next_unexpected, pattern, pending};
+use super::{Bed, LIMIT, MEMORIES, Must, NAP, connected_pair, next_unexpected, pattern, pending};
 use crate::{Buffer, Class, Error, Memory, Post, Tag};
 
-/// The pair of programs that everybody begins with: a request of the wanted size, an
-/// acknowledgement, then a message that is shorter than its receive and completes it once.
+/// The basic pair of programs: a request with the wanted size, an acknowledgement, then a message that is
+/// shorter than its receive and completes that receive once.
 pub fn a_short_message_completes_a_longer_receive(bed: &impl Bed) {
     const SENT: usize = 15_000;
     const ROOM: usize = 32_000;
     for memory in MEMORIES {
-        let (server, client) = meet(bed, memory);
+        let (server, client) = connected_pair(bed, memory);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let request = server.next_unexpected();
@@ -22,7 +22,7 @@ pub fn a_short_message_completes_a_longer_receive(bed: &impl Bed) {
                 assert!(!name.is_empty());
                 server.send(request.tag, b"ok");
                 let receive = server.post_receive(Tag(7), server.room(ROOM), 99);
-                let (result, payload) = server.finish(receive);
+                let (result, payload) = server.wait_for(receive);
                 assert_eq!(result, Ok(SENT));
                 let bytes = payload.into_buffer();
                 assert_eq!(&bytes[..SENT], pattern(1, SENT));
@@ -36,18 +36,18 @@ pub fn a_short_message_completes_a_longer_receive(bed: &impl Bed) {
     }
 }
 
-/// Three segments of 8, 16 and 24 KiB leave, two halves arrive, and back; user values are those
-/// that were given.
+/// Three segments of 8, 16 and 24 KiB are sent and received as two halves, then the same in the other
+/// direction. The user values come back unchanged.
 pub fn lists_and_single_buffers_are_one_message(bed: &impl Bed) {
     const KIB: usize = 1024;
     for memory in MEMORIES {
-        let (server, client) = meet(bed, memory);
+        let (server, client) = connected_pair(bed, memory);
         let bytes = pattern(2, 48 * KIB);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let halves = vec![server.room(24 * KIB), server.room(0), server.room(24 * KIB)];
                 let (result, payload) =
-                    server.finish(server.post_receive(Tag(1), halves, u64::MAX));
+                    server.wait_for(server.post_receive(Tag(1), halves, u64::MAX));
                 assert_eq!(result, Ok(48 * KIB));
                 let halves = payload.into_buffers();
                 assert_eq!([&*halves[0], &*halves[2]].concat(), bytes);
@@ -63,10 +63,10 @@ pub fn lists_and_single_buffers_are_one_message(bed: &impl Bed) {
                     client.buffer(part)
                 })
                 .collect();
-            let (result, _) = client.finish(client.post_send(Tag(1), list, 3));
+            let (result, _) = client.wait_for(client.post_send(Tag(1), list, 3));
             assert_eq!(result, Ok(48 * KIB));
             let list: Vec<Buffer> = lens.iter().map(|&len| client.room(len + 1)).collect();
-            let (result, payload) = client.finish(client.post_receive(Tag(2), list, 4));
+            let (result, payload) = client.wait_for(client.post_receive(Tag(2), list, 4));
             assert_eq!(result, Ok(48 * KIB));
             let mut joined: Vec<u8> = payload
                 .into_buffers()
@@ -79,19 +79,19 @@ pub fn lists_and_single_buffers_are_one_message(bed: &impl Bed) {
     }
 }
 
-/// Two short messages of one tag: one is there before its receive, one after. They are received
-/// in order, and what lies between the segments of a list is left alone.
+/// Two short messages have the same tag: one arrives before its receive is posted, one after. They are
+/// received in order, and the gaps between the segments of a list are untouched.
 pub fn early_messages_wait_in_order(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     let gapped = |end: &super::End| vec![end.room(3), end.room(3)];
     thread::scope(|scope| {
         scope.spawn(|| {
             let first = client.post_send(Tag(9), client.buffer(b"abcdef"), 0);
-            // The signal to go on may come before the first message is matched.
+            // The signal to continue may arrive before the first message is matched.
             assert_eq!(client.receive(Tag(1), 0), b"");
             let second = client.post_send(Tag(9), client.buffer(b"ghijkl"), 0);
-            assert_eq!(client.finish(first).0, Ok(6));
-            assert_eq!(client.finish(second).0, Ok(6));
+            assert_eq!(client.wait_for(first).0, Ok(6));
+            assert_eq!(client.wait_for(second).0, Ok(6));
         });
         let nothing = server
             .bmi
@@ -102,7 +102,7 @@ pub fn early_messages_wait_in_order(bed: &impl Bed) {
         let second = server.post_receive(Tag(9), gapped(&server), 2);
         server.send(Tag(1), b"");
         for (post, expected) in [(first, b"abcdef"), (second, b"ghijkl")] {
-            let (result, payload) = server.finish(post);
+            let (result, payload) = server.wait_for(post);
             assert_eq!(result, Ok(6));
             assert_eq!(payload.into_buffers().concat(), expected);
         }
@@ -121,21 +121,21 @@ impl Concat for Vec<Buffer> {
     }
 }
 
-/// A message that is longer than its receive fails there and uses it up; the next pair matches. A
-/// sender that has not been told before fails too.
+/// A message that is longer than its receive fails at the receiver and uses up the receive; the next pair
+/// matches. The send fails too, unless it has completed before.
 pub fn a_long_message_is_an_error_at_the_receiver(bed: &impl Bed) {
     for len in [10, 2 << 20] {
-        let (server, client) = meet(bed, Memory::External);
+        let (server, client) = connected_pair(bed, Memory::External);
         thread::scope(|scope| {
             scope.spawn(|| {
-                // A method that asks the receiver first may refuse the post itself.
+                // A method that asks the receiver first may reject the post itself.
                 let long = client.buffer(&pattern(3, len));
                 let long = client
                     .bmi
                     .post_send(client.context, client.peer, long, Tag(1), 0);
                 let result = match long {
-                    Ok(post) => client.finish(post).0,
-                    Err(refused) => Err(refused.error),
+                    Ok(post) => client.wait_for(post).0,
+                    Err(rejected) => Err(rejected.error),
                 };
                 let short = len <= 10;
                 assert!(
@@ -145,7 +145,7 @@ pub fn a_long_message_is_an_error_at_the_receiver(bed: &impl Bed) {
                 client.send(Tag(1), b"next");
             });
             let post = server.post_receive(Tag(1), server.room(len - 1), 0);
-            let (result, payload) = server.finish(post);
+            let (result, payload) = server.wait_for(post);
             assert_eq!(result, Err(Error::MsgSize));
             assert!(payload.into_buffer().iter().all(|&byte| byte == 0));
             assert_eq!(server.receive(Tag(1), 10), b"next");
@@ -153,9 +153,9 @@ pub fn a_long_message_is_an_error_at_the_receiver(bed: &impl Bed) {
     }
 }
 
-/// A message of no bytes is a message: expected, unexpected, as a list of nothing.
+/// Messages of no bytes match: expected, unexpected, and as an empty list.
 pub fn messages_of_no_bytes_match(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
         scope.spawn(|| {
             let message = server.next_unexpected();
@@ -167,15 +167,15 @@ pub fn messages_of_no_bytes_match(bed: &impl Bed) {
         client.succeed(client.unexpected(Tag(3), b""));
         client.send(Tag(1), b"");
         client.send(Tag(1), b"");
-        let (result, _) = client.finish(client.post_receive(Tag(2), Vec::<Buffer>::new(), 0));
+        let (result, _) = client.wait_for(client.post_receive(Tag(2), Vec::<Buffer>::new(), 0));
         assert_eq!(result, Ok(0));
     });
 }
 
-/// Every tag is legal, and none is another.
+/// The smallest and the largest tag are legal and match only themselves.
 pub fn the_extreme_tags_are_tags(bed: &impl Bed) {
     const TAGS: [i32; 5] = [i32::MIN, -1, 0, 1, i32::MAX];
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     let posts: Vec<Post> = TAGS
         .iter()
         .rev()
@@ -189,7 +189,7 @@ pub fn the_extreme_tags_are_tags(bed: &impl Bed) {
             client.succeed(client.unexpected(Tag(i32::MIN), b"x"));
         });
         for (post, tag) in posts.into_iter().zip(TAGS.iter().rev()) {
-            let (result, payload) = server.finish(post);
+            let (result, payload) = server.wait_for(post);
             assert_eq!(result, Ok(4));
             assert_eq!(&*payload.into_buffer(), &tag.to_le_bytes());
         }
@@ -197,9 +197,9 @@ pub fn the_extreme_tags_are_tags(bed: &impl Bed) {
     });
 }
 
-/// A test for one class does not see another; within a class messages come in order.
+/// A test for one class does not return messages of another; within a class, messages arrive in order.
 pub fn unexpected_classes_are_apart(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
         scope.spawn(|| {
             for (class, text) in [(255, "a"), (0, "b"), (255, "c"), (1, "d")] {
@@ -225,10 +225,10 @@ pub fn unexpected_classes_are_apart(bed: &impl Bed) {
     });
 }
 
-/// A cancelled receive is collected with the error, once, its memory untouched, and does not take
-/// a later message; a cancel of what is done or gone changes nothing.
+/// A cancelled receive is collected once, with the error. Its memory is untouched, and it does not match a
+/// later message. Cancelling a completed or collected operation changes nothing.
 pub fn a_cancelled_operation_is_collected_once(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     for end in [&server, &client] {
         let receive = end.post_receive(Tag(1), end.buffer(b"untouched"), 17);
         let op = pending(receive);
@@ -237,7 +237,7 @@ pub fn a_cancelled_operation_is_collected_once(bed: &impl Bed) {
         let done = end.wait(op);
         assert_eq!((done.result, done.user), (Err(Error::Cancel), 17));
         assert_eq!(&*done.payload.into_buffer(), b"untouched");
-        end.bmi.cancel(op).must("cancel of what was collected");
+        end.bmi.cancel(op).must("cancel of a collected operation");
         assert_eq!(end.bmi.test(op, Duration::ZERO).err(), Some(Error::Inval));
     }
     thread::scope(|scope| {
@@ -256,10 +256,10 @@ pub fn a_cancelled_operation_is_collected_once(bed: &impl Bed) {
     });
 }
 
-/// Programs test for unexpected messages without time, then for a context with much: the second
-/// must not sleep while there is one.
+/// Programs call `test_unexpected` without a wait, then `test_context` with a long one: the second call must
+/// not sleep while an unexpected message waits.
 pub fn a_test_of_a_context_ends_for_an_unexpected_message(bed: &impl Bed) {
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             let begin = Instant::now();
@@ -267,23 +267,23 @@ pub fn a_test_of_a_context_ends_for_an_unexpected_message(bed: &impl Bed) {
             assert!(found.must("a test").is_empty());
             assert!(
                 begin.elapsed() < LIMIT,
-                "slept through an unexpected message"
+                "the test did not end at an unexpected message"
             );
         });
         client.succeed(client.unexpected(Tag(1), b"wake up"));
         sleeper.join().must("the sleeper");
-        // It is there already.
+        // The message has already arrived.
         let found = server.bmi.test_context(server.context, 4, LIMIT);
         assert!(found.must("a test").is_empty());
         assert_eq!(&*server.next_unexpected().data, b"wake up");
     });
 }
 
-/// Ten thousand receives of ten thousand tags, then the sends: each completes once, with its own
+/// Ten thousand receives with ten thousand tags are posted, then the sends. Each completes once, with its own
 /// bytes and its own user value.
 pub fn ten_thousand_operations_complete_once(bed: &impl Bed) {
     const COUNT: u64 = 10_000;
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     let tag = |number: u64| Tag(number as i32 - 5000);
     for number in 0..COUNT {
         let post = server.post_receive(tag(number), server.room(8), number);
@@ -295,7 +295,7 @@ pub fn ten_thousand_operations_complete_once(bed: &impl Bed) {
                 client.post_send(tag(number), client.buffer(&number.to_le_bytes()), number)
             });
             for post in posts.collect::<Vec<_>>() {
-                assert_eq!(client.finish(post).0, Ok(8));
+                assert_eq!(client.wait_for(post).0, Ok(8));
             }
         });
         let mut seen = vec![false; COUNT as usize];

@@ -1,12 +1,11 @@
 //! The behaviours that every method must show, as functions of a [`Bed`].
 //!
-//! A method's tests implement [`Bed`], say how the two sides are started, and call
-//! [`conformance_tests!`](crate::conformance_tests), which makes a test of each behaviour. They
-//! re-create what the programs do that BMI has been tested with for twenty years, and then what
-//! those programs never tried.
+//! A method's tests implement [`Bed`], which starts the two sides, and call
+//! [`conformance_tests!`](crate::conformance_tests), which creates a test for each behaviour. The first
+//! behaviours are those of BMI's own test programs; the others go beyond them.
 //!
-//! Each function panics where the method misbehaves: that is how a test fails. So nothing but
-//! tests may use this module.
+//! Each function panics if the method misbehaves, because a test fails by panicking. Only tests may use this
+//! module.
 
 mod arguments;
 mod messages;
@@ -16,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     Address, Bmi, Buffer, Class, Completion, ContextId, Error, Memory, OpId, Payload, Post,
-    Refused, Tag, Unexpected,
+    Rejected, Tag, Unexpected,
 };
 
 pub use arguments::{
@@ -36,24 +35,24 @@ pub use patterns::{
     threads_share_an_interface,
 };
 
-/// How the two sides of a method are started.
+/// Starts the two sides of a method.
 pub trait Bed {
-    /// A server, listening. There is one at a time.
+    /// Starts a server that listens. The suite uses one at a time.
     fn server(&self) -> Bmi;
 
-    /// A client on the same machine. There may be many.
+    /// Starts a client on the same machine. The suite may start many.
     fn client(&self) -> Bmi;
 
-    /// The address that a client looks up to reach the server.
+    /// Returns the address that a client looks up to reach the server.
     fn address(&self, server: &Bmi) -> String;
 }
 
-/// How long anything may take before the suite calls it a hang.
+/// The longest wait before the suite reports a hang.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-/// How long one test call of the suite sleeps.
+/// The wait of one test call of the suite.
 pub(crate) const NAP: Duration = Duration::from_millis(50);
 
-/// One side of a conversation.
+/// One end of a conversation.
 pub(crate) struct End {
     pub(crate) bmi: Bmi,
     pub(crate) context: ContextId,
@@ -61,11 +60,11 @@ pub(crate) struct End {
     pub(crate) memory: Memory,
 }
 
-/// A server and a client that have heard of each other.
-pub(crate) fn meet(bed: &impl Bed, memory: Memory) -> (End, End) {
+/// Starts a server and a client and exchanges a greeting.
+pub(crate) fn connected_pair(bed: &impl Bed, memory: Memory) -> (End, End) {
     let server = bed.server();
     let context = server.open_context().must("the first context");
-    let client = join(bed, &server, memory);
+    let client = add_client(bed, &server, memory);
     let hello = greeting(&server, &client);
     let server = End {
         bmi: server,
@@ -76,8 +75,8 @@ pub(crate) fn meet(bed: &impl Bed, memory: Memory) -> (End, End) {
     (server, client)
 }
 
-/// One more client.
-pub(crate) fn join(bed: &impl Bed, server: &Bmi, memory: Memory) -> End {
+/// Starts one more client.
+pub(crate) fn add_client(bed: &impl Bed, server: &Bmi, memory: Memory) -> End {
     let bmi = bed.client();
     let peer = bmi
         .lookup(&bed.address(server))
@@ -91,7 +90,7 @@ pub(crate) fn join(bed: &impl Bed, server: &Bmi, memory: Memory) -> End {
     }
 }
 
-/// Lets a client introduce itself to a server.
+/// Sends a greeting from a client to a server, from which the server learns the client's address.
 pub(crate) fn greeting(server: &Bmi, client: &End) -> Unexpected {
     let mut post = Some(client.unexpected(Tag(0), b"hello"));
     let deadline = Instant::now() + LIMIT;
@@ -108,18 +107,18 @@ pub(crate) fn greeting(server: &Bmi, client: &End) -> Unexpected {
             Some(Post::Immediate(..)) | None => None,
         };
     }
-    heard.must("the loop ended with it")
+    heard.must("the server received the greeting")
 }
 
 impl End {
-    /// Memory of this side's kind with these bytes.
+    /// Returns memory of this end's kind that holds these bytes.
     pub(crate) fn buffer(&self, bytes: &[u8]) -> Buffer {
         let mut buffer = self.room(bytes.len());
         buffer.copy_from_slice(bytes);
         buffer
     }
 
-    /// Memory of this side's kind.
+    /// Returns memory of this end's kind.
     pub(crate) fn room(&self, len: usize) -> Buffer {
         match self.memory {
             Memory::PreAllocated => self.bmi.allocate(self.peer, len).must("memory"),
@@ -152,8 +151,8 @@ impl End {
             .must("a receive is posted")
     }
 
-    /// The result of an operation and its memory, by testing for it.
-    pub(crate) fn finish(&self, post: Post) -> (Result<usize, Error>, Payload) {
+    /// Tests until an operation completes. Returns its result and memory.
+    pub(crate) fn wait_for(&self, post: Post) -> (Result<usize, Error>, Payload) {
         match post {
             Post::Immediate(count, payload) => (Ok(count), payload),
             Post::Pending(op) => {
@@ -163,9 +162,9 @@ impl End {
         }
     }
 
-    /// The size of an operation that must succeed.
+    /// Waits for an operation that must succeed. Returns its size.
     pub(crate) fn succeed(&self, post: Post) -> usize {
-        self.finish(post).0.must("success")
+        self.wait_for(post).0.must("success")
     }
 
     pub(crate) fn wait(&self, op: OpId) -> Completion {
@@ -181,25 +180,25 @@ impl End {
 
     pub(crate) fn send(&self, tag: Tag, bytes: &[u8]) {
         let post = self.post_send(tag, self.buffer(bytes), 0);
-        assert_eq!(self.finish(post).0, Ok(bytes.len()), "a send");
+        assert_eq!(self.wait_for(post).0, Ok(bytes.len()), "a send");
     }
 
     /// Receives a message of at most `len` bytes.
     pub(crate) fn receive(&self, tag: Tag, len: usize) -> Vec<u8> {
         let post = self.post_receive(tag, self.room(len), 0);
-        let (result, payload) = self.finish(post);
+        let (result, payload) = self.wait_for(post);
         let mut bytes = payload.into_buffer().to_vec();
         bytes.truncate(result.must("a receive"));
         bytes
     }
 
-    /// The next unexpected message of class 0.
+    /// Waits for the next unexpected message of class 0.
     pub(crate) fn next_unexpected(&self) -> Unexpected {
         next_unexpected(&self.bmi, Class(0))
     }
 }
 
-/// The next unexpected message of a class.
+/// Waits for the next unexpected message of a class.
 pub(crate) fn next_unexpected(bmi: &Bmi, class: Class) -> Unexpected {
     let deadline = Instant::now() + LIMIT;
     loop {
@@ -211,7 +210,7 @@ pub(crate) fn next_unexpected(bmi: &Bmi, class: Class) -> Unexpected {
     }
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Returns bytes that differ from place to place and from seed to seed.
 pub(crate) fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut next = || {
@@ -226,43 +225,43 @@ pub(crate) fn pattern(seed: u64, len: usize) -> Vec<u8> {
 /// Both kinds of memory.
 pub(crate) const MEMORIES: [Memory; 2] = [Memory::External, Memory::PreAllocated];
 
-/// The error of a post that must be refused.
-pub(crate) fn refusal(post: Result<Post, Refused>) -> Error {
-    let refused = post.err();
-    refused.must("a refusal").error
+/// Returns the error of a post that must be rejected.
+pub(crate) fn rejection(post: Result<Post, Rejected>) -> Error {
+    let rejected = post.err();
+    rejected.must("a rejected post").error
 }
 
-/// The operation of a post that cannot be finished yet.
+/// Returns the operation of a post that must be pending.
 pub(crate) fn pending(post: Post) -> OpId {
     let op = match post {
         Post::Pending(op) => Some(op),
         Post::Immediate(..) => None,
     };
-    op.must("nothing to match it")
+    op.must("a pending operation")
 }
 
-/// What a behaviour depends on: without it the test has failed.
+/// Unwraps a value without which the test has failed.
 pub(crate) trait Must<T> {
-    /// The value; `what` says what was to be there.
+    /// Returns the value, or panics with `what`.
     fn must(self, what: &str) -> T;
 }
 
 impl<T> Must<T> for Option<T> {
     fn must(self, what: &str) -> T {
-        // A failed test panics; this module is for tests.
+        // A failed test panics; only tests use this module.
         self.expect(what)
     }
 }
 
 impl<T, E: std::fmt::Debug> Must<T> for Result<T, E> {
     fn must(self, what: &str) -> T {
-        // A failed test panics; this module is for tests.
+        // A failed test panics; only tests use this module.
         self.expect(what)
     }
 }
 
-/// Makes a test of every behaviour that a method must show. The argument makes a
-/// [`Bed`](crate::conformance::Bed), anew for each test.
+/// Creates a test of every behaviour that a method must show. The argument creates a
+/// [`Bed`](crate::conformance::Bed), a new one for each test.
 #[macro_export]
 macro_rules! conformance_tests {
     ($bed:expr) => {

@@ -1,16 +1,16 @@
-//! What programs do with messages.
+//! Tests of common communication patterns.
 
 use std::collections::HashSet;
 use std::thread;
 
-use super::{Bed, MEMORIES, Must, NAP, greeting, join, meet, pattern};
+use super::{Bed, MEMORIES, Must, NAP, add_client, connected_pair, greeting, pattern};
 use crate::{Memory, Payload, Post, Question, Tag};
 
-/// A message goes and comes back, in every power of two up to 4 MiB, the receive posted before the
-/// send; then unexpected ones up to their limit.
+/// Sends a message there and back in every power of two up to 4 MiB, each receive posted before its send;
+/// then unexpected messages up to their limit.
 pub fn pingpong_of_all_sizes(bed: &impl Bed) {
     for memory in MEMORIES {
-        let (server, client) = meet(bed, memory);
+        let (server, client) = connected_pair(bed, memory);
         let limit = client.bmi.get(Some(client.peer), Question::UnexpectedSize);
         let limit = limit.must("the limit") as usize;
         let sizes = || (0..=22).map(|power| 1_usize << power);
@@ -30,36 +30,36 @@ pub fn pingpong_of_all_sizes(bed: &impl Bed) {
                 let bytes = pattern(size as u64, size);
                 let back = client.post_receive(Tag(2), client.room(size), 0);
                 client.send(Tag(1), &bytes);
-                let (result, payload) = client.finish(back);
+                let (result, payload) = client.wait_for(back);
                 assert_eq!(result, Ok(size));
                 assert!(
                     *payload.into_buffer() == *bytes,
-                    "{size} bytes came back changed"
+                    "{size} bytes came back with other contents"
                 );
             }
             for size in sizes().filter(|&size| size <= limit) {
                 let bytes = pattern(size as u64, size);
                 let back = client.post_receive(Tag(2), client.room(size), 0);
                 client.succeed(client.unexpected(Tag(3), &bytes));
-                let (result, payload) = client.finish(back);
+                let (result, payload) = client.wait_for(back);
                 assert_eq!(result, Ok(size));
                 assert!(
                     *payload.into_buffer() == *bytes,
-                    "{size} bytes came back changed"
+                    "{size} bytes came back with other contents"
                 );
             }
         });
     }
 }
 
-/// Four clients and a server post everything first and complete it afterwards.
+/// Four clients and a server post all operations first and complete them afterwards.
 pub fn many_clients_are_served_at_once(bed: &impl Bed) {
     const MESSAGES: i32 = 20;
     const LEN: usize = 100_000;
-    let (server, first) = meet(bed, Memory::External);
+    let (server, first) = connected_pair(bed, Memory::External);
     let mut clients = vec![(server.peer, first)];
     for _ in 1..4 {
-        let client = join(bed, &server.bmi, Memory::External);
+        let client = add_client(bed, &server.bmi, Memory::External);
         clients.push((greeting(&server.bmi, &client).from, client));
     }
     let mut pending = HashSet::new();
@@ -82,7 +82,7 @@ pub fn many_clients_are_served_at_once(bed: &impl Bed) {
                 };
                 let posts: Vec<Post> = (0..MESSAGES).map(post).collect();
                 for post in posts {
-                    assert_eq!(client.finish(post).0, Ok(LEN));
+                    assert_eq!(client.wait_for(post).0, Ok(LEN));
                 }
             });
         }
@@ -103,13 +103,13 @@ pub fn many_clients_are_served_at_once(bed: &impl Bed) {
     });
 }
 
-/// A client asks with 25 unexpected bytes, gets 1600 back, then data in pieces of 256 KiB; the
-/// server is one loop over whatever is unexpected or done.
+/// A client asks with 25 unexpected bytes, receives 1600 bytes, then data in pieces of 256 KiB. The server is
+/// one loop over unexpected messages and completed operations.
 pub fn file_reads_are_served(bed: &impl Bed) {
     const PIECE: usize = 256 << 10;
     const PIECES: u64 = 4;
     const READS: i32 = 5;
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
         scope.spawn(|| serve_reads(&server, READS, PIECES, PIECE));
         for read in 0..READS {
@@ -118,9 +118,9 @@ pub fn file_reads_are_served(bed: &impl Bed) {
                 .map(|piece| client.post_receive(Tag(read + 1000), client.room(PIECE), piece))
                 .collect();
             client.succeed(client.unexpected(Tag(read), &[read as u8; 25]));
-            assert_eq!(client.finish(answer).0, Ok(1600));
+            assert_eq!(client.wait_for(answer).0, Ok(1600));
             for (number, piece) in (0..PIECES).zip(pieces) {
-                let (result, payload) = client.finish(piece);
+                let (result, payload) = client.wait_for(piece);
                 assert_eq!(result, Ok(PIECE));
                 assert!(*payload.into_buffer() == *pattern(number, PIECE));
             }
@@ -128,7 +128,7 @@ pub fn file_reads_are_served(bed: &impl Bed) {
     });
 }
 
-/// The server of [`file_reads_are_served`]: what is to be done next stands in the user value.
+/// The server of [`file_reads_are_served`]: the user value of an operation says which step follows.
 fn serve_reads(server: &super::End, reads: i32, pieces: u64, piece_len: usize) {
     let mut served = 0;
     let next = |tag: i32, step: u64| {
@@ -174,11 +174,11 @@ fn serve_reads(server: &super::End, reads: i32, pieces: u64, piece_len: usize) {
     }
 }
 
-/// Eight threads of one client, each with a context of its own, exchange messages with eight
-/// threads of one server.
+/// Eight threads of one client, each with a context of its own, exchange messages with eight threads of one
+/// server.
 pub fn threads_share_an_interface(bed: &impl Bed) {
     const ROUNDS: u64 = 100;
-    let (server, client) = meet(bed, Memory::External);
+    let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
         for thread in 0..8_i32 {
             let (server, client) = (&server, &client);
@@ -194,7 +194,7 @@ pub fn threads_share_an_interface(bed: &impl Bed) {
                     let bytes = pattern(round, len);
                     let back = client.post_receive(Tag(thread), client.room(len), 0);
                     client.send(Tag(thread), &bytes);
-                    let (result, payload) = client.finish(back);
+                    let (result, payload) = client.wait_for(back);
                     assert_eq!(result, Ok(len));
                     assert!(*payload.into_buffer() == *bytes);
                 }

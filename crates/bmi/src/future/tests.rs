@@ -1,4 +1,4 @@
-//! Tests of awaiting, over tcp, with the smallest executor that there is.
+//! Tests of the futures over tcp, with a minimal executor.
 
 use std::pin::pin;
 use std::task::Wake;
@@ -76,8 +76,8 @@ impl End {
     }
 }
 
-/// A server, a client, and the server's address there.
-fn meet() -> (End, End, Address) {
+/// Starts a server and a client. Returns them and the server's address at the client.
+fn connected_pair() -> (End, End, Address) {
     let server = Bmi::builder()
         .method(Tcp::new())
         .listen("tcp://127.0.0.1")
@@ -94,7 +94,7 @@ fn meet() -> (End, End, Address) {
 
 #[test]
 fn requests_and_answers_are_awaited_in_any_executor() {
-    let (server, client, address) = meet();
+    let (server, client, address) = connected_pair();
     let asks = client.ask(address, 0);
     let answer = client.driver.operation(client.receive(address, 1));
     let serves = async {
@@ -120,7 +120,7 @@ fn requests_and_answers_are_awaited_in_any_executor() {
 
 #[test]
 fn the_descriptor_is_readable_while_something_is_to_be_collected() {
-    let (server, client, address) = meet();
+    let (server, client, address) = connected_pair();
     let Post::Pending(op) = client.receive(address, 1) else {
         panic!("nothing was sent yet");
     };
@@ -138,9 +138,9 @@ fn the_descriptor_is_readable_while_something_is_to_be_collected() {
 
 #[test]
 fn messages_of_another_class_are_left_for_who_awaits_them() {
-    let (server, client, address) = meet();
+    let (server, client, address) = connected_pair();
     block_on(client.ask(address, 3)).unwrap();
-    // Nobody takes that one while this one is awaited.
+    // No test call takes the second message while the first is awaited.
     let first = server.driver.unexpected(Class(0));
     std::thread::scope(|scope| {
         scope.spawn(|| block_on(client.ask(address, 0)).unwrap());
@@ -154,7 +154,7 @@ fn messages_of_another_class_are_left_for_who_awaits_them() {
 
 #[test]
 fn a_message_whose_listener_left_is_the_next_ones() {
-    let (server, client, address) = meet();
+    let (server, client, address) = connected_pair();
     let mut left = Box::pin(server.driver.unexpected(Class(0)));
     assert!(
         left.as_mut()
@@ -171,7 +171,7 @@ fn a_message_whose_listener_left_is_the_next_ones() {
 
 #[test]
 fn the_end_of_the_driver_or_of_the_interface_ends_what_is_awaited() {
-    let (server, client, address) = meet();
+    let (server, client, address) = connected_pair();
     let awaited = client.driver.operation(client.receive(address, 1));
     let End { driver, .. } = client;
     drop(driver);
@@ -183,12 +183,12 @@ fn the_end_of_the_driver_or_of_the_interface_ends_what_is_awaited() {
 
 #[test]
 fn what_is_not_awaited_any_more_is_dropped_when_it_is_done() {
-    let (server, client, address) = meet();
+    let (server, client, address) = connected_pair();
     drop(client.driver.operation(client.receive(address, 1)));
     block_on(client.ask(address, 0)).unwrap();
     let request = block_on(server.driver.unexpected(Class(0))).unwrap();
     block_on(server.send(request.from, 1, b"x")).unwrap();
-    // A later message of another tag comes behind it.
+    // A message with another tag arrives after it.
     let last = client.driver.operation(client.receive(address, 2));
     block_on(server.send(request.from, 2, b"y")).unwrap();
     block_on(last).unwrap();

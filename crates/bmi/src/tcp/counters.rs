@@ -1,4 +1,4 @@
-//! What is counted, with reasons.
+//! The counters of the `tcp` method, by reason.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,26 +16,26 @@ pub struct Counters {
 pub enum Counter {
     /// Connections that were accepted.
     Accepted,
-    /// Connections that were closed at once, for want of room.
+    /// Connections that were closed at once because the table of connections was full.
     Refused,
-    /// Answers to requests that had been withdrawn: nothing is wrong.
+    /// Answers to requests that had been withdrawn; no error.
     Late,
     /// Payload bytes that were copied because they were read together with a header.
     CopiedBytes,
-    /// Messages that were longer than the receive that they met.
+    /// Messages that were longer than the receive that they matched.
     Truncated,
-    /// Connections that this side made, and that the peer closed without a greeting.
+    /// Connections that this side made and the peer closed without a HELLO.
     Unanswered,
 }
 
 impl Counters {
-    /// How often, or how many.
+    /// Returns the value of a counter.
     #[must_use]
     pub fn count(&self, counter: Counter) -> u64 {
         self.events[counter as usize].load(Ordering::Relaxed)
     }
 
-    /// How many connections were closed for this reason.
+    /// Returns the number of connections that were closed for this reason.
     #[must_use]
     pub fn violations(&self, reason: Violation) -> u64 {
         self.violations[reason as usize].load(Ordering::Relaxed)

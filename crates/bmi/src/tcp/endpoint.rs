@@ -1,5 +1,4 @@
-//! Where a process listens, and the sockets that lead there: of the Internet families, or of the Unix domain
-//! for processes of one machine.
+//! Endpoints and their sockets: TCP, or Unix-domain for processes of one machine.
 
 use std::fmt;
 use std::io::{self, ErrorKind};
@@ -13,11 +12,11 @@ use mio::{Interest, Registry, Token};
 
 use crate::error::Error;
 
-/// Where a process listens, or where its connection comes from.
+/// The address on which a process listens, or from which its connection comes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Endpoint {
     Inet(SocketAddr),
-    /// The path of a socket; empty for a process that does not listen.
+    /// The path of a socket; empty if the process does not listen.
     Unix(PathBuf),
 }
 
@@ -28,7 +27,7 @@ pub(crate) enum Socket {
     Unix(UnixStream),
 }
 
-/// Where connections come from.
+/// A listening socket.
 #[derive(Debug)]
 pub(crate) enum Listener {
     Inet(TcpListener),
@@ -36,7 +35,7 @@ pub(crate) enum Listener {
 }
 
 impl Endpoint {
-    /// The address of the host, where there is one.
+    /// Returns the IP address of the host, if there is one.
     pub(crate) fn ip(&self) -> Option<IpAddr> {
         match self {
             Self::Inet(address) => Some(address.ip()),
@@ -55,11 +54,11 @@ impl fmt::Display for Endpoint {
 }
 
 impl Socket {
-    /// Dials.
+    /// Begins to connect.
     ///
     /// # Errors
     ///
-    /// What `connect(2)` fails with at once. [`Error::ConnRefused`]: there is no such path, as if nobody
+    /// Immediate errors of `connect(2)`. [`Error::ConnRefused`]: the path does not exist, as if nobody
     /// listened there any more.
     pub(crate) fn connect(to: &Endpoint) -> Result<Socket, Error> {
         let connected = match to {
@@ -72,7 +71,7 @@ impl Socket {
         })
     }
 
-    /// Whether dialling has ended well: `NotConnected` before its end.
+    /// Checks whether the connection is established. `NotConnected`: still in progress.
     pub(crate) fn check_connected(&self) -> io::Result<()> {
         let error = match self {
             Self::Inet(socket) => socket.take_error(),
@@ -87,9 +86,9 @@ impl Socket {
         }
     }
 
-    /// Says that nothing more comes.
+    /// Closes the sending direction.
     pub(crate) fn end_writing(&self) {
-        // A connection that is gone already cannot be shut down, which is as good.
+        // Shutting down a connection that is already gone fails, which does no harm.
         let _gone = match self {
             Self::Inet(socket) => socket.shutdown(Shutdown::Write),
             Self::Unix(socket) => socket.shutdown(Shutdown::Write),
@@ -130,7 +129,7 @@ impl Source for Socket {
 }
 
 impl Listener {
-    /// Listens. The path of a socket to which nobody listens any more is taken over.
+    /// Listens. Replaces the socket file of a process that no longer listens.
     pub(crate) fn bind(at: &Endpoint, registry: &Registry, token: Token) -> io::Result<Listener> {
         match at {
             Endpoint::Inet(address) => {
@@ -147,7 +146,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, and where it comes from; `WouldBlock` without one.
+    /// Accepts the next connection and returns its origin; `WouldBlock` if there is none.
     pub(crate) fn accept(&self) -> io::Result<(Socket, Endpoint)> {
         match self {
             Self::Inet(listener) => {
@@ -161,7 +160,7 @@ impl Listener {
         }
     }
 
-    /// Its port; 0 where there is none.
+    /// Returns the port; 0 if there is none.
     pub(crate) fn port(&self) -> u16 {
         match self {
             Self::Inet(listener) => listener.local_addr().map_or(0, |address| address.port()),
@@ -173,17 +172,17 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         if let Self::Unix(_, path) = self {
-            // Whoever comes next removes it otherwise.
+            // If this fails, the next process that listens there removes the file.
             let _gone = std::fs::remove_file(path);
         }
     }
 }
 
-/// Removes a socket that a process left which was killed. Anything else is left, and keeps `bind` from
-/// succeeding.
+/// Removes a socket file that a killed process left. Any other file stays, and `bind` then fails.
 fn remove_stale(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
-    let is_socket = std::fs::symlink_metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    let is_socket =
+        std::fs::symlink_metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let refused = |error: io::Error| error.kind() == ErrorKind::ConnectionRefused;
     if is_socket && std::os::unix::net::UnixStream::connect(path).is_err_and(refused) {
         std::fs::remove_file(path)?;

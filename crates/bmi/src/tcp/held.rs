@@ -1,14 +1,14 @@
-//! The memory of messages that came before anybody wanted them, of all peers together.
+//! The memory of messages that nobody has collected, of all peers together.
 //!
-//! A window bounds what one connection makes us keep. This bounds what all of them do, and what is
-//! left of those that are gone: a peer that connects again and again has a new window each time.
+//! A window limits what one connection can make this process store. The allowance limits the sum over all
+//! connections, including closed ones: a peer that reconnects gets a new window each time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::wire::{HELD_MAX, Violation, charge};
 
-/// How much may be kept.
+/// The limit of stored bytes and the bytes in use.
 #[derive(Debug)]
 pub(crate) struct Allowance {
     used: Arc<AtomicU64>,
@@ -16,7 +16,7 @@ pub(crate) struct Allowance {
 }
 
 impl Allowance {
-    /// At most so many bytes, counted as [`charge`] does.
+    /// Creates an allowance of at most `most` bytes, counted as [`charge`] does.
     pub(crate) fn new(most: Option<u64>) -> Allowance {
         Allowance {
             used: Arc::default(),
@@ -24,14 +24,14 @@ impl Allowance {
         }
     }
 
-    /// Room for a message of `len` bytes, or for the announcement of one.
+    /// Reserves memory for a message of `len` bytes, or for the announcement of one.
     ///
     /// # Errors
     ///
-    /// [`Violation::Overdrawn`]: there is none.
+    /// [`Violation::Overdrawn`]: the allowance is used up.
     pub(crate) fn take(&self, len: usize) -> Result<Held, Violation> {
         let bytes = charge(len);
-        // Only the holder of the method's lock takes.
+        // Only the thread that holds the method's lock reserves.
         if self.used.load(Ordering::Relaxed).saturating_add(bytes) > self.most {
             return Err(Violation::Overdrawn);
         }
@@ -43,7 +43,7 @@ impl Allowance {
     }
 }
 
-/// Goes with a message until the program has it, or nobody ever will.
+/// A reservation. It stays with a message until the program collects the message or the message is dropped.
 #[derive(Debug)]
 pub(crate) struct Held {
     used: Arc<AtomicU64>,

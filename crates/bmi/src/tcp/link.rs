@@ -1,12 +1,12 @@
-//! One connection: bytes into frames, frames into bytes. It does not know what frames mean.
+//! One connection: converts bytes to frames and frames to bytes. It does not interpret frames.
 //!
 //! ```text
 //!   socket ──▶ staging ──▶ header ──▶ the engine says where the payload goes (Body)
 //!      └──────────────────────────────▶ payload, straight into the Body's memory
 //! ```
 //!
-//! What is read ahead into the staging memory, and with it the payload that must be copied, is as
-//! long as staging while messages are small. While large messages are expected it is one header.
+//! While messages are small, a read fills the whole staging memory, and the payload in it is copied. While
+//! large messages are expected, a read into staging takes one header only, so their payload is not copied.
 
 use std::collections::VecDeque;
 use std::io;
@@ -17,12 +17,12 @@ use sys::span::{self, PARTS_MAX, Span};
 
 use super::endpoint::{Endpoint, Socket};
 use super::held::Held;
-use super::wire::{EAGER_WINDOW, HEADER_LEN, Header, Kind, UNEXPECTED_WINDOW, Violation};
+use super::wire::{EAGER_WINDOW, FrameKind, HEADER_LEN, Header, UNEXPECTED_WINDOW, Violation};
 use crate::error::Error;
 use crate::id::{OpId, Tag};
 use crate::payload::Segments;
 
-/// How much is read ahead, in bytes: a few small messages, and room for the longest eager one.
+/// The length of the staging memory in bytes: several small messages.
 const STAGING_LEN: usize = 32 << 10;
 
 /// A connection with a peer.
@@ -30,15 +30,15 @@ const STAGING_LEN: usize = 32 << 10;
 pub(crate) struct Link {
     pub(crate) id: LinkId,
     pub(crate) socket: Socket,
-    /// Known when this side dialled, or has been greeted.
+    /// Known once this side has dialled or has received a HELLO.
     pub(crate) peer: Option<u64>,
-    /// Where an accepted connection came from. The socket itself forgets it with its connection.
+    /// The origin of an accepted connection. The socket itself forgets it when the connection is lost.
     pub(crate) seen: Option<Endpoint>,
     pub(crate) connected: bool,
     pub(crate) greeted: bool,
     /// There may be bytes to read.
     pub(crate) readable: bool,
-    /// The peer will send no more: the end is to be read after what is left.
+    /// The peer will send no more; what is left must be read before the end is seen.
     pub(crate) ending: bool,
     /// There may be room to write.
     pub(crate) writable: bool,
@@ -48,48 +48,48 @@ pub(crate) struct Link {
     pub(crate) receiving: Receiving,
 }
 
-/// A link by its place in the table, and which of those that were there.
+/// Names a link: its place in the table, and a number that tells it from earlier links in that place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LinkId {
     pub(crate) index: usize,
     pub(crate) number: u64,
 }
 
-/// What this side has sent, or must yet send.
+/// The sending state: what is sent or still to be sent.
 #[derive(Debug)]
 pub(crate) struct Sending {
-    /// What is left of the peer's windows.
+    /// Bytes left in the peer's eager window.
     pub(crate) eager: u64,
     pub(crate) unexpected: u64,
-    /// Announced, by token.
+    /// Announced messages, by token.
     pub(crate) requested: FxHashMap<u64, Outgoing>,
     pub(crate) next_token: u64,
-    /// Unexpected messages that wait for the window.
+    /// Unexpected messages that wait for the window to open.
     pub(crate) backlog: VecDeque<Outgoing>,
     /// Expected messages that wait because too many are announced.
     pub(crate) expected_backlog: VecDeque<Outgoing>,
 }
 
-/// What the peer has sent.
+/// The receiving state: what the peer has sent.
 #[derive(Debug, Default)]
 pub(crate) struct Receiving {
-    /// What the peer has used of our windows.
+    /// Bytes of the eager window that the peer has used.
     pub(crate) eager_used: u64,
     pub(crate) unexpected_used: u64,
-    /// What has been consumed since the peer was last told.
+    /// Bytes consumed and not yet given back to the peer.
     pub(crate) eager_owed: u64,
     pub(crate) unexpected_owed: u64,
-    /// The peer's requests that no receive has matched.
+    /// The number of the peer's requests that no receive has matched.
     pub(crate) requests: usize,
-    /// Those that one has, by token.
+    /// The peer's requests that a receive has matched, by token.
     pub(crate) granted: FxHashMap<u64, Granted>,
     /// The token of the peer's last request.
     pub(crate) last_token: u64,
-    /// Answers to requests that are not out yet.
+    /// The number of answers to requests that are not yet written.
     pub(crate) answers: usize,
 }
 
-/// A send that is not on its way.
+/// A send of which nothing has been transmitted.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
     pub(crate) op: OpId,
@@ -99,7 +99,7 @@ pub(crate) struct Outgoing {
     pub(crate) total: usize,
 }
 
-/// A receive that waits for DATA.
+/// A matched receive that waits for DATA.
 #[derive(Debug)]
 pub(crate) struct Granted {
     pub(crate) waiting: Waiting,
@@ -117,7 +117,7 @@ pub(crate) struct Waiting {
     pub(crate) number: u64,
 }
 
-/// A frame on its way out.
+/// A frame in the queue to the socket.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) header: [u8; HEADER_LEN],
@@ -125,7 +125,7 @@ pub(crate) struct Frame {
     /// Bytes of header and payload.
     pub(crate) len: usize,
     pub(crate) sent: usize,
-    /// Completed, with the number of payload bytes, when the frame is out.
+    /// The operation to complete once the frame is written, and its number of payload bytes.
     pub(crate) op: Option<OpId>,
 }
 
@@ -140,10 +140,10 @@ impl Frame {
         }
     }
 
-    /// Whether it says what becomes of a request.
+    /// Returns whether the frame answers a request.
     pub(crate) fn is_answer(&self) -> bool {
         let [kind, ..] = self.header;
-        kind == Kind::Ready as u8 || kind == Kind::Refuse as u8
+        kind == FrameKind::Ready as u8 || kind == FrameKind::Refuse as u8
     }
 
     pub(crate) fn message(header: Header, outgoing: Outgoing) -> Frame {
@@ -157,43 +157,43 @@ impl Frame {
     }
 }
 
-/// Where the payload of the frame that is being read goes.
+/// The destination of the payload that is being read.
 #[derive(Debug)]
 pub(crate) struct Body {
-    /// Of memory that is the method's.
+    /// The reservation, if the memory is the method's own.
     pub(crate) held: Option<Held>,
-    /// Exactly `len` bytes; none at all when the payload is dropped.
+    /// Exactly `len` bytes; empty if the payload is dropped.
     pub(crate) segments: Segments,
     pub(crate) len: usize,
     pub(crate) filled: usize,
     pub(crate) then: Then,
 }
 
-/// What becomes of a payload that has been read.
+/// What happens after the payload has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Then {
-    /// A posted receive is done.
+    /// A posted receive completes.
     Receive(OpId),
-    /// It waits for a receive.
+    /// The message waits for a receive.
     Eager(Tag),
-    /// It waits for a test.
+    /// The message waits for a test.
     Unexpected(Tag, u8),
-    /// Nothing.
+    /// The payload is dropped.
     Drop,
 }
 
-/// The half of a link that reads.
+/// The reading half of a link.
 #[derive(Debug)]
 pub(crate) struct Inbound {
     staging: Box<[u8]>,
     start: usize,
     end: usize,
     pub(crate) body: Option<Body>,
-    /// Payload bytes that passed through staging.
+    /// Payload bytes that were copied from staging.
     pub(crate) copied: u64,
 }
 
-/// What was read.
+/// A header or a complete body.
 #[derive(Debug)]
 pub(crate) enum Item {
     Header(Header),
@@ -217,7 +217,7 @@ impl Inbound {
     ///
     /// # Errors
     ///
-    /// What the socket fails with; [`io::ErrorKind::UnexpectedEof`] when the peer has closed it.
+    /// Errors of the socket; [`io::ErrorKind::UnexpectedEof`] if the peer has closed it.
     fn fill(&mut self, socket: &impl AsFd, large_expected: bool) -> io::Result<bool> {
         self.staging.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -247,11 +247,11 @@ impl Inbound {
             body.filled += direct;
         }
         self.end += count - direct;
-        // Less than there was room for: the socket is empty, and says so when it no longer is.
+        // A short read means that the socket is empty; the poll reports it when more arrives.
         Ok(count == room || !whole)
     }
 
-    /// The next header, or the body that has become complete; `None` when bytes are missing.
+    /// Returns the next header or the body that is now complete; `None` if bytes are missing.
     ///
     /// # Errors
     ///
@@ -282,7 +282,7 @@ impl Inbound {
 }
 
 impl Link {
-    /// A connection that was accepted.
+    /// Creates the link of an accepted connection.
     pub(crate) fn accepted(socket: Socket, seen: Endpoint) -> Link {
         Link {
             seen: Some(seen),
@@ -290,7 +290,7 @@ impl Link {
         }
     }
 
-    /// A connection that is being made.
+    /// Creates the link of a connection that is being established.
     pub(crate) fn dialled(socket: Socket, peer: u64) -> Link {
         Link::new(socket, Some(peer), false)
     }
@@ -335,7 +335,7 @@ impl Link {
         let large = !self.receiving.granted.is_empty();
         match self.inbound.fill(&self.socket, large) {
             Ok(more) => {
-                // An end that came with the last bytes is not announced again.
+                // An end that arrived with the last bytes is not reported by the poll again.
                 self.readable = more || self.ending;
                 Ok(true)
             }
@@ -344,12 +344,12 @@ impl Link {
                 Ok(false)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
-            Err(error) => Err(lost(error)),
+            Err(error) => Err(connection_error(error)),
         }
     }
 
-    /// Writes what the socket takes. Puts the operations whose frames are out, and their sizes,
-    /// into `done`.
+    /// Writes as much as the socket takes. Appends the operations whose frames are written, and their sizes,
+    /// to `done`.
     ///
     /// # Errors
     ///
@@ -366,7 +366,7 @@ impl Link {
                 Ok(count) => frame.sent += count,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.writable = false,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(lost(error)),
+                Err(error) => return Err(connection_error(error)),
             }
             if frame.sent == frame.len
                 && let Some(frame) = self.outbound.pop_front()
@@ -379,15 +379,15 @@ impl Link {
     }
 }
 
-/// What BMI calls the end of a connection.
-fn lost(error: io::Error) -> Error {
+/// Converts a socket error to the BMI error of a lost connection.
+fn connection_error(error: io::Error) -> Error {
     match Error::from(error) {
         Error::Pipe | Error::Io => Error::ConnReset,
         other => other,
     }
 }
 
-/// The first `len` bytes of memory, without segments of no bytes.
+/// Returns the first `len` bytes of the segments, without empty segments.
 pub(crate) fn trimmed(segments: &[Span], len: usize) -> Segments {
     let mut left = len;
     let mut trimmed = Segments::new();

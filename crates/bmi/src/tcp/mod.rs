@@ -1,23 +1,24 @@
-//! The method `bmi_tcp`: from process to process over sockets.
+//! The method `bmi_tcp`: messages between processes over sockets.
 //!
-//! `tcp://host:port` names a process that listens; who listens may leave the port to the system. Processes of one
-//! machine may use `tcp://unix:/path` in place of it, the path of a Unix-domain socket. Who dialled does not matter
-//! afterwards: either side sends expected and unexpected messages over the same connection, and a process without a
-//! listen address is known by its connection. A connection is made by the first send, and again
-//! by the next one after it was lost; what was in flight fails with [`Error::ConnReset`].
+//! `tcp://host:port` names a process that listens; a process that listens may leave the choice of the port to
+//! the system. `tcp://unix:/path` names the Unix-domain socket of a process on the same machine. It does not
+//! matter which side dialled: both sides send expected and unexpected messages over the same connection. A
+//! process without a listen address is known by its connection. The first send dials, and so does the first
+//! send after a connection was lost; operations in flight then fail with [`Error::ConnReset`].
 //!
 //! ```text
 //!   thread A ── test ──┐ drives: sleeps in epoll, reads, writes
-//!   thread B ── test ──┤ waits for what A brings, and takes over when A leaves
-//!   thread C ── post ──┘ writes at once; wakes A only when something is done that A waits for
+//!   thread B ── test ──┤ waits for A's results, and takes over when A leaves
+//!   thread C ── post ──┘ writes at once; wakes A only if something completes that A waits for
 //! ```
 //!
-//! No thread of the method's own exists: nothing moves while nobody tests or posts. One lock
-//! guards everything, and is not held while a thread sleeps.
+//! The method has no thread of its own: nothing moves unless a thread tests or posts. One lock guards all
+//! state; it is not held while a thread sleeps.
 //!
-//! A send is done when the kernel has its bytes. So a message longer than its receive is reported
-//! at both ends only when it was announced first (more than 1 MiB, or more than the peer has room for); the sender of a short one
-//! was told before anybody could know.
+//! A send completes when the kernel has accepted its bytes. Therefore a message that is longer than its
+//! receive fails at both ends only if it was announced first: if it is longer than 1 MiB or than the room
+//! left in the peer's window. A shorter message fails at the receiver only, because its send has already
+//! completed.
 
 mod counters;
 mod endpoint;
@@ -52,7 +53,7 @@ use crate::method::{
 use crate::option::{Question, Setting};
 use crate::turns::Turns;
 
-/// Makes the method; what [`crate::Builder::method`] takes.
+/// Creates the method; pass it to [`crate::Builder::method`].
 #[derive(Clone, Debug, Default)]
 pub struct Tcp {
     counters: Arc<Counters>,
@@ -60,24 +61,23 @@ pub struct Tcp {
 }
 
 impl Tcp {
-    /// The method, with counters of its own.
+    /// Returns the method, with counters of its own.
     #[must_use]
     pub fn new() -> Tcp {
         Tcp::default()
     }
 
-    /// How many bytes of messages may wait for the program, of all peers together: 1 GiB unless this
-    /// says otherwise. The connection of a peer that sends more is closed
-    /// ([`Violation::Overdrawn`]).
+    /// Sets how many bytes of messages of all peers together may wait for the program. The default is 1 GiB.
+    /// The connection of a peer that exceeds the limit is closed ([`Violation::Overdrawn`]).
     #[must_use]
-    pub fn keep_at_most(self, bytes: u64) -> Tcp {
+    pub fn held_limit(self, bytes: u64) -> Tcp {
         Tcp {
             held_max: Some(bytes),
             ..self
         }
     }
 
-    /// What the method counts once it has started.
+    /// Returns the method's counters.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)
@@ -131,7 +131,7 @@ impl Factory for Tcp {
 /// The token of the waker.
 const WAKER: Token = Token(usize::MAX - 2);
 
-/// The address to listen on: every one of this machine, unless `specific`.
+/// Returns the address to listen on: all addresses of this machine, unless `specific`.
 fn local(listen: &str, specific: bool) -> Result<Endpoint, Error> {
     let mut at = Name::to_listen_on(listen)?.resolve()?;
     if let Endpoint::Inet(address) = &mut at
@@ -145,14 +145,14 @@ fn local(listen: &str, specific: bool) -> Result<Endpoint, Error> {
     Ok(at)
 }
 
-/// The method at work.
+/// The running method.
 struct TcpMethod {
     shared: Mutex<Shared>,
-    /// Told to those who wait while another thread drives: there is news, or nobody drives.
+    /// Notified when there is news, or when no thread drives, for threads that wait while another one drives.
     changed: Condvar,
     driver: Mutex<Driver>,
     waker: Waker,
-    /// A copy of the number of unexpected messages, to be read without the lock.
+    /// A copy of the number of unexpected messages that can be read without the lock.
     unexpected: AtomicUsize,
     closed: AtomicBool,
 }
@@ -164,13 +164,13 @@ struct Driver {
 
 struct Shared {
     state: State,
-    /// A thread is the driver.
+    /// Whether a thread drives.
     driving: bool,
-    /// How many threads wait for the driver.
+    /// The number of threads that wait for the driver.
     followers: usize,
-    /// The driver sleeps, or is about to.
+    /// Whether the driver sleeps or is about to sleep.
     asleep: bool,
-    /// Changes whenever something is done or has arrived.
+    /// Changes whenever an operation completes or a message arrives.
     news: u64,
     /// Changes with each wake.
     wakes: u64,
@@ -181,30 +181,30 @@ impl TcpMethod {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reports what is done, and tells those who wait for it.
-    fn settle(&self, shared: &mut Shared) {
-        let done = shared.state.settle();
+    /// Reports completed operations and notifies the threads that wait for them.
+    fn report_done(&self, shared: &mut Shared) {
+        let done = shared.state.report_done();
         let count = shared.state.unexpected_count;
         let before = self.unexpected.swap(count, Ordering::Release);
         if done || count > before {
             shared.news += 1;
-            self.rouse(shared);
+            self.wake_all(shared);
         }
     }
 
-    /// Lets everybody who sleeps look again.
-    fn rouse(&self, shared: &mut Shared) {
+    /// Makes all sleeping threads check their condition again.
+    fn wake_all(&self, shared: &mut Shared) {
         if shared.followers > 0 {
             self.changed.notify_all();
         }
         if shared.asleep {
             shared.asleep = false;
-            // It fails only if the descriptor is gone, which the driver would learn by itself.
+            // The call fails only if the descriptor is closed; the driver notices that itself.
             let _ = self.waker.wake();
         }
     }
 
-    /// Makes progress for at most `wait`, until `met`.
+    /// Makes progress for at most `wait`, until `satisfied`.
     fn drive(&self, wait: Duration, met: impl Fn(&State) -> bool) -> Result<(), Error> {
         let mut turns = Turns::new(wait);
         let mut shared = self.lock();
@@ -218,9 +218,9 @@ impl TcpMethod {
                 break;
             };
             shared = if shared.driving {
-                self.follow(shared, left)
+                self.wait_for_driver(shared, left)
             } else {
-                self.lead(shared, left)?
+                self.drive_once(shared, left)?
             };
         }
         if !shared.driving && shared.followers > 0 {
@@ -229,8 +229,8 @@ impl TcpMethod {
         Ok(())
     }
 
-    /// Waits for the driver to bring something.
-    fn follow<'a>(
+    /// Waits until the driver has news or stops driving.
+    fn wait_for_driver<'a>(
         &self,
         mut shared: MutexGuard<'a, Shared>,
         left: Duration,
@@ -248,8 +248,8 @@ impl TcpMethod {
         shared
     }
 
-    /// Is the driver for one turn: sleeps until a socket is ready, then does what it is ready for.
-    fn lead<'a>(
+    /// Drives for one turn: sleeps until a socket is ready, then handles the event.
+    fn drive_once<'a>(
         &'a self,
         mut shared: MutexGuard<'a, Shared>,
         left: Duration,
@@ -272,13 +272,13 @@ impl TcpMethod {
                     let ending = event.is_read_closed() || event.is_error();
                     let writable = event.is_writable() || event.is_error();
                     let readable = event.is_readable();
-                    shared.state.stirred(index, readable, writable, ending);
+                    shared.state.note_ready(index, readable, writable, ending);
                 }
             }
         }
         shared.state.progress();
         shared.driving = false;
-        self.settle(&mut shared);
+        self.report_done(&mut shared);
         match polled {
             Err(error) if error.kind() != std::io::ErrorKind::Interrupted => {
                 self.changed.notify_one();
@@ -316,7 +316,7 @@ impl Method for TcpMethod {
         self.check_open()?;
         match name.resolve() {
             Ok(remote) => Ok(Peer(self.lock().state.looked_up(remote))),
-            // The name may be known by the time of the first message.
+            // The name may be resolvable at the time of the first message.
             Err(_) => Ok(Peer(self.lock().state.looked_up_early(name))),
         }
     }
@@ -344,20 +344,20 @@ impl Method for TcpMethod {
             shared.state.resolved(request.peer.0, remote);
         }
         let posted = shared.state.post(request);
-        self.settle(&mut shared);
+        self.report_done(&mut shared);
         posted
     }
 
     fn cancel(&self, op: OpId) -> Result<(), Error> {
         let mut shared = self.lock();
         shared.state.cancel(op);
-        self.settle(&mut shared);
+        self.report_done(&mut shared);
         Ok(())
     }
 
     fn test(&self, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
         self.drive(wait, |state| {
-            wanted.is_met() || wanted.unexpected_ends_wait() && state.unexpected_count > 0
+            wanted.is_satisfied() || wanted.unexpected_ends_wait() && state.unexpected_count > 0
         })
     }
 
@@ -385,7 +385,7 @@ impl Method for TcpMethod {
             state.consumed_unexpected(message.link, cost);
             messages.push(message.received);
         }
-        self.settle(&mut shared);
+        self.report_done(&mut shared);
         Ok(())
     }
 
@@ -396,7 +396,7 @@ impl Method for TcpMethod {
     fn wake(&self) {
         let mut shared = self.lock();
         shared.wakes += 1;
-        self.rouse(&mut shared);
+        self.wake_all(&mut shared);
     }
 
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
@@ -407,7 +407,7 @@ impl Method for TcpMethod {
             (Setting::CloseConnection, Some(peer)) => {
                 let peer = shared.state.known_as(peer.0);
                 shared.state.disconnect(peer, Error::ConnReset);
-                self.settle(&mut shared);
+                self.report_done(&mut shared);
             }
             _ => {}
         }
@@ -430,14 +430,14 @@ impl Method for TcpMethod {
     fn forget(&self, peer: Peer) {
         let mut shared = self.lock();
         shared.state.forget(peer.0);
-        self.settle(&mut shared);
+        self.report_done(&mut shared);
     }
 
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
         let mut shared = self.lock();
         shared.wakes += 1;
-        self.rouse(&mut shared);
+        self.wake_all(&mut shared);
         shared.state.close();
     }
 }

@@ -1,5 +1,5 @@
-//! Addresses of the form `tcp://host:port`, with or without a path, which means nothing here, and
-//! `tcp://unix:/path`, the path of a Unix-domain socket.
+//! Addresses of the form `tcp://host:port`, with or without a path, which is ignored, and `tcp://unix:/path`,
+//! which names a Unix-domain socket.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::endpoint::Endpoint;
 use crate::error::Error;
 
-/// Where somebody listens, as a program writes it.
+/// An address as a program writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Name {
     /// A host and a port.
@@ -17,11 +17,11 @@ pub(crate) enum Name {
     Path(PathBuf),
 }
 
-/// What the path of a socket stands behind.
+/// The prefix of an address of a Unix-domain socket.
 const UNIX: &str = "tcp://unix:/";
 
 impl Name {
-    /// That of an address to send to.
+    /// Parses an address to send to.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl Name {
         Ok(Name::Host(host, port))
     }
 
-    /// That of an address to listen on; without a port the system picks one.
+    /// Parses an address to listen on. Without a port the system chooses one.
     ///
     /// # Errors
     ///
@@ -49,8 +49,8 @@ impl Name {
         Ok(Name::Host(host, port))
     }
 
-    /// The socket address. A host with several addresses is its first of version 4, else its first, so
-    /// that every process comes to the same one. May take seconds.
+    /// Resolves the socket address: the host's first IPv4 address, else its first address, so that every
+    /// process gets the same result. May take seconds.
     ///
     /// # Errors
     ///
@@ -81,11 +81,12 @@ impl fmt::Display for Name {
     }
 }
 
-/// Whether an address equals the host of `tcp://host` or `tcp://host:port` in its first `bits` bits.
+/// Returns whether the first `bits` bits of an address equal those of the host in `tcp://host` or
+/// `tcp://host:port`.
 ///
 /// # Errors
 ///
-/// [`Error::Inval`]: the host is no number, or has fewer bits.
+/// [`Error::Inval`]: the host is not numeric, or has fewer bits.
 pub(crate) fn in_range(ip: IpAddr, wildcard: &str, bits: u32) -> Result<bool, Error> {
     let range: IpAddr = split(wildcard)?.0.parse().map_err(|_| Error::Inval)?;
     match (ip.to_canonical(), range.to_canonical()) {
@@ -108,10 +109,10 @@ fn at_most(bits: u32, limit: u32) -> Result<u32, Error> {
     Ok(bits)
 }
 
-/// The longest path of a socket, in bytes (`sun_path` of unix(7), with its zero).
+/// The longest path of a socket in bytes: `sun_path` of unix(7), without the terminating zero.
 const PATH_MAX: usize = 107;
 
-/// The path of an address that has one.
+/// Returns the path of an address that has one.
 fn path(address: &str) -> Result<Option<PathBuf>, Error> {
     let Some(rest) = address.strip_prefix(UNIX) else {
         return Ok(None);
@@ -124,8 +125,8 @@ fn path(address: &str) -> Result<Option<PathBuf>, Error> {
     }
 }
 
-/// The host, without the brackets of version 6, and the port, if there is one. What a file system
-/// appends behind a slash is its own.
+/// Splits an address into host, without the brackets of IPv6, and optional port. Ignores what file systems
+/// append after a slash.
 fn split(address: &str) -> Result<(String, Option<u16>), Error> {
     let rest = address.strip_prefix("tcp://").ok_or(Error::Inval)?;
     let rest = rest.split_once('/').map_or(rest, |(rest, _path)| rest);

@@ -1,19 +1,19 @@
-//! What a program asks for: sends, receives, cancels.
+//! Calls of the program: sends, receives, cancels.
 
 use super::link::{Frame, Link, Outgoing, Waiting};
 use super::state::{Arrival, Place, State};
-use super::wire::{EAGER_MAX, Header, Kind as FrameKind, REQUESTS_MAX, charge};
+use super::wire::{EAGER_MAX, FrameKind, Header, REQUESTS_MAX, charge};
 use crate::error::Error;
 use crate::id::{Class, OpId};
-use crate::method::{Kind, Posted, Request};
+use crate::method::{Posted, Request, RequestKind};
 
 impl State {
-    /// Posts an operation. What else it completed is in `done`.
+    /// Posts an operation. Other operations that complete meanwhile are in `done`.
     pub(crate) fn post(&mut self, request: &Request) -> Result<Posted, Error> {
         match request.kind {
-            Kind::Receive => self.post_receive(request),
-            Kind::Send => self.post_send(request, None),
-            Kind::SendUnexpected(class) => self.post_send(request, Some(class)),
+            RequestKind::Receive => self.post_receive(request),
+            RequestKind::Send => self.post_send(request, None),
+            RequestKind::SendUnexpected(class) => self.post_send(request, Some(class)),
         }
     }
 
@@ -39,7 +39,7 @@ impl State {
         self.outcome(request.op)
     }
 
-    /// Whether the operation that is being posted has come to its end already.
+    /// Returns whether the operation that is being posted has completed.
     fn outcome(&mut self, op: OpId) -> Result<Posted, Error> {
         let Some(index) = self.done.iter().rposition(|(done, _)| *done == op) else {
             return Ok(Posted::Pending);
@@ -66,10 +66,10 @@ impl State {
             };
             self.send_message(index, FrameKind::Unexpected, outgoing);
         }
-        self.waits(index, posted);
+        self.note_backlog(index, posted);
     }
 
-    /// Sends or announces expected messages while they may be.
+    /// Sends or announces expected messages while the limits allow.
     pub(crate) fn send_expected(&mut self, index: usize, posted: Option<OpId>) {
         while let Some(link) = &mut self.links[index] {
             let sending = &mut link.sending;
@@ -91,11 +91,11 @@ impl State {
                 self.announce(index, outgoing);
             }
         }
-        self.waits(index, posted);
+        self.note_backlog(index, posted);
     }
 
-    /// The operation that is being posted stays in a backlog.
-    fn waits(&mut self, index: usize, posted: Option<OpId>) {
+    /// Records that the operation that is being posted stays in a backlog.
+    fn note_backlog(&mut self, index: usize, posted: Option<OpId>) {
         if let Some(op) = posted {
             self.places.insert(op, Place::Backlog { link: index });
         }
@@ -153,13 +153,13 @@ impl State {
                 state.receives.push_back(tag.0, waiting);
                 self.places.insert(request.op, Place::Receive { peer, tag });
             }
-            Some(arrival) => self.meet(waiting, arrival),
+            Some(arrival) => self.match_arrival(waiting, arrival),
         }
         self.outcome(request.op)
     }
 
-    /// A receive and a message that was there before it.
-    pub(crate) fn meet(&mut self, waiting: Waiting, arrival: Arrival) {
+    /// Matches a receive with a message that arrived before it.
+    pub(crate) fn match_arrival(&mut self, waiting: Waiting, arrival: Arrival) {
         match arrival {
             Arrival::Eager { link, data, .. } => {
                 let result = self.copy_out(&waiting, &data);
@@ -182,7 +182,7 @@ impl State {
         }
     }
 
-    /// Asks for the end of an operation.
+    /// Cancels an operation, if possible.
     pub(crate) fn cancel(&mut self, op: OpId) {
         let taken = match self.places.get(&op) {
             None | Some(Place::Claimed) => false,
@@ -193,9 +193,9 @@ impl State {
             }
             Some(&Place::Backlog { link }) => self.links[link]
                 .as_mut()
-                .is_some_and(|link| unlist(link, op)),
+                .is_some_and(|link| remove_from_backlog(link, op)),
             Some(&Place::Requested { link, token }) => self.withdraw(link, token),
-            Some(&Place::Queued { link }) => self.unqueue(link, op),
+            Some(&Place::Queued { link }) => self.remove_from_queue(link, op),
         };
         if taken {
             self.done.push((op, Err(Error::Cancel)));
@@ -219,8 +219,8 @@ impl State {
         true
     }
 
-    /// Takes a frame back of which no byte has been sent.
-    fn unqueue(&mut self, index: usize, op: OpId) -> bool {
+    /// Removes a frame from the queue, unless some of its bytes have been written.
+    fn remove_from_queue(&mut self, index: usize, op: OpId) -> bool {
         let Some(link) = &mut self.links[index] else {
             return false;
         };
@@ -241,8 +241,8 @@ impl State {
     }
 }
 
-/// Takes an operation out of a backlog.
-fn unlist(link: &mut Link, op: OpId) -> bool {
+/// Removes an operation from a backlog.
+fn remove_from_backlog(link: &mut Link, op: OpId) -> bool {
     for backlog in [
         &mut link.sending.backlog,
         &mut link.sending.expected_backlog,

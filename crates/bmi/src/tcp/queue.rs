@@ -1,4 +1,4 @@
-//! Queues by tag: first in, first out among equals, without an allocation for each message.
+//! Queues by tag: first in, first out among equal tags, without an allocation per message.
 //!
 //! ```text
 //!   tag ──▶ (first, last)          nodes:  [ value, next ] [ value, next ] [ free, next ] …
@@ -54,7 +54,7 @@ impl<T> TagQueues<T> {
         }
     }
 
-    /// Puts a value before the first one that is `later`.
+    /// Inserts a value before the first value for which `later` is true.
     pub(crate) fn insert_before(&mut self, tag: i32, value: T, later: impl Fn(&T) -> bool) {
         let mut before = None;
         let mut at = self.ends.get(&tag).map(|ends| ends.first);
@@ -83,7 +83,7 @@ impl<T> TagQueues<T> {
         self.remove(tag, |_| true)
     }
 
-    /// Takes the first value of a tag that is `wanted`.
+    /// Removes the first value of a tag for which `wanted` is true.
     pub(crate) fn remove(&mut self, tag: i32, wanted: impl Fn(&T) -> bool) -> Option<T> {
         let mut before = None;
         let mut at = self.ends.get(&tag)?.first;
@@ -109,7 +109,7 @@ impl<T> TagQueues<T> {
         self.release(at)
     }
 
-    /// Takes every value that is `unwanted`, of whatever tag.
+    /// Removes every value for which `unwanted` is true, of any tag.
     pub(crate) fn drain(&mut self, unwanted: impl Fn(&T) -> bool) -> Vec<T> {
         let tags: Vec<i32> = self.ends.keys().copied().collect();
         let mut taken = Vec::new();

@@ -1,4 +1,4 @@
-//! What a peer says, and what follows from it.
+//! Handles the frames of a peer.
 
 use sys::span::Span;
 
@@ -8,7 +8,7 @@ use super::held::Held;
 use super::link::{Body, Frame, Granted, Item, Link, LinkId, Then, Waiting, trimmed};
 use super::state::{Arrival, Message, Place, State};
 use super::wire::{
-    EAGER_MAX, EAGER_WINDOW, EXPECTED_MAX, Header, Kind, REQUESTS_MAX, UNEXPECTED_MAX,
+    EAGER_MAX, EAGER_WINDOW, EXPECTED_MAX, FrameKind, Header, REQUESTS_MAX, UNEXPECTED_MAX,
     UNEXPECTED_WINDOW, VERSION, Violation, charge,
 };
 use crate::error::Error;
@@ -16,10 +16,10 @@ use crate::id::Tag;
 use crate::method::{Peer, Received};
 use crate::payload::Segments;
 
-/// How often one link is read before it is the next one's turn.
+/// The most reads of one link before the next link's turn.
 const READS_PER_TURN: usize = 16;
 
-/// Why a link ends while it is read.
+/// Why a link failed while it was read.
 enum Broken {
     Lost(Error),
     Violated(Violation),
@@ -32,7 +32,7 @@ impl From<Violation> for Broken {
 }
 
 impl State {
-    /// Reads and writes what the sockets are ready for: each link gets one turn.
+    /// Handles the sockets that are ready: each link gets one turn.
     pub(crate) fn progress(&mut self) {
         self.accept();
         for _ in 0..self.ready.len() {
@@ -56,7 +56,8 @@ impl State {
         }
     }
 
-    /// A connection is lost. One that was made and never greeted has met something else, maybe.
+    /// Counts and logs a lost connection that was made but never answered with HELLO: the peer may be another
+    /// program.
     pub(crate) fn note_unanswered(&self, index: usize) {
         let Some(Some(link)) = self.links.get(index) else {
             return;
@@ -70,8 +71,14 @@ impl State {
         }
     }
 
-    /// A socket has become ready for something.
-    pub(crate) fn stirred(&mut self, index: usize, readable: bool, writable: bool, ending: bool) {
+    /// Records that a socket has become ready.
+    pub(crate) fn note_ready(
+        &mut self,
+        index: usize,
+        readable: bool,
+        writable: bool,
+        ending: bool,
+    ) {
         let Some(Some(link)) = self.links.get_mut(index) else {
             return;
         };
@@ -94,7 +101,7 @@ impl State {
         }
     }
 
-    /// Gives a link its turn. Returns whether there may be more to read.
+    /// Reads a link for one turn. Returns whether there may be more to read.
     fn read(&mut self, index: usize) -> Result<bool, Broken> {
         for _ in 0..READS_PER_TURN {
             let Some(Some(link)) = self.links.get_mut(index) else {
@@ -120,27 +127,27 @@ impl State {
             return Ok(());
         };
         let peer = match (header.kind, link.greeted) {
-            (Kind::Hello, false) => return self.on_hello(index, header),
-            (Kind::Hello, true) | (_, false) => return Err(Violation::Greeting),
+            (FrameKind::Hello, false) => return self.on_hello(index, header),
+            (FrameKind::Hello, true) | (_, false) => return Err(Violation::Greeting),
             (_, true) => link.peer.ok_or(Violation::Greeting)?,
         };
         match header.kind {
-            Kind::Hello => Ok(()),
-            Kind::Eager => self.on_eager(index, peer, header),
-            Kind::Unexpected => self.on_unexpected(index, header),
-            Kind::Request => self.on_request(index, peer, header),
-            Kind::Ready => self.on_ready(index, header),
-            Kind::Refuse => {
+            FrameKind::Hello => Ok(()),
+            FrameKind::Eager => self.on_eager(index, peer, header),
+            FrameKind::Unexpected => self.on_unexpected(index, header),
+            FrameKind::Request => self.on_request(index, peer, header),
+            FrameKind::Ready => self.on_ready(index, header),
+            FrameKind::Refuse => {
                 self.on_refuse(index, header.token);
                 Ok(())
             }
-            Kind::Data => self.on_data(index, header),
-            Kind::Withdraw => self.on_withdraw(index, peer, header),
-            Kind::Credit => self.on_credit(index, header),
+            FrameKind::Data => self.on_data(index, header),
+            FrameKind::Withdraw => self.on_withdraw(index, peer, header),
+            FrameKind::Credit => self.on_credit(index, header),
         }
     }
 
-    /// Learns who is at the other end of a link that was accepted.
+    /// Identifies the peer of an accepted link.
     fn on_hello(&mut self, index: usize, header: Header) -> Result<(), Violation> {
         if header.tag != VERSION {
             return Err(Violation::Version);
@@ -159,7 +166,8 @@ impl State {
             self.fail(index, Error::ConnReset);
             return Ok(());
         };
-        // The peer's word is taken for its port only: it cannot pass for another host.
+        // The peer is believed about its port only; the host is that of the connection, so a peer cannot pose
+        // as another host.
         let peer = match seen.ip().filter(|_| port > 0) {
             None => self.add_peer(None, Some(seen)),
             Some(ip) => self.peer_at(Endpoint::Inet((ip, port).into())),
@@ -230,7 +238,7 @@ impl State {
         };
         let receiving = &mut link.receiving;
         if header.token <= receiving.last_token {
-            // Two requests of one name: one of them would never end.
+            // Two requests have the same token: one of them would never complete.
             return Err(Violation::Token);
         }
         receiving.last_token = header.token;
@@ -254,19 +262,20 @@ impl State {
         Ok(())
     }
 
-    /// Asks for the data of a request, into the memory of a receive; refuses when it is too short.
+    /// Asks for the data of a request, to be read into the memory of a receive. Rejects the request if the
+    /// receive is too short.
     pub(crate) fn grant(&mut self, index: usize, token: u64, length: usize, waiting: Waiting) {
         let mut header = Header {
             length: length as u64,
             token,
-            ..Header::new(Kind::Ready)
+            ..Header::new(FrameKind::Ready)
         };
         if length > waiting.total {
             self.counters.add(Counter::Truncated);
             self.done.push((waiting.op, Err(Error::MsgSize)));
             header = Header {
                 token,
-                ..Header::new(Kind::Refuse)
+                ..Header::new(FrameKind::Refuse)
             };
         } else if let Some(link) = &mut self.links[index] {
             self.places.insert(waiting.op, Place::Claimed);
@@ -284,7 +293,7 @@ impl State {
             return Ok(());
         };
         let Some(outgoing) = link.sending.requested.remove(&header.token) else {
-            // It crossed our WITHDRAW, unless it names what never was.
+            // The answer crossed our WITHDRAW, unless it names a token that was never used.
             if header.token >= link.sending.next_token {
                 return Err(Violation::Token);
             }
@@ -299,7 +308,7 @@ impl State {
         let header = Header {
             length: header.length,
             token: header.token,
-            ..Header::new(Kind::Data)
+            ..Header::new(FrameKind::Data)
         };
         self.enqueue(index, Frame::message(header, outgoing));
         self.send_expected(index, None);
@@ -331,7 +340,7 @@ impl State {
         Ok(())
     }
 
-    /// A request was cancelled. The receive that it had matched waits again, in its old place.
+    /// Handles a cancelled request. The receive that it matched waits again, in its old place.
     fn on_withdraw(&mut self, index: usize, peer: u64, header: Header) -> Result<(), Violation> {
         let (Some(link), Some(state)) = (&mut self.links[index], self.peers.get_mut(&peer)) else {
             return Ok(());
@@ -342,7 +351,7 @@ impl State {
                 matches!(arrival, Arrival::Request { link, token, .. }
                     if *link == index && *token == header.token)
             };
-            // Refused already when it is not there.
+            // A request that is missing here was rejected before.
             if state.arrivals.remove(tag.0, withdrawn).is_some() {
                 link.receiving.requests -= 1;
             }
@@ -354,7 +363,7 @@ impl State {
             return Err(Violation::Token);
         }
         match state.arrivals.pop_front(tag.0) {
-            Some(arrival) => self.meet(waiting, arrival),
+            Some(arrival) => self.match_arrival(waiting, arrival),
             None => {
                 self.places.insert(waiting.op, Place::Receive { peer, tag });
                 let number = waiting.number;
@@ -384,7 +393,7 @@ impl State {
         Ok(())
     }
 
-    /// A payload has been read.
+    /// Handles a payload that has been read completely.
     fn on_body(&mut self, index: usize, body: Body) {
         let Body {
             segments,
@@ -400,7 +409,7 @@ impl State {
         match then {
             Then::Drop => {}
             Then::Receive(op) => {
-                // Its memory is the program's again as soon as it is done.
+                // Dropped first: the memory belongs to the program once the operation completes.
                 drop(segments);
                 self.done.push((op, Ok(len)));
             }
@@ -411,7 +420,7 @@ impl State {
         }
     }
 
-    /// Keeps a message for a receive, unless one was posted while it was read.
+    /// Stores a message for a later receive, unless one was posted while the message was read.
     fn keep_eager(&mut self, index: usize, tag: Tag, segments: Segments, held: Option<Held>) {
         let Some((link, peer)) = self.sender(index) else {
             return;
@@ -426,7 +435,7 @@ impl State {
             _held: held,
         };
         match state.receives.pop_front(tag.0) {
-            Some(waiting) => self.meet(waiting, arrival),
+            Some(waiting) => self.match_arrival(waiting, arrival),
             None => state.arrivals.push_back(tag.0, arrival),
         }
     }
@@ -460,7 +469,7 @@ impl State {
         self.unexpected_count += 1;
     }
 
-    /// Copies a message that was here first to the memory of its receive.
+    /// Copies a stored message to the memory of its receive.
     pub(crate) fn copy_out(&mut self, waiting: &Waiting, data: &Span) -> Result<usize, Error> {
         if data.len() > waiting.total {
             self.counters.add(Counter::Truncated);
@@ -475,13 +484,14 @@ impl State {
         Ok(done)
     }
 
-    /// A link, and whose it is.
+    /// Returns the id of a link and its peer.
     fn sender(&self, index: usize) -> Option<(LinkId, u64)> {
         let link = self.links.get(index)?.as_ref()?;
         Some((link.id, link.peer?))
     }
 
-    /// The program has an eager message. If its link is gone, so is the window.
+    /// Returns window for an eager message that the program has collected. If the link is gone, so is its
+    /// window.
     pub(crate) fn consumed_eager(&mut self, id: LinkId, cost: u64) {
         if let Some(Some(link)) = self.links.get_mut(id.index)
             && link.id == id
@@ -491,7 +501,7 @@ impl State {
         }
     }
 
-    /// The program has an unexpected message.
+    /// Returns window for an unexpected message that the program has collected.
     pub(crate) fn consumed_unexpected(&mut self, id: LinkId, cost: u64) {
         if let Some(Some(link)) = self.links.get_mut(id.index)
             && link.id == id
@@ -501,7 +511,8 @@ impl State {
         }
     }
 
-    /// Gives a window back, in pieces of a quarter: a sender always has more than a message left.
+    /// Gives window back in pieces of a quarter, so that the sender always has room for more than one
+    /// message.
     fn give_back(&mut self, index: usize) {
         let Some(Some(link)) = self.links.get_mut(index) else {
             return;
@@ -528,7 +539,7 @@ impl State {
             let header = Header {
                 class,
                 length,
-                ..Header::new(Kind::Credit)
+                ..Header::new(FrameKind::Credit)
             };
             link.outbound.push_back(Frame::control(header));
         }
@@ -538,7 +549,7 @@ impl State {
     }
 }
 
-/// Looks how dialling has ended. `Err(None)`: it has not yet.
+/// Checks whether dialling has ended. `Err(None)`: still in progress.
 fn connected(link: &mut Link) -> Result<(), Option<Error>> {
     match link.socket.check_connected() {
         Ok(()) => {
@@ -560,10 +571,10 @@ fn body(segments: Segments, len: usize, then: Then) -> Body {
     }
 }
 
-/// A body in memory of the method's own.
+/// Creates a body in memory of the method's own.
 fn stored(len: usize, then: Then, held: Held) -> Result<Body, Violation> {
-    // The windows bound what a peer can make us allocate; beyond that memory it is the peer that
-    // has to go.
+    // The windows limit what a peer can make this process allocate. If even that memory is missing, the
+    // peer's connection is closed.
     let data = Span::zeroed(len).map_err(|_| Violation::Overdrawn)?;
     Ok(Body {
         held: Some(held),

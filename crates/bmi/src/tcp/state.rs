@@ -1,4 +1,4 @@
-//! All that the method knows, under one lock: peers, links, what is in flight.
+//! The state of the method, under one lock: peers, links, operations in flight.
 //!
 //! ```text
 //!  send, short      EAGER ─────────────────────▶ matched on arrival, else kept till it is
@@ -7,8 +7,8 @@
 //!  unexpected       UNEXPECTED ────────────────▶ kept till somebody tests for it
 //! ```
 //!
-//! A link that fails takes everything with it that was in flight to or from its peer. Messages
-//! that had arrived completely stay: whoever sent them was told that they are sent.
+//! When a link fails, everything in flight to or from its peer fails. Messages that had arrived completely
+//! stay, because their sends have already completed with success.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use super::held::{Allowance, Held};
 use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
 use super::name::Name;
 use super::queue::TagQueues;
-use super::wire::{Header, Kind as FrameKind, VERSION};
+use super::wire::{FrameKind, Header, VERSION};
 use crate::error::Error;
 use crate::id::{OpId, Tag};
 use crate::method::{Completions, Peer, Received};
 
-/// The token of the listening socket. Links have their index in the table of links.
+/// The token of the listening socket. The token of a link is its index in the table of links.
 pub(crate) const LISTENER: Token = Token(usize::MAX - 1);
-/// The most connections at a time. One more takes the place of one that was never greeted, or is
+/// The most connections at a time. A further connection replaces one without a HELLO; if there is none, it is
 /// closed.
 const LINKS_MAX: usize = 4096;
-/// The most peers that are known without having been looked up. Programs drop the addresses of
-/// those that have left.
+/// The most peers that are known without having been looked up. Programs drop the addresses of peers that
+/// have left.
 const PEERS_MAX: usize = 1 << 16;
 
 /// The state of the method.
@@ -45,7 +45,7 @@ pub(crate) struct State {
     pub(crate) listener: Option<Listener>,
     pub(crate) completions: Completions,
     pub(crate) counters: Arc<Counters>,
-    /// Bounds what nobody has taken yet.
+    /// Limits the memory of messages that nobody has collected.
     pub(crate) allowance: Allowance,
     pub(crate) links: Vec<Option<Link>>,
     pub(crate) free_links: Vec<usize>,
@@ -53,27 +53,27 @@ pub(crate) struct State {
     by_remote: FxHashMap<Endpoint, u64>,
     /// Peers whose names could not be resolved yet.
     early: FxHashMap<u64, Name>,
-    /// Those whose names turned out to be another peer's.
+    /// Peers whose names turned out to be those of another peer, and that peer.
     aliases: FxHashMap<u64, u64>,
     next_peer: u64,
-    /// Pending operations, for those who cancel.
+    /// Where each pending operation is, for cancel.
     pub(crate) places: FxHashMap<OpId, Place>,
     pub(crate) next_receive: u64,
     next_link: u64,
     /// Unexpected messages by class.
     pub(crate) unexpected: FxHashMap<u8, VecDeque<Message>>,
     pub(crate) unexpected_count: usize,
-    /// Operations that are done and not yet reported.
+    /// Completed operations that are not yet reported.
     pub(crate) done: Vec<(OpId, Result<usize, Error>)>,
     /// Links that may have more to read.
     pub(crate) ready: VecDeque<usize>,
     pub(crate) buffers: SocketBuffers,
-    /// The next accept may succeed.
+    /// Whether the next accept may succeed.
     pub(crate) acceptable: bool,
 }
 
-/// Sizes of the sockets' buffers in bytes, where a program has chosen them. The system chooses the
-/// others, and adapts them to the traffic.
+/// Sizes of the sockets' buffers in bytes, if the program has chosen them. Otherwise the system adapts them
+/// to the traffic.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SocketBuffers {
     send: Option<usize>,
@@ -81,17 +81,17 @@ pub(crate) struct SocketBuffers {
 }
 
 impl SocketBuffers {
-    /// The size for sends of every socket from now on; 0 leaves it to the system.
+    /// Sets the send size of future sockets; 0 leaves it to the system.
     pub(crate) fn choose_send(&mut self, len: usize) {
         self.send = (len > 0).then_some(len);
     }
 
-    /// The same for receives.
+    /// Sets the receive size of future sockets; 0 leaves it to the system.
     pub(crate) fn choose_receive(&mut self, len: usize) {
         self.receive = (len > 0).then_some(len);
     }
 
-    /// Sets what may be set; a socket without it works too.
+    /// Applies the sizes to a socket. Errors are logged only: the socket works without.
     fn tune(self, socket: &SockRef<'_>) {
         let buffers = [
             self.send.map(|len| socket.set_send_buffer_size(len)),
@@ -106,32 +106,32 @@ impl SocketBuffers {
     }
 }
 
-/// Somebody to exchange messages with.
+/// A peer.
 #[derive(Debug)]
 pub(crate) struct PeerState {
-    /// Where it listens, if it does.
+    /// The address on which the peer listens, if it does.
     pub(crate) remote: Option<Endpoint>,
-    /// Where its connection comes from.
+    /// The origin of the peer's connection.
     pub(crate) seen: Option<Endpoint>,
-    /// The link that is sent on. There may be a second one when both sides dialled at once, on
-    /// which is only received: so each direction keeps its order.
+    /// The link to send on. If both sides dialled at once there is a second link, which is used for receiving
+    /// only, so each direction keeps its order.
     pub(crate) link: Option<usize>,
     pub(crate) receives: TagQueues<Waiting>,
     pub(crate) arrivals: TagQueues<Arrival>,
-    /// The interface has heard of it.
+    /// Whether the interface knows the peer.
     pub(crate) announced: bool,
 }
 
 /// An expected message that no receive has matched.
 #[derive(Debug)]
 pub(crate) enum Arrival {
-    /// It is here.
+    /// The message is stored here.
     Eager {
         link: LinkId,
         data: Span,
         _held: Option<Held>,
     },
-    /// It waits at its sender.
+    /// The message waits at its sender.
     Request {
         link: usize,
         token: u64,
@@ -159,7 +159,7 @@ pub(crate) enum Place {
     Requested { link: usize, token: u64 },
     /// An eager or unexpected send in the queue of frames.
     Queued { link: usize },
-    /// Its data moves.
+    /// An operation whose data moves.
     Claimed,
 }
 
@@ -196,7 +196,7 @@ impl State {
         }
     }
 
-    /// The peer of an address that a program knows.
+    /// Returns the peer of an address that a program looked up.
     pub(crate) fn looked_up(&mut self, remote: Endpoint) -> u64 {
         let peer = self.peer_at(remote);
         if let Some(state) = self.peers.get_mut(&peer) {
@@ -205,7 +205,7 @@ impl State {
         peer
     }
 
-    /// The peer that listens at an address.
+    /// Returns the peer that listens at an address.
     pub(crate) fn peer_at(&mut self, remote: Endpoint) -> u64 {
         if let Some(&known) = self.by_remote.get(&remote) {
             return known;
@@ -234,7 +234,7 @@ impl State {
         self.peers.len() < PEERS_MAX
     }
 
-    /// The peer of a name that is not known yet.
+    /// Returns the peer of a name that cannot be resolved yet.
     pub(crate) fn looked_up_early(&mut self, name: Name) -> u64 {
         let peer = self.next_peer;
         self.next_peer += 1;
@@ -242,13 +242,13 @@ impl State {
         peer
     }
 
-    /// The name of a peer that is still to be resolved.
+    /// Returns the name of a peer that is still to be resolved.
     pub(crate) fn early(&self, peer: u64) -> Option<Name> {
         self.early.get(&peer).cloned()
     }
 
-    /// A name has been resolved, maybe by several threads at once. A peer that is known already stays
-    /// the one that it is.
+    /// Records the address of a resolved name; several threads may resolve the same name at once. If the
+    /// address belongs to a known peer, the name becomes an alias of that peer.
     pub(crate) fn resolved(&mut self, peer: u64, remote: Endpoint) {
         if self.early.remove(&peer).is_some() {
             let known = self.looked_up(remote);
@@ -256,7 +256,7 @@ impl State {
         }
     }
 
-    /// The number under which a peer is known.
+    /// Returns the number under which a peer is known, after aliases.
     pub(crate) fn known_as(&self, peer: u64) -> u64 {
         self.aliases.get(&peer).copied().unwrap_or(peer)
     }
@@ -265,17 +265,17 @@ impl State {
         self.peers.get(&self.known_as(peer))
     }
 
-    /// The port that this process listens on; 0 when it does not.
+    /// Returns the port that this process listens on; 0 if it does not listen.
     pub(crate) fn port(&self) -> u16 {
         self.listener.as_ref().map_or(0, Listener::port)
     }
 
-    /// The link to send on, dialled if there is none.
+    /// Returns the link to send on, and dials if there is none.
     ///
     /// # Errors
     ///
-    /// [`Error::ConnReset`]: the peer does not listen and its connection is gone.
-    /// [`Error::Inval`]: no such peer. What dialling fails with at once.
+    /// [`Error::ConnReset`]: the peer does not listen and its connection is gone. [`Error::Inval`]: no such
+    /// peer. Immediate errors of dialling.
     pub(crate) fn link_to(&mut self, peer: u64) -> Result<usize, Error> {
         let state = self.peers.get(&peer).ok_or(Error::Inval)?;
         if let Some(link) = state.link {
@@ -290,7 +290,7 @@ impl State {
         Ok(link)
     }
 
-    /// Accepts all who wait.
+    /// Accepts all waiting connections.
     pub(crate) fn accept(&mut self) {
         while self.acceptable
             && let Some(listener) = &self.listener
@@ -306,8 +306,8 @@ impl State {
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.acceptable = false;
                 }
-                // One connection that went away while it waited, or descriptors that are used up.
-                // The next arrival tries again.
+                // Either one connection went away while it waited, or the descriptors are used up. The next
+                // arrival tries again.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not accepted");
                     self.counters.add(Counter::Refused);
@@ -317,7 +317,8 @@ impl State {
         }
     }
 
-    /// Whether one more link may be made. A full table loses a link that was never greeted.
+    /// Returns whether one more link may be made. If the table is full, closes a link that has not received a
+    /// HELLO.
     fn make_room(&mut self) -> bool {
         if self.links.len() - self.free_links.len() < LINKS_MAX {
             return true;
@@ -333,7 +334,7 @@ impl State {
         true
     }
 
-    /// Registers a link and greets its peer.
+    /// Registers a link and sends HELLO to its peer.
     fn add_link(&mut self, mut link: Link) -> Result<usize, Error> {
         let index = self.free_links.pop().unwrap_or(self.links.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -370,7 +371,7 @@ impl State {
         Ok(index)
     }
 
-    /// Puts a frame into a link's queue and writes what can be written.
+    /// Puts a frame into a link's queue and writes as much as possible.
     pub(crate) fn enqueue(&mut self, index: usize, frame: Frame) {
         if let Some(link) = &mut self.links[index] {
             link.outbound.push_back(frame);
@@ -389,8 +390,8 @@ impl State {
         }
     }
 
-    /// Reports what is done. Returns whether there was anything.
-    pub(crate) fn settle(&mut self) -> bool {
+    /// Reports completed operations. Returns whether there were any.
+    pub(crate) fn report_done(&mut self) -> bool {
         let any = !self.done.is_empty();
         for (op, result) in self.done.drain(..) {
             self.places.remove(&op);
@@ -399,13 +400,13 @@ impl State {
         any
     }
 
-    /// Ends a link, and with it all that was in flight to or from its peer.
+    /// Closes a link and fails everything in flight to or from its peer.
     pub(crate) fn fail(&mut self, index: usize, error: Error) {
         let Some(mut link) = self.links[index].take() else {
             return;
         };
         self.free_links.push(index);
-        // The descriptor is closed below, which deregisters it too.
+        // Closing the descriptor below also deregisters it.
         let _ = self.registry.deregister(&mut link.socket);
         let peer = link.peer;
         self.fail_operations(link, error);
@@ -481,7 +482,7 @@ impl State {
         }
     }
 
-    /// Ends every link with a peer.
+    /// Closes every link with a peer.
     pub(crate) fn disconnect(&mut self, peer: u64, error: Error) {
         for index in 0..self.links.len() {
             let of_peer = |link: &Link| link.peer == Some(peer);
@@ -491,11 +492,11 @@ impl State {
         }
     }
 
-    /// Lets go of everything. What was written is delivered: the kernel says goodbye after it.
+    /// Closes everything. The kernel still delivers what was written.
     pub(crate) fn close(&mut self) {
         for link in self.links.drain(..).flatten() {
-            // Closing a socket with unread bytes would reset the connection, and the peer would
-            // lose what it has not read yet.
+            // Closing a socket with unread bytes would reset the connection, and the peer would lose what it
+            // has not read yet.
             link.socket.end_writing();
             let mut unread = [0; 4096];
             while matches!(
@@ -516,7 +517,7 @@ impl State {
         self.done.clear();
     }
 
-    /// The name of a peer: where it listens, or where it comes from.
+    /// Returns the name of a peer: where it listens, or where its connection comes from.
     pub(crate) fn name(&self, peer: Peer) -> String {
         if let Some(name) = self.early.get(&peer.0) {
             return name.to_string();
@@ -533,7 +534,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// The sizes of the buffers of a new socket, tuned or not.
+    /// Returns the buffer sizes of a new socket, tuned or not.
     fn sizes(buffers: Option<SocketBuffers>) -> (usize, usize) {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
         let socket = socket.unwrap();

@@ -1,7 +1,6 @@
-//! What two `tcp` methods say to each other.
+//! The format of frames between two `tcp` methods.
 //!
-//! A connection carries frames: 24 bytes of header, little endian, then as many bytes of payload
-//! as the kind says.
+//! A connection carries frames: a header of 24 bytes, little endian, and a payload if the kind has one.
 //!
 //! ```text
 //!    0      1      2 3     4 5 6 7   8 ......... 15   16 ........ 23
@@ -14,62 +13,60 @@
 //!  3 UNEXPECTED  class, tag, length; payload follows
 //!  4 REQUEST     an expected message of this tag and length waits under this token
 //!  5 READY       token: its memory is there, send all of the length
-//!  6 REFUSE      token: its receive is too short; both ends give up
+//!  6 REFUSE      token: its receive is too short; both operations fail
 //!  7 DATA        token, length; payload follows, straight into the posted memory
 //!  8 WITHDRAW    tag, token: the request was cancelled
 //!  9 CREDIT      class 0: eager, 1: unexpected; length = bytes of window given back
 //! ```
 //!
-//! Both sides begin with HELLO and do not wait for the other's. Fields that a kind does not name
-//! are 0.
+//! Each side sends HELLO first and does not wait for the peer's. Fields that a kind does not use are 0.
 //!
-//! **Windows.** The memory that a peer can make us use is bounded by what it may send without
-//! being asked: [`EAGER_WINDOW`] and [`UNEXPECTED_WINDOW`] bytes, each message counted with
-//! [`charge`]. The receiver gives back what the program has taken. An expected message that finds
-//! the window closed, or is longer than [`EAGER_MAX`], is announced by REQUEST, of which
-//! [`REQUESTS_MAX`] may be open, and as many have answers that the peer has not taken. The tokens of
-//! a connection's requests grow, from 1. All peers together may leave [`HELD_MAX`] bytes untaken.
+//! **Windows.** A peer can send [`EAGER_WINDOW`] and [`UNEXPECTED_WINDOW`] bytes before the receiver has
+//! collected them; each message counts as [`charge`] says. The receiver gives window back when the program
+//! collects a message. An expected message that exceeds the open window, or is longer than [`EAGER_MAX`], is
+//! announced by REQUEST. [`REQUESTS_MAX`] requests may be open, and as many answers may be unread by the
+//! peer. The tokens of a connection's requests increase from 1. All peers together may have [`HELD_MAX`]
+//! bytes that nobody has collected.
 
 /// The version of the format.
 pub(crate) const VERSION: i32 = 2;
 /// The length of a header in bytes.
 pub(crate) const HEADER_LEN: usize = 24;
-/// The longest message that is sent along with its announcement, in bytes. To announce it first takes
-/// about 20 µs longer, measured with the example `pingpong`: 31 instead of 14 µs for 32 KiB, 125 instead
-/// of 103 for 512 KiB, 270 instead of 227 for 1 MiB. Beyond that it is lost in the noise, and the memory
-/// of messages that nobody has asked for is not.
+/// The longest message that is sent without an announcement, in bytes. An announcement costs about 20 µs,
+/// measured with the example `pingpong`: 31 instead of 14 µs for 32 KiB, 125 instead of 103 for 512 KiB, 270
+/// instead of 227 for 1 MiB. For longer messages the cost is lost in the noise, but the memory of unmatched
+/// messages would grow.
 pub(crate) const EAGER_MAX: usize = 1 << 20;
-/// The longest unexpected message, in bytes: that of the zoid method, so that a program works
-/// over both.
+/// The longest unexpected message, in bytes: that of the zoid method, so that a program works over both.
 pub(crate) const UNEXPECTED_MAX: usize = 8192;
 /// The longest expected message, in bytes: that of the zoid method.
 pub(crate) const EXPECTED_MAX: usize = 128 << 20;
-/// What a peer may send eagerly and not have consumed, in bytes by [`charge`]: three of the longest
-/// messages, so that the next is under way while credit comes back.
+/// What a peer may send eagerly before it is consumed, in bytes by [`charge`]: three of the longest messages,
+/// so that one is under way while window is given back.
 pub(crate) const EAGER_WINDOW: u64 = 4 << 20;
-/// What a peer may send unexpectedly and not have consumed, in bytes by [`charge`].
+/// What a peer may send as unexpected messages before they are consumed, in bytes by [`charge`].
 pub(crate) const UNEXPECTED_WINDOW: u64 = 1 << 20;
-/// How many requests a peer may have open, and how many of their answers it may leave unread.
+/// How many requests a peer may have open, and how many answers it may leave unread.
 pub(crate) const REQUESTS_MAX: usize = 1 << 16;
 
-/// What a message costs of a window: its bytes, and what it takes to remember it.
+/// Returns what a message costs of a window: its bytes and the memory of its bookkeeping.
 pub(crate) const fn charge(length: usize) -> u64 {
     length as u64 + 64
 }
 
-/// What all peers together may have sent that nobody has taken, in bytes by [`charge`], unless the
-/// program says otherwise.
+/// The bytes that all peers together may have sent and nobody has collected, by [`charge`], unless the
+/// program sets another limit.
 pub(crate) const HELD_MAX: u64 = 1 << 30;
 
 const MAGIC: [u8; 2] = [0xB3, 0x17];
 
-/// How a message of the original BMI begins: 51903, the lowest byte first.
+/// The first bytes of a message of the original BMI: 51903, the lowest byte first.
 const MAGIC_OF_THE_ORIGINAL: [u8; 4] = [0xBF, 0xCA, 0, 0];
 
-/// What a frame is. Values are those on the wire.
+/// The kind of a frame. The values are those on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     Hello = 1,
     Eager = 2,
     Unexpected = 3,
@@ -81,76 +78,78 @@ pub(crate) enum Kind {
     Credit = 9,
 }
 
-impl Kind {
-    const ALL: [Kind; 9] = [
-        Kind::Hello,
-        Kind::Eager,
-        Kind::Unexpected,
-        Kind::Request,
-        Kind::Ready,
-        Kind::Refuse,
-        Kind::Data,
-        Kind::Withdraw,
-        Kind::Credit,
+impl FrameKind {
+    const ALL: [FrameKind; 9] = [
+        FrameKind::Hello,
+        FrameKind::Eager,
+        FrameKind::Unexpected,
+        FrameKind::Request,
+        FrameKind::Ready,
+        FrameKind::Refuse,
+        FrameKind::Data,
+        FrameKind::Withdraw,
+        FrameKind::Credit,
     ];
 }
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) class: u8,
     pub(crate) tag: i32,
     pub(crate) length: u64,
     pub(crate) token: u64,
 }
 
-/// Why a connection was closed: what came is not what a peer of this version says.
+/// Why a connection was closed: the peer broke a rule of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Violation {
-    /// Not the magic of a header, or a kind that does not exist.
+    /// The magic is wrong, or the kind does not exist.
     NotAFrame,
-    /// The format of the original BMI, which this method does not speak.
+    /// The format of the original BMI, which this method does not support.
     Foreign,
     /// Another version of the format.
     Version,
-    /// The first frame was no HELLO, or a later one was.
+    /// The first frame is not a HELLO, or a later one is.
     Greeting,
-    /// A message longer than its kind may be.
+    /// A message longer than its kind allows.
     TooLong,
-    /// More than a window allows, or more requests than may be open.
+    /// More bytes than a window allows, or more requests than may be open.
     Overdrawn,
-    /// A token that names nothing, or names something else.
+    /// A token that names nothing, or a request in another state.
     Token,
-    /// More credit than was used, or of an unknown kind.
+    /// More credit than was used, or credit of an unknown kind.
     Credit,
 }
 
 impl Violation {
-    /// How many there are.
+    /// The number of reasons.
     pub(crate) const COUNT: usize = 8;
 
-    /// What the log says to whoever runs the two programs.
+    /// Returns the text for the log.
     pub(crate) const fn explanation(self) -> &'static str {
         match self {
-            Violation::NotAFrame => "the peer does not speak the format of this method",
+            Violation::NotAFrame => "the peer does not use the format of this method",
             Violation::Foreign => {
                 "the peer speaks the format of the original BMI, as OrangeFS and IOFSL have it: both \
                  ends of a tcp:// connection must use the same BMI library"
             }
-            Violation::Version => "the peer speaks another version of the format",
-            Violation::Greeting => "the peer did not greet first, or greeted twice",
-            Violation::TooLong => "the peer sends messages longer than their kind may be",
-            Violation::Overdrawn => "the peer sends more than it may leave untaken",
-            Violation::Token => "the peer names a request that there is not",
-            Violation::Credit => "the peer gives back more than was used",
+            Violation::Version => "the peer uses another version of the format",
+            Violation::Greeting => "the peer did not send HELLO first, or sent it twice",
+            Violation::TooLong => "the peer sends a message that is longer than its kind allows",
+            Violation::Overdrawn => {
+                "the peer sends more than its window allows before the program collects it"
+            }
+            Violation::Token => "the peer names a request that does not exist",
+            Violation::Credit => "the peer gives back more window than was used",
         }
     }
 }
 
 impl Header {
-    /// A header whose other fields are 0.
-    pub(crate) const fn new(kind: Kind) -> Header {
+    /// Creates a header whose other fields are 0.
+    pub(crate) const fn new(kind: FrameKind) -> Header {
         Header {
             kind,
             class: 0,
@@ -171,6 +170,8 @@ impl Header {
         bytes
     }
 
+    /// Decodes a header.
+    ///
     /// # Errors
     ///
     /// [`Violation::NotAFrame`], [`Violation::Foreign`].
@@ -179,7 +180,9 @@ impl Header {
             return Err(Violation::Foreign);
         }
         let [kind, class, m0, m1, t0, t1, t2, t3, rest @ ..] = *bytes;
-        let known = Kind::ALL.into_iter().find(|known| *known as u8 == kind);
+        let known = FrameKind::ALL
+            .into_iter()
+            .find(|known| *known as u8 == kind);
         let kind = known.ok_or(Violation::NotAFrame)?;
         if [m0, m1] != MAGIC {
             return Err(Violation::NotAFrame);
@@ -220,39 +223,39 @@ mod tests {
         };
         let golden: [(Header, &str); 9] = [
             (
-                header(Kind::Hello, 0, 1, 0, 3334),
+                header(FrameKind::Hello, 0, 1, 0, 3334),
                 "0100b317010000000000000000000000060d000000000000",
             ),
             (
-                header(Kind::Eager, 0, -2, 5, 0),
+                header(FrameKind::Eager, 0, -2, 5, 0),
                 "0200b317feffffff05000000000000000000000000000000",
             ),
             (
-                header(Kind::Unexpected, 255, 7, 8192, 0),
+                header(FrameKind::Unexpected, 255, 7, 8192, 0),
                 "03ffb3170700000000200000000000000000000000000000",
             ),
             (
-                header(Kind::Request, 0, 9, 1 << 20, 3),
+                header(FrameKind::Request, 0, 9, 1 << 20, 3),
                 "0400b3170900000000001000000000000300000000000000",
             ),
             (
-                header(Kind::Ready, 0, 0, 1 << 20, 3),
+                header(FrameKind::Ready, 0, 0, 1 << 20, 3),
                 "0500b3170000000000001000000000000300000000000000",
             ),
             (
-                header(Kind::Refuse, 0, 0, 0, 4),
+                header(FrameKind::Refuse, 0, 0, 0, 4),
                 "0600b3170000000000000000000000000400000000000000",
             ),
             (
-                header(Kind::Data, 0, 0, 1 << 20, 3),
+                header(FrameKind::Data, 0, 0, 1 << 20, 3),
                 "0700b3170000000000001000000000000300000000000000",
             ),
             (
-                header(Kind::Withdraw, 0, 9, 0, 5),
+                header(FrameKind::Withdraw, 0, 9, 0, 5),
                 "0800b3170900000000000000000000000500000000000000",
             ),
             (
-                header(Kind::Credit, 1, 0, 8256, 0),
+                header(FrameKind::Credit, 1, 0, 8256, 0),
                 "0901b3170000000040200000000000000000000000000000",
             ),
         ];
@@ -266,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_kind_or_magic_that_does_not_exist_is_no_frame() {
-        let good = Header::new(Kind::Eager).encode();
+        let good = Header::new(FrameKind::Eager).encode();
         for (index, value) in [(0, 0), (0, 10), (0, 255), (2, 0), (3, 0)] {
             let mut bad = good;
             bad[index] = value;
@@ -286,7 +289,7 @@ mod tests {
         fn any_header_comes_back(
             kind in 0..9_usize, class: u8, tag: i32, length: u64, token: u64
         ) {
-            let header = Header { kind: Kind::ALL[kind], class, tag, length, token };
+            let header = Header { kind: FrameKind::ALL[kind], class, tag, length, token };
             prop_assert_eq!(Header::decode(&header.encode()), Ok(header));
         }
     }

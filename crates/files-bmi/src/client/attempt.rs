@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use bmi::{Class, Completion, Error, Memory, OpId, Payload, Post, Question, Refused, Tag};
+use bmi::{Class, Completion, Error, Memory, OpId, Payload, Post, Question, Rejected, Tag};
 use files::wire::decode_reply;
 use files::{Errno, Reply};
 use sys::span::Span;
@@ -180,7 +180,7 @@ impl<'a, 'c> Attempt<'a, 'c> {
         Ok(())
     }
 
-    fn post_send(&self, payload: Payload) -> Result<Post, Refused> {
+    fn post_send(&self, payload: Payload) -> Result<Post, Rejected> {
         let files = self.files;
         files.counters.messages.up();
         files
@@ -189,7 +189,7 @@ impl<'a, 'c> Attempt<'a, 'c> {
     }
 
     /// Remembers what was posted.
-    fn keep(&mut self, posted: Result<Post, Refused>, what: What) -> Result<(), Failed> {
+    fn keep(&mut self, posted: Result<Post, Rejected>, what: What) -> Result<(), Failed> {
         match posted {
             Ok(Post::Pending(op)) => self.posted.push((op, what)),
             Ok(Post::Immediate(length, payload)) => {

@@ -20,7 +20,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bmi::{Address, Bmi, Class, ContextId, Error, OpId, Payload, Post, Question, Refused, Setting};
+use bmi::{
+    Address, Bmi, Class, ContextId, Error, OpId, Payload, Post, Question, Rejected, Setting,
+};
 use files::FileSystem;
 
 use self::buffers::Buffers;
@@ -343,7 +345,7 @@ impl Shared {
                         self.bmi
                             .post_receive(self.context, from, payload, tag, number)
                     }
-                    None => Err(Refused {
+                    None => Err(Rejected {
                         error: Error::NoMem,
                         payload: Payload::default(),
                     }),
@@ -373,7 +375,7 @@ impl Shared {
         &self,
         exchange: u64,
         number: u64,
-        posted: Result<Post, Refused>,
+        posted: Result<Post, Rejected>,
         next: &mut Actions,
     ) {
         let (id, ended) = match posted {

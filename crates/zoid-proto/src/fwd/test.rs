@@ -7,7 +7,7 @@
 //! ```
 
 use super::MAX_BODY;
-use super::transfer::{Kind, unknown};
+use super::transfer::{MessageKind, unknown};
 use crate::bytes::{Reader, Writer, at_most, check_milliseconds, in_range, out_of_range};
 use crate::error::{DecodeError, EncodeError};
 use crate::list::{Item, List};
@@ -67,7 +67,7 @@ impl Item for TestEntry {
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new("test entry", bytes);
         let tag = reader.i32(0)?;
-        let kind = Kind::decode(&reader, 5)?;
+        let kind = MessageKind::decode(&reader, 5)?;
         let size = reader.i64(8)?;
         let multiplicity = reader.u32(16)?;
         in_range(
@@ -82,28 +82,36 @@ impl Item for TestEntry {
             reader.error(8, problem)
         };
         match (reader.u8(4)?, kind) {
-            (SEND, Kind::Unexpected) => Ok(Self::Unexpected {
+            (SEND, MessageKind::Unexpected) => Ok(Self::Unexpected {
                 tag,
                 class: reader.u8(6)?,
                 size: u64::try_from(size).map_err(|_| range(0, i64::MAX))?,
                 multiplicity,
             }),
-            (SEND | RECV, Kind::Expected) if size != ANY_SIZE => Err(range(ANY_SIZE, ANY_SIZE)),
-            (SEND, Kind::Expected) => Ok(Self::Send { tag, multiplicity }),
-            (RECV, Kind::Expected) => Ok(Self::Recv { tag, multiplicity }),
+            (SEND | RECV, MessageKind::Expected) if size != ANY_SIZE => {
+                Err(range(ANY_SIZE, ANY_SIZE))
+            }
+            (SEND, MessageKind::Expected) => Ok(Self::Send { tag, multiplicity }),
+            (RECV, MessageKind::Expected) => Ok(Self::Recv { tag, multiplicity }),
             (direction, _) => Err(unknown(&reader, 4, "direction", direction)),
         }
     }
 
     fn write(&self, buffer: &mut [u8]) -> Result<(), EncodeError> {
         let (direction, kind, class, tag, size) = match *self {
-            Self::Send { tag, .. } => (SEND, Kind::Expected, 0, tag, ANY_SIZE),
-            Self::Recv { tag, .. } => (RECV, Kind::Expected, 0, tag, ANY_SIZE),
+            Self::Send { tag, .. } => (SEND, MessageKind::Expected, 0, tag, ANY_SIZE),
+            Self::Recv { tag, .. } => (RECV, MessageKind::Expected, 0, tag, ANY_SIZE),
             Self::Unexpected {
                 tag, class, size, ..
             } => {
                 at_most("size", size, i64::MAX.unsigned_abs())?;
-                (SEND, Kind::Unexpected, class, tag, size.cast_signed())
+                (
+                    SEND,
+                    MessageKind::Unexpected,
+                    class,
+                    tag,
+                    size.cast_signed(),
+                )
             }
         };
         Writer::new(buffer, Self::LEN)?

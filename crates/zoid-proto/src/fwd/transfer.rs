@@ -18,14 +18,14 @@ use crate::segment::Extent;
 
 /// Whether the receiver must have posted a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum MessageKind {
     /// It must.
     Expected,
     /// It need not.
     Unexpected,
 }
 
-impl Kind {
+impl MessageKind {
     pub(crate) fn decode(reader: &Reader<'_>, at: usize) -> Result<Self, DecodeError> {
         match reader.u8(at)? {
             0 => Ok(Self::Expected),
@@ -46,7 +46,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendReq {
     /// Which kind of message.
-    pub kind: Kind,
+    pub kind: MessageKind,
     /// Its class; means something for unexpected messages only.
     pub class: u8,
     /// Its tag.
@@ -69,7 +69,7 @@ impl SendReq {
 
     fn decode_fixed(reader: &Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
-            kind: Kind::decode(reader, 0)?,
+            kind: MessageKind::decode(reader, 0)?,
             class: reader.u8(1)?,
             tag: reader.i32(4)?,
             total: reader.u64(8)?,

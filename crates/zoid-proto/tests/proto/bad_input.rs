@@ -7,8 +7,9 @@ use zoid_proto::ctl::{
     UnexpectedMessage, UnexpectedTest,
 };
 use zoid_proto::fwd::{
-    Caps, Data, Event, Frame, FrameHeader, FrameType, Grant, Hello, Kind, MAX_CHUNK, MemoryPart,
-    Place, Places, Readiness, RecvReply, RecvReq, SendInline, SendReq, TestEntry, TestReq, Welcome,
+    Caps, Data, Event, Frame, FrameHeader, FrameType, Grant, Hello, MAX_CHUNK, MemoryPart,
+    MessageKind, Place, Places, Readiness, RecvReply, RecvReq, SendInline, SendReq, TestEntry,
+    TestReq, Welcome,
 };
 use zoid_proto::{Array, DecodeError, EncodeError, Extent, List, Status};
 
@@ -122,7 +123,7 @@ fn replies() -> Vec<Vec<u8>> {
 }
 
 const SEND: SendReq = SendReq {
-    kind: Kind::Expected,
+    kind: MessageKind::Expected,
     class: 0,
     tag: 0,
     total: 0,

@@ -1,8 +1,9 @@
 //! Frames, byte for byte.
 
 use zoid_proto::fwd::{
-    Caps, Data, Event, Frame, FrameFlags, FrameHeader, FrameType, Grant, Hello, Kind, MemoryPart,
-    Place, Places, Readiness, RecvReply, RecvReq, SendInline, SendReq, TestEntry, TestReq, Welcome,
+    Caps, Data, Event, Frame, FrameFlags, FrameHeader, FrameType, Grant, Hello, MemoryPart,
+    MessageKind, Place, Places, Readiness, RecvReply, RecvReq, SendInline, SendReq, TestEntry,
+    TestReq, Welcome,
 };
 use zoid_proto::{Extent, List, Status};
 
@@ -91,7 +92,7 @@ fn r51_hello_and_welcome() {
 #[test]
 fn r51_the_frames_of_a_send() {
     let send = SendReq {
-        kind: Kind::Unexpected,
+        kind: MessageKind::Unexpected,
         class: 3,
         tag: -2,
         total: 300,
@@ -284,7 +285,7 @@ fn r51_the_frames_of_a_copy_by_the_daemon() {
 #[test]
 fn section_4_6_a_short_message_comes_with_its_request() {
     let request = SendReq {
-        kind: Kind::Expected,
+        kind: MessageKind::Expected,
         class: 0,
         tag: -2,
         total: 3,

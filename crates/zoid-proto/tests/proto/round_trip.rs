@@ -6,8 +6,8 @@ use zoid_proto::ctl::{
     TestSelection, UnexpectedMessage, UnexpectedTest,
 };
 use zoid_proto::fwd::{
-    Caps, Data, Event, Frame, Grant, Hello, Kind, MemoryPart, Place, Places, Readiness, RecvReply,
-    RecvReq, SendInline, SendReq, TestEntry, TestReq, Welcome,
+    Caps, Data, Event, Frame, Grant, Hello, MemoryPart, MessageKind, Place, Places, Readiness,
+    RecvReply, RecvReq, SendInline, SendReq, TestEntry, TestReq, Welcome,
 };
 use zoid_proto::{Array, Extent, List, Status};
 
@@ -20,8 +20,8 @@ fn extents() -> impl Strategy<Value = Vec<Extent>> {
     prop::collection::vec(extent, 0..=250)
 }
 
-fn kind() -> impl Strategy<Value = Kind> {
-    prop_oneof![Just(Kind::Expected), Just(Kind::Unexpected)]
+fn kind() -> impl Strategy<Value = MessageKind> {
+    prop_oneof![Just(MessageKind::Expected), Just(MessageKind::Unexpected)]
 }
 
 fn entry() -> impl Strategy<Value = TestEntry> {

@@ -15,10 +15,10 @@
 //! knows (section 3.4): a daemon that has kept this client's place recognises the repetition of a
 //! send by its order and says how it ended; without such a daemon the operation fails.
 
-use bmi::{Error, Kind};
+use bmi::{Error, RequestKind};
 use zoid_proto::fwd::{
-    Data, Frame, FrameFlags, FrameHeader, FrameType, INLINE_MAX, Kind as WireKind, MAX_CHUNK,
-    RecvReq, SendInline, SendReq,
+    Data, Frame, FrameFlags, FrameHeader, FrameType, INLINE_MAX, MAX_CHUNK, MessageKind, RecvReq,
+    SendInline, SendReq,
 };
 use zoid_proto::{Extent, SEGMENT_HEADER_LEN, Status};
 
@@ -104,7 +104,7 @@ pub(super) enum Judged {
 impl Op {
     /// Where its message goes, of a receive.
     pub(super) fn sink(&self) -> Option<Sink> {
-        let receives = self.kind == Kind::Receive;
+        let receives = self.kind == RequestKind::Receive;
         receives.then(|| Sink::new(self.segments.clone(), self.total))
     }
 }
@@ -175,11 +175,13 @@ impl Client {
     /// as the daemon, if the message has arrived, would not use up the credit.
     pub(super) fn first_step(&self, ticket: &Ticket, op: &Op, repeats: bool) -> Step {
         match op.kind {
-            Kind::Receive => Step::Message,
-            Kind::Send | Kind::SendUnexpected(_) if repeats => Step::Grant,
-            Kind::SendUnexpected(_) if self.take_credit(ticket) => Step::Taken,
-            Kind::Send | Kind::SendUnexpected(_) if self.take_window(ticket, op) => Step::Inline,
-            Kind::Send | Kind::SendUnexpected(_) => Step::Grant,
+            RequestKind::Receive => Step::Message,
+            RequestKind::Send | RequestKind::SendUnexpected(_) if repeats => Step::Grant,
+            RequestKind::SendUnexpected(_) if self.take_credit(ticket) => Step::Taken,
+            RequestKind::Send | RequestKind::SendUnexpected(_) if self.take_window(ticket, op) => {
+                Step::Inline
+            }
+            RequestKind::Send | RequestKind::SendUnexpected(_) => Step::Grant,
         }
     }
 
@@ -196,7 +198,7 @@ impl Client {
         timeout_ms: u32,
     ) -> Result<(), Error> {
         let (kind, class) = match op.kind {
-            Kind::Receive => {
+            RequestKind::Receive => {
                 let request = Frame::RecvReq(RecvReq {
                     tag: op.tag.0,
                     capacity: op.total as u64,
@@ -205,8 +207,8 @@ impl Client {
                 });
                 return self.say(ticket, &request, header(FrameType::RECV_REQ), &[]);
             }
-            Kind::Send => (WireKind::Expected, 0),
-            Kind::SendUnexpected(class) => (WireKind::Unexpected, class.0),
+            RequestKind::Send => (MessageKind::Expected, 0),
+            RequestKind::SendUnexpected(class) => (MessageKind::Unexpected, class.0),
         };
         let request = SendReq {
             kind,

@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
 
-use bmi::{Class, Error, Kind, OpId, Request, Segments, Tag};
+use bmi::{Class, Error, OpId, Request, RequestKind, Segments, Tag};
 use rustc_hash::FxHashMap;
 
 use super::requests::Requests;
@@ -32,11 +32,11 @@ pub(super) enum Key {
 }
 
 impl Key {
-    pub(super) fn of(kind: Kind, tag: Tag) -> Self {
+    pub(super) fn of(kind: RequestKind, tag: Tag) -> Self {
         match kind {
-            Kind::Send => Self::Send(tag),
-            Kind::Receive => Self::Recv(tag),
-            Kind::SendUnexpected(class) => Self::Unexpected(class),
+            RequestKind::Send => Self::Send(tag),
+            RequestKind::Receive => Self::Recv(tag),
+            RequestKind::SendUnexpected(class) => Self::Unexpected(class),
         }
     }
 }
@@ -45,7 +45,7 @@ impl Key {
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     pub(super) id: OpId,
-    pub(super) kind: Kind,
+    pub(super) kind: RequestKind,
     pub(super) tag: Tag,
     pub(super) segments: Segments,
     pub(super) total: usize,
@@ -63,8 +63,8 @@ impl Op {
     }
 }
 
-fn is_expected(kind: Kind) -> bool {
-    !matches!(kind, Kind::SendUnexpected(_))
+fn is_expected(kind: RequestKind) -> bool {
+    !matches!(kind, RequestKind::SendUnexpected(_))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,16 +209,16 @@ impl Queue {
     pub(super) fn complete(&mut self, id: OpId) -> Option<Op> {
         let op = self.remove(id)?;
         match op.kind {
-            Kind::SendUnexpected(_) => self.requests.asked(op.tag),
-            Kind::Receive => self.requests.answered(op.tag),
-            Kind::Send => {}
+            RequestKind::SendUnexpected(_) => self.requests.asked(op.tag),
+            RequestKind::Receive => self.requests.answered(op.tag),
+            RequestKind::Send => {}
         }
         Some(op)
     }
 
     /// Whether a new operation would wait for a counterpart that went with an earlier session: then it
     /// ends with this error, once.
-    pub(super) fn refuse(&mut self, kind: Kind, tag: Tag) -> Option<Error> {
+    pub(super) fn refuse(&mut self, kind: RequestKind, tag: Tag) -> Option<Error> {
         let refused = is_expected(kind) && self.requests.is_lost(tag);
         self.ended.filter(|_| refused)
     }
@@ -248,7 +248,7 @@ impl Queue {
     }
 
     /// Takes every queued operation away that `condemned` names; those being attempted stay.
-    pub(super) fn take(&mut self, condemned: impl Fn(Kind) -> bool) -> Vec<OpId> {
+    pub(super) fn take(&mut self, condemned: impl Fn(RequestKind) -> bool) -> Vec<OpId> {
         let mut ids: Vec<(u64, OpId)> = self
             .ops
             .values()

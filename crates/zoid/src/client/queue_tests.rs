@@ -7,7 +7,7 @@ fn id(number: i64) -> OpId {
     OpId::from_number(number).unwrap()
 }
 
-fn request(number: i64, kind: Kind, tag: i32) -> Request {
+fn request(number: i64, kind: RequestKind, tag: i32) -> Request {
     Request {
         op: id(number),
         peer: bmi::Peer(0),
@@ -23,7 +23,7 @@ fn request(number: i64, kind: Kind, tag: i32) -> Request {
 fn queue(receives: &[(i64, i32)]) -> Queue {
     let mut queue = Queue::default();
     for &(number, tag) in receives {
-        queue.add(&request(number, Kind::Receive, tag));
+        queue.add(&request(number, RequestKind::Receive, tag));
         assert_eq!(queue.wait(id(number)), Waits::Queued);
     }
     queue
@@ -45,8 +45,8 @@ fn r43_only_the_oldest_of_a_key_is_attempted() {
 #[test]
 fn r43_a_new_operation_is_the_oldest_only_when_none_of_its_key_waits() {
     let mut queue = queue(&[(1, 7)]);
-    let second = queue.add(&request(2, Kind::Receive, 7));
-    let other = queue.add(&request(3, Kind::Send, 7));
+    let second = queue.add(&request(2, RequestKind::Receive, 7));
+    let other = queue.add(&request(3, RequestKind::Send, 7));
     assert!(!queue.is_oldest(&second));
     assert!(queue.is_oldest(&other));
     queue.remove(id(1));
@@ -66,7 +66,7 @@ fn r43_a_test_of_one_covers_the_older_ones_of_its_key() {
 #[test]
 fn r36_all_operations_are_asked_for_by_key() {
     let mut queue = queue(&[(1, 7), (2, 8), (3, 7)]);
-    queue.add(&request(4, Kind::SendUnexpected(Class(2)), 9));
+    queue.add(&request(4, RequestKind::SendUnexpected(Class(2)), 9));
     queue.wait(id(4));
     let counts: Vec<(Key, usize)> = queue
         .all()
@@ -109,10 +109,10 @@ fn nothing_of_a_key_is_asked_for_while_its_oldest_is_attempted() {
 #[test]
 fn the_condemned_are_taken_in_the_order_of_their_posts() {
     let mut queue = queue(&[(3, 7), (1, 8), (2, 9)]);
-    queue.add(&request(4, Kind::SendUnexpected(Class(0)), 9));
+    queue.add(&request(4, RequestKind::SendUnexpected(Class(0)), 9));
     queue.wait(id(4));
     queue.begin(Key::Recv(Tag(8))).unwrap();
-    let expected = |kind| !matches!(kind, Kind::SendUnexpected(_));
+    let expected = |kind| !matches!(kind, RequestKind::SendUnexpected(_));
     assert_eq!(queue.take(expected), [id(3), id(2)]);
     let kept = [Key::Recv(Tag(8)), Key::Unexpected(Class(0))];
     assert!(kept.iter().all(|key| queue.has(*key)));
@@ -123,7 +123,7 @@ fn the_condemned_are_taken_in_the_order_of_their_posts() {
 fn r39_a_test_does_not_cover_an_operation_that_is_being_attempted() {
     let mut queue = Queue::default();
     for (number, tag) in [(1, 7), (2, 7), (3, 8)] {
-        queue.add(&request(number, Kind::Receive, tag));
+        queue.add(&request(number, RequestKind::Receive, tag));
         queue.wait(id(number));
     }
     queue.begin(Key::Recv(Tag(8))).unwrap();

@@ -74,7 +74,7 @@ impl Client {
         }
         let mut refused_at = None;
         loop {
-            let met = wanted.is_met();
+            let met = wanted.is_satisfied();
             let left = match deadline {
                 _ if met => Duration::ZERO,
                 Some(deadline) => deadline.saturating_duration_since(Instant::now()),
@@ -89,7 +89,7 @@ impl Client {
                 Reply::Lost => Pause::For(NO_DAEMON),
             };
             let over = deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            if met || over || left.is_zero() || wanted.is_met() {
+            if met || over || left.is_zero() || wanted.is_satisfied() {
                 return Ok(());
             }
             self.pause(pause, left, wakes, wanted)?;
@@ -112,7 +112,7 @@ impl Client {
         let until = Instant::now().checked_add(time);
         let ended = |state: &mut super::session::State| {
             let changed = queued.is_some_and(|queued| state.queued != queued);
-            (changed || state.wakes != wakes || wanted.is_met()).then_some(())
+            (changed || state.wakes != wakes || wanted.is_satisfied()).then_some(())
         };
         let ended = self.sleep(None, until, Signals::End, ended)?;
         if ended.is_none() && queued.is_none() {
@@ -150,7 +150,7 @@ impl Client {
         let deadline = Instant::now().checked_add(left);
         if plan.asked.is_empty() {
             let ended = |state: &mut super::session::State| {
-                (outdated(state) || wanted.is_met()).then_some(())
+                (outdated(state) || wanted.is_satisfied()).then_some(())
             };
             self.sleep(None, deadline, Signals::End, ended)?;
             return Ok(Reply::Nothing);
@@ -176,7 +176,7 @@ impl Client {
             if let Some(answer) = next_answer(state, calling.ticket.request) {
                 return Some(Some(answer));
             }
-            (!left.is_zero() && (outdated(state) || wanted.is_met())).then_some(None)
+            (!left.is_zero() && (outdated(state) || wanted.is_satisfied())).then_some(None)
         };
         let signals = match left.is_zero() {
             true => Signals::Resume,

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use bmi::{Error, Kind, Memory, OpId, Posted, Request};
+use bmi::{Error, Memory, OpId, Posted, Request, RequestKind};
 use zoid_proto::ctl::{INLINE_SEGMENTS, Post, PostOutcome, Reply, Request as Command};
 use zoid_proto::{Array, Extent, List};
 
@@ -23,9 +23,9 @@ enum Outcome {
 impl Server {
     pub(super) fn post(self: &Arc<Self>, request: &Request) -> Result<Posted, Error> {
         let receives = match request.kind {
-            Kind::Send => false,
-            Kind::Receive => true,
-            Kind::SendUnexpected(_) => return Err(Error::OpNotSupp),
+            RequestKind::Send => false,
+            RequestKind::Receive => true,
+            RequestKind::SendUnexpected(_) => return Err(Error::OpNotSupp),
         };
         let attachment = self.reattached()?;
         self.check_peer(request, &attachment)?;

@@ -68,13 +68,13 @@ impl Server {
     pub(super) fn test(self: &Arc<Self>, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
         let wakes = self.wakes.load(Ordering::SeqCst);
         let Ok(attachment) = self.reattached() else {
-            return self.pause(wait.min(NO_DAEMON), wakes, || wanted.is_met());
+            return self.pause(wait.min(NO_DAEMON), wakes, || wanted.is_satisfied());
         };
         attachment.report(&self.counters);
         // Before the look at what is complete: whoever completes one later sees its name here.
         let _named = self.name(wanted.which());
         let asleep = attachment.wakes();
-        if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_met() {
+        if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_satisfied() {
             return Ok(());
         }
         let known = self.known(wanted.which());
@@ -82,7 +82,7 @@ impl Server {
             Known::All => None,
             // None is known to the plugin yet: somebody's freeing of memory will say more.
             Known::These(ids) if ids.is_empty() => {
-                return self.pause(wait, wakes, || wanted.is_met());
+                return self.pause(wait, wakes, || wanted.is_satisfied());
             }
             Known::These(ids) if ids.len() <= INLINE_IDS => None,
             Known::These(ids) => write_list(&List::new(ids), &attachment).ok(),
@@ -98,7 +98,7 @@ impl Server {
             // The interface finds what has become of the operations.
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
             // All ids were unknown: another thread has just been told of their end.
-            Err(Error::Inval) => self.pause(REPORT.min(wait), wakes, || wanted.is_met()),
+            Err(Error::Inval) => self.pause(REPORT.min(wait), wakes, || wanted.is_satisfied()),
             other => other,
         }
     }

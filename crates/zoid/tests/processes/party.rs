@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use bmi::{
     Address, Bmi, Buffer, Class, Completion, ContextId, Error, OpId, Payload, Post, Question,
-    Refused, Setting, Tag, Unexpected,
+    Rejected, Setting, Tag, Unexpected,
 };
 use zoid::{ClientMemory, Counters, Options, Zoid};
 use zoidd::Daemon;
@@ -270,7 +270,7 @@ impl Party {
         self.posted(posted, tag, words[0] == "receive")
     }
 
-    fn posted(&self, posted: Result<Post, Refused>, tag: i32, received: bool) -> String {
+    fn posted(&self, posted: Result<Post, Rejected>, tag: i32, received: bool) -> String {
         match posted {
             Ok(Post::Immediate(len, payload)) => match intact(received, tag, len, payload) {
                 true => format!("done {len}"),

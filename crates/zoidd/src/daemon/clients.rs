@@ -509,15 +509,15 @@ impl Daemon {
         send: &SendReq,
     ) -> Result<Payload, Violation> {
         let inline = header.flags.contains(FrameFlags::INLINE);
-        let expected = send.kind == fwd::Kind::Expected;
+        let expected = send.kind == fwd::MessageKind::Expected;
         let payload = if inline { send.total } else { 0 };
         if header.payload_len != payload || (inline && expected) {
             return Err(Violation::Payload);
         }
         let request = self.request(key, header, Kind::Send)?;
         let kind = match send.kind {
-            fwd::Kind::Expected => SendKind::Expected,
-            fwd::Kind::Unexpected => SendKind::Unexpected {
+            fwd::MessageKind::Expected => SendKind::Expected,
+            fwd::MessageKind::Unexpected => SendKind::Unexpected {
                 class: Class(send.class),
                 inline,
             },
@@ -545,8 +545,8 @@ impl Daemon {
         }
         let send = &send.request;
         let kind = match send.kind {
-            fwd::Kind::Expected => SendKind::Expected,
-            fwd::Kind::Unexpected => SendKind::Unexpected {
+            fwd::MessageKind::Expected => SendKind::Expected,
+            fwd::MessageKind::Unexpected => SendKind::Unexpected {
                 class: Class(send.class),
                 inline: false,
             },

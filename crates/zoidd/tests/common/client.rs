@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 
 use zoid_proto::Status;
 use zoid_proto::fwd::{
-    Caps, Data, Frame, FrameFlags, FrameHeader, FrameType, Hello, Kind, RecvReq, SendInline,
+    Caps, Data, Frame, FrameFlags, FrameHeader, FrameType, Hello, MessageKind, RecvReq, SendInline,
     SendReq, TestEntry, TestReq, Welcome,
 };
 
@@ -167,7 +167,7 @@ impl Client {
         self.next
     }
 
-    pub fn ask_send(&mut self, kind: Kind, tag: i32, total: u64, timeout_ms: u32) -> u32 {
+    pub fn ask_send(&mut self, kind: MessageKind, tag: i32, total: u64, timeout_ms: u32) -> u32 {
         let request = self.number();
         let send = SendReq {
             kind,
@@ -212,7 +212,7 @@ impl Client {
     }
 
     /// A whole zbmi_send.
-    pub fn send(&mut self, kind: Kind, tag: i32, payload: &[u8], timeout_ms: u32) -> Status {
+    pub fn send(&mut self, kind: MessageKind, tag: i32, payload: &[u8], timeout_ms: u32) -> Status {
         self.ask_send(kind, tag, payload.len() as u64, timeout_ms);
         match self.granted() {
             Err(status) => status,
@@ -231,14 +231,14 @@ impl Client {
     }
 
     pub fn unexpected(&mut self, tag: i32, payload: &[u8]) -> Status {
-        self.send(Kind::Unexpected, tag, payload, 0)
+        self.send(MessageKind::Unexpected, tag, payload, 0)
     }
 
     /// An unexpected message without asking first.
     pub fn inline(&mut self, tag: i32, payload: &[u8]) -> Status {
         let request = self.number();
         let send = SendReq {
-            kind: Kind::Unexpected,
+            kind: MessageKind::Unexpected,
             class: 0,
             tag,
             total: payload.len() as u64,
@@ -254,7 +254,13 @@ impl Client {
     }
 
     /// A message with its request, of either kind.
-    pub fn ask_inline(&mut self, kind: Kind, tag: i32, message: &[u8], timeout_ms: u32) -> u32 {
+    pub fn ask_inline(
+        &mut self,
+        kind: MessageKind,
+        tag: i32,
+        message: &[u8],
+        timeout_ms: u32,
+    ) -> u32 {
         let request = self.number();
         let send = SendReq {
             kind,
