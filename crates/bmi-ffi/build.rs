@@ -1,4 +1,4 @@
-//! Gives the shared library the name under which programs load it.
+//! Sets the soname of the shared library: the name under which programs load it.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

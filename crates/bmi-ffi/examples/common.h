@@ -1,4 +1,4 @@
-/* What the example programs share: an end of a conversation, and waiting for operations. */
+/* Code that the example programs share: the ends of a conversation, and waiting for operations. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -16,7 +16,7 @@
         }                                                                            \
     } while (0)
 
-/* Starts a server, and prints the address that clients look up. */
+/* Starts a server and prints the address that clients look up. */
 static void start_server(const char *address)
 {
     char method[64];
@@ -35,8 +35,8 @@ static void start_server(const char *address)
     fflush(stdout);
 }
 
-/* Waits for an operation that a post has left pending; returns the number of bytes. */
-static bmi_size_t finish(int posted, bmi_op_id_t id, bmi_size_t immediate, void *expected_user,
+/* Waits for an operation, unless its post has completed it. Returns the number of bytes. */
+static bmi_size_t wait_for(int posted, bmi_op_id_t id, bmi_size_t immediate, void *expected_user,
                          bmi_context_id context)
 {
     int outcount = 0;

@@ -1,6 +1,6 @@
 /*
- * A client asks for room with an unexpected message, a server answers, and the client sends less
- * than the server has room for: the receive completes once, with what came.
+ * The client sends an unexpected request, the server posts a receive and answers, and the client sends
+ * less than the receive has room for: the receive completes once, with the bytes that arrived.
  *
  *     message_pair server tcp://127.0.0.1:0     prints the address to look up
  *     message_pair client ADDRESS
@@ -40,10 +40,10 @@ static void serve(const char *address)
     CHECK(room != NULL && wanted <= ROOM);
     posted = BMI_post_send(&id, request.addr, &answer, 1, BMI_EXT_ALLOC, REQUEST_TAG, &users[0],
                            context, NULL);
-    CHECK(finish(posted, id, 1, &users[0], context) == 1);
+    CHECK(wait_for(posted, id, 1, &users[0], context) == 1);
     posted = BMI_post_recv(&id, request.addr, room, ROOM, &actual, BMI_PRE_ALLOC, DATA_TAG,
                            &users[1], context, NULL);
-    CHECK(finish(posted, id, actual, &users[1], context) == SENT);
+    CHECK(wait_for(posted, id, actual, &users[1], context) == SENT);
     for (index = 0; index < ROOM; index++) {
         CHECK(room[index] == (index < SENT ? (unsigned char)(index % 251) : 0));
     }
@@ -70,10 +70,10 @@ static void ask(const char *address)
     CHECK(strcmp(BMI_addr_rev_lookup(server), address) == 0);
     posted = BMI_post_sendunexpected(&id, server, &wanted, (bmi_size_t)sizeof(wanted),
                                      BMI_EXT_ALLOC, REQUEST_TAG, &users[0], context, NULL);
-    finish(posted, id, (bmi_size_t)sizeof(wanted), &users[0], context);
+    wait_for(posted, id, (bmi_size_t)sizeof(wanted), &users[0], context);
     posted = BMI_post_recv(&id, server, &answer, 1, &actual, BMI_EXT_ALLOC, REQUEST_TAG,
                            &users[1], context, NULL);
-    CHECK(finish(posted, id, actual, &users[1], context) == 1 && answer == 'y');
+    CHECK(wait_for(posted, id, actual, &users[1], context) == 1 && answer == 'y');
 
     data = (unsigned char *)BMI_memalloc(server, SENT, BMI_SEND);
     CHECK(data != NULL);
@@ -82,7 +82,7 @@ static void ask(const char *address)
     }
     posted = BMI_post_send(&id, server, data, SENT, BMI_PRE_ALLOC, DATA_TAG, &users[2], context,
                            NULL);
-    CHECK(finish(posted, id, SENT, &users[2], context) == SENT);
+    CHECK(wait_for(posted, id, SENT, &users[2], context) == SENT);
     CHECK(BMI_memfree(server, data, SENT, BMI_SEND) == 0);
     BMI_close_context(context);
     CHECK(BMI_finalize() == 0);

@@ -1,6 +1,6 @@
 /*
- * A message goes to the server and comes back, in sizes from 1 byte to 4 MiB. Prints the one-way
- * latency and the bandwidth of each.
+ * Sends messages of 1 byte to 4 MiB to the server and back. Prints the one-way latency and the
+ * bandwidth of each size.
  *
  *     pingpong server tcp://127.0.0.1:0         prints the address to look up
  *     pingpong client ADDRESS [ROUNDS]
@@ -25,7 +25,7 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Receives into a buffer what comes next, and sends it back. */
+/* Receives the next message into a buffer and sends it back. */
 static void reflect(BMI_addr_t client, void *buffer, bmi_size_t size, bmi_context_id context)
 {
     bmi_op_id_t id;
@@ -34,10 +34,10 @@ static void reflect(BMI_addr_t client, void *buffer, bmi_size_t size, bmi_contex
 
     posted = BMI_post_recv(&id, client, buffer, size, &actual, BMI_PRE_ALLOC, PING_TAG, NULL,
                            context, NULL);
-    CHECK(finish(posted, id, actual, NULL, context) == size);
+    CHECK(wait_for(posted, id, actual, NULL, context) == size);
     posted = BMI_post_send(&id, client, buffer, size, BMI_PRE_ALLOC, PONG_TAG, NULL, context,
                            NULL);
-    CHECK(finish(posted, id, size, NULL, context) == size);
+    CHECK(wait_for(posted, id, size, NULL, context) == size);
 }
 
 static void serve(const char *address)
@@ -67,7 +67,7 @@ static void serve(const char *address)
     CHECK(BMI_finalize() == 0);
 }
 
-/* The receive is posted before the send, so that the answer finds it. */
+/* Sends a message and receives it back. The receive is posted first, so that the answer finds it. */
 static void bounce(BMI_addr_t server, char *out, char *in, bmi_size_t size,
                    bmi_context_id context)
 {
@@ -81,8 +81,8 @@ static void bounce(BMI_addr_t server, char *out, char *in, bmi_size_t size,
                               context, NULL);
     out_posted = BMI_post_send(&out_id, server, out, size, BMI_PRE_ALLOC, PING_TAG, NULL,
                                context, NULL);
-    finish(out_posted, out_id, size, NULL, context);
-    CHECK(finish(in_posted, in_id, actual, NULL, context) == size);
+    wait_for(out_posted, out_id, size, NULL, context);
+    CHECK(wait_for(in_posted, in_id, actual, NULL, context) == size);
 }
 
 static void play(const char *address, int rounds)
@@ -101,7 +101,7 @@ static void play(const char *address, int rounds)
     CHECK(BMI_addr_lookup(&server, address) == 0);
     posted = BMI_post_sendunexpected(&id, server, &rounds, (bmi_size_t)sizeof(rounds),
                                      BMI_EXT_ALLOC, 0, NULL, context, NULL);
-    finish(posted, id, (bmi_size_t)sizeof(rounds), NULL, context);
+    wait_for(posted, id, (bmi_size_t)sizeof(rounds), NULL, context);
     out = (char *)BMI_memalloc(server, SIZE_MAX_BYTES, BMI_SEND);
     in = (char *)BMI_memalloc(server, SIZE_MAX_BYTES, BMI_RECV);
     CHECK(out != NULL && in != NULL);

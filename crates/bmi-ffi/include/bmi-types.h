@@ -1,9 +1,9 @@
 /*
  * The types, constants and error numbers of BMI.
  *
- * Compiles as C89 with <stdint.h>, as every later C, and as C++98 and later. Define
- * BMI_DIALECT_ORANGEFS before the first inclusion for the OrangeFS dialect, and link a library
- * that was built with the feature "orangefs".
+ * Compiles as C89 with <stdint.h>, as any later C, and as C++98 or later. For the OrangeFS dialect,
+ * define BMI_DIALECT_ORANGEFS before the first inclusion and link a library that was built with the
+ * feature "orangefs".
  */
 #ifndef __BMI_TYPES_H
 #define __BMI_TYPES_H
@@ -22,11 +22,16 @@ typedef int64_t bmi_op_id_t;
 typedef int32_t bmi_error_code_t;
 typedef int64_t BMI_addr_t;
 
-/* Never completed. Pass a null pointer. */
+/* Hints are ignored; pass a null pointer. The type is opaque. */
 struct PVFS_hint_s;
 typedef struct PVFS_hint_s *bmi_hint;
 
-/* For BMI_initialize, to be combined with |. */
+/*
+ * Flags of BMI_initialize, combined with |.
+ * BMI_INIT_SERVER         this process listens for connections
+ * BMI_TCP_BIND_SPECIFIC   listen only on the host of the listen address
+ * BMI_AUTO_REF_COUNT      each unexpected message adds a reference to its sender's address
+ */
 enum
 {
     BMI_INIT_SERVER = 1,
@@ -40,7 +45,7 @@ enum bmi_op_type
     BMI_RECV = 2
 };
 
-/* Whether memory came from BMI_memalloc. */
+/* Where the memory of a post came from: BMI_memalloc, or elsewhere. */
 enum bmi_buffer_type
 {
     BMI_PRE_ALLOC = 1,
@@ -53,39 +58,42 @@ enum BMI_io_type
     BMI_IO_WRITE = 2
 };
 
-/* With its terminating zero. */
+/* The size of an address string, including its terminating zero. */
 #ifdef BMI_DIALECT_ORANGEFS
 #define BMI_MAX_ADDR_LEN 2048
 #else
 #define BMI_MAX_ADDR_LEN 256
 #endif
 
-/* For BMI_set_info and BMI_get_info; the comment says what the last argument points to. */
+/*
+ * Options of BMI_set_info ("in", "none") and BMI_get_info ("out"). The comment gives the type to
+ * which the last argument points; "none" ignores the argument.
+ */
 enum
 {
-    BMI_DROP_ADDR = 1,
-    BMI_CHECK_INIT = 2,                 /* nothing */
-    BMI_CHECK_MAXSIZE = 3,              /* out: int, bytes */
-    BMI_GET_METH_ADDR = 4,              /* out: void *, opaque, for printing */
-    BMI_INC_ADDR_REF = 5,               /* nothing */
-    BMI_DEC_ADDR_REF = 6,               /* nothing */
-    BMI_DROP_ADDR_QUERY = 7,
-    BMI_FORCEFUL_CANCEL_MODE = 8,       /* nothing */
+    BMI_DROP_ADDR = 1,                  /* none: forget the address */
+    BMI_CHECK_INIT = 2,                 /* none; 0, or -BMI_ENETDOWN before BMI_initialize */
+    BMI_CHECK_MAXSIZE = 3,              /* out: int, longest expected message in bytes */
+    BMI_GET_METH_ADDR = 4,              /* out: void *, opaque, for printing only */
+    BMI_INC_ADDR_REF = 5,               /* none: add a reference */
+    BMI_DEC_ADDR_REF = 6,               /* none: release a reference */
+    BMI_DROP_ADDR_QUERY = 7,            /* not supported */
+    BMI_FORCEFUL_CANCEL_MODE = 8,       /* none; no effect */
 #ifdef USE_TRUSTED
     BMI_TRUSTED_CONNECTION = 9,
 #endif
-    BMI_GET_UNEXP_SIZE = 10,            /* out: int, bytes */
-    BMI_TCP_BUFFER_SEND_SIZE = 11,      /* in: int, bytes */
-    BMI_TCP_BUFFER_RECEIVE_SIZE = 12,   /* in: int, bytes */
-    BMI_TCP_CLOSE_SOCKET = 13,          /* nothing */
-    BMI_OPTIMISTIC_BUFFER_REG = 14,     /* in: struct bmi_optimistic_buffer_info */
-    BMI_TCP_CHECK_UNEXPECTED = 15,      /* in: int, 0 or not */
+    BMI_GET_UNEXP_SIZE = 10,            /* out: int, longest unexpected message in bytes */
+    BMI_TCP_BUFFER_SEND_SIZE = 11,      /* in: int, bytes; 0: chosen by the system */
+    BMI_TCP_BUFFER_RECEIVE_SIZE = 12,   /* in: int, bytes; 0: chosen by the system */
+    BMI_TCP_CLOSE_SOCKET = 13,          /* none: close the connection with the address */
+    BMI_OPTIMISTIC_BUFFER_REG = 14,     /* in: struct bmi_optimistic_buffer_info; no effect */
+    BMI_TCP_CHECK_UNEXPECTED = 15,      /* in: int; 0: see BMI_testcontext */
 #ifdef BMI_DIALECT_ORANGEFS
-    BMI_TRANSPORT_METHODS_STRING = 16,  /* out: char *, to be freed with free() */
+    BMI_TRANSPORT_METHODS_STRING = 16,  /* out: char *; call free() on it */
     BMI_ZOID_POST_TIMEOUT = 116         /* in, out: int, milliseconds */
 #else
     BMI_ZOID_POST_TIMEOUT = 16,         /* in, out: int, milliseconds */
-    BMI_TRANSPORT_METHODS_STRING = 17,  /* out: char *, to be freed with free() */
+    BMI_TRANSPORT_METHODS_STRING = 17,  /* out: char *; call free() on it */
     BMI_TCP_GET_PORT = 18               /* out: int */
 #endif
 };
@@ -98,8 +106,8 @@ struct bmi_optimistic_buffer_info
 };
 
 /*
- * Errors. Functions return, and operations report, the negated value. The numbers are not those
- * of <errno.h>.
+ * Errors. The results of functions and the error codes of operations are the negated values. The
+ * numbers are not those of <errno.h>.
  */
 #define BMI_ERROR_BIT (1 << 30)
 #define BMI_NON_ERRNO_ERROR_BIT (1 << 29)
@@ -169,7 +177,7 @@ struct bmi_optimistic_buffer_info
 #define BMI_EACCES (BMIE(58) | BMI_ERROR)
 #define BMI_ECONNRESET (BMIE(59) | BMI_ERROR)
 
-/* Without a counterpart in <errno.h>. */
+/* Errors that <errno.h> does not have. */
 #define BMI_ECANCEL (1 | BMI_NON_ERROR_BIT | BMI_ERROR)
 #define BMI_EDEVINIT (2 | BMI_NON_ERROR_BIT | BMI_ERROR)
 #define BMI_EDETAIL (3 | BMI_NON_ERROR_BIT | BMI_ERROR)
@@ -180,11 +188,14 @@ struct bmi_optimistic_buffer_info
 
 #ifdef BMI_DIALECT_ORANGEFS
 #define BMI_SUCCESS 0
-/* The name of an error, of either sign; a string of the library's. */
+/* Returns the name of an error of either sign. The library owns the string. */
 const char *bmi_status_string(int error);
 #endif
 
-/* The BMI number of a number of <errno.h>, with its sign; what BMI does not know comes back. */
+/*
+ * Converts a number of <errno.h> to the BMI number and keeps the sign. Returns unknown numbers
+ * unchanged.
+ */
 int bmi_errno_to_pvfs(int error);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-//! What crosses the border: types, constants, and how values of the two sides become each other.
+//! The C types and constants, and their conversion to and from the values of [`bmi`].
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::time::Duration;
@@ -7,21 +7,21 @@ use bmi::{Address, Class, Completion, ContextId, Error, OpId};
 
 /// A number of bytes (`bmi_size_t`).
 pub type Size = i64;
-/// What messages are told apart by (`bmi_msg_tag_t`).
+/// A tag (`bmi_msg_tag_t`).
 pub type MessageTag = i32;
-/// An open context (`bmi_context_id`).
+/// A context (`bmi_context_id`).
 pub type Context = i64;
 /// An operation (`bmi_op_id_t`).
 pub type Op = i64;
 /// 0 or a negative error (`bmi_error_code_t`).
 pub type ErrorCode = i32;
-/// Somebody to exchange messages with (`BMI_addr_t`).
+/// The address of a peer (`BMI_addr_t`).
 pub type Addr = i64;
 /// Ignored (`bmi_hint`).
 pub type Hint = *mut c_void;
-/// `enum bmi_op_type`. Programs can pass any value, so it is a number.
+/// `enum bmi_op_type`, as a number because a program can pass any value.
 pub type OpType = c_uint;
-/// `enum bmi_buffer_type`.
+/// `enum bmi_buffer_type`, as a number because a program can pass any value.
 pub type BufferType = c_uint;
 
 /// `BMI_INIT_SERVER`.
@@ -39,17 +39,17 @@ pub const PRE_ALLOC: BufferType = 1;
 /// `BMI_EXT_ALLOC`.
 pub const EXT_ALLOC: BufferType = 2;
 
-/// `struct BMI_unexpected_info`: a message that nobody posted a receive for.
+/// `struct BMI_unexpected_info`: a received unexpected message.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct UnexpectedInfo {
-    /// 0.
+    /// Always 0.
     pub error_code: ErrorCode,
-    /// Who sent it.
+    /// The sender.
     pub addr: Addr,
-    /// Its bytes, until `BMI_unexpected_free`.
+    /// The bytes; valid until `BMI_unexpected_free`.
     pub buffer: *mut c_void,
-    /// How many there are.
+    /// The number of bytes.
     pub size: Size,
     /// Its tag.
     pub tag: MessageTag,
@@ -64,7 +64,7 @@ const _: () = {
     assert!(std::mem::offset_of!(UnexpectedInfo, tag) == 32);
 };
 
-/// The options, by their numbers.
+/// The numbers of the options.
 pub mod option {
     use std::ffi::c_int;
 
@@ -96,35 +96,35 @@ pub mod option {
     pub const OPTIMISTIC_BUFFER_REG: c_int = 14;
     /// `BMI_TCP_CHECK_UNEXPECTED`.
     pub const TCP_CHECK_UNEXPECTED: c_int = 15;
-    /// `BMI_ZOID_POST_TIMEOUT`. The OrangeFS dialect has another option at 16.
+    /// `BMI_ZOID_POST_TIMEOUT`. In the OrangeFS dialect, 16 is another option.
     pub const ZOID_POST_TIMEOUT: c_int = if cfg!(feature = "orangefs") { 116 } else { 16 };
     /// `BMI_TRANSPORT_METHODS_STRING`.
     pub const TRANSPORT_METHODS_STRING: c_int = if cfg!(feature = "orangefs") { 16 } else { 17 };
-    /// `BMI_TCP_GET_PORT`, which the OrangeFS dialect does not name.
+    /// `BMI_TCP_GET_PORT`; the OrangeFS dialect has no name for it.
     pub const TCP_GET_PORT: c_int = 18;
 }
 
-/// The result of a function: what it says, or the negated error.
+/// Converts a result to the return value of a C function: the value or the negated error.
 pub(crate) fn code(result: Result<c_int, Error>) -> c_int {
     result.unwrap_or_else(Error::code)
 }
 
-/// An operation's result as an error code and a size.
+/// Converts an operation's result to an error code and a size.
 pub(crate) fn outcome(completion: &Completion) -> (ErrorCode, Size) {
     match completion.result {
-        // A message is at most `i64::MAX` bytes long, or it would not have been posted.
+        // A posted message has at most `i64::MAX` bytes.
         Ok(size) => (0, size as Size),
         Err(error) => (error.code(), 0),
     }
 }
 
-/// The time of a test.
+/// Converts the wait of a test.
 pub(crate) fn idle(milliseconds: c_int) -> Result<Duration, Error> {
     let milliseconds = u64::try_from(milliseconds).map_err(|_| Error::Inval)?;
     Ok(Duration::from_millis(milliseconds))
 }
 
-/// A capacity or a number of elements.
+/// Converts a capacity or a number of elements.
 pub(crate) fn count(number: c_int) -> Result<usize, Error> {
     usize::try_from(number).map_err(|_| Error::Inval)
 }
@@ -133,7 +133,7 @@ pub(crate) fn address(number: Addr) -> Result<Address, Error> {
     Address::from_number(number).ok_or(Error::Inval)
 }
 
-/// An address, or none for 0.
+/// Converts an address; `None` for 0.
 pub(crate) fn address_or_all(number: Addr) -> Result<Option<Address>, Error> {
     match number {
         0 => Ok(None),
@@ -153,7 +153,7 @@ pub(crate) fn class(number: u8) -> Class {
     Class(number)
 }
 
-/// What a program wants back, as a number. Only the program ever makes a pointer of it.
+/// Converts a user pointer to a number. The library never dereferences it.
 pub(crate) fn user(pointer: *mut c_void) -> u64 {
     pointer.expose_provenance() as u64
 }
@@ -162,26 +162,26 @@ pub(crate) fn user_pointer(user: u64) -> *mut c_void {
     std::ptr::with_exposed_provenance_mut(user as usize)
 }
 
-/// A string of the caller's; `None` when the pointer is null.
+/// Borrows a string of the caller; `None` if the pointer is null.
 ///
 /// # Errors
 ///
-/// [`Error::Inval`]: not UTF-8, which no address and no method name is.
+/// [`Error::Inval`]: not UTF-8; addresses and method names are always UTF-8.
 ///
 /// # Safety
 ///
-/// `text` is null or a string that ends with a zero byte and lives as long as the result.
+/// `text` is null or a zero-terminated string that lives as long as the result.
 #[expect(unsafe_code, reason = "strings of C are pointers")]
 pub(crate) unsafe fn string<'a>(text: *const c_char) -> Result<Option<&'a str>, Error> {
     if text.is_null() {
         return Ok(None);
     }
-    // SAFETY: not null, and the caller promises the rest.
+    // SAFETY: not null; the caller guarantees the rest.
     let text = unsafe { CStr::from_ptr(text) };
     text.to_str().map(Some).map_err(|_| Error::Inval)
 }
 
-/// Writes a result, if the caller wants it.
+/// Writes a result, unless the pointer is null.
 ///
 /// # Safety
 ///
@@ -189,7 +189,7 @@ pub(crate) unsafe fn string<'a>(text: *const c_char) -> Result<Option<&'a str>, 
 #[expect(unsafe_code, reason = "results are written through pointers")]
 pub(crate) unsafe fn put<T>(place: *mut T, index: usize, value: T) {
     if !place.is_null() {
-        // SAFETY: not null, and the caller promises the rest. The place need not be initialised.
+        // SAFETY: not null; the caller guarantees the rest. The place need not be initialised.
         unsafe { place.add(index).write(value) };
     }
 }

@@ -1,4 +1,4 @@
-//! Beginning and end, contexts, addresses, memory, cancel, numbers of errors.
+//! Initialization, contexts, addresses, memory, cancel, error numbers.
 
 #![expect(
     unsafe_code,
@@ -16,11 +16,11 @@ use crate::abi::{
 };
 use crate::state::{self, ALLOCATED, UNEXPECTED, interface};
 
-/// Starts the interface; every further call only counts.
+/// Starts the interface; every further call adds a reference.
 ///
 /// # Safety
 ///
-/// Both strings are null or end with a zero byte.
+/// Both strings are null or zero-terminated.
 #[cfg(not(feature = "orangefs"))]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_initialize(
@@ -28,15 +28,15 @@ pub unsafe extern "C" fn BMI_initialize(
     listen: *const c_char,
     flags: c_int,
 ) -> c_int {
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { initialize(methods, listen, flags) }
 }
 
-/// Starts the interface; every further call only counts. The options are ignored.
+/// Starts the interface; every further call adds a reference. The options are ignored.
 ///
 /// # Safety
 ///
-/// Both strings are null or end with a zero byte.
+/// Both strings are null or zero-terminated.
 #[cfg(feature = "orangefs")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_initialize(
@@ -45,13 +45,13 @@ pub unsafe extern "C" fn BMI_initialize(
     flags: c_int,
     _options: *mut c_char,
 ) -> c_int {
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { initialize(methods, listen, flags) }
 }
 
 unsafe fn initialize(methods: *const c_char, listen: *const c_char, flags: c_int) -> c_int {
     crate::log::begin();
-    // SAFETY: the caller has the promise of its own caller.
+    // SAFETY: guaranteed by the callers of both exported functions.
     let strings = unsafe { (abi::string(methods), abi::string(listen)) };
     let start = || {
         let (methods, listen) = (strings.0?, strings.1?);
@@ -76,7 +76,7 @@ unsafe fn initialize(methods: *const c_char, listen: *const c_char, flags: c_int
     abi::code(state::initialize(start).map(|()| 0))
 }
 
-/// Ends the interface, when it has been called as often as `BMI_initialize`.
+/// Releases a reference; the last one shuts the interface down.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_finalize() -> c_int {
     abi::code(state::finalize().map(|()| 0))
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn BMI_open_context(out: *mut Context) -> c_int {
     abi::code(open())
 }
 
-/// Closes a context. One that is not open is ignored.
+/// Closes a context. A context that is not open is ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_close_context(context: Context) {
     if let (Ok(interface), Ok(context)) = (interface(), abi::context(context)) {
@@ -109,23 +109,23 @@ pub extern "C" fn BMI_close_context(context: Context) {
     }
 }
 
-/// Looks an address up.
+/// Looks up an address.
 ///
 /// # Safety
 ///
-/// `out` is null or valid for writes; the string is null or ends with a zero byte.
+/// `out` is null or valid for writes; the string is null or zero-terminated.
 #[cfg(not(feature = "orangefs"))]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_addr_lookup(out: *mut Addr, name: *const c_char) -> c_int {
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { lookup(out, name) }
 }
 
-/// Looks an address up. The options are ignored.
+/// Looks up an address. The options are ignored.
 ///
 /// # Safety
 ///
-/// `out` is null or valid for writes; the string is null or ends with a zero byte.
+/// `out` is null or valid for writes; the string is null or zero-terminated.
 #[cfg(feature = "orangefs")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_addr_lookup(
@@ -133,13 +133,13 @@ pub unsafe extern "C" fn BMI_addr_lookup(
     name: *const c_char,
     _options: *mut c_char,
 ) -> c_int {
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { lookup(out, name) }
 }
 
 unsafe fn lookup(out: *mut Addr, name: *const c_char) -> c_int {
     let look = || {
-        // SAFETY: the caller has the promise of its own caller.
+        // SAFETY: guaranteed by the callers of both exported functions.
         let name = unsafe { abi::string(name) }?.ok_or(Error::Inval)?;
         if out.is_null() {
             return Err(Error::Inval);
@@ -152,7 +152,8 @@ unsafe fn lookup(out: *mut Addr, name: *const c_char) -> c_int {
     abi::code(look())
 }
 
-/// What an address was looked up as; empty for one that was learnt; null for none.
+/// Returns the string that an address was looked up as: empty if the address was learnt from an unexpected
+/// message, null if there is no such address.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_addr_rev_lookup(address: Addr) -> *const c_char {
     match (interface(), abi::address(address)) {
@@ -161,7 +162,7 @@ pub extern "C" fn BMI_addr_rev_lookup(address: Addr) -> *const c_char {
     }
 }
 
-/// A name to print for an address; null for none.
+/// Returns a printable name of an address; null if there is no such address.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_addr_rev_lookup_unexpected(address: Addr) -> *const c_char {
     match (interface(), abi::address(address)) {
@@ -170,11 +171,11 @@ pub extern "C" fn BMI_addr_rev_lookup_unexpected(address: Addr) -> *const c_char
     }
 }
 
-/// 1 when an address is in a range, 0 when it is not.
+/// Returns 1 if an address is in a range, else 0.
 ///
 /// # Safety
 ///
-/// The string is null or ends with a zero byte.
+/// The string is null or zero-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_query_addr_range(
     address: Addr,
@@ -182,7 +183,7 @@ pub unsafe extern "C" fn BMI_query_addr_range(
     netmask: c_int,
 ) -> c_int {
     let query = || {
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         let wildcard = unsafe { abi::string(wildcard) }?.ok_or(Error::Inval)?;
         let bits = u32::try_from(netmask).map_err(|_| Error::Inval)?;
         let address = abi::address(address)?;
@@ -192,7 +193,7 @@ pub unsafe extern "C" fn BMI_query_addr_range(
     abi::code(query())
 }
 
-/// Memory for messages with an address; null when there is none.
+/// Allocates memory for messages with an address; null on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_memalloc(address: Addr, size: Size, direction: OpType) -> *mut c_void {
     let allocate = || {
@@ -212,7 +213,7 @@ pub extern "C" fn BMI_memalloc(address: Addr, size: Size, direction: OpType) -> 
     }
 }
 
-/// Frees memory from `BMI_memalloc`. Null is ignored. The pointer is only compared.
+/// Frees memory from `BMI_memalloc`. Null is ignored. The pointer is only compared, never dereferenced.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_memfree(
     address: Addr,
@@ -233,7 +234,7 @@ pub extern "C" fn BMI_memfree(
     abi::code(free())
 }
 
-/// Frees the buffer of an unexpected message. The pointer is only compared.
+/// Frees the buffer of an unexpected message. The pointer is only compared, never dereferenced.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_unexpected_free(address: Addr, buffer: *mut c_void) -> c_int {
     if UNEXPECTED.free(buffer.cast()) {
@@ -249,28 +250,29 @@ pub extern "C" fn BMI_unexpected_free(address: Addr, buffer: *mut c_void) -> c_i
     abi::code(refuse())
 }
 
-/// Asks for the end of an operation.
+/// Requests the cancellation of an operation.
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_cancel(op: Op, _context: Context) -> c_int {
     let cancel = || {
         let interface = interface()?;
         match abi::op(op) {
             Ok(op) => interface.bmi.cancel(op).map(|()| 0),
-            // What names nothing is ignored.
+            // An id that names nothing is ignored.
             Err(_) => Ok(0),
         }
     };
     abi::code(cancel())
 }
 
-/// The BMI number of a number of `<errno.h>`, with its sign. What BMI does not know comes back.
+/// Converts a number of `<errno.h>` to the BMI number and keeps the sign. Returns an unknown number
+/// unchanged.
 #[unsafe(no_mangle)]
 pub extern "C" fn bmi_errno_to_pvfs(error: c_int) -> c_int {
     let known = error.checked_abs().and_then(Error::from_errno);
     known.map_or(error, |known| known.number() * error.signum())
 }
 
-/// The name of an error of either sign, as a string of the library's.
+/// Returns the name of an error of either sign. The library owns the string.
 #[cfg(feature = "orangefs")]
 #[unsafe(no_mangle)]
 pub extern "C" fn bmi_status_string(error: c_int) -> *const c_char {
@@ -280,7 +282,7 @@ pub extern "C" fn bmi_status_string(error: c_int) -> *const c_char {
     static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
         let names = Error::ALL.into_iter().map(Error::name);
-        // No name has a zero byte.
+        // No name contains a zero byte.
         names
             .map(|name| CString::new(name).unwrap_or_default())
             .collect()

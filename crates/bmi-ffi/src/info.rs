@@ -1,4 +1,4 @@
-//! Options by their numbers.
+//! `BMI_set_info` and `BMI_get_info`: options by number.
 
 #![expect(
     unsafe_code,
@@ -14,15 +14,15 @@ use crate::abi::{self, Addr, option};
 use crate::state::{self, interface};
 
 unsafe extern "C" {
-    /// The C library's: what it returns can be freed by the program.
+    /// The C library's `malloc`, so that the program can call `free` on the result.
     fn malloc(size: usize) -> *mut c_void;
 }
 
-/// Changes an option.
+/// Sets an option.
 ///
 /// # Safety
 ///
-/// `parameter` is null or points to what `bmi-types.h` says for the option.
+/// `parameter` is null or points to the type that `bmi-types.h` gives for the option.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_set_info(
     address: Addr,
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn BMI_set_info(
     parameter: *mut c_void,
 ) -> c_int {
     let set = || {
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         let setting = unsafe { setting(option, parameter) }?;
         let interface = interface()?;
         let address = abi::address_or_all(address)?;
@@ -43,6 +43,8 @@ pub unsafe extern "C" fn BMI_set_info(
     abi::code(set())
 }
 
+/// Converts an option and its parameter.
+///
 /// # Safety
 ///
 /// As for [`BMI_set_info`].
@@ -51,7 +53,7 @@ unsafe fn setting(option: c_int, parameter: *mut c_void) -> Result<Setting, Erro
         if parameter.is_null() {
             return Err(Error::Inval);
         }
-        // SAFETY: not null, so it points to a C int, which is read and maybe not aligned.
+        // SAFETY: not null, so it points to a C int, which may be unaligned.
         Ok(unsafe { parameter.cast::<c_int>().read_unaligned() })
     };
     let length = || usize::try_from(number()?).map_err(|_| Error::Inval);
@@ -74,11 +76,11 @@ unsafe fn setting(option: c_int, parameter: *mut c_void) -> Result<Setting, Erro
     })
 }
 
-/// Answers a question.
+/// Writes a property.
 ///
 /// # Safety
 ///
-/// `parameter` is null or points to what `bmi-types.h` says for the option.
+/// `parameter` is null or points to the type that `bmi-types.h` gives for the option.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_get_info(
     address: Addr,
@@ -87,23 +89,25 @@ pub unsafe extern "C" fn BMI_get_info(
 ) -> c_int {
     let get = || match option {
         option::CHECK_INIT => interface().map(|_| 0).map_err(|_| Error::NetDown),
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         option::TRANSPORT_METHODS_STRING => unsafe { put_methods(parameter) },
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         option::GET_METH_ADDR => unsafe { put_method_address(address, parameter) },
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         _ => unsafe { put_number(address, option, parameter) },
     };
     abi::code(get())
 }
 
+/// Writes a property that is a number.
+///
 /// # Safety
 ///
 /// As for [`BMI_get_info`].
 unsafe fn put_number(address: Addr, option: c_int, target: *mut c_void) -> Result<c_int, Error> {
     let interface = interface()?;
     let (address, question) = match option {
-        // Programs pass addresses here that they never set.
+        // The address is ignored: programs pass uninitialised addresses here.
         option::CHECK_MAXSIZE => (None, Question::MaxSize),
         option::TCP_GET_PORT => (None, Question::TcpPort),
         option::GET_UNEXP_SIZE => (Some(abi::address(address)?), Question::UnexpectedSize),
@@ -115,17 +119,17 @@ unsafe fn put_number(address: Addr, option: c_int, target: *mut c_void) -> Resul
     }
     let answer = interface.bmi.get(address, question)?;
     if question == Question::MaxSize && answer == 0 {
-        // No method is active: the target keeps what it has.
+        // No method is active: the target stays unchanged.
         return Ok(0);
     }
     let answer = c_int::try_from(answer).unwrap_or(c_int::MAX);
-    // SAFETY: not null, so it points to a C int, which may not be aligned.
+    // SAFETY: not null, so it points to a C int, which may be unaligned.
     unsafe { target.cast::<c_int>().write_unaligned(answer) };
     Ok(0)
 }
 
-/// Writes a pointer that stands for what the method knows of an address: another one for each, as long
-/// as the address lives. Programs print it, and can do nothing else with it.
+/// Writes a pointer that identifies an address: unique and constant as long as the address exists. Programs
+/// can only print and compare it.
 ///
 /// # Safety
 ///
@@ -135,12 +139,12 @@ unsafe fn put_method_address(address: Addr, target: *mut c_void) -> Result<c_int
     if name.is_null() || target.is_null() {
         return Err(Error::Inval);
     }
-    // SAFETY: not null, so it points to a pointer, which may not be aligned.
+    // SAFETY: not null, so it points to a pointer, which may be unaligned.
     unsafe { target.cast::<*const c_char>().write_unaligned(name) };
     Ok(0)
 }
 
-/// Writes the list of methods, each followed by a comma. Returns how many there are.
+/// Writes the list of methods, each followed by a comma. Returns the number of methods.
 ///
 /// # Safety
 ///
@@ -149,17 +153,17 @@ unsafe fn put_methods(target: *mut c_void) -> Result<c_int, Error> {
     if target.is_null() {
         return Err(Error::Inval);
     }
-    // They need not be initialised to be named.
+    // The names are available before `BMI_initialize`.
     let names: Vec<&str> = state::with_methods(Bmi::builder()).method_names().collect();
     let text: String = names.iter().flat_map(|name| [*name, ","]).collect();
     let text = CString::new(text).unwrap_or_default();
     let bytes = text.as_bytes_with_nul();
-    // SAFETY: the C library's function, which may be called with any size.
+    // SAFETY: `malloc` may be called with any size.
     let copy = unsafe { malloc(bytes.len()) }.cast::<c_char>();
     if copy.is_null() {
         return Err(Error::NoMem);
     }
-    // SAFETY: `copy` has room for the bytes and is nobody else's; `target` points to a `char *`.
+    // SAFETY: `copy` has room for the bytes and is not shared; `target` points to a `char *`.
     unsafe {
         std::ptr::copy_nonoverlapping(bytes.as_ptr().cast(), copy, bytes.len());
         target.cast::<*mut c_char>().write_unaligned(copy);

@@ -1,24 +1,23 @@
-//! What the library has to say, on standard error, for programs that have no other way to hear it.
+//! Logging to standard error, for programs that have no logger of their own.
 //!
-//! `FINERAIL_LOG` says how much: `error`, `warn`, `info`, `debug`, or a filter such as
-//! `zoid=debug,warn`. Without it nothing is said, as a library should not write to a program's
-//! output unasked.
+//! `FINERAIL_LOG` sets the level: `error`, `warn`, `info`, `debug`, or a filter such as `zoid=debug,warn`.
+//! Without the variable nothing is written, because a library must not write to a program's output unasked.
 
 use std::sync::Once;
 
 use tracing_subscriber::EnvFilter;
 
-/// The variable, which is that of the command line, too.
+/// The variable; the command line uses the same one.
 const VARIABLE: &str = "FINERAIL_LOG";
 
-/// Begins, with the first call, if the environment asks for it.
+/// Starts logging in the first call, if the environment asks for it.
 pub(crate) fn begin() {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
         let Ok(filter) = std::env::var(VARIABLE) else {
             return;
         };
-        // What is wrong with a filter, it says itself; a program that listens already keeps its own.
+        // The subscriber itself reports an invalid filter. A program that has a subscriber keeps its own.
         let _own = tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::new(filter))
             .with_writer(std::io::stderr)

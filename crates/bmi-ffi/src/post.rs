@@ -1,4 +1,4 @@
-//! Posts: what pointers and sizes say, checked and made into a payload.
+//! Posts: checks pointers and sizes and converts them to a payload.
 
 #![expect(
     unsafe_code,
@@ -15,21 +15,21 @@ use crate::abi::{
 };
 use crate::state::{ALLOCATED, interface};
 
-/// What a post says beside its memory.
+/// The arguments of a post other than its memory.
 struct Envelope {
     id: *mut Op,
     address: Addr,
-    kind: Kind,
+    kind: PostKind,
     tag: MessageTag,
     user: *mut c_void,
     context: Context,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum PostKind {
     Send,
     Unexpected(u8),
-    /// Where the size of a message goes that is there already.
+    /// A receive, and the place for the size of a message that has already arrived.
     Receive(*mut Size),
 }
 
@@ -48,8 +48,8 @@ enum Buffers {
 ///
 /// # Safety
 ///
-/// The pointers of the envelope are null or valid for writes, the arrays of a list hold `count`
-/// elements or are null, and the buffers are valid until the operation is done.
+/// The pointers of the envelope are null or valid for writes, the arrays of a list are null or have `count`
+/// elements, and the buffers are valid until the operation completes.
 unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) -> c_int {
     let posted = || {
         if envelope.id.is_null() {
@@ -61,7 +61,7 @@ unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) 
             EXT_ALLOC => Memory::External,
             _ => return Err(Error::Inval),
         };
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         let segments = unsafe { segments(buffers, memory) }?;
         let payload = Payload::from_spans(segments, memory);
         let (bmi, tag) = (&interface.bmi, Tag(envelope.tag));
@@ -69,17 +69,17 @@ unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) 
         let address = abi::address(envelope.address).map_err(|_| Error::Proto)?;
         let user = abi::user(envelope.user);
         Ok(match envelope.kind {
-            Kind::Send => bmi.post_send(context, address, payload, tag, user),
-            Kind::Unexpected(class) => {
+            PostKind::Send => bmi.post_send(context, address, payload, tag, user),
+            PostKind::Unexpected(class) => {
                 bmi.post_send_unexpected(context, address, payload, tag, Class(class), user)
             }
-            Kind::Receive(_) => bmi.post_receive(context, address, payload, tag, user),
+            PostKind::Receive(_) => bmi.post_receive(context, address, payload, tag, user),
         }?)
     };
     let (id, result) = match posted() {
         Ok(Post::Pending(op)) => (op.number(), 0),
         Ok(Post::Immediate(size, _)) => {
-            if let Kind::Receive(actual) = envelope.kind {
+            if let PostKind::Receive(actual) = envelope.kind {
                 // SAFETY: null or valid for writes. A size is at most `i64::MAX`.
                 unsafe { abi::put(actual, 0, size as Size) };
             }
@@ -87,12 +87,12 @@ unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) 
         }
         Err(error) => return error.code(),
     };
-    // SAFETY: not null, or it would not have been posted; so valid for writes.
+    // SAFETY: the post has checked that it is not null, so it is valid for writes.
     unsafe { abi::put(envelope.id, 0, id) };
     result
 }
 
-/// The memory of a message.
+/// Converts the memory of a message.
 ///
 /// # Safety
 ///
@@ -100,7 +100,7 @@ unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) 
 unsafe fn segments(buffers: &Buffers, memory: Memory) -> Result<Segments, Error> {
     let (starts, sizes, count, total) = match *buffers {
         Buffers::One(start, size) => {
-            // SAFETY: as promised to this function.
+            // SAFETY: the caller's guarantee.
             let span = unsafe { segment(start, size, memory) }?;
             return Ok(Segments::from_buf([span]));
         }
@@ -117,9 +117,9 @@ unsafe fn segments(buffers: &Buffers, memory: Memory) -> Result<Segments, Error>
     let mut segments = Segments::new();
     let mut sum: Size = 0;
     for index in 0..count {
-        // SAFETY: not null, and with `count` elements.
+        // SAFETY: not null, and has `count` elements.
         let (start, size) = unsafe { (*starts.add(index), *sizes.add(index)) };
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         segments.push(unsafe { segment(start, size, memory) }?);
         sum = sum.checked_add(size).ok_or(Error::Inval)?;
     }
@@ -129,12 +129,12 @@ unsafe fn segments(buffers: &Buffers, memory: Memory) -> Result<Segments, Error>
     Ok(segments)
 }
 
-/// One piece of memory. One that the program says it has allocated here is looked up, so that it
-/// stays while it is needed; what was not is for the method to judge.
+/// Converts one piece of memory. A piece from `BMI_memalloc` is looked up, so that it stays valid while it is
+/// needed. If the lookup fails, the method decides whether to accept the piece.
 ///
 /// # Safety
 ///
-/// `size` bytes at `start` are valid until the operation is done.
+/// `size` bytes at `start` are valid until the operation completes.
 unsafe fn segment(start: *mut c_void, size: Size, memory: Memory) -> Result<Span, Error> {
     let len = usize::try_from(size).map_err(|_| Error::Inval)?;
     if start.is_null() && len > 0 {
@@ -146,7 +146,7 @@ unsafe fn segment(start: *mut c_void, size: Size, memory: Memory) -> Result<Span
     {
         return Ok(span);
     }
-    // SAFETY: as promised to this function; the program keeps its hands off what it has posted.
+    // SAFETY: the caller's guarantee; the program does not touch posted memory.
     Ok(unsafe { Span::foreign(start, len) })
 }
 
@@ -154,7 +154,7 @@ unsafe fn segment(start: *mut c_void, size: Size, memory: Memory) -> Result<Span
 ///
 /// # Safety
 ///
-/// `id` is null or valid for writes; the buffer is valid until the operation is done.
+/// `id` is null or valid for writes; the buffer is valid until the operation completes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_post_send(
     id: *mut Op,
@@ -170,13 +170,13 @@ pub unsafe extern "C" fn BMI_post_send(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Send,
+        kind: PostKind::Send,
         tag,
         user,
         context,
     };
     let buffers = Buffers::One(buffer.cast_mut(), size);
-    // SAFETY: as promised to this function. A method only reads what it sends.
+    // SAFETY: the caller's guarantee. A method only reads the memory of a send.
     unsafe { post(&envelope, &buffers, buffer_type) }
 }
 
@@ -202,7 +202,7 @@ pub unsafe extern "C" fn BMI_post_send_list(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Send,
+        kind: PostKind::Send,
         tag,
         user,
         context,
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn BMI_post_send_list(
         count,
         total,
     };
-    // SAFETY: as promised to this function. A method only reads what it sends.
+    // SAFETY: the caller's guarantee. A method only reads the memory of a send.
     unsafe { post(&envelope, &buffers, buffer_type) }
 }
 
@@ -221,8 +221,8 @@ pub unsafe extern "C" fn BMI_post_send_list(
 ///
 /// # Safety
 ///
-/// `id` and `actual` are null or valid for writes; the buffer is valid, and not touched, until the
-/// operation is done.
+/// `id` and `actual` are null or valid for writes; the buffer is valid, and not touched, until the operation
+/// completes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_post_recv(
     id: *mut Op,
@@ -239,12 +239,12 @@ pub unsafe extern "C" fn BMI_post_recv(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Receive(actual),
+        kind: PostKind::Receive(actual),
         tag,
         user,
         context,
     };
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { post(&envelope, &Buffers::One(buffer, expected), buffer_type) }
 }
 
@@ -271,7 +271,7 @@ pub unsafe extern "C" fn BMI_post_recv_list(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Receive(actual),
+        kind: PostKind::Receive(actual),
         tag,
         user,
         context,
@@ -282,7 +282,7 @@ pub unsafe extern "C" fn BMI_post_recv_list(
         count,
         total,
     };
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { post(&envelope, &buffers, buffer_type) }
 }
 
@@ -308,13 +308,13 @@ pub unsafe extern "C" fn BMI_post_sendunexpected_class(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Unexpected(class),
+        kind: PostKind::Unexpected(class),
         tag,
         user,
         context,
     };
     let buffers = Buffers::One(buffer.cast_mut(), size);
-    // SAFETY: as promised to this function. A method only reads what it sends.
+    // SAFETY: the caller's guarantee. A method only reads the memory of a send.
     unsafe { post(&envelope, &buffers, buffer_type) }
 }
 
@@ -342,7 +342,7 @@ pub unsafe extern "C" fn BMI_post_sendunexpected_list_class(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Unexpected(class),
+        kind: PostKind::Unexpected(class),
         tag,
         user,
         context,
@@ -353,11 +353,11 @@ pub unsafe extern "C" fn BMI_post_sendunexpected_list_class(
         count,
         total,
     };
-    // SAFETY: as promised to this function. A method only reads what it sends.
+    // SAFETY: the caller's guarantee. A method only reads the memory of a send.
     unsafe { post(&envelope, &buffers, buffer_type) }
 }
 
-/// Sends an unexpected message of class 0: a function, where the header has a macro.
+/// Sends an unexpected message of class 0. The header also has a macro of this name.
 ///
 /// # Safety
 ///
@@ -377,13 +377,13 @@ pub unsafe extern "C" fn BMI_post_sendunexpected(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Unexpected(0),
+        kind: PostKind::Unexpected(0),
         tag,
         user,
         context,
     };
     let buffers = Buffers::One(buffer.cast_mut(), size);
-    // SAFETY: as promised to this function. A method only reads what it sends.
+    // SAFETY: the caller's guarantee. A method only reads the memory of a send.
     unsafe { post(&envelope, &buffers, buffer_type) }
 }
 
@@ -409,7 +409,7 @@ pub unsafe extern "C" fn BMI_post_sendunexpected_list(
     let envelope = Envelope {
         id,
         address,
-        kind: Kind::Unexpected(0),
+        kind: PostKind::Unexpected(0),
         tag,
         user,
         context,
@@ -420,6 +420,6 @@ pub unsafe extern "C" fn BMI_post_sendunexpected_list(
         count,
         total,
     };
-    // SAFETY: as promised to this function. A method only reads what it sends.
+    // SAFETY: the caller's guarantee. A method only reads the memory of a send.
     unsafe { post(&envelope, &buffers, buffer_type) }
 }

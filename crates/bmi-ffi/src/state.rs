@@ -1,7 +1,7 @@
-//! What a process has one of: the interface, the memory that the program holds, printed names.
+//! The state of the process: the interface, the memory that the program holds, printed names.
 //!
-//! C programs name all of it by pointers and numbers, which may be wrong. So memory that was
-//! handed out stands in tables, and nothing is freed, or taken for allocated, that is not there.
+//! C programs pass pointers and numbers, which may be wrong. Memory that was handed out is therefore
+//! registered in tables, and only registered memory is freed or accepted as allocated.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_char};
@@ -11,8 +11,8 @@ use bmi::{Address, Bmi, Builder, Error};
 use sys::ForkMark;
 use sys::span::Span;
 
-/// The methods that this library has, for [`Builder::method`]. Addresses on another machine are an
-/// extension of `zoid`, for whoever asks for it.
+/// Adds the methods of this library to a builder. Addresses on other machines are an extension of `zoid`,
+/// which a variable of the environment enables.
 pub(crate) fn with_methods(builder: Builder) -> Builder {
     let options = zoid::Options::from_environment();
     let extended = options.extended_addresses;
@@ -27,13 +27,12 @@ pub(crate) fn with_methods(builder: Builder) -> Builder {
     }
 }
 
-/// The interface while it is initialised.
+/// The initialised interface.
 pub(crate) struct Interface {
     pub(crate) bmi: Bmi,
-    /// Of the process that initialised it: a child after `fork` must not use its parent's
-    /// connections.
+    /// The process that initialised it. A child after `fork` must not use its parent's connections.
     mark: ForkMark,
-    /// Strings that were handed out, by address: what it was looked up as, and its printed name.
+    /// Strings that were handed out, by address: the string of the lookup and the printed name.
     names: Mutex<HashMap<Address, Names>>,
 }
 
@@ -43,7 +42,7 @@ struct Names {
 }
 
 struct Process {
-    /// How often it was initialised more than finalized.
+    /// The number of initialize calls minus finalize calls.
     references: usize,
     interface: Option<Arc<Interface>>,
 }
@@ -53,7 +52,7 @@ static PROCESS: RwLock<Process> = RwLock::new(Process {
     interface: None,
 });
 
-/// Starts the interface, or counts one more user of it.
+/// Starts the interface, or adds a reference.
 pub(crate) fn initialize(start: impl FnOnce() -> Result<Bmi, Error>) -> Result<(), Error> {
     let mut process = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
     let ours = |interface: &Arc<Interface>| interface.mark.is_own();
@@ -62,7 +61,7 @@ pub(crate) fn initialize(start: impl FnOnce() -> Result<Bmi, Error>) -> Result<(
         return Ok(());
     }
     if let Some(parents) = process.interface.take() {
-        // Ending it would say goodbye on the parent's connections.
+        // Dropping it would send goodbyes on the parent's connections.
         std::mem::forget(parents);
     }
     let bmi = start()?;
@@ -75,22 +74,22 @@ pub(crate) fn initialize(start: impl FnOnce() -> Result<Bmi, Error>) -> Result<(
     Ok(())
 }
 
-/// Ends the interface when this was its last user.
+/// Releases a reference; the last one shuts the interface down.
 pub(crate) fn finalize() -> Result<(), Error> {
     let mut process = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
-    // Under the lock: another thread may end this interface, and begin the next one.
+    // Under the lock: another thread may finalize this interface and start the next one.
     let last = own(&process)?;
     process.references = process.references.checked_sub(1).ok_or(Error::NetDown)?;
     if process.references == 0 {
         process.interface = None;
         drop(process);
-        // Other threads may be in it: their calls end.
+        // Calls of other threads that use the interface end with an error.
         last.bmi.finalize();
     }
     Ok(())
 }
 
-/// The interface.
+/// Returns the interface.
 ///
 /// # Errors
 ///
@@ -108,13 +107,14 @@ fn own(process: &Process) -> Result<Arc<Interface>, Error> {
 }
 
 impl Interface {
-    /// The string that an address was looked up as, for as long as the address lives; null when
-    /// there is no such address.
+    /// Returns the string that an address was looked up as, valid as long as the address; null if there is no
+    /// such address.
     pub(crate) fn name(&self, address: Address) -> *const c_char {
         self.with_names(address, |names| names.name.as_ptr())
     }
 
-    /// A string to print for an address, for as long as it lives; null when there is no such one.
+    /// Returns a printable name of an address, valid as long as the address; null if there is no such
+    /// address.
     pub(crate) fn printed_name(&self, address: Address) -> *const c_char {
         self.with_names(address, |names| names.printed.as_ptr())
     }
@@ -125,7 +125,7 @@ impl Interface {
             return std::ptr::null();
         };
         let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        // A zero byte is in no address, because they come from C.
+        // Addresses come from C strings, so they contain no zero byte.
         let text = |text: String| CString::new(text).unwrap_or_default();
         let entry = names.entry(address).or_insert_with(|| Names {
             name: text(name),
@@ -134,7 +134,7 @@ impl Interface {
         of(entry)
     }
 
-    /// Drops the strings of an address that is gone.
+    /// Drops the strings of an address that no longer exists.
     pub(crate) fn forget_names(&self, address: Address) {
         if self.bmi.name(address).is_none() {
             let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
@@ -143,14 +143,14 @@ impl Interface {
     }
 }
 
-/// Memory that a program holds, by the address of its first byte. It outlives the interface:
-/// programs free what they have in the order they like.
+/// Memory that the program holds, by the address of its first byte. It outlives the interface, because
+/// programs may free it after `BMI_finalize`.
 #[derive(Debug)]
 pub(crate) struct Held(Mutex<BTreeMap<usize, Span>>);
 
-/// From `BMI_memalloc`.
+/// Memory of `BMI_memalloc`.
 pub(crate) static ALLOCATED: Held = Held(Mutex::new(BTreeMap::new()));
-/// Of unexpected messages.
+/// Memory of unexpected messages.
 pub(crate) static UNEXPECTED: Held = Held(Mutex::new(BTreeMap::new()));
 
 impl Held {
@@ -158,22 +158,22 @@ impl Held {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps memory for the program. Returns its first byte.
+    /// Registers memory. Returns the address of its first byte.
     pub(crate) fn keep(&self, span: Span) -> *mut u8 {
         let start = span.as_ptr();
         self.lock().insert(start.addr(), span);
         start
     }
 
-    /// Lets go of memory that begins here. Returns whether there was any.
+    /// Frees memory that begins at `start`. Returns whether there was any.
     pub(crate) fn free(&self, start: *mut u8) -> bool {
         let span = self.lock().remove(&start.addr());
-        // Dropped here, without the lock: it may return to a pool that tells others.
+        // Dropped after the lock: the memory may return to a pool that notifies other threads.
         span.is_some()
     }
 
-    /// A part of the memory that is held, so that it stays for as long as an operation needs it,
-    /// whatever the program frees meanwhile.
+    /// Returns a part of registered memory, which stays valid for an operation even if the program frees the
+    /// memory.
     pub(crate) fn part(&self, start: *mut u8, len: usize) -> Option<Span> {
         let held = self.lock();
         let (&first, span) = held.range(..=start.addr()).next_back()?;

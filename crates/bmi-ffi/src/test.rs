@@ -1,4 +1,4 @@
-//! Tests: what is done goes into the caller's arrays.
+//! Tests: write completed operations to the caller's arrays.
 
 #![expect(
     unsafe_code,
@@ -12,7 +12,7 @@ use bmi::{Completion, Error};
 use crate::abi::{self, Context, ErrorCode, Op, Size, UnexpectedInfo};
 use crate::state::{UNEXPECTED, interface};
 
-/// Where a test writes what it found.
+/// The places for the results of a test.
 #[derive(Clone, Copy)]
 struct Results {
     count: *mut c_int,
@@ -22,13 +22,13 @@ struct Results {
 }
 
 impl Results {
-    /// Says that nothing was found, before anything can go wrong.
+    /// Writes a count of 0, before anything can fail.
     ///
     /// # Safety
     ///
     /// The count is null or valid for writes.
     unsafe fn clear(self) -> Result<(), Error> {
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         unsafe { abi::put(self.count, 0, 0) };
         if self.count.is_null() || self.errors.is_null() {
             return Err(Error::Inval);
@@ -36,13 +36,15 @@ impl Results {
         Ok(())
     }
 
+    /// Writes the result at `index`.
+    ///
     /// # Safety
     ///
     /// Each array is null or has more than `index` elements.
     unsafe fn put(self, index: usize, completion: &Completion) {
         let (error, size) = abi::outcome(completion);
         let user = abi::user_pointer(completion.user);
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         unsafe {
             abi::put(self.errors, index, error);
             abi::put(self.sizes, index, size);
@@ -50,13 +52,13 @@ impl Results {
         }
     }
 
-    /// Says how many were found. The result of the function.
+    /// Writes the count. Returns the result of the function.
     ///
     /// # Safety
     ///
     /// The count is valid for writes.
-    unsafe fn finish(self, count: usize) -> c_int {
-        // SAFETY: as promised to this function. No more than a C int's worth was asked for.
+    unsafe fn report(self, count: usize) -> c_int {
+        // SAFETY: the caller's guarantee. The capacity was a C int, so the count fits.
         unsafe { abi::put(self.count, 0, count as c_int) };
         c_int::from(count > 0)
     }
@@ -84,23 +86,23 @@ pub unsafe extern "C" fn BMI_test(
         users: user,
     };
     let test = || {
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         unsafe { results.clear() }?;
         let wait = abi::idle(idle)?;
         let interface = interface()?;
         check_context(&interface.bmi, context)?;
         let found = interface.bmi.test(abi::op(op)?, wait)?;
         if let Some(completion) = &found {
-            // SAFETY: as promised to this function: one element each.
+            // SAFETY: the caller's guarantee: one element each.
             unsafe { results.put(0, completion) };
         }
         // SAFETY: not null, so valid for writes.
-        Ok(unsafe { results.finish(usize::from(found.is_some())) })
+        Ok(unsafe { results.report(usize::from(found.is_some())) })
     };
     abi::code(test())
 }
 
-/// Tests several operations; ids of 0 are passed over.
+/// Tests several operations; ids of 0 are skipped.
 ///
 /// # Safety
 ///
@@ -124,7 +126,7 @@ pub unsafe extern "C" fn BMI_testsome(
         users,
     };
     let test = || {
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         unsafe { results.clear() }?;
         let wait = abi::idle(idle)?;
         let capacity = abi::count(capacity)?;
@@ -136,7 +138,7 @@ pub unsafe extern "C" fn BMI_testsome(
         let mut places = Vec::new();
         let mut named = Vec::new();
         for index in 0..capacity {
-            // SAFETY: not null, and with `capacity` elements.
+            // SAFETY: not null, and has `capacity` elements.
             let op = unsafe { *ops.add(index) };
             if op != 0 {
                 places.push(index);
@@ -145,15 +147,15 @@ pub unsafe extern "C" fn BMI_testsome(
         }
         let found = interface.bmi.test_some(&named, wait)?;
         for (slot, (place, completion)) in found.iter().enumerate() {
-            // SAFETY: no more are found than were named; and no place exceeds a C int, because
-            // the capacity was one.
+            // SAFETY: at most as many are found as were passed. An index fits in a C int, because the
+            // capacity was one.
             unsafe {
                 abi::put(indices, slot, places[*place] as c_int);
                 results.put(slot, completion);
             }
         }
         // SAFETY: not null, so valid for writes.
-        Ok(unsafe { results.finish(found.len()) })
+        Ok(unsafe { results.report(found.len()) })
     };
     abi::code(test())
 }
@@ -181,7 +183,7 @@ pub unsafe extern "C" fn BMI_testcontext(
         users,
     };
     let test = || {
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         unsafe { results.clear() }?;
         let wait = abi::idle(idle)?;
         let capacity = abi::count(capacity)?;
@@ -191,14 +193,14 @@ pub unsafe extern "C" fn BMI_testcontext(
         let context = abi::context(context)?;
         let found = interface()?.bmi.test_context(context, capacity, wait)?;
         for (slot, completion) in found.iter().enumerate() {
-            // SAFETY: no more are found than the capacity.
+            // SAFETY: at most `capacity` are found.
             unsafe {
                 abi::put(ops, slot, completion.op.number());
                 results.put(slot, completion);
             }
         }
         // SAFETY: not null, so valid for writes.
-        Ok(unsafe { results.finish(found.len()) })
+        Ok(unsafe { results.report(found.len()) })
     };
     abi::code(test())
 }
@@ -217,11 +219,11 @@ pub unsafe extern "C" fn BMI_testunexpected_class(
     class: u8,
     idle: c_int,
 ) -> c_int {
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { test_unexpected(capacity, count, infos, class, idle) }
 }
 
-/// Collects unexpected messages of class 0: a function, where the header has a macro.
+/// Collects unexpected messages of class 0. The header also has a macro of this name.
 ///
 /// # Safety
 ///
@@ -233,10 +235,12 @@ pub unsafe extern "C" fn BMI_testunexpected(
     infos: *mut UnexpectedInfo,
     idle: c_int,
 ) -> c_int {
-    // SAFETY: as promised to this function.
+    // SAFETY: the caller's guarantee.
     unsafe { test_unexpected(capacity, count, infos, 0, idle) }
 }
 
+/// Collects unexpected messages of a class.
+///
 /// # Safety
 ///
 /// `infos` is null or has `capacity` elements; `count` is null or valid for writes.
@@ -248,7 +252,7 @@ unsafe fn test_unexpected(
     idle: c_int,
 ) -> c_int {
     let test = || {
-        // SAFETY: as promised to this function.
+        // SAFETY: the caller's guarantee.
         unsafe { abi::put(count, 0, 0) };
         let capacity = abi::count(capacity)?;
         if count.is_null() || infos.is_null() && capacity > 0 {
@@ -261,7 +265,7 @@ unsafe fn test_unexpected(
             .test_unexpected(abi::class(class), capacity, wait)?;
         let number = found.len();
         for (slot, message) in found.into_iter().enumerate() {
-            // At most `i64::MAX`, as every length.
+            // Every length is at most `i64::MAX`.
             let size = message.data.len() as Size;
             let info = UnexpectedInfo {
                 error_code: 0,
@@ -270,10 +274,10 @@ unsafe fn test_unexpected(
                 size,
                 tag: message.tag.0,
             };
-            // SAFETY: no more are found than the capacity.
+            // SAFETY: at most `capacity` are found.
             unsafe { abi::put(infos, slot, info) };
         }
-        // SAFETY: not null, so valid for writes. No more than a C int's worth was asked for.
+        // SAFETY: not null, so valid for writes. The capacity was a C int, so the number fits.
         unsafe { abi::put(count, 0, number as c_int) };
         Ok(c_int::from(number > 0))
     };

@@ -1,5 +1,5 @@
-//! C programs, compiled by the system's compiler against the headers and the shared library, in
-//! the stand-alone dialect.
+//! C programs in the stand-alone dialect, compiled by the system's compiler against the headers and the
+//! shared library.
 
 #![cfg(not(feature = "orangefs"))]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
@@ -104,7 +104,7 @@ fn the_library_says_on_standard_error_what_it_is_asked_for_and_else_nothing() {
     let program = prefix.compile("cc", &["-std=c89"], "examples/pingpong.c");
     let said = |level: Option<&str>| {
         let mut command = Command::new(&program);
-        // Nobody listens there: it ends soon after its start.
+        // Nobody listens at that address: the program ends soon after its start.
         command.args(["client", "tcp://127.0.0.1:1"]);
         command.env("ZOID_JOB", "many").env_remove("FINERAIL_LOG");
         command.envs(level.map(|level| ("FINERAIL_LOG", level)));

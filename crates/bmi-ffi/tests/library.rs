@@ -1,4 +1,4 @@
-//! What the shared library shows to the outside.
+//! The symbols that the shared library exports.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -22,7 +22,7 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
     );
 }
 
-/// The functions of the dialect.
+/// Returns the functions of the dialect.
 fn declared() -> BTreeSet<&'static str> {
     const BOTH: &str = "BMI_initialize BMI_finalize BMI_open_context BMI_close_context \
         BMI_post_send BMI_post_send_list BMI_post_sendunexpected BMI_post_sendunexpected_list \
@@ -64,7 +64,7 @@ fn the_pkg_config_file_is_a_template() {
     }
 }
 
-/// The shared library beside the test itself.
+/// Returns the shared library in the directory of the test program.
 fn library() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let places = test.ancestors().skip(1).take(2);

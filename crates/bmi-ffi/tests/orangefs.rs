@@ -1,4 +1,4 @@
-//! The dialect of OrangeFS, in C.
+//! C programs in the OrangeFS dialect.
 
 #![cfg(feature = "orangefs")]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]

@@ -1,5 +1,4 @@
-//! C programs over the zoid method: compiled by the system's compiler, with a daemon of this test's
-//! own between them.
+//! C programs over the zoid method, compiled by the system's compiler. The test runs the daemon between them.
 
 #![cfg(not(feature = "orangefs"))]
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
@@ -20,18 +19,19 @@ use run::{Under, has_valgrind, run_pair};
 
 const ZOID: &str = "zoid://";
 
-/// A daemon for the programs that this process starts from now on.
+/// A daemon, and the environment that leads programs started by this process to it.
 struct Bed {
     stopper: Stopper,
     running: Option<JoinHandle<()>>,
     environment: [(&'static str, String); 2],
-    /// Where clients of other machines find the daemon.
+    /// The address of the daemon for clients on other machines.
     remote: String,
     _directory: TempDir,
     _turn: File,
 }
 
-/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+/// Takes the lock that serialises the tests with queues of this user, because the system limits queues per
+/// user.
 fn take_turn() -> File {
     let name = format!("finerail-queues-{}.lock", sys::effective_user());
     let path = std::env::temp_dir().join(name);
@@ -78,7 +78,7 @@ impl Drop for Bed {
     fn drop(&mut self) {
         self.stopper.stop();
         if let Some(running) = self.running.take() {
-            // A daemon that failed has said why on its thread.
+            // A daemon that failed has printed the reason on its thread.
             let _failed = running.join();
         }
     }
@@ -87,7 +87,7 @@ impl Drop for Bed {
 fn run(under: Under, example: &str, arguments: &[&str]) -> String {
     let bed = Bed::new();
     let prefix = Prefix::new();
-    // Of POSIX they use what C89 can say.
+    // The programs may use no more of POSIX than C89 can express.
     let program = prefix.compile("cc", &["-std=c89", "-D_POSIX_C_SOURCE=200112L"], example);
     run_pair(under, &program, ZOID, arguments, &bed.environment)
 }
@@ -131,7 +131,7 @@ fn pingpong_runs_in_c_from_another_machine_where_the_extension_is_asked_for() {
     let mut server = server.stdout(Stdio::null()).spawn().unwrap();
     let table = client("1").output().unwrap();
     if !table.status.success() {
-        // It waits for a client that does not come.
+        // The server waits for a client that never comes.
         server.kill().unwrap();
     }
     assert!(server.wait().unwrap().success());

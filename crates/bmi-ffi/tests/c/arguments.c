@@ -1,4 +1,4 @@
-/* Arguments that cannot be: each is answered, none is believed. */
+/* Invalid arguments: each is rejected with an error. */
 #include <errno.h>
 #include <limits.h>
 
@@ -18,7 +18,7 @@
 
 static char bytes[100];
 
-/* Posts that are refused whoever the peer is. */
+/* Posts that are rejected for any peer. */
 static void posts(BMI_addr_t server, bmi_context_id context)
 {
     bmi_op_id_t id = 77;
@@ -224,7 +224,7 @@ int main(void)
     CHECK(BMI_initialize(NULL, NULL, BMI_AUTO_REF_COUNT) == 0);
     CHECK(BMI_initialize(NULL, NULL, 0) == 0);
     CHECK(BMI_get_info(0, BMI_CHECK_MAXSIZE, &value) == 0 && value == 4711);
-    /* R17: the role is that of the first call until the last finalize. */
+    /* R17: the first initialize decides the role, until the last finalize. */
     CHECK(BMI_initialize("bmi_tcp", "tcp://127.0.0.1:0", BMI_INIT_SERVER) == 0);
     CHECK(BMI_get_info(0, BMI_TCP_GET_PORT, &value) == -BMI_ENOSYS && value == 4711);
     CHECK(BMI_finalize() == 0);

@@ -1,6 +1,8 @@
-/* What the test programs of file systems do besides the message pair and pingpong: one message from three
-   pieces into two, short messages that come before and after their receives, and a reply to each of many
-   requests in one loop. */
+/*
+ * Further checks from the test programs of file systems: one message from three pieces into two, short
+ * messages that arrive before and after their receives are posted, and a loop that replies to many
+ * requests.
+ */
 #include "common.h"
 
 #define LIST_TAG 11
@@ -36,7 +38,7 @@ static void send_list(BMI_addr_t server, bmi_context_id context)
     pieces[2] = bytes + 24 * KIB;
     posted = BMI_post_send_list(&id, server, pieces, sizes, 3, PIECES_TOTAL, BMI_PRE_ALLOC, LIST_TAG,
                                 &user, context, NULL);
-    CHECK(finish(posted, id, PIECES_TOTAL, &user, context) == PIECES_TOTAL);
+    CHECK(wait_for(posted, id, PIECES_TOTAL, &user, context) == PIECES_TOTAL);
     CHECK(BMI_memfree(server, bytes, PIECES_TOTAL, BMI_SEND) == 0);
 }
 
@@ -57,7 +59,7 @@ static void receive_list(BMI_addr_t client, bmi_context_id context)
     }
     posted = BMI_post_recv_list(&id, client, halves, sizes, 2, PIECES_TOTAL, &actual, BMI_PRE_ALLOC,
                                 LIST_TAG, &user, context, NULL);
-    CHECK(finish(posted, id, actual, &user, context) == PIECES_TOTAL);
+    CHECK(wait_for(posted, id, actual, &user, context) == PIECES_TOTAL);
     for (at = 0; at < PIECES_TOTAL; at++) {
         const unsigned char *bytes = (const unsigned char *)halves[at / (24 * KIB)];
 
@@ -98,16 +100,16 @@ static void receive_eager(BMI_addr_t client, bmi_context_id context)
     int ready;
     char go = 'g';
 
-    /* The first message may be here, and nobody has asked for it. */
+    /* The first message may have arrived, but no receive is posted for it. */
     CHECK(BMI_testcontext(1, &id, &outcount, &error, &actual, NULL, 100, context) >= 0);
     CHECK(outcount == 0);
     for (which = 0; which < 2; which++) {
         ids[which] = post_gapped(client, rooms[which], &actuals[which], &posted[which], context);
     }
     ready = BMI_post_send(&id, client, &go, 1, BMI_EXT_ALLOC, READY_TAG, &user, context, NULL);
-    CHECK(finish(ready, id, 1, &user, context) == 1);
+    CHECK(wait_for(ready, id, 1, &user, context) == 1);
     for (which = 0; which < 2; which++) {
-        CHECK(finish(posted[which], ids[which], actuals[which], rooms[which], context) == 6);
+        CHECK(wait_for(posted[which], ids[which], actuals[which], rooms[which], context) == 6);
     }
     CHECK(memcmp(rooms[0], "abc..def", 8) == 0);
     CHECK(memcmp(rooms[1], "ghi..jkl", 8) == 0);
@@ -128,11 +130,11 @@ static void send_eager(BMI_addr_t server, bmi_context_id context)
                                  NULL);
     posted = BMI_post_recv(&id, server, &go, 1, &actual, BMI_EXT_ALLOC, READY_TAG, &user, context,
                            NULL);
-    CHECK(finish(posted, id, actual, &user, context) == 1 && go == 'g');
+    CHECK(wait_for(posted, id, actual, &user, context) == 1 && go == 'g');
     posted_second = BMI_post_send(&second, server, "ghijkl", 6, BMI_EXT_ALLOC, EAGER_TAG, &user,
                                   context, NULL);
-    CHECK(finish(posted_first, first, 6, &user, context) == 6);
-    CHECK(finish(posted_second, second, 6, &user, context) == 6);
+    CHECK(wait_for(posted_first, first, 6, &user, context) == 6);
+    CHECK(wait_for(posted_second, second, 6, &user, context) == 6);
 }
 
 int main(int argc, char **argv)
@@ -158,7 +160,7 @@ int main(int argc, char **argv)
         CHECK(BMI_open_context(&context) == 0);
         CHECK(BMI_addr_lookup(&server, argv[2]) == 0);
         posted = BMI_post_sendunexpected(&id, server, "hi", 2, BMI_EXT_ALLOC, 1, &user, context, NULL);
-        CHECK(finish(posted, id, 2, &user, context) == 2);
+        CHECK(wait_for(posted, id, 2, &user, context) == 2);
         send_list(server, context);
         send_eager(server, context);
     }

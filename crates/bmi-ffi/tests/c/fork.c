@@ -1,5 +1,7 @@
-/* A child that fork made has no interface: what its parent has is not its own. Each of its calls is
-   answered, its end takes nothing from the parent, and it may begin anew. */
+/*
+ * A child process after fork has no interface. Each of its calls is rejected, its end leaves the parent's
+ * connections untouched, and it may initialise an interface of its own.
+ */
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +10,7 @@
 
 static char bytes[64];
 
-/* What the child does. It exits with the line that does not hold, below 256, or 0. */
+/* The child. Exits with the number of the failed line, below 256, or 0. */
 static void child(BMI_addr_t peer, bmi_context_id context, bmi_op_id_t pending, int server)
 {
     bmi_op_id_t id = 77;
@@ -76,9 +78,12 @@ static void serve(const char *address)
                            NULL);
     CHECK(posted == 0);
     fork_and_wait(first.addr, context, id, 1);
-    /* The parent goes on: the client may, too; its child's message comes; its own follows. */
+    /*
+     * The parent continues: it releases the client, receives the child's message, and then the client's
+     * own.
+     */
     posted = BMI_post_send(&id, first.addr, "go on", 5, BMI_EXT_ALLOC, 6, NULL, context, NULL);
-    finish(posted, id, 5, NULL, context);
+    wait_for(posted, id, 5, NULL, context);
     await_unexpected(&info);
     CHECK(info.tag == 2 && info.size == 5 && memcmp(info.buffer, "child", 5) == 0);
     CHECK(info.addr != first.addr);
@@ -104,12 +109,12 @@ static void ask(const char *address)
     CHECK(BMI_open_context(&context) == 0);
     CHECK(BMI_addr_lookup(&server, address) == 0);
     posted = BMI_post_sendunexpected(&id, server, "first", 5, BMI_EXT_ALLOC, 1, NULL, context, NULL);
-    finish(posted, id, 5, NULL, context);
+    wait_for(posted, id, 5, NULL, context);
     posted = BMI_post_recv(&pending, server, bytes, 64, &actual, BMI_EXT_ALLOC, 6, bytes, context,
                            NULL);
     CHECK(posted >= 0);
     if (posted == 0) {
-        CHECK(finish(posted, pending, 0, bytes, context) == 5);
+        CHECK(wait_for(posted, pending, 0, bytes, context) == 5);
     }
     CHECK(memcmp(bytes, "go on", 5) == 0);
     posted = BMI_post_recv(&pending, server, bytes, 64, &actual, BMI_EXT_ALLOC, 7, bytes, context,
@@ -117,7 +122,7 @@ static void ask(const char *address)
     CHECK(posted == 0);
     fork_and_wait(server, context, pending, 0);
     posted = BMI_post_sendunexpected(&id, server, "third", 5, BMI_EXT_ALLOC, 3, NULL, context, NULL);
-    finish(posted, id, 5, NULL, context);
+    wait_for(posted, id, 5, NULL, context);
     CHECK(BMI_cancel(pending, context) == 0);
     CHECK(BMI_finalize() == 0);
 }

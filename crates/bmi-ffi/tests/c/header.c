@@ -1,4 +1,4 @@
-/* What the headers promise, as far as a compiler can say. Also compiled as C++. */
+/* What a compiler can check of the headers. Also compiled as C++. */
 #include <stddef.h>
 
 #include "bmi.h"
@@ -43,7 +43,7 @@ HOLDS(address_length, BMI_MAX_ADDR_LEN == 256);
 #error "other numbers"
 #endif
 
-/* Every number is a constant of its own. */
+/* Every error number is distinct. */
 int kind(int error);
 int kind(int error)
 {
@@ -120,7 +120,7 @@ int kind(int error)
     }
 }
 
-/* What configure scripts compile, and names used as pointers. */
+/* Code that configure scripts compile, and names used as pointers. */
 typedef int (*test_unexpected)(int, int *, struct BMI_unexpected_info *, int);
 int probes(void);
 int probes(void)

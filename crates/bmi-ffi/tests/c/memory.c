@@ -1,5 +1,7 @@
-/* Memory of a server over zoid that is not what its caller says: nothing is believed, nothing is
-   touched, and everything is there afterwards. */
+/*
+ * A zoid server passes wrong memory: each call is rejected, no memory is touched, and the pool is complete
+ * afterwards.
+ */
 #include "common.h"
 
 #define PAGE 4096
@@ -15,7 +17,7 @@ static int post(char *start, bmi_size_t size, bmi_op_id_t *id)
     return BMI_post_recv(id, client, start, size, &actual, BMI_PRE_ALLOC, 9, NULL, context, NULL);
 }
 
-/* It may be posted, and is taken back. */
+/* Posts a receive that must be accepted, and cancels it. */
 static void may_be_posted(char *start, bmi_size_t size)
 {
     bmi_op_id_t id = 0;
@@ -31,7 +33,7 @@ static void may_be_posted(char *start, bmi_size_t size)
     CHECK(error == -BMI_ECANCEL && actual == 0);
 }
 
-/* The whole expected region, which is one piece when nothing else is out. */
+/* Allocates the whole expected region; it is one piece while nothing else is allocated. */
 static char *whole_region(bmi_size_t *size)
 {
     bmi_size_t step;
@@ -67,11 +69,11 @@ static void bounds(void)
     bmi_op_id_t id = 77;
 
     memset(on_stack, 7, sizeof(on_stack));
-    /* Both ends, from inside. */
+    /* Posts at both ends of the region are accepted. */
     may_be_posted(region, 8);
     may_be_posted(end - 8, 8);
     may_be_posted(region, size < (bmi_size_t)1 << 27 ? size : (bmi_size_t)1 << 27);
-    /* One byte before the start, one behind the last, and across both. */
+    /* One byte before the start, one after the end, and across both. */
     CHECK(post(region - 1, 1, &id) == -BMI_EINVAL);
     CHECK(post(region - 1, 8, &id) == -BMI_EINVAL);
     CHECK(post(end, 1, &id) == -BMI_EINVAL);
@@ -80,7 +82,7 @@ static void bounds(void)
     CHECK(post(end - PAGE, 2 * PAGE, &id) == -BMI_EINVAL);
     CHECK(post(on_stack, 8, &id) == -BMI_EINVAL);
     CHECK(post(NULL, 8, &id) == -BMI_EFAULT);
-    /* One good part does not help a bad one. */
+    /* A list with one wrong part is rejected. */
     starts[0] = region;
     starts[1] = on_stack;
     CHECK(BMI_post_send_list(&id, client, starts, sizes, 2, 16, BMI_PRE_ALLOC, 9, NULL, context,
@@ -89,22 +91,22 @@ static void bounds(void)
     CHECK(BMI_post_send_list(&id, client, starts, sizes, 2, 16, BMI_PRE_ALLOC, 9, NULL, context,
                              NULL) == -BMI_EINVAL);
     CHECK(id == 77);
-    /* Everything is out. */
+    /* The pool is exhausted. */
     CHECK(BMI_memalloc(client, 1, BMI_RECV) == NULL);
     CHECK(BMI_memalloc(client, 0, BMI_RECV) == NULL || size > 0);
-    /* Frees of what is none. */
+    /* Frees of memory that was not allocated. */
     CHECK(BMI_memfree(client, region + 1, size, BMI_RECV) == -BMI_EINVAL);
     CHECK(BMI_memfree(client, end, 8, BMI_RECV) == -BMI_EINVAL);
     CHECK(BMI_memfree(client, on_stack, 8, BMI_RECV) == -BMI_EINVAL);
     CHECK(BMI_memfree(client, region, size, BMI_RECV) == 0);
     CHECK(BMI_memfree(client, region, size, BMI_RECV) == -BMI_EINVAL);
-    /* And the region is whole again. */
+    /* The region is whole again. */
     region = BMI_memalloc(client, size, BMI_RECV);
     CHECK(region != NULL && BMI_memfree(client, region, size, BMI_RECV) == 0);
     CHECK(on_stack[0] == 7 && on_stack[63] == 7);
 }
 
-/* A buffer that is freed with an operation on it stays until the operation has ended. */
+/* A buffer that is freed during an operation stays valid until the operation completes. */
 static void freed_while_posted(void)
 {
     char *memory = BMI_memalloc(client, 64, BMI_RECV);
@@ -136,14 +138,17 @@ static void serve(const char *address)
     CHECK(BMI_open_context(&context) == 0);
     await_unexpected(&info);
     client = info.addr;
-    /* The unexpected message's memory: not its inside, not that of the other region, and once. */
+    /*
+     * The memory of an unexpected message: an interior pointer and the other region are rejected, and it
+     * is freed once.
+     */
     CHECK(BMI_unexpected_free(client, NULL) == -BMI_EINVAL);
     CHECK(BMI_unexpected_free(client, (char *)info.buffer + 1) == -BMI_EINVAL);
     memory = BMI_memalloc(client, 64, BMI_SEND);
     CHECK(memory != NULL);
     CHECK(BMI_unexpected_free(client, memory) == -BMI_EINVAL);
     CHECK(BMI_memfree(client, info.buffer, 5, BMI_SEND) == -BMI_EINVAL);
-    /* It is no pre-allocated memory either: that region is the plugin's. */
+    /* It is not pre-allocated memory either: that region is the plugin's. */
     {
         bmi_op_id_t id = 77;
         CHECK(post(info.buffer, 5, &id) == -BMI_EINVAL && id == 77);
@@ -164,7 +169,7 @@ static void serve(const char *address)
     {
         bmi_op_id_t id = 0;
         int posted = BMI_post_send(&id, client, memory, 8, BMI_PRE_ALLOC, 1, NULL, context, NULL);
-        finish(posted, id, 8, NULL, context);
+        wait_for(posted, id, 8, NULL, context);
     }
     CHECK(BMI_memfree(client, memory, 8, BMI_SEND) == 0);
     CHECK(BMI_finalize() == 0);
@@ -182,11 +187,11 @@ static void ask(const char *address)
     CHECK(BMI_open_context(&context) == 0);
     CHECK(BMI_addr_lookup(&server, address) == 0);
     posted = BMI_post_sendunexpected(&id, server, "hello", 5, BMI_EXT_ALLOC, 0, NULL, context, NULL);
-    finish(posted, id, 5, NULL, context);
+    wait_for(posted, id, 5, NULL, context);
     posted = BMI_post_recv(&id, server, answer, 8, &actual, BMI_EXT_ALLOC, 1, NULL, context, NULL);
-    CHECK(finish(posted, id, actual, NULL, context) == 8);
+    CHECK(wait_for(posted, id, actual, NULL, context) == 8);
     CHECK(memcmp(answer, "all well", 8) == 0);
-    /* R8: a client gets no unexpected messages, so there is none to be freed. */
+    /* R8: a client receives no unexpected messages, so it has none to free. */
     CHECK(BMI_unexpected_free(server, answer) == -BMI_EOPNOTSUPP);
     CHECK(BMI_finalize() == 0);
 }

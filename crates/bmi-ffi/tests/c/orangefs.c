@@ -1,4 +1,4 @@
-/* What the OrangeFS dialect has and the other has not. */
+/* What only the OrangeFS dialect has. */
 #include <string.h>
 
 #include "bmi.h"

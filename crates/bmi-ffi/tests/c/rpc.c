@@ -1,14 +1,15 @@
-/* What an RPC library does over BMI: an unexpected request that is answered by an expected message of the
-   request's tag, one context for the program and one for the library, a progress loop that first takes
-   unexpected messages and then tests a context with time, operations that are cancelled, and messages of
-   the limit that the method states. */
+/*
+ * The pattern of an RPC library over BMI: an unexpected request answered by an expected message with the
+ * request's tag, one context for the program and one for the library, a progress loop that tests for
+ * unexpected messages and then a context, cancelled operations, and messages of the longest length.
+ */
 #include "common.h"
 
 #define CALLS 20
 #define LAST_TAG 1000
 #define NEVER_TAG 77
 
-/* One turn of the progress loop: what completed in a context, by its user value. */
+/* One turn of the progress loop. Returns the user value of the operation that completed in a context. */
 static void *progress(bmi_context_id context, bmi_error_code_t *error, bmi_size_t *actual)
 {
     bmi_op_id_t id = 0;
@@ -82,7 +83,7 @@ static void call(BMI_addr_t server, const char *request, char *answer, bmi_size_
                                           (void *)answer, other, NULL);
 
     CHECK(receiving >= 0);
-    finish(sending, sends, size, answer, other);
+    wait_for(sending, sends, size, answer, other);
     while (receiving == 0) {
         receiving = progress(context, &error, &actual) == answer;
         CHECK(error == 0);
@@ -149,7 +150,7 @@ static void ask(const char *address)
 
 int main(int argc, char **argv)
 {
-    /* The loop of the server takes requests its own way. */
+    /* The server of this program has its own loop for requests. */
     (void)await_unexpected;
     CHECK(argc == 3);
     if (strcmp(argv[1], "server") == 0) {

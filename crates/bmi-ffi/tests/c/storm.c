@@ -1,5 +1,7 @@
-/* Messages of all sizes in both directions while a signal comes every 200 microseconds, with a handler
-   that does not restart system calls. */
+/*
+ * Messages of all sizes in both directions while a signal arrives every 200 microseconds. The handler does
+ * not restart system calls.
+ */
 #define _XOPEN_SOURCE 600
 #include <signal.h>
 #include <sys/time.h>
@@ -63,11 +65,11 @@ static void serve(const char *address)
         bmi_size_t actual = 0;
         int posted = BMI_post_recv(&id, info.addr, memory, LARGEST, &actual, BMI_PRE_ALLOC, round,
                                    NULL, context, NULL);
-        actual = finish(posted, id, actual, NULL, context);
+        actual = wait_for(posted, id, actual, NULL, context);
         CHECK(actual == size_of(round));
         posted = BMI_post_send(&id, info.addr, memory, actual, BMI_PRE_ALLOC, round, NULL, context,
                                NULL);
-        CHECK(finish(posted, id, actual, NULL, context) == actual);
+        CHECK(wait_for(posted, id, actual, NULL, context) == actual);
     }
     CHECK(BMI_memfree(info.addr, memory, LARGEST, BMI_RECV) == 0);
     CHECK(BMI_unexpected_free(info.addr, info.buffer) == 0);
@@ -90,16 +92,16 @@ static void ask(const char *address)
     CHECK(BMI_open_context(&context) == 0);
     CHECK(BMI_addr_lookup(&server, address) == 0);
     posted = BMI_post_sendunexpected(&id, server, "hello", 5, BMI_EXT_ALLOC, 0, NULL, context, NULL);
-    finish(posted, id, 5, NULL, context);
+    wait_for(posted, id, 5, NULL, context);
     for (round = 0; round < ROUNDS; round++) {
         bmi_size_t size = size_of(round);
         bmi_size_t actual = 0;
         fill(sent, size, round);
         posted = BMI_post_send(&id, server, sent, size, BMI_EXT_ALLOC, round, NULL, context, NULL);
-        CHECK(finish(posted, id, size, NULL, context) == size);
+        CHECK(wait_for(posted, id, size, NULL, context) == size);
         posted = BMI_post_recv(&id, server, received, LARGEST, &actual, BMI_EXT_ALLOC, round, NULL,
                                context, NULL);
-        CHECK(finish(posted, id, actual, NULL, context) == size);
+        CHECK(wait_for(posted, id, actual, NULL, context) == size);
         CHECK(memcmp(sent, received, (size_t)size) == 0);
     }
     CHECK(BMI_finalize() == 0);

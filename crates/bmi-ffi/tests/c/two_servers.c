@@ -1,10 +1,12 @@
-/* Two processes that both listen: each knows the other by its address, and one byte goes either way. The one
-   that is called `client` has an address of its own and is looked up by the other. */
+/*
+ * Two processes that both listen: each knows the other by its address, and one byte goes either way. The
+ * process called `client` listens too, and the other one looks up its address.
+ */
 #include "common.h"
 
 static char users[2];
 
-/* Sends a byte to the other server and receives one from it, both posted before either is finished. */
+/* Sends a byte to the other server and receives one from it. Both are posted before either completes. */
 static void exchange(BMI_addr_t peer, char own, char expected, bmi_context_id context)
 {
     bmi_op_id_t sends = 0;
@@ -15,8 +17,8 @@ static void exchange(BMI_addr_t peer, char own, char expected, bmi_context_id co
                                   context, NULL);
     int sending = BMI_post_send(&sends, peer, &own, 1, BMI_EXT_ALLOC, 7, &users[1], context, NULL);
 
-    CHECK(finish(sending, sends, 1, &users[1], context) == 1);
-    CHECK(finish(receiving, receives, actual, &users[0], context) == 1);
+    CHECK(wait_for(sending, sends, 1, &users[1], context) == 1);
+    CHECK(wait_for(receiving, receives, actual, &users[0], context) == 1);
     CHECK(got == expected);
 }
 
@@ -49,7 +51,7 @@ int main(int argc, char **argv)
         CHECK(BMI_addr_lookup(&peer, argv[2]) == 0);
         posted = BMI_post_sendunexpected(&id, peer, own, (bmi_size_t)strlen(own) + 1, BMI_EXT_ALLOC, 1,
                                          &users[0], context, NULL);
-        finish(posted, id, 0, &users[0], context);
+        wait_for(posted, id, 0, &users[0], context);
         exchange(peer, 'b', 'a', context);
     }
     BMI_close_context(context);

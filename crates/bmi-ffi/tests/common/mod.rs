@@ -1,4 +1,4 @@
-//! Compiling and running C programs against the library that was just built.
+//! Compiles and runs C programs against the library under test.
 
 use std::env;
 use std::ffi::OsStr;
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A directory with `libbmi.so`, for programs.
+/// A directory with `libbmi.so`, against which programs link.
 pub(crate) struct Prefix {
     directory: TempDir,
 }
@@ -38,7 +38,7 @@ impl Prefix {
             .arg("-L")
             .arg(self.directory.path())
             .arg("-lbmi")
-            // Goes before what LD_LIBRARY_PATH finds.
+            // The run path then has priority over LD_LIBRARY_PATH.
             .arg("-Wl,--disable-new-dtags")
             .arg(format!("-Wl,-rpath,{}", self.directory.path().display()));
         let output = command.output().expect("a compiler");
@@ -48,7 +48,7 @@ impl Prefix {
     }
 }
 
-/// The shared library beside the test itself.
+/// Returns the shared library in the directory of the test program.
 fn library() -> PathBuf {
     let test = env::current_exe().unwrap();
     let places = test.ancestors().skip(1).take(2);

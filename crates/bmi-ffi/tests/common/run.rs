@@ -1,4 +1,4 @@
-//! Running a server and a client to their ends, under valgrind too.
+//! Runs a server and a client until both end, optionally under valgrind.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-/// How a program is run: as it is, or under valgrind.
+/// Whether a program runs directly or under valgrind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Under {
     Nothing,
@@ -33,7 +33,7 @@ pub(crate) fn has_valgrind() -> bool {
     Command::new("valgrind").arg("--version").output().is_ok()
 }
 
-/// Runs a server and a client of one program to their ends.
+/// Runs a server and a client of one program until both end.
 pub(crate) fn run_pair(
     under: Under,
     program: &Path,
@@ -71,10 +71,10 @@ pub(crate) fn run_pair(
     table
 }
 
-/// Longer than any program takes, under valgrind too.
+/// Longer than any program takes, also under valgrind.
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// Waits until both have ended well. When one has not, the other may wait for it for ever.
+/// Waits until both have exited with success. If one fails, the other is not waited for: it may wait forever.
 fn wait_for_both(server: &mut Ended, client: &mut Ended) {
     let began = Instant::now();
     let (_keep, nothing) = mpsc::channel::<()>();
@@ -93,7 +93,7 @@ fn wait_for_both(server: &mut Ended, client: &mut Ended) {
     }
 }
 
-/// A process that does not outlive a failed test.
+/// A process that is killed if the test fails.
 struct Ended(Child);
 
 impl Drop for Ended {
