@@ -1,5 +1,5 @@
-//! One expected message from post to collection with 64 clients attached, and beside it what cannot
-//! be avoided: a push and a pop on one queue a client.
+//! Measures one expected message from post to collection with 64 clients attached, and for comparison a push
+//! and a pop on one queue per client, which no implementation can avoid.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -12,7 +12,7 @@ use zbmi::{
 };
 
 const CLIENTS: usize = 64;
-/// Operations of the server that wait for each client meanwhile.
+/// The number of waiting operations of the server for each client.
 const BACKLOG: i32 = 16;
 
 struct Setup {
@@ -68,7 +68,7 @@ impl Setup {
         self.engine.post(Time::ZERO, self.session, call, post);
     }
 
-    /// Post, claim, complete, collect. How many operations were collected.
+    /// Posts, claims, completes and collects one message. Returns the number of operations collected.
     fn cycle(&mut self, client: usize) -> usize {
         let Some(&peer) = self.peers.get(client % CLIENTS) else {
             return 0;

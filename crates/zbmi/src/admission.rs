@@ -1,8 +1,8 @@
-//! Which large inbound transfers run (section 3.2.5), and whose turn it is (section 4.1).
+//! Admission of large inbound transfers (section 3.2.5), with turns for jobs (section 4.1).
 //!
-//! Large transfers share `slots`. Those that find none wait in one queue a job; the jobs take turns
-//! in the order of their numbers, each for as many grants as its weight, and within a job the
-//! first come first. With one job this is one queue.
+//! Large transfers share `slots`. Transfers that find no free slot wait in one queue per job. The jobs take
+//! turns in the order of their numbers, each for as many grants as its weight; within a job, the first come
+//! is the first served. With one job this is a single queue.
 //!
 //! ```text
 //! jobs   1: g7 g9      weight 1        order: g7 g8 g10 g9 g11
@@ -18,9 +18,9 @@ pub(crate) struct Admission {
     slots: u32,
     running: u32,
     weights: BTreeMap<JobId, u32>,
-    /// Jobs with somebody waiting; no queue is empty.
+    /// Jobs with waiting transfers; no queue is empty.
     waiting: BTreeMap<JobId, VecDeque<GrantId>>,
-    /// Whose turn it is, and for how many grants more.
+    /// The job whose turn it is, and the number of grants left in its turn.
     turn: (JobId, u32),
 }
 
@@ -36,7 +36,7 @@ impl Admission {
         }
     }
 
-    /// A transfer wants a slot: it has one now, or waits.
+    /// Requests a slot for a transfer. Returns whether the transfer has one now; otherwise it waits.
     pub(crate) fn enter(&mut self, job: JobId, grant: GrantId) -> bool {
         if self.running < self.slots {
             self.running += 1;
@@ -46,7 +46,7 @@ impl Admission {
         false
     }
 
-    /// A running transfer is over: the slot goes to the returned one.
+    /// Releases the slot of a transfer. Returns the transfer that gets the slot.
     pub(crate) fn leave(&mut self) -> Option<GrantId> {
         let next = self.next();
         if next.is_none() {
@@ -55,7 +55,7 @@ impl Admission {
         next
     }
 
-    /// A waiting transfer is over.
+    /// Removes a waiting transfer.
     pub(crate) fn forget(&mut self, job: JobId, grant: GrantId) {
         if let Some(queue) = self.waiting.get_mut(&job) {
             queue.retain(|&other| other != grant);
@@ -84,7 +84,7 @@ impl Admission {
         grant
     }
 
-    /// The job whose turn it is, with at least one grant left in its turn.
+    /// Returns the job whose turn it is; at least one grant is left in the turn.
     fn job_in_turn(&mut self) -> Option<JobId> {
         let (current, left) = self.turn;
         if left > 0 && self.waiting.contains_key(&current) {

@@ -1,4 +1,4 @@
-//! Clients come and go (section 3.4).
+//! Attaching and losing clients (section 3.4).
 
 use crate::Engine;
 use crate::client::Client;
@@ -8,8 +8,8 @@ use crate::time::Time;
 use crate::timers::Timer;
 
 impl Engine {
-    /// A client attaches (HELLO). [`Errno::Busy`]: there are as many as allowed;
-    /// [`Errno::TryAgain`]: draining.
+    /// Attaches a client (HELLO). [`Errno::Busy`]: the table of clients is full; [`Errno::TryAgain`]:
+    /// draining.
     pub fn client_attached(&mut self, now: Time, attach: Attach) -> Result<Attached, Errno> {
         if self.is_stopping() {
             self.counters.refuse(Refusal::Draining);
@@ -34,9 +34,9 @@ impl Engine {
         })
     }
 
-    /// A client left (BYE, or its link broke). Its requests are forgotten, its transfers stopped; the
-    /// server's operations for it fail, unless it may come back ([`crate::Config::reattach`]). Its
-    /// unexpected messages that are complete stay to be fetched.
+    /// Detaches a client (BYE, or its connection broke). Its requests are forgotten, its transfers stopped,
+    /// and the server's operations for it fail, unless it may come back ([`crate::Config::reattach`]). Its
+    /// complete unexpected messages can still be fetched.
     pub fn client_lost(&mut self, now: Time, peer: Peer, how: Departure) {
         if self
             .client(peer)
@@ -61,7 +61,7 @@ impl Engine {
         self.serve_memory(now);
     }
 
-    /// The client did not come back in time.
+    /// Removes a client that did not come back in time.
     pub(crate) fn expire_reattach(&mut self, now: Time, pid: Pid) {
         let away = self
             .clients
@@ -72,7 +72,7 @@ impl Engine {
         }
     }
 
-    /// The client that this one proves to be: same process, same daemon.
+    /// Returns the client that reattaches: the same process at the same daemon.
     fn returning(&self, attach: &Attach) -> Option<Peer> {
         let previous = attach.previous?;
         if self.config.reattach.is_zero() || previous.epoch != self.config.epoch {
@@ -87,7 +87,7 @@ impl Engine {
             .client(peer)
             .is_some_and(|client| client.away_until.is_none())
         {
-            // Its old link is dead, which nobody noticed yet.
+            // The old connection is dead, but not yet detected as such.
             self.client_lost(now, peer, Departure::Broken);
         }
         let until = self
@@ -105,7 +105,7 @@ impl Engine {
         }
     }
 
-    /// Ends everything that needs the client's link.
+    /// Ends everything that needs the client's connection.
     fn forget_work(&mut self, now: Time, peer: Peer) {
         let Some(client) = self.client(peer) else {
             return;
@@ -114,12 +114,12 @@ impl Engine {
         for request in requests {
             self.take_waiting(peer, request);
         }
-        // The running ones, too: nobody awaits their end any more.
+        // This includes running tests: the client no longer waits for their results.
         if let Some(client) = self.client_mut(peer) {
             client.requests.clear();
         }
         self.fail_transfers(now, |running| running.peer == peer);
-        // Last, because a message that is discarded would be owed as a credit.
+        // Last: a message dropped after it would be owed as a credit.
         self.withdraw_credits(peer);
     }
 
@@ -132,7 +132,7 @@ impl Engine {
             .values()
             .flat_map(|queue| queue.posts.iter().copied())
             .collect();
-        // In the order in which they were posted, whatever their keys.
+        // In the order in which they were posted, regardless of their keys.
         posts.sort_unstable();
         for plugin in posts {
             self.end_post(now, plugin, Err(Errno::ConnectionReset));

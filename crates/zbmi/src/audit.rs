@@ -1,4 +1,4 @@
-//! What must hold between any two calls: for tests, for fuzzing, for a daemon that is suspected.
+//! Invariants between any two calls: for tests, for fuzzing, and for a daemon in doubt.
 
 use std::collections::BTreeSet;
 
@@ -10,16 +10,16 @@ use crate::pool::Slot;
 use crate::server::{Call, PostStage};
 use crate::transfer::{Running, Target};
 
-/// A rule that does not hold.
+/// A violated invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the engine contradicts itself: {0}")]
 pub struct Inconsistency(pub &'static str);
 
-/// A rule and whether it holds.
+/// An invariant, and whether it holds.
 type Rule = (bool, &'static str);
 
 impl Engine {
-    /// Looks for a table that contradicts another. Takes time in proportion to all that is kept.
+    /// Checks the tables against each other. Takes time in proportion to their size.
     pub fn audit(&self) -> Result<(), Inconsistency> {
         self.clients
             .values()
@@ -191,7 +191,7 @@ impl Engine {
     fn audit_bounds(&self) -> Result<(), Inconsistency> {
         let limits = &self.config.limits;
         let gauges = self.gauges();
-        // One a request, a call, a post and a transfer, one a client, and the drain's.
+        // One timer per request, call, post and transfer, one per client, and one for the drain.
         let timers = gauges.requests
             + gauges.calls
             + gauges.posts
@@ -200,7 +200,7 @@ impl Engine {
             + 1;
         check(&[
             (self.clients.len() <= limits.clients, "too many clients"),
-            // Completions of posts that were refused without an answer count besides.
+            // Completions of rejected posts without an answer count separately.
             (gauges.posts <= 3 * limits.posts, "too many posts"),
             (gauges.calls <= limits.server_calls, "too many calls"),
             (

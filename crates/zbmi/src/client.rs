@@ -1,5 +1,5 @@
-//! What the engine keeps of one client: its outstanding calls, and the server's operations for it.
-//! Of operations that the client posted and that did not find a counterpart it keeps nothing (R21).
+//! The state of one client: its outstanding calls, and the server's operations for it. The engine stores
+//! nothing about operations of the client that found no counterpart (R21).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,27 +11,27 @@ use crate::io::{
 use crate::pool::Slot;
 use crate::time::Time;
 
-/// Completed sends that a client's repetition after a broken link is answered from. The description
-/// asks for one; a client with several threads, or posts that do not wait, may have had many under
-/// way.
+/// The number of completed sends whose results are stored, to answer a client that repeats a send after a
+/// lost connection. The description requires one. A client with several threads, or with posts that do not
+/// wait, may have had many in flight.
 const REMEMBERED_SENDS: usize = 128;
 
-/// What must be equal for two operations to meet, besides the client.
+/// What must be equal for two operations to match, besides the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) direction: Direction,
     pub(crate) tag: Tag,
 }
 
-/// Operations of one key that wait for a counterpart: the server's or the client's, never both.
+/// Operations of one key that wait for a counterpart: either the server's or the client's, never both.
 #[derive(Debug, Default)]
 pub(crate) struct KeyQueue {
-    /// Held and registered ones. Ids count up, so their order is that of posting.
+    /// Held and registered operations. Ids increase, so their order is that of the posts.
     pub(crate) posts: BTreeSet<PluginId>,
     pub(crate) waiters: VecDeque<RequestId>,
 }
 
-/// An outstanding call.
+/// An outstanding call of the client.
 #[derive(Debug)]
 pub(crate) enum Request {
     /// A send that waits for a receive of the server, or for memory.
@@ -47,7 +47,7 @@ pub(crate) enum Request {
         entries: Vec<TestEntry>,
         deadline: Time,
     },
-    /// One whose transfer runs, or waits for a bulk slot.
+    /// A call whose transfer runs or waits for a bulk slot.
     Moving(GrantId),
 }
 
@@ -56,18 +56,18 @@ pub(crate) struct Client {
     pub(crate) peer: Peer,
     pub(crate) uuid: [u8; 16],
     pub(crate) job: JobId,
-    /// Its link broke; it may come back until then.
+    /// The client's connection is lost; the client may come back until this time.
     pub(crate) away_until: Option<Time>,
     pub(crate) requests: BTreeMap<RequestId, Request>,
     pub(crate) keys: BTreeMap<Key, KeyQueue>,
-    /// Its tests that sleep.
+    /// Its sleeping tests.
     pub(crate) sleeping: BTreeSet<RequestId>,
-    /// Unexpected messages, by offset, that were granted and are not in the inbox yet, in the
-    /// order of their grants, which is the order they must be delivered in.
+    /// Unexpected messages, by offset, that were granted and are not yet in the inbox. They are delivered in
+    /// the order of their grants.
     pub(crate) arriving: BTreeMap<Class, VecDeque<u64>>,
     /// Slots reserved for inline messages.
     pub(crate) credits: Vec<Slot>,
-    /// Bytes of the unexpected region that it holds: messages not yet freed, and credits.
+    /// The bytes of the unexpected region that the client holds: messages not yet freed, and credits.
     pub(crate) pool_bytes: u64,
     /// When bytes last moved, to the server and to the client.
     progressed: [Time; 2],
@@ -94,22 +94,22 @@ impl Client {
         }
     }
 
-    /// The oldest operation of the server for this key that is not claimed.
+    /// Returns the oldest unclaimed operation of the server for this key.
     pub(crate) fn oldest_post(&self, key: Key) -> Option<PluginId> {
         self.keys.get(&key)?.posts.first().copied()
     }
 
-    /// The client's call that has waited longest for this key.
+    /// Returns the client's call that has waited longest for this key.
     pub(crate) fn oldest_waiter(&self, key: Key) -> Option<RequestId> {
         self.keys.get(&key)?.waiters.front().copied()
     }
 
-    /// How many operations of the server for this key are not claimed.
+    /// Returns the number of unclaimed operations of the server for this key.
     pub(crate) fn posts_of(&self, key: Key) -> usize {
         self.keys.get(&key).map_or(0, |queue| queue.posts.len())
     }
 
-    /// Entries of its tests that sleep.
+    /// Returns the number of entries of its sleeping tests.
     pub(crate) fn sleeping_entries(&self) -> usize {
         let tests = self
             .sleeping
@@ -150,7 +150,7 @@ impl Client {
         self.progressed[direction as usize]
     }
 
-    /// How a send with this number ended, if it did recently.
+    /// Returns the result of a recent send with this number.
     pub(crate) fn recall(&self, order: u64) -> Option<Result<(), Errno>> {
         let found = self
             .remembered
@@ -159,7 +159,7 @@ impl Client {
         found.map(|&(_, result)| result)
     }
 
-    /// Keeps how a send ended, for a repetition whose client did not see the answer.
+    /// Stores the result of a send, for a client that repeats it because it did not receive the answer.
     pub(crate) fn remember(&mut self, order: u64, result: Result<(), Errno>) {
         if order == 0 {
             return;

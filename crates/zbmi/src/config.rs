@@ -6,46 +6,47 @@ use std::time::Duration;
 use crate::io::JobId;
 use crate::pool::slot_len;
 
-/// Bytes of one unit of the unexpected pool: every slot is a multiple (section 3.1.2).
+/// The unit of the unexpected pool in bytes; every slot is a multiple (section 3.1.2).
 pub const SLOT_UNIT: u64 = 64;
 
-/// Inbound transfers up to this many bytes need no bulk slot (section 3.2.5).
+/// Inbound transfers of at most this many bytes need no bulk slot (section 3.2.5).
 pub const BULK_MIN: u64 = 64 << 10;
 
-/// What an engine is built with. [`Config::default`] has the documented defaults.
+/// The configuration of an engine. [`Config::default`] has the documented defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// Bytes of the unexpected region, R5. What is not a multiple of [`SLOT_UNIT`] stays unused.
+    /// The size of the unexpected region in bytes (R5). The remainder of a division by [`SLOT_UNIT`] stays
+    /// unused.
     pub unexpected_size: u64,
-    /// Bytes of both regions, R4. The expected region begins at `unexpected_size`.
+    /// The size of both regions in bytes (R4). The expected region begins at `unexpected_size`.
     pub total_size: u64,
-    /// Bytes of the largest unexpected message, R2.
+    /// The longest unexpected message in bytes (R2).
     pub max_unexpected: u64,
-    /// Bytes of the largest expected message, R3.
+    /// The longest expected message in bytes (R3).
     pub max_expected: u64,
-    /// This daemon's epoch; a client that names another one cannot reattach.
+    /// This daemon's epoch. A client that names another epoch cannot reattach.
     pub epoch: u64,
-    /// The first server's session; later ones count up. Not 0; random, so that a session of an
-    /// earlier daemon is noticed.
+    /// The first server's session; later sessions count up. Not 0, and random, so that a session of an
+    /// earlier daemon is recognised as stale.
     pub first_session: u64,
-    /// How long a server's post is held for the follow-up of a client's test (R57); zero: not at all.
+    /// How long a server's post is held for the call that follows a client's test (R57); zero disables it.
     pub hold: Duration,
-    /// A transfer without progress for this long has failed (R57).
+    /// How long a transfer may make no progress before it fails (R57).
     pub stall: Duration,
-    /// How long a client whose link broke keeps its pid and the server's operations for it (section
-    /// 3.4); zero: not at all.
+    /// How long a client with a lost connection keeps its pid and the server's operations for it (section
+    /// 3.4); zero disables it.
     pub reattach: Duration,
     /// How long draining waits for running transfers.
     pub drain: Duration,
-    /// Inbound transfers above [`BULK_MIN`] that run at once (section 3.2.5).
+    /// The most inbound transfers above [`BULK_MIN`] that run at once (section 3.2.5).
     pub bulk_slots: u32,
-    /// The most bytes of the unexpected region that one client may hold; `None`: all of it.
+    /// The most bytes of the unexpected region that one client may hold; `None`: no limit.
     pub unexpected_share: Option<u64>,
-    /// Unexpected slots reserved for each client (section 4.6); 0 is the designed behaviour.
+    /// The number of unexpected slots reserved for each client (section 4.6); the design has 0.
     pub credits: u32,
-    /// Grants a job gets in its turn, where not 1 (section 4.1); 0 counts as 1.
+    /// The number of grants per turn of a job, if not 1 (section 4.1); 0 counts as 1.
     pub job_weights: BTreeMap<JobId, u32>,
-    /// The most of everything.
+    /// The limits of the tables.
     pub limits: Limits,
 }
 
@@ -71,19 +72,19 @@ impl Default for Config {
     }
 }
 
-/// The most entries of each table: what bounds the engine's memory whatever its peers do.
+/// The most entries of each table, which limit the engine's memory against any client or server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Clients, those included that may reattach.
+    /// Clients, including those that may reattach.
     pub clients: usize,
-    /// Outstanding requests of one client. A client library has one a thread.
+    /// Outstanding requests of one client. A client library has one per thread.
     pub requests_per_client: usize,
-    /// Entries of all tests of one client that sleep, and of any one.
+    /// Entries of all sleeping tests of one client, and of any one test.
     pub test_entries: usize,
-    /// Operations of the server that it has not collected; of posts without an answer that were refused,
-    /// twice as many besides.
+    /// Operations of the server that it has not collected. For rejected posts without an answer, twice as
+    /// many in addition.
     pub posts: usize,
-    /// Segments of all these operations together.
+    /// Segments of all operations together.
     pub segments: usize,
     /// Unanswered commands of the server. There are 64 reply slots.
     pub server_calls: usize,
@@ -105,37 +106,37 @@ impl Default for Limits {
     }
 }
 
-/// Why an engine cannot be built.
+/// Why a configuration is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// Nothing would be left for expected messages.
+    /// No space would be left for expected messages.
     #[error(
         "the unexpected region ({unexpected} bytes) must be smaller than both regions together ({total} bytes)"
     )]
     NoExpectedRegion {
-        /// Bytes of the unexpected region.
+        /// The size of the unexpected region in bytes.
         unexpected: u64,
-        /// Bytes of both.
+        /// The size of both regions in bytes.
         total: u64,
     },
-    /// The largest unexpected message would never find memory.
+    /// The longest unexpected message would never find memory.
     #[error(
         "the largest unexpected message ({max} bytes) does not fit the unexpected region ({unexpected} bytes)"
     )]
     UnexpectedTooSmall {
-        /// Bytes of the largest unexpected message.
+        /// The longest unexpected message in bytes.
         max: u64,
-        /// Bytes of the region.
+        /// The size of the region in bytes.
         unexpected: u64,
     },
-    /// A client could never send the largest unexpected message.
+    /// A client could never send the longest unexpected message.
     #[error(
         "a client's share of the unexpected region ({share} bytes) is below the largest unexpected message ({max} bytes)"
     )]
     ShareTooSmall {
-        /// Bytes of the share.
+        /// The client's share in bytes.
         share: u64,
-        /// Bytes of the largest unexpected message.
+        /// The longest unexpected message in bytes.
         max: u64,
     },
     /// Session 0 means "no server".

@@ -1,9 +1,8 @@
-//! What the engine counts (section 4.9). Everything counts up; nothing is ever taken back, except in
-//! [`Gauges`], which say how things stand now.
+//! The counters of the engine (section 4.9). Counters never decrease; [`Gauges`] give the current state.
 
 use std::time::Duration;
 
-/// Counters of an engine since it was built.
+/// The counters since the engine was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Expected messages from clients that reached the server's buffers.
@@ -18,71 +17,71 @@ pub struct Counters {
     pub unexpected_delivered: u64,
     /// Unexpected messages freed by the server.
     pub unexpected_freed: u64,
-    /// The most bytes of the unexpected region that were ever in use at once.
+    /// The largest number of bytes of the unexpected region in use at once.
     pub pool_high_water: u64,
-    /// Clients that attached, reattachments not among them.
+    /// Clients that attached, without reattachments.
     pub clients_attached: u64,
     /// Clients that came back to their pid.
     pub clients_reattached: u64,
-    /// Clients that left with a farewell, or were sent away by the server.
+    /// Clients that left with BYE, or were disconnected by the server.
     pub clients_left: u64,
-    /// Clients whose link broke.
+    /// Clients whose connection broke.
     pub clients_lost: u64,
     /// Servers that attached.
     pub servers_attached: u64,
-    /// Servers that left, with a farewell or without.
+    /// Servers that left or died.
     pub servers_lost: u64,
-    /// Sends and receives answered "not now" at once, or because they waited in vain.
+    /// Sends and receives answered "not now", at once or at their timeout.
     pub not_now: u64,
     /// Sends and receives that began to wait.
     pub waits: u64,
-    /// Of these, the ones that got what they waited for.
+    /// Of these, the ones that found a counterpart or memory.
     pub waits_satisfied: u64,
-    /// Sends answered from the memory of completed ones, after a broken link.
+    /// Repeated sends answered from stored results, after a lost connection.
     pub repeated_sends: u64,
     /// Tests of clients.
     pub client_tests: u64,
     /// Of these, the ones that slept until their timeout.
     pub client_tests_timed_out: u64,
-    /// Operations that the server posted, refused ones not among them.
+    /// Operations that the server posted, without rejected ones.
     pub posts: u64,
     /// Of these, the ones answered "immediate".
     pub posts_immediate: u64,
-    /// Posts held for the follow-up of a client's test.
+    /// Posts held for the call that follows a client's test.
     pub holds: u64,
-    /// Of these, the ones whose follow-up came in time.
+    /// Of these, the ones whose call came in time.
     pub holds_used: u64,
     /// Of these, the ones that ended at their deadline.
     pub holds_expired: u64,
-    /// Cancels that took an operation back.
+    /// Cancels that ended an operation.
     pub cancels_honoured: u64,
     /// Cancels of operations that were claimed or complete.
     pub cancels_ignored: u64,
-    /// Cancels of operations that do not exist (any more).
+    /// Cancels of operations that do not exist.
     pub cancels_unknown: u64,
     /// Tests of the server.
     pub server_tests: u64,
     /// Of these, the ones that slept until their timeout.
     pub server_tests_timed_out: u64,
-    /// Operations of the server that ended well.
+    /// Operations of the server that succeeded.
     pub posts_completed: u64,
-    /// Operations of the server that ended with an error, cancelled ones among them.
+    /// Operations of the server that failed, including cancelled ones.
     pub posts_failed: u64,
-    /// Pairs whose message was larger than the buffer (both ends fail).
+    /// Pairs whose message was larger than the buffer; both sides fail.
     pub size_mismatches: u64,
     /// Transfers that made no progress for too long.
     pub stalls: u64,
-    /// Transfers that were stopped, stalled ones among them.
+    /// Transfers that were stopped, including stalled ones.
     pub transfers_stopped: u64,
     /// Inbound transfers that waited for a bulk slot.
     pub bulk_waits: u64,
     /// Answers that could not be delivered and were taken back.
     pub answers_returned: u64,
-    /// What was refused or ignored, by reason.
+    /// What was rejected or ignored, by reason.
     refusals: [u64; Refusal::ALL.len()],
-    /// How long the server's sends took from post to end.
+    /// The time of the server's sends from post to completion.
     pub send_to_end: Histogram,
-    /// How long its receives took.
+    /// The time of its receives from post to completion.
     pub receive_to_end: Histogram,
 }
 
@@ -102,7 +101,7 @@ pub struct ClientTraffic {
     pub sent: Traffic,
     /// Messages that it received.
     pub received: Traffic,
-    /// How often it was told "not now".
+    /// The number of "not now" answers it received.
     pub not_now: u64,
 }
 
@@ -113,12 +112,12 @@ impl Traffic {
     }
 }
 
-/// Why something was refused or ignored.
+/// Why something was rejected or ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// A client that is not attached (any more) asked for something.
+    /// A request of a client that is not attached.
     UnknownPeer,
-    /// A client used the number of an outstanding request again.
+    /// A request with the number of an outstanding one.
     DuplicateRequest,
     /// A client has too many requests, or a test too many entries.
     RequestLimit,
@@ -126,29 +125,29 @@ pub enum Refusal {
     TooLong,
     /// An inline payload without a credit.
     NoCredit,
-    /// A client wanted to attach and the table was full.
+    /// A client tried to attach while the table was full.
     ClientLimit,
-    /// Something came while the daemon drains.
+    /// A request while the daemon drains.
     Draining,
-    /// A second server wanted to attach.
+    /// A second server tried to attach.
     SecondServer,
     /// A command of a session that is not the server's.
     UnknownSession,
-    /// A command whose name is in use, or one too many.
+    /// A command whose call id is in use, or one too many.
     CallLimit,
     /// A post with segments outside the expected region, a wrong sum, or above a limit.
     BadPost,
     /// A post for a client that is not attached.
     PeerGone,
-    /// A post when the table was full.
+    /// A post while the table was full.
     PostLimit,
     /// A test that asks for nothing, for too much, or only for operations that do not exist.
     BadTest,
-    /// UNEXP_FREE of something that is not the server's to free: freed before, or never delivered.
+    /// UNEXP_FREE of a message that the server does not hold: freed before, or never delivered.
     BadFree,
-    /// A report on a transfer that is not running (any more).
+    /// A report on a transfer that is not running.
     StaleReport,
-    /// A wake-up of something that does not sleep (any more).
+    /// A wake-up of something that does not sleep.
     StaleWake,
 }
 
@@ -174,7 +173,7 @@ impl Refusal {
         Self::StaleWake,
     ];
 
-    /// Its name in metrics.
+    /// Returns the name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -200,7 +199,7 @@ impl Refusal {
 }
 
 impl Counters {
-    /// How often this was the reason of a refusal.
+    /// Returns the number of rejections with this reason.
     #[must_use]
     pub fn refused(&self, reason: Refusal) -> u64 {
         self.refusals[reason as usize]
@@ -211,7 +210,7 @@ impl Counters {
     }
 }
 
-/// How things stand now.
+/// The current state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gauges {
     /// Attached clients.
@@ -220,29 +219,29 @@ pub struct Gauges {
     pub clients_away: usize,
     /// Outstanding requests of all clients.
     pub requests: usize,
-    /// Sends and receives among these that wait for a counterpart or for memory.
+    /// Of these, sends and receives that wait for a counterpart or for memory.
     pub waiting: usize,
     /// Client tests that sleep.
     pub client_tests: usize,
-    /// Operations of the server, in whatever state.
+    /// Operations of the server in any state.
     pub posts: usize,
     /// Of these, the ones that are complete and not collected.
     pub posts_done: usize,
-    /// Running transfers, those that wait for a bulk slot among them.
+    /// Running transfers, including those that wait for a bulk slot.
     pub transfers: usize,
     /// Transfers that wait for a bulk slot.
     pub bulk_waiting: usize,
     /// Unanswered commands of the server.
     pub calls: usize,
-    /// Bytes of the unexpected region in use: slots of messages and reserved ones.
+    /// Bytes of the unexpected region in use: slots of messages and reserved slots.
     pub pool_used: u64,
-    /// Unexpected messages in the region: arriving, to be fetched, and to be freed.
+    /// Unexpected messages in the region: arriving, waiting to be fetched, and held by the server.
     pub unexpected: usize,
-    /// Of these, the ones to be fetched.
+    /// Of these, the ones waiting to be fetched.
     pub unexpected_ready: usize,
 }
 
-/// How often a duration fell between two powers of two of a microsecond.
+/// A histogram of durations, by powers of two of a microsecond.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     buckets: [u64; Self::BUCKETS],
@@ -253,13 +252,14 @@ impl Histogram {
     /// Buckets; the last one has no upper limit.
     pub const BUCKETS: usize = 32;
 
-    /// How many durations were below 2^`i` microseconds and not below half of that, by `i`.
+    /// Returns the counts: bucket `i` holds the durations below 2^`i` microseconds and not below half of
+    /// that.
     #[must_use]
     pub fn buckets(&self) -> &[u64; Self::BUCKETS] {
         &self.buckets
     }
 
-    /// All durations together.
+    /// Returns the sum of all durations.
     #[must_use]
     pub fn sum(&self) -> Duration {
         self.sum

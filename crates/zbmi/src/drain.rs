@@ -1,4 +1,4 @@
-//! The graceful stop (section 3.4, last row): nothing new starts, what runs may end.
+//! Draining (section 3.4, last row): nothing new starts; running transfers may complete.
 
 use crate::Engine;
 use crate::client::Request;
@@ -6,20 +6,20 @@ use crate::io::{Departure, Errno, Output, Reply};
 use crate::time::Time;
 use crate::timers::Timer;
 
-/// How far the stop has come.
+/// The progress of draining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stopping {
-    /// There is none.
+    /// The engine does not drain.
     No,
-    /// Transfers run.
+    /// Transfers still run.
     Draining,
-    /// None runs, none will.
+    /// No transfer runs, and none will start.
     Drained,
 }
 
 impl Engine {
-    /// Stops gracefully: waiting requests are answered, new ones refused, running transfers have
-    /// [`crate::Config::drain`] to end. Then the server's unanswered commands fail with
+    /// Starts draining. Waiting requests are answered, new ones rejected, and running transfers have
+    /// [`crate::Config::drain`] to complete. Then the server's unanswered commands fail with
     /// [`Errno::NetDown`], and [`Output::Drained`] is the last output.
     pub fn drain(&mut self, now: Time) {
         if self.stopping != Stopping::No {
@@ -50,17 +50,17 @@ impl Engine {
         }
         let posts: Vec<_> = self.posts.keys().copied().collect();
         for plugin in posts {
-            // No follow-up will come for a held one.
+            // The call that a held post waits for will not come.
             self.expire_hold(plugin);
         }
     }
 
-    /// Transfers that did not end in time are stopped.
+    /// Stops transfers that did not complete in time.
     pub(crate) fn expire_drain(&mut self, now: Time) {
         self.fail_transfers(now, |_| true);
     }
 
-    /// Called when no output is left: whether that was the last transfer.
+    /// Completes draining once no output is left and the last transfer has ended.
     pub(crate) fn finish_drain(&mut self) {
         if self.stopping == Stopping::Draining && self.transfers.is_empty() {
             self.stopping = Stopping::Drained;

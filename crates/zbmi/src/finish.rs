@@ -1,4 +1,4 @@
-//! The end of the server's operations, and who is told.
+//! Completion of the server's operations, and delivery of the results.
 
 use crate::Engine;
 use crate::io::{Answer, CallId, Completion, Direction, Output, PluginId};
@@ -7,9 +7,9 @@ use crate::time::Time;
 use crate::timers::Timer;
 
 impl Engine {
-    /// An operation of the server has ended. A command that awaits its success is answered
-    /// "immediate". A failure is always collected by a test, never the answer to a post: there it
-    /// would say that the post itself was wrong (section 3.1.7, CLAIMED).
+    /// Completes an operation of the server. A command that waits for its success is answered "immediate". A
+    /// failure is always collected by a test: in the answer to a post it would mean that the post itself was
+    /// invalid (section 3.1.7, CLAIMED).
     pub(crate) fn end_post(&mut self, now: Time, plugin: PluginId, result: Ended) {
         let held = self.end_hold(plugin);
         let Some(post) = self.posts.remove(&plugin) else {
@@ -50,7 +50,7 @@ impl Engine {
         );
     }
 
-    /// Tells the first sleeping TEST that this is for; without one it is kept for the next.
+    /// Gives a completion to the first sleeping TEST that asks for it; stores it if there is none.
     pub(crate) fn report(&mut self, completion: Completion, place: Place) {
         let Some(server) = &mut self.server else {
             return;
@@ -78,7 +78,7 @@ impl Engine {
         );
     }
 
-    /// Answers a command of the server and forgets it.
+    /// Answers a command of the server and removes it.
     pub(crate) fn answer(&mut self, call: CallId, answer: Answer) {
         let Some(server) = &mut self.server else {
             return;
@@ -96,10 +96,10 @@ impl Engine {
     }
 }
 
-/// Where an uncollected completion stands among the others.
+/// The position of an uncollected completion among the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// It was handed out before, in vain.
+    /// First: it was handed out before, and the delivery failed.
     First,
     Last,
 }

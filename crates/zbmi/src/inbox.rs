@@ -1,4 +1,4 @@
-//! Unexpected messages in the region, and which of them are to be fetched.
+//! Unexpected messages in the region, and which of them may be fetched.
 //!
 //! ```text
 //! grant ─▶ ARRIVING ─ all bytes ─▶ ARRIVED ─ those before it, too ─▶ READY ─ UNEXP_TEST ─▶ DELIVERED
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! "Before it" means granted earlier to the same client in the same class: a message must not overtake
-//! another one only because its bytes came first.
+//! another one because its bytes arrived first.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -28,7 +28,7 @@ pub(crate) struct Entry {
     pub(crate) message: Message,
     pub(crate) slot: Slot,
     pub(crate) stage: Stage,
-    /// It came against a credit, which its client gets back when the memory is free.
+    /// The message used a credit, which its client gets back when the memory is freed.
     pub(crate) credited: bool,
 }
 
@@ -60,14 +60,14 @@ impl Inbox {
         self.entries.get(&offset).map(|entry| entry.stage)
     }
 
-    /// All bytes are there.
+    /// Records that all bytes have arrived.
     pub(crate) fn arrived(&mut self, offset: u64) {
         if let Some(entry) = self.entries.get_mut(&offset) {
             entry.stage = Stage::Arrived;
         }
     }
 
-    /// May be fetched now, after those that may be already.
+    /// Makes a message available for fetching, after those that already are.
     pub(crate) fn make_ready(&mut self, offset: u64) -> Option<Class> {
         let entry = self.entries.get_mut(&offset)?;
         entry.stage = Stage::Ready;
@@ -76,7 +76,7 @@ impl Inbox {
         Some(class)
     }
 
-    /// Hands out at most this many messages of a class, oldest first.
+    /// Hands out at most `capacity` messages of a class, oldest first.
     pub(crate) fn fetch(&mut self, class: Class, capacity: usize) -> Vec<Message> {
         let Some(queue) = self.ready.get_mut(&class) else {
             return Vec::new();
@@ -95,8 +95,8 @@ impl Inbox {
         messages
     }
 
-    /// Takes back what [`Inbox::fetch`] gave, to be fetched before all others. What was freed since, or
-    /// never was given, is passed over.
+    /// Takes back what [`Inbox::fetch`] returned; it will be fetched before all others. Messages that were
+    /// freed since are skipped.
     pub(crate) fn take_back(&mut self, messages: &[Message]) -> Vec<Class> {
         let mut classes = Vec::new();
         for message in messages.iter().rev() {
@@ -116,14 +116,14 @@ impl Inbox {
         classes
     }
 
-    /// The memory of this client's messages is not owed to it any more.
+    /// Removes the credits owed for this client's messages.
     pub(crate) fn uncredit(&mut self, peer: Peer) {
         for entry in self.entries.values_mut() {
             entry.credited &= entry.message.peer != peer;
         }
     }
 
-    /// The offsets of the messages that the server holds.
+    /// Returns the offsets of the messages that the server holds.
     pub(crate) fn delivered(&self) -> Vec<u64> {
         let held = self
             .entries
@@ -132,13 +132,13 @@ impl Inbox {
         held.map(|(&offset, _)| offset).collect()
     }
 
-    /// Whether a message of this client is still to be fetched.
+    /// Returns whether a message of this client has not been fetched.
     pub(crate) fn holds_unfetched(&self, pid: Pid) -> bool {
         let mut entries = self.entries.values();
         entries.any(|entry| entry.stage != Stage::Delivered && entry.message.peer.pid == pid)
     }
 
-    /// Whose messages the server has not fetched, and their tags.
+    /// Returns the clients and tags of messages that the server has not fetched.
     pub(crate) fn unfetched(&self) -> impl Iterator<Item = (Peer, Tag)> {
         let entries = self.entries.values();
         entries
@@ -162,7 +162,7 @@ impl Inbox {
         self.entries.values()
     }
 
-    /// This client's messages that came against a credit.
+    /// Returns the number of this client's messages that used a credit.
     pub(crate) fn credited(&self, peer: Peer) -> usize {
         let entries = self.entries.values();
         entries
@@ -170,7 +170,7 @@ impl Inbox {
             .count()
     }
 
-    /// Bytes of the slots of this client's messages.
+    /// Returns the sum of the slots of this client's messages in bytes.
     pub(crate) fn bytes_of(&self, peer: Peer) -> u64 {
         let own = self
             .entries

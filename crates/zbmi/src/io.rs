@@ -1,57 +1,56 @@
-//! What crosses the border of the engine: names, requests, outputs.
+//! The types at the engine's interface: ids, requests, outputs.
 //!
-//! Nothing here is a protocol's byte. Message directions are seen from outside ([`Direction`]), so that
-//! a client's send and the server's receive have the same one. Offsets are those of the segment:
-//! relative to the end of its header page, the unexpected region first.
+//! None of these is a byte format. Directions of messages are seen from outside ([`Direction`]): a client's
+//! send and the server's receive have the same direction. Offsets count from the end of the segment's header
+//! page; the unexpected region comes first.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A client at this daemon, as the server addresses it: a small number, 0 and up.
+/// The small number, 0 and up, by which the server addresses a client of this daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(pub u32);
 
-/// One stay of a client: its pid, and which of the clients that ever had this pid it is.
+/// One attachment of a client: its pid, and a number that tells successive clients with this pid apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer {
     /// The pid.
     pub pid: Pid,
-    /// Counts the attachments of all clients; unique within one engine (until it wraps at 2^32).
+    /// Counts the attachments of all clients; unique within one engine until it wraps at 2^32.
     pub generation: u32,
 }
 
-/// A client's call, chosen by the client; unique among its outstanding calls.
+/// The id of a client's call, chosen by the client; unique among its outstanding calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u32);
 
-/// Jobs share the I/O node fairly ([`crate::Config::job_weights`]).
+/// A job; jobs share the I/O node fairly ([`crate::Config::job_weights`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct JobId(pub u32);
 
-/// One stay of the server; never 0.
+/// One attachment of the server; never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Session(pub u64);
 
-/// A command of the server that awaits its reply, named by the caller; unique among the outstanding
-/// ones, and never used again while an answer may still be on its way (a reply slot with the
-/// command's sequence number is such a name).
+/// The id of a server's command that waits for its reply, chosen by the caller; unique among the outstanding
+/// ones, and not reused while an answer may be in flight. A reply slot with the command's sequence number is
+/// such an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallId(pub u64);
 
-/// The server's name for its operation. The engine only hands it back.
+/// The server's id of its operation. The engine returns it unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BmiId(pub u64);
 
-/// The engine's name for an operation of the server: positive, below 2^63, never used twice, so a
-/// stale one is always noticed.
+/// The engine's id of a server's operation: positive, below 2^63, never reused, so stale ids are recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PluginId(pub u64);
 
-/// A transfer between a client and the segment; never used twice.
+/// The id of a transfer between a client and the segment; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GrantId(pub u64);
 
-/// A message's tag; every value is legal.
+/// The tag of a message; every value is legal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Tag(pub i32);
 
@@ -59,7 +58,7 @@ pub struct Tag(pub i32);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Class(pub u8);
 
-/// Where a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
     /// A client sends, the server receives.
@@ -68,19 +67,19 @@ pub enum Direction {
     ToClient,
 }
 
-/// A piece of the segment.
+/// A range of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Segment {
-    /// First byte, relative to the end of the header page.
+    /// The offset of the first byte, from the end of the header page.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
 }
 
-/// Why something failed, under BMI's names (section 1.7).
+/// Why something failed, by BMI's names (section 1.7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Errno {
-    /// EINVAL: an argument is wrong.
+    /// EINVAL: an argument is invalid.
     #[error("invalid argument")]
     Invalid,
     /// EMSGSIZE: above a limit, or larger than the buffer at the other end.
@@ -89,19 +88,19 @@ pub enum Errno {
     /// EPROTO: the client broke the protocol's rules.
     #[error("protocol error")]
     Protocol,
-    /// EBUSY: there is a server, or there are as many clients as allowed.
+    /// EBUSY: a server is attached, or the table of clients is full.
     #[error("busy")]
     Busy,
-    /// ECONNRESET: the other end is gone, or its transfer stalled.
+    /// ECONNRESET: the other side is gone, or its transfer stalled.
     #[error("connection reset by peer")]
     ConnectionReset,
-    /// ENETRESET: no such session (any more).
+    /// ENETRESET: no such session.
     #[error("session reset")]
     NetReset,
-    /// ENETDOWN: the daemon is going down, or the server said farewell.
+    /// ENETDOWN: the daemon shuts down, or the server detached.
     #[error("network is down")]
     NetDown,
-    /// ETRYAGAIN: the daemon drains; not now, perhaps at its successor.
+    /// ETRYAGAIN: the daemon drains; retry later, perhaps at its successor.
     #[error("try again")]
     TryAgain,
     /// ECANCEL: cancelled by the server.
@@ -112,57 +111,57 @@ pub enum Errno {
     NoMemory,
 }
 
-/// A client that wants to attach.
+/// The parameters of a client that attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attach {
-    /// Chosen by the client process; what proves that a returning client is the same one.
+    /// Chosen by the client process; identifies a returning client.
     pub uuid: [u8; 16],
     /// Its job.
     pub job: JobId,
-    /// Where it was attached before.
+    /// Its previous attachment.
     pub previous: Option<PreviousStay>,
 }
 
-/// What a returning client remembers of its last stay.
+/// What a returning client remembers of its previous attachment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreviousStay {
-    /// The daemon's epoch then ([`crate::Config::epoch`]).
+    /// The daemon's epoch at that time ([`crate::Config::epoch`]).
     pub epoch: u64,
-    /// Its pid then.
+    /// Its pid at that time.
     pub pid: Pid,
 }
 
 /// An accepted client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attached {
-    /// Its name from now on.
+    /// The client's id from now on.
     pub peer: Peer,
     /// Unexpected slots reserved for it (section 4.6).
     pub credits: u32,
-    /// It has its former pid, and the server's operations for it survived.
+    /// Whether it has its former pid and the server's operations for it survived.
     pub reattached: bool,
 }
 
 /// How a client or the server left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
-    /// It said so: BYE, FINI.
+    /// With BYE or FINI.
     Farewell,
-    /// Its connection broke, its process is gone, it is silent.
+    /// Its connection broke, its process died, or it was silent.
     Broken,
 }
 
-/// What kind of message a client sends.
+/// The kind of message that a client sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SendKind {
-    /// Into a posted receive with the same tag.
+    /// A message to a posted receive with the same tag.
     Expected,
-    /// Into memory of the unexpected region.
+    /// A message to memory of the unexpected region.
     Unexpected {
-        /// Which stream of unexpected messages.
+        /// The stream of unexpected messages.
         class: Class,
-        /// The payload follows the request at once, against a credit: the answer is an
-        /// [`Output::Grant`] or a refusal before the engine's call returns, never a wait.
+        /// Whether the payload follows the request at once, against a credit. The answer is then an
+        /// [`Output::Grant`] or a rejection before the engine's call returns; the request never waits.
         inline: bool,
     },
 }
@@ -176,10 +175,10 @@ pub struct SendRequest {
     pub tag: Tag,
     /// Its length in bytes.
     pub total: u64,
-    /// How long to wait for a buffer; zero: not at all (R29).
+    /// How long to wait for a buffer; zero: no wait (R29).
     pub timeout: Duration,
-    /// The client's number of this operation, the same at every attempt; what makes a repetition after
-    /// a broken link harmless. 0: none, never remembered.
+    /// The client's number of this operation, the same in every attempt; a send repeated after a lost
+    /// connection is recognised by it. 0: none.
     pub order: u64,
 }
 
@@ -188,20 +187,20 @@ pub struct SendRequest {
 pub struct RecvRequest {
     /// The message's tag.
     pub tag: Tag,
-    /// Bytes that the client's buffer takes.
+    /// The size of the client's buffer in bytes.
     pub capacity: u64,
-    /// How long to wait for a message; zero: not at all (R34).
+    /// How long to wait for a message; zero: no wait (R34).
     pub timeout: Duration,
 }
 
-/// What one entry of a zbmi_test asks about.
+/// What an entry of a zbmi_test asks about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestKind {
     /// Expected operations of this key.
     Expected(Direction, Tag),
     /// Unexpected sends of this many bytes each.
     Unexpected {
-        /// Bytes of each message.
+        /// The length of each message in bytes.
         size: u64,
     },
 }
@@ -211,47 +210,47 @@ pub enum TestKind {
 pub struct TestEntry {
     /// What it asks about.
     pub kind: TestKind,
-    /// How many equal operations the client has pending.
+    /// The number of equal operations that the client has pending.
     pub multiplicity: u32,
 }
 
 /// A client's zbmi_test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestRequest {
-    /// In the client's order: when several have one key, the first are flagged first.
+    /// In the client's order: of several entries with one key, the first are flagged first.
     pub entries: Vec<TestEntry>,
-    /// How long to sleep when nothing is ready; zero: not at all.
+    /// How long to sleep if nothing is ready; zero: no wait.
     pub timeout: Duration,
 }
 
-/// What a client gets for a request that ends without a transfer to it.
+/// The answer to a client's request that ends without a transfer to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// The send is done: SEND_DONE with status 1.
+    /// The send has completed: SEND_DONE with status 1.
     Sent,
-    /// Nothing to pair it with, now: SEND_DONE with −ENOMEM, or RECV_REPLY with 0. The client tries
-    /// again later.
+    /// There is no counterpart now: SEND_DONE with −ENOMEM, or RECV_REPLY with 0. The client retries later.
     NotNow,
-    /// How many of each entry are ready, in the request's order; all 0 at its timeout: TEST_REPLY.
+    /// The number of ready operations of each entry, in the request's order; all 0 at the timeout:
+    /// TEST_REPLY.
     Ready(Vec<u32>),
-    /// It failed for good, except [`Errno::TryAgain`], which a client treats like `NotNow`.
+    /// The request failed, permanently except for [`Errno::TryAgain`], which a client treats like `NotNow`.
     Failed(Errno),
 }
 
 /// A transfer between a client and the segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// Its name, which the caller's reports carry.
+    /// The id that the caller's reports carry.
     pub grant: GrantId,
     /// The client.
     pub peer: Peer,
     /// The request it answers.
     pub request: RequestId,
-    /// Where in the segment, in order. The lengths are positive and sum to `total` exactly.
+    /// The places in the segment, in order. The lengths are positive; their sum is `total`.
     pub segments: Arc<[Segment]>,
-    /// Bytes to move; may be 0.
+    /// The number of bytes to move; may be 0.
     pub total: u64,
-    /// The payload is on its way already ([`SendKind::Unexpected`]): the client is not told.
+    /// The payload is already in flight ([`SendKind::Unexpected`]), so the client receives no GRANT.
     pub inline: bool,
 }
 
@@ -260,26 +259,26 @@ pub struct Transfer {
 pub struct Post {
     /// [`Direction::ToClient`] is a send, [`Direction::ToServer`] a receive.
     pub direction: Direction,
-    /// The server's name for it.
+    /// The server's id of the operation.
     pub bmi: BmiId,
-    /// The client. Where the carrier has only a pid, [`crate::Engine::peer`] gives the rest.
+    /// The client. A carrier that has only a pid gets the rest from [`crate::Engine::peer`].
     pub peer: Peer,
     /// The tag.
     pub tag: Tag,
-    /// The buffer, within the expected region. Empty pieces are legal and skipped.
+    /// The buffer, within the expected region. Empty segments are legal and skipped.
     pub segments: Vec<Segment>,
-    /// Bytes of all segments.
+    /// The sum of the segments' lengths in bytes.
     pub total: u64,
-    /// Answer at once, whatever waits (R60).
+    /// Answer at once, even if a call waits (R60).
     pub not_immediate: bool,
 }
 
-/// Which operations a TEST of the server is about.
+/// The operations that a TEST of the server is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// These.
     Ids(Vec<PluginId>),
-    /// Any completed ones, at most this many (R64).
+    /// Any completed operations, at most this many (R64).
     Any(usize),
 }
 
@@ -288,9 +287,9 @@ pub enum Selection {
 pub struct ServerTest {
     /// Which operations.
     pub selection: Selection,
-    /// How long to sleep when none is complete.
+    /// How long to sleep if none has completed.
     pub timeout: Duration,
-    /// Return early when an unexpected message is there to be fetched.
+    /// Return early if an unexpected message can be fetched.
     pub wake_on_unexpected: bool,
 }
 
@@ -299,87 +298,87 @@ pub struct ServerTest {
 pub struct UnexpTest {
     /// The most messages to return.
     pub capacity: usize,
-    /// Of which class.
+    /// The class.
     pub class: Class,
-    /// How long to sleep when there is none.
+    /// How long to sleep if there is none.
     pub timeout: Duration,
 }
 
-/// An operation of the server that has ended.
+/// A completed operation of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The server's name for it.
+    /// The server's id of the operation.
     pub bmi: BmiId,
-    /// The engine's name for it, which is void from now on.
+    /// The engine's id of the operation, which is invalid from now on.
     pub plugin: PluginId,
-    /// Bytes moved, or why none are to be believed.
+    /// The number of bytes moved, or the error.
     pub result: Result<u64, Errno>,
 }
 
-/// An unexpected message handed to the server; its memory is the server's until UNEXP_FREE.
+/// An unexpected message handed to the server, which owns the memory until UNEXP_FREE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Who sent it; it may be gone.
+    /// The sender, which may be gone.
     pub peer: Peer,
     /// Its tag.
     pub tag: Tag,
     /// Its class.
     pub class: Class,
-    /// Where it stands, within the unexpected region; also its name for UNEXP_FREE.
+    /// Its offset in the unexpected region; also its id for UNEXP_FREE.
     pub offset: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub size: u64,
 }
 
 /// The reply to a command of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// To POST_*: registered, to be collected by a TEST.
+    /// Answers a post: registered, to be collected by a TEST.
     Registered(PluginId),
-    /// To POST_*: done, this many bytes; there is nothing to collect.
+    /// Answers a post: completed, with this many bytes; there is nothing to collect.
     Immediate(u64),
-    /// To POST_*: the table of operations is full (plugin id 0).
+    /// Answers a post: the table of operations is full (plugin id 0).
     NoMemory,
-    /// To TEST.
+    /// Answers TEST.
     Completions {
-        /// What has ended.
+        /// The completed operations.
         completions: Vec<Completion>,
-        /// An unexpected message is there to be fetched.
+        /// Whether an unexpected message can be fetched.
         unexpected_pending: bool,
-        /// Ended by WAKE.
+        /// Whether WAKE ended the sleep.
         woken: bool,
     },
-    /// To UNEXP_TEST.
+    /// Answers UNEXP_TEST.
     Messages {
         /// In order of arrival.
         messages: Vec<Message>,
-        /// Ended by WAKE.
+        /// Whether WAKE ended the sleep.
         woken: bool,
     },
     /// The command failed.
     Failed(Errno),
 }
 
-/// Something that the engine wants done. Taken with [`crate::Engine::poll_output`].
+/// An action that the engine requests. Returned by [`crate::Engine::poll_output`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Let the client send (GRANT), and put what it sends into these segments. Report with
-    /// `transfer_progressed`, then one of `transfer_arrived`, `transfer_aborted`.
+    /// Let the client send (GRANT), and store the payload in these segments. Report with
+    /// `transfer_progressed`, then with `transfer_arrived` or `transfer_aborted`.
     Grant(Transfer),
     /// Send these segments to the client (RECV_REPLY and DATA). Report with `transfer_progressed`,
     /// then `transfer_acknowledged`.
     Deliver(Transfer),
-    /// Nothing more of this transfer may touch the segment from now on, and nothing need be reported.
-    /// Of a Grant: read the rest of the payload into nowhere, should it come. Of a Deliver: end the
-    /// frame that has begun with zeros, send no further one. A [`Output::Reply`] with the error
-    /// follows if the client is still there. The engine holds the segment free for others at once.
+    /// Stop the transfer: from now on it may not touch the segment, and no report is needed. For a Grant:
+    /// discard the rest of the payload if it arrives. For a Deliver: complete the current frame with zeros
+    /// and send no further one. If the client is still attached, an [`Output::Reply`] with the error follows.
+    /// The engine reuses the segments at once.
     Stop {
-        /// Which transfer.
+        /// The transfer.
         grant: GrantId,
-        /// Whose.
+        /// The client.
         peer: Peer,
     },
-    /// The end of a client's request (SEND_DONE, RECV_REPLY, TEST_REPLY).
+    /// The result of a client's request (SEND_DONE, RECV_REPLY, TEST_REPLY).
     Reply {
         /// The client.
         peer: Peer,
@@ -392,7 +391,7 @@ pub enum Output {
     Credits {
         /// The client.
         peer: Peer,
-        /// How many more.
+        /// The number of further credits.
         count: u32,
     },
     /// The reply to a command of the server.
@@ -401,9 +400,9 @@ pub enum Output {
         session: Session,
         /// The command.
         call: CallId,
-        /// The answer. One that cannot be delivered goes back with `undelivered`.
+        /// The answer. If it cannot be delivered, pass it to `undelivered`.
         answer: Answer,
     },
-    /// Draining has ended: no transfer is running, and none will start.
+    /// Draining is complete: no transfer runs, and none will start.
     Drained,
 }

@@ -1,13 +1,13 @@
-//! The zbmi plugin engine: which client message meets which server buffer, as a state machine without I/O.
+//! The zbmi plugin engine: matches messages of clients with buffers of the server, as a state machine without
+//! I/O.
 //!
-//! "R7" is a numbered requirement of the zoid method, "section 3.1.7" a section of its description; not
-//! those of the LNet wire. DESIGN.md beside this crate explains the whole: states, tables, fairness,
-//! memory, deaths.
+//! "R7" is a numbered requirement of the zoid method, and "section 3.1.7" a section of its description; they
+//! have nothing to do with the sections of the LNet wire protocol. `DESIGN.md` of this crate explains states,
+//! tables, fairness, memory and failures.
 //!
-//! [`Engine`] is the plugin. It takes inputs (a client's call, a command of the server, how a transfer
-//! went, the time) and gives outputs ([`Output`]). Whoever drives it owns the clock, the
-//! connections, the queues and the segment. It has no clock, no socket, no thread, no randomness, sees
-//! no byte of payload or protocol, and has no way to panic that a client or a server could reach.
+//! [`Engine`] is the plugin. Its inputs are a client's call, a command of the server, a report on a transfer,
+//! and the time; its outputs are [`Output`]s. The caller owns the clock, the connections, the queues and the
+//! segment.
 //!
 //! ```text
 //!   clients                                                                server
@@ -18,10 +18,17 @@
 //!  │    ▼                   ▼                                                     │
 //!  │ memory ─ pool ─▶ transfer ─ admission                       session messages │
 //!  │ attach ─ pids          │ ends                                  ▲             │
-//!  │ drain                  └──────────────▶ finish ────────────────┘      timers │
+//!  │ drain                  └──────────────▶ complete ──────────────┘      timers │
 //!  └───┬───────────────────────────────────────────────────────────────────────┬──┘
 //!      ▼ Reply Grant Deliver Stop Credits                             Answer   ▼
 //! ```
+//!
+//! The documentation of [`Engine`] has an example: a message from post to collection.
+//!
+//! # Limits
+//!
+//! The engine has no clock, socket, thread or randomness, and sees no byte of payload or protocol. No client
+//! and no server can make it panic. [`Limits`] limit its memory. It serves one server at a time.
 
 mod admission;
 mod attach;
@@ -76,21 +83,23 @@ use crate::transfer::Running;
 
 /// The plugin: the clients' calls on one side, the server's operations on the other.
 ///
-/// # How to drive it
+/// # How to drive the engine
 ///
-/// After every call that takes `&mut self`, take outputs with [`Engine::poll_output`] until there are
-/// none, and act on them in that order. Call [`Engine::tick`] when [`Engine::next_deadline`] has come;
-/// earlier calls do no harm. Times never go backwards.
+/// After every call that takes `&mut self`, call [`Engine::poll_output`] until it returns `None`, and carry
+/// out the outputs in that order. Call [`Engine::tick`] at [`Engine::next_deadline`]; earlier calls do no
+/// harm. Times never go backwards.
 ///
-/// * Every request of a client ([`Engine::send`], [`Engine::recv`], [`Engine::test`]) ends with exactly
-///   one of: an [`Output::Reply`]; for a receive an [`Output::Deliver`] that was acknowledged; or the
-///   client's departure, after which nothing is said about it any more.
-/// * Every command of the server that takes a [`CallId`] gets exactly one [`Output::Answer`], unless
-///   the server leaves with [`Departure::Broken`] first.
+/// * Every request of a client ([`Engine::send`], [`Engine::recv`], [`Engine::test`]) ends in exactly one of
+///   three ways:
+///   with an [`Output::Reply`]; for a receive, with an [`Output::Deliver`] that is acknowledged; or with the client's
+///   departure, after which no output mentions it.
+/// * Every command of the server that takes a [`CallId`] gets exactly one [`Output::Answer`], unless the
+///   server leaves
+///   with [`Departure::Broken`] first.
 /// * Every [`Output::Grant`] and [`Output::Deliver`] ends with a report of the caller
-///   ([`Engine::transfer_arrived`], [`Engine::transfer_aborted`], [`Engine::transfer_acknowledged`]) or
-///   with [`Output::Stop`].
-/// * Reports and wake-ups that name nothing (any more) are counted and ignored.
+///   ([`Engine::transfer_arrived`],
+///   [`Engine::transfer_aborted`], [`Engine::transfer_acknowledged`]) or with [`Output::Stop`].
+/// * Reports and wake-ups whose ids are unknown or stale are counted and ignored.
 ///
 /// # A message
 ///
@@ -116,10 +125,10 @@ use crate::transfer::Running;
 /// };
 /// engine.post(now, session, CallId(1), post);
 /// let Some(Output::Answer { answer: Answer::Registered(plugin), .. }) = engine.poll_output() else {
-///     unreachable!("nobody waits")
+///     unreachable!("no client waits")
 /// };
 ///
-/// // A client sends 100 bytes, and may, at once.
+/// // A client requests to send 100 bytes and gets the buffer at once.
 /// let send = SendRequest {
 ///     kind: SendKind::Expected,
 ///     tag: Tag(5),
@@ -131,7 +140,7 @@ use crate::transfer::Running;
 /// let Some(Output::Grant(grant)) = engine.poll_output() else { unreachable!("a receive waits") };
 /// assert_eq!(grant.segments[..], [Segment { offset: 1 << 20, len: 100 }]);
 ///
-/// // The bytes are in the segment.
+/// // The caller reports that the bytes are in the segment.
 /// engine.transfer_arrived(now, grant.grant);
 /// let reply = Output::Reply { peer, request: RequestId(1), reply: Reply::Sent };
 /// assert_eq!(engine.poll_output(), Some(reply));
@@ -148,15 +157,15 @@ use crate::transfer::Running;
 #[derive(Debug)]
 pub struct Engine {
     config: Config,
-    /// Attached ones, and those that may come back.
+    /// Attached clients, and those that may come back.
     clients: BTreeMap<Pid, Client>,
     pids: Pids,
     server: Option<Server>,
     next_session: Session,
-    /// The server's operations that have not ended.
+    /// The server's operations that have not completed.
     posts: BTreeMap<PluginId, ServerPost>,
     next_plugin: PluginId,
-    /// Segments of all of these.
+    /// The number of segments of all of them.
     kept_segments: usize,
     transfers: BTreeMap<GrantId, Running>,
     next_grant: GrantId,
@@ -171,7 +180,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine without clients and server.
+    /// Creates an engine without clients and server.
     pub fn new(config: Config) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self {
@@ -196,7 +205,7 @@ impl Engine {
         })
     }
 
-    /// The next thing to be done.
+    /// Returns the next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         if self.outputs.is_empty() {
             self.finish_drain();
@@ -204,14 +213,14 @@ impl Engine {
         self.outputs.pop_front()
     }
 
-    /// When [`Engine::tick`] has something to do; `None`: never, as things stand. May be earlier than
-    /// anything happens.
+    /// Returns when [`Engine::tick`] must be called; `None` if no timer is set. May be earlier than
+    /// necessary.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    /// Does what is due.
+    /// Handles expired timers.
     pub fn tick(&mut self, now: Time) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {

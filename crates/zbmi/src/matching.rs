@@ -1,4 +1,4 @@
-//! Which operation of the server meets which call of a client (section 3.1.7).
+//! Matching of the server's operations with the calls of clients (section 3.1.7).
 //!
 //! ```text
 //!        POST ─┬─ a call waits ────────────────────────────▶ CLAIMED(immediate)
@@ -7,9 +7,9 @@
 //!              └─ neither, or not immediate ──────────┴─▶ REGISTERED ─ call ─▶ CLAIMED ─▶ end
 //! ```
 //!
-//! Per client, direction and tag both sides are first come, first served. Held and registered posts
-//! stand in one queue. Of one key there are never posts and waiting calls at the same time, because
-//! whoever comes second claims.
+//! Per client, direction and tag both sides are served in the order of arrival. Held and registered posts are
+//! in one queue. A key never has posts and waiting calls at the same time, because the second to arrive
+//! claims the first.
 
 use std::sync::Arc;
 
@@ -23,19 +23,19 @@ use crate::time::Time;
 use crate::timers::Timer;
 use crate::transfer::{Running, Target};
 
-/// A client's call, as far as matching is concerned.
+/// A client's call, as seen by matching.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Offer {
     pub(crate) peer: Peer,
     pub(crate) request: RequestId,
     pub(crate) key: Key,
-    /// Bytes of the message, or of the room for it.
+    /// The length of the message, or of the buffer for it, in bytes.
     pub(crate) size: u64,
     pub(crate) order: u64,
 }
 
 impl Engine {
-    /// A client calls: it gets the oldest post of its key. `false`: there is none.
+    /// Matches a client's call with the oldest post of its key. Returns false if there is none.
     pub(crate) fn claim_post(&mut self, now: Time, offer: Offer) -> bool {
         let oldest = self
             .client(offer.peer)
@@ -49,7 +49,7 @@ impl Engine {
         true
     }
 
-    /// A post is there: it gets the call that has waited longest for its key. `false`: there is none.
+    /// Matches a post with the call that has waited longest for its key. Returns false if there is none.
     pub(crate) fn claim_waiter(
         &mut self,
         now: Time,
@@ -89,13 +89,13 @@ impl Engine {
         true
     }
 
-    /// The claim itself. The message must fit, or both ends fail and both are consumed, so that later
-    /// pairs stay in step (section 1.4).
+    /// Claims a post for a call. If the message does not fit, both sides fail and both are consumed, so that
+    /// later pairs match in step (section 1.4).
     fn meet(&mut self, now: Time, offer: Offer, plugin: PluginId, immediate: Option<CallId>) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
         };
-        // The transfer's name is not known yet, and not needed if there is none.
+        // The id of the transfer is not known yet. If there is no transfer, none is needed.
         post.stage = PostStage::Claimed {
             grant: GrantId(0),
             immediate,
@@ -140,8 +140,8 @@ impl Engine {
         self.end_post(now, plugin, Err(error));
     }
 
-    /// A claim was given back without a message: the post waits again, at its old place, and whoever
-    /// issued it learns that it waits.
+    /// Releases a claim that moved no message: the post waits again in its old place, and its command is
+    /// answered.
     pub(crate) fn give_back(&mut self, now: Time, plugin: PluginId) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
@@ -160,7 +160,7 @@ impl Engine {
         }
     }
 
-    /// The post waits for a counterpart; the command, if it is unanswered, is told so.
+    /// Makes the post wait for a counterpart. Answers its command, if that is unanswered.
     pub(crate) fn register(&mut self, plugin: PluginId, call: Option<CallId>) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
@@ -175,7 +175,7 @@ impl Engine {
         }
     }
 
-    /// The post keeps its place; its command stays unanswered until then (R57).
+    /// Holds the post: it keeps its place, and its command stays unanswered meanwhile (R57).
     pub(crate) fn hold(&mut self, now: Time, plugin: PluginId, call: CallId) {
         let until = now + self.config.hold;
         if let Some(post) = self.posts.get_mut(&plugin) {
@@ -185,7 +185,7 @@ impl Engine {
         }
     }
 
-    /// The follow-up did not come in time.
+    /// Ends a hold whose call did not come in time.
     pub(crate) fn expire_hold(&mut self, plugin: PluginId) {
         if let Some(call) = self.end_hold(plugin) {
             self.counters.holds_expired += 1;
@@ -193,7 +193,7 @@ impl Engine {
         }
     }
 
-    /// Takes the hold off a post; the command it kept unanswered.
+    /// Ends the hold of a post. Returns the unanswered command.
     pub(crate) fn end_hold(&mut self, plugin: PluginId) -> Option<CallId> {
         let post = self.posts.get_mut(&plugin)?;
         let PostStage::Held { call, until } = post.stage else {
@@ -205,7 +205,7 @@ impl Engine {
     }
 }
 
-/// The pieces of a buffer that the first `total` bytes occupy; all of it if it is shorter.
+/// Returns the segments of the first `total` bytes of a buffer; all segments if it is shorter.
 fn first_bytes(segments: &Arc<[Segment]>, total: u64) -> Arc<[Segment]> {
     let mut left = total;
     let mut pieces = Vec::new();

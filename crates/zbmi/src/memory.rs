@@ -1,9 +1,9 @@
-//! Who gets memory of the unexpected region: waiting sends first, in order; then credits that clients
-//! are owed; then sleeping tests are told.
+//! Distribution of memory in the unexpected region: first to waiting sends, in order; then to clients that
+//! are owed a credit; then sleeping tests are answered.
 //!
-//! Waiting is strictly first come, first served, whatever would fit. The one exception: a client at
-//! its share of the region ([`crate::Config::unexpected_share`]) does not hold up others; its own
-//! messages never pass each other.
+//! Waiting sends are served strictly in order, even if a later one would fit. There is one exception: a
+//! client that has used up its share of the region ([`crate::Config::unexpected_share`]) does not delay
+//! others. The messages of one client never overtake each other.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use crate::transfer::{Running, Target};
 
 #[derive(Debug, Default)]
 pub(crate) struct MemoryQueue {
-    /// Waiting sends by ticket, that is in order of arrival.
+    /// Waiting sends by ticket, that is, in the order of arrival.
     pub(crate) waiters: BTreeMap<u64, (Peer, RequestId)>,
     next_ticket: u64,
     /// Sleeping tests that ask about unexpected sends.
     pub(crate) testers: BTreeSet<(Peer, RequestId)>,
-    /// Clients that are owed a credit, once for each.
+    /// Clients that are owed a credit; one entry per credit.
     pub(crate) owed: VecDeque<Peer>,
 }
 
@@ -38,7 +38,8 @@ impl MemoryQueue {
 }
 
 impl Engine {
-    /// Memory for a client's message, unless others wait for it or the client has its share.
+    /// Allocates memory for a client's message, unless others wait for memory or the client has used up its
+    /// share.
     pub(crate) fn allocate_in_turn(&mut self, peer: Peer, size: u64) -> Option<Slot> {
         if self.must_queue(peer) || !self.within_share(peer, size) {
             return None;
@@ -51,7 +52,7 @@ impl Engine {
         Some(slot)
     }
 
-    /// Whether a newcomer of this client would overtake somebody.
+    /// Returns whether a new message of this client would overtake another one.
     fn must_queue(&self, peer: Peer) -> bool {
         let waiters = &self.memory.waiters;
         if self.config.unexpected_share.is_none() {
@@ -80,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// Memory is free, or somebody who held up others is gone: whoever is next gets it.
+    /// Serves the next in order, after memory was freed or a waiting send that blocked others has ended.
     pub(crate) fn serve_memory(&mut self, now: Time) {
         self.serve_waiters(now);
         self.pay_credits();
@@ -115,7 +116,7 @@ impl Engine {
         }
     }
 
-    /// The message has memory, which its client's account shows already.
+    /// Grants a message that has memory. The client's account already includes it.
     pub(crate) fn grant_message(
         &mut self,
         now: Time,
@@ -158,7 +159,7 @@ impl Engine {
         );
     }
 
-    /// Frees a message's memory. The caller serves whoever waits for memory.
+    /// Frees a message's memory. The caller then calls `serve_memory`.
     pub(crate) fn free_message(&mut self, offset: u64) {
         let Some(entry) = self.inbox.remove(offset) else {
             return;
@@ -173,7 +174,7 @@ impl Engine {
         }
     }
 
-    /// A new client's credits: as many as there is memory for now, the others when there is.
+    /// Reserves a new client's credits: as many as there is memory for now, the others later.
     pub(crate) fn first_credits(&mut self, peer: Peer) -> u32 {
         let mut reserved = 0;
         for _ in 0..self.config.credits {
@@ -212,7 +213,7 @@ impl Engine {
         }
     }
 
-    /// The client's reserved slots are free again, and nothing is or will be owed to it.
+    /// Frees the client's reserved slots and removes the credits owed to it.
     pub(crate) fn withdraw_credits(&mut self, peer: Peer) {
         self.memory.owed.retain(|&other| other != peer);
         self.inbox.uncredit(peer);

@@ -1,4 +1,4 @@
-//! Unexpected messages on their way to the server: order, fetching, freeing (section 3.1.8).
+//! Unexpected messages for the server: order, fetching, freeing (section 3.1.8).
 
 use crate::Engine;
 use crate::counters::Refusal;
@@ -46,8 +46,8 @@ impl Engine {
         );
     }
 
-    /// UNEXP_FREE of the message at this offset. What is not the server's to free (freed before, never
-    /// delivered, no message's beginning) is counted and ignored.
+    /// UNEXP_FREE of the message at this offset. An offset at which the server holds no message is counted
+    /// and ignored.
     pub fn unexp_free(&mut self, now: Time, session: Session, offset: u64) {
         if !self.is_session(session) {
             return self.counters.refuse(Refusal::UnknownSession);
@@ -60,13 +60,14 @@ impl Engine {
         self.serve_memory(now);
     }
 
-    /// The clients and tags of the unexpected messages that no server has fetched: what the next server
-    /// gets after the death of this one.
+    /// Returns the clients and tags of the unexpected messages that no server has fetched; the next server
+    /// can fetch them.
     pub fn unfetched(&self) -> impl Iterator<Item = (Peer, Tag)> {
         self.inbox.unfetched()
     }
 
-    /// All bytes of an unexpected message are there: it and those that waited behind it may be fetched.
+    /// Handles an unexpected message whose bytes have all arrived: it can be fetched, and so can those that
+    /// waited for it.
     pub(crate) fn message_arrived(&mut self, peer: Peer, offset: u64) {
         self.inbox.arrived(offset);
         let class = self.client(peer).and_then(|client| {
@@ -80,8 +81,7 @@ impl Engine {
         }
     }
 
-    /// An unexpected message will not arrive: its memory is free. The caller serves whoever waits for
-    /// memory.
+    /// Frees the memory of an unexpected message that will not arrive. The caller then calls `serve_memory`.
     pub(crate) fn discard_message(&mut self, peer: Peer, offset: u64) {
         let mut classes = Vec::new();
         if let Some(client) = self.client_mut(peer) {
@@ -120,8 +120,7 @@ impl Engine {
         }
     }
 
-    /// A message may be fetched: wakes one UNEXP_TEST, which gets it, and every TEST that asked to be
-    /// woken (section 3.1.8).
+    /// Wakes one UNEXP_TEST, which gets the message, and every TEST that asked to be woken (section 3.1.8).
     pub(crate) fn announce_message(&mut self, class: Class) {
         let Some(server) = &self.server else {
             return;
@@ -151,7 +150,7 @@ impl Engine {
         }
     }
 
-    /// Answers an UNEXP_TEST if there is anything for it.
+    /// Answers an UNEXP_TEST if a message can be fetched. Returns whether it did.
     fn deliver_messages(&mut self, call: CallId, class: Class, capacity: usize) -> bool {
         let messages = self.inbox.fetch(class, capacity);
         if messages.is_empty() {

@@ -1,30 +1,30 @@
-//! Which pid a client gets (section 3.4, "pid reuse").
+//! Assignment of pids to clients (section 3.4, "pid reuse").
 //!
-//! A pid goes to another client only after the server dropped the address, or after 2^20 others were
-//! given out: an address that a server still holds must not silently mean somebody else.
+//! A pid is given to another client only after the server has dropped the address, or after 2^20 other pids
+//! were given out: an address that the server still holds must not silently name another client.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::io::{Peer, Pid};
 
-/// So many other pids are given out before one that the server did not drop comes again.
+/// The number of other pids given out before one that the server did not drop is reused.
 const OTHERS_BEFORE_REUSE: u64 = 1 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pids {
-    /// Never given out yet, from here on.
+    /// The first pid that was never given out.
     fresh: u32,
-    /// Pids given out so far, repetitions counted.
+    /// The number of pids given out so far, including repetitions.
     given: u64,
-    /// Dropped by the server: anybody's.
+    /// Pids that the server dropped; free for any client.
     dropped: BTreeSet<Pid>,
-    /// Left by their clients, by the value of `given` at that time.
+    /// Pids whose clients have left, by the value of `given` at that time.
     retired: BTreeSet<(u64, Pid)>,
     retired_at: BTreeMap<Pid, u64>,
 }
 
 impl Pids {
-    /// A name for a new client.
+    /// Returns the id of a new client.
     pub(crate) fn take(&mut self) -> Peer {
         let pid = self
             .dropped
@@ -35,20 +35,20 @@ impl Pids {
                 Pid(self.fresh - 1)
             });
         self.given += 1;
-        // Truncation: a generation is compared for equality only, and wraps after 2^32 clients.
+        // Truncated: a generation is only compared for equality, and wraps after 2^32 clients.
         Peer {
             pid,
             generation: self.given as u32,
         }
     }
 
-    /// The client that had it is gone for good.
+    /// Frees the pid of a client that will not come back.
     pub(crate) fn retire(&mut self, pid: Pid) {
         self.retired.insert((self.given, pid));
         self.retired_at.insert(pid, self.given);
     }
 
-    /// The server dropped the address. Of a pid that is in use, or was dropped before, this says nothing.
+    /// Records that the server dropped the address. Ignores a pid that is in use or was dropped before.
     pub(crate) fn drop_address(&mut self, pid: Pid) {
         if let Some(at) = self.retired_at.remove(&pid) {
             self.retired.remove(&(at, pid));

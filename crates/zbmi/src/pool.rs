@@ -6,14 +6,13 @@
 //!                 └ free[8192] = 8192       └ free[24576] = size − 24576
 //! ```
 //!
-//! R5 wants exactness: a region of 1 MiB takes exactly 128 slots of 8192 bytes, and whenever a slot fits
-//! between its neighbours it is found. Allocators with size classes (`offset-allocator` among them)
-//! look for a free extent of the next larger class, so that a gap of exactly 5056 bytes would not be
-//! found for a message of 5000. There are few extents (at most one more than messages), so a
-//! map is fast enough. Metadata stand outside the region; first fit keeps messages at its
-//! front, where the pages are touched already.
+//! R5 requires exactness: a region of 1 MiB holds exactly 128 slots of 8192 bytes, and a gap that fits a slot
+//! is found. Allocators with size classes (such as `offset-allocator`) look for a free extent of the next
+//! larger class: they would not use a gap of 5056 bytes for a message of 5000. There is at most one free
+//! extent more than there are messages, so a map is fast enough. First fit keeps messages at the front of the
+//! region, whose pages are already touched.
 //!
-//! It may never look into the region.
+//! The allocator never accesses the region: its metadata are outside.
 
 use std::collections::BTreeMap;
 
@@ -22,21 +21,20 @@ use crate::config::SLOT_UNIT;
 /// A reserved piece of the unexpected region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// First byte.
+    /// The offset of the first byte.
     pub(crate) offset: u64,
-    /// Bytes, a positive multiple of [`SLOT_UNIT`].
+    /// The length in bytes, a positive multiple of [`SLOT_UNIT`].
     pub(crate) len: u64,
 }
 
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// Bytes by first byte; never two that touch.
+    /// Length by offset; free extents never touch each other.
     free: BTreeMap<u64, u64>,
     used: u64,
 }
 
-/// Bytes of the slot for a message of this size. Every message has at least one unit, because its
-/// offset is its name.
+/// Returns the slot length for a message. Every message has at least one unit, because its offset is its id.
 pub(crate) fn slot_len(size: u64) -> Option<u64> {
     size.max(1).checked_next_multiple_of(SLOT_UNIT)
 }
@@ -48,12 +46,12 @@ impl Pool {
         Self { free, used: 0 }
     }
 
-    /// Bytes in use.
+    /// Returns the number of bytes in use.
     pub(crate) fn used(&self) -> u64 {
         self.used
     }
 
-    /// The first gap that takes a message of this size.
+    /// Allocates the first gap that fits a message of this size.
     pub(crate) fn allocate(&mut self, size: u64) -> Option<Slot> {
         let len = slot_len(size)?;
         let (&offset, &gap) = self.free.iter().find(|&(_, &gap)| gap >= len)?;
@@ -65,7 +63,7 @@ impl Pool {
         Some(Slot { offset, len })
     }
 
-    /// Takes back what [`Pool::allocate`] gave, once, and joins it with its free neighbours.
+    /// Frees a slot of [`Pool::allocate`] and joins it with its free neighbours.
     pub(crate) fn release(&mut self, slot: Slot) {
         self.used -= slot.len;
         let Slot {
@@ -84,7 +82,7 @@ impl Pool {
         self.free.insert(offset, len);
     }
 
-    /// The free extents, in order.
+    /// Returns the free extents in order.
     pub(crate) fn gaps(&self) -> impl Iterator<Item = Slot> {
         self.free.iter().map(|(&offset, &len)| Slot { offset, len })
     }

@@ -1,4 +1,4 @@
-//! The server's POST_SEND and POST_RECV: what is checked (section 3.1.5), and what becomes of them.
+//! The server's POST_SEND and POST_RECV: checks (section 3.1.5) and outcomes.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use crate::time::Time;
 
 impl Engine {
     /// POST_SEND, POST_RECV. Answered with [`Answer::Registered`], [`Answer::Immediate`],
-    /// [`Answer::NoMemory`] or [`Answer::Failed`]: [`Errno::Invalid`] for a bad buffer,
-    /// [`Errno::ConnectionReset`] when there is no such client, [`Errno::NetDown`] while draining.
+    /// [`Answer::NoMemory`] or [`Answer::Failed`]: [`Errno::Invalid`] for an invalid buffer,
+    /// [`Errno::ConnectionReset`] if there is no such client, [`Errno::NetDown`] while draining.
     pub fn post(&mut self, now: Time, session: Session, call: CallId, post: Post) {
         if !self.accepts_call(session, call) {
             return;
@@ -32,8 +32,8 @@ impl Engine {
         }
     }
 
-    /// POST without an answer: the operation is registered under the server's own name, and what is
-    /// wrong with it is its completion.
+    /// A post without an answer: the operation is registered under the server's id, and an error becomes its
+    /// completion.
     pub fn announce(&mut self, now: Time, session: Session, post: Post) {
         if !self.is_session(session) {
             return self.counters.refuse(Refusal::UnknownSession);
@@ -50,8 +50,8 @@ impl Engine {
         }
     }
 
-    /// The completion of a post without an answer that could not be registered. Where a server lets
-    /// twice as many of them pile up as it may have posts, it is not told of more.
+    /// Completes a post without an answer that could not be registered. If the server lets twice as many such
+    /// completions pile up as it may have posts, further ones are dropped.
     pub fn refuse_announced(&mut self, session: Session, bmi: BmiId, errno: Errno) {
         let piled_up = self.server.as_ref().map_or(0, |server| server.done.len());
         if !self.is_session(session) || piled_up >= 2 * self.config.limits.posts {
@@ -67,7 +67,7 @@ impl Engine {
         self.report(completion, Place::Last);
     }
 
-    /// Checks a post and takes it in.
+    /// Checks a post and stores it.
     fn admit_post(&mut self, now: Time, post: &Post) -> Result<PluginId, Answer> {
         let segments = self.check_post(post).map_err(|(reason, answer)| {
             self.counters.refuse(reason);
@@ -94,7 +94,7 @@ impl Engine {
         Ok(plugin)
     }
 
-    /// A post that may be answered with its result, if a client is there for it (R57).
+    /// Completes a post at once if a client waits for it (R57).
     fn try_immediate(&mut self, now: Time, plugin: PluginId, call: CallId) {
         if let Some(server) = &mut self.server {
             server.calls.insert(call, Call::Post);
@@ -102,7 +102,7 @@ impl Engine {
         if self.claim_waiter(now, plugin, Some(call)) {
             return;
         }
-        // In the queue first: the tests count it.
+        // Registered first, because the tests count the queue.
         self.register(plugin, None);
         if self.flag_tests_of(plugin) && !self.config.hold.is_zero() {
             self.hold(now, plugin, call);
@@ -111,7 +111,7 @@ impl Engine {
         }
     }
 
-    /// The post's segments without empty ones, or why it is refused.
+    /// Returns the post's segments without empty ones, or why the post is rejected.
     fn check_post(&self, post: &Post) -> Result<Arc<[Segment]>, (Refusal, Answer)> {
         let failed = |reason, error| Err((reason, Answer::Failed(error)));
         if self.is_stopping() {

@@ -1,8 +1,8 @@
-//! Which operations of a client are ready (R38), and waking the tests that asked.
+//! Readiness of a client's operations (R38), and wake-ups of its tests.
 //!
-//! Of one key with k posts of the server, the first k operations are flagged. Of unexpected sends, as
-//! many as their memory would be free for, one after the other, if nobody waits for it already. A
-//! flag reserves nothing: the call that follows may still be told "not now" (R41).
+//! With k posts of the server for a key, the first k operations of that key are flagged. Unexpected sends are
+//! flagged as long as there is memory for them, one after the other, if nobody waits for memory. A flag
+//! reserves nothing: the call that follows may still be answered "not now" (R41).
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use crate::client::{Key, Request};
 use crate::io::{Peer, PluginId, Reply, RequestId, TestEntry, TestKind};
 use crate::pool::Slot;
 
-/// Unexpected sends flagged in one reply. Whoever has more pending asks again; without a limit an
-/// entry for 2^32 of them would cost as many trials.
+/// The most unexpected sends flagged in one reply. A client with more asks again. Without a limit, an entry
+/// for 2^32 sends would cost as many trials.
 const FLAGGED_UNEXPECTED_MAX: usize = 1024;
 
 impl Engine {
-    /// How many operations of each entry are ready.
+    /// Returns the number of ready operations of each entry.
     pub(crate) fn readiness(&mut self, peer: Peer, entries: &[TestEntry]) -> Vec<u32> {
         if self.is_stopping() {
             return vec![0; entries.len()];
@@ -55,7 +55,7 @@ impl Engine {
 
     fn try_memory(&mut self, peer: Peer, size: u64, multiplicity: u32, trial: &mut Trial) -> u32 {
         if size > self.config.max_unexpected {
-            // Ready to be refused.
+            // Ready, because the call will be rejected.
             return multiplicity;
         }
         let high_water = self.counters.pool_high_water;
@@ -74,7 +74,7 @@ impl Engine {
         count
     }
 
-    /// A post waits: the client's tests that ask about it are told. Whether there were any.
+    /// Answers the client's sleeping tests that ask about a waiting post. Returns whether there were any.
     pub(crate) fn flag_tests_of(&mut self, plugin: PluginId) -> bool {
         let Some((peer, key)) = self.posts.get(&plugin).map(|post| (post.peer, post.key)) else {
             return false;
@@ -95,7 +95,7 @@ impl Engine {
         told.count() > 0
     }
 
-    /// Memory is free: the tests that ask about unexpected sends are told.
+    /// Answers the sleeping tests that ask about unexpected sends, after memory was freed.
     pub(crate) fn flag_memory_tests(&mut self) {
         let testers: Vec<(Peer, RequestId)> = self.memory.testers.iter().copied().collect();
         for (peer, request) in testers {
@@ -103,7 +103,7 @@ impl Engine {
         }
     }
 
-    /// Answers a sleeping test if anything is ready.
+    /// Answers a sleeping test if anything is ready. Returns whether it did.
     fn flag_test(&mut self, peer: Peer, request: RequestId) -> bool {
         let test = self
             .client(peer)
@@ -122,7 +122,7 @@ impl Engine {
     }
 }
 
-/// Memory taken to see how much fits, and given back at the end.
+/// Memory allocated to see how much fits, and freed at the end.
 struct Trial {
     slots: Vec<Slot>,
     over: bool,

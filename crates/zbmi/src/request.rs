@@ -1,7 +1,7 @@
-//! The three forwarded calls of clients: zbmi_send, zbmi_recv, zbmi_test (sections 3.2.4, 2.6).
+//! The three calls of clients: zbmi_send, zbmi_recv, zbmi_test (sections 3.2.4, 2.6).
 //!
-//! A call either claims its counterpart, or waits as long as it asked to, or is told "not now". What
-//! does not wait leaves no trace (R21).
+//! A call claims a counterpart, or waits up to its timeout, or is answered "not now". A call that does not
+//! wait leaves no state behind (R21).
 
 use crate::Engine;
 use crate::client::{Client, Key, Request};
@@ -16,8 +16,8 @@ use crate::timers::Timer;
 
 impl Engine {
     /// zbmi_send (SEND_REQ). Ends with [`Reply::Sent`], [`Reply::NotNow`] or [`Reply::Failed`]; an
-    /// [`Output::Grant`] comes first if there is a buffer. An inline payload that gets no Grant at once
-    /// is to be thrown away.
+    /// [`Output::Grant`] comes first if there is a buffer. The caller drops an inline payload that gets no
+    /// grant at once.
     pub fn send(&mut self, now: Time, peer: Peer, request: RequestId, send: SendRequest) {
         if !self.accepts(peer, request) {
             return;
@@ -118,8 +118,8 @@ impl Engine {
         );
     }
 
-    /// Ends a waiting request early (WAKE): it is answered as at its timeout. A request whose transfer
-    /// runs goes on.
+    /// Ends a waiting request early (WAKE), with the answer of its timeout. A request whose transfer runs
+    /// continues.
     pub fn wake(&mut self, now: Time, peer: Peer, request: RequestId) {
         let found = self
             .client(peer)
@@ -131,7 +131,7 @@ impl Engine {
         }
     }
 
-    /// The request has waited long enough.
+    /// Ends a request whose timeout has expired.
     pub(crate) fn expire_request(&mut self, now: Time, peer: Peer, request: RequestId) {
         let found = self
             .client(peer)
@@ -150,7 +150,8 @@ impl Engine {
             Some(Request::Send { memory_ticket, .. }) => {
                 self.not_now(peer, request);
                 if memory_ticket.is_some() {
-                    // It may have been too large for what is free, with smaller ones behind it.
+                    // The request may have been too large for the free memory, and smaller ones may wait
+                    // behind it.
                     self.serve_memory(now);
                 }
             }
@@ -222,7 +223,7 @@ impl Engine {
         }
     }
 
-    /// Whether this request may be made at all; if not, it is refused or ignored already.
+    /// Returns whether this request is accepted; otherwise it has been rejected or ignored.
     fn accepts(&mut self, peer: Peer, request: RequestId) -> bool {
         let limit = self.config.limits.requests_per_client;
         let Some(client) = self
@@ -275,7 +276,7 @@ impl Engine {
         self.timers.set(deadline, Timer::Request(peer, request));
     }
 
-    /// Takes a waiting request out of every table. `None`, and nothing happens, if its transfer runs.
+    /// Removes a waiting request from every table. Returns `None` and changes nothing if its transfer runs.
     pub(crate) fn take_waiting(&mut self, peer: Peer, request: RequestId) -> Option<Request> {
         let client = self.client_mut(peer)?;
         if matches!(client.requests.get(&request)?, Request::Moving(_)) {
@@ -323,7 +324,7 @@ impl Engine {
 }
 
 impl Request {
-    /// In which queue it waits for a counterpart, if it does.
+    /// Returns the queue in which it waits for a counterpart, if it does.
     fn key(&self) -> Option<Key> {
         match self {
             Self::Send {

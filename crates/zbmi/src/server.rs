@@ -1,4 +1,4 @@
-//! The server's session: who it is, which of its commands await an answer, what it has not collected.
+//! The server's session: its unanswered commands and its uncollected completions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use crate::io::{
 };
 use crate::time::Time;
 
-/// An operation that has not ended (section 3.1.7).
+/// An operation that has not completed (section 3.1.7).
 #[derive(Debug)]
 pub(crate) struct ServerPost {
     pub(crate) bmi: BmiId,
     pub(crate) peer: Peer,
     pub(crate) key: Key,
-    /// Without empty pieces.
+    /// Without empty segments.
     pub(crate) segments: Arc<[Segment]>,
     pub(crate) total: u64,
     pub(crate) stage: PostStage,
     pub(crate) posted: Time,
-    /// A cancel came while it was claimed; it counts if the claim is given back.
+    /// A cancel came while the post was claimed; it takes effect if the claim is released.
     pub(crate) cancel_wanted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PostStage {
-    /// Waits, unanswered, for the follow-up of a client's test.
+    /// Held: waits, unanswered, for the call that follows a client's test.
     Held { call: CallId, until: Time },
     /// Waits for a counterpart.
     Registered,
-    /// Its transfer runs; with a call, that is answered at the end.
+    /// Its transfer runs; a call, if any, is answered at the end.
     Claimed {
         grant: GrantId,
         immediate: Option<CallId>,
@@ -40,7 +40,7 @@ pub(crate) enum PostStage {
 /// An unanswered command.
 #[derive(Debug)]
 pub(crate) enum Call {
-    /// A post that is held, or whose transfer runs.
+    /// A post that is held or whose transfer runs.
     Post,
     /// A sleeping TEST.
     Test {
@@ -57,7 +57,7 @@ pub(crate) enum Call {
 }
 
 impl Call {
-    /// When it has slept long enough.
+    /// Returns when the command's sleep ends.
     pub(crate) fn deadline(&self) -> Option<Time> {
         match *self {
             Self::Post => None,
@@ -66,12 +66,12 @@ impl Call {
     }
 }
 
-/// Which operations a TEST is about.
+/// The operations that a TEST asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// These, sorted.
     Ids(Vec<PluginId>),
-    /// Any, at most so many.
+    /// Any, at most this many.
     Any(usize),
 }
 
@@ -88,7 +88,7 @@ impl Wanted {
 pub(crate) struct Server {
     pub(crate) session: Session,
     pub(crate) calls: BTreeMap<CallId, Call>,
-    /// Sleeping commands, in order of arrival.
+    /// Sleeping commands in the order of arrival.
     pub(crate) sleepers: VecDeque<CallId>,
     pub(crate) done: DoneList,
 }
@@ -104,21 +104,20 @@ impl Server {
         }
     }
 
-    /// Takes a command out, because it is answered now.
+    /// Removes a command that is being answered.
     pub(crate) fn end_call(&mut self, call: CallId) -> Option<Call> {
         self.sleepers.retain(|&other| other != call);
         self.calls.remove(&call)
     }
 
-    /// The sleeping command that came first among those that this is for.
+    /// Returns the oldest sleeping command for which `is_for` is true.
     pub(crate) fn first_sleeper(&self, is_for: impl Fn(&Call) -> bool) -> Option<CallId> {
         let mut sleepers = self.sleepers.iter().copied();
         sleepers.find(|call| self.calls.get(call).is_some_and(&is_for))
     }
 }
 
-/// Ended operations that were not collected, oldest first; those that were handed out in vain come
-/// before all others.
+/// Completions that were not collected, oldest first. Those whose delivery failed come before all others.
 #[derive(Debug, Default)]
 pub(crate) struct DoneList {
     order: BTreeMap<i64, Completion>,
@@ -177,5 +176,5 @@ impl DoneList {
     }
 }
 
-/// How an operation ended.
+/// The result of an operation.
 pub(crate) type Ended = Result<u64, Errno>;

@@ -12,7 +12,7 @@ use crate::timers::Timer;
 use crate::transfer::Target;
 
 impl Engine {
-    /// The server attaches (INIT). [`Errno::Busy`]: there is one; [`Errno::TryAgain`]: draining.
+    /// Attaches a server (INIT). [`Errno::Busy`]: one is attached; [`Errno::TryAgain`]: draining.
     pub fn server_attached(&mut self) -> Result<Session, Errno> {
         if self.is_stopping() {
             self.counters.refuse(Refusal::Draining);
@@ -29,9 +29,9 @@ impl Engine {
         Ok(session)
     }
 
-    /// The server left (FINI, or its process died): its operations vanish, transfers for them are
-    /// stopped, messages that it held are freed. After a farewell its unanswered commands are answered
-    /// with [`Errno::NetDown`]; otherwise they are forgotten. Clients that wait go on waiting.
+    /// Detaches the server (FINI, or its process died). Its operations are dropped, their transfers stopped,
+    /// and the messages that it held freed. After FINI its unanswered commands are answered with
+    /// [`Errno::NetDown`]; otherwise they are forgotten. Waiting clients continue to wait.
     pub fn server_lost(&mut self, now: Time, session: Session, how: Departure) {
         if !self.is_session(session) {
             return self.counters.refuse(Refusal::UnknownSession);
@@ -95,8 +95,8 @@ impl Engine {
         );
     }
 
-    /// CANCEL. Takes the operation back unless it is claimed or complete (R61); either way it ends
-    /// exactly once, and a test says how.
+    /// CANCEL. Cancels the operation unless it is claimed or complete (R61). In both cases the operation
+    /// completes exactly once, and a test reports the result.
     pub fn cancel(&mut self, now: Time, session: Session, plugin: PluginId) {
         let Some(server) = self
             .server
@@ -125,7 +125,7 @@ impl Engine {
         self.end_post(now, plugin, Err(Errno::Canceled));
     }
 
-    /// CANCEL of an operation that was posted without an answer, by the server's name for it.
+    /// RECALL: cancels an operation that was posted without an answer, by the server's id.
     pub fn recall(&mut self, now: Time, session: Session, bmi: BmiId) {
         let named = self.posts.iter().find(|(_, post)| post.bmi == bmi);
         match named.map(|(&plugin, _)| plugin) {
@@ -135,9 +135,9 @@ impl Engine {
         }
     }
 
-    /// DROP_PEER: the server forgot this client's address, so the pid of a client that is gone may be
-    /// given to another one, unless a message of it is still to be fetched. Of an attached client it
-    /// says nothing. [`Errno::NetReset`]: not the server's session.
+    /// DROP_PEER: the server has forgotten this client's address, so the pid of a client that is gone may be
+    /// reused, unless one of its messages is still to be fetched. Has no effect on an attached client.
+    /// [`Errno::NetReset`]: not the server's session.
     pub fn drop_peer(&mut self, session: Session, pid: Pid) -> Result<(), Errno> {
         if !self.is_session(session) {
             self.counters.refuse(Refusal::UnknownSession);
@@ -164,8 +164,8 @@ impl Engine {
         }
     }
 
-    /// Nobody waits for this command's answer any more: a sleeping TEST or UNEXP_TEST is forgotten
-    /// without one. A post is answered nevertheless.
+    /// Cancels the wait for an answer: a sleeping TEST or UNEXP_TEST is removed without an answer. A post is
+    /// still answered.
     pub fn abandon(&mut self, session: Session, call: CallId) {
         let server = self
             .server
@@ -177,8 +177,8 @@ impl Engine {
         }
     }
 
-    /// An answer could not be delivered (its reply slot vanished): what it reported is reported again,
-    /// before everything else.
+    /// Takes back an answer that could not be delivered because its reply slot vanished. Its contents are
+    /// reported again, before everything else.
     pub fn undelivered(&mut self, session: Session, answer: Answer) {
         if !self.is_session(session) {
             return self.counters.refuse(Refusal::UnknownSession);
@@ -202,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// A sleeping command has slept long enough.
+    /// Ends the sleep of a command whose timeout has expired.
     pub(crate) fn expire_call(&mut self, call: CallId) {
         let found = self
             .server
@@ -234,7 +234,7 @@ impl Engine {
         }
     }
 
-    /// Which operations a TEST is about; `None` if it is about none.
+    /// Returns the operations that a TEST asks for; `None` if there are none.
     fn wanted(&self, selection: Selection) -> Option<Wanted> {
         match selection {
             Selection::Any(capacity) => (capacity > 0).then_some(Wanted::Any(capacity)),
@@ -282,7 +282,7 @@ impl Engine {
             .is_some_and(|server| server.session == session)
     }
 
-    /// Whether this command may be given at all; if not, it is answered already.
+    /// Returns whether this command is accepted; otherwise it has been answered.
     pub(crate) fn accepts_call(&mut self, session: Session, call: CallId) -> bool {
         let (reason, error) = match &self.server {
             Some(server) if server.session == session => {

@@ -1,24 +1,24 @@
-//! What is due when. Whoever sets a timer keeps its time and clears it when it is over.
+//! Timers. The code that sets a timer stores its time and clears it when it is no longer needed.
 
 use std::collections::BTreeSet;
 
 use crate::io::{CallId, GrantId, Peer, Pid, PluginId, RequestId};
 use crate::time::Time;
 
-/// What is due.
+/// What a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// A client's request has waited long enough.
+    /// The timeout of a client's request.
     Request(Peer, RequestId),
-    /// A sleeping command of the server has.
+    /// The timeout of a sleeping command of the server.
     Call(CallId),
-    /// A held post has.
+    /// The end of a hold.
     Hold(PluginId),
-    /// A transfer may have stalled.
+    /// The next check for a stall.
     Stall(GrantId),
-    /// A client did not come back.
+    /// The end of the time in which a client may come back.
     Reattach(Pid),
-    /// Draining has lasted long enough.
+    /// The end of the time for draining.
     Drain,
 }
 

@@ -1,4 +1,4 @@
-//! Transfers between clients and the segment: from the claim of a buffer to the last byte.
+//! Transfers between clients and the segment, from the claim of a buffer to the last byte.
 //!
 //! ```text
 //!  claim ─▶ WAITING for a bulk slot ─▶ BEGUN ─┬─ arrived, acknowledged ─▶ both ends succeed
@@ -6,7 +6,7 @@
 //!                                             └─ lost, stalled ─▶ Stop; both ends fail
 //! ```
 //!
-//! The engine never sees a byte: it hands out segments and is told how it went.
+//! The engine never sees the bytes: it hands out segments, and the caller reports the result.
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use crate::io::{
 use crate::time::Time;
 use crate::timers::Timer;
 
-/// What the bytes are for.
+/// The owner of the buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     /// An operation of the server.
     Post(PluginId),
-    /// The unexpected message at this offset.
+    /// An unexpected message at this offset.
     Message(u64),
 }
 
-/// A transfer that has its buffer.
+/// A transfer that has a buffer.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) peer: Peer,
@@ -39,7 +39,7 @@ pub(crate) struct Running {
     pub(crate) segments: Arc<[Segment]>,
     pub(crate) total: u64,
     pub(crate) inline: bool,
-    /// The client's number of the send, 0 of a receive.
+    /// The client's number of the send; 0 for a receive.
     pub(crate) order: u64,
     /// `None`: waits for a bulk slot.
     pub(crate) begun: Option<Begun>,
@@ -48,7 +48,7 @@ pub(crate) struct Running {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Begun {
     at: Time,
-    /// When the stall timer is set to.
+    /// When the stall timer expires.
     check_at: Time,
 }
 
@@ -59,8 +59,8 @@ impl Running {
 }
 
 impl Engine {
-    /// Bytes of this transfer moved. Other transfers of the same client in the same direction wait
-    /// behind it in the same stream and do not count as stalled either.
+    /// Reports that bytes of this transfer moved. Other transfers of the same client in the same direction
+    /// wait behind it in the same stream, so they do not count as stalled either.
     pub fn transfer_progressed(&mut self, now: Time, grant: GrantId) {
         let found = self
             .transfers
@@ -74,7 +74,7 @@ impl Engine {
         }
     }
 
-    /// All bytes of a [`Output::Grant`] are in the segment.
+    /// Reports that all bytes of an [`Output::Grant`] are in the segment.
     pub fn transfer_arrived(&mut self, now: Time, grant: GrantId) {
         let Some(over) = self.end_begun(now, grant, Direction::ToServer) else {
             return self.counters.refuse(Refusal::StaleReport);
@@ -98,8 +98,8 @@ impl Engine {
         }
     }
 
-    /// The client gave a [`Output::Grant`] back (ABORT) and may send the message again later. A receive
-    /// of the server waits for the next message, its buffer's content undefined.
+    /// Reports that the client aborted an [`Output::Grant`] (ABORT); it may send the message again later. A
+    /// receive of the server waits for the next message; the contents of its buffer are undefined.
     pub fn transfer_aborted(&mut self, now: Time, grant: GrantId) {
         let Some(over) = self.end_begun(now, grant, Direction::ToServer) else {
             return self.counters.refuse(Refusal::StaleReport);
@@ -114,7 +114,7 @@ impl Engine {
         }
     }
 
-    /// The client has an [`Output::Deliver`] (RECV_ACK), or could not take it.
+    /// Reports that the client received an [`Output::Deliver`] (RECV_ACK), or rejected it.
     pub fn transfer_acknowledged(&mut self, now: Time, grant: GrantId, result: Result<(), Errno>) {
         let Some(over) = self.end_begun(now, grant, Direction::ToClient) else {
             return self.counters.refuse(Refusal::StaleReport);
@@ -130,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// The buffer is claimed: the transfer begins, or waits for a bulk slot.
+    /// Begins the transfer to a claimed buffer, or lets it wait for a bulk slot.
     pub(crate) fn start(&mut self, now: Time, running: Running) -> GrantId {
         let grant = self.next_grant;
         self.next_grant = GrantId(grant.0 + 1);
@@ -170,7 +170,7 @@ impl Engine {
         self.timers.set(check_at, Timer::Stall(grant));
     }
 
-    /// The stall timer fired: the transfer has stalled unless bytes moved meanwhile (R57).
+    /// Handles the stall timer: fails the transfer unless bytes moved meanwhile (R57).
     pub(crate) fn check_stall(&mut self, now: Time, grant: GrantId) {
         let Some(running) = self.transfers.get(&grant) else {
             return;
@@ -192,8 +192,8 @@ impl Engine {
         }
     }
 
-    /// All of these end badly because an end of theirs is gone. Those that wait for a bulk slot go
-    /// first, or they would begin as the others leave. The caller serves whoever waits for memory, once.
+    /// Fails all transfers for which `is_hit` is true. Those that wait for a bulk slot fail first; otherwise
+    /// they would begin when the others release their slots. The caller then calls `serve_memory`, once.
     pub(crate) fn fail_transfers(&mut self, now: Time, is_hit: impl Fn(&Running) -> bool) {
         let hit = self.transfers.iter().filter(|(_, running)| is_hit(running));
         let mut grants: Vec<(bool, GrantId)> = hit
@@ -205,8 +205,8 @@ impl Engine {
         }
     }
 
-    /// The transfer ends badly: nothing may touch the segment for it any more, both ends fail. The
-    /// caller serves whoever waits for memory.
+    /// Fails a transfer: it may no longer touch the segment, and both sides fail. The caller then calls
+    /// `serve_memory`.
     fn fail_transfer(&mut self, now: Time, grant: GrantId, error: Errno) {
         let Some((over, awaited)) = self.end_transfer(now, grant) else {
             return;
@@ -225,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// Ends a transfer that the caller reports on, if it is one that it may report on.
+    /// Ends a transfer on a report of the caller, if the report is valid.
     fn end_begun(&mut self, now: Time, grant: GrantId, direction: Direction) -> Option<Running> {
         let running = self.transfers.get(&grant)?;
         if running.begun.is_none() || running.direction != direction {
@@ -234,8 +234,8 @@ impl Engine {
         self.end_transfer(now, grant).map(|(over, _)| over)
     }
 
-    /// Takes a transfer out of every table; its bulk slot goes to the next. Also says whether the
-    /// client still awaits the end of its request.
+    /// Removes a transfer from every table; its bulk slot goes to the next. Also returns whether the client
+    /// still waits for the result of its request.
     fn end_transfer(&mut self, now: Time, grant: GrantId) -> Option<(Running, bool)> {
         let over = self.transfers.remove(&grant)?;
         let mut awaited = false;

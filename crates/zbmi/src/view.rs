@@ -1,4 +1,4 @@
-//! What the engine shows of itself.
+//! Read access to the engine's state.
 
 use crate::Engine;
 use crate::client::Request;
@@ -7,37 +7,37 @@ use crate::counters::{ClientTraffic, Counters, Gauges};
 use crate::io::{Peer, Pid, Session};
 
 impl Engine {
-    /// The client that has this pid now, or may come back to it.
+    /// Returns the client that has this pid, or may come back to it.
     #[must_use]
     pub fn peer(&self, pid: Pid) -> Option<Peer> {
         self.clients.get(&pid).map(|client| client.peer)
     }
 
-    /// The attached server's session.
+    /// Returns the attached server's session.
     #[must_use]
     pub fn session(&self) -> Option<Session> {
         self.server.as_ref().map(|server| server.session)
     }
 
-    /// What it was built with.
+    /// Returns the configuration.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What happened so far.
+    /// Returns the counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Messages and bytes of one client that is attached or may come back.
+    /// Returns messages and bytes of one client that is attached or may come back.
     #[must_use]
     pub fn client_traffic(&self, peer: Peer) -> Option<ClientTraffic> {
         self.client(peer).map(|client| client.traffic)
     }
 
-    /// How things stand. Counts through all clients.
+    /// Returns the current state. Visits all clients.
     #[must_use]
     pub fn gauges(&self) -> Gauges {
         let away = self

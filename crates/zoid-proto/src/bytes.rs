@@ -1,5 +1,4 @@
-//! Checked reads and writes at offsets: the only place that touches raw bytes. Everything is
-//! little-endian.
+//! Checked reads and writes at offsets, little-endian. No other module touches raw bytes.
 
 use crate::error::{DecodeError, EncodeError, Problem};
 
@@ -15,7 +14,7 @@ impl<'a> Reader<'a> {
         Self { what, bytes }
     }
 
-    /// The complaint that `problem` stands at `offset`.
+    /// Returns the error that `problem` exists at `offset`.
     pub(crate) const fn error(&self, offset: usize, problem: Problem) -> DecodeError {
         DecodeError {
             what: self.what,
@@ -24,7 +23,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Refuses an input shorter than `needed`; the offset is where the input ends.
+    /// Rejects an input shorter than `needed`; the offset of the error is the end of the input.
     pub(crate) const fn require(&self, needed: usize) -> Result<(), DecodeError> {
         let available = self.bytes.len();
         if available < needed {
@@ -33,7 +32,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Refuses an input that is not exactly `needed` bytes long.
+    /// Rejects an input that is not exactly `needed` bytes long.
     pub(crate) const fn require_exactly(&self, needed: usize) -> Result<(), DecodeError> {
         if self.bytes.len() > needed {
             let surplus = self.bytes.len() - needed;
@@ -42,7 +41,7 @@ impl<'a> Reader<'a> {
         self.require(needed)
     }
 
-    /// The bytes from `at` on; none when the input ends before.
+    /// Returns the bytes from `at` on; none if the input is shorter.
     pub(crate) fn tail(&self, at: usize) -> &'a [u8] {
         self.bytes.get(at..).unwrap_or_default()
     }
@@ -86,7 +85,7 @@ impl<'a> Reader<'a> {
         self.array(at).map(i64::from_le_bytes)
     }
 
-    /// A time limit in milliseconds, which is a signed number on the wire and never negative.
+    /// Reads a time limit in milliseconds: a signed number on the wire that must not be negative.
     pub(crate) fn milliseconds(&self, at: usize, field: &'static str) -> Result<u32, DecodeError> {
         let value = self.i32(at)?;
         u32::try_from(value).map_err(|_| {
@@ -96,7 +95,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Checks that a number stands in `min..=max`.
+/// Checks that a number is in `min..=max`.
 pub(crate) fn in_range(
     reader: &Reader<'_>,
     at: usize,
@@ -125,7 +124,7 @@ pub(crate) const fn out_of_range(
     }
 }
 
-/// Refuses `value` above `max`.
+/// Rejects a `value` above `max`.
 pub(crate) fn at_most(field: &'static str, value: u64, max: u64) -> Result<(), EncodeError> {
     if value <= max {
         return Ok(());
@@ -133,19 +132,19 @@ pub(crate) fn at_most(field: &'static str, value: u64, max: u64) -> Result<(), E
     Err(EncodeError::TooLarge { field, value, max })
 }
 
-/// Refuses a time limit that the wire's signed number cannot hold.
+/// Rejects a time limit that the signed number on the wire cannot hold.
 pub(crate) fn check_milliseconds(value: u32) -> Result<(), EncodeError> {
     at_most("timeout ms", value.into(), i32::MAX.unsigned_abs().into())
 }
 
-/// Writes the fields of one structure, one behind the other.
+/// Writes the fields of one structure in order.
 #[derive(Debug)]
 pub(crate) struct Writer<'a> {
     rest: &'a mut [u8],
 }
 
 impl<'a> Writer<'a> {
-    /// A writer of exactly the `needed` bytes of a structure.
+    /// Returns a writer of exactly the `needed` bytes of a structure.
     pub(crate) fn new(buffer: &'a mut [u8], needed: usize) -> Result<Self, EncodeError> {
         let available = buffer.len();
         match buffer.get_mut(..needed) {
@@ -154,8 +153,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes `bytes`. The size given to [`Writer::new`] covers all that an encoder writes, so that
-    /// the other branch is unreachable; it writes nothing instead of panicking.
+    /// Writes `bytes`. The size given to [`Writer::new`] covers all that an encoder writes. If it did not,
+    /// this would write nothing; that branch is unreachable.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
         let rest = std::mem::take(&mut self.rest);
         debug_assert!(
@@ -193,7 +192,7 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_le_bytes())
     }
 
-    /// `count` reserved bytes, which are zero on send and ignored on receive.
+    /// Writes `count` reserved bytes, which are zero on send and ignored on receive.
     pub(crate) fn reserved(&mut self, count: usize) -> &mut Self {
         for _ in 0..count {
             self.u8(0);

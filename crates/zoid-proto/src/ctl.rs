@@ -1,4 +1,4 @@
-//! Between server and plugin: commands and replies over message queues, at most
+//! The control protocol (CTL) between server and plugin: commands and replies over message queues, at most
 //! [`CTL_MESSAGE_LEN`] bytes each.
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //!           +--------+-----+---------+--------+--------+---------+---------+---------+------
 //! ```
 //!
-//! The header decodes alone, so that a reader with a bad body still knows whom to answer, and a
-//! reader of replies drops those whose sequence is not the one it awaits.
+//! The header is decoded separately from the body: the plugin can then answer a command with an invalid body,
+//! and the server can drop replies that do not have the expected sequence.
 
 mod header;
 mod reply;
@@ -21,29 +21,29 @@ pub use reply::{Completion, InitReply, PostOutcome, Reply, TestReply, Unexpected
 pub(crate) use request::INIT_NAME_AT;
 pub use request::{Init, Post, Request, Test, TestSelection, UnexpectedTest};
 
-/// Bytes of the longest message in either direction.
+/// The longest message in either direction, in bytes.
 pub const CTL_MESSAGE_LEN: usize = 4096;
 
-/// Messages that the control queue holds.
+/// The number of messages that the control queue holds.
 pub const CONTROL_QUEUE_DEPTH: usize = 10;
 
-/// Messages that a reply queue holds.
+/// The number of messages that a reply queue holds.
 pub const REPLY_QUEUE_DEPTH: usize = 2;
 
-/// Reply slots of one server; a 65th concurrent call waits for one to be free.
+/// The number of reply slots of a server. A 65th concurrent call waits until a slot is free.
 pub const REPLY_SLOTS: u32 = 64;
 
-/// Segments that fit one command; longer lists stand in the segment.
+/// The most segments that fit in a command; a longer list is written to the segment.
 pub const INLINE_SEGMENTS: usize = 250;
 
-/// Operation ids that fit one command; longer lists stand in the segment.
+/// The most operation ids that fit in a command; a longer list is written to the segment.
 pub const INLINE_IDS: usize = 500;
 
-/// Unexpected messages that one reply names at most.
+/// The most unexpected messages in one reply.
 pub const UNEXPECTED_PER_REPLY: usize = 126;
 
-/// Completed operations that one reply names at most.
+/// The most completed operations in one reply.
 pub const COMPLETIONS_PER_REPLY: usize = 252;
 
-/// Counters that one reply holds at most.
+/// The most counters in one reply.
 pub const COUNTERS_PER_REPLY: usize = 500;

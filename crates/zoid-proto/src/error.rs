@@ -1,8 +1,8 @@
-//! What can be wrong with bytes from a queue, a connection or the segment.
+//! Errors of decoders and encoders.
 
 use thiserror::Error;
 
-/// A decoder's complaint: what is wrong, and at which byte of its input.
+/// Why a decoder rejected its input, and at which byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{what}: {problem} at offset {offset}")]
 pub struct DecodeError {
@@ -14,28 +14,28 @@ pub struct DecodeError {
     pub problem: Problem,
 }
 
-/// The kinds of complaint.
+/// What is wrong with an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Problem {
     /// The input ends before the structure does.
     #[error("needs {needed} bytes, has {available}")]
     Truncated {
-        /// Bytes that the structure needs, counted from its start.
+        /// The length of the structure in bytes, from its start.
         needed: usize,
-        /// Bytes that there are.
+        /// The bytes available.
         available: usize,
     },
-    /// The input is longer than the structure says it is.
+    /// The input is longer than its length field or its structure.
     #[error("{surplus} bytes too many")]
     TooLong {
-        /// Bytes behind the structure's end.
+        /// The bytes after the structure's end.
         surplus: usize,
     },
-    /// A magic number is not the one expected here.
+    /// A magic number is wrong.
     #[error("bad magic {0:#018x}")]
     BadMagic(u64),
-    /// A version that this decoder does not know.
+    /// The decoder does not know the version.
     #[error("unknown version {0}")]
     UnknownVersion(u32),
     /// A header checksum is wrong.
@@ -43,10 +43,10 @@ pub enum Problem {
     BadChecksum {
         /// The checksum in the header.
         found: u32,
-        /// What the header's bytes give.
+        /// The checksum computed from the header.
         computed: u32,
     },
-    /// A type or enum value is unknown.
+    /// A type or enumeration value is unknown.
     #[error("unknown {field} {value:#x}")]
     UnknownValue {
         /// The field's name.
@@ -66,7 +66,7 @@ pub enum Problem {
         /// The largest legal value.
         max: i128,
     },
-    /// Two fields, or a field and a list, contradict one another.
+    /// Two fields, or a field and a list, contradict each other.
     #[error("{field} says {said}, the rest says {found}")]
     Contradiction {
         /// The field's name.
@@ -76,24 +76,24 @@ pub enum Problem {
         /// The value that the rest of the structure gives.
         found: u64,
     },
-    /// A name is not one that this protocol allows.
+    /// The protocol does not allow this name.
     #[error("malformed {0}")]
     BadName(&'static str),
 }
 
-/// Why a structure cannot be written.
+/// Why an encoder rejected a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
     /// The caller's buffer is shorter than the structure.
     #[error("needs a buffer of {needed} bytes, has {available}")]
     BufferTooSmall {
-        /// Bytes that the structure takes.
+        /// The length of the structure in bytes.
         needed: usize,
-        /// Bytes that the buffer has.
+        /// The length of the buffer in bytes.
         available: usize,
     },
-    /// A number or a list that receivers refuse.
+    /// Receivers would reject this number or list.
     #[error("{field} {value} is above {max}")]
     TooLarge {
         /// The field's name.

@@ -1,4 +1,4 @@
-//! Between client and daemon: frames on a reliable ordered byte stream.
+//! The forwarding protocol (FWD) between client and daemon: frames on a reliable ordered byte stream.
 //!
 //! ```text
 //!  0        4    5      6       8         12       16       20         24             32
@@ -8,8 +8,8 @@
 //!  +--------+----+------+-------+---------+--------+--------+----------+--------------+------+---------+
 //! ```
 //!
-//! A frame with payload is sent only against a GRANT or a credit that names a reserved buffer. The
-//! header says where a frame ends, so that a reader of a stream takes no byte of the next one.
+//! A client sends payload only if a GRANT or a credit names a reserved buffer, or in SEND_INLINE. The header
+//! contains the lengths of body and payload, so that a reader of the stream stops at the end of a frame.
 
 mod frame;
 mod header;
@@ -25,27 +25,28 @@ pub use session::{Caps, Event, Hello, PROTOCOL_VERSION, Welcome};
 pub use test::{Readiness, TestEntry, TestReq};
 pub use transfer::{Data, Grant, MessageKind, Place, RecvReply, RecvReq, SendInline, SendReq};
 
-/// Bytes of the longest body: 1 MiB.
+/// The longest body in bytes: 1 MiB.
 pub const MAX_BODY: u32 = 1 << 20;
 
-/// Bytes of payload in one DATA frame at most: 4 MiB, so that nothing waits longer than one chunk.
+/// The most payload of one DATA frame in bytes: 4 MiB, so that other frames wait for one chunk at most.
 pub const MAX_CHUNK: u64 = 4 << 20;
 
-/// Bytes of the longest message that SEND_INLINE carries: half of what a message queue carries.
+/// The longest message of SEND_INLINE in bytes: half of what a message queue carries in one message by
+/// default.
 pub const INLINE_MAX: usize = 4096;
 
-/// What the unanswered SEND_INLINE of a client may cost together ([`inline_cost`]). The daemon keeps as
-/// much memory for each client that has such messages under way.
+/// The most that the unanswered SEND_INLINE messages of a client may cost together, by [`inline_cost`]. The
+/// daemon reserves as much memory for each client that has such messages in flight.
 pub const INLINE_WINDOW: usize = 64 << 10;
 
-/// What a message of SEND_INLINE costs: its bytes, and something for what is kept beside them, so that
-/// empty messages are limited too.
+/// Returns the cost of a SEND_INLINE message: its bytes and a constant for bookkeeping, which limits empty
+/// messages too.
 #[must_use]
 pub const fn inline_cost(bytes: usize) -> usize {
     bytes + 64
 }
 
-/// Bytes that either end of a Unix socket asks the system to hold for the other. What is more than
-/// the system allows, it takes down; with its default, the two take turns after every fifth of a
-/// message of 1 MiB.
+/// The send buffer that either end of a Unix-domain socket requests, in bytes. The system reduces a size
+/// above its limit. With the system's default, writer and reader take turns after every fifth of a message of
+/// 1 MiB.
 pub const SEND_BUFFER: usize = 512 << 10;

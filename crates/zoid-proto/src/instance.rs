@@ -1,4 +1,5 @@
-//! The names under which the parties of one I/O node find one another.
+//! The names of an instance's queues, segment and files, by which the processes of one I/O node find each
+//! other.
 //!
 //! ```text
 //! /zbmi.default                        the segment
@@ -17,56 +18,56 @@ use thiserror::Error;
 
 use crate::error::{DecodeError, Problem};
 
-/// A daemon and its pset: 1 to 32 letters, digits, `_` and `-`.
+/// The name of an instance, one daemon and its clients: 1 to 32 letters, digits, `_` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instance(String);
 
-/// A text that names no instance.
+/// A text that is not an instance name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} names no instance: 1 to 32 letters, digits, `_` and `-`")]
 pub struct BadInstance(pub String);
 
 impl Instance {
-    /// Characters of the longest name.
+    /// The longest name in characters.
     pub const MAX_LEN: usize = 32;
 
-    /// The control queue's name.
+    /// Returns the name of the control queue.
     #[must_use]
     pub fn control_queue(&self) -> String {
         format!("/zbmi.{self}.ctl")
     }
 
-    /// The name of a server's reply queue for one slot.
+    /// Returns the name of a server's reply queue for one slot.
     #[must_use]
     pub fn reply_queue(&self, server_pid: u32, slot: u32) -> String {
         format!("/zbmi.{self}.rep.{server_pid}.{slot}")
     }
 
-    /// The segment's name.
+    /// Returns the name of the segment.
     #[must_use]
     pub fn segment(&self) -> String {
         format!("/zbmi.{self}")
     }
 
-    /// File name of the daemon's Unix socket.
+    /// Returns the file name of the daemon's Unix-domain socket.
     #[must_use]
     pub fn socket_file(&self) -> String {
         format!("zbmi.{self}.sock")
     }
 
-    /// File name of the daemon's lock.
+    /// Returns the file name of the daemon's lock.
     #[must_use]
     pub fn lock_file(&self) -> String {
         format!("zbmi.{self}.lock")
     }
 
-    /// File name of the list of names that the instance has created.
+    /// Returns the file name of the journal, the list of names that the instance has created.
     #[must_use]
     pub fn journal_file(&self) -> String {
         format!("zbmi.{self}.journal")
     }
 
-    /// The name of another slot's reply queue, given the name of slot 0 as INIT carries it.
+    /// Returns the name of another slot's reply queue, derived from the name of slot 0 in INIT.
     ///
     /// # Errors
     ///
@@ -112,8 +113,8 @@ impl FromStr for Instance {
     }
 }
 
-/// The directories that may hold an instance's socket, lock and journal, best first. A daemon takes
-/// the first whose parent exists; others look into each.
+/// Returns the directories that may contain an instance's socket, lock and journal, in order of preference. A
+/// daemon uses the first whose parent exists; other programs try each.
 #[must_use]
 pub fn runtime_directories(uid: u32) -> [String; 2] {
     [format!("/run/user/{uid}"), format!("/tmp/zbmi-{uid}")]

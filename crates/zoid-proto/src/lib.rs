@@ -1,4 +1,5 @@
-//! The bytes of the zoid method, in one place for all three parties.
+//! The bytes of the zoid method: the protocols between client, daemon and server, and the layout of their
+//! segment.
 //!
 //! ```text
 //!  client library ──frames──▶ daemon ◀──commands over message queues── server library
@@ -7,19 +8,20 @@
 //!                                        [SegmentHeader]
 //! ```
 //!
-//! * [`ctl`]: commands of the server and their replies;
+//! * [`ctl`]: commands of the server, and their replies;
 //! * [`fwd`]: frames between client and daemon;
-//! * [`SegmentHeader`]: the first page of the shared segment; [`Extent`] names a stretch behind it;
-//! * [`Instance`]: the names under which the parties find one another;
-//! * [`Status`]: results, as all of them carry them.
+//! * [`SegmentHeader`]: the first page of the shared segment; [`Extent`]: a range of the segment after that
+//!   page;
+//! * [`Instance`]: the names of queues, segment and files;
+//! * [`Status`]: results, in all of these.
 //!
-//! Everything is little-endian; reserved fields are 0 on send and ignored on receive. Decoders
-//! borrow, check every length before they trust it, cannot panic, and say what is wrong at which
-//! offset ([`DecodeError`]). Encoders write into the caller's buffer and refuse what receivers
-//! would refuse. This crate knows no queue, socket, mapping or time, and decides nothing about
-//! messages.
+//! Everything is little-endian; reserved fields are 0 on send and ignored on receive. Decoders borrow their
+//! input, check every length before using it, do not panic, and report the offset of an error
+//! ([`DecodeError`]). Encoders write to the caller's buffer and reject what receivers would reject.
 //!
-//! A client asks to send a message of 300 bytes, and the daemon grants it:
+//! # Example
+//!
+//! A client requests to send a message of 300 bytes, and the daemon grants it:
 //!
 //! ```
 //! use zoid_proto::fwd::{Frame, FrameHeader, FrameType, Grant, MessageKind, Place, SendReq};
@@ -35,7 +37,7 @@
 //! let mut bytes = [0; 128];
 //! let len = ask.encode(FrameHeader::new(FrameType::SEND_REQ, 1), &mut bytes)?;
 //!
-//! // The receiver reads 32 bytes, learns the body's length, reads that.
+//! // The receiver reads 32 bytes of header, and then the body, whose length the header contains.
 //! let header = FrameHeader::decode(&bytes)?;
 //! assert_eq!((header.frame_type, len), (FrameType::SEND_REQ, 32 + 32));
 //! assert_eq!(Frame::decode(&header, &bytes[32..len])?, ask);
@@ -44,6 +46,12 @@
 //! grant.encode(FrameHeader::new(FrameType::GRANT, header.request), &mut bytes)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Limits
+//!
+//! This crate has no queues, sockets, mappings or clocks, and no state: it does not check that frames or
+//! commands arrive in a sensible order. The crates `zoid` (both libraries) and `zoidd` with `zbmi` (the
+//! daemon) do.
 
 mod bytes;
 pub mod ctl;

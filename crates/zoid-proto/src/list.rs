@@ -1,4 +1,4 @@
-//! Lists of equal items, read where they stand or written from a slice.
+//! Lists of items of equal length, decoded in place or encoded from a slice.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -7,23 +7,23 @@ use crate::bytes::{Reader, Writer, in_range};
 use crate::error::{DecodeError, EncodeError, Problem};
 use crate::segment::Extent;
 
-/// One item of a list: so many bytes, any of them legal.
+/// An item of a list, of fixed length.
 pub trait Item: Copy + PartialEq + fmt::Debug {
-    /// Bytes of an item.
+    /// The length of an item in bytes.
     const LEN: usize;
 
-    /// Reads an item; `bytes` are [`LEN`](Self::LEN) bytes.
+    /// Decodes an item from exactly [`LEN`](Self::LEN) bytes.
     ///
     /// # Errors
     ///
     /// Values that no sender may use.
     fn read(bytes: &[u8]) -> Result<Self, DecodeError>;
 
-    /// Writes the item into the first [`LEN`](Self::LEN) bytes of `buffer`.
+    /// Encodes the item to the first [`LEN`](Self::LEN) bytes of `buffer`.
     ///
     /// # Errors
     ///
-    /// A short buffer.
+    /// The buffer is too short.
     fn write(&self, buffer: &mut [u8]) -> Result<(), EncodeError>;
 }
 
@@ -72,31 +72,31 @@ impl Item for u32 {
     }
 }
 
-/// A list of `T`: bytes that a decoder has checked, or a slice that an encoder will write.
+/// A list of `T`: bytes that a decoder has checked, or a slice to encode.
 #[derive(Clone, Copy)]
 pub struct List<'a, T>(Repr<'a, T>);
 
 #[derive(Clone, Copy)]
 enum Repr<'a, T> {
-    /// A multiple of the item's length; each item was read once without a complaint.
+    /// The length is a multiple of the item's, and each item has been decoded once without an error.
     Wire(&'a [u8], PhantomData<T>),
     Items(&'a [T]),
 }
 
 impl<'a, T: Item> List<'a, T> {
-    /// The list of `items`.
+    /// Creates a list of `items`.
     #[must_use]
     pub const fn new(items: &'a [T]) -> Self {
         Self(Repr::Items(items))
     }
 
-    /// Reads a list that fills `bytes`, such as one written into the segment because a command had
-    /// no room for it. Copy it out of shared memory first.
+    /// Decodes a list that fills `bytes`, such as one written to the segment because it did not fit in a
+    /// command. Copy the bytes out of shared memory first.
     ///
     /// # Errors
     ///
-    /// A length that is no multiple of the item's, or an item that no sender may use; the offset
-    /// counts from the start of `bytes`.
+    /// A length that is not a multiple of the item's, or an item that no sender may use. The offset counts
+    /// from the start of `bytes`.
     pub fn decode(what: &'static str, bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let items = bytes.chunks_exact(T::LEN);
         if !items.remainder().is_empty() {
@@ -115,7 +115,7 @@ impl<'a, T: Item> List<'a, T> {
         Ok(Self(Repr::Wire(bytes, PhantomData)))
     }
 
-    /// Items in the list.
+    /// Returns the number of items.
     #[must_use]
     pub const fn len(&self) -> usize {
         match self.0 {
@@ -124,17 +124,17 @@ impl<'a, T: Item> List<'a, T> {
         }
     }
 
-    /// True without items.
+    /// Returns whether there are no items.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The item at `index`.
+    /// Returns the item at `index`.
     #[must_use]
     pub fn item(&self, index: usize) -> Option<T> {
         match self.0 {
-            // Read without a complaint when the list was decoded, so that `ok` loses nothing.
+            // Each item was decoded without an error before, so `ok` hides none.
             Repr::Wire(bytes, _) => bytes
                 .chunks_exact(T::LEN)
                 .nth(index)
@@ -143,13 +143,13 @@ impl<'a, T: Item> List<'a, T> {
         }
     }
 
-    /// The items, in order.
+    /// Returns the items in order.
     pub fn iter(&self) -> impl Iterator<Item = T> + use<'a, T> {
         let list = *self;
         (0..list.len()).filter_map(move |index| list.item(index))
     }
 
-    /// Bytes that the list takes.
+    /// Returns the length of the list in bytes.
     #[must_use]
     pub const fn encoded_len(&self) -> usize {
         self.len() * T::LEN
@@ -159,7 +159,7 @@ impl<'a, T: Item> List<'a, T> {
     ///
     /// # Errors
     ///
-    /// A short buffer.
+    /// The buffer is too short.
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let needed = self.encoded_len();
         let available = buffer.len();
@@ -185,23 +185,23 @@ impl<T: Item> fmt::Debug for List<'_, T> {
     }
 }
 
-/// A list that stands in a command, or in the segment when the command has no room for it.
+/// A list in a command, or in the segment if it does not fit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Array<'a, T: Item> {
     /// In the command.
     Inline(List<'a, T>),
-    /// So many bytes of the expected region.
+    /// In the expected region, at this extent.
     Spilled(Extent),
 }
 
 impl<'a, T: Item> Array<'a, T> {
-    /// The list of `items`, in the command.
+    /// Creates a list of `items` in the command.
     #[must_use]
     pub const fn inline(items: &'a [T]) -> Self {
         Self::Inline(List::new(items))
     }
 
-    /// Items, as far as the byte count of a spilled list tells.
+    /// Returns the number of items; for a spilled list, according to its length in bytes.
     #[must_use]
     pub const fn len(&self) -> u64 {
         match self {
@@ -210,19 +210,19 @@ impl<'a, T: Item> Array<'a, T> {
         }
     }
 
-    /// True without items.
+    /// Returns whether there are no items.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// True for a list in the segment.
+    /// Returns whether the list is in the segment.
     #[must_use]
     pub const fn is_spilled(&self) -> bool {
         matches!(self, Self::Spilled(_))
     }
 
-    /// Bytes that the list takes in the command.
+    /// Returns the number of bytes of the list in the command.
     pub(crate) const fn encoded_len(&self) -> usize {
         match self {
             Self::Inline(list) => list.encoded_len(),
@@ -237,8 +237,8 @@ impl<'a, T: Item> Array<'a, T> {
         }
     }
 
-    /// Reads items from `at` to the end of a command, or the place of as many in the segment; how
-    /// many, says the field that stands at `count_at`.
+    /// Decodes a list from `at` to the end of a command, or the extent of a spilled list. The number of items
+    /// is the field at `count_at`.
     pub(crate) fn decode(
         reader: &Reader<'a>,
         at: usize,
@@ -250,7 +250,7 @@ impl<'a, T: Item> Array<'a, T> {
             reader.require_exactly(at + Extent::LEN)?;
             let extent =
                 Extent::read(reader.tail(at)).map_err(|error| reader.error(at, error.problem))?;
-            // A count that overflows here is in no segment's reach.
+            // A count that saturates here exceeds any segment.
             let said = count.saturating_mul(T::LEN as u64);
             if said != extent.len {
                 let found = extent.len;
@@ -264,7 +264,7 @@ impl<'a, T: Item> Array<'a, T> {
             return Ok(Self::Spilled(extent));
         }
         let count = in_range(reader, count_at, count_field, count, (0, max))?;
-        // At most `max` items, which fit the address space.
+        // At most `max` items, whose length fits in a usize.
         reader.require_exactly(at + count as usize * T::LEN)?;
         let bytes = reader.tail(at);
         List::decode("", bytes)

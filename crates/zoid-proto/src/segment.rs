@@ -1,4 +1,4 @@
-//! The shared segment: one page of header, then the unexpected region, then the expected region.
+//! The shared segment: a header page, then the unexpected region, then the expected region.
 //!
 //! ```text
 //!  0        8    12       16    24      32      40      48    56   60     64         72       80    84
@@ -10,9 +10,9 @@
 //!  expected region
 //! ```
 //!
-//! **Every offset of both protocols counts from the end of this page**, so that expected memory
-//! begins at the unexpected region's size. State, heartbeat, session and the ready counter change
-//! while others read; their offsets are constants here, for whoever maps the page.
+//! **Every offset in both protocols counts from the end of the header page.** Expected memory therefore
+//! begins at the size of the unexpected region. State, heartbeat, session and the ready counter change while
+//! other processes read them; constants give their offsets for code that maps the page.
 
 use std::ops::Range;
 
@@ -23,38 +23,38 @@ const WHAT: &str = "segment header";
 const MAGIC: u64 = u64::from_le_bytes(*b"ZBMISHM1");
 const VERSION: u32 = 1;
 
-/// Bytes of the header page.
+/// The length of the header page in bytes.
 pub const SEGMENT_HEADER_LEN: usize = 4096;
 
-/// What the daemon is doing. Unknown values survive.
+/// The daemon's state. Unknown values are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DaemonState(pub u32);
 
 impl DaemonState {
-    /// Not yet usable.
+    /// The segment is not usable yet.
     pub const STARTING: Self = Self(0);
     /// In service.
     pub const READY: Self = Self(1);
-    /// Finishing running transfers, accepting none.
+    /// The daemon completes running transfers and accepts no new ones.
     pub const DRAINING: Self = Self(2);
-    /// Gone in good order.
+    /// The daemon has shut down in order.
     pub const DEAD: Self = Self(3);
 }
 
-/// A stretch of the segment behind its header page.
+/// A range of the segment after its header page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Extent {
-    /// Bytes from the end of the header page.
+    /// The offset in bytes from the end of the header page.
     pub offset: u64,
-    /// Bytes.
+    /// The length in bytes.
     pub len: u64,
 }
 
 impl Extent {
-    /// Bytes on the wire.
+    /// The length of an encoded extent in bytes.
     pub const LEN: usize = 16;
 
-    /// True when all of it lies in `region`; sums that overflow lie nowhere.
+    /// Returns whether the whole extent is inside `region`; false if its end overflows.
     #[must_use]
     pub fn is_inside(self, region: &Range<u64>) -> bool {
         self.offset >= region.start
@@ -65,65 +65,65 @@ impl Extent {
     }
 }
 
-/// The header page's fields.
+/// The fields of the header page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentHeader {
-    /// Bytes of both regions; the object that they are in has [`SEGMENT_HEADER_LEN`] more, at
-    /// least.
+    /// The size of both regions in bytes. The object that contains them has at least [`SEGMENT_HEADER_LEN`]
+    /// bytes more.
     pub total: u64,
-    /// Bytes of the unexpected region, less than `total`.
+    /// The size of the unexpected region in bytes, less than `total`.
     pub unexpected: u64,
-    /// Bytes of the longest unexpected message.
+    /// The longest unexpected message in bytes.
     pub max_unexpected: u64,
-    /// Bytes of the longest expected message.
+    /// The longest expected message in bytes.
     pub max_expected: u64,
-    /// Random, not 0, another at each start of the daemon.
+    /// A random number, not 0, that differs at each start of the daemon.
     pub epoch: u64,
     /// The daemon's process id.
     pub daemon_pid: u32,
-    /// What it is doing.
+    /// The daemon's state.
     pub state: DaemonState,
-    /// Nanoseconds of the monotonic clock at its last sign of life.
+    /// The time of the daemon's last heartbeat: nanoseconds of the monotonic clock.
     pub heartbeat_ns: u64,
-    /// The attached server's session, 0 for none.
+    /// The attached server's session; 0 for none.
     pub session: u64,
-    /// Unexpected messages that have arrived, modulo 2^32: a futex word.
+    /// The number of unexpected messages that have arrived, modulo 2^32: a futex word.
     pub unexpected_ready: u32,
-    /// Descriptor, in the daemon's process, of another object that the regions are in, at the same
-    /// offsets; 0: they are in this one. So it is with memory that can have no name, such as huge
-    /// pages; this object then has no more than the header page.
+    /// A descriptor in the daemon's process of another object that contains the regions at the same offsets;
+    /// 0 if the regions are in this object. Memory without a name, such as huge pages, needs another object;
+    /// this one then has only the header page.
     pub regions: u32,
 }
 
-/// What the attached server reports of itself, for the daemon's metrics: u64 each in the header
-/// page, from [`ServerStatistics::AT`]. Only the server writes them.
+/// Statistics that the attached server reports for the daemon's metrics: u64 each in the header page, from
+/// [`ServerStatistics::AT`]. Only the server writes them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerStatistics {
     /// Messages copied between memory outside the segment and a temporary buffer.
     pub copies: u64,
-    /// Temporary buffers taken.
+    /// Temporary buffers allocated.
     pub temporary_buffers: u64,
     /// Operations that had to wait for memory.
     pub memory_waits: u64,
     /// Operations that wait for memory now.
     pub waiting_for_memory: u64,
-    /// The longest wait for memory that is over, in microseconds.
+    /// The longest completed wait for memory, in microseconds.
     pub longest_memory_wait_us: u64,
-    /// Allocations of the program refused in favour of operations that wait for memory.
+    /// Allocations of the program rejected in favour of operations that wait for memory.
     pub allocations_held_back: u64,
     /// Bytes of the expected region in use.
     pub memory_used: u64,
-    /// Replies that made no sense.
+    /// Invalid replies.
     pub protocol_errors: u64,
 }
 
 impl ServerStatistics {
-    /// Offset of the first.
+    /// The offset of the first word.
     pub const AT: usize = 2048;
-    /// How many there are.
+    /// The number of words.
     pub const COUNT: usize = 8;
 
-    /// In the order of the header page.
+    /// Returns the values in the order of the header page.
     #[must_use]
     pub const fn words(&self) -> [u64; Self::COUNT] {
         [
@@ -138,7 +138,7 @@ impl ServerStatistics {
         ]
     }
 
-    /// What [`words`](Self::words) gave. Any number is one.
+    /// Converts the result of [`words`](Self::words) back. Every value is valid.
     #[must_use]
     pub const fn from_words(words: [u64; Self::COUNT]) -> Self {
         Self {
@@ -155,29 +155,29 @@ impl ServerStatistics {
 }
 
 impl SegmentHeader {
-    /// Bytes that [`encode`](Self::encode) writes; the rest of the page is statistics.
+    /// The length in bytes that [`encode`](Self::encode) writes; the rest of the page is statistics.
     pub const LEN: usize = 88;
-    /// Offset of [`state`](Self::state), u32.
+    /// The offset of [`state`](Self::state), u32.
     pub const STATE_AT: usize = 60;
-    /// Offset of [`heartbeat_ns`](Self::heartbeat_ns), u64.
+    /// The offset of [`heartbeat_ns`](Self::heartbeat_ns), u64.
     pub const HEARTBEAT_AT: usize = 64;
-    /// Offset of [`session`](Self::session), u64.
+    /// The offset of [`session`](Self::session), u64.
     pub const SESSION_AT: usize = 72;
-    /// Offset of [`unexpected_ready`](Self::unexpected_ready), u32.
+    /// The offset of [`unexpected_ready`](Self::unexpected_ready), u32.
     pub const UNEXPECTED_READY_AT: usize = 80;
-    /// Offset of what the daemon understands beyond version 1, u32.
+    /// The offset of the daemon's features beyond version 1, u32.
     pub const CAPS_AT: usize = 88;
-    /// In that word: a post without a reply slot is registered, and RECALL is understood.
+    /// The bit in that word: the daemon registers posts without a reply slot and accepts RECALL.
     pub const UNANSWERED_POSTS: u32 = 1;
-    /// Offset of the statistics, u64 each.
+    /// The offset of the statistics, u64 each.
     pub const STATISTICS_AT: usize = 128;
 
     /// Decodes the header at the start of `bytes`.
     ///
     /// # Errors
     ///
-    /// A short input; a wrong magic, version or header size; an unexpected region that is not
-    /// smaller than the total; epoch 0.
+    /// A short input; a wrong magic, version or header size; an unexpected region that is not smaller than
+    /// the total; epoch 0.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes);
         reader.require(Self::LEN)?;
@@ -229,7 +229,7 @@ impl SegmentHeader {
     ///
     /// # Errors
     ///
-    /// A short buffer.
+    /// The buffer is too short.
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         Writer::new(buffer, Self::LEN)?
             .u64(MAGIC)
@@ -249,13 +249,13 @@ impl SegmentHeader {
         Ok(Self::LEN)
     }
 
-    /// The offsets of the unexpected region.
+    /// Returns the offsets of the unexpected region.
     #[must_use]
     pub const fn unexpected_region(&self) -> Range<u64> {
         0..self.unexpected
     }
 
-    /// The offsets of the expected region.
+    /// Returns the offsets of the expected region.
     #[must_use]
     pub const fn expected_region(&self) -> Range<u64> {
         self.unexpected..self.total

@@ -1,66 +1,66 @@
-//! Results as they travel: 1, 0, or a negative BMI error.
+//! Results on the wire: 1, 0, or a negative BMI error.
 
 use std::fmt;
 
-/// Every BMI error number carries these two bits.
+/// The bits that every BMI error number has.
 const ERROR_BITS: i32 = 1 << 30 | 1 << 7;
 
-/// The errors that are not named after one of the system's carry this bit too.
+/// The additional bit of errors that the operating system does not have.
 const OTHER_BIT: i32 = 1 << 29;
 
-/// The result of a command or frame. Unknown values survive and print.
+/// The result of a command or frame. Unknown values are kept and printed as numbers.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(pub i32);
 
 impl Status {
-    /// Nothing yet, or nothing to say: the value of requests, and of a receive without a match.
+    /// No result: in requests, and in replies to a receive without a match.
     pub const NONE: Self = Self(0);
     /// A message was moved.
     pub const DONE: Self = Self(1);
-    /// "Not now": no buffer waits for the message. The caller keeps it and tries again later.
+    /// No buffer for the message yet. The caller keeps the message and retries later.
     pub const NO_MEMORY: Self = errno(8);
     /// A client named memory that it does not have.
     pub const FAULT: Self = errno(9);
     /// Another server is attached, or there are too many clients.
     pub const BUSY: Self = errno(10);
-    /// An argument makes no sense.
+    /// An argument is invalid.
     pub const INVALID: Self = errno(15);
     /// The function or option does not exist.
     pub const NO_SYSTEM: Self = errno(25);
-    /// Bytes that break the protocol.
+    /// The bytes violate the protocol.
     pub const PROTOCOL: Self = errno(38);
     /// The message is longer than a limit or than its receiver's buffer.
     pub const MESSAGE_SIZE: Self = errno(42);
-    /// The role does not offer this call.
+    /// The role does not support this call.
     pub const NOT_SUPPORTED: Self = errno(46);
-    /// The daemon is going down or is gone.
+    /// The daemon shuts down or is gone.
     pub const NET_DOWN: Self = errno(49);
     /// The daemon restarted: sessions and registered operations are gone.
     pub const NET_RESET: Self = errno(51);
-    /// The peer has shown no sign of life for too long.
+    /// The peer has been silent for too long.
     pub const TIMED_OUT: Self = errno(53);
-    /// No daemon accepts.
+    /// No daemon accepts connections.
     pub const CONNECTION_REFUSED: Self = errno(54);
     /// The peer, the server or the daemon died.
     pub const CONNECTION_RESET: Self = errno(59);
     /// The operation was cancelled.
     pub const CANCELLED: Self = other(1);
-    /// The daemon drains; clients treat it as [`NO_MEMORY`](Self::NO_MEMORY).
+    /// The daemon drains; clients treat this as [`NO_MEMORY`](Self::NO_MEMORY).
     pub const TRY_AGAIN: Self = other(7);
 
-    /// True for a negative value.
+    /// Returns whether the value is negative.
     #[must_use]
     pub const fn is_error(self) -> bool {
         self.0 < 0
     }
 
-    /// True for the refusals after which a message is kept and tried again.
+    /// Returns whether the message should be kept and the send retried.
     #[must_use]
     pub const fn is_not_now(self) -> bool {
         self.0 == Self::NO_MEMORY.0 || self.0 == Self::TRY_AGAIN.0
     }
 
-    /// The name of a value that this protocol uses.
+    /// Returns the name of a value that this protocol uses.
     const fn name(self) -> Option<&'static str> {
         Some(match self {
             Self::NONE => "NONE",

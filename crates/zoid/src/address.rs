@@ -13,28 +13,28 @@ use zoid_proto::{Instance, runtime_directories};
 
 use crate::options::Options;
 
-/// A daemon, as an address names it.
+/// The daemon that an address names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Daemon {
-    /// The one of the options.
+    /// The daemon of the options.
     Own,
     /// Another instance on this host.
     Instance(Instance),
-    /// A daemon at HOST:PORT. The instance is the daemon's to check; it is part of the name.
+    /// A daemon at HOST:PORT. The instance is part of the name; the daemon checks it.
     Tcp { host: String, instance: Instance },
 }
 
-/// Where a daemon is.
+/// The location of a daemon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// One of these Unix sockets, the first that answers.
+    /// One of these Unix-domain sockets: the first that accepts.
     Unix(Vec<PathBuf>),
     /// HOST:PORT.
     Tcp(String),
 }
 
 impl Options {
-    /// Where a daemon is.
+    /// Returns the location of a daemon.
     pub(crate) fn place(&self, daemon: &Daemon) -> Place {
         match (daemon, &self.socket) {
             (Daemon::Own, Some(path)) => Place::Unix(vec![path.clone()]),
@@ -45,7 +45,7 @@ impl Options {
     }
 }
 
-/// Where an instance's socket may be.
+/// Returns the possible sockets of an instance.
 fn sockets(instance: &Instance) -> Place {
     let file = instance.socket_file();
     let directories = runtime_directories(sys::effective_user());
@@ -53,7 +53,7 @@ fn sockets(instance: &Instance) -> Place {
     Place::Unix(directories.iter().map(path).collect())
 }
 
-/// Reads an address.
+/// Parses an address.
 ///
 /// # Errors
 ///

@@ -1,17 +1,17 @@
-//! The client role: a compute process that talks to the one server on its I/O node.
+//! The client role: a compute process that exchanges messages with the one server on its I/O node.
 //!
-//! | Module | |
+//! | Module | Contents |
 //! |---|---|
-//! | `queue` | operations that were posted and have not completed |
-//! | `requests` | whose answers may come |
+//! | `queue` | operations that have not completed |
+//! | `requests` | requests whose answers are still expected |
 //! | `link` | one connection: frames in and out |
-//! | `session` | who reads, who waits, reconnection |
-//! | `attempt` | `zbmi_send` and `zbmi_recv`: one try to complete one operation |
+//! | `session` | reading, waiting, reconnection |
+//! | `attempt` | `zbmi_send` and `zbmi_recv`: one attempt to complete one operation |
 //! | `flight` | attempts that no thread waits for |
-//! | `test` | `zbmi_test`: which tries would succeed |
+//! | `test` | `zbmi_test`: which attempts would succeed |
 //!
-//! An operation lives here only: the daemon knows nothing of one that found no counterpart. Every
-//! operation that is not completed by its post is completed by a test, or by a loss.
+//! The daemon stores nothing about an operation that found no counterpart; the client stores it. An operation
+//! that its post does not complete is completed by a test, or fails with the session.
 
 mod attempt;
 mod flight;
@@ -46,47 +46,47 @@ use crate::{question, setting};
 /// The server: the only peer of a client.
 const SERVER: Peer = Peer(0);
 
-/// Limits until the daemon has said its own: ZOID_MAX_EXPECTED_MSG and ZOID_MAX_UNEXPECTED_MSG.
+/// Limits until the daemon has sent its own: ZOID_MAX_EXPECTED_MSG and ZOID_MAX_UNEXPECTED_MSG.
 const MAX_EXPECTED: u64 = 128 << 20;
 const MAX_UNEXPECTED: u64 = 8192;
 
-/// How often the method's own thread looks for a PING at least.
+/// The longest interval at which the method's own thread looks for a PING.
 const LOOK_IN_MAX: Duration = Duration::from_millis(500);
 
-/// How long the farewell of a client may take.
+/// The time limit for sending BYE.
 const FAREWELL: Duration = Duration::from_millis(200);
 
-/// The method in the role of a client.
+/// The method in the client role.
 pub(crate) struct Client {
     options: Options,
     completions: Completions,
     counters: Arc<Counters>,
-    /// The process that made the connection. A child that `fork` made must not use it.
+    /// The process that made the connection. A child after `fork` must not use it.
     process: ForkMark,
-    /// The address that the connection stands for.
+    /// The daemon to which the connection leads.
     daemon: Mutex<Option<Daemon>>,
     state: Mutex<State>,
     changed: Condvar,
     alarm: Alarm,
     closed: AtomicBool,
-    /// Signals end what waits.
+    /// Whether signals end waits.
     interruptible: AtomicBool,
-    /// Posts do not wait for their outcome.
+    /// Whether posts return before their outcome is known.
     pipelined: AtomicBool,
     post_timeout_ms: AtomicU32,
     max_expected: AtomicU64,
     max_unexpected: AtomicU64,
-    /// The method's own thread, until the end.
+    /// The method's own thread, until it is closed.
     keeper: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What came of a post.
+/// The outcome of a post.
 enum Tried {
     Posted(Posted),
     Lost(Error),
 }
 
-/// A call of the program under way: memory may be in use until it is over.
+/// A call of the program in progress; memory may be in use until it ends.
 struct Inside<'a>(&'a Client);
 
 impl Drop for Inside<'_> {
@@ -100,11 +100,11 @@ impl Drop for Inside<'_> {
 }
 
 impl Client {
-    /// A client without a connection: the first address that is looked up says where to.
+    /// Creates a client without a connection. The first address that is looked up names the daemon.
     ///
     /// # Errors
     ///
-    /// The system has no descriptor or thread left.
+    /// No descriptor or no thread could be created.
     pub(crate) fn start(
         options: Options,
         completions: Completions,
@@ -182,7 +182,7 @@ impl Client {
         }
     }
 
-    /// Begins the operation and leaves the rest to tests.
+    /// Begins the operation; tests complete it.
     fn post_pipelined(&self, op: Op, key: Key) -> Result<Posted, Error> {
         let state = self.lock();
         let begins = state.queue.is_oldest(&op) && !state.flights.are_full();
@@ -196,7 +196,7 @@ impl Client {
         Ok(Posted::Pending)
     }
 
-    /// The post found no counterpart: the operation waits, unless its session has ended meanwhile.
+    /// Queues an operation whose post found no counterpart, unless its session has ended meanwhile.
     fn leave_queued(&self, op: OpId, key: Key) -> Result<Posted, Error> {
         let mut state = self.lock();
         match state.queue.wait(op) {
@@ -235,7 +235,7 @@ impl Method for Client {
     fn lookup(&self, address: &str) -> Result<Peer, Error> {
         let daemon = parse(address, self.options.extended_addresses)?;
         let mut known = self.daemon.lock().unwrap_or_else(PoisonError::into_inner);
-        // One connection stands for one daemon; the first address says which.
+        // A connection leads to one daemon, which the first address names.
         match &*known {
             Some(known) if *known == daemon => return Ok(SERVER),
             Some(_) => return Err(Error::Inval),
@@ -260,7 +260,7 @@ impl Method for Client {
             Tried::Posted(posted) => return Ok(posted),
             Tried::Lost(error) => error,
         };
-        // Nothing has moved. It is the first to notice that the daemon is another one, maybe.
+        // Nothing has moved. This call may be the first to notice that the daemon is another one.
         self.connected().map_err(|_| lost)?;
         match self.post_once(request)? {
             Tried::Posted(posted) => Ok(posted),
@@ -275,7 +275,7 @@ impl Method for Client {
         let asking = state.flights.asking(op);
         drop(state);
         if let Some(ticket) = asking {
-            // The daemon need not look any longer; were it gone, the attempt would end by that.
+            // Tells the daemon to stop looking. If the daemon is gone, the attempt ends anyway.
             let _lost = self.say(&ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
         }
         if cancelled == Cancel::Removed {
@@ -299,7 +299,7 @@ impl Method for Client {
         _wait: Duration,
         _messages: &mut Vec<Received>,
     ) -> Result<(), Error> {
-        // Unexpected messages travel from clients to the server only.
+        // Clients receive no unexpected messages.
         Ok(())
     }
 
@@ -342,13 +342,13 @@ impl Method for Client {
     }
 
     fn forget(&self, _peer: Peer) {
-        // The server stays where it is. What is pending on it cannot be matched any more, as the
-        // program has no name for the server.
+        // The server is not gone, but the program has no address for it any more, so pending operations
+        // cannot complete.
         let condemned = self.lock().queue.take(|_| true);
         for op in condemned {
             self.completions.complete(op, Err(Error::ConnReset));
         }
-        // A test that sleeps may wait for one of them.
+        // A sleeping test may wait for one of them.
         self.stir(&self.lock());
     }
 
@@ -365,7 +365,7 @@ impl Method for Client {
         let exposed = state.is_exposed();
         drop(state);
         if let Some(link) = link {
-            // Best effort: the end of the stream says the same.
+            // Best effort: the end of the stream has the same meaning.
             let free = link.is_free(FAREWELL);
             if free {
                 let _late = self.send(&link, &Frame::Bye, 0, FAREWELL);
@@ -390,21 +390,21 @@ impl Method for Client {
 }
 
 impl Client {
-    /// Ends the method's own thread: nothing of the library runs once the interface has ended.
+    /// Ends the method's own thread, so that no code of the library runs after finalize.
     fn dismiss_keeper(&self) {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(keeper) = keeper.take() else {
             return;
         };
         keeper.thread().unpark();
-        // A thread that panicked has ended, too.
+        // A thread that panicked has ended as well.
         let _ended = keeper.join();
     }
 
-    /// Attempts an operation. `Lost`: the connection has gone before anything moved.
+    /// Attempts an operation. `Lost`: the connection was lost before anything moved.
     fn post_once(&self, request: &Request) -> Result<Tried, Error> {
-        // An operation belongs to the session that there is once a loss has been noticed. Without a
-        // daemon, its attempt says so.
+        // Notices a lost session first, so that the operation belongs to the current one. Without a daemon,
+        // its attempt fails.
         let _away = self.connected();
         let mut state = self.lock();
         if let Some(error) = state.queue.refuse(request.kind, request.tag) {
@@ -437,7 +437,7 @@ impl Client {
                 self.finish_post(op.id, key);
                 Ok(Tried::Lost(error))
             }
-            // Whoever has waited for a counterpart may have had one, which is gone.
+            // An operation that waited for a counterpart may have had one, which is gone with the session.
             Outcome::Lost(error) if timeout == 0 || !op.is_expected() => {
                 self.finish_post(op.id, key);
                 Ok(Tried::Lost(error))
@@ -453,14 +453,14 @@ impl Client {
         }
     }
 
-    /// The operation of a post is over, and others of its key may be attempted.
+    /// Removes the operation of a post, so that others of its key may be attempted.
     fn finish_post(&self, op: OpId, key: Key) {
         let mut state = self.lock();
         state.queue.remove(op);
         self.note_removed(state, key);
     }
 
-    /// Others of the key may be attempted, if there are any.
+    /// Attempts others of the key, if there are any.
     fn note_removed(&self, mut state: MutexGuard<'_, State>, key: Key) {
         state.completed += 1;
         if state.queue.has(key) {
@@ -470,16 +470,16 @@ impl Client {
     }
 }
 
-/// Answers PING while the program does something else.
+/// Answers PING while the program computes.
 fn keep(client: &Weak<Client>) {
-    // Else a signal that the program means for its own threads could end up here.
+    // Otherwise a signal for the program's threads could be delivered to this thread.
     let _never_fails = sys::block_signals();
     let mut pause = LOOK_IN_MAX;
     loop {
         std::thread::park_timeout(pause);
         match client.upgrade() {
             Some(client) if !client.closed.load(Ordering::Relaxed) => {
-                // Who closes waits for this thread, too: it may be busy with operations' memory.
+                // Closing waits for this thread, too, because it may use the memory of operations.
                 let Ok(_inside) = client.enter() else {
                     return;
                 };
@@ -491,7 +491,7 @@ fn keep(client: &Weak<Client>) {
     }
 }
 
-/// Sixteen bytes that no other client has.
+/// Returns sixteen random bytes, the client's unique id.
 fn random() -> Result<[u8; 16], Error> {
     let mut bytes = [0; 16];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

@@ -1,4 +1,4 @@
-//! What the method has done, for tests and for whoever asks.
+//! The counters of the method.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,24 +6,24 @@ use std::time::Duration;
 
 use zoid_proto::ServerStatistics;
 
-/// Declares the counters once: as atomics and as a snapshot.
+/// Declares the counters once, as atomics and as a snapshot.
 macro_rules! counters {
     ($($(#[doc = $documentation:literal])* $name:ident,)*) => {
-        /// Counters that only grow, or keep a maximum. Shared with the method that counts.
+        /// Counters that only increase, or hold a maximum. Shared with the running method.
         #[derive(Debug, Default)]
         pub struct Counters {
             $($name: Counter,)*
             post_to_end: Latency,
         }
 
-        /// The counters at one moment.
+        /// A snapshot of the counters.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct Counts {
             $($(#[doc = $documentation])* pub $name: u64,)*
         }
 
         impl Counters {
-            /// Their values now.
+            /// Returns the current values.
             #[must_use]
             pub fn read(&self) -> Counts {
                 Counts {
@@ -37,7 +37,7 @@ macro_rules! counters {
         }
 
         impl Counts {
-            /// Every counter with its name and what it means, in the order of the documentation.
+            /// Returns every counter with its name and meaning, in the order of the documentation.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
                 [$((
                     stringify!($name),
@@ -51,7 +51,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Frames that a client sent to the daemon, of whatever type.
+    /// Frames that a client sent to the daemon.
     frames_sent,
     /// Frames that a client received from the daemon.
     frames_received,
@@ -61,47 +61,47 @@ counters! {
     bytes_received,
     /// Operations that the program posted.
     posts,
-    /// Of these, the ones that finished in their post.
+    /// Of these, the ones that completed in their post.
     posts_immediate,
-    /// Forwarded calls: sends, receives and tests that a client asked the daemon for.
+    /// Forwarded calls: sends, receives and tests that a client sent to the daemon.
     exchanges,
-    /// Forwarded tests among them.
+    /// Of these, tests.
     tests,
-    /// Refusals of sends and receives that may succeed later.
+    /// Sends and receives that found no counterpart and may succeed later.
     not_now,
-    /// Tests that slept for a fixed time, because nothing announces what they wait for.
+    /// Tests that slept for a fixed time, because nothing signals the change they wait for.
     fixed_pauses,
-    /// Messages that a client let the daemon copy out of or into its memory.
+    /// Messages whose memory a client let the daemon copy.
     memory_shown,
     /// PING frames that a client sent.
     pings_sent,
     /// Connections to the daemon after the first.
     reconnects,
-    /// Such connections over which a client's operations went on.
+    /// Of these, connections over which a client's operations continued.
     sessions_resumed,
-    /// Such connections to a daemon that did not know the client any more.
+    /// Of these, connections to a daemon that no longer knew the client.
     sessions_lost,
-    /// Frames or replies that made no sense and were dropped, or ended a connection.
+    /// Invalid frames or replies; each was dropped or ended a connection.
     protocol_errors,
     /// Commands that a server sent to the plugin.
     commands,
-    /// Payload copies that a server made between external memory and the segment.
+    /// Copies of payload that a server made between external memory and the segment.
     copies,
-    /// Pieces of the segment that a server took for external memory.
+    /// Pieces of the segment that a server allocated to stand for external memory.
     temporary_buffers,
-    /// Server operations that had to wait for memory of the pool.
+    /// Server operations that waited for memory of the pool.
     waited_for_memory,
-    /// Such waits that are over.
+    /// Of these waits, the ones that ended.
     memory_waits_over,
     /// The longest of these, in microseconds.
     longest_memory_wait_us,
-    /// Allocations of a server's program refused in favour of operations that wait for memory.
+    /// Allocations of a server's program rejected in favour of operations that wait for memory.
     allocations_held_back,
-    /// Bytes of the segment that a server took for programs and temporary buffers, rounded up.
+    /// Bytes of the segment that a server allocated for programs and temporary buffers, rounded up.
     memory_taken,
-    /// Bytes of these that it gave back.
+    /// Bytes of these that were freed.
     memory_returned,
-    /// Reply queues that a server made.
+    /// Reply queues that a server created.
     reply_queues,
     /// Guards around a server's memory that were found overwritten.
     broken_guards,
@@ -110,13 +110,13 @@ counters! {
 }
 
 impl Counters {
-    /// How long a client's operations took from post to end, those included that ended in their
-    /// post; failed ones not. A server's are in the metrics of its daemon.
+    /// The time of a client's operations from post to completion, including those that completed in their
+    /// post, without failed ones. The daemon's metrics have the times of a server.
     pub(crate) fn post_to_end(&self) -> &Latency {
         &self.post_to_end
     }
 
-    /// Everything in the text format of Prometheus, for a program that serves or logs it.
+    /// Returns all counters in the text format of Prometheus.
     #[must_use]
     pub fn exposition(&self) -> String {
         let mut text = String::new();
@@ -130,7 +130,7 @@ impl Counters {
     }
 }
 
-/// How often a duration fell below each power of two of a microsecond.
+/// A histogram of durations, by powers of two of a microsecond.
 #[derive(Debug, Default)]
 pub(crate) struct Latency {
     buckets: [AtomicU64; Self::BUCKETS],
@@ -138,7 +138,7 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// The last one has no upper limit.
+    /// The number of buckets; the last one has no upper limit.
     const BUCKETS: usize = 32;
 
     pub(crate) fn add(&self, duration: Duration) {
@@ -159,7 +159,7 @@ impl Latency {
             below += bucket.load(Ordering::Relaxed);
             let limit = match exponent + 1 == Self::BUCKETS {
                 true => "+Inf".to_owned(),
-                // Below 32, so exact.
+                // The exponent is below 32, so the result is exact.
                 false => ((1_u64 << exponent) as f64 / 1e6).to_string(),
             };
             let _infallible = writeln!(text, "{name}_bucket{{le=\"{limit}\"}} {below}");
@@ -171,14 +171,14 @@ impl Latency {
 }
 
 impl Counts {
-    /// What a server tells the daemon.
+    /// Returns the statistics that a server reports to the daemon.
     pub(crate) fn statistics(&self) -> ServerStatistics {
         let waits = self.waited_for_memory;
         ServerStatistics {
             copies: self.copies,
             temporary_buffers: self.temporary_buffers,
             memory_waits: waits,
-            // Read one after the other while others count.
+            // The two counters are read one after the other while other threads count.
             waiting_for_memory: waits.saturating_sub(self.memory_waits_over),
             longest_memory_wait_us: self.longest_memory_wait_us,
             allocations_held_back: self.allocations_held_back,
@@ -188,7 +188,7 @@ impl Counts {
     }
 }
 
-/// A number that only grows.
+/// A number that only increases.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -201,7 +201,7 @@ impl Counter {
         self.add(1);
     }
 
-    /// Makes it at least so large.
+    /// Raises it to at least this value.
     pub(crate) fn raise(&self, value: u64) {
         self.0.fetch_max(value, Ordering::Relaxed);
     }

@@ -1,16 +1,16 @@
-//! From what the protocols and the system say to what BMI says.
+//! Conversion of protocol and system errors to BMI errors.
 
 use std::io;
 
 use bmi::Error;
 use zoid_proto::Status;
 
-/// The error that a status names; one that BMI does not know is a violation of the protocol.
+/// Returns the error of a status; [`Error::Proto`] for a number that is not BMI's.
 pub(crate) fn of_status(status: Status) -> Error {
     Error::from_number(status.0).unwrap_or(Error::Proto)
 }
 
-/// Why a connection that failed like this is of no more use.
+/// Returns why a connection that failed with this error is lost.
 pub(crate) fn of_lost_connection(error: &io::Error) -> Error {
     match error.kind() {
         io::ErrorKind::InvalidData => Error::Proto,

@@ -1,4 +1,4 @@
-//! The method in a list of methods.
+//! The factory of the method.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use crate::counters::Counters;
 use crate::options::Options;
 use crate::server::{Handle, Server};
 
-/// `bmi_zoid`: makes the client or the server when the interface needs it.
+/// `bmi_zoid`: creates the client or the server when the interface needs it.
 #[derive(Clone, Debug, Default)]
 pub struct Zoid {
     options: Options,
     counters: Arc<Counters>,
     over_tcp: bool,
-    /// The one of [`Options::io_nodes`] that it is for.
+    /// The instance of [`Options::io_nodes`] that this factory serves, if any.
     node: Option<Instance>,
 }
 
 impl Zoid {
-    /// The method with these options.
+    /// Returns the method with these options.
     #[must_use]
     pub fn new(options: Options) -> Self {
         Self {
@@ -33,8 +33,8 @@ impl Zoid {
         }
     }
 
-    /// The method for addresses of the extension that begin with `zoid+tcp://`: for clients
-    /// without a daemon on their own host. It is `bmi_zoid_tcp` in a list of methods.
+    /// Returns the method for addresses that begin with `zoid+tcp://`: for clients without a daemon on their
+    /// own host. Its name in a list of methods is `bmi_zoid_tcp`.
     #[must_use]
     pub fn over_tcp(options: Options) -> Self {
         let options = Options {
@@ -47,8 +47,8 @@ impl Zoid {
         }
     }
 
-    /// A method for each of [`Options::io_nodes`], to be added behind this one: `zoid://NAME` of such an
-    /// instance is looked up there, so that one client has a connection to each. None without
+    /// Returns a method for each of [`Options::io_nodes`], to be added after this one: it serves
+    /// `zoid://NAME` of its instance, so that one client has a connection to each instance. Empty without
     /// [`Options::extended_addresses`].
     pub fn io_nodes(&self) -> impl Iterator<Item = Self> + use<> {
         let nodes = match self.options.extended_addresses && !self.over_tcp {
@@ -62,13 +62,13 @@ impl Zoid {
         })
     }
 
-    /// The method as the environment describes it.
+    /// Returns the method with the options of the environment.
     #[must_use]
     pub fn from_environment() -> Self {
         Self::new(Options::from_environment())
     }
 
-    /// The counters of the method that this makes.
+    /// Returns the counters of this method.
     #[must_use]
     pub fn counters(&self) -> Arc<Counters> {
         Arc::clone(&self.counters)
@@ -98,7 +98,7 @@ impl Factory for Zoid {
         };
         match &self.node {
             Some(node) => named.as_ref() == Some(node),
-            // The others have their own.
+            // The other instances have methods of their own.
             None => !extended || named.is_none_or(|named| !self.options.io_nodes.contains(&named)),
         }
     }
@@ -113,7 +113,7 @@ impl Factory for Zoid {
                 match parse(&listen, options.extended_addresses)? {
                     Daemon::Own => {}
                     Daemon::Instance(instance) => options.instance = instance,
-                    // The server shares memory with its daemon.
+                    // A server shares memory with its daemon, so it must be local.
                     Daemon::Tcp { .. } => return Err(Error::Inval),
                 }
                 let server = Server::start(options, setup.completions, counters)?;

@@ -5,12 +5,12 @@
 //!                           └───── shared segment ─────┘
 //! ```
 //!
-//! Both roles are clients of the daemon's plugin and know nothing of one another's code. The role
-//! is chosen when the interface starts: with a listen address it is the server's.
+//! Client and server are both clients of the daemon and share no code. The role is chosen when the interface
+//! starts: with a listen address it is the server's.
 //!
-//! A client keeps what it posted until the daemon finds the counterpart: payload moves only once
-//! there is a buffer for it. A server registers what it posts; its memory from
-//! `Bmi::allocate` lies in the segment, where messages arrive without a copy.
+//! A client stores its operations until the daemon finds the counterparts: payload moves only if there is a
+//! buffer for it. A server registers its operations with the daemon. Memory that a server gets from
+//! `Bmi::allocate` is in the segment, where messages arrive without a copy.
 //!
 //! ```
 //! use std::time::Duration;
@@ -34,7 +34,7 @@
 //! # let daemon = daemon.unwrap();
 //! # let stopper = daemon.stopper();
 //! # let running = std::thread::spawn(move || daemon.run().unwrap());
-//! // While `finerail zoid daemon --instance documentation` runs on this machine:
+//! // The daemon runs on this machine: `finerail zoid daemon --instance documentation`.
 //! let options = Options {
 //!     instance: "documentation".parse().expect("letters"),
 //! #   socket: Some(socket),
@@ -42,51 +42,67 @@
 //! };
 //! let server = Bmi::builder().method(Zoid::new(options.clone())).listen("zoid://").start()?;
 //! let client = Bmi::builder().method(Zoid::new(options)).start()?;
-//! let (desk, context) = (server.open_context()?, client.open_context()?);
+//! let (server_context, context) = (server.open_context()?, client.open_context()?);
 //! let to = client.lookup("zoid://")?;
 //!
-//! // A request is taken though nobody waits for it, and lies in the segment until it is dropped.
+//! // An unexpected message needs no posted receive. It stays in the segment until it is dropped.
 //! client.post_send_unexpected(context, to, b"ready?".to_vec(), Tag(7), Class(0), 0)?;
 //! let request = server.test_unexpected(Class(0), 1, WAIT)?.remove(0);
 //! assert_eq!(&*request.data, b"ready?");
 //!
-//! // Nothing is there for this receive yet: it waits in the client, and costs the daemon nothing.
+//! // There is no message for this receive yet, so the client stores the operation.
 //! let room = client.allocate(to, 64)?;
 //! let Post::Pending(answer) = client.post_receive(context, to, room, Tag(7), 1)? else {
 //!     unreachable!("the server has not answered");
 //! };
-//! // The answer is in the segment, so the daemon sends it from there, without a copy.
+//! // The memory of the answer is in the segment, so the daemon sends it without a copy.
 //! let mut memory = server.allocate(request.from, 3)?;
 //! memory.copy_from_slice(b"yes");
-//! server.post_send(desk, request.from, memory, request.tag, 2)?;
+//! server.post_send(server_context, request.from, memory, request.tag, 2)?;
 //! let done = client.test(answer, WAIT)?.expect("within a minute");
 //! assert_eq!(&done.payload.into_buffer()[..done.result?], b"yes");
 //!
-//! // The server's end of it is collected, too.
-//! assert_eq!(server.test_context(desk, 1, WAIT)?[0].user, 2);
+//! // The server collects its send.
+//! assert_eq!(server.test_context(server_context, 1, WAIT)?[0].user, 2);
 //! # drop((request, server, client));
 //! # stopper.stop();
 //! # running.join().unwrap();
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! **Post timeout.** With [`bmi::Setting::PostTimeout`] a client's post waits for its counterpart,
-//! which saves an exchange when that comes soon. It makes the order of posts matter: a program
-//! that waits in one post while the server first needs another one stalls until the time is over.
+//! # Post timeout
 //!
-//! **Pipelining.** A post waits for the daemon, and a server's that completes at once for its whole
-//! transfer, so one thread has one message under way. With [`Options::pipelined`] posts return pending,
-//! and one thread has as many under way as it posts, which is what bandwidth wants.
+//! With [`bmi::Setting::PostTimeout`] a client's post waits for its counterpart, which saves an exchange if
+//! the counterpart comes soon. The order of posts then matters: if a program waits in one post while the
+//! server first needs another one, both wait until the timeout expires.
 //!
-//! **Signals.** A wait goes on after a signal that was handled. With [`Options::interruptible`] it ends:
-//! a test returns what there is, mostly nothing; a client's post that waits returns pending; starting
-//! returns [`bmi::Error::Intr`]. It is the handling thread's wait that ends. Whatever moves bytes goes
-//! on to its end, at most as long as the daemon lets a transfer stall, so that no frame is left half
-//! written: a server's post waits for nothing else, and is never interrupted.
+//! # Pipelining
 //!
-//! **The end of a process** needs no farewell: the daemon sees the end of a client's stream, and of a
-//! server's process, at once. So nothing here runs at `exit`; `Bmi::finalize` says farewell, which
-//! matters to a daemon that would otherwise keep the client's place for a while.
+//! By default a client's post waits for the daemon's answer, and a server's post that completes at once waits
+//! for its whole transfer, so one thread has one message in flight. With [`Options::pipelined`] posts return
+//! pending, and one thread can have many messages in flight. Use it for bandwidth.
+//!
+//! # Signals
+//!
+//! By default a wait continues after a signal handler. With [`Options::interruptible`] the wait of the thread
+//! that handled the signal ends: a test returns the results so far, usually none; a client's waiting post
+//! returns pending; starting returns [`bmi::Error::Intr`]. A transfer that has begun always completes, or
+//! fails when the daemon stops it for a stall, so that no frame stays incomplete. A server's post waits for
+//! nothing else, so it is never interrupted.
+//!
+//! # Process exit
+//!
+//! The daemon notices the end of a client's stream and of a server's process at once, so nothing runs at
+//! `exit`. `Bmi::finalize` sends BYE or FINI; without it, a daemon may keep the client's place for a while.
+//!
+//! # Limits
+//!
+//! * A client exchanges messages with the server only, and receives no unexpected messages.
+//! * Client and server need a running daemon. The server must be on the daemon's host; clients may use TCP
+//!   with
+//!   [`Zoid::over_tcp`].
+//! * One daemon serves one server at a time.
+//! * After `fork`, the child must initialise an interface of its own.
 
 mod address;
 mod client;

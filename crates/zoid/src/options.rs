@@ -1,85 +1,90 @@
-//! What a process tells the method besides the address.
+//! The options of the method.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use zoid_proto::Instance;
 
-/// How a process finds its daemon and what it does when that is away.
+/// How a process finds its daemon, and what it does if the daemon is gone.
 ///
 /// [`Options::from_environment`] reads:
 ///
 /// | Variable | Meaning | Default |
 /// |---|---|---|
 /// | `ZOID_INSTANCE` | the daemon's instance | `default` |
-/// | `ZOID_SOCKET` | path of the daemon's Unix socket | by instance |
+/// | `ZOID_SOCKET` | path of the daemon's Unix-domain socket | by instance |
 /// | `ZOID_CONNECT_TIMEOUT_MS` | how long a client waits for the daemon at its start | 5000 |
-/// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | for ever |
-/// | `ZOID_RECONNECT_MS` | how long a client waits for a daemon that is gone or stands still | 5000 |
-/// | `ZOID_ON_SERVER_RESTART` | `keep`: those that wait for a server outlive its death and the daemon's; `fail`: they fail when the next one comes | `fail` |
-/// | `ZOID_SINGLE_THREAD` | `1`: a client has no thread of its own; the program calls from one at a time | off |
-/// | `ZOID_GUARDS` | `1`: writes beside a server's memory are noticed and reported | off |
+/// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | no limit |
+/// | `ZOID_RECONNECT_MS` | how long a client waits for a daemon that is gone or stopped | 5000 |
+/// | `ZOID_ON_SERVER_RESTART` | `keep`: operations that wait for a server survive its death and the daemon's; `fail`: they fail when the next one comes | `fail` |
+/// | `ZOID_SINGLE_THREAD` | `1`: a client has no thread of its own; the program calls from one thread at a time | off |
+/// | `ZOID_GUARDS` | `1`: writes beside a server's memory are detected and reported | off |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
-/// | `ZOID_IO_NODES` | with `ZOID_EXTENDED_ADDR`: further instances that one client talks to at the same time, as `zoid://NAME`, separated by commas | none |
+/// | `ZOID_IO_NODES` | with `ZOID_EXTENDED_ADDR`: further instances that one client uses at the same time, as `zoid://NAME`, separated by commas | none |
 /// | `ZOID_INTERRUPTIBLE` | `1`: a signal ends waits | off |
 /// | `ZOID_JOB` | number of the job, for fairness between jobs | 0 |
-/// | `ZOID_CLIENT_MEMORY` | `off`: the daemon may not copy out of and into this process's memory; `allow`: it may, and the kernel is told so | `on`: it may where the kernel allows it |
+/// | `ZOID_CLIENT_MEMORY` | `off`: the daemon may not copy from and to this process's memory; `allow`: it may, and the kernel is told so | `on`: it may if the kernel allows it |
 /// | `ZOID_PIPELINED` | `1`: posts do not wait for their outcome | off |
-/// | `ZOID_SPIN_US` | how long a wait tries again and again before it sleeps, in microseconds | 0 |
+/// | `ZOID_SPIN_US` | how long a wait polls before it sleeps, in microseconds | 0 |
+///
+/// ```
+/// let options = zoid::Options { pipelined: true, ..zoid::Options::from_environment() };
+/// let method = zoid::Zoid::new(options);
+/// # drop(method);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// The daemon's instance.
     pub instance: Instance,
-    /// Where the daemon's Unix socket is, when not where the instance says.
+    /// The path of the daemon's Unix-domain socket, if not the default of the instance.
     pub socket: Option<PathBuf>,
     /// How long a client waits for the daemon at its start.
     pub client_connect: Duration,
-    /// How long a server waits for the daemon at its start; without a limit when `None`.
+    /// How long a server waits for the daemon at its start; `None`: no limit.
     pub server_connect: Option<Duration>,
-    /// How long a client waits for a daemon that is gone before its pending operations fail, and for one
-    /// that stands still before it counts as gone, after three silent heartbeats.
+    /// How long a client waits for a daemon that is gone before its pending operations fail. Also how long it
+    /// waits, after three silent heartbeats, for a stopped daemon before that counts as gone.
     pub reconnect: Duration,
     /// Accept `zoid://INSTANCE` and `zoid+tcp://HOST:PORT/INSTANCE`.
     pub extended_addresses: bool,
-    /// Further instances that a client can talk to at the same time, each by its address `zoid://INSTANCE`;
-    /// see [`Zoid::io_nodes`](crate::Zoid::io_nodes).
+    /// Further instances that a client can use at the same time, each by its address `zoid://INSTANCE`; see
+    /// [`Zoid::io_nodes`](crate::Zoid::io_nodes).
     pub io_nodes: Vec<Instance>,
-    /// One call at a time, no thread of the method's own. The program promises to call only from
-    /// one thread at a time.
+    /// No thread of the method's own. The program promises to call from one thread at a time.
     pub single_thread: bool,
-    /// A client's pending expected operations survive the death of the server, and of the daemon, for the
-    /// next one to match.
+    /// A client's pending expected operations survive the death of the server or the daemon; the next one can
+    /// match them.
     pub keep_on_server_restart: bool,
-    /// A server's memory has guards around every piece, checked when the piece is released.
+    /// Guards around every piece of a server's memory, checked when the piece is freed.
     pub guards: bool,
-    /// A signal that a thread handles ends its tests with nothing and its waiting posts as pending,
-    /// in both roles; may be changed with [`setting::INTERRUPTIBLE`](crate::setting::INTERRUPTIBLE).
+    /// A signal that a thread handles ends its tests with no results and its waiting posts as pending, in
+    /// both roles. May be changed with [`setting::INTERRUPTIBLE`](crate::setting::INTERRUPTIBLE).
     pub interruptible: bool,
     /// The job, for fairness between jobs.
     pub job: u32,
-    /// Posts return pending at once, and tests bring them on, so that one thread has several
-    /// messages under way: a client's post does not wait for the daemon's answer, a server's not for
-    /// the transfer. Off, a client's post is an attempt whose outcome it returns, and a server's may
+    /// Posts return pending at once, and tests complete them, so that one thread has several messages in
+    /// flight. A client's post then does not wait for the daemon's answer, and a server's post not for the
+    /// transfer. Otherwise a client's post is an attempt whose outcome it returns, and a server's post may
     /// complete at once.
     pub pipelined: bool,
-    /// How long a wait tries again and again before it sleeps, at most [`SPIN_MAX`]. It saves a wake-up
-    /// where the daemon has another core, and takes the core from it where it has not.
+    /// How long a wait polls before it sleeps, at most [`SPIN_MAX`]. This saves a wake-up if the daemon has
+    /// another core, and takes the core away from the daemon if not.
     pub spin: Duration,
-    /// Whether a daemon that wants to may copy messages out of and into this process's memory.
+    /// Whether the daemon may copy messages from and to this process's memory.
     pub client_memory: ClientMemory,
 }
 
-/// What a client says to a daemon that would copy out of and into its memory. Daemons want to only
-/// where their administrator says so.
+/// A client's answer to a daemon that wants to copy from and to its memory. Only daemons with the option
+/// `client-memory` want to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientMemory {
-    /// No.
+    /// Rejected.
     Refuse,
-    /// Yes; whether it can is the kernel's business.
+    /// Accepted; the kernel decides whether the daemon can.
     #[default]
     Offer,
-    /// Yes, and the kernel is told that this daemon may (`PR_SET_PTRACER`): for Yama's `ptrace_scope`
-    /// 1. A process has one such other process at most.
+    /// Accepted, and the kernel is told that this daemon may trace the process (`PR_SET_PTRACER`), as Yama's
+    /// `ptrace_scope` 1 requires. A process can name one such process at a time.
     Allow,
 }
 
@@ -105,13 +110,12 @@ impl Default for Options {
     }
 }
 
-/// The longest time that a wait may spin: a tenth of a heartbeat of the server's daemon, so that
-/// nothing that is looked at between waits is late.
+/// The longest time that a wait may spin: a tenth of the heartbeat of the server's daemon, so that everything
+/// checked between waits is still checked in time.
 pub const SPIN_MAX: Duration = Duration::from_millis(10);
 
 impl Options {
-    /// The defaults, changed by what the environment says. A variable that makes no sense is
-    /// reported in the log and has no effect.
+    /// Returns the defaults, changed by the environment. An invalid variable is logged and ignored.
     #[must_use]
     pub fn from_environment() -> Self {
         Self::from_variables(|name| std::env::var(name).ok())

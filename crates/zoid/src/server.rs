@@ -1,21 +1,21 @@
-//! The server role: the one process on an I/O node that clients talk to.
+//! The server role: the one process on an I/O node with which clients exchange messages.
 //!
-//! | Module | |
+//! | Module | Contents |
 //! |---|---|
-//! | `attachment` | one stay at a daemon: session, segment, who sleeps |
+//! | `attachment` | one attachment to a daemon: session, segment, sleeping threads |
 //! | `control` | commands and replies over message queues |
-//! | `journal` | the reply queues' names, for whoever cleans up |
+//! | `journal` | the reply queues' names, for cleaning up |
 //! | `watch` | whether the daemon lives |
 //! | `pool` | memory of the expected region |
-//! | `ops` | operations that were posted and have not completed |
-//! | `waiting` | those that wait for a temporary buffer |
+//! | `ops` | operations that have not completed |
+//! | `waiting` | operations that wait for a temporary buffer |
 //! | `peers` | clients |
-//! | `post`, `test` | what the names say |
+//! | `post`, `test` | the calls of these names |
 //!
 //! Locks: `attachment`, `ops`, `named`, `waiting`, `peers`, the pool, the gate of sleepers, the reply slots.
-//! None is taken while another of these is held, except `ops` and the pool's under `waiting`, and
-//! reply slots' descriptors by a call under the gate; and none is held while a command is answered,
-//! while memory is released, or while the interface is told of a completion.
+//! None is taken while another of these is held, with two exceptions: `ops` and the pool's lock are taken
+//! under `waiting`, and a call takes the descriptors of reply slots under the gate. None is held while a
+//! command is answered, while memory is freed, or while the interface is told of a completion.
 
 mod attachment;
 mod control;
@@ -53,20 +53,20 @@ use crate::counters::Counters;
 use crate::options::Options;
 use crate::{question, setting};
 
-/// How often a server without a daemon looks for one.
+/// How often a server without a daemon tries to attach.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// How long a server that finds another one in its place goes on trying: a process that was killed
-/// keeps its place until the system has taken its memory apart, and others see it die before.
+/// How long a server keeps trying if another server is attached. A killed process stays attached until the
+/// system has freed its memory, and other processes see its death earlier.
 const BUSY: Duration = Duration::from_secs(1);
 
 /// How often it tries.
 const BUSY_RETRY: Duration = Duration::from_millis(10);
 
-/// Instances with a server in this process: their reply queues would have the same names.
+/// Instances with a server in this process: a second server's reply queues would have the same names.
 static SERVED: Mutex<BTreeSet<Instance>> = Mutex::new(BTreeSet::new());
 
-/// The method in the role of the server.
+/// The method in the server role.
 pub(crate) struct Server {
     options: Options,
     completions: Completions,
@@ -74,34 +74,34 @@ pub(crate) struct Server {
     process: u32,
     mark: ForkMark,
     attachment: Mutex<Link>,
-    /// Something changed that a thread without a daemon may wait for.
+    /// Notified of changes that a thread without a daemon may wait for.
     changed: Event,
     ops: Mutex<Ops>,
-    /// Operations that tests wait for by their ids, and how many tests do.
+    /// Operations that tests wait for by their ids, and the number of these tests.
     named: Mutex<BTreeMap<OpId, usize>>,
     waiting: Mutex<Waiting>,
-    /// A thread looks through those that wait for memory; another one asked it to look again.
+    /// Whether a thread serves the operations that wait for memory; another one may ask it to look again.
     walking: AtomicBool,
     walk_again: AtomicBool,
     peers: Mutex<Peers>,
     closed: AtomicBool,
-    /// Signals end what waits.
+    /// Whether signals end waits.
     interruptible: AtomicBool,
-    /// Posts do not wait for a transfer.
+    /// Whether posts return before their transfer.
     pipelined: AtomicBool,
-    /// Threads that may be using memory of the program.
+    /// The number of threads that may use memory of the program.
     inside: AtomicUsize,
-    /// Memory in segments of daemons that are gone, which programs still hold: it is copied.
+    /// Pools of former daemons whose memory programs still hold; such memory is copied.
     former: Mutex<Vec<Weak<Pool>>>,
-    /// The largest expected and unexpected messages, as the last daemon said.
+    /// The longest expected and unexpected message, according to the last daemon.
     limits: Mutex<(u64, u64)>,
     /// How often the interface has ended all sleeps, or an operation was registered late.
     wakes: AtomicU64,
-    /// Until the end of `close`.
+    /// Set until the end of `close`.
     served: Mutex<Option<Served>>,
 }
 
-/// The server's daemon, if it has one.
+/// The server's daemon, if there is one.
 #[derive(Default)]
 struct Link {
     current: Option<Arc<Attachment>>,
@@ -109,7 +109,7 @@ struct Link {
     attaching: bool,
 }
 
-/// Keeps a second server of this process away from an instance.
+/// Keeps this process from serving an instance twice.
 struct Served(Instance);
 
 impl Served {
@@ -134,7 +134,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: it has a server, which still
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Busy`]: another server is attached, and still
     /// lived a second later. [`Error::Intr`]: a signal ended the wait.
     pub(crate) fn start(
         options: Options,
@@ -194,9 +194,11 @@ impl Server {
         }
     }
 
+    /// Sleeps.
+    ///
     /// # Errors
     ///
-    /// [`Error::Intr`]: a signal ended the rest.
+    /// [`Error::Intr`]: a signal ended the sleep.
     fn rest(&self, time: Duration) -> Result<(), Error> {
         match self.changed.wait(self.changed.count(), time) {
             Waited::Signal if self.interruptible() => Err(Error::Intr),
@@ -214,7 +216,7 @@ impl Server {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a new attachment, unless the method was closed meanwhile.
+    /// Stores a new attachment, unless the method was closed meanwhile.
     fn adopt(self: &Arc<Self>, attachment: Attachment) -> Result<Arc<Attachment>, Error> {
         let server = Arc::downgrade(self);
         attachment.pool.on_free(move || {
@@ -234,12 +236,12 @@ impl Server {
         drop(link);
         attachment.report(&self.counters);
         self.changed.notify();
-        // Posts that came between the last daemon and this one wait for its memory.
+        // Operations posted without a daemon wait for the memory of this one.
         self.memory_freed();
         Ok(attachment)
     }
 
-    /// The attachment; without one, attaches again if the daemon is back.
+    /// Returns the attachment; without one, tries to attach again.
     ///
     /// # Errors
     ///
@@ -254,7 +256,7 @@ impl Server {
         }
     }
 
-    /// What `attached` says, after an attempt to attach anew where there is no daemon.
+    /// Returns the attachment, after a new attempt to attach if there is none.
     fn reattached(self: &Arc<Self>) -> Result<Arc<Attachment>, Error> {
         if let Ok(attachment) = self.attached() {
             return Ok(attachment);
@@ -281,8 +283,7 @@ impl Server {
         }
     }
 
-    /// An answer of the daemon, or what its loss means. When the daemon is gone, so is everything
-    /// that was registered there.
+    /// Handles an error of a command. If the daemon is gone, everything registered there is lost.
     fn judge<T>(&self, attachment: &Arc<Attachment>, result: Result<T, Error>) -> Result<T, Error> {
         match result {
             Err(Error::NetReset) => {
@@ -314,7 +315,7 @@ impl Server {
         self.counters.memory_waits_over().add(waited);
         let fallen = lock(&self.ops).take_all();
         for (id, op) in fallen {
-            // The memory goes back before the interface hears of it.
+            // The memory is freed before the interface is told.
             drop(op);
             self.completions.complete(id, Err(error));
         }
@@ -327,10 +328,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What the interface calls. It holds the server so that pieces of the pool can find it.
+/// The interface's handle. It holds the server so that pieces of the pool can find it.
 pub(crate) struct Handle(pub(crate) Arc<Server>);
 
-/// A thread that may be using memory of the program: the end waits for it.
+/// A thread that may use memory of the program; closing waits for it.
 struct Inside<'a>(&'a Arc<Server>);
 
 impl Deref for Inside<'_> {
@@ -485,7 +486,7 @@ impl Server {
         Ok(inside)
     }
 
-    /// Memory for the program, which gives way to operations that have waited for too long.
+    /// Allocates memory for the program, unless operations have waited for memory for too long.
     fn allocate(&self, len: usize) -> Result<Span, Error> {
         let attachment = self.attached()?;
         let now = Instant::now();
@@ -505,8 +506,8 @@ impl Server {
         self.changed.notify();
     }
 
-    /// The interface has no address for a client any more. The client's operations end: those that
-    /// the plugin has as it says, for it may be moving bytes of them at this moment.
+    /// Handles the end of a client's address. The client's operations are cancelled; the plugin decides about
+    /// those that it has registered, because it may be moving their bytes.
     fn forget(self: &Arc<Self>, peer: Peer) {
         let Ok(_inside) = self.enter() else {
             return;
@@ -518,7 +519,7 @@ impl Server {
         self.drop_peer(peer, false);
     }
 
-    /// Ends a client's connection; operations with it fail.
+    /// Closes a client's connection; operations with the client fail.
     fn disconnect(&self, peer: Peer) {
         self.drop_peer(peer, true);
         lock(&self.peers).note_gone(peer);
@@ -550,7 +551,7 @@ impl Server {
             attachment.wake();
             attachment.detach();
         }
-        // Every wait of theirs ends now: with the farewell, or because the watch is closed.
+        // Every wait of other threads ends now, by FINI or because the watch is closed.
         let mut seen = self.changed.count();
         while self.inside.load(Ordering::SeqCst) > 0 {
             self.changed.wait(seen, RETRY);
@@ -560,7 +561,7 @@ impl Server {
         self.counters.memory_waits_over().add(waited);
         let fallen = lock(&self.ops).take_all();
         drop(fallen);
-        // From now on another server of this process may have the names.
+        // From now on another server of this process may use the names.
         *lock(&self.served) = None;
     }
 }

@@ -1,4 +1,4 @@
-//! Settings that only this method knows, to be given to [`bmi::Bmi::set`].
+//! Settings that only this method knows, for [`bmi::Bmi::set`].
 //!
 //! C programs pass their numbers to `BMI_set_info`, with a null parameter.
 
@@ -8,16 +8,16 @@ use bmi::Setting;
 /// [`Options::interruptible`](crate::Options::interruptible).
 pub const INTERRUPTIBLE: Setting = Setting::Other(0x7A11);
 
-/// 0x7A10: a wait goes on after a signal, as it does unless told otherwise.
+/// 0x7A10: a wait continues after a signal (the default).
 pub const UNINTERRUPTIBLE: Setting = Setting::Other(0x7A10);
 
 /// 0x7A21: posts do not wait for their outcome; see [`Options::pipelined`](crate::Options::pipelined).
 pub const PIPELINED: Setting = Setting::Other(0x7A21);
 
-/// 0x7A20: a post is an attempt whose outcome it returns, as it is unless told otherwise.
+/// 0x7A20: a post is an attempt whose outcome it returns (the default).
 pub const UNPIPELINED: Setting = Setting::Other(0x7A20);
 
-/// What a setting says of interruptions, if anything.
+/// Returns whether a setting turns interruptions on or off, if it does either.
 pub(crate) fn interruptible(setting: &Setting) -> Option<bool> {
     match *setting {
         INTERRUPTIBLE => Some(true),
@@ -26,7 +26,7 @@ pub(crate) fn interruptible(setting: &Setting) -> Option<bool> {
     }
 }
 
-/// What a setting says of posts that do not wait, if anything.
+/// Returns whether a setting turns pipelining on or off, if it does either.
 pub(crate) fn pipelined(setting: &Setting) -> Option<bool> {
     match *setting {
         PIPELINED => Some(true),

@@ -2,7 +2,7 @@
 
 use sys::span::Span;
 
-/// The `len` bytes that begin `skip` bytes into the list, or as many of them as there are.
+/// Returns `len` bytes of the list from `skip` on, or as many as there are.
 pub(crate) fn part(spans: &[Span], mut skip: usize, mut len: usize) -> Vec<Span> {
     let mut parts = Vec::new();
     for span in spans {
@@ -17,7 +17,7 @@ pub(crate) fn part(spans: &[Span], mut skip: usize, mut len: usize) -> Vec<Span>
     parts
 }
 
-/// Copies the start of one list to the start of another, and says how many bytes.
+/// Copies the beginning of one list to the beginning of another. Returns the number of bytes.
 pub(crate) fn copy(from: &[Span], to: &[Span]) -> usize {
     let mut done = 0;
     for source in from {

@@ -1,13 +1,13 @@
-//! Advice that is worth a line in the log, once for each client.
+//! Advice to a client's user, logged once per client.
 
 use std::time::Duration;
 
 use zbmi::Time;
 
-/// Short tests of one client within the current second.
+/// Counts the short tests of one client within the current second.
 ///
-/// Each test of a client costs an exchange with the I/O node, so long timeouts are advised: a
-/// second is short. A client that asks more than 100 times a second in vain has not been told.
+/// Each test of a client costs an exchange with the I/O node, so long timeouts are better; a second is short.
+/// A client with more than 100 unsuccessful tests a second was probably written without knowing this.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TestRate {
     since: Time,
@@ -15,14 +15,14 @@ pub(crate) struct TestRate {
     said: bool,
 }
 
-/// Tests a second beyond which advice is due.
+/// The number of tests a second above which advice is due.
 const MANY: u32 = 100;
 
 /// Timeouts below this are short.
 const SHORT: Duration = Duration::from_millis(1000);
 
 impl TestRate {
-    /// A test with this timeout begins. `true` when it is time to say something.
+    /// Records a test with this timeout. Returns whether advice is due.
     pub(crate) fn test(&mut self, now: Time, timeout: Duration) -> bool {
         if timeout >= SHORT || self.said {
             return false;
@@ -36,7 +36,7 @@ impl TestRate {
         self.said
     }
 
-    /// A test found something, so asking was not in vain.
+    /// Records that a test found something.
     pub(crate) fn found(&mut self) {
         self.count = self.count.saturating_sub(1);
     }

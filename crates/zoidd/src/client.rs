@@ -1,4 +1,4 @@
-//! One client's connection: what it may send, what it is being sent, when it was last heard.
+//! One client's connection: the frames it may send, its output, and its last sign of life.
 //!
 //! ```text
 //!  accepted ──HELLO──▶ attached ──BYE, end of stream, violation, silence──▶ gone
@@ -7,9 +7,9 @@
 //!                     incoming{grant} ──DATA──▶ segment
 //! ```
 //!
-//! Payload goes from the socket to the place that its grant names, or, when the engine has
-//! stopped that transfer, nowhere. A frame that breaks a rule is a [`Violation`]: the connection
-//! ends, and nothing else suffers.
+//! Payload goes from the socket to the place that its grant names; if the engine has stopped the transfer,
+//! the payload is dropped. A frame that breaks a rule is a [`Violation`]: the daemon closes the connection,
+//! and other clients are not affected.
 
 mod input;
 mod memory;
@@ -28,23 +28,23 @@ pub(crate) use memory::{Failed, Failure, Memory, Message, Moved, Named, Obstacle
 pub(crate) use output::{Output, Wrote};
 pub(crate) use stream::{Listener, Stream};
 
-/// A rule that a client broke. Each ends its connection and is counted.
+/// A rule that a client broke. Each violation closes the connection and is counted.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Violation {
-    /// Bytes that are no frame, or a frame that only a daemon sends.
+    /// Bytes that are not a frame, or a frame that only a daemon sends.
     Malformed,
-    /// Anything but HELLO first, or HELLO twice.
+    /// A first frame that is not HELLO, or a second HELLO.
     Introduction,
-    /// Request 0, which means "not asked for".
+    /// Request 0, which names no request.
     RequestId,
-    /// Payload without a grant or credit, beyond it, or not where it left off.
+    /// Payload without a grant or credit, beyond it, or at a wrong offset.
     Payload,
-    /// An acknowledgement or abort of something that the client was not given, or not yet.
+    /// An acknowledgement or abort of a transfer that the client does not have.
     Grant,
 }
 
 impl Violation {
-    /// Every rule, in the order of the counters.
+    /// Every violation, in the order of the counters.
     pub(crate) const ALL: [Self; 5] = [
         Self::Malformed,
         Self::Introduction,
@@ -53,7 +53,7 @@ impl Violation {
         Self::Grant,
     ];
 
-    /// Its name in metrics.
+    /// Returns the name in metrics.
     #[must_use]
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -70,49 +70,49 @@ impl Violation {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) stream: Stream,
-    /// Its name at the engine, once it has said HELLO.
+    /// Its id at the engine, after HELLO.
     pub(crate) peer: Option<Peer>,
     pub(crate) input: Input,
     pub(crate) output: Output,
-    /// The system said so, and nothing has contradicted since.
+    /// Whether there may be bytes to read: the poll said so, and no read has said otherwise.
     pub(crate) readable: bool,
     pub(crate) writable: bool,
-    /// The client will say nothing more, so no news will come after what is there to be read.
+    /// Whether the client has closed its sending direction, so that the poll reports nothing further.
     pub(crate) read_closed: bool,
-    /// The system is to say when there is room for output.
+    /// Whether the poll is to report room for output.
     pub(crate) awaits_room: bool,
-    /// It has its turn already.
+    /// Whether it is queued for a turn.
     pub(crate) queued: bool,
-    /// It ends as soon as its output is written.
+    /// Whether the connection closes as soon as its output is written.
     pub(crate) closing: bool,
     pub(crate) heard: Time,
     pub(crate) pinged: Time,
-    /// Payload may come unasked, against a credit.
+    /// Whether payload may come without a grant, against a credit.
     pub(crate) credits: bool,
-    /// Its grants name places in the segment, which it has mapped.
+    /// Whether its grants name places in the segment, which the client has mapped.
     pub(crate) shared: bool,
-    /// Its grants ask for places in its memory, where that can be read.
+    /// Its memory, if messages are copied directly.
     pub(crate) memory: Option<Memory>,
-    /// The request that ends because its places are not there.
+    /// The request that fails because its memory does not exist.
     pub(crate) faulty: Option<u32>,
-    /// It answers PING only now and then, and its silence means nothing.
+    /// The client answers PING only while it waits, so its silence means nothing.
     pub(crate) quiet: bool,
     pub(crate) tests: crate::advice::TestRate,
-    /// What its unanswered requests are.
+    /// The kinds of its unanswered requests.
     pub(crate) requests: BTreeMap<u32, Kind>,
     incoming: BTreeMap<u64, Incoming>,
     /// Messages that it has not acknowledged, and the requests that they answer.
     outgoing: BTreeMap<u64, u32>,
-    /// Short messages that came with their requests, until these are answered.
+    /// Short messages that arrived with their requests, until these are answered.
     inline: BTreeMap<u32, Vec<u8>>,
-    /// What they cost, at most [`INLINE_WINDOW`].
+    /// The cost of these messages, at most [`INLINE_WINDOW`].
     inline_cost: usize,
-    /// Transfers whose rest, should it come, is not wanted any more: the newest few.
+    /// The most recent stopped transfers, whose remaining payload is dropped.
     stopped: VecDeque<u64>,
     payload: Option<Payload>,
 }
 
-/// Which call of a client a request is, and so which frame answers it.
+/// The kind of a request; decides which frame answers it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     /// zbmi_send: SEND_DONE.
@@ -123,32 +123,32 @@ pub(crate) enum Kind {
     Test,
 }
 
-/// A transfer to the segment that was granted.
+/// A granted transfer to the segment.
 #[derive(Debug)]
 struct Incoming {
     request: u32,
     spans: Vec<Span>,
     total: u64,
     received: u64,
-    /// The client was asked where in its memory it is.
+    /// Whether the client was asked where the message is in its memory.
     in_memory: bool,
 }
 
-/// The payload of the frame under way.
+/// The payload of the current frame.
 #[derive(Debug)]
 struct Payload {
-    /// Whose it is, or nobody's.
+    /// The transfer; `None` if the payload is dropped.
     grant: Option<u64>,
-    /// Where it goes.
+    /// The destination.
     parts: Vec<Span>,
     len: usize,
     moved: usize,
 }
 
-/// What a read brought.
+/// The result of a read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Received {
-    /// So many bytes; frames may be complete.
+    /// This many bytes; frames may be complete.
     Bytes(usize),
     /// Payload of this transfer.
     Payload {
@@ -156,11 +156,12 @@ pub(crate) enum Received {
         grant: u64,
         arrived: bool,
     },
-    /// The client closed its side.
+    /// The client has closed its sending direction.
     End,
 }
 
-/// Stopped transfers that are remembered. A client that still sends for older ones is cut off.
+/// The number of stopped transfers that are remembered. A client that still sends payload of older ones is
+/// disconnected.
 const STOPPED_MAX: usize = 1024;
 
 impl Client {
@@ -194,25 +195,26 @@ impl Client {
         }
     }
 
-    /// Whether payload of a frame is still to come, so that no other frame can.
+    /// Returns whether payload of the current frame is still missing.
     pub(crate) fn in_payload(&self) -> bool {
         self.payload.is_some()
     }
 
-    /// Whether a frame was read and not handled.
+    /// Returns whether a complete frame was read and not handled.
     pub(crate) fn has_frame(&self) -> bool {
         !self.in_payload() && self.input.has_frame()
     }
 
-    /// Takes what the system has, into the segment where a grant says so. Less than there was room
-    /// for shows that nothing is left: what comes later is news.
+    /// Reads once, payload directly to the segment. A short read means that the socket is empty; the poll
+    /// reports later bytes.
     ///
     /// # Errors
     ///
-    /// What `readv(2)` fails with, [`io::ErrorKind::WouldBlock`] among it.
+    /// Errors of `readv(2)`, including [`io::ErrorKind::WouldBlock`].
     pub(crate) fn receive(&mut self, nowhere: &mut [u8]) -> io::Result<Received> {
         let Some(payload) = &mut self.payload else {
-            // Payload comes against a credit or a grant, and of a client that has the segment never.
+            // Payload can come only against a credit or a grant, and never from a client that has mapped the
+            // segment.
             let careful = self.credits || (!self.shared && !self.incoming.is_empty());
             let room = self.input.room(careful);
             let count = span::receive(&self.stream, &[], 0, room)?;
@@ -227,7 +229,7 @@ impl Client {
         let (count, most) = if payload.grant.is_some() {
             let room = self.input.room(true);
             let count = span::receive(&self.stream, &payload.parts, payload.moved, room)?;
-            // A call names only so many parts.
+            // A system call takes a limited number of parts.
             let named = payload.parts.len() < span::PARTS_MAX;
             (count, if named { left + room.len() } else { count })
         } else {
@@ -243,7 +245,7 @@ impl Client {
         Ok(self.advance(count.min(left), count))
     }
 
-    /// Accounts for `moved` bytes of payload among the `bytes` that came.
+    /// Accounts for `moved` bytes of payload among the `bytes` read.
     fn advance(&mut self, moved: usize, bytes: usize) -> Received {
         let Some(payload) = &mut self.payload else {
             return Received::Bytes(bytes);
@@ -271,12 +273,12 @@ impl Client {
         }
     }
 
-    /// A DATA frame begins. Returns what it amounts to at once: the arrival of an empty message,
-    /// or of one that the client has put into the segment itself.
+    /// Begins a DATA frame. Returns the arrival of a message that needs no further bytes: an empty one, or
+    /// one that the client has written to the segment itself.
     ///
     /// # Errors
     ///
-    /// Payload that nobody granted, too much of it, or not where it left off.
+    /// Payload without a grant, too much of it, or at a wrong offset.
     pub(crate) fn data(
         &mut self,
         data: Data,
@@ -306,8 +308,8 @@ impl Client {
         self.begin(data.grant, len, input)
     }
 
-    /// The payload of a request with a credit begins: of a grant that the engine made for it, or
-    /// of none because it was refused.
+    /// Begins the payload of a request with a credit. Its grant is that of the engine; without one the
+    /// payload is dropped.
     ///
     /// # Errors
     ///
@@ -332,14 +334,14 @@ impl Client {
         len: u64,
         input: &mut Input,
     ) -> Result<Option<Received>, Violation> {
-        // Reads stop before payload while there is a grant: this was sent before its grant was.
+        // Reads stop before payload while there is a grant, so this payload was sent before its grant.
         if len > 0 && !input.is_empty() {
             return Err(Violation::Payload);
         }
         let Some(incoming) = self.incoming.get(&grant) else {
             return Err(Violation::Payload);
         };
-        // Both are within the transfer, which is within the address space.
+        // Both are within the transfer, whose length fits in a usize.
         let parts = window(&incoming.spans, incoming.received as usize, len as usize);
         self.payload = Some(Payload {
             grant: Some(grant),
@@ -350,7 +352,7 @@ impl Client {
         Ok((len == 0).then(|| self.advance(0, 0)))
     }
 
-    /// Payload that nobody wants any more, of which some may be in the buffer.
+    /// Drops payload, a part of which may be in the buffer.
     fn discard(&mut self, len: u64, input: &mut Input) {
         // At most a chunk.
         let len = len as usize;
@@ -365,11 +367,11 @@ impl Client {
         }
     }
 
-    /// Keeps a short message until its request is answered.
+    /// Stores a short message until its request is answered.
     ///
     /// # Errors
     ///
-    /// The client has more of them under way than it may.
+    /// The client has more of them in flight than the window allows.
     pub(crate) fn keep_inline(&mut self, request: u32, message: &[u8]) -> Result<(), Violation> {
         let cost = self.inline_cost + inline_cost(message.len());
         if cost > INLINE_WINDOW {
@@ -380,12 +382,12 @@ impl Client {
         Ok(())
     }
 
-    /// The message that came with a request.
+    /// Returns the message that arrived with a request.
     pub(crate) fn inline_message(&self, request: u32) -> Option<&[u8]> {
         self.inline.get(&request).map(Vec::as_slice)
     }
 
-    /// A request is answered; its kind.
+    /// Records that a request is answered. Returns its kind.
     pub(crate) fn answered(&mut self, request: u32) -> Option<Kind> {
         if let Some(message) = self.inline.remove(&request) {
             self.inline_cost -= inline_cost(message.len());
@@ -393,7 +395,7 @@ impl Client {
         self.requests.remove(&request)
     }
 
-    /// The engine granted a transfer to the segment.
+    /// Records a transfer to the segment that the engine granted.
     pub(crate) fn grant(&mut self, grant: u64, request: u32, spans: Vec<Span>, total: u64) {
         let incoming = Incoming {
             request,
@@ -405,36 +407,36 @@ impl Client {
         self.incoming.insert(grant, incoming);
     }
 
-    /// Whether a message of so many bytes is to be copied out of or into its memory.
+    /// Returns whether a message of `total` bytes is to be copied from or to the client's memory.
     pub(crate) fn is_copied(&self, total: u64) -> bool {
         self.memory
             .as_ref()
             .is_some_and(|memory| memory.takes(total))
     }
 
-    /// Whether something is to be copied.
+    /// Returns whether there is something to copy.
     pub(crate) fn has_copies(&self) -> bool {
         self.memory.as_ref().is_some_and(Memory::is_busy)
     }
 
-    /// The client is asked where in its memory the message of a grant is, or (`false`) not any more.
+    /// Records whether the client was asked where the message of a grant is in its memory.
     pub(crate) fn ask_places(&mut self, grant: u64, asked: bool) {
         if let Some(incoming) = self.incoming.get_mut(&grant) {
             incoming.in_memory = asked;
         }
     }
 
-    /// The message of a grant is in the segment.
+    /// Records that the message of a grant has been copied to the segment.
     pub(crate) fn copied(&mut self, grant: u64) {
         self.incoming.remove(&grant);
     }
 
-    /// The engine gave the client a message, which it will acknowledge.
+    /// Records a message to the client, which the client will acknowledge.
     pub(crate) fn deliver(&mut self, grant: u64, request: u32) {
         self.outgoing.insert(grant, request);
     }
 
-    /// The client gives a grant back; `true` when it had it.
+    /// Handles the abort of a grant. Returns whether the client had it.
     pub(crate) fn abort(&mut self, grant: u64) -> Result<bool, Violation> {
         if self.stopped.contains(&grant) {
             return Ok(false);
@@ -448,7 +450,7 @@ impl Client {
         Ok(true)
     }
 
-    /// The client acknowledges a message; `true` when the engine still waits for it.
+    /// Handles an acknowledgement. Returns whether the engine waits for it.
     pub(crate) fn acknowledge(&mut self, grant: u64) -> Result<bool, Violation> {
         if self.stopped.contains(&grant) {
             return Ok(false);
@@ -462,11 +464,11 @@ impl Client {
         Ok(true)
     }
 
-    /// Nothing more of a transfer may touch the segment.
+    /// Stops a transfer: it may no longer touch the segment.
     ///
     /// # Errors
     ///
-    /// The connection cannot go on.
+    /// The connection must be closed.
     pub(crate) fn stop(&mut self, grant: u64) -> io::Result<()> {
         self.incoming.remove(&grant);
         self.outgoing.remove(&grant);
@@ -487,7 +489,7 @@ impl Client {
     }
 }
 
-/// The places of the bytes `start..start + len` of a message.
+/// Returns the places of the bytes `start..start + len` of a message.
 fn window(spans: &[Span], mut start: usize, mut len: usize) -> Vec<Span> {
     let mut parts = Vec::new();
     for span in spans {

@@ -1,4 +1,4 @@
-//! The daemon: one thread, one loop, around the engine.
+//! The daemon: one thread with one loop around the engine.
 //!
 //! ```text
 //!            control queue ──▶ commands ─┐            ┌─▶ replies ──▶ reply queues
@@ -7,10 +7,9 @@
 //!              └──payload──▶ segment ──payload──────────────────────────────────┘
 //! ```
 //!
-//! A turn of the loop serves the control queue, then each ready client for one slice of at most
-//! 4 MiB in either direction, with the control queue looked at again between large slices, so
-//! that no command waits longer than one slice and no client starves another. Nothing in the loop
-//! blocks but the poll at its beginning.
+//! A turn of the loop serves the control queue, then each ready client for one slice of at most 4 MiB in
+//! either direction. After a large slice it looks at the control queue again, so that no command waits longer
+//! than one slice and no client starves another. Only the poll at the beginning of a turn blocks.
 
 mod clients;
 mod commands;
@@ -50,7 +49,7 @@ use crate::segment::Segment;
 use crate::seldom::Seldom;
 use crate::server::Server;
 
-/// A daemon that has its names and does not serve yet; [`run`](Self::run) does.
+/// A daemon that has created its names and does not serve yet; [`run`](Self::run) does.
 pub struct Daemon {
     options: Options,
     engine: Engine,
@@ -59,9 +58,9 @@ pub struct Daemon {
     control: MessageQueue,
     server: Option<Server>,
     clients: Slab<Client>,
-    /// Where the engine's clients are.
+    /// The keys of the engine's clients.
     keys: FxHashMap<Peer, usize>,
-    /// Clients that have something to do, in turn.
+    /// Clients that have something to do, in the order of their turns.
     ready: VecDeque<usize>,
     unix: Listener,
     tcp: Option<Listener>,
@@ -70,32 +69,32 @@ pub struct Daemon {
     waker: Arc<Waker>,
     stop: Arc<AtomicBool>,
     start: Instant,
-    /// The last wait ended with something to do.
+    /// Whether the last wait ended with an event.
     lively: bool,
     beaten: Time,
     checked: Time,
-    /// How long this process did not run, and the clients lost before that, until both are reported.
+    /// How long this process did not run, and the number of clients lost before that; set until reported.
     stood_still: Option<(Duration, u64)>,
-    /// Clients lost before the last check.
+    /// The number of clients lost before the last check.
     lost_before: u64,
-    /// Since when it drains.
+    /// Since when the daemon drains.
     draining: Option<Time>,
     drained: bool,
-    /// Messages in the control queue that have not been looked at, maybe.
+    /// Whether the control queue may contain messages.
     commands_waiting: bool,
-    /// A client has its turn: what the server is to be told waits until the client has been.
+    /// During a client's turn, answers to the server are deferred until the client's output is written.
     client_first: bool,
     deferred: Vec<(Session, CallId, Answer)>,
-    /// Connections wait that could not be accepted for want of descriptors.
+    /// Whether connections wait that could not be accepted for lack of descriptors.
     accept_again: bool,
-    /// Where unwanted payload goes.
+    /// The buffer for payload to be dropped.
     nowhere: Vec<u8>,
     removed: Removed,
     counters: DaemonCounters,
     seldom: Seldom,
 }
 
-/// Ends a daemon from another thread, gracefully.
+/// Stops a daemon from another thread, in order.
 #[derive(Clone, Debug)]
 pub struct Stopper {
     stop: Arc<AtomicBool>,
@@ -103,7 +102,7 @@ pub struct Stopper {
 }
 
 impl Stopper {
-    /// Makes [`Daemon::run`] finish what is under way and return.
+    /// Makes [`Daemon::run`] complete what is in flight and return.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Err(error) = self.waker.wake() {
@@ -118,30 +117,29 @@ const UNIX: Token = Token(2);
 const TCP: Token = Token(3);
 const SERVER: Token = Token(4);
 const SCRAPE_LISTENER: Token = Token(5);
-/// And the slots' numbers.
+/// The first token of the slots.
 const SLOTS: usize = 64;
-/// And the scrapes' numbers.
+/// The first token of the scrapes.
 const SCRAPES: usize = SLOTS + REPLY_SLOTS as usize;
-/// And the clients' keys.
+/// The first token of the clients.
 const CLIENTS: usize = 1024;
 
-/// The segment's header shows a sign of life at least every 100 ms (section 3.1.2).
+/// The interval of heartbeats in the segment's header; section 3.1.2 requires 100 ms at most.
 const BEAT: Duration = Duration::from_millis(50);
 
-/// Events taken from the system at once.
+/// The most events taken from one poll.
 const EVENTS: usize = 256;
 
-/// Turns of clients between two polls.
+/// The most turns of clients between two polls.
 const TURNS: usize = 64;
 
 impl Daemon {
-    /// Takes the instance's lock, removes what an earlier daemon left, and creates queue, segment
-    /// and sockets. Clients and server may connect from now on and wait for [`run`](Self::run).
+    /// Takes the instance's lock, removes what an earlier daemon left, and creates queue, segment and
+    /// sockets. From now on clients and server may connect; they wait for [`run`](Self::run).
     ///
     /// # Errors
     ///
-    /// Settings that contradict one another; a daemon of this instance that lives; limits of the
-    /// system, with what to do about them.
+    /// Contradictory settings; a running daemon of this instance; limits of the system, with advice.
     pub fn open(mut options: Options) -> Result<Self, Error> {
         for remark in options.check()? {
             warn!("{remark}");
@@ -222,7 +220,7 @@ impl Daemon {
         self.scrapes.register(registry, SCRAPE_LISTENER)
     }
 
-    /// Ends [`run`](Self::run) from elsewhere.
+    /// Returns a handle that stops [`run`](Self::run) from elsewhere.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         Stopper {
@@ -231,30 +229,30 @@ impl Daemon {
         }
     }
 
-    /// What an earlier daemon of this instance had left and is removed.
+    /// Returns what an earlier daemon of this instance had left and this one removed.
     #[must_use]
     pub fn removed(&self) -> Removed {
         self.removed
     }
 
-    /// Where clients connect from this machine.
+    /// Returns the socket for clients on this machine.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         socket_path(&self.options, self.home.directory())
     }
 
-    /// Where clients connect from others; the port is the one really used.
+    /// Returns the address for clients on other machines, with the actual port.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         self.tcp.as_ref()?.address()
     }
 
-    /// Serves until it is stopped, then finishes what is under way, within ten seconds, and
-    /// removes every name.
+    /// Serves until it is stopped, then completes what is in flight, within the drain time, and removes every
+    /// name.
     ///
     /// # Errors
     ///
-    /// [`Error::SegmentCut`] when another process destroyed the segment; failures of `epoll(7)`.
+    /// [`Error::SegmentCut`]: another process truncated the segment. Errors of `epoll(7)`.
     pub fn run(mut self) -> Result<(), Error> {
         info!(instance = %self.options.instance, socket = %self.socket().display(), "serving");
         let mut events = Events::with_capacity(EVENTS);
@@ -294,8 +292,8 @@ impl Daemon {
         self.upkeep()
     }
 
-    /// Waits for something to do. After a turn that had something, it first looks for more without
-    /// sleeping, for as long as the option says.
+    /// Waits for events. After a turn with an event, polls first without sleeping, for the time of the option
+    /// `spin`.
     fn await_events(&mut self, events: &mut Events) -> Result<(), Error> {
         let patience = self.patience();
         let spin = match self.lively {
@@ -316,12 +314,12 @@ impl Daemon {
             if self.lively || !spins {
                 return Ok(());
             }
-            // Whoever is to have something for the daemon may be on its core.
+            // The process that will produce the next event may need this core.
             std::thread::yield_now();
         }
     }
 
-    /// How long the next poll may sleep.
+    /// Returns how long the next poll may sleep.
     fn patience(&self) -> Duration {
         if !self.ready.is_empty() || self.commands_waiting {
             return Duration::ZERO;
@@ -334,7 +332,7 @@ impl Daemon {
 
     fn event(&mut self, event: &mio::event::Event) {
         match event.token() {
-            // The flag that goes with it is looked at in every turn.
+            // Every turn checks the flag that belongs to this token.
             WAKER => {}
             CONTROL => self.commands_waiting = true,
             UNIX => self.accept(false),
@@ -343,7 +341,7 @@ impl Daemon {
             SCRAPE_LISTENER => self.scrapes.accept(self.poll.registry(), SCRAPES),
             Token(token) if token >= CLIENTS => self.client_event(token - CLIENTS, event),
             Token(token) if token >= SCRAPES => self.scrape(token - SCRAPES),
-            // Below REPLY_SLOTS.
+            // The slot is below REPLY_SLOTS.
             Token(token) => self.reply_room(token.saturating_sub(SLOTS) as u32),
         }
     }
@@ -353,7 +351,7 @@ impl Daemon {
     }
 }
 
-/// What others find a daemon by, and what its loop waits with.
+/// The names by which others find the daemon, and the poll.
 struct Names {
     poll: Poll,
     waker: Arc<Waker>,
@@ -375,7 +373,7 @@ impl Names {
         home.record(&Entry::Socket(socket.clone()))?;
         home.record(&Entry::Socket(metrics.clone()))?;
         options.failpoints.pass(Place::JournalWritten);
-        // The segment first: it says whose the names are.
+        // The segment first: its lock decides who owns the names.
         let segment = Segment::create(options, epoch)?;
         home.hold_segment()?;
         let control = create_control(options)?;
@@ -392,10 +390,10 @@ impl Names {
     }
 }
 
-/// Unwanted payload is read in pieces of this many bytes.
+/// The size of a read of payload to be dropped, in bytes.
 const NOWHERE: usize = 64 << 10;
 
-/// A slice of this many bytes is followed by a look at the control queue.
+/// After a slice of this many bytes the loop looks at the control queue.
 const LARGE: usize = 64 << 10;
 
 fn engine_config(options: &Options, epoch: u64) -> Result<zbmi::Config, Error> {
@@ -426,7 +424,7 @@ fn engine_config(options: &Options, epoch: u64) -> Result<zbmi::Config, Error> {
     })
 }
 
-/// Random and not 0; from half of the numbers, so that counting up from it never wraps.
+/// Returns a random number, not 0, from the lower half of the range, so that counting up from it never wraps.
 fn random_number() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     let mut source = File::open("/dev/urandom").map_err(Error::system("open /dev/urandom"))?;
@@ -436,7 +434,7 @@ fn random_number() -> Result<u64, Error> {
     Ok((u64::from_le_bytes(bytes) >> 1).max(1))
 }
 
-/// The machine's monotonic clock, which server libraries read too.
+/// Returns the machine's monotonic time, which server libraries read, too.
 fn since_boot() -> Duration {
     let clock = nix::time::ClockId::CLOCK_MONOTONIC;
     clock.now().map_or(Duration::ZERO, Duration::from)
@@ -451,7 +449,7 @@ fn metrics_path(options: &Options, directory: &Path) -> PathBuf {
     directory.join(metrics_file(&options.instance))
 }
 
-/// File name of the socket that answers with the metrics.
+/// Returns the file name of the socket for metrics.
 pub(crate) fn metrics_file(instance: &zoid_proto::Instance) -> String {
     format!("zbmi.{instance}.metrics")
 }

@@ -1,4 +1,4 @@
-//! Why a daemon cannot start, or cannot go on.
+//! Errors of the daemon.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,17 +8,17 @@ use zoid_proto::Instance;
 
 use crate::options::SettingError;
 
-/// Why a daemon cannot start, or cannot go on. Each says what would help.
+/// Why a daemon cannot start or cannot continue. Each text says what would help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting is wrong.
+    /// A setting is invalid.
     #[error(transparent)]
     Setting(#[from] SettingError),
-    /// The engine refuses its configuration.
+    /// The engine rejects its configuration.
     #[error("the settings do not fit together: {0}")]
     Engine(#[from] zbmi::ConfigError),
-    /// A daemon of this instance runs.
+    /// A daemon of this instance is running.
     #[error(
         "a daemon of instance {instance} holds {path}: stop it, or choose another name with --instance"
     )]
@@ -28,7 +28,7 @@ pub enum Error {
         /// Its lock.
         path: PathBuf,
     },
-    /// The directory for lock and journal belongs to somebody else or is open to others.
+    /// The directory for lock and journal belongs to another user or is writable for others.
     #[error("{path} {problem}: choose another directory with --directory")]
     UnsafeDirectory {
         /// The directory.
@@ -36,27 +36,27 @@ pub enum Error {
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// A file or socket.
+    /// An operation on a file or socket failed.
     #[error("cannot {what} {path}: {cause}")]
     File {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
-        /// On which path.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// The control queue.
+    /// The control queue could not be created.
     #[error("cannot create the message queue {name}: {cause}{}", shown(.advice))]
     Queue {
         /// Its name.
         name: String,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
-        /// Which limit to raise.
+        /// The limit to raise.
         advice: Option<String>,
     },
-    /// The segment.
+    /// The segment could not be created.
     #[error(
         "cannot provide {bytes} bytes of shared memory as {name}: {cause}; {}",
         segment_advice(cause)
@@ -64,41 +64,41 @@ pub enum Error {
     Segment {
         /// Its name.
         name: String,
-        /// Its size.
+        /// Its size in bytes.
         bytes: u64,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// Somebody shrank the segment while it was in use.
+    /// Another process truncated the segment while it was in use.
     #[error("the segment {name} was cut from {expected} to {found} bytes by another process")]
     SegmentCut {
         /// Its name.
         name: String,
-        /// Bytes that it had.
+        /// Its former size in bytes.
         expected: u64,
-        /// Bytes that it has.
+        /// Its present size in bytes.
         found: u64,
     },
-    /// The address for clients over TCP.
+    /// The address for clients over TCP cannot be used.
     #[error("cannot listen on {address}: {cause}")]
     Listen {
         /// The address.
         address: std::net::SocketAddr,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
-    /// A system call that does not fail on a healthy machine.
+    /// A system call failed that does not fail on a healthy machine.
     #[error("{what}: {cause}")]
     System {
-        /// What was tried.
+        /// The call.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         cause: io::Error,
     },
 }
 
 impl Error {
-    /// For `map_err` on file operations.
+    /// Converts errors of file operations, for `map_err`.
     pub(crate) fn file<'a>(
         what: &'static str,
         path: &'a std::path::Path,
@@ -107,7 +107,7 @@ impl Error {
         move |cause| Self::File { what, path, cause }
     }
 
-    /// For `map_err` on system calls that do not fail on a healthy machine.
+    /// Converts errors of system calls that do not fail on a healthy machine, for `map_err`.
     pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |cause| Self::System { what, cause }
     }
@@ -119,10 +119,10 @@ fn shown(advice: &Option<String>) -> String {
         .map_or_else(String::new, |text| format!(" ({text})"))
 }
 
-/// What to do about a segment that cannot be had.
+/// Returns advice about a segment that could not be created.
 fn segment_advice(cause: &io::Error) -> &'static str {
     match cause.kind() {
-        // What this user left would have been removed.
+        // A leftover of this user would have been removed.
         io::ErrorKind::AlreadyExists => {
             "another user's daemon has this name: choose another one with --instance"
         }

@@ -1,8 +1,7 @@
-//! Places in the protocol where a test can make the daemon stop or die.
+//! Failpoints: places in the protocol where a test can make the daemon stop or die.
 //!
-//! Without a failpoint, which is always so in service, a place costs one comparison of an empty
-//! list. They are given by a hidden flag, so that the very binary that people run is the one
-//! whose crashes are tested.
+//! Without failpoints, which is the normal case, a place costs one comparison of an empty list. A hidden flag
+//! sets them, so that the crash tests run the same binary that is shipped.
 
 use std::fmt;
 use std::process;
@@ -13,27 +12,27 @@ use tracing::warn;
 /// A place in the protocol.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Place {
-    /// The journal names what will be created, and nothing is yet.
+    /// The journal contains the names; none of them has been created.
     JournalWritten,
-    /// Queue and segment exist, nobody can connect yet.
+    /// Queue and segment exist; nobody can connect yet.
     NamesCreated,
-    /// A client is attached and not told.
+    /// A client is attached and has not been told.
     BeforeWelcome,
-    /// A transfer to the segment was granted and the client not told.
+    /// A transfer to the segment is granted and the client has not been told.
     BeforeGrant,
-    /// Bytes of a transfer to the segment have come, and are not counted yet.
+    /// Bytes of a transfer to the segment have arrived and are not counted yet.
     AmidArrival,
-    /// All bytes have come, nobody is told.
+    /// All bytes have arrived; neither side has been told.
     BeforeSendDone,
-    /// A receive is matched and the client not told.
+    /// A receive is matched and the client has not been told.
     BeforeRecvReply,
     /// Some bytes of a transfer from the segment are sent, not all.
     AmidDelivery,
-    /// A server's INIT was accepted and not answered.
+    /// A server's INIT is accepted and not answered.
     BeforeInitReply,
-    /// A server's post was accepted and not answered.
+    /// A server's post is accepted and not answered.
     BeforePostReply,
-    /// A server's test has an answer which is not sent.
+    /// A server's test has an answer that is not sent.
     BeforeTestReply,
 }
 
@@ -55,23 +54,22 @@ const PLACES: [(&str, Place); 11] = [
 /// What happens at a place.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Action {
-    /// The process ends at once, as if killed: nothing is cleaned up.
+    /// The process ends at once, as if killed, without cleaning up.
     Kill,
-    /// The process is stopped until somebody continues it, as by a debugger.
+    /// The process stops until it is continued, as by a debugger.
     Stop,
 }
 
-/// One place and what happens there: `PLACE=kill` or `PLACE=stop`, and with `@N` not before the
-/// N-th time, counted from 1.
+/// A place and an action: `PLACE=kill` or `PLACE=stop`; with `@N` at the N-th time, counted from 1.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Failpoint {
     place: Place,
     action: Action,
-    /// How often the place is still passed unharmed.
+    /// How often the place is still passed before the action.
     passes: u32,
 }
 
-/// A text that is no failpoint.
+/// A text that is not a failpoint.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("{0:?} is no failpoint: PLACE=kill or PLACE=stop, and @N for the N-th time")]
 pub struct BadFailpoint(String);
@@ -98,17 +96,17 @@ impl FromStr for Failpoint {
     }
 }
 
-/// All failpoints of a daemon; none in service.
+/// All failpoints of a daemon; none in normal operation.
 #[derive(Clone, Debug, Default)]
 pub struct Failpoints(Vec<Failpoint>);
 
 impl Failpoints {
-    /// Adds one.
+    /// Adds a failpoint.
     pub fn add(&mut self, failpoint: Failpoint) {
         self.0.push(failpoint);
     }
 
-    /// Does what was asked for at this place.
+    /// Carries out the action of this place, if there is one.
     pub(crate) fn pass(&mut self, place: Place) {
         let due = self.0.iter_mut().filter(|point| point.place == place);
         for point in due {

@@ -1,4 +1,4 @@
-//! What an instance leaves on the machine: a directory, a lock, and a journal of names.
+//! An instance's traces on the machine: a directory, a lock, and a journal of names.
 //!
 //! ```text
 //!  DIRECTORY/zbmi.INSTANCE.lock      held (flock) as long as the daemon lives, however it ends
@@ -9,13 +9,14 @@
 //!      replies 4711 88541            reply queues of process 4711, which started at tick 88541
 //! ```
 //!
-//! Whoever holds the lock knows that the names in the journal are leftovers: queues cannot be
-//! listed where the mqueue file system is not mounted, so the journal is the only trace of them.
-//! Reply queues belong to a server and stay as long as that process lives; a server writes its
-//! own line before it creates its first queue, as lines are appended whole.
+//! A process that holds the lock knows that the names in the journal are leftovers. Queues cannot be listed
+//! if the mqueue file system is not mounted, so the journal is their only trace. Reply queues belong to a
+//! server and stay as long as that process lives. A server writes its own line before it creates its first
+//! queue; lines are appended completely.
 //!
-//! Queue and segment are named by the instance alone, wherever the directory is: so the segment, too,
-//! is locked as long as its daemon lives, and nobody takes its names for leftovers.
+//! Queue and segment are named by the instance alone, whatever the directory is. The segment is therefore
+//! locked as well, as long as its daemon lives, so that no daemon with another directory removes it as a
+//! leftover.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,32 +32,32 @@ use zoid_proto::{Instance, runtime_directories};
 
 use crate::error::Error;
 
-/// A name in the journal.
+/// A line of the journal.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) enum Entry {
     /// A message queue.
     Queue(String),
     /// A shared-memory object.
     Segment(String),
-    /// A Unix socket.
+    /// A Unix-domain socket.
     Socket(PathBuf),
     /// The reply queues of a process: its number and start, in clock ticks since boot.
     Replies { process: u32, start: u64 },
 }
 
-/// How many leftovers were removed.
+/// The number of leftovers that were removed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Removed {
     /// Message queues.
     pub queues: usize,
     /// Shared-memory objects.
     pub segments: usize,
-    /// Unix sockets.
+    /// Unix-domain sockets.
     pub sockets: usize,
 }
 
 impl Removed {
-    /// Whether there was nothing to remove.
+    /// Returns whether there was nothing to remove.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::default()
@@ -74,17 +75,17 @@ impl fmt::Display for Removed {
     }
 }
 
-/// The directory of an instance, its lock held and its journal open.
+/// The directory of an instance, with its lock held and its journal open.
 #[derive(Debug)]
 pub(crate) struct Home {
     instance: Instance,
     directory: PathBuf,
-    /// Unlocked when closed, at the latest by the end of the process.
+    /// Unlocked when closed, at the latest at the end of the process.
     _lock: File,
     /// The segment, locked.
     segment: Option<SharedMemory>,
     journal: File,
-    /// What the journal says, so that a server that attaches again and again adds one line.
+    /// The entries of the journal, so that a server that attaches repeatedly adds one line only.
     recorded: BTreeSet<Entry>,
 }
 
@@ -93,7 +94,7 @@ impl Home {
     ///
     /// # Errors
     ///
-    /// [`Error::AlreadyRunning`] when the lock is held.
+    /// [`Error::AlreadyRunning`]: the lock is held.
     pub(crate) fn take(
         instance: &Instance,
         directory: Option<&Path>,
@@ -129,12 +130,12 @@ impl Home {
         Ok((home, removed))
     }
 
-    /// Where lock, journal and sockets are.
+    /// Returns the directory of lock, journal and sockets.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Writes a name down; to be called before it is created.
+    /// Records a name; must be called before the name is created.
     pub(crate) fn record(&mut self, entry: &Entry) -> Result<(), Error> {
         if !self.recorded.insert(entry.clone()) {
             return Ok(());
@@ -152,12 +153,12 @@ impl Home {
         Ok(())
     }
 
-    /// Removes every name, journal and lock included: the end in good order.
+    /// Removes every name, including journal and lock: the orderly end.
     pub(crate) fn leave(mut self) -> Removed {
         let path = self.directory.join(self.instance.journal_file());
         let segment = match self.segment.take() {
             Some(ours) => Ok(Some(ours)),
-            // The start has failed, perhaps because somebody else was quicker.
+            // The start failed, perhaps because another daemon started first.
             None => lock_segment(&self.instance),
         };
         let names = match &segment {
@@ -168,7 +169,7 @@ impl Home {
         drop(segment);
         if kept.is_empty() {
             remove_file(&path);
-            // While it is locked: who opened it before sees that it is no longer the file there.
+            // Removed while locked: a process that has opened it sees that the path no longer leads to it.
             remove_file(&self.directory.join(self.instance.lock_file()));
         } else {
             debug!(?kept, "reply queues of a living server stay");
@@ -177,11 +178,11 @@ impl Home {
     }
 }
 
-/// Removes what a dead daemon of this instance left behind, and its servers that are dead too.
+/// Removes what a dead daemon of this instance and its dead servers left behind.
 ///
 /// # Errors
 ///
-/// [`Error::AlreadyRunning`] when a daemon lives.
+/// [`Error::AlreadyRunning`]: a daemon is running.
 pub fn cleanup(instance: &Instance, directory: Option<&Path>) -> Result<Removed, Error> {
     let (home, first) = Home::take(instance, directory)?;
     let second = home.leave();
@@ -192,7 +193,7 @@ pub fn cleanup(instance: &Instance, directory: Option<&Path>) -> Result<Removed,
     })
 }
 
-/// The directory that a daemon without `--directory` would use, if there is one already.
+/// Returns the directory that a daemon without `--directory` would use, if it exists.
 #[must_use]
 pub fn find_directory(user: u32) -> Option<PathBuf> {
     let candidates = runtime_directories(user).map(PathBuf::from);
@@ -213,12 +214,12 @@ fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
         }
         _ => {}
     }
-    // Not following links: in /tmp anybody could have put one.
+    // Does not follow links, because in /tmp anybody could have created one.
     let metadata = fs::symlink_metadata(&path).map_err(Error::file("look at", &path))?;
     let problem = if !metadata.is_dir() {
         "is not a directory"
     } else if metadata.uid() != user {
-        // Nor may root use it: its owner could have it remove what he may not.
+        // Root may not use it either: its owner could make root remove files that the owner may not.
         "belongs to another user (be that user to use it)"
     } else if metadata.mode() & 0o022 != 0 {
         "can be written by others"
@@ -228,8 +229,8 @@ fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
     Err(Error::UnsafeDirectory { path, problem })
 }
 
-/// Locks the file that is under `path` at that time: one that a leaving daemon has just removed
-/// proves nothing.
+/// Locks the file that is at `path` after locking; a lock on a file that a leaving daemon has removed means
+/// nothing.
 fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
     loop {
         let file = OpenOptions::new()
@@ -254,7 +255,6 @@ fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
     }
 }
 
-/// Lines that make no sense, such as one cut short by a crash, name nothing.
 /// Locks the segment that has the instance's name, if there is one.
 ///
 /// # Errors
@@ -262,7 +262,7 @@ fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
 /// [`Error::AlreadyRunning`]: its daemon lives.
 fn lock_segment(instance: &Instance) -> Result<Option<SharedMemory>, Error> {
     let path = Path::new("/dev/shm").join(instance.segment().trim_start_matches('/'));
-    // One that cannot be opened cannot be removed either: it is another user's.
+    // A segment that cannot be opened belongs to another user and cannot be removed either.
     let Ok(segment) = SharedMemory::open(&instance.segment()) else {
         return Ok(None);
     };
@@ -277,7 +277,7 @@ fn lock_segment(instance: &Instance) -> Result<Option<SharedMemory>, Error> {
 }
 
 fn read_journal(path: &Path) -> BTreeSet<Entry> {
-    // Without a journal, or where a link stands in its place, nothing is known.
+    // If there is no journal, or a link in its place, no names are known.
     let mut text = String::new();
     let opened = sys::without_following(OpenOptions::new().read(true)).open(path);
     let _unknown = opened.and_then(|mut journal| journal.read_to_string(&mut text));
@@ -312,17 +312,17 @@ impl fmt::Display for Entry {
     }
 }
 
-/// Whose the queue and the segment of an instance are.
+/// The owner of an instance's queue and segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Names {
-    /// Nobody's, or those of the caller.
+    /// Nobody, or the caller.
     Ours,
-    /// Those of a living daemon with another directory.
+    /// A living daemon with another directory.
     Others,
 }
 
-/// Removes every name of the journal, and the two that an instance always has should the journal
-/// be lost. Returns what must stay, which is the queues of servers that live.
+/// Removes every name in the journal, and the two names that an instance always has, in case the journal is
+/// lost. Returns the entries that must stay: the queues of living servers.
 fn remove_leftovers(
     instance: &Instance,
     journal: BTreeSet<Entry>,
@@ -342,8 +342,7 @@ fn remove_leftovers(
     let mut removed = Removed::default();
     for entry in entries {
         match &entry {
-            // The journal is a file that anybody with our rights can write: only names of this
-            // instance are believed.
+            // Any process of this user can write the journal, so only names of this instance are accepted.
             Entry::Queue(name) if *name == instance.control_queue() => {
                 removed.queues += usize::from(sys::unlink_queue(name).is_ok());
             }
@@ -369,7 +368,7 @@ fn remove_leftovers(
     (kept, removed)
 }
 
-/// Unlinks the reply queues of a dead server. Returns how many there were.
+/// Removes the reply queues of a dead server. Returns their number.
 pub(crate) fn remove_replies(instance: &Instance, process: u32) -> usize {
     let names = (0..REPLY_SLOTS).map(|slot| instance.reply_queue(process, slot));
     names.filter(|name| sys::unlink_queue(name).is_ok()).count()
@@ -441,7 +440,7 @@ mod tests {
         assert!(matches!(refused, Error::AlreadyRunning { .. }), "{refused}");
         assert_eq!(fs::read_dir(two.path()).unwrap().count(), 0);
         assert!(there());
-        // As if killed: then it is whose directory asks first.
+        // As if killed: the names then belong to the daemon that asks first.
         drop(first);
         let (mut second, removed) = Home::take(&instance, Some(two.path())).unwrap();
         assert_eq!((removed.segments, there()), (1, false));
@@ -485,7 +484,7 @@ mod tests {
         let socket = directory.path().join(instance.socket_file());
         home.record(&Entry::Socket(socket.clone())).unwrap();
         let _listener = UnixListener::bind(&socket).unwrap();
-        // As if killed: nothing is told.
+        // As if killed, without cleaning up.
         drop(home);
         let expected = Removed {
             queues: 2,

@@ -1,7 +1,7 @@
-//! Metrics: one list of samples, which becomes the text that Prometheus reads.
+//! Metrics: a list of samples, and its text form for Prometheus.
 //!
-//! A library that keeps counters of its own would be a second set beside the engine's; this only
-//! writes down what is counted there. `--stat` and STAT show the same list.
+//! There is no second set of counters: the samples are read from the engine's and the daemon's counters.
+//! `--stat` and STAT show the same list.
 
 mod table;
 
@@ -19,26 +19,26 @@ use crate::counters::DaemonCounters;
 use crate::daemon::metrics_file;
 use crate::options::Options;
 
-/// What kind of number a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
-    /// It only grows.
+    /// A number that only increases.
     Counter,
-    /// It says how things stand.
+    /// A current value.
     Gauge,
-    /// Part of a distribution.
+    /// A part of a distribution.
     Histogram,
 }
 
-/// One number.
+/// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sample {
-    /// Its name without the prefix, and what is put behind it (`_bucket`).
+    /// Its name without the prefix, and its suffix (`_bucket`).
     name: &'static str,
     suffix: &'static str,
     help: &'static str,
     kind: Kind,
-    /// Between the braces; empty without.
+    /// The label between the braces; empty without.
     label: String,
     value: f64,
 }
@@ -51,12 +51,12 @@ impl Sample {
             help,
             kind,
             label: String::new(),
-            // Exact up to 2^53; a byte counter gets there after months.
+            // Exact up to 2^53, which a byte counter reaches after months.
             value: value as f64,
         }
     }
 
-    /// As a whole number, which all but times are.
+    /// Returns the value as an integer; all but times are integers.
     pub(crate) fn number(&self) -> u64 {
         self.value as u64
     }
@@ -69,7 +69,7 @@ impl Sample {
     }
 }
 
-/// The text format of Prometheus, version 0.0.4.
+/// Returns the text format of Prometheus, version 0.0.4.
 pub(crate) fn exposition(samples: &[Sample]) -> String {
     let mut text = String::new();
     let mut last = "";
@@ -96,10 +96,10 @@ pub(crate) fn exposition(samples: &[Sample]) -> String {
     text
 }
 
-/// A metric of a running daemon, as [`read`] found it.
+/// A metric of a running daemon, returned by [`read`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name, labels included.
+    /// Its name, including labels.
     pub name: String,
     /// Its value.
     pub value: f64,
@@ -109,8 +109,8 @@ pub struct Metric {
 ///
 /// # Errors
 ///
-/// [`io::ErrorKind::NotFound`] or [`io::ErrorKind::ConnectionRefused`] when no daemon of this
-/// instance runs; [`io::ErrorKind::InvalidData`] for an answer that is none.
+/// [`io::ErrorKind::NotFound`], [`io::ErrorKind::ConnectionRefused`]: no daemon of this instance is running.
+/// [`io::ErrorKind::InvalidData`]: an invalid answer.
 pub fn read(instance: &Instance, directory: &Path) -> io::Result<Vec<Metric>> {
     let mut stream = UnixStream::connect(directory.join(metrics_file(instance)))?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -142,22 +142,22 @@ pub(crate) struct View<'a> {
     pub(crate) engine: &'a zbmi::Counters,
     pub(crate) gauges: zbmi::Gauges,
     pub(crate) daemon: &'a DaemonCounters,
-    /// A server is attached.
+    /// Whether a server is attached.
     pub(crate) server: bool,
-    /// What it, or the last one, reports of itself.
+    /// The statistics of the attached server, or of the last one.
     pub(crate) reported: ServerStatistics,
-    /// Bytes of the segment's huge pages, 0 for normal ones.
+    /// The size of the segment's huge pages in bytes; 0 for normal pages.
     pub(crate) huge_page_bytes: u64,
-    /// What the daemon was started with.
+    /// The daemon's options.
     pub(crate) options: &'a Options,
-    /// How long ago that was.
+    /// The time since the daemon's start.
     pub(crate) uptime: Duration,
     /// Attached clients by pid.
     pub(crate) clients: &'a [(u32, ClientTraffic)],
 }
 
 impl View<'_> {
-    /// Everything.
+    /// Returns all samples.
     pub(crate) fn samples(&self) -> Vec<Sample> {
         let mut samples = self.whole();
         samples.extend(self.derived());
@@ -167,7 +167,7 @@ impl View<'_> {
         samples
     }
 
-    /// What is about the whole daemon, in a fixed order.
+    /// Returns the samples of the whole daemon, in a fixed order.
     pub(crate) fn whole(&self) -> Vec<Sample> {
         let mut samples = self.traffic();
         let counters = table::COUNTERS.iter();
@@ -182,7 +182,7 @@ impl View<'_> {
         samples
     }
 
-    /// What is no whole number, or has a label.
+    /// Returns the samples that are not integers or have a label.
     fn derived(&self) -> Vec<Sample> {
         let gauge = |name, help, value| Sample {
             value,
@@ -261,7 +261,7 @@ impl View<'_> {
     }
 }
 
-/// What is counted for each client.
+/// The metrics of a client: name, help and value.
 type ClientField = (&'static str, &'static str, fn(&ClientTraffic) -> u64);
 
 const CLIENT_FIELDS: [ClientField; 5] = [
@@ -290,7 +290,7 @@ const CLIENT_FIELDS: [ClientField; 5] = [
     ),
 ];
 
-/// Cumulative buckets in seconds, as Prometheus wants them.
+/// Returns cumulative buckets in seconds, as Prometheus requires.
 fn histogram(direction: &str, histogram: &Histogram) -> Vec<Sample> {
     let direction = format!("direction=\"{direction}\"");
     let new = |suffix, label: String, value| Sample {
@@ -310,7 +310,7 @@ fn histogram(direction: &str, histogram: &Histogram) -> Vec<Sample> {
         below += count;
         let limit = match exponent + 1 == Histogram::BUCKETS {
             true => "+Inf".to_owned(),
-            // Below 32, so exact.
+            // The exponent is below 32, so the result is exact.
             false => ((1_u64 << exponent) as f64 / 1e6).to_string(),
         };
         samples.push(new("_bucket", format!(",le=\"{limit}\""), below as f64));

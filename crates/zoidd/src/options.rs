@@ -1,13 +1,13 @@
-//! What a daemon is started with: every setting, its default, and what it refuses.
+//! The daemon's settings: names, defaults, checks.
 //!
-//! A setting is a name and a text, whoever gives it; later wins:
+//! A setting is a name and a text. Later sources override earlier ones:
 //!
 //! ```text
 //! compiled defaults → configuration file → environment → command line
 //! ```
 //!
-//! A configuration file has one `name = value` a line; `#` begins a comment. The names are those
-//! of [`SETTINGS`], which are those of the long flags too:
+//! A configuration file has one `name = value` per line; `#` begins a comment. The names are those of
+//! [`SETTINGS`], which are also the names of the long flags:
 //!
 //! ```text
 //! # two gigabytes between daemon and server
@@ -28,7 +28,7 @@ use zoid_proto::Instance;
 use crate::failpoint::Failpoints;
 use crate::size::{parse_milliseconds, parse_size};
 
-/// Every setting: its name, and what it means in a line.
+/// Every setting: its name and a one-line description.
 pub const SETTINGS: [(&str, &str); 23] = [
     ("instance", "name of this daemon and its pset"),
     ("directory", "where lock, journal and sockets are"),
@@ -109,10 +109,10 @@ pub const VARIABLES: [(&str, &str); 8] = [
     ("ZOID_SOCKET", "socket"),
 ];
 
-/// Whether the segment's pages are touched before they are needed.
+/// Whether the segment's pages are touched at the start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Prefault {
-    /// Up to 1 GiB.
+    /// If the segment has at most 1 GiB.
     #[default]
     Auto,
     /// Always.
@@ -122,7 +122,7 @@ pub enum Prefault {
 }
 
 impl Prefault {
-    /// Whether a segment of `total` bytes is to be touched.
+    /// Returns whether a segment of `total` bytes is to be touched.
     #[must_use]
     pub const fn wanted(self, total: u64) -> bool {
         match self {
@@ -133,85 +133,93 @@ impl Prefault {
     }
 }
 
-/// Whether messages are copied out of and into clients' memory.
+/// Whether messages are copied directly from and to clients' memory.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum ClientMemory {
-    /// They come and go by the stream.
+    /// Messages use the stream.
     Off,
-    /// As [`ClientMemory::On`], but a client where that does not work is nothing to warn of.
+    /// Like [`ClientMemory::On`], but obstacles are not logged as warnings.
     #[default]
     Auto,
-    /// Where the system allows it; elsewhere by the stream, with the reason in the log once.
+    /// If the system allows it; otherwise the stream is used and the reason logged once.
     On,
 }
 
-/// Pages that the segment is made of.
+/// The pages of the segment.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum HugePages {
-    /// The machine's normal ones.
+    /// The machine's normal pages.
     #[default]
     Off,
-    /// As [`HugePages::Huge2M`], but an empty reserve is nothing to warn of.
+    /// Like [`HugePages::Huge2M`], but an empty reserve is not logged as a warning.
     Auto,
-    /// 2 MiB pages of the system's reserve; where it does not hold enough, normal ones with the
-    /// advice to make them transparent huge pages.
+    /// 2 MiB pages of the system's reserve. If it does not have enough, normal pages with the advice to use
+    /// transparent huge pages.
     Huge2M,
     /// The same with 1 GiB pages.
     Huge1G,
 }
 
-/// What a daemon is started with.
+/// The daemon's settings.
+///
+/// ```
+/// let mut options = zoidd::Options::default();
+/// options.set("command line", "total", "2G")?;
+/// assert_eq!(options.total, 2 << 30);
+/// assert!(options.set("command line", "total", "much").is_err());
+/// # Ok::<(), zoidd::SettingError>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Its name.
+    /// The name of the instance.
     pub instance: Instance,
-    /// Where lock, journal and sockets are; the user's runtime directory without.
+    /// The directory of lock, journal and sockets; the user's runtime directory if `None`.
     pub directory: Option<PathBuf>,
-    /// The clients' Unix socket; in the directory without.
+    /// The clients' Unix-domain socket; in the directory if `None`.
     pub socket: Option<PathBuf>,
-    /// The clients' TCP address.
+    /// The TCP address for clients.
     pub listen: Option<SocketAddr>,
     /// A group that may use queues, segment and socket besides the owner.
     pub group: Option<u32>,
-    /// Bytes of both regions, R4.
+    /// The size of both regions in bytes (R4).
     pub total: u64,
-    /// Bytes of the unexpected region, R5.
+    /// The size of the unexpected region in bytes (R5).
     pub unexpected: u64,
-    /// Bytes of the largest unexpected message, R2.
+    /// The longest unexpected message in bytes (R2).
     pub max_unexpected: u64,
-    /// Bytes of the largest expected message, R3.
+    /// The longest expected message in bytes (R3).
     pub max_expected: u64,
-    /// Pages that the segment is made of.
+    /// The pages of the segment.
     pub huge_pages: HugePages,
-    /// Whether to touch the segment's pages early.
+    /// Whether to touch the segment's pages at the start.
     pub prefault: Prefault,
-    /// R57's hold.
+    /// How long a post is held (R57).
     pub hold: Duration,
-    /// R57's stall.
+    /// How long a transfer may make no progress (R57).
     pub stall: Duration,
-    /// How long a broken link leaves a client its place.
+    /// How long a client keeps its place after its connection broke.
     pub reattach: Duration,
-    /// How long draining takes at most.
+    /// The time limit of draining.
     pub drain: Duration,
-    /// The clients' heartbeat.
+    /// The interval of the clients' heartbeats.
     pub heartbeat: Duration,
     /// The most clients.
     pub max_clients: usize,
-    /// Large inbound transfers at once.
+    /// The most large inbound transfers at once.
     pub bulk_slots: u32,
-    /// Reserved unexpected slots for each client.
+    /// The number of unexpected slots reserved for each client.
     pub credits: u32,
-    /// Whether local clients that ask get the segment, which they can then write as a whole.
+    /// Whether local clients that ask for it get the segment, all of which they can then write.
     pub trust_clients: bool,
-    /// How long the daemon looks for work before it sleeps, 10 ms at most.
+    /// How long the daemon polls before it sleeps, at most 10 ms.
     pub spin: Duration,
-    /// Whether messages are copied out of and into local clients' memory.
+    /// Whether messages are copied directly from and to local clients' memory.
     pub client_memory: ClientMemory,
-    /// Percent of the unexpected memory for one client, 1 to 100.
+    /// The most percent of the unexpected memory for one client, 1 to 100.
     pub unexpected_share: u32,
-    /// How many large transfers each job, by number, begins in its turn; 1 for those not named.
+    /// The number of large transfers that each job, by number, begins per turn; 1 for jobs not listed.
     pub job_weights: BTreeMap<u32, u32>,
-    /// Where tests make the daemon stop or die; none in service.
+    /// Places where tests make the daemon stop or die; none in normal operation.
     pub failpoints: Failpoints,
 }
 
@@ -247,56 +255,56 @@ impl Default for Options {
     }
 }
 
-/// Why a setting is refused.
+/// Why a setting is rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum SettingError {
     /// No such setting.
     #[error("{place}: there is no setting {name:?}; the settings are: {}", names())]
     Unknown {
-        /// Where it stands.
+        /// Its source.
         place: String,
-        /// What it says.
+        /// Its name.
         name: String,
     },
-    /// The value makes no sense.
+    /// The value is invalid.
     #[error("{place}: {name} = {value:?}: {problem}")]
     BadValue {
-        /// Where it stands.
+        /// Its source.
         place: String,
         /// The setting.
         name: String,
         /// Its value.
         value: String,
-        /// What would be right.
+        /// What is wrong, or what is expected.
         problem: String,
     },
-    /// A line of a file is no setting.
+    /// A line of a file is not a setting.
     #[error("{place}: {line:?} is not `name = value`")]
     BadLine {
-        /// Where it stands.
+        /// The file and line.
         place: String,
         /// The line.
         line: String,
     },
-    /// The file cannot be read.
+    /// A file cannot be read.
     #[error("cannot read {path}: {cause}")]
     Unreadable {
         /// The file.
         path: String,
-        /// Why.
+        /// The system's error.
         cause: std::io::Error,
     },
-    /// Settings contradict one another.
+    /// Settings contradict each other.
     #[error("{0}")]
     Contradiction(String),
 }
 
 impl Options {
-    /// Applies one setting; `place` says in complaints where it came from.
+    /// Applies one setting. Errors name its source, `place`.
     ///
     /// # Errors
     ///
-    /// An unknown name or a value that makes no sense.
+    /// An unknown name or an invalid value.
     pub fn set(&mut self, place: &str, name: &str, value: &str) -> Result<(), SettingError> {
         if !SETTINGS.iter().any(|(known, _)| *known == name) {
             let (place, name) = (place.to_owned(), name.to_owned());
@@ -344,7 +352,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// The first line that is wrong, with its number.
+    /// The first invalid line, with its number.
     pub fn read_file(&mut self, file: &Path) -> Result<(), SettingError> {
         let path = file.display().to_string();
         let text = fs::read_to_string(file).map_err(|cause| SettingError::Unreadable {
@@ -370,7 +378,7 @@ impl Options {
     ///
     /// # Errors
     ///
-    /// The first value that makes no sense.
+    /// The first invalid value.
     pub fn read_environment(
         &mut self,
         environment: &BTreeMap<String, String>,
@@ -383,16 +391,15 @@ impl Options {
         Ok(())
     }
 
-    /// Rounds what must be round and refuses what cannot work. To be called once, after the last
-    /// setting.
+    /// Rounds sizes and rejects settings that cannot work. Must be called once, after the last setting.
     ///
     /// # Returns
     ///
-    /// What the administrator should know: one sentence each.
+    /// Remarks for the administrator, one sentence each.
     ///
     /// # Errors
     ///
-    /// Settings that contradict one another.
+    /// Settings that contradict each other.
     pub fn check(&mut self) -> Result<Vec<String>, SettingError> {
         let mut remarks = Vec::new();
         let refuse = |text: String| Err(SettingError::Contradiction(text));
@@ -424,7 +431,7 @@ impl Options {
         }
         self.check_numbers()?;
         let pool = total - unexpected;
-        // The default is the protocol's largest message, which nobody has asked for.
+        // The default is the protocol's longest message; it was not asked for explicitly.
         let asked = self.max_expected != Self::default().max_expected;
         if asked && self.max_expected > pool {
             remarks.push(format!(
@@ -459,7 +466,7 @@ impl Options {
     }
 }
 
-/// The segment is made of whole pages of this many bytes.
+/// The size of the segment is a multiple of this page size in bytes.
 const PAGE: u64 = 4096;
 
 /// Half of the address space that x86-64 gives to a process.
@@ -522,7 +529,7 @@ fn job_weights(value: &str) -> Result<BTreeMap<u32, u32>, String> {
     Ok(weights)
 }
 
-/// The longest time that the daemon spins: a tenth of what its server takes for a sign of life.
+/// The longest time that the daemon spins: a tenth of the heartbeat interval on which its server relies.
 const SPIN_MAX: Duration = Duration::from_millis(10);
 
 fn client_memory(value: &str) -> Result<ClientMemory, String> {

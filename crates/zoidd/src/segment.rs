@@ -1,4 +1,4 @@
-//! The segment that daemon and server share, as the daemon has it.
+//! The daemon's side of the segment that it shares with the server.
 //!
 //! ```text
 //!  /zbmi.INSTANCE: header page │ unexpected region │ expected region
@@ -7,13 +7,13 @@
 //!  /zbmi.INSTANCE: header page ──descriptor──▶ unused page │ unexpected region │ expected region
 //! ```
 //!
-//! Huge pages of the system's reserve come as an object without a name, so that a killed daemon
-//! gives them back at once and no file system need be mounted. Who has found the header page opens
-//! that object through the daemon's entry in `/proc`, which its own user may.
+//! Huge pages of the system's reserve are in an object without a name, so that a killed daemon frees them at
+//! once and no file system need be mounted. A server that has found the header page opens that object through
+//! the daemon's entry in `/proc`, which the same user may do.
 //!
-//! The daemon names places of it to the kernel (sockets are read into it and written from it) and
-//! writes the header page by system calls. It never touches a byte of it directly, so a third
-//! party that shrinks the object makes calls fail here and kills nobody; the heartbeat notices.
+//! The daemon passes places of the segment to the kernel (sockets are read into it and written from it), and
+//! writes the header page by system calls. It never touches the memory directly. If another process truncates
+//! the object, system calls fail, and the daemon is not killed by a signal; the heartbeat notices.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -30,17 +30,17 @@ use zoid_proto::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerS
 use crate::error::Error;
 use crate::options::{HugePages, Options};
 
-/// Name of the daemon's thread that touches the segment's pages, while it does.
+/// The name of the daemon's thread that touches the segment's pages, while it runs.
 pub const PREFAULT_THREAD: &str = "prefault";
 
 /// The segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
     name: String,
-    /// What has the name, and the header page in it.
+    /// The object with the name, which contains the header page.
     object: SharedMemory,
     page: Mapping,
-    /// What the regions are in, where that is another one.
+    /// The object that contains the regions, if it is another one.
     regions: Option<SharedMemory>,
     mapping: Mapping,
     pages: PageSize,
@@ -49,7 +49,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Creates it under the instance's name, in state "starting".
+    /// Creates the segment under the instance's name, in state "starting".
     pub(crate) fn create(options: &Options, epoch: u64) -> Result<Self, Error> {
         let name = options.instance.segment();
         let bytes = SEGMENT_HEADER_LEN as u64 + options.total;
@@ -110,16 +110,17 @@ impl Segment {
         self.object.write_at(SegmentHeader::CAPS_AT as u64, &caps)
     }
 
-    /// Whether [`write`](Self::write) works: objects of huge pages cannot be written by a call.
+    /// Returns whether [`write`](Self::write) works; objects of huge pages cannot be written by a system
+    /// call.
     pub(crate) fn takes_writes(&self) -> bool {
         self.regions.is_none()
     }
 
-    /// Writes a short message to its places, whose bytes are as many.
+    /// Writes a short message to its places, whose total length is the message's.
     ///
     /// # Errors
     ///
-    /// Those of `pwrite(2)`.
+    /// Errors of `pwrite(2)`.
     pub(crate) fn write(&self, places: &[zbmi::Segment], message: &[u8]) -> io::Result<()> {
         let mut left = message;
         for place in places {
@@ -132,8 +133,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Transparent huge pages are advice, and early touching is the business of a thread that ends
-    /// by itself.
+    /// Requests transparent huge pages, and starts the thread that touches the pages; the thread ends by
+    /// itself.
     fn provide_pages(&self, options: &Options) {
         if self.regions.is_none()
             && options.huge_pages != HugePages::Off
@@ -155,32 +156,32 @@ impl Segment {
         }
     }
 
-    /// Random, new at each start.
+    /// Returns the epoch: random, new at each start.
     pub(crate) fn epoch(&self) -> u64 {
         self.header.epoch
     }
 
-    /// The object that the regions are in, to be passed to those who may map it.
+    /// Returns the object that contains the regions, to be passed to processes that may map it.
     pub(crate) fn object(&self) -> &SharedMemory {
         self.regions.as_ref().unwrap_or(&self.object)
     }
 
-    /// Bytes of the huge pages that the regions are made of; 0 for normal pages.
+    /// Returns the size of the regions' huge pages in bytes; 0 for normal pages.
     pub(crate) fn huge_page_bytes(&self) -> u64 {
         self.pages.huge_bytes().unwrap_or(0)
     }
 
-    /// What the attached server, or the last one, reports of itself.
+    /// Returns the statistics of the attached server, or of the last one.
     pub(crate) fn server_statistics(&self) -> ServerStatistics {
         let mut bytes = [0; 8 * ServerStatistics::COUNT];
-        // A page that is gone ends the daemon at the next heartbeat.
+        // If a page is gone, the daemon ends at the next heartbeat.
         let _cut = self.object.read_at(ServerStatistics::AT as u64, &mut bytes);
         let (words, _) = bytes.as_chunks::<8>();
         let word = |at: usize| words.get(at).map_or(0, |word| u64::from_le_bytes(*word));
         ServerStatistics::from_words(std::array::from_fn(word))
     }
 
-    /// Places of the segment as memory, in order. `None` when one is not in the segment.
+    /// Returns places of the segment as memory, in order; `None` if one is outside the segment.
     pub(crate) fn spans(&self, places: &[zbmi::Segment]) -> Option<Vec<Span>> {
         places
             .iter()
@@ -192,8 +193,8 @@ impl Segment {
             .collect()
     }
 
-    /// A copy of a stretch of the expected region, where servers put lists that are too long for
-    /// a command. `None` when it is not all in that region or longer than `limit` bytes.
+    /// Returns a copy of an extent of the expected region, where servers write lists that do not fit in a
+    /// command. `None` if it is not inside that region or longer than `limit` bytes.
     pub(crate) fn scratch(&self, extent: Extent, limit: usize) -> Option<Vec<u8>> {
         let len = usize::try_from(extent.len)
             .ok()
@@ -207,13 +208,13 @@ impl Segment {
         Some(bytes)
     }
 
-    /// A sign of life, at the machine's monotonic time `since_boot`.
+    /// Writes a heartbeat with the machine's monotonic time `since_boot`.
     ///
     /// # Errors
     ///
-    /// [`Error::SegmentCut`] when somebody has shrunk the object.
+    /// [`Error::SegmentCut`]: the object was truncated.
     pub(crate) fn beat(&mut self, since_boot: Duration) -> Result<(), Error> {
-        // An object without a name is sealed against it.
+        // An object without a name is sealed against truncation.
         let expected = self.page.len() as u64;
         let found = self
             .object
@@ -232,19 +233,19 @@ impl Segment {
         Ok(())
     }
 
-    /// Says what the daemon is doing.
+    /// Writes the daemon's state.
     pub(crate) fn set_state(&mut self, state: DaemonState) {
         self.header.state = state;
         self.store(SegmentHeader::STATE_AT, &state.0.to_le_bytes());
     }
 
-    /// Says which server is attached, 0 for none.
+    /// Writes the session of the attached server; 0 for none.
     pub(crate) fn set_session(&mut self, session: u64) {
         self.header.session = session;
         self.store(SegmentHeader::SESSION_AT, &session.to_le_bytes());
     }
 
-    /// Counts unexpected messages, modulo 2^32, and wakes who waits for the word.
+    /// Writes the count of unexpected messages, modulo 2^32, and wakes the waiters of the futex word.
     pub(crate) fn set_unexpected_ready(&mut self, count: u32) {
         if self.header.unexpected_ready != count {
             self.header.unexpected_ready = count;
@@ -253,7 +254,7 @@ impl Segment {
         }
     }
 
-    /// A failure shows at the next heartbeat, which looks at the object's size.
+    /// The next heartbeat notices a failure, because it checks the object's size.
     fn store(&self, at: usize, bytes: &[u8]) {
         if let Err(error) = self.object.write_at(at as u64, bytes) {
             warn!(%error, segment = self.name, "cannot write the segment's header");
@@ -261,7 +262,7 @@ impl Segment {
     }
 }
 
-/// An object of huge pages from the system's reserve, if they are wanted and there.
+/// Returns an object of huge pages from the system's reserve, if they are wanted and available.
 fn reserved_pages(options: &Options, length: usize) -> Option<(SharedMemory, Mapping, PageSize)> {
     let pages = match options.huge_pages {
         HugePages::Off => return None,
@@ -272,10 +273,10 @@ fn reserved_pages(options: &Options, length: usize) -> Option<(SharedMemory, Map
         warn!("huge pages of the reserve cannot be shared with a group; going on without them");
         return None;
     }
-    // To have mapped it is the only proof that there are pages.
+    // Only a successful mapping proves that there are pages.
     let made = SharedMemory::anonymous(&options.instance.segment(), length as u64, pages);
     let mapped = made.and_then(|object| {
-        // All of it: a mapping of huge pages is unmapped by whole ones.
+        // The whole object: a mapping of huge pages must be unmapped in whole pages.
         let size = usize::try_from(object.size()?).map_err(io::Error::other)?;
         let mapping = object.map(size)?;
         Ok((object, mapping, pages))

@@ -1,15 +1,15 @@
-//! A log that a hostile client cannot fill: each kind of line is written once a second at most, with
-//! the number of those that were left out. What they tell of is counted elsewhere, written or not.
+//! Limits the log: each kind of line is written at most once a second, with the number of suppressed lines. A
+//! hostile client cannot fill the log. The events themselves are counted elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use zbmi::Time;
 
-/// How long lines of a kind are left out after one.
+/// How long further lines of a kind are suppressed.
 const SILENCE: Duration = Duration::from_secs(1);
 
-/// When each kind was written last. Kinds are names in this program, so they are few.
+/// When each kind was written last. Kinds are constants of this program, so there are few.
 #[derive(Debug, Default)]
 pub(crate) struct Seldom(BTreeMap<&'static str, Line>);
 
@@ -20,7 +20,8 @@ struct Line {
 }
 
 impl Seldom {
-    /// Whether a line of this kind is to be written now, and how many were not since the last.
+    /// Returns whether a line of this kind is to be written now: the number of lines suppressed since the
+    /// last one, or `None`.
     pub(crate) fn admit(&mut self, kind: &'static str, now: Time) -> Option<u64> {
         let Some(line) = self.0.get_mut(kind) else {
             let (written, left_out) = (now, 0);

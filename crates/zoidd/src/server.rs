@@ -1,8 +1,8 @@
 //! The attached server: its process, and a reply queue for each of its concurrent calls.
 //!
-//! A slot's queue is opened by the first command that names it. Nothing here ever waits: a full
-//! queue keeps its reply until the system says that there is room, and a second reply for such a
-//! slot sends the first one back to the engine, which reports what it said again.
+//! The first command that names a slot opens its queue. Nothing here waits: if a queue is full, the reply is
+//! stored until the system reports room. A second reply for such a slot returns the first one to the engine,
+//! which reports its contents again.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
@@ -26,9 +26,9 @@ pub(crate) struct Server {
 /// How the process is watched.
 #[derive(Debug)]
 enum Watch {
-    /// The system tells.
+    /// The poll reports its end.
     Handle(ProcessHandle),
-    /// It is looked for once a second.
+    /// The process is checked once a second.
     Start { start: Option<u64>, looked: Time },
 }
 
@@ -36,24 +36,24 @@ enum Watch {
 #[derive(Debug, Default)]
 struct Slot {
     queue: Option<MessageQueue>,
-    /// The call that awaits its answer.
+    /// The call that waits for its answer.
     call: Option<(CallId, RequestHeader)>,
-    /// A reply that found the queue full.
+    /// A reply for which the queue had no room.
     waiting: Option<(Vec<u8>, Option<Answer>)>,
 }
 
-/// What became of a reply.
+/// The outcome of sending a reply.
 #[derive(Debug)]
 pub(crate) enum Sent {
     /// It is in the queue, or will be.
     Yes,
     /// These answers did not reach the server.
     Returned(Vec<Answer>),
-    /// It waits; the system is to say when there is room.
+    /// It waits until the poll reports room.
     Waits(Vec<Answer>),
 }
 
-/// How often a process without a handle is looked for.
+/// How often a process without a handle is checked.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Server {
@@ -77,7 +77,7 @@ impl Server {
         }
     }
 
-    /// What becomes readable when the process ends.
+    /// Returns the handle that becomes readable when the process ends.
     pub(crate) fn handle(&self) -> Option<&ProcessHandle> {
         match &self.watch {
             Watch::Handle(handle) => Some(handle),
@@ -85,7 +85,7 @@ impl Server {
         }
     }
 
-    /// Whether the process has ended, as far as one can know now.
+    /// Returns whether the process is known to have ended.
     pub(crate) fn has_ended(&mut self, now: Time) -> bool {
         match &mut self.watch {
             Watch::Handle(handle) => handle.has_ended().unwrap_or(false),
@@ -100,8 +100,8 @@ impl Server {
         }
     }
 
-    /// A command on this slot awaits an answer: gives it a name, and says which older call nobody
-    /// waits for any more. `None` when there is no such slot or its queue cannot be opened.
+    /// Assigns an id to a command on this slot that waits for an answer. Also returns the older call that is
+    /// no longer waited for. `None` if there is no such slot or its queue cannot be opened.
     pub(crate) fn begin(
         &mut self,
         instance: &Instance,
@@ -119,21 +119,21 @@ impl Server {
                 }
             }
         }
-        // The slot's number in the lowest bits finds the way back.
+        // The lowest bits of the id are the number of the slot.
         self.calls += 1;
         let call = CallId(self.calls * u64::from(REPLY_SLOTS) + u64::from(number));
         let older = slot.call.replace((call, header));
         Some((call, older.map(|(call, _)| call)))
     }
 
-    /// The command that is to be answered, once.
+    /// Returns the command of a call, once.
     pub(crate) fn end(&mut self, call: CallId) -> Option<RequestHeader> {
         let slot = self.slots.get_mut(slot_of(call))?;
         let (_, header) = slot.call.take_if(|(current, _)| *current == call)?;
         Some(header)
     }
 
-    /// Sends a reply. `answer` is what it says, if the engine can say it again.
+    /// Sends a reply. `answer` is its contents, if the engine can report them again.
     pub(crate) fn send(&mut self, slot: u32, reply: Vec<u8>, answer: Option<Answer>) -> Sent {
         let index = usize::try_from(slot).unwrap_or(usize::MAX);
         let Some(slot) = self.slots.get_mut(index) else {
@@ -141,7 +141,7 @@ impl Server {
         };
         let mut returned = Vec::new();
         if let Some((_, answer)) = slot.waiting.take() {
-            // Its call was given up: a newer one on this slot has an answer.
+            // A newer call on this slot has an answer, so this one is no longer waited for.
             returned.extend(answer);
         }
         let Some(queue) = &slot.queue else {
@@ -163,18 +163,18 @@ impl Server {
         }
     }
 
-    /// The queue of a slot, to be watched for room.
+    /// Returns the queue of a slot, to be polled for room.
     pub(crate) fn queue(&self, slot: u32) -> Option<&MessageQueue> {
         let index = usize::try_from(slot).ok()?;
         self.slots.get(index)?.queue.as_ref()
     }
 
-    /// There is room in a slot's queue, maybe.
+    /// Retries a stored reply.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::WouldBlock`] when there is not; another error with the answer lost is the
-    /// caller's to hand back to the engine.
+    /// [`ErrorKind::WouldBlock`]: still no room. Other errors come with the answer, which the caller returns
+    /// to the engine.
     pub(crate) fn retry(&mut self, slot: u32) -> Result<(), (io::Error, Option<Answer>)> {
         let index = usize::try_from(slot).unwrap_or(usize::MAX);
         let Some(slot) = self.slots.get_mut(index) else {
@@ -194,7 +194,7 @@ impl Server {
     }
 }
 
-/// The slot that a call came from.
+/// Returns the slot that a call came from.
 pub(crate) fn slot_of(call: CallId) -> usize {
     // Below 64.
     (call.0 % u64::from(REPLY_SLOTS)) as usize

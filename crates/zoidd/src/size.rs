@@ -1,8 +1,8 @@
-//! Byte counts and times as people write them.
+//! Parses byte counts and times.
 
 use std::time::Duration;
 
-/// A number of bytes: digits, then nothing or `k`, `M`, `G` for 2^10, 2^20, 2^30.
+/// Parses a number of bytes: digits, then nothing or `k`, `M`, `G` for 2^10, 2^20, 2^30.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
@@ -12,14 +12,14 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     };
     let problem = || "needs a number of bytes, such as 8192, 64k, 512M or 2G".to_owned();
     let count: u64 = digits.parse().map_err(|_| problem())?;
-    // A sign is what `parse` takes and a size has not.
+    // `parse` accepts a sign; a size has none.
     if digits.starts_with('+') {
         return Err(problem());
     }
     count.checked_mul(1 << shift).ok_or_else(problem)
 }
 
-/// A number of milliseconds below 2^31.
+/// Parses a number of milliseconds below 2^31.
 pub(crate) fn parse_milliseconds(text: &str) -> Result<Duration, String> {
     let count: Result<u32, _> = text.parse();
     match count {

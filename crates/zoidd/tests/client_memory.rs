@@ -1,4 +1,4 @@
-//! Messages that the daemon copies out of and into a raw client's memory: by the book, and by none.
+//! Messages that the daemon copies directly from and to a raw client's memory, and violations of the rules.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ const MIB: u64 = 1 << 20;
 /// The shortest message that is copied.
 const SHORTEST: u64 = 64 << 10;
 
-/// The server's memory in all of these.
+/// The server's memory in all of these tests.
 const PLACE: [Extent; 1] = [Extent {
     offset: 2 * MIB,
     len: MIB,
@@ -40,7 +40,7 @@ fn bytes(len: u64) -> Vec<u8> {
     (0..len).map(|at| (at % 251 + at / 251) as u8).collect()
 }
 
-/// Where a piece of memory is.
+/// Returns the address and length of a piece of memory.
 fn part(memory: &Span) -> MemoryPart {
     MemoryPart {
         address: memory.as_ptr().addr() as u64,
@@ -53,7 +53,7 @@ const NOWHERE: MemoryPart = MemoryPart {
     len: SHORTEST,
 };
 
-/// A daemon that copies, a server, a client that has said HELLO, and what it is to hold.
+/// A daemon that copies, a server, and a client that has sent HELLO; and the number to store.
 struct Meeting {
     daemon: Process,
     server: Server,
@@ -68,7 +68,7 @@ impl Meeting {
 
     fn with(settings: &[(&str, &str)]) -> Self {
         let daemon = Process::start(settings);
-        // Yama may want it; without Yama there is nothing to allow.
+        // Yama may require it; without Yama there is nothing to allow.
         let _no_yama = sys::allow_trace(daemon.id());
         let server = Server::attach(&daemon);
         let mut client = Client::connect(&daemon);
@@ -86,12 +86,12 @@ impl Meeting {
         }
     }
 
-    /// Past the number. `None` where the kernel allows nothing.
+    /// Returns a meeting whose client has stored the number. `None` if the kernel forbids the access.
     fn proven() -> Option<Self> {
         Self::new().prove()
     }
 
-    /// With a daemon that is soon tired of waiting.
+    /// The same with a short stall time.
     fn stalling() -> Option<Self> {
         Self::with(&[("client-memory", "on"), ("stall-ms", "200")]).prove()
     }
@@ -105,7 +105,7 @@ impl Meeting {
             println!("skipped: this kernel lets nobody read this process");
             return None;
         }
-        // For as long as the process lives.
+        // For the life of the process.
         std::mem::forget(mark);
         Some(meeting)
     }
@@ -122,7 +122,7 @@ impl Meeting {
         self.daemon.metric(&name)
     }
 
-    /// The grant of a message of so many bytes that the server waits for, by memory.
+    /// Sends a message that a server's receive matches, by memory. Returns the grant.
     fn granted(&mut self, tag: i32, total: u64) -> u64 {
         self.server
             .post_recv(self.client.pid, tag, 1, &PLACE)
@@ -139,7 +139,7 @@ impl Meeting {
         }
     }
 
-    /// The grant of a message for the client, by memory.
+    /// Posts a message for the client, by memory. Returns the grant.
     fn coming(&mut self, tag: i32, message: &[u8]) -> u64 {
         self.server.memory(2 * MIB, message.len()).copy_in(message);
         let place = [Extent {
@@ -160,7 +160,7 @@ impl Meeting {
         }
     }
 
-    /// Everything goes on, for this client and others.
+    /// Checks that this client and others are still served.
     fn works(&mut self) {
         let mut other = Client::attach(&self.daemon);
         assert_eq!(other.unexpected(1, b"hello"), Status::DONE);
@@ -171,7 +171,7 @@ impl Meeting {
         assert_eq!(self.server.test(60_000)[0].outcome, Ok(SHORTEST));
     }
 
-    /// The daemon ends the connection of who breaks this rule, and works for others.
+    /// Checks that the daemon closes the connection of a client that breaks this rule, and serves others.
     fn violates(mut self, rule: &str) {
         assert!(self.client.is_closed());
         let name = format!("zoidd_violations_total{{rule=\"{rule}\"}}");
@@ -196,7 +196,7 @@ fn section_4_7_a_message_is_read_out_of_the_client_and_written_into_it() {
         return;
     };
     let message = bytes(MIB);
-    // Pieces that end anywhere, one of them empty.
+    // Pieces with arbitrary borders, one of them empty.
     let pieces = [
         &message[..7],
         &message[7..7],
@@ -272,7 +272,7 @@ fn section_4_7_a_number_that_is_gone_ends_copies_and_not_messages() {
     let memory = Span::from(message.clone());
     let grant = meeting.granted(1, SHORTEST);
     let coming = meeting.coming(2, &message);
-    // As if another program ran under the number of this process.
+    // As if another program ran with the id of this process.
     mark.copy_in(&[0; 8]);
     meeting.places(grant, &[part(&memory)]);
     assert_eq!(meeting.next_grant(Place::Stream), grant);
@@ -310,13 +310,13 @@ fn section_4_7_memory_that_is_not_there_fails_its_operation_alone() {
         ..NOWHERE
     };
     for (at, bad) in (0..).zip([NOWHERE, kernel, last]) {
-        // At once, and half-way.
+        // At the beginning, and halfway.
         for parts in [vec![bad], vec![part(&there), bad]] {
             let total = parts.iter().map(|part| part.len).sum();
             let grant = meeting.granted(10 + at, total);
             meeting.places(grant, &parts);
             assert_eq!(meeting.client.send_done(), Status::FAULT);
-            // The server's receive is for the next message.
+            // The server's receive waits for the next message.
             assert!(meeting.server.test(0).is_empty());
             assert_eq!(
                 meeting
@@ -417,7 +417,7 @@ fn section_4_7_places_that_nobody_asked_for_end_the_connection() {
             meeting.places(grant, &[memory]);
             meeting.places(grant, &[memory]);
         },
-        // A message that has not been said where to put.
+        // A message whose place was not named.
         |meeting, _| {
             let grant = meeting.coming(1, &bytes(SHORTEST));
             meeting.client.acknowledge(grant, Status::DONE);
@@ -488,6 +488,6 @@ fn section_4_7_a_transfer_that_stalls_waiting_for_places_ends_and_its_places_com
     assert!(meeting.client.send_done().is_error());
     meeting.places(grant, &[part(&memory)]);
     assert!(meeting.server.test(60_000)[0].outcome.is_err());
-    // Others would stall, too, on a machine that is busy.
+    // On a busy machine the others could stall as well.
     assert!(meeting.client.ping());
 }

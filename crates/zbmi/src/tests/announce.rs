@@ -1,4 +1,4 @@
-//! Posts that are not answered: what is known of them, the server's own name, finds them.
+//! Posts without an answer: results and cancels use the server's id, the only one that the server knows.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::*;
 
 const NOW: Duration = Duration::ZERO;
 
-/// What a test of all finds: the server's names.
+/// Tests for any completions. Returns the server's ids and the results.
 fn collect(rig: &mut Rig) -> Vec<(BmiId, Result<u64, Errno>)> {
     let call = rig.server_test(Selection::Any(64), NOW);
     match rig.answer(call) {
@@ -107,7 +107,7 @@ fn refused_posts_without_an_answer_do_not_pile_up_without_a_limit() {
     for bmi in 0..100 {
         rig.announce(named(bmi, post(ToServer, peer, 5, 10)));
     }
-    // Two are registered, and four wait to be collected.
+    // Two posts are registered, and four completions wait to be collected.
     assert_eq!(collect(&mut rig).len(), 4);
 }
 

@@ -1,4 +1,4 @@
-//! The graceful stop (section 3.4, last row).
+//! Draining (section 3.4, last row).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Who meets whom: R26–R34, R57–R61, section 1.4.
+//! Matching: R26–R34, R57–R61, section 1.4.
 
 use std::time::Duration;
 

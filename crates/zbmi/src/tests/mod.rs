@@ -1,4 +1,4 @@
-//! The engine's rules, one by one, and all together against a model of plain queues.
+//! Tests of each rule of the engine, and random schedules against a model of plain queues.
 
 mod announce;
 mod deaths;

@@ -1,4 +1,4 @@
-//! What a client's test is told: R38, R39.
+//! The answers to a client's test: R38, R39.
 
 use std::time::Duration;
 

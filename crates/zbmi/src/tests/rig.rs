@@ -1,12 +1,12 @@
-//! An engine with a server, a clock that tests turn, and everything that the engine said, sorted by
-//! whom it was said to. After every call the engine is audited.
+//! An engine with a server and a test clock. Collects the outputs by recipient, and audits the engine after
+//! every call.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::*;
 
-/// First byte of the expected region of a default engine.
+/// The first byte of the expected region of a default engine.
 pub(super) const EXPECTED: u64 = 1 << 20;
 
 pub(super) fn ms(millis: u64) -> Duration {
@@ -60,7 +60,7 @@ impl Rig {
         self.names
     }
 
-    /// Takes every output and audits.
+    /// Collects every output and audits.
     pub(super) fn settle(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             assert!(!self.drained, "nothing follows Drained: {output:?}");
@@ -87,7 +87,7 @@ impl Rig {
         self.engine.audit().unwrap();
     }
 
-    /// Lets the time pass, with a tick at every deadline.
+    /// Advances the clock, with a tick at every deadline.
     pub(super) fn pass(&mut self, duration: Duration) {
         let end = self.now + duration;
         while let Some(next) = self.engine.next_deadline().filter(|&next| next <= end) {
@@ -163,7 +163,7 @@ impl Rig {
         )
     }
 
-    /// An unexpected message from request to readiness, and where it stands.
+    /// Sends an unexpected message until it can be fetched. Returns its offset.
     pub(super) fn message(&mut self, peer: Peer, total: u64) -> u64 {
         let request = self.unexpected(peer, total, Duration::ZERO);
         let grant = self.grants.pop().expect("granted");
@@ -213,23 +213,23 @@ impl Rig {
         call
     }
 
-    /// A post that is not answered.
+    /// Posts without an answer.
     pub(super) fn announce(&mut self, post: Post) {
         self.engine.announce(self.now, self.session, post);
         self.settle();
     }
 
-    /// A receive of the server.
+    /// Posts a receive of the server.
     pub(super) fn post_recv(&mut self, peer: Peer, tag: i32, total: u64) -> CallId {
         self.post_with(post(Direction::ToServer, peer, tag, total))
     }
 
-    /// A send of the server.
+    /// Posts a send of the server.
     pub(super) fn post_send(&mut self, peer: Peer, tag: i32, total: u64) -> CallId {
         self.post_with(post(Direction::ToClient, peer, tag, total))
     }
 
-    /// A post that is registered.
+    /// Posts an operation that must be registered.
     pub(super) fn registered(
         &mut self,
         direction: Direction,
@@ -241,7 +241,7 @@ impl Rig {
         self.plugin(call)
     }
 
-    /// The name that a post was registered under.
+    /// Returns the plugin's id of a post.
     pub(super) fn plugin(&self, call: CallId) -> PluginId {
         match self.answers.get(&call) {
             Some(Answer::Registered(plugin)) => *plugin,
@@ -271,7 +271,7 @@ impl Rig {
         call
     }
 
-    /// What a testcontext reports now, by the engine's names.
+    /// Tests for any completions. Returns the engine's ids and the results.
     pub(super) fn collect(&mut self) -> Vec<(PluginId, Result<u64, Errno>)> {
         let call = CallId(self.name());
         let selection = Selection::Any(usize::MAX);
@@ -297,7 +297,7 @@ impl Rig {
         call
     }
 
-    /// The unexpected messages that are there.
+    /// Fetches the unexpected messages.
     pub(super) fn fetch(&mut self) -> Vec<Message> {
         let call = self.unexp_test(usize::MAX, Duration::ZERO);
         messages(&self.answers[&call])

@@ -8,7 +8,7 @@ use crate::*;
 
 const NOW: Duration = Duration::ZERO;
 
-/// A client, and posts of the server that are complete, oldest first.
+/// Returns a client, and completed posts of the server, oldest first.
 fn with_done(count: u64) -> (Rig, Peer, Vec<PluginId>) {
     let mut rig = Rig::new();
     let peer = rig.client();

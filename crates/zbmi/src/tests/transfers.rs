@@ -1,4 +1,4 @@
-//! Running transfers: stalls (R57), aborts, reports that name nothing, R30.
+//! Running transfers: stalls (R57), aborts, reports with unknown ids, R30.
 
 use std::time::Duration;
 

@@ -14,22 +14,22 @@ const NO_SLOT: u32 = u32::MAX;
 const REPLY_BIT: u16 = 0x8000;
 const SPILL: u64 = 1;
 
-/// What a command asks for. Unknown values survive and print.
+/// The code of a command. Unknown values are kept and printed as numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opcode(pub u16);
 
 impl Opcode {
     /// Attach a server.
     pub const INIT: Self = Self(1);
-    /// Which unexpected messages have arrived?
+    /// Fetch unexpected messages that have arrived.
     pub const UNEXP_TEST: Self = Self(2);
-    /// The memory of an unexpected message is free.
+    /// Free the memory of an unexpected message.
     pub const UNEXP_FREE: Self = Self(3);
     /// Register a send.
     pub const POST_SEND: Self = Self(4);
     /// Register a receive.
     pub const POST_RECV: Self = Self(5);
-    /// Which operations have completed?
+    /// Collect completed operations.
     pub const TEST: Self = Self(6);
     /// Unregister an operation.
     pub const CANCEL: Self = Self(7);
@@ -41,9 +41,9 @@ impl Opcode {
     pub const DROP_PEER: Self = Self(10);
     /// End every sleeping test of the session.
     pub const WAKE: Self = Self(11);
-    /// Unregister an operation that was posted without a reply slot, by the server's own name for it.
+    /// Unregister an operation that was posted without a reply slot, by the server's id.
     pub const RECALL: Self = Self(12);
-    /// The last command that there is.
+    /// The highest command.
     pub const LAST: Self = Self::RECALL;
 
     const fn name(self) -> Option<&'static str> {
@@ -64,7 +64,7 @@ impl Opcode {
         })
     }
 
-    /// The name, or what complaints call a command without one.
+    /// Returns the name for error messages; a general one for an unknown command.
     pub(crate) const fn what(self) -> &'static str {
         match self.name() {
             Some(name) => name,
@@ -91,30 +91,30 @@ impl fmt::Debug for Opcode {
 /// The header of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// What is asked for.
+    /// The command.
     pub opcode: Opcode,
-    /// Bytes of the command, header included.
+    /// The length of the command in bytes, including the header.
     pub len: u32,
-    /// The reply queue on which the answer is awaited; none for commands without an answer.
+    /// The slot of the reply queue; none for commands without an answer.
     pub slot: Option<u32>,
-    /// The server's session, 0 in INIT only.
+    /// The server's session; 0 in INIT only.
     pub session: u64,
     /// Increases with each command of a slot.
     pub sequence: u64,
-    /// The command's list stands in the segment.
+    /// Whether the command's list is in the segment.
     pub spilled: bool,
 }
 
 impl RequestHeader {
-    /// Bytes of the header.
+    /// The length of the header in bytes.
     pub const LEN: usize = 40;
 
     /// Decodes the header of the command that fills `message`.
     ///
     /// # Errors
     ///
-    /// A short or overlong input, a wrong magic or version, or a length that is not that of
-    /// `message`. An unknown opcode is no error here.
+    /// An input that is too short or too long, a wrong magic or version, or a length that differs from that
+    /// of `message`. An unknown opcode is accepted here.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new("command header", message);
         check_start(&reader, message.len(), REQUEST_MAGIC)?;
@@ -146,30 +146,30 @@ impl RequestHeader {
 /// The header of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyHeader {
-    /// The command that is answered.
+    /// The command that this reply answers.
     pub opcode: Opcode,
-    /// Bytes of the reply, header included.
+    /// The length of the reply in bytes, including the header.
     pub len: u32,
-    /// [`Status::NONE`], or the error; with an error there is no body.
+    /// [`Status::NONE`], or an error; a reply with an error has no body.
     pub status: Status,
-    /// The session: of an INIT reply, the new one.
+    /// The session; in an INIT reply, the new session.
     pub session: u64,
-    /// The command's sequence.
+    /// The sequence of the command.
     pub sequence: u64,
     /// The daemon's epoch.
     pub epoch: u64,
 }
 
 impl ReplyHeader {
-    /// Bytes of the header.
+    /// The length of the header in bytes.
     pub const LEN: usize = 40;
 
     /// Decodes the header of the reply that fills `message`.
     ///
     /// # Errors
     ///
-    /// A short or overlong input, a wrong magic or version, an opcode that is no reply's, or a
-    /// length that is not that of `message`.
+    /// An input that is too short or too long, a wrong magic or version, an opcode that is not a reply's, or
+    /// a length that differs from that of `message`.
     pub fn decode(message: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new("reply header", message);
         check_start(&reader, message.len(), REPLY_MAGIC)?;
@@ -191,7 +191,7 @@ impl ReplyHeader {
         })
     }
 
-    /// The answer `status`, without a body, to the command with this header.
+    /// Returns the header of a reply without a body: `status` in answer to this command.
     #[must_use]
     pub const fn refusal(request: &RequestHeader, status: Status, epoch: u64) -> Self {
         Self {
@@ -204,12 +204,12 @@ impl ReplyHeader {
         }
     }
 
-    /// Writes the header and returns its length. [`Reply::encode`](super::Reply::encode) writes
-    /// header and body.
+    /// Writes the header and returns its length. [`Reply::encode`](super::Reply::encode) writes header and
+    /// body.
     ///
     /// # Errors
     ///
-    /// A short buffer.
+    /// The buffer is too short.
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         Writer::new(buffer, Self::LEN)?
             .u32(REPLY_MAGIC)
@@ -224,7 +224,7 @@ impl ReplyHeader {
     }
 }
 
-/// What both headers begin with: length, magic, version.
+/// Checks the fields that both headers begin with: length, magic, version.
 fn check_start(reader: &Reader<'_>, len: usize, magic: u32) -> Result<(), DecodeError> {
     reader.require(RequestHeader::LEN)?;
     if len > CTL_MESSAGE_LEN {

@@ -1,4 +1,4 @@
-//! The bodies of replies. Offsets are those in the whole reply, header included.
+//! The bodies of replies. Offsets count from the start of the reply, including the header.
 
 use super::header::{Opcode, ReplyHeader};
 use super::{COMPLETIONS_PER_REPLY, COUNTERS_PER_REPLY, UNEXPECTED_PER_REPLY};
@@ -13,43 +13,43 @@ const WOKEN: u32 = 2;
 /// The body of a reply without an error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Reply<'a> {
-    /// To INIT.
+    /// Answers INIT.
     Init(InitReply),
-    /// To UNEXP_TEST: the messages, oldest first.
+    /// Answers UNEXP_TEST with the messages, oldest first.
     UnexpectedTest(List<'a, UnexpectedMessage>),
-    /// To POST_SEND and POST_RECV.
+    /// Answers POST_SEND and POST_RECV.
     Post(PostOutcome),
-    /// To TEST.
+    /// Answers TEST.
     Test(TestReply<'a>),
-    /// To STAT.
+    /// Answers STAT.
     Stat {
-        /// How many counters there are in all.
+        /// The total number of counters.
         counters: u32,
-        /// Those from the index asked for on.
+        /// The values, from the requested index on.
         values: List<'a, u64>,
     },
-    /// To commands whose answer is their status: FINI, DROP_PEER.
+    /// Answers commands that have only a status: FINI, DROP_PEER.
     Empty,
 }
 
-/// What a server learns when it attaches.
+/// The parameters that a server receives when it attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InitReply {
-    /// Names the server in every further command.
+    /// Identifies the server in every further command.
     pub session: u64,
     /// The daemon's epoch.
     pub epoch: u64,
-    /// Bytes of both regions.
+    /// The size of both regions in bytes.
     pub total: u64,
-    /// Bytes of the unexpected region.
+    /// The size of the unexpected region in bytes.
     pub unexpected: u64,
-    /// Bytes of the longest unexpected message.
+    /// The longest unexpected message in bytes.
     pub max_unexpected: u64,
-    /// Bytes of the longest expected message.
+    /// The longest expected message in bytes.
     pub max_expected: u64,
-    /// Milliseconds between the daemon's signs of life.
+    /// Milliseconds between the daemon's heartbeats.
     pub heartbeat_ms: u32,
-    /// Clients that the daemon serves at most.
+    /// The most clients that the daemon serves.
     pub pset_capacity: u32,
 }
 
@@ -62,11 +62,11 @@ pub struct UnexpectedMessage {
     pub tag: i32,
     /// Its class.
     pub class: u8,
-    /// Tells successive clients with one pset process id apart.
+    /// Distinguishes successive clients with the same pset process id.
     pub generation: u32,
-    /// Where it stands in the unexpected region.
+    /// Its offset in the unexpected region.
     pub offset: u64,
-    /// Its bytes.
+    /// Its length in bytes.
     pub size: u64,
 }
 
@@ -98,19 +98,19 @@ impl Item for UnexpectedMessage {
     }
 }
 
-/// What became of a post.
+/// The outcome of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PostOutcome {
-    /// The plugin has no memory for another operation; nothing was registered.
+    /// The plugin has no room for another operation; nothing was registered.
     NoMemory,
-    /// The message was moved; so many bytes.
+    /// The operation has completed.
     Immediate {
-        /// Bytes moved.
+        /// The number of bytes moved.
         len: u64,
     },
-    /// Registered; a TEST reply will name it.
+    /// The operation is registered; a TEST reply will report its completion.
     Registered {
-        /// The plugin's name for the operation, for CANCEL; 1 to 2^63 − 1.
+        /// The plugin's id of the operation, for CANCEL; 1 to 2^63 − 1.
         plugin_id: u64,
     },
 }
@@ -120,7 +120,7 @@ pub enum PostOutcome {
 pub struct TestReply<'a> {
     /// An unexpected message waits.
     pub unexpected_pending: bool,
-    /// The sleep was ended by WAKE.
+    /// WAKE ended the sleep.
     pub woken: bool,
     /// The operations that completed.
     pub completions: List<'a, Completion>,
@@ -129,9 +129,9 @@ pub struct TestReply<'a> {
 /// A completed operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
-    /// The server's name for it.
+    /// The server's id of the operation.
     pub bmi_id: u64,
-    /// Bytes moved, or the error.
+    /// The number of bytes moved, or the error.
     pub outcome: Result<u64, Status>,
 }
 
@@ -171,12 +171,12 @@ impl Item for Completion {
 }
 
 impl<'a> Reply<'a> {
-    /// Decodes the body of the reply that fills `message` and whose header is `header`. A reply
-    /// with an error has an empty body, whatever was asked.
+    /// Decodes the body of the reply `message` with the given `header`. A reply with an error has an empty
+    /// body.
     ///
     /// # Errors
     ///
-    /// An opcode that is never answered (at offset 6); a length that is not the body's; a number
+    /// An opcode that is never answered (at offset 6); a length that does not match the body; a number
     /// outside its range.
     pub fn decode(header: &ReplyHeader, message: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(header.opcode.what(), message);
@@ -214,7 +214,7 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Bytes of the whole reply.
+    /// Returns the length of the whole reply in bytes.
     #[must_use]
     pub const fn encoded_len(&self) -> usize {
         ReplyHeader::LEN
@@ -228,12 +228,11 @@ impl<'a> Reply<'a> {
             }
     }
 
-    /// Writes the reply, header included, and returns its length. The header's length is the
-    /// body's; the one given is ignored.
+    /// Writes the reply, including the header, and returns its length. The length in `header` is ignored.
     ///
     /// # Errors
     ///
-    /// A short buffer, or a list or number that receivers refuse.
+    /// The buffer is too short, or receivers would reject a list or number.
     pub fn encode(&self, header: ReplyHeader, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let needed = self.encoded_len();
         let available = buffer.len();
@@ -329,7 +328,7 @@ fn decode_post(reader: &Reader<'_>) -> Result<PostOutcome, DecodeError> {
     })
 }
 
-/// A list of `count` (at offset 40) items from offset `at` to the reply's end.
+/// Decodes a list of `count` (at offset 40) items from offset `at` to the end of the reply.
 fn decode_list<'a, T: Item>(
     reader: &Reader<'a>,
     at: usize,

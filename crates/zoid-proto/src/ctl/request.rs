@@ -1,4 +1,4 @@
-//! The bodies of commands. Offsets are those in the whole command, header included.
+//! The bodies of commands. Offsets count from the start of the command, including the header.
 
 use super::header::{Opcode, RequestHeader};
 use super::{CTL_MESSAGE_LEN, INLINE_IDS, INLINE_SEGMENTS};
@@ -7,10 +7,10 @@ use crate::error::{DecodeError, EncodeError, Problem};
 use crate::list::{Array, List};
 use crate::segment::Extent;
 
-/// Where the reply queue's name stands in INIT.
+/// The offset of the reply queue's name in INIT.
 pub(crate) const INIT_NAME_AT: usize = 54;
 
-/// Bytes of the longest reply queue name that INIT carries: what the system allows.
+/// The longest reply queue name in INIT, in bytes: the system's limit.
 const NAME_MAX: u64 = 255;
 
 const NOT_IMMEDIATE: u32 = 1;
@@ -22,48 +22,48 @@ const DISCONNECT: u32 = 1;
 pub enum Request<'a> {
     /// Attach a server.
     Init(Init<'a>),
-    /// Which unexpected messages have arrived?
+    /// Fetch unexpected messages that have arrived.
     UnexpectedTest(UnexpectedTest),
-    /// The memory at `offset` of an unexpected message is free. No answer.
+    /// Free the memory at `offset` of an unexpected message. No answer.
     UnexpectedFree {
-        /// As [`UnexpectedMessage`](super::UnexpectedMessage) said.
+        /// The offset from [`UnexpectedMessage`](super::UnexpectedMessage).
         offset: u64,
     },
     /// Register a send, or complete it at once.
     PostSend(Post<'a>),
     /// Register a receive, or complete it at once.
     PostRecv(Post<'a>),
-    /// Which operations have completed?
+    /// Collect completed operations.
     Test(Test<'a>),
-    /// Unregister an operation, unless it is too late. No answer.
+    /// Unregister an operation, unless it is already matched. No answer.
     Cancel {
-        /// As [`PostOutcome::Registered`](super::PostOutcome::Registered) said.
+        /// The id from [`PostOutcome::Registered`](super::PostOutcome::Registered).
         plugin_id: u64,
     },
     /// Detach the server.
     Fini,
     /// Read counters.
     Stat {
-        /// Index of the first counter wanted.
+        /// The index of the first counter to read.
         first: u32,
     },
-    /// The server forgot this client's address, or wants the client gone.
+    /// The server has forgotten this client's address, or disconnects the client.
     DropPeer {
         /// The client's pset process id.
         peer: i32,
-        /// The client's connection ends too.
+        /// Whether to close the client's connection.
         disconnect: bool,
     },
     /// End every sleeping test of the session. No answer.
     Wake,
-    /// RECALL: unregister an operation that was posted without a reply slot.
+    /// RECALL: unregister an operation that was posted without a reply slot. No answer.
     Recall {
-        /// The server's own name for it.
+        /// The server's id of the operation.
         bmi_id: u64,
     },
 }
 
-/// A server that attaches.
+/// The parameters of a server that attaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Init<'a> {
     /// The server's process id.
@@ -72,56 +72,56 @@ pub struct Init<'a> {
     pub uid: u32,
     /// The version of its library.
     pub library_version: u32,
-    /// Name of the reply queue of slot 0; the other slots' names follow from it.
+    /// The name of the reply queue of slot 0; the names of the other slots follow from it.
     pub reply_queue: &'a str,
 }
 
-/// A question for unexpected messages.
+/// A request for unexpected messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnexpectedTest {
-    /// As many as the caller has room for, 1 or more.
+    /// The most messages that the caller takes, 1 or more.
     pub capacity: u32,
     /// The message class.
     pub class: u8,
-    /// How long to sleep while there is none, in milliseconds.
+    /// How long to sleep if there is no message, in milliseconds.
     pub idle_ms: u32,
 }
 
-/// The descriptor of a server's operation.
+/// The description of a server's operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Post<'a> {
-    /// The server's name for the operation.
+    /// The server's id of the operation.
     pub bmi_id: u64,
     /// The client's pset process id.
     pub peer: i32,
     /// The message tag.
     pub tag: i32,
-    /// Register first and answer, even when a client waits.
+    /// Register the operation and answer before the message moves, even if a client waits.
     pub not_immediate: bool,
-    /// Bytes of all segments.
+    /// The sum of the segments' lengths in bytes.
     pub total: u64,
-    /// The memory, all of it in the expected region.
+    /// The memory; all of it must be in the expected region.
     pub segments: Array<'a, Extent>,
 }
 
 impl Post<'_> {
-    /// Checks that a list of segments has `total` bytes. Inline lists were checked when decoded;
-    /// this is for those read from the segment.
+    /// Checks that a list of segments has `total` bytes. Inline lists are checked when decoded; this function
+    /// is for lists read from the segment.
     ///
     /// # Errors
     ///
-    /// Another sum, or one that overflows.
+    /// Another sum, or a sum that overflows.
     pub fn check_total(&self, segments: &List<'_, Extent>) -> Result<(), DecodeError> {
         check_total(&Reader::new("POST", &[]), self.total, segments)
     }
 }
 
-/// A question for completed operations.
+/// A request for completed operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Test<'a> {
-    /// How long to sleep while none has completed, in milliseconds.
+    /// How long to sleep if none has completed, in milliseconds.
     pub timeout_ms: u32,
-    /// Also return when an unexpected message is there.
+    /// Also return if an unexpected message is waiting.
     pub wake_on_unexpected: bool,
     /// Which operations are meant.
     pub selection: TestSelection<'a>,
@@ -130,18 +130,19 @@ pub struct Test<'a> {
 /// The operations that a test asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum TestSelection<'a> {
-    /// Any, at most so many; 0 is written as 1.
+    /// Any operations; a capacity of 0 is written as 1.
     Any {
-        /// As many as the caller has room for.
+        /// The most operations that the caller takes.
         capacity: u32,
     },
-    /// These, by the plugin's names for them, as [`PostOutcome::Registered`](super::PostOutcome::Registered)
-    /// said (R59: each side uses the other's names); at least one.
+    /// These operations, at least one, by the plugin's ids from
+    /// [`PostOutcome::Registered`](super::PostOutcome::Registered) (R59: each side uses the ids of the
+    /// other).
     These(Array<'a, u64>),
 }
 
 impl<'a> Request<'a> {
-    /// What this command's header says.
+    /// Returns the opcode of this command.
     #[must_use]
     pub const fn opcode(&self) -> Opcode {
         match self {
@@ -160,7 +161,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// True for the commands that are answered.
+    /// Returns whether the command is answered.
     #[must_use]
     pub const fn is_answered(&self) -> bool {
         !matches!(
@@ -169,12 +170,12 @@ impl<'a> Request<'a> {
         )
     }
 
-    /// Decodes the body of the command that fills `message` and whose header is `header`.
+    /// Decodes the body of the command `message` with the given `header`.
     ///
     /// # Errors
     ///
-    /// An unknown opcode (at offset 6); a length that is not the body's; a number outside its
-    /// range; a count or total that the list contradicts.
+    /// An unknown opcode (at offset 6); a length that does not match the body; a number outside its range; a
+    /// count or total that does not match the list.
     pub fn decode(header: &RequestHeader, message: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(header.opcode.what(), message);
         match header.opcode {
@@ -198,7 +199,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Bytes of the whole command.
+    /// Returns the length of the whole command in bytes.
     #[must_use]
     pub const fn encoded_len(&self) -> usize {
         RequestHeader::LEN
@@ -214,12 +215,12 @@ impl<'a> Request<'a> {
             }
     }
 
-    /// Writes the command, header included, and returns its length. The header's length, opcode
-    /// and spill flag are the body's; those given are ignored.
+    /// Writes the command, including the header, and returns its length. Length, opcode and spill flag in
+    /// `header` are ignored.
     ///
     /// # Errors
     ///
-    /// A short buffer, or a list, name or time limit that receivers refuse.
+    /// The buffer is too short, or receivers would reject a list, name or time limit.
     pub fn encode(&self, header: RequestHeader, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let len = self.encoded_len();
         at_most("command length", len as u64, CTL_MESSAGE_LEN as u64)?;
@@ -327,7 +328,7 @@ impl Test<'_> {
     fn encode(&self, body: &mut [u8]) -> Result<(), EncodeError> {
         check_milliseconds(self.timeout_ms)?;
         let count = match self.selection {
-            // Room for nothing would ask for nothing, which is no question.
+            // A capacity of 0 would be written as 0, which is not a valid request.
             TestSelection::Any { capacity } => -i64::from(capacity.max(1)),
             TestSelection::These(ids) => ids.len() as i64,
         };
@@ -437,7 +438,7 @@ fn decode_test<'a>(reader: &Reader<'a>, spilled: bool) -> Result<Test<'a>, Decod
     let count = reader.i32(44)?;
     let size = u64::from(count.unsigned_abs());
     let selection = match count {
-        // The most negative number has no positive counterpart to be written as.
+        // The most negative number cannot be negated.
         0 | i32::MIN => {
             let problem = out_of_range("id count", count.into(), 1, i32::MAX.into());
             return Err(reader.error(44, problem));

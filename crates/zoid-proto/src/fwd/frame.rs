@@ -1,4 +1,4 @@
-//! A frame's body, whatever its type.
+//! The bodies of frames of any type.
 
 use super::header::{FrameHeader, FrameType};
 use super::memory::Places;
@@ -8,16 +8,16 @@ use super::transfer::{Data, Grant, RecvReply, RecvReq, SendInline, SendReq};
 use crate::bytes::{Reader, Writer};
 use crate::error::{DecodeError, EncodeError, Problem};
 
-/// The body of a frame. Statuses and payload lengths stand in the header.
+/// The body of a frame. Status and payload length are in the header.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Frame<'a> {
-    /// Client: who I am.
+    /// Client: identifies itself.
     Hello(Hello),
-    /// Daemon: who you are to me, and the limits.
+    /// Daemon: accepts the client and states the limits.
     Welcome(Welcome),
-    /// Client: may I send this message?
+    /// Client: requests to send a message.
     SendReq(SendReq),
-    /// Daemon: yes, a buffer is reserved.
+    /// Daemon: a buffer is reserved; send the message.
     Grant(Grant<'a>),
     /// Either: payload.
     Data(Data),
@@ -26,39 +26,39 @@ pub enum Frame<'a> {
         /// The transfer.
         grant: u64,
     },
-    /// Daemon: the message is taken, or why not.
+    /// Daemon: the result of a send.
     SendDone,
-    /// Client: is there a message for this buffer?
+    /// Client: requests a message for a buffer.
     RecvReq(RecvReq),
-    /// Daemon: here it comes, or why not.
+    /// Daemon: a message follows, or the error.
     RecvReply(RecvReply<'a>),
-    /// Client: the message is here, or why it could not be taken.
+    /// Client: the message has arrived, or why it was not accepted.
     RecvAck {
         /// The transfer.
         grant: u64,
     },
-    /// Client: which of these would succeed?
+    /// Client: asks which of these operations would succeed.
     TestReq(TestReq<'a>),
-    /// Daemon: these.
+    /// Daemon: answers TEST_REQ.
     TestReply(Readiness<'a>),
     /// Client: answer the request with this id now.
     Wake,
-    /// Daemon: news.
+    /// Daemon: notifies the client of a change.
     Event(Event),
-    /// Either: are you there?
+    /// Either: requests a PONG.
     Ping,
-    /// Either: yes.
+    /// Either: answers PING.
     Pong,
-    /// Client: good-bye.
+    /// Client: leaves.
     Bye,
-    /// Client: the message is in my memory, here.
+    /// Client: the message's memory in the client.
     Places(Places<'a>),
-    /// SEND_INLINE.
+    /// Client: requests to send a short message, and includes it.
     SendInline(SendInline<'a>),
 }
 
 impl<'a> Frame<'a> {
-    /// What this frame's header says.
+    /// Returns the type of the frame.
     #[must_use]
     pub const fn frame_type(&self) -> FrameType {
         match self {
@@ -84,12 +84,12 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Decodes the body of the frame whose header is `header`; `body` is exactly the body. Offsets
-    /// in complaints count from the body's start.
+    /// Decodes the body of the frame with the given `header`; `body` is exactly the body. Offsets of errors
+    /// count from the start of the body.
     ///
     /// # Errors
     ///
-    /// An unknown type; a length that is not the body's; a number outside its range.
+    /// An unknown type; a length that does not match the body; a number outside its range.
     pub fn decode(header: &FrameHeader, body: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(header.frame_type.what(), body);
         let one_u64 = || reader.require_exactly(8).and_then(|()| reader.u64(0));
@@ -121,7 +121,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Bytes of the body.
+    /// Returns the length of the body in bytes.
     #[must_use]
     pub const fn body_len(&self) -> usize {
         match self {
@@ -142,18 +142,18 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Bytes of header and body.
+    /// Returns the length of header and body in bytes.
     #[must_use]
     pub const fn encoded_len(&self) -> usize {
         FrameHeader::LEN + self.body_len()
     }
 
-    /// Writes header and body and returns their length; the payload follows from elsewhere. The
-    /// header's type and body length are this frame's; those given are ignored.
+    /// Writes header and body and returns their length. The caller writes the payload. Type and body length
+    /// in `header` are ignored.
     ///
     /// # Errors
     ///
-    /// A short buffer, or a list, number or payload that receivers refuse.
+    /// The buffer is too short, or receivers would reject a list, number or payload.
     pub fn encode(&self, header: FrameHeader, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let needed = self.encoded_len();
         let available = buffer.len();

@@ -14,48 +14,48 @@ const MAGIC: u32 = u32::from_le_bytes(*b"ZFW1");
 const VERSION: u8 = 1;
 const CHECKSUM_AT: usize = 20;
 
-/// What a frame is. Unknown values survive and print.
+/// The type of a frame. Unknown values are kept and printed as numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FrameType(pub u8);
 
 impl FrameType {
-    /// Client: who I am.
+    /// Client: identifies itself.
     pub const HELLO: Self = Self(1);
-    /// Daemon: who you are to me, and the limits.
+    /// Daemon: accepts the client and states the limits.
     pub const WELCOME: Self = Self(2);
-    /// Client: may I send this message?
+    /// Client: requests to send a message.
     pub const SEND_REQ: Self = Self(3);
-    /// Daemon: yes, a buffer is reserved.
+    /// Daemon: a buffer is reserved; send the message.
     pub const GRANT: Self = Self(4);
     /// Either: payload.
     pub const DATA: Self = Self(5);
     /// Client: the granted buffer will not be filled.
     pub const ABORT: Self = Self(6);
-    /// Daemon: the message is taken, or why not.
+    /// Daemon: the result of a send.
     pub const SEND_DONE: Self = Self(7);
-    /// Client: is there a message for this buffer?
+    /// Client: requests a message for a buffer.
     pub const RECV_REQ: Self = Self(8);
-    /// Daemon: here it comes, or why not.
+    /// Daemon: a message follows, or the error.
     pub const RECV_REPLY: Self = Self(9);
-    /// Client: the message is here.
+    /// Client: the message has arrived, or why it was not accepted.
     pub const RECV_ACK: Self = Self(10);
-    /// Client: which of these would succeed?
+    /// Client: asks which of several operations would succeed.
     pub const TEST_REQ: Self = Self(11);
-    /// Daemon: these.
+    /// Daemon: answers TEST_REQ.
     pub const TEST_REPLY: Self = Self(12);
     /// Client: answer the request with this id now.
     pub const WAKE: Self = Self(13);
-    /// Daemon: news.
+    /// Daemon: notifies the client of a change.
     pub const EVENT: Self = Self(14);
-    /// Either: are you there?
+    /// Either: requests a PONG.
     pub const PING: Self = Self(15);
-    /// Either: yes.
+    /// Either: answers PING.
     pub const PONG: Self = Self(16);
-    /// Client: good-bye.
+    /// Client: leaves.
     pub const BYE: Self = Self(17);
-    /// Client: the message is in my memory, here.
+    /// Client: the message's memory in the client.
     pub const PLACES: Self = Self(18);
-    /// Client: may I send this message? Here it is, because it is short.
+    /// Client: requests to send a short message, and includes it.
     pub const SEND_INLINE: Self = Self(19);
 
     const fn name(self) -> Option<&'static str> {
@@ -83,7 +83,7 @@ impl FrameType {
         })
     }
 
-    /// The name, or what complaints call a frame without one.
+    /// Returns the name for error messages; a general one for an unknown type.
     pub(crate) const fn what(self) -> &'static str {
         match self.name() {
             Some(name) => name,
@@ -91,8 +91,8 @@ impl FrameType {
         }
     }
 
-    /// Bytes of payload that a frame of this type may carry: DATA a chunk, SEND_REQ a whole short
-    /// message when the client holds a credit, all others none.
+    /// Returns the most payload of a frame of this type in bytes: DATA a chunk, SEND_REQ an unexpected
+    /// message against a credit, all others none.
     const fn max_payload(self) -> u64 {
         match self {
             Self::DATA | Self::SEND_REQ => MAX_CHUNK,
@@ -117,7 +117,7 @@ impl fmt::Debug for FrameType {
 }
 
 bitflags! {
-    /// Remarks about a frame. Unknown ones survive.
+    /// Flags of a frame. Unknown bits are kept.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct FrameFlags: u16 {
         /// SEND_REQ: the message follows as payload, against a credit.
@@ -129,26 +129,26 @@ bitflags! {
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// What the frame is.
+    /// The type of the frame.
     pub frame_type: FrameType,
-    /// Remarks.
+    /// The flags.
     pub flags: FrameFlags,
-    /// The request that the frame belongs to: chosen by the client, increasing, not 0; 0 for what
-    /// was not asked for.
+    /// The request that the frame belongs to: chosen by the client, increasing, not 0. It is 0 in frames
+    /// without a request.
     pub request: u32,
-    /// Of replies: 1, 0 or an error.
+    /// In replies: 1, 0 or an error.
     pub status: Status,
-    /// Bytes of the body.
+    /// The length of the body in bytes.
     pub body_len: u32,
-    /// Bytes of the payload behind the body.
+    /// The length of the payload after the body in bytes.
     pub payload_len: u64,
 }
 
 impl FrameHeader {
-    /// Bytes of the header.
+    /// The length of the header in bytes.
     pub const LEN: usize = 32;
 
-    /// The header of a frame that has neither body nor payload yet.
+    /// Creates the header of a frame without body and payload.
     #[must_use]
     pub const fn new(frame_type: FrameType, request: u32) -> Self {
         Self {
@@ -161,14 +161,14 @@ impl FrameHeader {
         }
     }
 
-    /// The same header with another status.
+    /// Returns the same header with another status.
     #[must_use]
     pub const fn with_status(self, status: Status) -> Self {
         Self { status, ..self }
     }
 
-    /// Decodes the header at the start of `bytes`; bytes behind it are ignored. An unknown type is
-    /// no error here, but may carry no payload.
+    /// Decodes the header at the start of `bytes`; later bytes are ignored. An unknown type is accepted here
+    /// if it has no payload.
     ///
     /// # Errors
     ///
@@ -209,7 +209,7 @@ impl FrameHeader {
         })
     }
 
-    /// Refuses lengths that receivers refuse.
+    /// Rejects lengths that receivers would reject.
     pub(crate) fn check(&self) -> Result<(), EncodeError> {
         at_most("body length", self.body_len.into(), MAX_BODY.into())?;
         at_most(
@@ -242,7 +242,7 @@ impl FrameHeader {
     }
 }
 
-/// crc32c of bytes 0..20 and 24..32: everything but the checksum itself.
+/// Returns the crc32c of bytes 0..20 and 24..32: everything but the checksum itself.
 fn checksum(header: &[u8; FrameHeader::LEN]) -> u32 {
     let (before, rest) = header.split_at(CHECKSUM_AT);
     crc32c::crc32c_append(crc32c::crc32c(before), rest.get(4..).unwrap_or_default())

@@ -4,26 +4,26 @@
 //!  PLACES      grant u64, count u32, 0 u32, {address u64, length u64} of the client's memory ...
 //! ```
 //!
-//! | Frames | What happens |
+//! | Frames | Meaning |
 //! |---|---|
-//! | WELCOME with the bit, EVENT 5 `number`; PLACES 0, one part of 8 bytes | the daemon looks whether it finds the number there |
-//! | GRANT mode 2; PLACES `grant`; SEND_DONE | the daemon reads the message out of the client |
-//! | RECV_REPLY mode 2; PLACES `grant`; DATA of no bytes at the message's end; RECV_ACK | it writes it there |
-//! | GRANT mode 2; DATA ... ; SEND_DONE | the client rather sends it |
-//! | ... PLACES `grant`; GRANT mode 0 or DATA ... | the daemon cannot: by the stream, from the start |
-//! | RECV_REPLY mode 2; PLACES `grant` without parts; DATA ... | the client would rather have the stream |
+//! | WELCOME with the bit, EVENT 5 `number`; PLACES 0, one part of 8 bytes | the daemon checks that the client's memory contains the number |
+//! | GRANT mode 2; PLACES `grant`; SEND_DONE | the daemon reads the message from the client |
+//! | RECV_REPLY mode 2; PLACES `grant`; DATA of no bytes at the message's end; RECV_ACK | the daemon writes the message to the client |
+//! | GRANT mode 2; DATA ... ; SEND_DONE | the client prefers to send the message on the stream |
+//! | ... PLACES `grant`; GRANT mode 0 or DATA ... | the daemon's copy failed: the message follows on the stream, from the start |
+//! | RECV_REPLY mode 2; PLACES `grant` without parts; DATA ... | the client prefers to receive the message on the stream |
 
 use super::MAX_BODY;
 use crate::bytes::{Reader, Writer, at_most, in_range};
 use crate::error::{DecodeError, EncodeError};
 use crate::list::{Item, List};
 
-/// Bytes in a client's memory.
+/// A piece of a client's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryPart {
-    /// The first one's address, in the client.
+    /// The address of its first byte, in the client.
     pub address: u64,
-    /// How many. The last one has an address, too.
+    /// Its length in bytes; it must not exceed the address space.
     pub len: u64,
 }
 
@@ -46,24 +46,24 @@ impl Item for MemoryPart {
     }
 }
 
-/// "The message is here": until it is answered, the daemon may read or write these bytes.
+/// Names the memory of a transfer. The daemon may read or write it until it has answered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Places<'a> {
-    /// The transfer; 0 for the number that EVENT 5 told.
+    /// The transfer; 0 for the number of EVENT 5.
     pub grant: u64,
-    /// Its bytes, in order.
+    /// The pieces, in order.
     pub parts: List<'a, MemoryPart>,
 }
 
 impl<'a> Places<'a> {
-    /// The most parts that one frame holds.
+    /// The most parts in one frame.
     pub const PARTS_MAX: usize = (MAX_BODY as usize - 16) / MemoryPart::LEN;
 
     pub(crate) const fn encoded_len(&self) -> usize {
         16 + self.parts.encoded_len()
     }
 
-    /// Bytes of all parts; `None` when no number counts them.
+    /// Returns the sum of the lengths; `None` if it overflows.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         let mut parts = self.parts.iter();

@@ -21,48 +21,48 @@ use crate::error::{DecodeError, EncodeError};
 pub const PROTOCOL_VERSION: u16 = 1;
 
 bitflags! {
-    /// What a client would like and a daemon grants. Unknown bits survive.
+    /// Features that a client requests and a daemon grants. Unknown bits are kept.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Caps: u32 {
-        /// Several requests at once.
+        /// Several requests may be in flight at once.
         const MULTIPLEX = 1;
-        /// Grants may name places in the segment, whose descriptor came with WELCOME.
+        /// Grants may name places in the segment, whose descriptor arrived with WELCOME.
         const SHARED_MEMORY = 2;
-        /// The client has no thread of its own for answering PING: it answers while it waits. Only
-        /// the end of its stream tells that it is gone.
+        /// The client has no thread for answering PING: it answers only while it waits. Only the end of its
+        /// stream says that the client is gone.
         const QUIET = 4;
-        /// The client repeats a send whose end it did not hear of; the daemon keeps its place for a
-        /// while after the link broke, and knows such a repetition by its order.
+        /// The client repeats a send whose result it does not know. After a lost connection the daemon keeps
+        /// the client's place for a while and recognises the repeated send by its order.
         const REATTACH = 8;
-        /// In WELCOME: the place was kept.
+        /// In WELCOME: the client's place was kept.
         const REATTACHED = 16;
-        /// Grants may ask where in the client's memory the message is, for the daemon to copy. In
-        /// WELCOME: EVENT 5 follows at once.
+        /// Grants may ask for the client's memory, from which the daemon copies. In WELCOME: EVENT 5 follows
+        /// at once.
         const CLIENT_MEMORY = 32;
-        /// SEND_INLINE is understood: the daemon keeps memory for the short messages of this client.
+        /// The daemon accepts SEND_INLINE and reserves memory for the short messages of this client.
         const INLINE = 64;
         const _ = !0;
     }
 }
 
-/// A client introduces itself.
+/// Identifies a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hello {
-    /// Oldest protocol version that it speaks.
+    /// The oldest protocol version that the client supports.
     pub version_min: u16,
-    /// Newest, not below the oldest.
+    /// The newest version, not below the oldest.
     pub version_max: u16,
-    /// What it would like.
+    /// The features that the client requests.
     pub caps: Caps,
-    /// Names the client over reconnections.
+    /// Identifies the client across reconnections.
     pub uuid: [u8; 16],
     /// Its process id, for logs.
     pub unix_pid: u32,
-    /// The epoch of its last session, 0 for none.
+    /// The epoch of its last session; 0 for none.
     pub previous_epoch: u64,
-    /// Its pset process id then, −1 for none.
+    /// Its pset process id in that session; −1 for none.
     pub previous_pid: i32,
-    /// The job that it belongs to, for fairness between jobs; 0 for none.
+    /// The client's job, for fairness between jobs; 0 for none.
     pub job: u32,
 }
 
@@ -101,7 +101,7 @@ impl Hello {
         Ok(())
     }
 
-    /// The newest version that both sides speak; none when there is none.
+    /// Returns the newest version that both sides support, if there is one.
     #[must_use]
     pub const fn common_version(&self) -> Option<u16> {
         if self.version_min <= PROTOCOL_VERSION && PROTOCOL_VERSION <= self.version_max {
@@ -111,26 +111,26 @@ impl Hello {
     }
 }
 
-/// The daemon's answer to HELLO. With an error in the header the numbers mean nothing.
+/// Answers HELLO. If the header has an error, the numbers mean nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Welcome {
     /// The client's pset process id.
     pub pid: i32,
     /// The daemon's epoch.
     pub epoch: u64,
-    /// The attached server's session, 0 for none.
+    /// The attached server's session; 0 for none.
     pub server_session: u64,
-    /// Bytes of the longest unexpected message.
+    /// The longest unexpected message in bytes.
     pub max_unexpected: u64,
-    /// Bytes of the longest expected message.
+    /// The longest expected message in bytes.
     pub max_expected: u64,
-    /// Milliseconds of silence after which the other side sends PING; not 0.
+    /// The interval of silence in milliseconds after which the other side sends PING; not 0.
     pub heartbeat_ms: u32,
-    /// Unexpected messages that may be sent inline before the next EVENT.
+    /// The number of unexpected messages that may be sent inline before the next EVENT.
     pub credits: u32,
-    /// What is granted.
+    /// The features that the daemon grants.
     pub caps: Caps,
-    /// The version that both sides speak from now on.
+    /// The version that both sides use from now on.
     pub version: u16,
 }
 
@@ -169,23 +169,23 @@ impl Welcome {
     }
 }
 
-/// News from the daemon.
+/// A notification of the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A server attached; its session.
+    /// A server attached, with this session.
     ServerAttached(u64),
-    /// The server is gone; the session it had.
+    /// The server with this session is gone.
     ServerGone(u64),
-    /// The daemon goes down.
+    /// The daemon shuts down.
     Draining,
-    /// So many more credits.
+    /// The client gains this number of credits.
     Credits(u32),
-    /// A number that the client is to hold in its memory from now on, and to say where with PLACES.
+    /// A number that the client must store in its memory and whose address it sends with PLACES.
     Mark(u64),
-    /// An unexpected message of the client, with this tag, outlives the server that ends: the next
-    /// server can fetch it. Comes ahead of `ServerGone`, once for each such message.
+    /// An unexpected message of the client, with this tag, outlives the server: the next server can fetch it.
+    /// Sent before `ServerGone`, once for each such message.
     Kept(i32),
-    /// News that this version does not know: code and value.
+    /// An event that this version does not know: code and value.
     Unknown(u32, u64),
 }
 

@@ -12,28 +12,28 @@ use crate::bytes::{Reader, Writer, at_most, check_milliseconds, in_range, out_of
 use crate::error::{DecodeError, EncodeError};
 use crate::list::{Item, List};
 
-/// What a direction is called on the wire.
+/// The direction on the wire.
 const SEND: u8 = 1;
 const RECV: u8 = 2;
 
-/// The size of expected operations, whose size does not matter.
+/// The size in entries of expected operations, which is ignored.
 const ANY_SIZE: i64 = -1;
 
-/// Operations of one key that the client would like to complete.
+/// Operations with one key that the client wants to complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestEntry {
     /// Expected sends with this tag.
     Send {
         /// The tag.
         tag: i32,
-        /// How many.
+        /// The number of operations.
         multiplicity: u32,
     },
     /// Receives with this tag.
     Recv {
         /// The tag.
         tag: i32,
-        /// How many.
+        /// The number of operations.
         multiplicity: u32,
     },
     /// Unexpected sends, each of this size.
@@ -42,15 +42,15 @@ pub enum TestEntry {
         tag: i32,
         /// The class.
         class: u8,
-        /// Bytes of each message.
+        /// The length of each message in bytes.
         size: u64,
-        /// How many.
+        /// The number of operations.
         multiplicity: u32,
     },
 }
 
 impl TestEntry {
-    /// How many operations the entry stands for.
+    /// Returns the number of operations that the entry stands for.
     #[must_use]
     pub const fn multiplicity(&self) -> u32 {
         match self {
@@ -127,17 +127,17 @@ impl Item for TestEntry {
     }
 }
 
-/// "Which of these would succeed?"
+/// Asks which operations would succeed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TestReq<'a> {
-    /// How long to wait while none would, in milliseconds.
+    /// How long to wait if none would succeed, in milliseconds.
     pub timeout_ms: u32,
     /// The operations, oldest first.
     pub entries: List<'a, TestEntry>,
 }
 
 impl<'a> TestReq<'a> {
-    /// Entries that fit one frame.
+    /// The most entries in one frame.
     pub const MAX_ENTRIES: usize = (MAX_BODY as usize - 8) / TestEntry::LEN;
 
     pub(crate) const fn encoded_len(&self) -> usize {
@@ -160,9 +160,9 @@ impl<'a> TestReq<'a> {
 /// The answer to [`TestReq`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Readiness<'a> {
-    /// Operations that would succeed, in all.
+    /// The total number of operations that would succeed.
     pub ready: u32,
-    /// Of each entry, in the order asked.
+    /// The number for each entry, in the order of the request.
     pub counts: List<'a, u32>,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Readiness<'a> {
     }
 }
 
-/// A list whose length stands at offset 4, from offset 8 to the body's end.
+/// Decodes a list whose length is at offset 4 and whose items start at offset 8.
 fn decode_list<'a, T: Item>(reader: &Reader<'a>, max: usize) -> Result<List<'a, T>, DecodeError> {
     reader.require(8)?;
     let count = in_range(reader, 4, "count", reader.u32(4)?.into(), (0, max as u64))?;

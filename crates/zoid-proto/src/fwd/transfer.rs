@@ -19,9 +19,9 @@ use crate::segment::Extent;
 /// Whether the receiver must have posted a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MessageKind {
-    /// It must.
+    /// A posted receive must match.
     Expected,
-    /// It need not.
+    /// No posted receive is needed.
     Unexpected,
 }
 
@@ -42,20 +42,20 @@ impl MessageKind {
     }
 }
 
-/// "May I send this message?"
+/// Requests to send a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendReq {
     /// Which kind of message.
     pub kind: MessageKind,
-    /// Its class; means something for unexpected messages only.
+    /// Its class; used for unexpected messages only.
     pub class: u8,
     /// Its tag.
     pub tag: i32,
-    /// Its bytes.
+    /// Its length in bytes.
     pub total: u64,
     /// How long to wait for a buffer, in milliseconds.
     pub timeout_ms: u32,
-    /// Numbers the client's posts; a request that is repeated after a reconnection has the same.
+    /// The number of the client's post; a request that is repeated after a reconnection has the same number.
     pub order: u64,
 }
 
@@ -93,13 +93,13 @@ impl SendReq {
     }
 }
 
-/// "May I send this message? Here it is."
+/// Requests to send a short message, and includes it.
 ///
-/// It goes into the buffer that waits for it, or into memory that the daemon keeps for the short
+/// The daemon puts the message into the buffer that waits for it, or into memory reserved for the short
 /// messages of this client until there is a buffer. The answer is SEND_DONE, never GRANT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendInline<'a> {
-    /// What SEND_REQ says.
+    /// The fields of SEND_REQ.
     pub request: SendReq,
     /// The whole message, at most [`INLINE_MAX`] bytes.
     pub message: &'a [u8],
@@ -135,16 +135,16 @@ impl<'a> SendInline<'a> {
     }
 }
 
-/// "Is there a message for this buffer?"
+/// Requests a message for a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecvReq {
     /// The message's tag.
     pub tag: i32,
-    /// Bytes of the buffer.
+    /// The length of the buffer in bytes.
     pub capacity: u64,
     /// How long to wait for a message, in milliseconds.
     pub timeout_ms: u32,
-    /// Numbers the client's posts.
+    /// The number of the client's post.
     pub order: u64,
 }
 
@@ -174,7 +174,7 @@ impl RecvReq {
     }
 }
 
-/// The ways as they are called on the wire.
+/// The modes on the wire.
 const STREAM: u8 = 0;
 const SHARED: u8 = 1;
 const MEMORY: u8 = 2;
@@ -184,14 +184,14 @@ const MEMORY: u8 = 2;
 pub enum Place<'a> {
     /// In DATA frames.
     Stream,
-    /// By a copy into or out of these places of the segment, in this order.
+    /// By a copy by the client into or out of these places of the segment, in order.
     Shared(List<'a, Extent>),
-    /// By a copy that the daemon makes, out of or into memory that the client names with PLACES.
+    /// By a copy by the daemon out of or into memory that the client names with PLACES.
     Memory,
 }
 
 impl<'a> Place<'a> {
-    /// Bytes of mode, count and list.
+    /// Returns the length of mode, count and list in bytes.
     const fn encoded_len(&self) -> usize {
         8 + match self {
             Self::Stream | Self::Memory => 0,
@@ -199,7 +199,7 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// Reads mode, count and list from `at` to the body's end.
+    /// Decodes mode, count and list from `at` to the end of the body.
     fn decode(reader: &Reader<'a>, at: usize) -> Result<Self, DecodeError> {
         reader.require(at + 8)?;
         let mode = reader.u8(at)?;
@@ -245,7 +245,7 @@ impl<'a> Place<'a> {
 /// A buffer is reserved.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Grant<'a> {
-    /// Names the transfer.
+    /// The transfer.
     pub grant: u64,
     /// How its bytes travel.
     pub place: Place<'a>,
@@ -269,20 +269,19 @@ impl<'a> Grant<'a> {
     }
 }
 
-/// The answer to [`RecvReq`]. Unless the header's status is 1, nothing follows and the numbers mean
-/// nothing.
+/// Answers [`RecvReq`]. The numbers mean something only if the header's status is 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RecvReply<'a> {
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub total: u64,
-    /// Names the transfer, for DATA and RECV_ACK.
+    /// The transfer, for DATA and RECV_ACK.
     pub grant: u64,
     /// How its bytes travel.
     pub place: Place<'a>,
 }
 
 impl<'a> RecvReply<'a> {
-    /// What a reply without a message holds.
+    /// The body of a reply without a message.
     pub const NOTHING: Self = Self {
         total: 0,
         grant: 0,
@@ -312,7 +311,7 @@ impl<'a> RecvReply<'a> {
 pub struct Data {
     /// The transfer.
     pub grant: u64,
-    /// Bytes of the message before this piece.
+    /// The number of bytes of the message before this piece.
     pub offset: u64,
 }
 

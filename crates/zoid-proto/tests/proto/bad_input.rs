@@ -1,4 +1,4 @@
-//! Every length and every number outside its range is refused, with its place.
+//! Every wrong length and every number outside its range is rejected, with its offset.
 
 use proptest::prelude::*;
 use zoid_proto::ctl::{
@@ -198,7 +198,7 @@ fn frames() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// Sets the length field of a command or reply to the length that the bytes have.
+/// Sets the length field of a command or reply to its actual length.
 fn relength(bytes: &mut [u8]) {
     let len = u32::try_from(bytes.len()).unwrap();
     if let Some(field) = bytes.get_mut(8..12) {
@@ -244,7 +244,7 @@ fn frames_cut_or_prolonged_at_any_byte_are_refused() {
     }
 }
 
-/// `bytes` with `value` at `at`.
+/// Returns `bytes` with `value` at `at`.
 fn with<const N: usize>(bytes: &[u8], at: usize, value: [u8; N]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[at..at + N].copy_from_slice(&value);
@@ -361,7 +361,7 @@ fn numbers_of_replies_outside_their_range_are_refused_where_they_stand() {
     check(negative, 48, "length -1");
 }
 
-/// The frame at `index` of [`frames`] with four bytes of its body replaced.
+/// Returns the error for the frame at `index` of [`frames`] with four bytes of its body replaced.
 fn refused_body(index: usize, at: usize, value: u32) -> DecodeError {
     let bytes = with(&frames()[index], FrameHeader::LEN + at, value.to_le_bytes());
     decode_frame(&bytes).unwrap_err()

@@ -8,7 +8,7 @@ use zoid_proto::{Array, Extent, List, Status};
 
 use crate::{command, decode_command, decode_reply, hex, reply};
 
-/// A command of [`command`]: opcode, length, slot, and the body behind the header.
+/// Checks a command of [`command`]: opcode, length, slot, and the body after the header.
 fn check_command(request: &Request<'_>, start: &str, flags: &str, body: &str) {
     let expected = hex(&format!(
         "5a424d31 0100 {start} 5100000000000000 0900000000000000 {flags} {body}"
@@ -17,7 +17,7 @@ fn check_command(request: &Request<'_>, start: &str, flags: &str, body: &str) {
     assert_eq!(decode_command(&expected).as_ref(), Ok(request));
 }
 
-/// A reply of [`reply`].
+/// Checks a reply of [`reply`].
 fn check_reply(opcode: Opcode, body: &Reply<'_>, start: &str, rest: &str) {
     let expected = hex(&format!(
         "5a425231 0100 {start} 00000000 5100000000000000 0900000000000000 0e00000000000000 {rest}"

@@ -9,7 +9,7 @@ use zoid_proto::{Extent, List, Status};
 
 use crate::{decode_frame, frame, hex};
 
-/// A frame of request 5: type, status, body length; the body. The checksum is computed apart.
+/// Checks a frame of request 5: type, status, body length, and the body. The checksum is computed separately.
 fn check(body: &Frame<'_>, status: Status, start: &str, len: &str, rest: &str) {
     let mut expected = hex(&format!(
         "5a465731 01 {start} 0000 05000000 {} {len} 00000000 0000000000000000 {rest}",
@@ -30,7 +30,7 @@ fn hex_of(status: Status) -> String {
         .concat()
 }
 
-/// The Castagnoli checksum by its definition, apart from the crate that the encoder uses.
+/// The Castagnoli checksum by its definition, independent of the encoder's crate.
 fn bitwise_crc32c(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| (crc >> 1) ^ (0x82F6_3B78 & (crc & 1).wrapping_neg());
     !bytes

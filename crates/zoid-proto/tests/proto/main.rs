@@ -1,4 +1,4 @@
-//! The protocol's bytes: golden vectors, round trips, and what every bad input is answered.
+//! Golden vectors, round trips, and the errors for invalid input.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use zoid_proto::ctl::{Reply, ReplyHeader, Request, RequestHeader};
 use zoid_proto::fwd::{Frame, FrameHeader, FrameType};
 use zoid_proto::{DecodeError, Status};
 
-/// A command of session 0x51 and sequence 9, on slot 2 when it is answered.
+/// Encodes a command of session 0x51 and sequence 9, on slot 2 if it is answered.
 fn command(request: &Request<'_>) -> Vec<u8> {
     let header = RequestHeader {
         opcode: request.opcode(),
@@ -34,7 +34,7 @@ fn decode_command(bytes: &[u8]) -> Result<Request<'_>, DecodeError> {
     Request::decode(&RequestHeader::decode(bytes)?, bytes)
 }
 
-/// A reply to `opcode` of session 0x51, sequence 9 and epoch 0xE.
+/// Encodes a reply to `opcode` of session 0x51, sequence 9 and epoch 0xE.
 fn reply(opcode: zoid_proto::ctl::Opcode, reply: &Reply<'_>) -> Vec<u8> {
     let header = ReplyHeader {
         opcode,
@@ -53,7 +53,7 @@ fn decode_reply(bytes: &[u8]) -> Result<Reply<'_>, DecodeError> {
     Reply::decode(&ReplyHeader::decode(bytes)?, bytes)
 }
 
-/// A frame of request 5.
+/// Encodes a frame of request 5.
 fn frame(frame: &Frame<'_>, status: Status) -> Vec<u8> {
     let header = FrameHeader::new(FrameType(0), 5).with_status(status);
     let mut bytes = vec![0xEE; frame.encoded_len()];
@@ -66,7 +66,7 @@ fn decode_frame(bytes: &[u8]) -> Result<Frame<'_>, DecodeError> {
     Frame::decode(&header, &bytes[FrameHeader::LEN..])
 }
 
-/// The bytes that `text` spells in hexadecimal; spaces, line ends and comments after `;` are air.
+/// Decodes hexadecimal digits; ignores spaces, line ends and comments after `;`.
 fn hex(text: &str) -> Vec<u8> {
     let digits: String = text
         .lines()

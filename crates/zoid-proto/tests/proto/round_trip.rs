@@ -1,4 +1,4 @@
-//! Whatever an encoder accepts, the decoder gives back.
+//! The decoder returns whatever an encoder accepted.
 
 use proptest::prelude::*;
 use zoid_proto::ctl::{

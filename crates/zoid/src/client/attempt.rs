@@ -9,11 +9,11 @@
 //!
 //! A short send is one frame with its message, SEND_INLINE, answered by SEND_DONE.
 //!
-//! Payload moves only after a GRANT, against a credit, or into the window that the daemon keeps for
-//! short messages. Until the first byte of it has moved, an
-//! attempt that loses the connection has changed nothing and may be repeated. After that nobody
-//! knows (section 3.4): a daemon that has kept this client's place recognises the repetition of a
-//! send by its order and says how it ended; without such a daemon the operation fails.
+//! Payload moves only after a GRANT, against a credit, or into the window that the daemon reserves for short
+//! messages. If the connection is lost before the first byte of payload has moved, nothing has changed and
+//! the attempt may be repeated. After that the result is unknown (section 3.4). A daemon that has kept this
+//! client's place recognises a repeated send by its order and answers with its result; without such a daemon
+//! the operation fails.
 
 use bmi::{Error, RequestKind};
 use zoid_proto::fwd::{
@@ -28,41 +28,42 @@ use super::session::{Answer, Sink, Stay, Ticket, header};
 use crate::error::of_status;
 use crate::spans;
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// So many bytes were sent or received.
+    /// The number of bytes sent or received.
     Done(usize),
     /// There is no counterpart yet.
     NotNow,
-    /// It will never succeed.
+    /// The operation has failed for good.
     Failed(Error),
-    /// The connection was gone before the daemon was asked.
+    /// The connection was lost before the request was sent.
     Unasked(Error),
-    /// The connection is gone, and nothing has moved.
+    /// The connection was lost before anything moved.
     Lost(Error),
-    /// The connection is gone, and maybe the message has arrived.
+    /// The connection was lost, and the message may have arrived.
     Unknown(Stay),
 }
 
 /// What an attempt waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// What becomes of a request that came with its message.
+    /// The answer to a request that included its message.
     Inline,
-    /// A send: for a buffer.
+    /// A send waits for a buffer.
     Grant,
-    /// A send whose bytes are on their way: for the word that they were taken.
+    /// A send whose bytes are sent waits for SEND_DONE.
     Taken,
-    /// A receive: for a message.
+    /// A receive waits for a message.
     Message,
-    /// A receive whose message comes: for its last byte.
+    /// A receive waits for the last byte of its message.
     Rest { grant: u64, total: usize },
 }
 
 impl Step {
-    /// The step after the request was said, or was not: a daemon takes no part of a frame, so a message
-    /// whose frame is not whole has not arrived, and the attempt may be repeated.
+    /// Returns the step after a request was written or failed to be written. The daemon ignores incomplete
+    /// frames, so an inline message whose frame is incomplete has not arrived and the attempt may be
+    /// repeated.
     pub(super) fn unless_unsaid(self, said: &Result<(), Error>) -> Self {
         match (self, said) {
             (Self::Inline, Err(_)) => Self::Grant,
@@ -70,39 +71,39 @@ impl Step {
         }
     }
 
-    /// Whether the daemon still looks for a counterpart.
+    /// Returns whether the daemon is still looking for a counterpart.
     pub(super) const fn is_asking(self) -> bool {
         matches!(self, Self::Inline | Self::Grant | Self::Message)
     }
 }
 
-/// What an answer amounts to.
+/// The effect of an answer.
 pub(super) enum Progress {
     Waits(Step),
     Ended(Outcome),
 }
 
-/// How often a send of unknown end is repeated, as the connection may be lost again.
+/// How often a send with unknown result is repeated; the connection may be lost again.
 const REPETITIONS: usize = 3;
 
-/// A send that may have arrived, and is repeated.
+/// A send that may have arrived and is repeated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Doubt {
-    /// In which it was begun first.
+    /// The stay in which it was first attempted.
     stay: Stay,
     repetitions: usize,
 }
 
-/// What becomes of an operation whose attempt has ended.
+/// What follows the end of an attempt.
 pub(super) enum Judged {
-    /// Nothing more.
+    /// The operation is done with this outcome.
     Over(Outcome),
-    /// It is attempted again.
+    /// The operation is attempted again.
     Again(Doubt),
 }
 
 impl Op {
-    /// Where its message goes, of a receive.
+    /// Returns the memory for the message of a receive.
     pub(super) fn sink(&self) -> Option<Sink> {
         let receives = self.kind == RequestKind::Receive;
         receives.then(|| Sink::new(self.segments.clone(), self.total))
@@ -110,7 +111,7 @@ impl Op {
 }
 
 impl Client {
-    /// Tries to complete an operation; the daemon may wait `timeout_ms` for its counterpart.
+    /// Attempts an operation. The daemon may wait `timeout_ms` for its counterpart.
     pub(super) fn attempt(&self, op: &Op, timeout_ms: u32) -> Outcome {
         let mut doubt = None;
         let mut outcome = self.attempt_once(op, timeout_ms, false);
@@ -123,8 +124,8 @@ impl Client {
         }
     }
 
-    /// What becomes of an operation whose attempt has ended: it is repeated where nobody knows, but
-    /// the daemon remembers. Waits a moment for a daemon that is gone.
+    /// Decides whether an operation is attempted again: if its result is unknown and the daemon remembers it.
+    /// Waits a moment for a daemon that is gone.
     pub(super) fn judge(&self, outcome: Outcome, doubt: Option<Doubt>) -> Judged {
         let (stay, repetitions) = match (outcome, doubt) {
             (Outcome::Unknown(_) | Outcome::Lost(_) | Outcome::Unasked(_), Some(doubt)) => {
@@ -150,7 +151,7 @@ impl Client {
             Err(error) => return Outcome::Unasked(error),
         };
         let mut step = self.first_step(&calling.ticket, op, repeats);
-        // What is said on a connection that is lost is answered all the same: with the loss.
+        // On a lost connection the call is answered with the loss.
         let mut said = self.say_request(&calling.ticket, op, step, timeout_ms);
         step = step.unless_unsaid(&said);
         let unasked = said.is_err();
@@ -171,8 +172,8 @@ impl Client {
         }
     }
 
-    /// How an attempt begins: an unexpected message with a credit needs no grant. A repetition asks,
-    /// as the daemon, if the message has arrived, would not use up the credit.
+    /// Returns the first step of an attempt. An unexpected message with a credit needs no grant. A repeated
+    /// send asks for one, because the daemon would not use up the credit if the message has arrived before.
     pub(super) fn first_step(&self, ticket: &Ticket, op: &Op, repeats: bool) -> Step {
         match op.kind {
             RequestKind::Receive => Step::Message,
@@ -185,7 +186,7 @@ impl Client {
         }
     }
 
-    /// Says what begins the attempt.
+    /// Writes the first frame of the attempt.
     ///
     /// # Errors
     ///
@@ -233,7 +234,7 @@ impl Client {
         self.say(ticket, &request, inline, &op.segments)
     }
 
-    /// Does what an answer asks for.
+    /// Carries out what an answer asks for.
     pub(super) fn advance(&self, ticket: &Ticket, op: &Op, step: Step, answer: Answer) -> Progress {
         let outcome = match (step, answer) {
             (Step::Grant, Answer::Granted(grant, places)) => {
@@ -253,11 +254,11 @@ impl Client {
                 }
                 return self.stream_granted(ticket, op, grant);
             }
-            // The daemon could not copy it.
+            // The daemon could not copy the message.
             (Step::Taken, Answer::Granted(grant, None)) => {
                 return self.stream_granted(ticket, op, grant);
             }
-            // With `Step::Grant` in answer to a repetition: the first has arrived.
+            // With `Step::Grant`: the answer to a repeated send whose first attempt has arrived.
             (Step::Inline | Step::Grant | Step::Taken, Answer::Done(Status::DONE)) => {
                 Outcome::Done(op.total)
             }
@@ -296,7 +297,7 @@ impl Client {
         }
     }
 
-    /// Credits are the connection's: one of the next would be lost to it.
+    /// Takes a credit. Credits belong to a connection: one taken from a later connection would be lost.
     fn take_credit(&self, ticket: &Ticket) -> bool {
         let mut state = self.lock();
         let credit = state.credits > 0 && state.is_current(ticket);
@@ -304,7 +305,8 @@ impl Client {
         credit
     }
 
-    /// Takes a part of the daemon's memory for short messages, if the message is one and there is room.
+    /// Takes a part of the daemon's window for short messages, if the message is short and the window has
+    /// room.
     fn take_window(&self, ticket: &Ticket, op: &Op) -> bool {
         op.total <= INLINE_MAX && self.lock().take_window(ticket, op.total)
     }
@@ -317,9 +319,9 @@ impl Client {
         self.say(ticket, &frame, header(FrameType::SEND_INLINE), &[])
     }
 
-    /// Sends the message in pieces; a message of no bytes is one empty piece.
+    /// Sends the message in pieces; an empty message is one empty piece.
     fn stream(&self, ticket: &Ticket, op: &Op, grant: u64) -> Result<(), Error> {
-        // A chunk fits the address space.
+        // A chunk fits in a usize.
         let chunk = MAX_CHUNK as usize;
         let mut offset = 0;
         loop {
@@ -378,12 +380,13 @@ impl Client {
             Err(error) => Status(error.code()),
         };
         let header = header(FrameType::RECV_ACK).with_status(status);
-        // The message is here, whether or not the daemon hears of it.
+        // The message has arrived, even if the acknowledgement is lost.
         let _lost = self.say(ticket, &Frame::RecvAck { grant }, header, &[]);
         received.map_or_else(Outcome::Failed, Outcome::Done)
     }
 
-    /// Places of the segment in this process; none when it is not mapped or they lie outside.
+    /// Returns the given places of the segment in this process; `None` if the segment is not mapped or they
+    /// lie outside.
     fn segment_spans(&self, places: &[Extent]) -> Option<Vec<sys::span::Span>> {
         let segment = self.lock().segment.clone()?;
         let span = |place: &Extent| {
@@ -395,11 +398,11 @@ impl Client {
     }
 }
 
-/// A message comes: has its last byte?
+/// Checks whether a message has arrived completely.
 fn last_byte(answer: &Answer) -> Result<(), Error> {
     match answer {
         Answer::Received => Ok(()),
-        // The server or its transfer died.
+        // The server died or the transfer failed.
         Answer::Done(status) if status.is_error() => Err(of_status(*status)),
         Answer::Lost(Error::NetDown) => Err(Error::NetDown),
         Answer::Lost(_) => Err(Error::ConnReset),

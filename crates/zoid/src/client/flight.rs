@@ -1,17 +1,16 @@
-//! Attempts that no thread waits for: those of a client whose posts do not wait.
+//! Flights: attempts that no thread waits for, used by clients whose posts do not wait.
 //!
 //! ```text
 //!            launch             an answer, a driver             Step::.. over
-//!   (post) ──────────▶ IN FLIGHT ─────────────────▶ (driven) ─────────────────▶ settled
+//!   (post) ──────────▶ IN FLIGHT ─────────────────▶ (driven) ─────────────────▶ recorded
 //!                          ▲                            │
 //!                          └────── more answers ────────┘
 //! ```
 //!
-//! Whoever waits for anything drives them: takes one that has an answer, does what that asks for
-//! (copies, sends, acknowledges), and puts it back until it is over. A flight is one thread's while
-//! it is taken; others are driven by other threads meanwhile, because a long message to a daemon
-//! that is slow holds its driver up. A driver waits for no answer: a send that has to be repeated is
-//! a flight again.
+//! Any thread that waits drives flights: it takes a flight that has an answer, carries out what the answer
+//! asks for (copies, sends, acknowledges), and puts the flight back unless it is over. A flight belongs to
+//! one thread while that thread drives it; other threads drive other flights, because a long message to a
+//! slow daemon blocks its driver. A driver never waits for an answer: a repeated send becomes a flight again.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -20,35 +19,35 @@ use super::attempt::{Doubt, Judged, Outcome, Progress, Step};
 use super::queue::{Key, Op};
 use super::session::Ticket;
 
-/// An attempt under way.
+/// An attempt in flight.
 pub(super) struct Flight {
     pub(super) op: Op,
     pub(super) step: Step,
     pub(super) ticket: Ticket,
-    /// It repeats another one.
+    /// Set if this attempt repeats another one.
     pub(super) doubt: Option<Doubt>,
 }
 
-/// The most at a time: their answers fit any socket's buffer many times.
+/// The most flights at a time. The socket's buffer holds their answers many times over.
 const FLIGHTS_MAX: usize = 64;
 
-/// All of them, by request.
+/// All flights, by request.
 #[derive(Default)]
 pub(super) struct Flights {
     waiting: BTreeMap<u32, Flight>,
-    /// Those that have an answer, some more than once.
+    /// The requests that have an answer; a request may occur more than once.
     answered: VecDeque<u32>,
 }
 
 impl Flights {
-    /// Takes a flight in, which may have an answer already.
+    /// Adds a flight, which may already have an answer.
     pub(super) fn add(&mut self, flight: Flight, has_answer: bool) {
         let request = flight.ticket.request;
         self.waiting.insert(request, flight);
         self.answered.extend(has_answer.then_some(request));
     }
 
-    /// A call got an answer. Says whether it is that of a flight.
+    /// Records an answer to a request. Returns whether it belongs to a flight.
     pub(super) fn note_answer(&mut self, request: u32) -> bool {
         let is_flight = self.waiting.contains_key(&request);
         if is_flight {
@@ -57,12 +56,12 @@ impl Flights {
         is_flight
     }
 
-    /// Whether there is something to do for a driver.
+    /// Returns whether a driver has something to do.
     pub(super) fn have_answers(&self) -> bool {
         !self.answered.is_empty()
     }
 
-    /// Takes the flight of the oldest answer out.
+    /// Removes the flight with the oldest answer.
     pub(super) fn next_answered(&mut self) -> Option<Flight> {
         while let Some(request) = self.answered.pop_front() {
             if let Some(flight) = self.waiting.remove(&request) {
@@ -72,23 +71,23 @@ impl Flights {
         None
     }
 
-    /// Whether no more may be begun: answers that nobody reads must not fill the connection.
+    /// Returns whether no more flights may begin: unread answers must not fill the connection.
     pub(super) fn are_full(&self) -> bool {
         self.waiting.len() >= FLIGHTS_MAX
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether there are no flights.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The request of an operation that still asks for its counterpart.
+    /// Returns the request of an operation whose counterpart the daemon is still looking for.
     pub(super) fn asking(&self, op: bmi::OpId) -> Option<Ticket> {
         let flight = self.waiting.values().find(|flight| flight.op.id == op)?;
         flight.step.is_asking().then(|| flight.ticket.clone())
     }
 
-    /// Lets go of every operation's memory.
+    /// Drops all flights, which releases the memory of their operations.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.answered.clear();
@@ -96,15 +95,15 @@ impl Flights {
 }
 
 impl Client {
-    /// Begins an attempt and does not wait for its end.
+    /// Begins an attempt without waiting for its end.
     pub(super) fn launch(&self, op: Op, timeout_ms: u32) {
         if let Some((op, lost)) = self.take_off(op, timeout_ms, None) {
             self.land(op, lost);
         }
     }
 
-    /// Says what begins an attempt, and then leaves it to whoever drives: from there on, the operation
-    /// may complete at any time. Gives it back when there is no connection.
+    /// Writes the first frame of an attempt and makes it a flight; from then on the operation may complete at
+    /// any time. Returns the operation if there is no connection.
     fn take_off(&self, op: Op, timeout_ms: u32, doubt: Option<Doubt>) -> Option<(Op, Outcome)> {
         let calling = match self.begin(op.sink()) {
             Ok(calling) => calling,
@@ -112,7 +111,7 @@ impl Client {
         };
         let ticket = calling.ticket.clone();
         let step = self.first_step(&ticket, &op, doubt.is_some());
-        // A connection that is lost has answered every call.
+        // If the connection is lost, every call has been answered.
         let step = step.unless_unsaid(&self.say_request(&ticket, &op, step, timeout_ms));
         calling.detach(Flight {
             op,
@@ -123,8 +122,8 @@ impl Client {
         None
     }
 
-    /// Begins the oldest attempt of a key, unless it is under way or too much is. What does not begin
-    /// here waits for a test as what found no counterpart does.
+    /// Begins the oldest attempt of a key, unless it is already in flight or there are too many flights. An
+    /// operation that does not begin here waits for a test, like one without a counterpart.
     pub(super) fn launch_next(&self, key: Key) {
         let mut state = self.lock();
         if state.flights.are_full() {
@@ -137,8 +136,8 @@ impl Client {
         }
     }
 
-    /// Does what answers to flights ask for, until there is none left, or the thread has done its share:
-    /// those that come meanwhile could hold it for ever.
+    /// Handles the answers to flights until there is none left or the thread has done its share; otherwise
+    /// answers that keep arriving could hold it forever.
     pub(super) fn drive(&self) {
         for _ in 0..FLIGHTS_MAX {
             let Some((flight, answer)) = self.next_landed() else {
@@ -151,8 +150,7 @@ impl Client {
         }
     }
 
-    /// An attempt has ended; its repetition is a flight, too, so that nothing waits for its answers
-    /// but those who drive.
+    /// Ends an attempt. If it must be repeated, the repetition is a flight, too.
     fn end_flight(&self, flight: Flight, mut outcome: Outcome) {
         let Flight {
             mut op,
@@ -173,11 +171,11 @@ impl Client {
         }
     }
 
-    /// An attempt is over, and others of its key have their turn.
+    /// Records the outcome of an attempt and begins others of its key.
     fn land(&self, op: Op, outcome: Outcome) {
         let key = Key::of(op.kind, op.tag);
         let id = op.id;
-        // A completed operation's memory has no other name.
+        // Dropped first: the memory belongs to the program once the operation completes.
         drop(op);
         if self.settle(id, outcome) {
             self.launch_next(key);

@@ -1,9 +1,8 @@
-//! One connection to the daemon: whole frames out, frames in.
+//! One connection to the daemon: complete frames out, frames in.
 //!
-//! Frames are written under a lock, each to its end, so that a signal, a second thread or a close
-//! never leaves a piece of one on the stream. Frames are read by one thread at a time; the bytes
-//! of a message go from the socket straight into the memory that waits for them, except for the
-//! few that came together with their header.
+//! Frames are written under a lock, each one completely, so that a signal, another thread or a close never
+//! leaves an incomplete frame on the stream. One thread at a time reads frames. Payload goes from the socket
+//! directly to its memory, except for the bytes that were read together with the header.
 
 use std::io::{self, ErrorKind};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -22,10 +21,10 @@ use zoid_proto::fwd::{Frame, FrameHeader, MAX_BODY, SEND_BUFFER};
 use crate::address::Place;
 use crate::counters::Counters;
 
-/// Bytes that one read takes when nothing larger is awaited.
+/// The size of a read in bytes while no larger frame is expected.
 const READ_SIZE: usize = 16 << 10;
 
-/// Bytes of the largest frame without payload and lists.
+/// The longest frame without payload and lists, in bytes.
 pub(super) const SMALL_FRAME: usize = 128;
 
 enum Stream {
@@ -51,7 +50,7 @@ impl Stream {
     }
 
     fn shut_down(&self) {
-        // A connection that is gone already cannot be shut down, which is as good.
+        // Shutting down a connection that is already gone fails, which does no harm.
         let _gone = match self {
             Self::Unix(stream) => stream.shutdown(std::net::Shutdown::Both),
             Self::Tcp(stream) => stream.shutdown(std::net::Shutdown::Both),
@@ -64,7 +63,7 @@ fn connect_unix(paths: &[PathBuf]) -> io::Result<UnixStream> {
     for path in paths {
         match connect_at_once(path) {
             Ok(stream) => return Ok(stream),
-            // "It is not there" says less than any other complaint.
+            // "Not found" is less informative than any other error.
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => last = error,
         }
@@ -72,7 +71,7 @@ fn connect_unix(paths: &[PathBuf]) -> io::Result<UnixStream> {
     Err(last)
 }
 
-/// Does not wait where a daemon that stands still has let its queue of connections fill up.
+/// Connects without waiting: the queue of connections of a stopped daemon may be full.
 fn connect_at_once(path: &Path) -> io::Result<UnixStream> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.set_nonblocking(true)?;
@@ -99,48 +98,48 @@ fn connect_tcp(host: &str, limit: Duration) -> io::Result<TcpStream> {
 /// One connection.
 pub(super) struct Link {
     stream: Stream,
-    /// How long a call of the system waits for the other side, once there is one.
+    /// How long a system call waits for the other side, once set.
     patience: OnceLock<Duration>,
     writing: Mutex<()>,
-    /// The daemon's number, for it to look at.
+    /// The memory that holds the daemon's number.
     mark: OnceLock<Span>,
     reader: Mutex<Reader>,
     counters: Arc<Counters>,
     born: Instant,
-    /// Milliseconds from `born` to the last byte that came.
+    /// The time of the last received byte, in milliseconds since `born`.
     heard_ms: AtomicU64,
 }
 
-/// What a reader finds.
+/// What a reader found.
 pub(super) enum Event<'a> {
     /// A frame without payload, and its body.
     Frame(FrameHeader, &'a [u8]),
-    /// A frame with payload: where does it go?
+    /// A frame with payload, whose destination the handler returns.
     Payload(FrameHeader, &'a [u8]),
-    /// The payload of the last frame is where it belongs.
+    /// The payload of the last frame has been stored.
     Filled,
 }
 
-/// What the receiver of an [`Event`] answers.
+/// The answer of the handler of an [`Event`].
 pub(super) enum Verdict {
-    /// Go on.
+    /// Continue.
     Continue,
-    /// Read the payload into this memory.
+    /// Store the payload in this memory.
     Into(Vec<Span>),
-    /// Read the payload and forget it.
+    /// Read the payload and drop it.
     Discard,
 }
 
 #[derive(Default)]
 struct Reader {
     buffer: Vec<u8>,
-    /// What is read and not used: `buffer[start..end]`.
+    /// The unused bytes are `buffer[start..end]`.
     start: usize,
     end: usize,
 }
 
 impl Link {
-    /// Connects. The limit holds for TCP; a Unix socket answers at once or not at all.
+    /// Connects. The limit applies to TCP; a Unix-domain socket accepts at once or not at all.
     pub(super) fn connect(
         place: &Place,
         limit: Duration,
@@ -158,29 +157,28 @@ impl Link {
         })
     }
 
-    /// From now on, sends wait in the system for a daemon that takes something within `patience`, and
-    /// reads for the rest of a frame. So a message needs one call, and not two for every piece of it
-    /// that the socket's buffer holds.
+    /// Makes later writes wait in the system until the daemon reads, for at most `patience`, and reads wait
+    /// for the rest of a frame. A message then needs one system call instead of two per buffer-full.
     ///
     /// # Errors
     ///
-    /// What `setsockopt(2)` fails with.
+    /// Errors of `setsockopt(2)`.
     pub(super) fn wait_in_calls(&self, patience: Duration) -> io::Result<()> {
         let socket = SockRef::from(&self.stream);
         socket.set_write_timeout(Some(patience))?;
         socket.set_read_timeout(Some(MID_FRAME))?;
         socket.set_nonblocking(false)?;
-        // Set once, before anybody else has this connection.
+        // Set once, before other threads see this connection.
         let _first = self.patience.set(patience);
         Ok(())
     }
 
-    /// When the last byte came.
+    /// Returns when the last byte arrived.
     pub(super) fn heard(&self) -> Instant {
         self.born + Duration::from_millis(self.heard_ms.load(Ordering::Relaxed))
     }
 
-    /// Whether nobody writes; waits a moment for who does.
+    /// Returns whether no thread is writing; waits at most `limit` for one that is.
     pub(super) fn is_free(&self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         while let Err(TryLockError::WouldBlock) = self.writing.try_lock() {
@@ -192,27 +190,27 @@ impl Link {
         true
     }
 
-    /// Ends the connection for both sides, after the frame that is being written.
+    /// Closes the connection in both directions, after the frame that is being written.
     pub(super) fn shut_down(&self) {
         let _whole = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         self.stream.shut_down();
     }
 
-    /// Ends the connection for the daemon, which then closes its end.
+    /// Closes the sending direction; the daemon then closes its end.
     pub(super) fn finish(&self) {
         if let Stream::Unix(stream) = &self.stream {
-            // A connection that is gone already cannot be shut down, which is as good.
+            // Shutting down a connection that is already gone fails, which does no harm.
             let _gone = stream.shutdown(std::net::Shutdown::Write);
         }
     }
 
-    /// Whether the daemon has closed its end, after [`finish`](Self::finish).
+    /// Returns whether the daemon has closed its end, after [`finish`](Self::finish).
     pub(super) fn is_let_go(&self) -> bool {
-        // Who cannot be asked is as good as gone.
+        // A connection that cannot be queried counts as closed.
         sys::has_hung_up(&self.stream).unwrap_or(true)
     }
 
-    /// Holds a number in memory for as long as the connection lives, once.
+    /// Stores a number in memory for the life of the connection. Can be called once.
     pub(super) fn hold(&self, number: u64) -> Option<Span> {
         let mark = Span::from(number.to_ne_bytes().to_vec());
         self.mark.set(mark.clone()).ok()?;
@@ -223,7 +221,7 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// Not a local socket; what [`sys::allow_trace`] fails with.
+    /// The socket is not local; errors of [`sys::allow_trace`].
     pub(super) fn let_daemon_trace(&self) -> io::Result<()> {
         let Stream::Unix(stream) = &self.stream else {
             return Err(ErrorKind::Unsupported.into());
@@ -234,18 +232,17 @@ impl Link {
         }
     }
 
-    /// Ends the connection even where a write is stuck.
+    /// Closes the connection even if a write is blocked.
     pub(super) fn cut(&self) {
         self.stream.shut_down();
     }
 
-    /// Writes a frame and the part of the payload that begins `skip` bytes into `spans` and has
-    /// the header's payload length.
+    /// Writes a frame and its payload: the bytes of `spans` from `skip` on, as many as the header says.
     ///
     /// # Errors
     ///
-    /// A lost connection, or one that takes nothing for `patience`. The frame may be incomplete
-    /// then, and the connection is of no more use.
+    /// The connection is lost, or accepts nothing for `patience`. The frame may then be incomplete, and the
+    /// connection must not be used again.
     pub(super) fn send(
         &self,
         frame: &Frame<'_>,
@@ -291,7 +288,7 @@ impl Link {
         while sent < total {
             match sys::span::send(&self.stream, head, payload, sent) {
                 Ok(count) => (sent, stuck) = (sent + count, None),
-                // The system begins to wait anew, which signals could go on with for ever.
+                // The system restarts its wait; repeated signals could prolong it forever.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
                     if stuck.get_or_insert_with(Instant::now).elapsed() >= patience {
                         return Err(ErrorKind::TimedOut.into());
@@ -308,11 +305,11 @@ impl Link {
         Ok(())
     }
 
-    /// Reads the first frame of the connection, with the descriptors that come with it.
+    /// Reads the first frame of the connection, and the descriptors that come with it.
     ///
     /// # Errors
     ///
-    /// A lost connection, bytes that are no frame, or nothing within `limit`.
+    /// The connection is lost, the bytes are not a frame, or nothing arrives within `limit`.
     pub(super) fn receive_first(
         &self,
         limit: Duration,
@@ -351,12 +348,12 @@ impl Link {
         Ok(descriptors)
     }
 
-    /// Hands every frame that has come to `receive`; waits at most `limit` for the first byte
-    /// when none has. Ends early when the alarm rings, and when a signal comes, which it says.
+    /// Passes every frame that has arrived to `receive`; if there is none, waits at most `limit` for the
+    /// first byte. Ends early if the alarm rings or a signal arrives; returns whether it was a signal.
     ///
     /// # Errors
     ///
-    /// A lost connection, or bytes that are no frame.
+    /// The connection is lost, or the bytes are not a frame.
     pub(super) fn pump(
         &self,
         alarm: &Alarm,
@@ -374,8 +371,8 @@ impl Link {
         Ok(false)
     }
 
-    /// Waits for bytes, a ring or a signal, without sleeping for as long as `spin` says. Between two looks
-    /// others on this core may run.
+    /// Waits for bytes, the alarm or a signal. Spins for `spin` before sleeping, and yields between two
+    /// polls.
     fn spin_or_wait(&self, alarm: &Alarm, limit: Duration, spin: Duration) -> io::Result<Woken> {
         let began = Instant::now();
         while began.elapsed() < spin.min(limit) {
@@ -387,7 +384,7 @@ impl Link {
         alarm.wait_or_signal(&self.stream, limit.saturating_sub(spin))
     }
 
-    /// Takes one frame out of the buffer. `false` when there is no whole one.
+    /// Takes one frame from the buffer. Returns false if there is no complete one.
     fn next_frame(
         &self,
         reader: &mut Reader,
@@ -418,22 +415,22 @@ impl Link {
             Verdict::Into(spans) => spans,
             Verdict::Continue | Verdict::Discard => Vec::new(),
         };
-        // At most a chunk, which fits the address space.
+        // At most a chunk, which fits in a usize.
         self.take_payload(reader, &target, header.payload_len as usize)?;
-        // Before anybody hears of it: a completed operation's memory has no other name.
+        // Dropped before completion is reported: the memory then belongs to the program.
         drop(target);
         receive(Event::Filled)?;
         Ok(true)
     }
 
-    /// Moves `len` bytes of payload to `target`, or nowhere when that is empty.
+    /// Moves `len` bytes of payload to `target`; drops them if `target` is empty.
     fn take_payload(&self, reader: &mut Reader, target: &[Span], len: usize) -> io::Result<()> {
         let mut done = reader.drain_into(target, len);
         while done < len {
             let discard = target.is_empty();
             let Reader { buffer, start, end } = reader;
             (*start, *end) = (0, 0);
-            // What follows the payload comes along into the buffer, up to its size.
+            // Bytes after the payload go to the buffer, as many as it holds.
             let count = if discard {
                 let room = buffer.len().min(len - done);
                 let tail = buffer.get_mut(..room).unwrap_or_default();
@@ -450,8 +447,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads once, waiting for a byte if there is none: in the middle of a frame, the rest is on
-    /// its way.
+    /// Reads once, and waits for a byte if there is none: in the middle of a frame, the rest is in flight.
     fn read(&self, spans: &[Span], skip: usize, tail: &mut [u8]) -> io::Result<usize> {
         loop {
             match sys::span::receive(&self.stream, spans, skip, tail) {
@@ -493,14 +489,14 @@ impl Link {
     }
 }
 
-/// How often it is looked whether another thread's frame is written.
+/// How often to check whether another thread still writes its frame.
 const LOCKED: Duration = Duration::from_millis(5);
 
-/// How long the rest of a frame may take to come once its beginning has.
+/// How long the rest of a frame may take after its beginning.
 const MID_FRAME: Duration = Duration::from_secs(10);
 
 impl Reader {
-    /// Makes room for at least one more read, and for all of a frame that has begun.
+    /// Makes room for at least one more read, and for the whole of a frame that has begun.
     fn make_room(&mut self) {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
@@ -515,7 +511,7 @@ impl Reader {
         }
     }
 
-    /// Moves what is buffered of a payload of `len` bytes to `target`; says how much it was.
+    /// Moves the buffered part of a payload of `len` bytes to `target`. Returns how much that was.
     fn drain_into(&mut self, target: &[Span], len: usize) -> usize {
         let count = len.min(self.end - self.start);
         let bytes = self.buffer.get(self.start..self.start + count);

@@ -1,19 +1,18 @@
-//! The operations that a client has posted and that have not completed: the design's `zoid_ops`.
+//! The operations of a client that have not completed: the design's `zoid_ops`.
 //!
 //! ```text
 //!            add                      wait              begin
 //!   (post) ──────▶ ATTEMPTING ──────────────▶ QUEUED ──────────▶ ATTEMPTING ...
 //!                     │                          │
-//!                     └── remove: finished       └── remove: cancelled, lost
+//!                     └── remove: completed      └── remove: cancelled, lost
 //! ```
 //!
-//! Operations of one key (direction and tag; for unexpected messages the class) are attempted in
-//! the order of their posts, and only the oldest one of a key is attempted at a time: so none
-//! overtakes another.
+//! Operations of one key (direction and tag; for unexpected messages the class) are attempted in the order of
+//! their posts. Only the oldest operation of a key is attempted at a time, so none overtakes another.
 //!
-//! An expected operation belongs to the session in which it was posted. When the next session begins,
-//! its counterpart is gone: it ends with an error. An unexpected message that was not taken yet means
-//! the same in every session. No I/O and no lock here.
+//! An expected operation belongs to the session in which it was posted. When the next session begins, its
+//! counterpart is gone and it fails. An unexpected message that was not accepted yet is still valid in every
+//! session. This module does no I/O and takes no lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Instant;
@@ -23,7 +22,7 @@ use rustc_hash::FxHashMap;
 
 use super::requests::Requests;
 
-/// What keeps its order.
+/// Operations with the same key keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
     Send(Tag),
@@ -41,7 +40,7 @@ impl Key {
     }
 }
 
-/// An operation. A clone names the same memory.
+/// An operation. Clones share its memory.
 #[derive(Clone, Debug)]
 pub(super) struct Op {
     pub(super) id: OpId,
@@ -51,9 +50,9 @@ pub(super) struct Op {
     pub(super) total: usize,
     /// The number of its post.
     pub(super) order: u64,
-    /// When that was.
+    /// The time of its post.
     pub(super) posted: Instant,
-    /// The session of that time.
+    /// The session at that time.
     session: u64,
 }
 
@@ -73,23 +72,23 @@ enum State {
     Attempting { cancelled: bool },
 }
 
-/// What is done with an operation whose attempt found no counterpart.
+/// What happens to an operation whose attempt found no counterpart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Waits {
     /// It is queued again.
     Queued,
-    /// It was cancelled meanwhile, and is gone.
+    /// It was cancelled meanwhile and has been removed.
     Cancelled,
-    /// Its session has ended for this reason meanwhile, and it is gone.
+    /// Its session ended meanwhile for this reason, and it has been removed.
     Orphaned(Error),
 }
 
-/// What became of a request to cancel.
+/// The effect of a cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cancel {
-    /// It is gone.
+    /// The operation was removed.
     Removed,
-    /// It is being attempted: it will be gone if that fails.
+    /// The operation is being attempted; it will be removed if the attempt fails.
     Noted,
     /// There is no such operation.
     Unknown,
@@ -101,14 +100,14 @@ pub(super) struct Queue {
     ops: FxHashMap<OpId, (Op, State)>,
     keys: BTreeMap<Key, VecDeque<OpId>>,
     posted: u64,
-    /// The sessions that have ended.
+    /// The number of sessions that have ended.
     session: u64,
-    /// Why the last of them has.
+    /// Why the last session ended.
     ended: Option<Error>,
     requests: Requests,
 }
 
-/// The operations of one key that a test asks for, oldest first.
+/// The operations of one key that a test asks about, oldest first.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Asked {
     pub(super) key: Key,
@@ -117,7 +116,7 @@ pub(super) struct Asked {
 }
 
 impl Queue {
-    /// Takes a new operation in, being attempted.
+    /// Adds a new operation, which is being attempted.
     pub(super) fn add(&mut self, request: &Request) -> Op {
         self.posted += 1;
         if !is_expected(request.kind) {
@@ -140,7 +139,7 @@ impl Queue {
         op
     }
 
-    /// The operation waits for its counterpart.
+    /// Queues an operation that waits for its counterpart.
     pub(super) fn wait(&mut self, id: OpId) -> Waits {
         match self.ops.get_mut(&id) {
             Some((_, State::Attempting { cancelled: true })) => {
@@ -159,7 +158,7 @@ impl Queue {
         }
     }
 
-    /// The oldest operation of a key, to be attempted now; none while it is being attempted.
+    /// Begins an attempt of the oldest operation of a key. `None` while it is being attempted.
     pub(super) fn begin(&mut self, key: Key) -> Option<Op> {
         let id = self.keys.get(&key)?.front()?;
         let (op, state) = self.ops.get_mut(id)?;
@@ -170,7 +169,7 @@ impl Queue {
         Some(op.clone())
     }
 
-    /// Whether nothing of its key is older than this operation.
+    /// Returns whether no operation of the same key is older.
     pub(super) fn is_oldest(&self, op: &Op) -> bool {
         let key = Key::of(op.kind, op.tag);
         self.keys.get(&key).and_then(VecDeque::front) == Some(&op.id)
@@ -180,7 +179,7 @@ impl Queue {
         let (op, _) = self.ops.remove(&id)?;
         let key = Key::of(op.kind, op.tag);
         if let Some(ids) = self.keys.get_mut(&key) {
-            // Mostly the front.
+            // Usually the front.
             if let Some(at) = ids.iter().position(|&other| other == id) {
                 ids.remove(at);
             }
@@ -205,7 +204,7 @@ impl Queue {
         }
     }
 
-    /// An operation has completed well, and is gone.
+    /// Removes an operation that has succeeded.
     pub(super) fn complete(&mut self, id: OpId) -> Option<Op> {
         let op = self.remove(id)?;
         match op.kind {
@@ -216,15 +215,15 @@ impl Queue {
         Some(op)
     }
 
-    /// Whether a new operation would wait for a counterpart that went with an earlier session: then it
-    /// ends with this error, once.
+    /// Returns an error, once, if a new operation would wait for a counterpart that was lost with an earlier
+    /// session.
     pub(super) fn refuse(&mut self, kind: RequestKind, tag: Tag) -> Option<Error> {
         let refused = is_expected(kind) && self.requests.is_lost(tag);
         self.ended.filter(|_| refused)
     }
 
-    /// The server that this client's operations are for is another one, and requests that the dead one
-    /// has fetched are lost. Takes the expected operations away.
+    /// Handles a new server: requests that the dead one has fetched are lost. Removes and returns the
+    /// expected operations.
     pub(super) fn change_server(&mut self, error: Error) -> Vec<OpId> {
         self.requests.lose();
         self.end_session(error)
@@ -236,18 +235,19 @@ impl Queue {
         self.take(is_expected)
     }
 
-    /// The server dies before it has fetched a request of this tag.
+    /// Records that the server died before it fetched the request with this tag.
     pub(super) fn keep_request(&mut self, tag: Tag) {
         self.requests.keep(tag);
     }
 
-    /// The same after the end of the daemon: every message that it has taken may be lost.
+    /// Handles the loss of the daemon: every message that it accepted may be lost. Removes and returns the
+    /// expected operations.
     pub(super) fn lose_session(&mut self, error: Error) -> Vec<OpId> {
         self.requests.lose_all();
         self.end_session(error)
     }
 
-    /// Takes every queued operation away that `condemned` names; those being attempted stay.
+    /// Removes every queued operation for which `condemned` is true; operations being attempted stay.
     pub(super) fn take(&mut self, condemned: impl Fn(RequestKind) -> bool) -> Vec<OpId> {
         let mut ids: Vec<(u64, OpId)> = self
             .ops
@@ -262,7 +262,7 @@ impl Queue {
         ids.into_iter().map(|(_, id)| id).collect()
     }
 
-    /// Every queued operation, by key.
+    /// Returns every queued operation, by key.
     pub(super) fn all(&self) -> Vec<Asked> {
         self.keys
             .iter()
@@ -270,8 +270,8 @@ impl Queue {
             .collect()
     }
 
-    /// The queued ones among `ids`, and those of the same keys that are older. Says also whether
-    /// that is all of them: one that is being attempted may be queued again.
+    /// Returns the queued operations among `ids` and older ones of the same keys. Also returns whether these
+    /// are all: an operation that is being attempted may be queued again.
     pub(super) fn covering(&self, ids: &[OpId]) -> (Vec<Asked>, bool) {
         let mut reach: BTreeMap<Key, u64> = BTreeMap::new();
         for (op, _) in ids.iter().filter_map(|id| self.ops.get(id)) {
@@ -296,8 +296,7 @@ impl Queue {
         (covering, complete)
     }
 
-    /// The first `count` operations of a key. None when the oldest is being attempted: until that
-    /// is over, no other of the key may be.
+    /// Returns the first `count` operations of a key; `None` while the oldest is being attempted.
     fn asked(&self, key: Key, count: usize) -> Option<Asked> {
         let ids = self.keys.get(&key)?.iter().take(count);
         let mut ops = Vec::with_capacity(count);
@@ -311,7 +310,7 @@ impl Queue {
         (!ops.is_empty()).then_some(Asked { key, ops })
     }
 
-    /// Whether there is an operation of this key.
+    /// Returns whether there is an operation of this key.
     pub(super) fn has(&self, key: Key) -> bool {
         self.keys.contains_key(&key)
     }

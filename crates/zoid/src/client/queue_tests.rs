@@ -1,9 +1,9 @@
-//! The order of operations, and what is asked for.
+//! The order of operations, and which operations tests ask about.
 
 use super::*;
 
 fn id(number: i64) -> OpId {
-    // The tests' numbers are positive.
+    // The ids in these tests are positive.
     OpId::from_number(number).unwrap()
 }
 
@@ -19,7 +19,7 @@ fn request(number: i64, kind: RequestKind, tag: i32) -> Request {
     }
 }
 
-/// A queue with these receives, all queued; numbers are those of the ids.
+/// Returns a queue with these receives, all queued, given by id and tag.
 fn queue(receives: &[(i64, i32)]) -> Queue {
     let mut queue = Queue::default();
     for &(number, tag) in receives {

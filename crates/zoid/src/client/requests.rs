@@ -1,57 +1,57 @@
-//! Which answers a client may wait for: the tags of its requests.
+//! The requests of a client whose answers are still expected, by tag.
 //!
 //! ```text
-//!           asked                 lose                    asked again, refused once
+//!           asked                 lose                    asked again, rejected once
 //!   (tag) ─────────▶ UNANSWERED ─────────▶ LOST ────────────────────────────────────▶ (tag)
 //!                        └── answered ──▶ (tag)
 //! ```
 //!
-//! A request is an unexpected message that was taken; its answer is an expected message of the same
-//! tag. When the daemon that took a request is gone, or the server that fetched it, nobody answers it: an operation of that tag that
-//! is posted later would wait for ever.
+//! A request is an unexpected message that was accepted; its answer is an expected message with the same tag.
+//! If the daemon that accepted a request is gone, or the server that fetched it, nobody will answer the
+//! request, and a receive of that tag that is posted later would wait forever.
 
 use bmi::Tag;
 use rustc_hash::FxHashSet;
 
-/// The tags, as far as they are remembered.
+/// The tags, as many as are remembered.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     unanswered: Remembered,
     lost: Remembered,
-    /// Of those that are unanswered, the ones that the next server will see.
+    /// The unanswered requests that the next server will receive.
     kept: FxHashSet<Tag>,
 }
 
 impl Requests {
-    /// A request was taken.
+    /// Records a request that was accepted.
     pub(super) fn asked(&mut self, tag: Tag) {
         self.unanswered.add(tag);
     }
 
-    /// A request is posted: operations of its tag are about this one.
+    /// Records a new request: operations of its tag now belong to it.
     pub(super) fn asked_again(&mut self, tag: Tag) {
         self.lost.remove(tag);
     }
 
-    /// A message of the tag was received.
+    /// Records that a message with the tag was received.
     pub(super) fn answered(&mut self, tag: Tag) {
         self.unanswered.remove(tag);
     }
 
-    /// The server dies before it has fetched the request.
+    /// Records that the server died before it fetched the request.
     pub(super) fn keep(&mut self, tag: Tag) {
         if self.unanswered.has(tag) {
             self.kept.insert(tag);
         }
     }
 
-    /// The daemon is gone: all that are unanswered stay so.
+    /// Marks all unanswered requests as lost, because the daemon is gone.
     pub(super) fn lose_all(&mut self) {
         self.kept.clear();
         self.lose();
     }
 
-    /// The server is gone: all that are unanswered stay so, except those that are kept.
+    /// Marks all unanswered requests as lost, except the kept ones, because the server is gone.
     pub(super) fn lose(&mut self) {
         let kept = std::mem::take(&mut self.kept);
         for tag in self.unanswered.take() {
@@ -62,16 +62,16 @@ impl Requests {
         }
     }
 
-    /// Whether a request of the tag was lost. It is forgotten.
+    /// Returns whether a request with the tag was lost, and forgets it.
     pub(super) fn is_lost(&mut self, tag: Tag) -> bool {
         self.lost.remove(tag)
     }
 }
 
-/// The most tags in one generation: a program that is never answered must not use up memory.
+/// The most tags in one generation; limits memory if a program is never answered.
 const GENERATION: usize = 1024;
 
-/// At least the last [`GENERATION`] tags, at most twice as many.
+/// Remembers at least the last [`GENERATION`] tags, and at most twice as many.
 #[derive(Debug, Default)]
 struct Remembered {
     young: FxHashSet<Tag>,
@@ -87,7 +87,7 @@ impl Remembered {
     }
 
     fn remove(&mut self, tag: Tag) -> bool {
-        // Mostly there is none at all.
+        // Usually there is none.
         let young = !self.young.is_empty() && self.young.remove(&tag);
         let old = !self.old.is_empty() && self.old.remove(&tag);
         young || old
@@ -128,7 +128,7 @@ mod tests {
         requests.lose();
         assert!(requests.is_lost(Tag(1)));
         assert!(!requests.is_lost(Tag(2)) && !requests.is_lost(Tag(3)));
-        // The daemon that kept it is gone, too.
+        // The daemon that kept the request is gone, too.
         requests.keep(Tag(2));
         requests.lose_all();
         assert!(requests.is_lost(Tag(2)));

@@ -1,10 +1,10 @@
-//! A client's stay at the daemon: who reads, who waits, what comes back when the daemon does.
+//! A client's session at the daemon: reading, waiting, and resuming after a lost connection.
 //!
-//! Calls of several threads are under way on one connection. A thread that waits for an answer
-//! reads frames for everybody while no other does; the others sleep until it has something for
-//! them, or until it leaves and one of them takes over. So a program with one thread needs no
-//! second one to get its answers. A thread of the method's own only looks in every half heartbeat,
-//! to answer PING while the program computes.
+//! Calls of several threads are in flight on one connection. A thread that waits for an answer reads frames
+//! for all threads if no other thread does. The other threads sleep until the reader has an answer for them,
+//! or until the reader leaves and one of them takes over. So a program with one thread needs no second one to
+//! receive its answers. The method's own thread reads every half heartbeat only, to answer PING while the
+//! program computes.
 //!
 //! ```text
 //!            HELLO, WELCOME            EOF, silence, nonsense
@@ -13,8 +13,8 @@
 //!     └──── every 50 ms, by whoever calls ──────────────────────┘                            fail
 //! ```
 //!
-//! A daemon that is back and has kept this client's place resumes the session, and operations go on.
-//! Any other knows of no counterparts, so expected operations end with an error.
+//! A daemon that has kept this client's place resumes the session, and operations continue. Any other daemon
+//! knows no counterparts, so expected operations fail.
 
 mod connect;
 mod dispatch;
@@ -39,16 +39,16 @@ use super::queue::Queue;
 use crate::address::Place;
 use crate::error::of_lost_connection;
 
-/// Completed sends that a daemon remembers for each client.
+/// The number of completed sends that a daemon remembers for each client.
 const REMEMBERED_SENDS: usize = 128;
 
-/// How often a call that was lost looks whether its memory is still being written to.
+/// How often an ended call checks whether its memory is still being written to.
 const FILLING: Duration = Duration::from_millis(5);
 
-/// A daemon stands still, or is gone, after so many heartbeats without a sign of life.
+/// The number of silent heartbeats after which a daemon counts as stopped or gone.
 const SILENT_HEARTBEATS: u32 = 3;
 
-/// Everything behind the client's lock.
+/// The state under the client's lock.
 pub(super) struct State {
     pub(super) connection: Connection,
     pub(super) queue: Queue,
@@ -56,11 +56,11 @@ pub(super) struct State {
     /// Attempts that no thread waits for.
     pub(super) flights: Flights,
     last_request: u32,
-    /// A thread reads.
+    /// Whether a thread reads.
     reading: bool,
-    /// Threads that sleep until the reader has something for them, those first that slept first.
+    /// Threads that sleep until the reader has an answer for them, in the order in which they fell asleep.
     followers: Vec<Follower>,
-    /// Calls of the program that are under way.
+    /// The number of calls of the program in progress.
     pub(super) inside: usize,
     /// How often the interface has ended all sleeps.
     pub(super) wakes: u64,
@@ -68,18 +68,17 @@ pub(super) struct State {
     pub(super) queued: u64,
     /// How often an operation completed.
     pub(super) completed: u64,
-    /// Messages that may be sent without asking.
+    /// The number of messages that may be sent without a request.
     pub(super) credits: u32,
-    /// How much of the daemon's memory for short messages those under way take; none where it keeps
-    /// none.
+    /// How much of the daemon's window for short messages is in use; `None` if the daemon has none.
     window: Option<usize>,
-    /// The last server died, so the next one cannot know what was posted.
+    /// Whether the last server died, so that the next one does not know what was posted.
     server_died: bool,
     /// Operations that failed while the lock was held.
     fallen: Vec<(OpId, Error)>,
-    /// The call whose payload is being read, and how much of it.
+    /// The call whose payload is being read, and the number of its bytes.
     filling: Option<(u32, usize)>,
-    /// The daemon's segment, where it trusts its clients with it.
+    /// The daemon's segment, if the daemon shares it with its clients.
     pub(super) segment: Option<Mapping>,
     welcome: Welcome,
     stay: Stay,
@@ -87,7 +86,7 @@ pub(super) struct State {
     uuid: [u8; 16],
 }
 
-/// Whether there is a daemon.
+/// Whether there is a connection.
 pub(super) enum Connection {
     Up(Arc<Link>),
     Down {
@@ -97,12 +96,12 @@ pub(super) enum Connection {
     },
 }
 
-/// What ends a sleep besides what it waits for.
+/// Whether signals end a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signals {
-    /// Nothing: a signal that was handled is followed by more sleep.
+    /// Sleep on after a signal.
     Resume,
-    /// A signal, where the program has asked for that.
+    /// End the sleep.
     End,
 }
 
@@ -111,11 +110,11 @@ thread_local! {
     static TURN: Arc<Turn> = Arc::default();
 }
 
-/// A thread that sleeps while another reads. Each is woken for itself: were all woken for every
-/// frame, each message of one thread would cost every other thread a turn.
+/// A thread that sleeps while another one reads. Each is woken individually: if every frame woke all of them,
+/// each message of one thread would cost every other thread a context switch.
 struct Follower {
     turn: Arc<Turn>,
-    /// The call whose answer it waits for.
+    /// The call whose answer the thread waits for.
     request: Option<u32>,
 }
 
@@ -124,17 +123,17 @@ struct Follower {
 struct Call {
     answers: VecDeque<Answer>,
     sink: Option<Sink>,
-    /// What its short message takes of the daemon's memory.
+    /// How much of the daemon's window its short message uses.
     inline: usize,
-    /// The daemon may be copying its message, as long as this connection has two ends.
+    /// Set while the daemon may be copying its message; the connection over which it may.
     exposed: Option<Arc<Link>>,
 }
 
-/// Where the message of a receive goes.
+/// The destination of the message of a receive.
 pub(super) struct Sink {
     segments: bmi::Segments,
     capacity: usize,
-    /// None until the message is announced.
+    /// `None` until the message is announced.
     grant: Option<u64>,
     total: usize,
     received: usize,
@@ -155,29 +154,29 @@ impl Sink {
 /// An answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// GRANT: a buffer is reserved; with places for a client that may write the segment.
+    /// GRANT: a buffer is reserved; with places in the segment if the client may write to it.
     Granted(u64, Option<Vec<Extent>>),
     /// GRANT: a buffer is reserved, and the daemon copies the message.
     GrantedInMemory(u64),
     /// SEND_DONE, or a RECV_REPLY without a message.
     Done(Status),
-    /// RECV_REPLY: so many bytes come; with places for a client that may read the segment.
+    /// RECV_REPLY: a message of this length follows; with places in the segment if the client may read it.
     Coming(u64, usize, Option<Vec<Extent>>),
-    /// RECV_REPLY: so many bytes are there, and the daemon copies them.
+    /// RECV_REPLY: a message of this length has arrived, and the daemon copies it.
     ComingInMemory(u64, usize),
-    /// The last of them has come.
+    /// The last byte has arrived.
     Received,
-    /// TEST_REPLY: how many of each entry are ready.
+    /// TEST_REPLY: the number of ready operations of each entry.
     Ready(Vec<u32>),
-    /// The connection is gone.
+    /// The connection is lost.
     Lost(Error),
 }
 
-/// The times between which a daemon knows this client without a gap, counted.
+/// A period during which a daemon knows this client without a gap; numbered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stay(u64);
 
-/// What a call goes by.
+/// What identifies a call: its request and its connection.
 #[derive(Clone)]
 pub(super) struct Ticket {
     pub(super) stay: Stay,
@@ -185,15 +184,15 @@ pub(super) struct Ticket {
     pub(super) request: u32,
 }
 
-/// A call that a thread waits for; dropping it forgets the call.
+/// A call that a thread waits for; dropping it removes the call.
 pub(super) struct Calling<'a> {
-    /// None once the call goes on without the thread.
+    /// `None` once the call continues without the thread.
     client: Option<&'a Client>,
     pub(super) ticket: Ticket,
 }
 
 impl Calling<'_> {
-    /// The call goes on without this thread: its answers are for whoever drives.
+    /// Makes the call a flight: its answers are for any driver.
     pub(super) fn detach(mut self, flight: Flight) {
         let Some(client) = self.client.take() else {
             return;
@@ -201,7 +200,7 @@ impl Calling<'_> {
         client.go_on(flight);
         let state = client.lock();
         if state.flights.have_answers() {
-            // The answer came before, when it was nobody's.
+            // The answer arrived before, while nobody was responsible for it.
             client.stir(&state);
         }
     }
@@ -256,14 +255,14 @@ impl State {
     }
 
     fn answer(&mut self, request: u32, answer: Answer) {
-        // A call that was given up has nobody to tell.
+        // A call that was removed has no waiting thread.
         if let Some(call) = self.calls.get_mut(&request) {
             call.answers.push_back(answer);
             self.rouse(request);
         }
     }
 
-    /// Wakes the thread that waits for an answer of a call; that of a flight is for the next driver.
+    /// Wakes the thread that waits for an answer to a call; an answer to a flight is for the next driver.
     fn rouse(&mut self, request: u32) {
         if self.flights.note_answer(request) {
             return;
@@ -274,7 +273,7 @@ impl State {
         }
     }
 
-    /// Makes one of those that sleep the reader, when nobody reads any more.
+    /// Makes one of the sleeping threads the reader, if no thread reads.
     fn hand_over(&self) {
         if !self.reading
             && let Some(next) = self.followers.first()
@@ -283,25 +282,25 @@ impl State {
         }
     }
 
-    /// Wakes every thread that sleeps while another reads.
+    /// Wakes every thread that sleeps while another one reads.
     fn rouse_all(&self) {
         for follower in &self.followers {
             follower.turn.notify();
         }
     }
 
-    /// Whether a message is being read into an operation's memory.
+    /// Returns whether a message is being read into an operation's memory.
     pub(super) fn is_filling(&self) -> bool {
         self.filling.is_some()
     }
 
-    /// Lets go of the memory of everything that no thread waits for.
+    /// Drops all flights, which releases their memory.
     pub(super) fn give_up_flights(&mut self) {
         self.flights.clear();
         self.calls.clear();
     }
 
-    /// Takes memory of the daemon's for the short message of a call, if there is room.
+    /// Reserves a part of the daemon's window for the short message of a call, if there is room.
     pub(super) fn take_window(&mut self, ticket: &Ticket, bytes: usize) -> bool {
         let cost = inline_cost(bytes);
         let (true, Some(used)) = (self.is_current(ticket), self.window) else {
@@ -317,7 +316,7 @@ impl State {
         fits
     }
 
-    /// A call is answered: what its message took is free.
+    /// Releases the part of the window of an answered call.
     fn leave_window(&mut self, request: u32) {
         if let Some(call) = self.calls.get_mut(&request)
             && let Some(used) = &mut self.window
@@ -326,7 +325,7 @@ impl State {
         }
     }
 
-    /// Whether a call goes over the connection that there is.
+    /// Returns whether a call belongs to the current connection.
     pub(super) fn is_current(&self, ticket: &Ticket) -> bool {
         matches!(&self.connection, Connection::Up(link) if Arc::ptr_eq(link, &ticket.link))
     }
@@ -341,12 +340,12 @@ impl State {
         Some(*found.0)
     }
 
-    /// What is unknown of sends until now stays unknown.
+    /// Ends the stay: the results of unanswered sends stay unknown.
     fn end_stay(&mut self) {
         self.stay = Stay(self.stay.0 + 1);
     }
 
-    /// The connection is of no more use.
+    /// Marks the connection as lost.
     fn lose(&mut self, link: &Arc<Link>, error: Error) {
         match &self.connection {
             Connection::Up(current) if Arc::ptr_eq(current, link) => {}
@@ -358,7 +357,7 @@ impl State {
         }
         let now = Instant::now();
         let since = match error {
-            // It has had its time already.
+            // The daemon has already had its time to answer.
             Error::TimedOut => link.heard() + self.heartbeat() * SILENT_HEARTBEATS,
             _ => now,
         };
@@ -372,7 +371,7 @@ impl State {
         self.window = None;
         let sends = self.calls.values().filter(|call| call.sink.is_none());
         if sends.count() > REMEMBERED_SENDS {
-            // The daemon may have forgotten how some of them ended.
+            // The daemon may have forgotten the results of some of them.
             self.end_stay();
         }
         for (&request, call) in &mut self.calls {
@@ -389,7 +388,7 @@ impl Client {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends every sleep of this process, so that all look at the state again.
+    /// Wakes every sleeping thread of this process, so that it checks the state again.
     pub(super) fn stir(&self, state: &State) {
         if state.reading {
             self.alarm.ring();
@@ -397,9 +396,9 @@ impl Client {
         state.rouse_all();
     }
 
-    /// Sleeps until `ready` has something to return, at the latest until `deadline`. Reads frames
-    /// for everybody meanwhile, if nobody else does. `request` is the call that it is about, whose
-    /// answers end the sleep; anything else that may make it ready must [`stir`](Self::stir).
+    /// Sleeps until `ready` returns something, or until `deadline`. Meanwhile reads frames for all threads,
+    /// if no other thread does. Answers to the call `request` end the sleep; any other change that may affect
+    /// `ready` must call [`wake_sleepers`](Self::wake_sleepers).
     ///
     /// # Errors
     ///
@@ -413,7 +412,7 @@ impl Client {
         self.sleep(request, deadline, Signals::Resume, ready)
     }
 
-    /// As [`wait`](Self::wait); what signals do is the caller's choice.
+    /// Like [`wait`](Self::wait), with the caller's choice of what signals do.
     ///
     /// # Errors
     ///
@@ -431,7 +430,7 @@ impl Client {
         let mut state = self.lock();
         loop {
             if state.flights.have_answers() {
-                // To drive may take long: others read meanwhile.
+                // Driving may take long; let another thread read meanwhile.
                 state.hand_over();
                 drop(state);
                 self.drive();
@@ -454,7 +453,7 @@ impl Client {
                 };
             }
             if state.flights.have_answers() {
-                // More than one turn's worth.
+                // There is more than one share of work.
                 continue;
             }
             let slice = left.min(state.heartbeat());
@@ -470,21 +469,21 @@ impl Client {
         }
     }
 
-    /// Says also whether a signal ended it.
+    /// Sleeps while another thread reads. Also returns whether a signal ended the sleep.
     fn follow<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         request: Option<u32>,
         limit: Duration,
     ) -> (MutexGuard<'a, State>, bool) {
-        // A thread that is ending may have none any more.
+        // A thread that is ending may have no thread-local value any more.
         let own = TURN.try_with(Arc::clone).unwrap_or_default();
         let seen = own.count();
         let turn = Arc::clone(&own);
         state.followers.push(Follower { turn, request });
         drop(state);
-        // Whoever ends it has changed the state before. A wake of an earlier sleep that comes late
-        // costs one more look.
+        // The thread that ends this sleep has changed the state before. A late wake of an earlier sleep costs
+        // one more check.
         let waited = own.wait(seen, limit);
         let mut state = self.lock();
         let others = |other: &Follower| !Arc::ptr_eq(&other.turn, &own);
@@ -492,8 +491,8 @@ impl Client {
         (state, waited == Waited::Signal)
     }
 
-    /// Reads what comes within `limit`. `began` is when this thread began to wait: silence before
-    /// that is nobody's fault, because nobody listened. Says also whether a signal ended it.
+    /// Reads what arrives within `limit`. `began` is when this thread began to wait: earlier silence does not
+    /// count, because nobody listened. Also returns whether a signal ended the wait.
     fn read_for_all<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -536,13 +535,13 @@ impl Client {
             self.completions.complete(op, Err(error));
         }
         let state = self.lock();
-        // Somebody may wait for one of them.
+        // Another thread may wait for one of them.
         state.rouse_all();
         (state, signal)
     }
 
-    /// Reads what has come, if nobody does, without waiting, and brings on what nobody waits for: what
-    /// the method's own thread does.
+    /// Reads what has arrived, if no other thread does, without waiting, and drives flights. Called by the
+    /// method's own thread.
     pub(super) fn look_in(&self) {
         let mut state = self.lock();
         if let Connection::Up(link) = &state.connection
@@ -565,7 +564,7 @@ impl Client {
         }
     }
 
-    /// The epoch of the daemon that there is now; 0 when there is none.
+    /// Returns the epoch of the current daemon; 0 if there is none.
     pub(super) fn epoch(&self) -> u64 {
         let state = self.lock();
         match state.connection {
@@ -578,8 +577,8 @@ impl Client {
         self.lock().heartbeat()
     }
 
-    /// How long a daemon may be silent. To give up the connection of one that stands still would lose
-    /// what it knows; so it has as much time as one that is gone and may come back.
+    /// Returns how long a daemon may be silent. Closing the connection of a stopped daemon would lose its
+    /// state, so it gets as much time as one that is gone and may come back.
     fn patience(&self, heartbeat: Duration) -> Duration {
         (heartbeat * SILENT_HEARTBEATS).saturating_add(self.options.reconnect)
     }
@@ -596,7 +595,7 @@ impl Client {
         link.send(frame, header, &[], patience)
     }
 
-    /// Begins a forwarded call: a name for it, and a connection.
+    /// Begins a forwarded call: assigns its request number and its connection.
     ///
     /// # Errors
     ///
@@ -606,10 +605,10 @@ impl Client {
         let mut state = self.lock();
         match &state.connection {
             Connection::Up(current) if Arc::ptr_eq(current, &link) => {}
-            // Lost again already: this call would not hear of it.
+            // The connection was lost again: this call would receive no answer.
             _ => return Err(self.unless_closed(Error::ConnReset)),
         }
-        // Skips 0, which names no request.
+        // Skips 0, which is not a request number.
         state.last_request = state.last_request.checked_add(1).unwrap_or(1);
         let request = state.last_request;
         let call = Call {
@@ -628,18 +627,18 @@ impl Client {
         })
     }
 
-    /// Nobody waits for answers of this call any more.
+    /// Removes a call whose answers nobody waits for.
     pub(super) fn forget_call(&self, request: u32) {
         let mut state = self.lock();
-        // Another thread may be writing to this call's memory at this moment: a connection that is
-        // lost does not end that at once.
+        // Another thread may be writing to this call's memory; the loss of the connection does not end that
+        // at once.
         while state.filling.is_some_and(|(filled, _)| filled == request) || state.holds(request) {
             state = self.follow(state, Some(request), FILLING).0;
         }
         state.calls.remove(&request);
     }
 
-    /// The next flight that has an answer, and the answer.
+    /// Returns the next flight that has an answer, and the answer.
     pub(super) fn next_landed(&self) -> Option<(Flight, Answer)> {
         let mut state = self.lock();
         while let Some(flight) = state.flights.next_answered() {
@@ -651,7 +650,7 @@ impl Client {
         None
     }
 
-    /// A flight waits for its next answer, which may have come.
+    /// Puts a flight back; its next answer may have arrived.
     pub(super) fn go_on(&self, flight: Flight) {
         let mut state = self.lock();
         let call = state.calls.get(&flight.ticket.request);
@@ -659,7 +658,7 @@ impl Client {
         state.flights.add(flight, has_answer);
     }
 
-    /// Writes a frame of a call. A connection that fails is given up.
+    /// Writes a frame of a call. Closes a connection that fails.
     pub(super) fn say(
         &self,
         ticket: &Ticket,
@@ -682,7 +681,7 @@ impl Client {
             })
     }
 
-    /// Why a call ends with the connection: because the method was closed, or because of `error`.
+    /// Returns `error`, or [`Error::NetDown`] if the method was closed.
     fn unless_closed(&self, error: Error) -> Error {
         match self.closed.load(Ordering::Relaxed) {
             true => Error::NetDown,
@@ -690,8 +689,8 @@ impl Client {
         }
     }
 
-    /// Waits for the answer of a call that sleeps in the daemon. A signal ends that sleep, not this
-    /// wait: what the daemon has begun meanwhile goes on.
+    /// Waits for the answer to a call that sleeps in the daemon. A signal ends the sleep in the daemon but
+    /// not this wait, because what the daemon has begun meanwhile continues.
     pub(super) fn first_answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
         let request = calling.ticket.request;
         let ready = |state: &mut State| next_answer(state, request);
@@ -704,15 +703,15 @@ impl Client {
         }
     }
 
-    /// Waits for the next answer of a call, as long as it takes.
+    /// Waits for the next answer of a call, without a limit.
     pub(super) fn answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
         let request = calling.ticket.request;
         let found = self.wait(Some(request), None, |state| next_answer(state, request))?;
-        // Without a deadline the wait ends only with an answer.
+        // Without a deadline the wait ends with an answer only.
         Ok(found.unwrap_or(Answer::Lost(Error::ConnReset)))
     }
 
-    /// One thing that the reader found.
+    /// Handles one event of the reader.
     fn receive(&self, link: &Arc<Link>, event: Event<'_>) -> io::Result<Verdict> {
         let mut state = self.lock();
         match event {
@@ -720,7 +719,7 @@ impl Client {
                 let Ok(Frame::Data(data)) = Frame::decode(&header, body) else {
                     return Err(nonsense("payload behind a frame that carries none"));
                 };
-                // At most a chunk, which fits the address space.
+                // At most a chunk, which fits in a usize.
                 state.expect_payload(data.grant, data.offset, header.payload_len as usize)
             }
             Event::Filled => {
@@ -748,7 +747,7 @@ pub(super) fn next_answer(state: &mut State, request: u32) -> Option<Answer> {
     state.calls.get_mut(&request)?.answers.pop_front()
 }
 
-/// The type of a frame without payload, for headers that have no other content.
+/// Creates a header with a type and nothing else.
 pub(super) fn header(frame_type: FrameType) -> FrameHeader {
     FrameHeader::new(frame_type, 0)
 }

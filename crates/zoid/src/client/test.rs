@@ -1,9 +1,9 @@
-//! Testing: which queued operations would succeed now, and completing these: the forwarded call
-//! `zbmi_test`, then `zbmi_send` and `zbmi_recv`.
+//! Tests: ask which queued operations would succeed (the forwarded call `zbmi_test`), and complete these with
+//! `zbmi_send` and `zbmi_recv`.
 //!
-//! One test is one exchange with the daemon while nothing is ready, however long it sleeps. What
-//! another thread does meanwhile ends the sleep: a wake, a completion that the test waits for, a
-//! new operation in a test of all.
+//! A test is one exchange with the daemon while nothing is ready, however long it sleeps. Actions of other
+//! threads end the sleep: a wake, a completion that the test waits for, and, for a test of all operations, a
+//! new operation.
 
 use std::time::{Duration, Instant};
 
@@ -16,51 +16,51 @@ use super::attempt::Outcome;
 use super::queue::{Asked, Key, Op, Waits};
 use super::session::{Answer, Signals, header, next_answer};
 
-/// How long a test waits before it asks again, when what was ready has been refused twice and nothing
-/// completed in between. Such a daemon or server would be asked without end.
+/// How long a test waits before it asks again, after ready operations were rejected twice and nothing
+/// completed in between. A daemon or server that behaves so would otherwise be asked without end.
 const BACK_OFF: Duration = Duration::from_millis(1);
 
-/// How long a test waits before it asks again, when there is no daemon.
+/// How long a test waits before it asks again if there is no daemon.
 const NO_DAEMON: Duration = Duration::from_millis(20);
 
-/// What a test goes by.
+/// What a test asks for, and the state of the counts at that time.
 struct Plan {
     asked: Vec<Asked>,
     /// The state's counts when the plan was made.
     wakes: u64,
     queued: u64,
-    /// A newly queued operation is part of the test too.
+    /// Whether the test includes operations queued later.
     open: bool,
 }
 
-/// What the daemon answered.
+/// The daemon's answer.
 enum Reply {
-    /// So many of each key are ready.
+    /// The number of ready operations of each key.
     Ready(Vec<(Key, usize)>),
-    /// None in time, or something else ended the sleep.
+    /// None in time, or the sleep was ended.
     Nothing,
-    /// There is no daemon now.
+    /// There is no daemon.
     Lost,
 }
 
 /// What a test does before it asks again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
-    /// Nothing.
+    /// Asks at once.
     No,
-    /// It sleeps so long: nobody announces what it waits for.
+    /// Sleeps this long: nothing will signal the change it waits for.
     For(Duration),
-    /// It sleeps until the queue has changed from this count: another thread attempts what is ready.
+    /// Sleeps until the queue's count differs from this: another thread attempts what is ready.
     Change(u64),
 }
 
-/// What became of the operations that the daemon called ready.
+/// The outcome of attempting the ready operations.
 enum Tried {
     /// At least one completed.
     Completed,
-    /// Those that were attempted were refused.
+    /// All attempts were rejected.
     Refused,
-    /// Other threads attempt them; `queued` was this count then.
+    /// Other threads attempt them; the value is `queued` at that time.
     Elsewhere(u64),
 }
 
@@ -69,7 +69,7 @@ impl Client {
         let deadline = Instant::now().checked_add(wait);
         let wakes = self.lock().wakes;
         if wait.is_zero() && !self.lock().flights.is_empty() {
-            // A test that does not wait brings them on, too.
+            // A test without a wait drives flights, too.
             self.look_in();
         }
         let mut refused_at = None;
@@ -96,7 +96,8 @@ impl Client {
         }
     }
 
-    /// Sleeps as a pause says, `left` at most. A wake ends it, and so does what the test waits for.
+    /// Sleeps for a pause, `left` at most. A wake ends the sleep, and so does a completion that the test
+    /// waits for.
     fn pause(
         &self,
         pause: Pause,
@@ -121,7 +122,7 @@ impl Client {
         Ok(())
     }
 
-    /// None when the interface wants all tests to end.
+    /// Returns what to ask for; `None` if the interface ends all tests.
     fn plan(&self, which: Which<'_>, wakes: u64) -> Option<Plan> {
         let state = self.lock();
         if state.wakes != wakes {
@@ -142,7 +143,7 @@ impl Client {
         })
     }
 
-    /// Asks the daemon, and sleeps until it answers or the plan is out of date.
+    /// Asks the daemon and sleeps until it answers or the plan is out of date.
     fn ask(&self, plan: &Plan, wanted: &Wanted<'_>, left: Duration) -> Result<Reply, Error> {
         let outdated = |state: &super::session::State| {
             state.wakes != plan.wakes || (plan.open && state.queued != plan.queued)
@@ -197,15 +198,15 @@ impl Client {
                 Ok(Reply::Lost)
             }
             None => {
-                // The call is forgotten here; the daemon need not keep it either.
+                // The call is removed here; the daemon can drop it, too.
                 let wake = self.say(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
                 Ok(wake.map_or(Reply::Lost, |()| Reply::Nothing))
             }
         }
     }
 
-    /// Attempts what is ready. `refused_at` keeps how many operations had completed when the last
-    /// attempt was refused.
+    /// Attempts the ready operations. `refused_at` holds the number of completed operations at the last
+    /// rejection.
     fn satisfy(&self, ready: &[(Key, usize)], refused_at: &mut Option<u64>) -> Pause {
         match self.attempt_ready(ready) {
             Tried::Completed => Pause::No,
@@ -220,7 +221,7 @@ impl Client {
         }
     }
 
-    /// Attempts what is ready, oldest first within each key.
+    /// Attempts the ready operations, oldest first within each key.
     fn attempt_ready(&self, ready: &[(Key, usize)]) -> Tried {
         let (mut completed, mut refused, mut elsewhere) = (false, false, None);
         for &(key, count) in ready {
@@ -245,16 +246,16 @@ impl Client {
         }
     }
 
-    /// Attempts a queued operation. Says whether it completed.
+    /// Attempts a queued operation. Returns whether it completed.
     pub(super) fn retry(&self, op: Op) -> bool {
         let outcome = self.attempt(&op, 0);
         let id = op.id;
-        // A completed operation's memory has no other name.
+        // Dropped first: the memory belongs to the program once the operation completes.
         drop(op);
         self.settle(id, outcome)
     }
 
-    /// Records how an attempt of a queued operation ended. Says whether it completed.
+    /// Records the outcome of an attempt of a queued operation. Returns whether it completed.
     pub(super) fn settle(&self, op: OpId, outcome: Outcome) -> bool {
         let mut state = self.lock();
         let result = match outcome {
@@ -283,7 +284,7 @@ impl Client {
         }
         self.completions.complete(op, result);
         let mut state = self.lock();
-        // Others of its key may be attempted now, and somebody may wait for this one.
+        // Others of its key may be attempted now, and another thread may wait for this one.
         state.queued += 1;
         state.completed += 1;
         self.stir(&state);
@@ -309,8 +310,8 @@ impl Reply {
     }
 }
 
-/// What is written for the operations asked for, and the key that each entry stands for. So a
-/// count is never read against an operation that was not sent.
+/// Returns the entries of a request, and the key of each entry, so that a count is never applied to an
+/// operation that was not in the request.
 fn entries(asked: &[Asked]) -> (Vec<TestEntry>, Vec<Key>) {
     let mut entries = Vec::new();
     let mut keys = Vec::new();
@@ -337,7 +338,7 @@ fn entries(asked: &[Asked]) -> (Vec<TestEntry>, Vec<Key>) {
     (entries, keys)
 }
 
-/// A run of unexpected messages of one tag and size.
+/// Returns an entry for unexpected messages of one tag and size.
 fn unexpected(class: bmi::Class, run: &[(bmi::Tag, usize)]) -> TestEntry {
     let (tag, size) = run.first().copied().unwrap_or_default();
     TestEntry::Unexpected {
@@ -352,7 +353,7 @@ fn count(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
-/// Rounded up, so that the daemon does not answer before the time is over.
+/// Converts to milliseconds, rounded up so that the daemon does not answer too early.
 pub(super) fn milliseconds(time: Duration) -> u32 {
     let rounded = time.saturating_add(Duration::from_nanos(999_999));
     u32::try_from(rounded.as_millis().min(i32::MAX as u128)).unwrap_or(u32::MAX)

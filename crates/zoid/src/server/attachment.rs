@@ -1,7 +1,7 @@
-//! One stay of the server at a daemon: session, segment, memory, queues.
+//! One attachment of the server to a daemon: session, segment, memory, queues.
 //!
-//! An attachment ends with its daemon; the memory that programs still hold keeps the old segment
-//! mapped until they let go of it.
+//! An attachment ends with its daemon. The old segment stays mapped as long as the program holds memory in
+//! it.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -24,13 +24,13 @@ use super::watch::Watch;
 use crate::counters::Counters;
 use crate::options::Options;
 
-/// The version that INIT tells, for the daemon's log.
+/// The version in INIT, for the daemon's log.
 const LIBRARY_VERSION: u32 = 1;
 
-/// How long a daemon may take to answer INIT before it is looked for anew.
+/// How long a daemon may take to answer INIT before the attempt is given up and repeated.
 const INIT: Duration = Duration::from_secs(2);
 
-/// How long the farewell may take.
+/// The time limit of FINI.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 /// An attachment.
@@ -39,13 +39,13 @@ pub(super) struct Attachment {
     pub(super) epoch: u64,
     pub(super) max_expected: u64,
     pub(super) max_unexpected: u64,
-    /// The daemon registers posts that it is not to answer.
+    /// Whether the daemon registers posts without an answer.
     pub(super) unanswered_posts: bool,
     control: Control,
     /// The header page; the regions may be in another object.
     page: Mapping,
     pub(super) watch: Watch,
-    /// The expected region: where it is in this process and in the segment.
+    /// The expected region: its place in this process and in the segment.
     expected: Span,
     expected_offsets: Range<u64>,
     unexpected_offsets: Range<u64>,
@@ -53,13 +53,13 @@ pub(super) struct Attachment {
     unexpected_leases: Arc<Leases>,
     pub(super) pool: Arc<Pool>,
     gate: Mutex<Gate>,
-    /// How many of the unexpected messages that have come were handed out, modulo 2^32.
+    /// The number of unexpected messages that were handed out, modulo 2^32.
     taken: AtomicU32,
-    /// A test was told that an unexpected message waits.
+    /// Whether a test was told that an unexpected message waits.
     told: AtomicBool,
 }
 
-/// Who sleeps in the plugin.
+/// The threads that sleep in the plugin.
 #[derive(Debug, Default)]
 struct Gate {
     sleepers: usize,
@@ -68,9 +68,9 @@ struct Gate {
 
 /// Why there is no attachment.
 pub(super) enum NotAttached {
-    /// The daemon is not there yet.
+    /// The daemon is not running yet.
     NotYet,
-    /// It will not have us.
+    /// The daemon rejects this server.
     Refused(Error),
 }
 
@@ -90,7 +90,7 @@ impl From<io::Error> for NotAttached {
 }
 
 impl Attachment {
-    /// Attaches to the daemon, if it is there.
+    /// Attaches to the daemon, if it is running.
     pub(super) fn attach(
         options: &Options,
         process: u32,
@@ -141,13 +141,13 @@ impl Attachment {
             unexpected_leases: Leases::new(unexpected),
             page,
             gate: Mutex::default(),
-            // Whether messages wait from before, the first test will be told.
+            // The first test is told whether earlier messages wait.
             taken: AtomicU32::new(arrived.unwrap_or(0)),
             told: AtomicBool::new(false),
         })
     }
 
-    /// Sends a command that does not sleep: it is answered at once, or when a transfer is over.
+    /// Sends a command that does not sleep: it is answered at once, or at the end of a transfer.
     pub(super) fn call(&self, request: &Request<'_>) -> Result<Answer, Error> {
         self.control
             .call(self.session, request, &self.watch, WHILE_IT_LIVES)
@@ -158,11 +158,11 @@ impl Attachment {
         self.control.tell(self.session, request, &self.watch)
     }
 
-    /// Sends a command that may sleep in the plugin, unless something has woken everybody since
-    /// [`wakes`](Self::wakes) was `wakes`; then there is no answer.
+    /// Sends a command that may sleep in the plugin. Returns no answer if all sleepers were woken since
+    /// [`wakes`](Self::wakes) was `wakes`.
     ///
-    /// The plugin keeps the time. An answer that comes late is not given up, because what it
-    /// reports would be lost; so a signal that is to end the sleep makes the plugin end it.
+    /// The plugin measures the time. A late answer is still waited for, because its contents would be lost; a
+    /// signal that is to end the sleep therefore makes the plugin end it.
     pub(super) fn sleep(
         &self,
         request: &Request<'_>,
@@ -174,7 +174,7 @@ impl Attachment {
         if gate.wakes != wakes {
             return Ok(None);
         }
-        // Under the lock, so that a wake that sees the sleeper comes behind it in the queue.
+        // Under the lock, so that a wake that counts this sleeper is queued after its command.
         let call = slot.ask(self.session, request, &self.watch)?;
         gate.sleepers += 1;
         drop(gate);
@@ -188,7 +188,7 @@ impl Attachment {
         answer.map(Some)
     }
 
-    /// How often sleepers have been woken.
+    /// Returns how often the sleepers have been woken.
     pub(super) fn wakes(&self) -> u64 {
         self.gate().wakes
     }
@@ -200,7 +200,7 @@ impl Attachment {
         if gate.sleepers > 0
             && let Err(error) = self.tell(&Request::Wake)
         {
-            // Then the sleepers notice by themselves.
+            // The sleepers will notice the cause themselves.
             tracing::debug!(%error, "sleepers could not be woken");
         }
     }
@@ -209,7 +209,7 @@ impl Attachment {
         self.gate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Memory for a program: a lease of the expected region that goes back by itself.
+    /// Allocates memory for a program: a lease of the expected region that frees itself.
     pub(super) fn lease(&self, len: usize) -> Option<Span> {
         let piece = self.pool.allocate(len)?;
         let range = piece.start..piece.start + len;
@@ -218,7 +218,7 @@ impl Attachment {
         Some(span)
     }
 
-    /// Where a span of the expected region is in the segment.
+    /// Returns the place in the segment of a span of the expected region.
     pub(super) fn extent_of(&self, span: &Span) -> Option<Extent> {
         let region = self.expected.addresses();
         if !span.is_inside(&region) {
@@ -231,7 +231,7 @@ impl Attachment {
         })
     }
 
-    /// Where a piece of the pool is in the segment.
+    /// Returns the place in the segment of a piece of the pool.
     pub(super) fn extent_of_piece(&self, piece: &Piece, len: usize) -> Extent {
         Extent {
             offset: self.expected_offsets.start + piece.start as u64,
@@ -239,8 +239,8 @@ impl Attachment {
         }
     }
 
-    /// The memory of an unexpected message, which `keeper` gives back; none when the plugin names
-    /// a place that is not one, or one that it named already.
+    /// Returns the memory of an unexpected message, which `keeper` frees; `None` if the plugin names an
+    /// invalid place, or one that it has already named.
     pub(super) fn unexpected(
         &self,
         place: Extent,
@@ -254,23 +254,24 @@ impl Attachment {
         self.unexpected_leases.lease(start..start + len, keeper)
     }
 
-    /// Whether unexpected messages have come that were not handed out.
+    /// Returns whether unexpected messages have arrived that were not handed out.
     pub(super) fn unexpected_waiting(&self) -> bool {
         self.told.load(Ordering::Relaxed) || self.arrived() != self.taken.load(Ordering::Relaxed)
     }
 
-    /// How many unexpected messages have come, modulo 2^32.
+    /// Returns the number of unexpected messages that have arrived, modulo 2^32.
     fn arrived(&self) -> u32 {
         let arrived = self.page.load_u32(SegmentHeader::UNEXPECTED_READY_AT);
         arrived.unwrap_or(0)
     }
 
-    /// A test took `found` messages, and left none of its class unless it was `full`.
+    /// Records that a test took `found` messages; unless it was `full`, none of its class is left.
     pub(super) fn note_taken(&self, found: usize, full: bool) {
         let arrived = self.arrived();
         let taken = self.taken.load(Ordering::Relaxed);
         let ahead = arrived.wrapping_sub(taken);
-        // Messages from before this attachment are not counted: never count beyond what has come.
+        // Messages from before this attachment are not counted; never count beyond the number of arrived
+        // ones.
         let step = u32::try_from(found).unwrap_or(u32::MAX).min(ahead);
         self.taken
             .store(taken.wrapping_add(step), Ordering::Relaxed);
@@ -283,7 +284,7 @@ impl Attachment {
         self.told.store(true, Ordering::Relaxed);
     }
 
-    /// Writes down what this server counts, for the daemon's metrics.
+    /// Writes this server's statistics to the header page, for the daemon's metrics.
     pub(super) fn report(&self, counters: &Counters) {
         let words = counters.read().statistics().words();
         for (index, word) in words.into_iter().enumerate() {
@@ -292,7 +293,7 @@ impl Attachment {
         }
     }
 
-    /// Says farewell and removes the queues' names.
+    /// Sends FINI and removes the queues' names.
     pub(super) fn detach(&self) {
         let farewell = self
             .control
@@ -303,15 +304,15 @@ impl Attachment {
         self.forsake();
     }
 
-    /// Removes the queues' names, and ends every wait.
+    /// Removes the queues' names and ends every wait.
     pub(super) fn forsake(&self) {
         self.watch.close();
         self.control.unlink();
     }
 }
 
-/// The object that has the segment's name: all of the segment, or its header page. Also the group
-/// that shares it.
+/// Maps the object with the segment's name: the whole segment or its header page. Also returns the group that
+/// shares it.
 fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader, Option<u32>), NotAttached> {
     let object = SharedMemory::open(&options.instance.segment())?;
     let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
@@ -326,7 +327,7 @@ fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader, Option<u32>
     Ok((mapping, header, object.group()?))
 }
 
-/// What the regions are in.
+/// Maps the object that contains the regions.
 fn map_regions(page: &Mapping, header: &SegmentHeader) -> Result<Mapping, NotAttached> {
     let needed = header.total.checked_add(SEGMENT_HEADER_LEN as u64);
     let needed = needed.and_then(|needed| usize::try_from(needed).ok());
@@ -342,7 +343,7 @@ fn map_regions(page: &Mapping, header: &SegmentHeader) -> Result<Mapping, NotAtt
         let daemon = header.daemon_pid;
         tracing::warn!(%error, daemon, "cannot open the daemon's huge pages");
     })?;
-    // All of it: a mapping of huge pages is unmapped by whole ones.
+    // The whole object: a mapping of huge pages must be unmapped in whole pages.
     let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
     match size >= needed {
         true => Ok(object.map(size)?),
@@ -350,8 +351,8 @@ fn map_regions(page: &Mapping, header: &SegmentHeader) -> Result<Mapping, NotAtt
     }
 }
 
-/// A daemon that is just starting has not written the header yet. One of another version never
-/// writes one that this library understands, so nobody waits for it.
+/// Returns why the header is invalid. A daemon that is starting has not written it yet. A daemon of another
+/// version will never write a valid one, so the server does not wait for it.
 fn not_understood(error: DecodeError) -> NotAttached {
     match error.problem {
         Problem::UnknownVersion(_) => {
@@ -377,7 +378,7 @@ fn introduce(
     });
     let answer = match control.call(0, &request, watch, INIT) {
         Ok(answer) => answer,
-        // A queue that nobody reads any more, or a daemon that has just died.
+        // Either nobody reads the queue any more, or the daemon has just died.
         Err(Error::TimedOut | Error::NetReset | Error::NetDown) => {
             return Err(NotAttached::NotYet);
         }
@@ -389,7 +390,7 @@ fn introduce(
     }
 }
 
-/// A region in this process.
+/// Returns the span of a region in this process.
 fn span_of(mapping: &Mapping, range: &Range<u64>) -> Option<Span> {
     let start = usize::try_from(range.start).ok()?;
     let len = usize::try_from(range.end - range.start).ok()?;

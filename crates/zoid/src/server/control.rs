@@ -1,8 +1,8 @@
 //! Commands to the plugin and their replies, over message queues.
 //!
-//! Each call that is under way has a reply queue of its own, so that a test that sleeps delays
-//! nobody. Queues are made when a call finds none free, up to the protocol's limit, and kept.
-//! Every wait is cut into slices, between which the daemon's life is checked.
+//! Each call in progress has a reply queue of its own, so that a sleeping test does not delay other calls. A
+//! call that finds no free queue creates one, up to the protocol's limit; queues are kept. Waits are divided
+//! into slices, and the daemon's life is checked between them.
 
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -23,11 +23,11 @@ use super::watch::Watch;
 use crate::counters::Counters;
 use crate::error::of_status;
 
-/// How long a wait goes on before the daemon's life is checked.
+/// The time between checks of the daemon's life.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// A daemon that lives is waited for, even one that a debugger has stopped: memory of a post that
-/// is given up could be written to later.
+/// No limit: a living daemon is waited for, even if a debugger has stopped it. Otherwise the daemon could
+/// later write to memory of a post that was given up.
 pub(super) const WHILE_IT_LIVES: Duration = Duration::MAX;
 
 /// The queues of one attachment.
@@ -36,9 +36,10 @@ pub(super) struct Control {
     instance: Instance,
     process: u32,
     mark: ForkMark,
-    /// Who may open the reply queues besides this user: the daemon may be another one's.
+    /// The group that may open the reply queues besides this user, because the daemon may run as another
+    /// user.
     group: Option<u32>,
-    /// How long an answer is looked for before the wait for it sleeps.
+    /// How long a wait for an answer polls before it sleeps.
     spin: Duration,
     counters: Arc<Counters>,
     slots: Mutex<Slots>,
@@ -47,13 +48,13 @@ pub(super) struct Control {
 
 struct Slots {
     free: Vec<Slot>,
-    /// Those made so far have the indices below.
+    /// The number of slots created so far.
     made: u32,
-    /// Threads that wait for one.
+    /// The number of threads that wait for a slot.
     wanted: u32,
 }
 
-/// A reply queue and the number of its last command.
+/// A reply queue and the sequence of its last command.
 struct Slot {
     index: u32,
     queue: MessageQueue,
@@ -71,7 +72,7 @@ impl Drop for InUse<'_> {
         if let Some(slot) = self.slot.take() {
             let mut slots = self.control.lock();
             slots.free.push(slot);
-            // To wake nobody is a system call, too.
+            // Waking nobody would still be a system call.
             if slots.wanted > 0 {
                 self.control.released.notify_one();
             }
@@ -79,14 +80,14 @@ impl Drop for InUse<'_> {
     }
 }
 
-/// A command whose reply is awaited.
+/// A command that waits for its reply.
 pub(super) struct Call<'a> {
     slot: InUse<'a>,
     sequence: u64,
     opcode: Opcode,
 }
 
-/// A reply as it came.
+/// An encoded reply.
 pub(super) struct Answer {
     bytes: Box<[u8; CTL_MESSAGE_LEN]>,
     len: usize,
@@ -107,11 +108,11 @@ impl From<Interrupted> for Result<(), Error> {
 }
 
 impl Answer {
-    /// What it says.
+    /// Decodes the reply.
     ///
     /// # Errors
     ///
-    /// The error that the plugin answers, or [`Error::Proto`] for a reply that makes no sense.
+    /// The error that the plugin returned, or [`Error::Proto`] for an invalid reply.
     pub(super) fn reply(&self) -> Result<Reply<'_>, Error> {
         if self.header.status.is_error() {
             return Err(of_status(self.header.status));
@@ -125,11 +126,11 @@ impl Answer {
 }
 
 impl Control {
-    /// Opens the control queue and makes the first reply queue.
+    /// Opens the control queue and creates the first reply queue.
     ///
     /// # Errors
     ///
-    /// There is no such queue, or no more may be made.
+    /// There is no control queue, or no queue can be created.
     pub(super) fn open(
         instance: &Instance,
         process: u32,
@@ -171,7 +172,7 @@ impl Control {
         };
         let mut made = MessageQueue::create(&name, QueueAccess::Receive, shape);
         if matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists) {
-            // Left by a dead process that had our number: no living one has.
+            // Left by a dead process with our process id; no living process has it.
             unlink_queue(&name)?;
             made = MessageQueue::create(&name, QueueAccess::Receive, shape);
         }
@@ -187,12 +188,11 @@ impl Control {
         Ok(slot)
     }
 
-    /// A reply queue for a call, made or waited for.
+    /// Returns a reply queue for a call: a free one, a new one, or one that is waited for.
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`]: none is free within `limit`. What the watch says when the daemon is
-    /// gone.
+    /// [`Error::TimedOut`]: none is free within `limit`. Errors of the watch if the daemon is gone.
     pub(super) fn slot(&self, watch: &Watch, limit: Duration) -> Result<InUse<'_>, Error> {
         let began = Instant::now();
         let mut slots = self.lock();
@@ -264,10 +264,10 @@ impl Control {
         watch: &Watch,
     ) -> Result<(), Error> {
         if !self.mark.is_own() {
-            // A child that `fork` made: what it has was copied, and is not its own.
+            // A child after `fork` has only a copy of its parent's slots.
             return Err(Error::Inval);
         }
-        // A dead daemon's queue takes messages until it is full.
+        // A dead daemon's queue accepts messages until it is full.
         watch.check_known()?;
         let mut bytes = [0; CTL_MESSAGE_LEN];
         let len = request
@@ -299,7 +299,7 @@ impl Control {
 }
 
 impl<'a> InUse<'a> {
-    /// Sends a command, and returns what to await its reply with.
+    /// Sends a command. Returns the call that waits for its reply.
     pub(super) fn ask(
         mut self,
         session: u64,
@@ -311,7 +311,7 @@ impl<'a> InUse<'a> {
                 slot.sequence += 1;
                 (slot.index, slot.sequence)
             }
-            // A slot is in use until it is dropped.
+            // A slot stays in use until it is dropped.
             None => return Err(Error::Proto),
         };
         let header = RequestHeader {
@@ -332,18 +332,18 @@ impl<'a> InUse<'a> {
 }
 
 impl Call<'_> {
-    /// Waits for the reply. One to an earlier command, whose call had given up, is dropped.
+    /// Waits for the reply. Drops replies to earlier commands whose calls have ended.
     ///
     /// # Errors
     ///
-    /// [`Error::TimedOut`]: none within `limit`. What the watch says when the daemon is gone.
-    /// [`Error::ProtoNoSupport`]: it answers INIT in another version.
+    /// [`Error::TimedOut`]: none within `limit`. Errors of the watch if the daemon is gone.
+    /// [`Error::ProtoNoSupport`]: the daemon answered INIT in another version.
     pub(super) fn answer(self, watch: &Watch, limit: Duration) -> Result<Answer, Error> {
         self.answer_by(watch, limit, MessageQueue::receive)
     }
 
-    /// As [`answer`](Self::answer), without a limit. `hurry` is called when a signal comes, once, and
-    /// is to make the plugin answer.
+    /// Like [`answer`](Self::answer), without a limit. At the first signal calls `hurry`, which makes the
+    /// plugin answer.
     pub(super) fn answer_or_signal(
         self,
         watch: &Watch,
@@ -383,7 +383,7 @@ impl Call<'_> {
             let Some(slot) = &mut self.slot.slot else {
                 return Err(Error::Proto);
             };
-            // Once: what comes later than that is not worth the core.
+            // Once: an answer that takes longer is not worth the core.
             let spun = spin_for(&slot.queue, &mut bytes[..], std::mem::take(&mut spin));
             let received =
                 spun.unwrap_or_else(|| receive(&slot.queue, &mut bytes[..], SLICE.min(left)));
@@ -397,7 +397,7 @@ impl Call<'_> {
                         Ok(_) => {}
                         Err(error) => {
                             tracing::warn!(%error, "a message that is no reply");
-                            // Later, the daemon is one that has spoken ours.
+                            // After INIT, the daemon is known to use this version.
                             let newer = matches!(error.problem, Problem::UnknownVersion(_));
                             if newer && self.opcode == Opcode::INIT {
                                 return Err(Error::ProtoNoSupport);
@@ -417,14 +417,14 @@ impl Call<'_> {
     }
 
     fn is_answered_by(&self, header: &ReplyHeader) -> bool {
-        // A plugin that does not understand a command may answer with the opcode alone right.
+        // A plugin that does not know a command may answer with only the opcode correct.
         header.sequence == self.sequence
             && (header.opcode == self.opcode || header.status != Status::NONE)
     }
 }
 
-/// Looks for a message without sleeping; `None` when the time is over. The thread yields between two looks, because
-/// the daemon that is to answer may need this core.
+/// Polls for a message without sleeping; `None` at the end of the time. The thread yields between polls,
+/// because the daemon may need this core to answer.
 fn spin_for(queue: &MessageQueue, bytes: &mut [u8], time: Duration) -> Option<io::Result<usize>> {
     let began = Instant::now();
     while !time.is_zero() && began.elapsed() < time {

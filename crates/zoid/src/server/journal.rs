@@ -1,15 +1,14 @@
-//! The names of the reply queues, for whoever cleans up after a crash.
+//! Records the names of the reply queues, for cleaning up after a crash.
 //!
 //! ```text
 //!  DIRECTORY/zbmi.INSTANCE.journal      written by the daemon and, one line, by its server:
 //!      replies 4711 88541               reply queues of process 4711, which started at tick 88541
 //! ```
 //!
-//! Queues cannot be listed where their file system is not mounted, so a name is written down before
-//! it is created (section 3.4). The daemon learns of a server with INIT only; a server that is
-//! killed before that has left this line. It is written whole or not at all, and once: a server that
-//! attaches again finds it. Without a journal to write to the server works all the same, and the
-//! daemon's own line covers it from INIT on.
+//! Queues cannot be listed if their file system is not mounted, so a name is recorded before it is created
+//! (section 3.4). The daemon learns of a server with INIT; a server that is killed before that leaves this
+//! line. The line is written completely or not at all, and once: a server that attaches again finds it. A
+//! server works without a journal, too; the daemon's own line covers it from INIT on.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -19,10 +18,10 @@ use zoid_proto::runtime_directories;
 
 use crate::options::Options;
 
-/// Bytes of a journal that is read: one that is longer is not the daemon's.
+/// The longest journal that is read, in bytes; a longer file is not the daemon's.
 const JOURNAL_MAX: u64 = 1 << 20;
 
-/// Writes down that this process is about to make reply queues.
+/// Records that this process is about to create reply queues.
 pub(super) fn announce(options: &Options, process: u32) {
     let Some(start) = sys::process_start(process) else {
         return;
@@ -37,7 +36,7 @@ pub(super) fn announce(options: &Options, process: u32) {
     }
 }
 
-/// Where the journal may be: beside the daemon's socket, or where daemons keep it.
+/// Returns where the journal may be: beside the daemon's socket, or in the default directories.
 fn places(options: &Options) -> impl Iterator<Item = PathBuf> {
     let file = options.instance.journal_file();
     let beside = options.socket.as_deref().and_then(Path::parent);
@@ -49,9 +48,9 @@ fn places(options: &Options) -> impl Iterator<Item = PathBuf> {
         .map(move |directory| directory.join(&file))
 }
 
-/// Adds the line, unless it is there.
+/// Appends the line, unless the journal has it.
 fn append(path: &Path, line: &str) -> io::Result<()> {
-    // In a directory that everybody may write to, anybody could have put a link there.
+    // In a directory that everybody may write to, the file could be a symbolic link of an attacker.
     let mut file = sys::without_following(OpenOptions::new().read(true).append(true)).open(path)?;
     let opened = file.metadata()?;
     if !opened.is_file() || opened.len() > JOURNAL_MAX {
@@ -62,7 +61,7 @@ fn append(path: &Path, line: &str) -> io::Result<()> {
     if text.lines().any(|known| known == line.trim_end()) {
         return Ok(());
     }
-    // A line that a crash has cut short must not swallow this one.
+    // A crash may have left an incomplete line; do not append to it.
     let line = match text.is_empty() || text.ends_with('\n') {
         true => line.to_owned(),
         false => format!("\n{line}"),

@@ -28,21 +28,22 @@ pub(super) struct Op {
     pub(super) segments: Segments,
     pub(super) total: usize,
     pub(super) need: Need,
-    /// What it needs, once it has it.
+    /// The memory of the pool that it needs, once allocated.
     pub(super) piece: Option<Piece>,
     pub(super) state: State,
-    /// The program has no name for the client any more: a cancel of this counts as its loss.
+    /// The program no longer has an address for the client: a cancel of this operation counts as the loss of
+    /// the client.
     pub(super) forgotten: bool,
 }
 
-/// Memory of the pool that an operation needs besides the program's.
+/// The memory of the pool that an operation needs besides the program's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Need {
-    /// None: all of its memory is in the segment, and so is the list of it in a command.
+    /// None: its memory is in the segment, and its list of segments fits in a command.
     Nothing,
-    /// As many bytes as the message has, which stand for memory outside the segment.
+    /// As many bytes as the message, to stand for memory outside the segment.
     Copy(usize),
-    /// For a list of segments that a command has no room for, until the command is answered.
+    /// Space for a list of segments that does not fit in a command, until the command is answered.
     List(usize),
 }
 
@@ -57,13 +58,13 @@ impl Need {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// For memory of the pool.
+    /// Waits for memory of the pool.
     Waiting,
-    /// The plugin's reply is awaited; somebody may have cancelled it meanwhile.
+    /// The plugin's reply has not arrived; the operation may have been cancelled meanwhile.
     Posting { cancelled: bool },
-    /// Under the plugin's id.
+    /// Registered with this id of the plugin.
     Registered(u64),
-    /// The plugin was told and does not answer; it goes by the server's own id.
+    /// Posted without an answer; the plugin uses the server's id.
     Announced,
 }
 
@@ -79,9 +80,8 @@ impl Op {
         }
     }
 
-    /// Somebody wants it to end, and it does not wait for memory any more, or is just leaving that
-    /// queue. Returns what the plugin is to be told now, if anything; otherwise whoever registers it
-    /// tells.
+    /// Cancels an operation that does not wait for memory, or is just leaving that queue. Returns the command
+    /// to send now, if any; otherwise the code that registers the operation sends it.
     pub(super) fn cancel_posted(&mut self, id: OpId) -> Option<Command<'static>> {
         match self.state {
             State::Waiting | State::Posting { .. } => {
@@ -95,19 +95,19 @@ impl Op {
         }
     }
 
-    /// The memory in the segment that stands for the program's, if some does.
+    /// Returns the temporary buffer, if there is one.
     pub(super) fn temporary(&self) -> Option<&Piece> {
         let piece = self.piece.as_ref();
         piece.filter(|_| matches!(self.need, Need::Copy(_)))
     }
 
-    /// Takes the memory for the list of segments, if one is needed.
+    /// Removes the memory of the list of segments, if there is one.
     pub(super) fn take_list(&mut self) -> Option<Piece> {
         let piece = &mut self.piece;
         piece.take_if(|_| matches!(self.need, Need::List(_)))
     }
 
-    /// Copies what is sent into the temporary buffer.
+    /// Copies a message to be sent into the temporary buffer.
     pub(super) fn copy_in(&self, counters: &Counters) {
         if let Some(span) = self.temporary().and_then(Piece::span)
             && !self.receives
@@ -117,7 +117,7 @@ impl Op {
         }
     }
 
-    /// Copies the `len` bytes that were received out of the temporary buffer.
+    /// Copies the `len` received bytes out of the temporary buffer.
     pub(super) fn copy_back(&self, len: usize, counters: &Counters) {
         if let Some(span) = self.temporary().and_then(Piece::span)
             && self.receives
@@ -129,7 +129,7 @@ impl Op {
     }
 }
 
-/// All of them.
+/// All operations.
 #[derive(Debug, Default)]
 pub(super) struct Ops(HashMap<OpId, Op>);
 
@@ -156,7 +156,7 @@ impl Ops {
         all
     }
 
-    /// Marks the operations with one client as forgotten, and names them in order.
+    /// Marks the operations with one client as forgotten and returns them in order.
     pub(super) fn forget(&mut self, peer: Peer) -> Vec<OpId> {
         let mut forgotten = Vec::new();
         for (id, op) in self.0.iter_mut().filter(|(_, op)| op.peer == peer) {

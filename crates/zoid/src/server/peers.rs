@@ -1,4 +1,4 @@
-//! Who the clients are: numbers for the interface, pset process ids for the plugin.
+//! The clients: numbers for the interface, pset process ids for the plugin.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ pub(super) struct Client {
     pub(super) session: u64,
     /// The pset process id.
     pub(super) pid: i32,
-    /// Tells successive clients with one id apart.
+    /// Distinguishes successive clients with the same id.
     pub(super) generation: u32,
 }
 
 /// This process itself, under the method's only address.
 pub(super) const ITSELF: Peer = Peer(0);
 
-/// Every client that was heard of and not forgotten.
+/// Every client that sent something and was not forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Peers {
     numbers: BTreeMap<Client, Peer>,
@@ -27,7 +27,7 @@ pub(super) struct Peers {
 }
 
 impl Peers {
-    /// The number of a client, a new one unless it is known.
+    /// Returns the number of a client; a new one if the client is unknown.
     pub(super) fn number(&mut self, client: Client) -> Peer {
         if let Some(known) = self.numbers.get(&client) {
             return *known;
@@ -43,14 +43,14 @@ impl Peers {
         Some(self.clients.get(&peer)?.0)
     }
 
-    /// The client is gone.
+    /// Records that the client is gone.
     pub(super) fn note_gone(&mut self, peer: Peer) {
         if let Some((_, gone)) = self.clients.get_mut(&peer) {
             *gone = true;
         }
     }
 
-    /// Whether a client is gone: it said so, or its daemon is another one.
+    /// Returns whether a client is gone: it was reported gone, or its daemon is another one.
     pub(super) fn is_gone(&self, peer: Peer, session: Option<u64>) -> bool {
         self.clients
             .get(&peer)

@@ -1,8 +1,7 @@
-//! Memory of the expected region: which bytes are whose.
+//! The allocator of the expected region.
 //!
-//! A thin layer over an offset allocator, whose metadata stands in this process: a stray write
-//! into the segment cannot corrupt it. Pieces are multiples of 64 bytes and begin at one, so that
-//! every piece is aligned better than the 16 bytes that BMI promises.
+//! A thin layer over an offset allocator, whose metadata are in this process: a stray write to the segment
+//! cannot corrupt them. Pieces are multiples of 64 bytes, aligned to 64 bytes; BMI promises 16.
 //!
 //! ```text
 //!          guard 64         piece                 guard 64      guards on demand only
@@ -11,9 +10,9 @@
 //!      └────────────┴───────────────────────┴────────────┘
 //! ```
 //!
-//! The allocator sorts free memory into size classes an eighth apart, so that it may refuse a
-//! piece for which a free stretch would just be long enough. A whole region that is free is
-//! therefore handed out here: what fits the region can always be had once everything is free.
+//! The offset allocator sorts free memory into size classes an eighth apart, so it may reject a piece
+//! although a free stretch is just long enough. This module therefore hands out the whole region itself if
+//! all of it is free: a piece that fits the region can always be allocated once everything is free.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,10 +24,10 @@ use sys::span::Span;
 
 use crate::counters::Counters;
 
-/// Bytes of the allocator's unit, and alignment of every piece.
+/// The allocator's unit and the alignment of every piece, in bytes.
 pub(super) const UNIT: usize = 64;
 
-/// What guards are filled with.
+/// The value of every byte of a guard.
 const CANARY: u8 = 0xC5;
 
 /// The expected region's allocator.
@@ -40,19 +39,19 @@ pub(super) struct Pool {
     freed: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
-/// What [`Pool::room`] finds.
+/// The result of [`Pool::room`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room {
-    /// Bytes of the longest stretch.
+    /// The longest free stretch in bytes.
     longest: usize,
-    /// That is the whole region.
+    /// Whether that is the whole region.
     whole: bool,
-    /// Bytes of the guards of a piece.
+    /// The length of the guards of a piece in bytes.
     guards: usize,
 }
 
 impl Room {
-    /// Whether a piece of `len` bytes can be had there, whatever the allocator's classes are.
+    /// Returns whether a piece of `len` bytes can be allocated there, whatever the size classes are.
     pub(super) fn fits(self, len: usize) -> bool {
         let Some(units) = len.max(1).checked_next_multiple_of(UNIT) else {
             return false;
@@ -68,22 +67,22 @@ impl Room {
 
 struct Inner {
     allocator: Allocator,
-    /// Pieces that are out: where each begins, how long it is, since when.
+    /// Allocated pieces: start, length and time of allocation.
     pieces: BTreeMap<usize, (usize, Instant)>,
-    /// The whole region is out as one piece.
+    /// Whether the whole region is allocated as one piece.
     whole: bool,
 }
 
-/// A piece of the region. It is given back when dropped.
+/// A piece of the region. Freed when dropped.
 pub(super) struct Piece {
     pool: Arc<Pool>,
-    /// None for the whole region.
+    /// `None` for the whole region.
     allocation: Option<Allocation>,
-    /// Bytes from the region's start to the program's first byte.
+    /// The offset of the program's first byte in the region.
     pub(super) start: usize,
-    /// The program's bytes.
+    /// The length of the program's part in bytes.
     pub(super) len: usize,
-    /// Bytes from the region's start, and bytes, of all that was taken.
+    /// Offset and length, in bytes, of everything allocated for the piece.
     taken: (usize, usize),
 }
 
@@ -94,10 +93,10 @@ impl fmt::Debug for Piece {
 }
 
 impl Pool {
-    /// The allocator of a region that is all free. With `guards` every piece is followed and
-    /// preceded by bytes that are checked when it is given back.
+    /// Returns the allocator of a free region. With `guards`, every piece is surrounded by bytes that are
+    /// checked when it is freed.
     pub(super) fn new(region: Span, guards: bool, counters: Arc<Counters>) -> Arc<Self> {
-        // A region of 2^38 bytes or more is used up to there.
+        // Of a region of 2^38 bytes or more, only the beginning is used.
         let units = u32::try_from(region.len() / UNIT).unwrap_or(u32::MAX - 1);
         let inner = Inner {
             allocator: Allocator::new(units),
@@ -113,24 +112,24 @@ impl Pool {
         })
     }
 
-    /// Has `hook` called after each piece that is given back, without a lock.
+    /// Sets a function to be called after each freed piece, without a lock.
     pub(super) fn on_free(&self, hook: impl Fn() + Send + Sync + 'static) {
-        // There is one owner, which calls this once.
+        // The pool has one owner, which calls this once.
         let _again = self.freed.set(Box::new(hook));
     }
 
-    /// Whether a span lies in the region.
+    /// Returns whether a span is in the region.
     pub(super) fn has(&self, span: &Span) -> bool {
         span.is_inside(&self.region.addresses())
     }
 
-    /// The longest piece that could ever be had.
+    /// Returns the length of the longest piece that could ever be allocated.
     pub(super) fn capacity(&self) -> usize {
         let guards = if self.guards { 2 * UNIT } else { 0 };
         (self.region.len() / UNIT * UNIT).saturating_sub(guards)
     }
 
-    /// A piece of `len` bytes, at least one unit; its contents are whatever was there.
+    /// Allocates a piece of `len` bytes, at least one unit; its contents are undefined.
     pub(super) fn allocate(self: &Arc<Self>, len: usize) -> Option<Piece> {
         let (guard, taken) = self.taken(len)?;
         let mut inner = self.lock();
@@ -149,8 +148,8 @@ impl Pool {
         Some(piece)
     }
 
-    /// The room that there is once every piece is back that was taken within the last `recently`:
-    /// the others count as taken for good.
+    /// Returns the room after every piece allocated within the last `recently` is freed; older pieces count
+    /// as permanent.
     pub(super) fn room(&self, recently: Duration, now: Instant) -> Room {
         let inner = self.lock();
         let is_old = |since: Instant| now.saturating_duration_since(since) >= recently;
@@ -168,7 +167,7 @@ impl Pool {
         }
     }
 
-    /// Bytes of a guard, and of everything that a piece of `len` bytes takes.
+    /// Returns the length of a guard and the total length for a piece of `len` bytes.
     fn taken(&self, len: usize) -> Option<(usize, usize)> {
         let guard = if self.guards { UNIT } else { 0 };
         let taken = len.max(1).checked_next_multiple_of(UNIT)?;
@@ -181,7 +180,7 @@ impl Pool {
 }
 
 impl Inner {
-    /// So many bytes, a multiple of the unit: where they begin.
+    /// Allocates a multiple of the unit. Returns its start.
     fn take(&mut self, bytes: usize, region: usize) -> Option<(Option<Allocation>, usize)> {
         if self.whole {
             return None;
@@ -199,12 +198,12 @@ impl Inner {
 }
 
 impl Piece {
-    /// The piece's bytes.
+    /// Returns the memory of the piece.
     pub(super) fn span(&self) -> Option<Span> {
         self.pool.region.part(self.start..self.start + self.len)
     }
 
-    /// Everything in front of and behind the program's bytes that was taken with them.
+    /// Returns the memory before and after the program's part.
     fn guards(&self) -> Option<[Span; 2]> {
         let (at, taken) = self.taken;
         let region = &self.pool.region;

@@ -1,18 +1,18 @@
-//! Pieces: disjoint, aligned, inside, guarded, and all of it again once they are back.
+//! Pieces are disjoint, aligned, inside the region and guarded, and everything is free once they are freed.
 
 use proptest::prelude::*;
 
 use super::*;
 
 fn pool(len: usize, guards: bool) -> Arc<Pool> {
-    // A test fails by panicking.
+    // A failed test panics.
     Pool::new(Span::zeroed(len).unwrap(), guards, Arc::default())
 }
 
-/// Bytes that are out.
+/// Returns the number of allocated bytes.
 fn used(pool: &Pool) -> usize {
     let counts = pool.counters.read();
-    // A test fails by panicking.
+    // A failed test panics.
     usize::try_from(counts.memory_taken - counts.memory_returned).unwrap()
 }
 
@@ -86,7 +86,7 @@ fn r56_what_may_fit_counts_old_pieces_only() {
     drop(pieces);
     let _first = pool.allocate(16 * UNIT).unwrap();
     let later = Instant::now() + second;
-    // The allocator may refuse what would just fit, so that it fits is not promised.
+    // The allocator may reject a piece that just fits, so it does not promise that it fits.
     assert!(!pool.room(second, later).fits(48 * UNIT));
     assert!(pool.room(second, later).fits(42 * UNIT));
     assert!(pool.allocate(42 * UNIT).is_some());

@@ -1,4 +1,4 @@
-//! Posting, and finishing what was posted.
+//! Posts, and the completion of operations.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -13,7 +13,7 @@ use super::ops::{Need, Op, State};
 use super::pool::Piece;
 use super::{Server, lock};
 
-/// What became of an operation that was posted to the plugin.
+/// The outcome of posting an operation to the plugin.
 enum Outcome {
     Immediate(usize),
     Registered,
@@ -54,8 +54,8 @@ impl Server {
         self.admit(request.op, op, &attachment)
     }
 
-    /// Whether memory that the method allocated must be copied, because some of it is in the segment
-    /// of a daemon that is gone.
+    /// Returns whether memory that the method allocated must be copied, because part of it is in the segment
+    /// of a former daemon.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Server {
         Ok(())
     }
 
-    /// Takes an operation in: to the plugin, or to those that wait for memory.
+    /// Stores an operation and posts it to the plugin, or lets it wait for memory.
     fn admit(
         self: &Arc<Self>,
         id: OpId,
@@ -99,12 +99,13 @@ impl Server {
             let Some(piece) = piece.flatten() else {
                 op.state = State::Waiting;
                 let key = op.key();
-                // Before it waits: whoever finds it there finds the operation.
+                // Inserted before it waits: another thread that finds it in `waiting` must find the
+                // operation.
                 lock(&self.ops).insert(id, op);
                 waiting.add(id, key, bytes, now);
                 drop(waiting);
                 self.counters.waited_for_memory().up();
-                // Memory that was freed meanwhile had nobody to look for.
+                // Memory that was freed meanwhile found no waiting operation.
                 self.memory_freed();
                 return Ok(Posted::Pending);
             };
@@ -112,7 +113,7 @@ impl Server {
             self.provide(&mut op, piece);
         }
         lock(&self.ops).insert(id, op);
-        // A post that may complete at once returns when its transfer is over, and not before.
+        // A post that may complete at once returns at the end of its transfer.
         let pipelined = self.pipelined.load(Ordering::Relaxed);
         let registered = match pipelined && attachment.unanswered_posts {
             true => self.announce(id, attachment),
@@ -125,7 +126,7 @@ impl Server {
         }
     }
 
-    /// Posts an operation to the plugin. When it is not registered, it is gone from the table.
+    /// Posts an operation to the plugin. If the operation is not registered, it is no longer in the table.
     fn register(&self, id: OpId, attachment: &Arc<Attachment>, not_immediate: bool) -> Outcome {
         let outcome = self.exchange(id, attachment, not_immediate);
         match self.judge(attachment, outcome) {
@@ -139,17 +140,17 @@ impl Server {
         }
     }
 
-    /// Posts to the plugin without waiting for its answer: it goes by the server's own id there, and
-    /// what is wrong with it comes as its completion.
+    /// Posts to the plugin without waiting for an answer. The plugin uses the server's id, and errors arrive
+    /// as completions.
     fn announce(&self, id: OpId, attachment: &Arc<Attachment>) -> Outcome {
         let mut ops = lock(&self.ops);
         match ops.get_mut(id) {
-            // The plugin's answer says when memory for a list may be used again.
+            // The plugin's answer says when memory for a list may be freed.
             Some(op) if matches!(op.need, Need::List(_)) => {
                 drop(ops);
                 return self.register(id, attachment, true);
             }
-            // Before it is told: a test may report the end at once.
+            // Set before the command is sent: a test may report the completion at once.
             Some(op) => op.state = State::Announced,
             None => return Outcome::Registered,
         }
@@ -167,7 +168,7 @@ impl Server {
     }
 
     fn finish_at_once(&self, id: OpId, len: u64) -> Outcome {
-        // Not in a condition below: what memory goes back calls for the lock again.
+        // Not in the condition below: memory that is freed takes the lock again.
         let removed = lock(&self.ops).remove(id);
         match removed {
             Some(op) => {
@@ -180,7 +181,7 @@ impl Server {
         }
     }
 
-    /// The post failed; or the operation has failed already, because the daemon is gone.
+    /// Handles a failed post. The operation may already have failed because the daemon is gone.
     fn unregistered(&self, id: OpId, error: Error) -> Outcome {
         let removed = lock(&self.ops).remove(id);
         match removed {
@@ -202,7 +203,7 @@ impl Server {
     ) -> Result<PostOutcome, Error> {
         let (extents, mut post, receives) = self.descriptor(id, attachment)?;
         post.not_immediate = not_immediate;
-        // It goes back with the answer.
+        // The memory of the list is freed with the answer.
         let list = lock(&self.ops).get_mut(id).and_then(Op::take_list);
         post.segments = match &list {
             Some(piece) => {
@@ -219,7 +220,7 @@ impl Server {
         }
     }
 
-    /// What the plugin is told of an operation, without its segments, and these.
+    /// Returns the plugin's description of an operation with the given segments.
     fn descriptor(
         &self,
         id: OpId,
@@ -247,15 +248,15 @@ impl Server {
         drop(ops);
         let client = lock(&self.peers).client(peer).ok_or(Error::ConnReset)?;
         if client.session != attachment.session {
-            // An id of an earlier daemon may be another client's by now.
+            // An id of a former daemon may belong to another client now.
             return Err(Error::ConnReset);
         }
         let peer = client.pid;
         Ok((extents, Post { peer, ..post }, receives))
     }
 
-    /// The plugin has an operation. It may have reported it done already: then there is nothing
-    /// to note.
+    /// Records that the plugin has registered an operation. If the plugin has already reported its
+    /// completion, there is nothing to record.
     fn note_registered(&self, id: OpId, plugin_id: u64, attachment: &Arc<Attachment>) {
         let mut ops = lock(&self.ops);
         let Some(op) = ops.get_mut(id) else {
@@ -270,7 +271,7 @@ impl Server {
         }
     }
 
-    /// The plugin reports an operation done.
+    /// Handles a completion that the plugin reports.
     pub(super) fn finish(&self, id: OpId, outcome: Result<u64, Error>) {
         let Some(op) = lock(&self.ops).remove(id) else {
             self.counters.protocol_errors().up();
@@ -289,7 +290,7 @@ impl Server {
             Err(Error::ConnReset) => lock(&self.peers).note_gone(op.peer),
             Err(_) => {}
         }
-        // Memory goes back before the interface hears of the end.
+        // Memory is freed before the interface is told of the completion.
         drop(op);
         self.completions.complete(id, result);
     }
@@ -303,7 +304,7 @@ impl Server {
                 return self.cancel_waiting(id);
             }
         }
-        // It is with the plugin, or its turn for memory has just come.
+        // It is with the plugin, or has just been allocated memory.
         let command = lock(&self.ops)
             .get_mut(id)
             .and_then(|op| op.cancel_posted(id));
@@ -313,7 +314,7 @@ impl Server {
         }
     }
 
-    /// An operation that the plugin does not know is cancelled here (R62).
+    /// Cancels an operation that the plugin does not know (R62).
     fn cancel_waiting(&self, id: OpId) {
         let Some(op) = lock(&self.ops).remove(id) else {
             return;
@@ -328,17 +329,17 @@ impl Server {
         self.wake_all();
     }
 
-    /// Looks through those that wait for memory. Called by whoever gives some back, and does not
-    /// wait for any transfer.
+    /// Serves the operations that wait for memory. Called after memory was freed; does not wait for a
+    /// transfer.
     pub(super) fn memory_freed(self: &Arc<Self>) {
-        // Not in a child that `fork` made, and not once the program's memory is out of bounds.
+        // Not in a child after `fork`, and not once the program's memory must not be used.
         let Ok(_inside) = self.enter() else {
             return;
         };
         self.walk_again.store(true, Ordering::SeqCst);
         while self.walk_again.load(Ordering::SeqCst) {
             if self.walking.swap(true, Ordering::SeqCst) {
-                // That thread looks again.
+                // The other thread looks again.
                 return;
             }
             while self.walk_again.swap(false, Ordering::SeqCst) {
@@ -348,8 +349,8 @@ impl Server {
         }
     }
 
-    /// Registers one operation that waits, if there is memory for one. The lock is not held while
-    /// the plugin is asked.
+    /// Registers one waiting operation, if there is memory for one. The lock is not held while the plugin is
+    /// asked.
     fn serve_one_waiting(&self) -> bool {
         let Ok(attachment) = self.attached() else {
             return false;
@@ -368,7 +369,7 @@ impl Server {
                     false
                 }
                 Outcome::Immediate(len) => {
-                    // The plugin was told not to; the operation is done all the same.
+                    // The plugin was told not to complete it at once, but the operation is complete.
                     self.completions.complete(turn.op, Ok(len));
                     false
                 }
@@ -376,13 +377,13 @@ impl Server {
             };
         lock(&self.waiting).registered(turn);
         if registered {
-            // Tests that could not name it to the plugin can now.
+            // Tests that could not name it to the plugin now can.
             self.wake_all();
         }
         true
     }
 
-    /// An operation does not wait for memory any more.
+    /// Records that an operation no longer waits for memory.
     fn note_waited(&self, waited: Duration) {
         let counters = &self.counters;
         counters.memory_waits_over().up();
@@ -390,7 +391,7 @@ impl Server {
         counters.longest_memory_wait_us().raise(waited);
     }
 
-    /// Says whether the operation still exists.
+    /// Gives memory to an operation. Returns whether the operation still exists.
     fn give_memory(&self, id: OpId, piece: Piece) -> bool {
         let mut ops = lock(&self.ops);
         let Some(op) = ops.get_mut(id) else {
@@ -405,7 +406,7 @@ impl Server {
         true
     }
 
-    /// An operation has the memory that it needs.
+    /// Stores the memory that an operation needs.
     fn provide(&self, op: &mut Op, piece: Piece) {
         op.piece = Some(piece);
         if op.temporary().is_some() {
@@ -415,8 +416,8 @@ impl Server {
     }
 }
 
-/// The longest list of segments that the plugin reads; a longer one is copied like memory outside
-/// the segment.
+/// The longest list of segments that the plugin reads; a message with a longer one is copied like memory
+/// outside the segment.
 const LIST_MAX: usize = 1 << 20;
 
 const fn command(post: Post<'_>, receives: bool) -> Command<'_> {
@@ -426,7 +427,7 @@ const fn command(post: Post<'_>, receives: bool) -> Command<'_> {
     }
 }
 
-/// What an operation needs of the pool (section 3.1.6: room for a long list is like a temporary
+/// Returns what an operation needs of the pool (section 3.1.6: space for a long list is like a temporary
 /// buffer).
 fn need(request: &Request, external: bool) -> Need {
     let parts = request.segments.iter().filter(|span| !span.is_empty());

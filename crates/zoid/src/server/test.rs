@@ -1,8 +1,8 @@
-//! Testing: which operations the plugin has completed, and which unexpected messages have come.
+//! Tests: which operations the plugin has completed, and which unexpected messages have arrived.
 //!
-//! The interface collects what failed here before it asks, so that a test with something to
-//! collect never reaches the plugin. A test without operation ids is the plugin's own: it reports
-//! whatever is done, for whichever thread asks.
+//! The interface collects failed operations before it calls the method, so a test with something to collect
+//! never reaches the plugin. A test without operation ids is passed to the plugin: it reports any completions
+//! to any thread that asks.
 
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use super::post::write_list;
 use super::{Server, lock};
 use crate::error::of_status;
 
-/// How long a test without a daemon sleeps before it looks for one.
+/// How long a test without a daemon sleeps before it tries to attach.
 const NO_DAEMON: Duration = Duration::from_millis(50);
 
-/// What the plugin knows the operations of a test by.
+/// What to ask the plugin about.
 enum Known {
-    /// It reports whatever is done.
+    /// Any completions.
     All,
-    /// Its own ids for them.
+    /// These of the plugin's ids.
     These(Vec<u64>),
 }
 
@@ -40,7 +40,7 @@ fn which_names(which: Which<'_>, id: OpId) -> bool {
     matches!(which, Which::These(ids) if ids.contains(&id))
 }
 
-/// The operations that a test names, for as long as it waits.
+/// The operations that a test names, while it waits.
 struct Named<'a> {
     server: &'a Server,
     ids: &'a [OpId],
@@ -60,8 +60,8 @@ impl Drop for Named<'_> {
     }
 }
 
-/// How long a test waits for what another thread is about to report. That thread's report ends the
-/// wait; the limit is for an answer that was lost on its way to that thread.
+/// How long a test waits for a completion that another thread is about to report. That report ends the wait;
+/// the limit is for an answer that was lost on its way to that thread.
 const REPORT: Duration = Duration::from_millis(50);
 
 impl Server {
@@ -71,7 +71,7 @@ impl Server {
             return self.pause(wait.min(NO_DAEMON), wakes, || wanted.is_satisfied());
         };
         attachment.report(&self.counters);
-        // Before the look at what is complete: whoever completes one later sees its name here.
+        // Before the check of completions: a thread that completes one later sees its name here.
         let _named = self.name(wanted.which());
         let asleep = attachment.wakes();
         if self.wakes.load(Ordering::SeqCst) != wakes || wanted.is_satisfied() {
@@ -80,7 +80,7 @@ impl Server {
         let known = self.known(wanted.which());
         let scratch = match &known {
             Known::All => None,
-            // None is known to the plugin yet: somebody's freeing of memory will say more.
+            // The plugin knows none of them yet; they are registered when memory is freed.
             Known::These(ids) if ids.is_empty() => {
                 return self.pause(wait, wakes, || wanted.is_satisfied());
             }
@@ -95,15 +95,15 @@ impl Server {
         });
         let tested = self.ask_test(&attachment, &command, wanted.which(), asleep);
         match self.judge(&attachment, tested) {
-            // The interface finds what has become of the operations.
+            // The interface finds the results of the operations.
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
-            // All ids were unknown: another thread has just been told of their end.
+            // All ids were unknown: another thread has just received their completions.
             Err(Error::Inval) => self.pause(REPORT.min(wait), wakes, || wanted.is_satisfied()),
             other => other,
         }
     }
 
-    /// What the plugin knows the operations of a test by.
+    /// Returns what to ask the plugin about.
     fn known(&self, which: Which<'_>) -> Known {
         let Which::These(ids) = which else {
             return Known::All;
@@ -116,13 +116,13 @@ impl Server {
             }
             known.extend(op.plugin_id());
         }
-        // A program may name one twice; the plugin reports it once.
+        // A program may name an operation twice; the plugin reports it once.
         known.sort_unstable();
         known.dedup();
         Known::These(known)
     }
 
-    /// Notes which operations a test waits for by their ids.
+    /// Records which operations a test waits for by id.
     fn name<'a>(&'a self, which: Which<'a>) -> Named<'a> {
         let ids = match which {
             Which::Any { .. } => &[],
@@ -169,17 +169,18 @@ impl Server {
             }
         }
         if named {
-            // A test of another thread sleeps at the plugin for what this one was told of.
+            // A test of another thread sleeps at the plugin for an operation whose completion this test
+            // received.
             attachment.wake();
         }
         if any {
-            // Others may wait for one of these by its id.
+            // Other tests may wait for one of these by id.
             self.changed.notify();
         }
         end.into()
     }
 
-    /// Sleeps here, because the plugin can say nothing; a wake ends it, and so does `met`.
+    /// Sleeps in this process, because the plugin has nothing to report; ends at a wake or if `met`.
     ///
     /// # Errors
     ///
@@ -220,7 +221,7 @@ impl Server {
         if self.wakes.load(Ordering::SeqCst) != wakes {
             return Ok(());
         }
-        // At most what one reply holds.
+        // At most as many as fit in one reply.
         let capacity = capacity.min(UNEXPECTED_PER_REPLY) as u32;
         let command = Command::UnexpectedTest(UnexpectedTest {
             capacity,
@@ -247,7 +248,7 @@ impl Server {
         }
     }
 
-    /// An unexpected message in the program's terms: its memory is the segment's.
+    /// Converts an unexpected message for the program; its memory is in the segment.
     fn received(
         self: &Arc<Self>,
         attachment: &Arc<Attachment>,
@@ -283,7 +284,7 @@ impl Server {
     }
 }
 
-/// An unexpected message's memory, until the program lets go of it.
+/// The memory of an unexpected message, until the program drops it.
 struct Outstanding {
     attachment: Arc<Attachment>,
     offset: u64,
@@ -305,7 +306,7 @@ fn select<'a>(
     attachment: &Attachment,
 ) -> TestSelection<'a> {
     let capacity = match (which, known) {
-        // At most what one reply holds.
+        // At most as many as fit in one reply.
         (Which::Any { capacity }, _) => capacity.clamp(1, COMPLETIONS_PER_REPLY),
         (Which::These(_), Known::These(ids)) => {
             if let Some(piece) = scratch {
@@ -317,9 +318,8 @@ fn select<'a>(
             }
             COMPLETIONS_PER_REPLY
         }
-        // One that the plugin does not answer for cannot be named to it. Nor can all where there is no
-        // memory for their names. Then any is asked for: a completion that another test wants waits
-        // for that test at the interface.
+        // Operations without an id of the plugin cannot be named to it, nor can a list that finds no memory.
+        // Then ask for any: a completion for another test waits at the interface.
         (Which::These(_), Known::All) => COMPLETIONS_PER_REPLY,
     };
     TestSelection::Any {
@@ -327,7 +327,7 @@ fn select<'a>(
     }
 }
 
-/// Rounded up, so that the plugin does not answer before the time is over.
+/// Converts to milliseconds, rounded up so that the plugin does not answer too early.
 fn milliseconds(time: Duration) -> u32 {
     let rounded = time.saturating_add(Duration::from_nanos(999_999));
     u32::try_from(rounded.as_millis().min(i32::MAX as u128)).unwrap_or(u32::MAX)

@@ -1,14 +1,13 @@
 //! Operations that wait for a temporary buffer: the design's `no_mem`.
 //!
-//! Whoever frees memory looks through all of them, the largest first, and takes the first that
-//! fits. An operation that was passed over by smaller ones too often or for too long holds them
-//! back until it fits, so that none starves. Operations of one key keep their order.
+//! A thread that frees memory goes through all of them, the largest first, and serves the first that fits. An
+//! operation that smaller ones have overtaken too often or for too long blocks them until it fits, so that
+//! none starves. Operations of one key keep their order.
 //!
-//! A program that takes and gives back memory without pause can starve an operation, too. So one
-//! that has waited for too long holds the program's own allocations back as well, which then fail
-//! with `NoMem`, as long as that can help: not when the memory that the program keeps leaves no
-//! room for the operation anyhow. What has been out for [`AGE_MAX`] counts as kept, so this ends
-//! within that time at the latest.
+//! A program that allocates and frees memory without pause can starve an operation, too. An operation that
+//! has waited for too long therefore also blocks the program's allocations, which then fail with `NoMem`. It
+//! does so only if that can help: not if memory that the program keeps leaves no room for the operation.
+//! Memory allocated for longer than [`AGE_MAX`] counts as kept, so the block ends within that time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,21 +15,21 @@ use std::time::{Duration, Instant};
 
 use bmi::OpId;
 
-/// An operation holds smaller ones back after it was passed over this often ...
+/// How often an operation may be overtaken before it blocks smaller ones ...
 const PASSED_MAX: u32 = 1000;
 
-/// ... or for this long.
+/// ... or for how long.
 pub(super) const AGE_MAX: Duration = Duration::from_secs(5);
 
-/// Peer, tag and direction: what keeps its order.
+/// Peer, tag and direction; operations of one key keep their order.
 pub(super) type Key = (u64, i32, bool);
 
-/// Who waits.
+/// The waiting operations.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// By size, the largest first, then by age.
     ops: BTreeMap<(Reverse<usize>, u64), Waiter>,
-    /// Those that wait or are being registered, by key and age.
+    /// Operations that wait or are being registered, by key and age.
     keys: BTreeMap<Key, BTreeSet<u64>>,
     arrivals: u64,
 }
@@ -43,7 +42,7 @@ struct Waiter {
     passed: u32,
 }
 
-/// An operation whose turn it is; tell [`Waiting::registered`] afterwards.
+/// An operation that gets its memory now; call [`Waiting::registered`] afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) op: OpId,
@@ -54,7 +53,7 @@ pub(super) struct Turn {
 }
 
 impl Waiting {
-    /// An operation waits.
+    /// Adds an operation.
     pub(super) fn add(&mut self, op: OpId, key: Key, size: usize, now: Instant) {
         self.arrivals += 1;
         let waiter = Waiter {
@@ -67,12 +66,12 @@ impl Waiting {
         self.keys.entry(key).or_default().insert(self.arrivals);
     }
 
-    /// Whether a new operation of this key would overtake one that waits.
+    /// Returns whether a new operation of this key would overtake a waiting one.
     pub(super) fn has(&self, key: Key) -> bool {
         self.keys.contains_key(&key)
     }
 
-    /// Whether an operation has waited so long that nobody smaller may take memory.
+    /// Returns whether an operation has waited so long that no smaller one may take memory.
     pub(super) fn holds_back(&self, size: usize, now: Instant) -> bool {
         self.ops
             .iter()
@@ -80,8 +79,8 @@ impl Waiting {
             .any(|(_, waiter)| waiter.is_aged(now))
     }
 
-    /// Size of the operation for which the program's own allocations are to give way: of those that
-    /// have waited so long the one that is served first.
+    /// Returns the size of the operation in favour of which the program's allocations are rejected: of those
+    /// that have waited too long, the one that is served first.
     pub(super) fn overdue(&self, now: Instant) -> Option<usize> {
         let overdue = |&(place, waiter): &(&(Reverse<usize>, u64), &Waiter)| {
             waiter.age(now) >= AGE_MAX && self.is_next_of_key(waiter.key, place.1)
@@ -90,12 +89,13 @@ impl Waiting {
         Some(*size)
     }
 
-    /// Whether no operation of this key is older.
+    /// Returns whether no operation of this key is older.
     fn is_next_of_key(&self, key: Key, arrival: u64) -> bool {
         self.keys.get(&key).and_then(BTreeSet::first) == Some(&arrival)
     }
 
-    /// The first that gets memory from `allocate`, which is given its size, with the memory.
+    /// Returns the first operation that gets memory from `allocate`, which is called with its size, and the
+    /// memory.
     pub(super) fn next<M>(
         &mut self,
         now: Instant,
@@ -132,12 +132,12 @@ impl Waiting {
         Some((turn, memory))
     }
 
-    /// An operation is registered, or never will be: the next of its key may be.
+    /// Records that an operation is registered, or never will be, so that the next of its key can be.
     pub(super) fn registered(&mut self, turn: Turn) {
         self.leave(turn.key, turn.arrival);
     }
 
-    /// Takes an operation away. Says how long it waited; nothing when it did not.
+    /// Removes an operation. Returns how long it waited; `None` if it did not.
     pub(super) fn remove(&mut self, op: OpId, now: Instant) -> Option<Duration> {
         let place = self.ops.iter().find(|(_, waiter)| waiter.op == op);
         let place = place.map(|(place, _)| *place)?;
@@ -155,7 +155,7 @@ impl Waiting {
         }
     }
 
-    /// Nobody waits any more. Says how many did.
+    /// Removes all. Returns how many there were.
     pub(super) fn clear(&mut self) -> usize {
         let count = self.ops.len();
         self.ops.clear();
@@ -247,7 +247,7 @@ mod tests {
         let later = now + AGE_MAX;
         waiting.add(id(4), (0, 3, true), 300, now + AGE_MAX / 2);
         assert_eq!(waiting.overdue(later - Duration::from_nanos(1)), None);
-        // The largest waits for an older one of its key, the second has not waited so long.
+        // The largest waits for an older one of its key; the second has not waited long enough.
         assert_eq!(waiting.overdue(later), Some(100));
         assert_eq!(waiting.clear(), 4);
         assert_eq!(waiting.overdue(later), None);

@@ -1,8 +1,7 @@
-//! Whether the daemon lives.
+//! Watches whether the daemon lives.
 //!
-//! Its signs of life are a word in the segment's first page, which it stores every 100 ms, and its
-//! process. Dead is a daemon that says so, or whose process has ended; one that is silent and has a
-//! process, as under a debugger, is waited for.
+//! The daemon stores a heartbeat in the segment's first page every 100 ms. A daemon is dead if its state says
+//! so or if its process has ended. A silent daemon whose process exists, as under a debugger, is waited for.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,26 +11,26 @@ use bmi::Error;
 use sys::{Mapping, ProcessHandle, process_start};
 use zoid_proto::{DaemonState, SegmentHeader};
 
-/// Silence that is worth a warning.
+/// The length of silence that is worth a warning.
 const STALE: Duration = Duration::from_secs(2);
 
-/// How often a daemon that is silent and lives is reported.
+/// How often a silent but living daemon is reported.
 const WARNING: Duration = Duration::from_secs(10);
 
-/// Looks after one daemon.
+/// Watches one daemon.
 pub(super) struct Watch {
     mapping: Mapping,
     process: Process,
-    /// The last sign of life: the word, and when it was seen to change.
+    /// The last heartbeat: the word, and when it changed.
     last: Mutex<(u64, Instant)>,
     warned_s: AtomicU64,
     began: Instant,
     closed: AtomicBool,
-    /// A check has found no process.
+    /// Whether a check has found no process.
     died: AtomicBool,
 }
 
-/// How the daemon's process is told from a later one with its number.
+/// How the daemon's process is distinguished from a later one with the same number.
 enum Process {
     Handle(ProcessHandle),
     Started(u32, Option<u64>),
@@ -55,12 +54,12 @@ impl Watch {
         }
     }
 
-    /// This side closes: every check fails from now on.
+    /// Closes this side: every check fails from now on.
     pub(super) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// What earlier checks have found, without a look at the daemon.
+    /// Returns the result of earlier checks, without looking at the daemon.
     ///
     /// # Errors
     ///
@@ -75,10 +74,12 @@ impl Watch {
         }
     }
 
+    /// Checks whether the daemon lives.
+    ///
     /// # Errors
     ///
-    /// [`Error::NetReset`]: the daemon is dead. [`Error::NetDown`]: this side has closed, or the
-    /// daemon went down in good order.
+    /// [`Error::NetReset`]: the daemon is dead. [`Error::NetDown`]: this side is closed, or the daemon has
+    /// shut down in order.
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::NetDown);
@@ -99,7 +100,7 @@ impl Watch {
         Ok(())
     }
 
-    /// Whether the process exists.
+    /// Returns whether the process exists.
     pub(super) fn lives(&self) -> bool {
         match &self.process {
             Process::Handle(handle) => !handle.has_ended().unwrap_or(true),

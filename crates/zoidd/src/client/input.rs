@@ -1,4 +1,4 @@
-//! Frames out of a byte stream, without ever taking a byte of payload into memory of its own.
+//! Splits a byte stream into frames without reading payload into the buffer.
 //!
 //! ```text
 //!           ┌ buffer ────────────────┐
@@ -9,42 +9,41 @@
 //!           └──────────┘ └───────────────────┘
 //! ```
 //!
-//! Payload is welcome only where there is a grant or a credit. While a connection has one, reads
-//! end where the payload of the frame under way would begin at the earliest; otherwise they take
-//! all that has come.
+//! Payload is allowed only if there is a grant or a credit. While a connection has one, a read ends at the
+//! earliest point where payload could begin; otherwise it takes everything that has arrived.
 
 use zoid_proto::DecodeError;
 use zoid_proto::fwd::{Frame, FrameHeader};
 
-/// Header and body of the shortest frame that carries payload.
+/// Length of header and body of the shortest frame with payload, in bytes.
 const SHORTEST_HEAD: usize = FrameHeader::LEN + DATA_BODY;
 
-/// Bytes of the body of DATA.
+/// Length of the body of DATA, in bytes.
 const DATA_BODY: usize = 16;
 
-/// Bytes that are read at once while no payload can come.
+/// The size of a read in bytes while no payload can come.
 const WINDOW: usize = 4096;
 
-/// A buffer beyond this is given back once it is empty: long bodies are rare.
+/// A buffer longer than this is freed once it is empty, because long bodies are rare.
 const KEEP: usize = 64 << 10;
 
-/// What of a stream has been read and not yet been understood.
+/// The bytes of a stream that have been read and not handled.
 #[derive(Debug, Default)]
 pub(crate) struct Input {
     buffer: Vec<u8>,
-    /// Bytes of `buffer` that hold something; the rest is room.
+    /// The number of bytes in `buffer`; the rest is room.
     filled: usize,
-    /// Bytes of these that have been given out as frames.
+    /// The number of these bytes that were returned as frames.
     taken: usize,
 }
 
 impl Input {
-    /// The next frame whose header and body are here. Its payload is not: see
+    /// Returns the next frame whose header and body are complete. Its payload is still in the stream; see
     /// [`take`](Self::take).
     ///
     /// # Errors
     ///
-    /// Bytes that are no frame.
+    /// Bytes that are not a frame.
     pub(crate) fn next(&mut self) -> Result<Option<(FrameHeader, &[u8])>, DecodeError> {
         let there = self.buffer.get(self.taken..self.filled).unwrap_or_default();
         if there.len() < FrameHeader::LEN {
@@ -58,20 +57,20 @@ impl Input {
         Ok(Some((header, body)))
     }
 
-    /// Whether [`next`](Self::next) has something to say.
+    /// Returns whether [`next`](Self::next) would return a frame or an error.
     pub(crate) fn has_frame(&self) -> bool {
         let there = self.buffer.get(self.taken..self.filled).unwrap_or_default();
         there.len() >= FrameHeader::LEN
             && FrameHeader::decode(there).map_or(true, |header| there.len() >= frame_len(&header))
     }
 
-    /// Room for the next bytes of the stream: as many as may be read without taking payload
-    /// (`careful`), or as many as are useful.
+    /// Returns room for the next bytes: as many as can be read without reading payload (`careful`), or as
+    /// many as are useful.
     pub(crate) fn room(&mut self, careful: bool) -> &mut [u8] {
         self.make_way();
         let there = self.filled;
         let missing = match FrameHeader::decode(self.buffer.get(..there).unwrap_or_default()) {
-            // `next` has returned complete frames and refused malformed ones before.
+            // `next` has returned complete frames and rejected invalid ones before.
             Ok(header) if header.payload_len > 0 => frame_len(&header).saturating_sub(there),
             Ok(header) => frame_len(&header).saturating_sub(there) + SHORTEST_HEAD,
             Err(_) => SHORTEST_HEAD.saturating_sub(there),
@@ -80,7 +79,7 @@ impl Input {
             true => missing,
             false => missing.max(WINDOW),
         };
-        // A long body is given room as it comes, not as it is announced.
+        // Room for a long body is allocated as its bytes arrive, not when its length is announced.
         let end = there + wanted.clamp(1, KEEP);
         if self.buffer.len() < end {
             self.buffer.resize(end, 0);
@@ -88,24 +87,24 @@ impl Input {
         self.buffer.get_mut(there..end).unwrap_or_default()
     }
 
-    /// So many bytes of the room were filled.
+    /// Records that this many bytes were read.
     pub(crate) fn fill(&mut self, bytes: usize) {
         self.filled = (self.filled + bytes).min(self.buffer.len());
     }
 
-    /// Whether nothing is left behind the last frame.
+    /// Returns whether nothing follows the last frame.
     pub(crate) fn is_empty(&self) -> bool {
         self.taken == self.filled
     }
 
-    /// At most `limit` bytes behind the last frame, which are payload that nobody wants.
+    /// Removes at most `limit` bytes after the last frame: payload to be dropped.
     pub(crate) fn take(&mut self, limit: usize) -> &[u8] {
         let start = self.taken;
         self.taken = self.filled.min(start.saturating_add(limit));
         self.buffer.get(start..self.taken).unwrap_or_default()
     }
 
-    /// Moves what is left to the front.
+    /// Moves the remaining bytes to the front.
     fn make_way(&mut self) {
         self.buffer.copy_within(self.taken..self.filled, 0);
         self.filled -= self.taken;
@@ -117,12 +116,12 @@ impl Input {
 }
 
 fn frame_len(header: &FrameHeader) -> usize {
-    // At most MAX_BODY, which any address space holds.
+    // At most MAX_BODY, which fits in a usize.
     FrameHeader::LEN + header.body_len as usize
 }
 
-/// Appends a frame without payload, or the head of one with. What cannot be encoded, which no
-/// caller here asks for, is left out and said to be (`false`).
+/// Appends a frame without payload, or the head of one with payload. Returns false and appends nothing if it
+/// cannot be encoded, which does not happen with the frames of this crate.
 #[must_use]
 pub(crate) fn append(target: &mut Vec<u8>, header: FrameHeader, frame: &Frame<'_>) -> bool {
     let start = target.len();
@@ -154,8 +153,8 @@ mod tests {
         bytes
     }
 
-    /// Reads a stream as a connection does, `step` bytes at most a time, and counts payload that
-    /// was taken into the buffer.
+    /// Reads a stream as a connection does, at most `step` bytes at a time, and counts payload that was read
+    /// into the buffer.
     fn read(stream: &[u8], step: usize, careful: bool) -> (Vec<FrameType>, usize) {
         let mut input = Input::default();
         let (mut at, mut types, mut copied) = (0, Vec::new(), 0);
@@ -248,7 +247,7 @@ mod tests {
     #[test]
     fn an_announced_body_takes_memory_only_as_it_comes() {
         let mut bytes = frame(&Frame::Ping, 0);
-        // No checksum, and a body of 1 MiB announced.
+        // No checksum, and an announced body of 1 MiB.
         bytes[16..24].copy_from_slice(&[0, 0, 16, 0, 0, 0, 0, 0]);
         let mut input = Input::default();
         input.room(false)[..32].copy_from_slice(&bytes);

@@ -1,4 +1,4 @@
-//! Memory of a client of this machine, out of which and into which the daemon copies messages.
+//! Direct copies between the segment and the memory of a client on this machine.
 //!
 //! ```text
 //!  send      GRANT mode 2 ─▶                     receive   RECV_REPLY mode 2 ─▶
@@ -8,30 +8,38 @@
 //!                                                                ◀─ RECV_ACK
 //! ```
 //!
-//! One copy, as with `trust-clients`, and the client is trusted with nothing: it never sees the
-//! segment. The daemon never follows an address of its own accord, only those of PLACES.
+//! A message is copied once, as with `trust-clients`, but the client never sees the segment. The daemon
+//! accesses only addresses from PLACES.
 //!
-//! **Who is read.** The process that the kernel says connected the socket, never a number that the
-//! client says, held by a process descriptor that must be alive when the bytes count and before they
-//! are written. The daemon then tells a random number, [`Mark`](zoid_proto::fwd::Event::Mark), and the
-//! client says where in its memory it holds it. Each read begins with that place, within one system
-//! call and so one address space: bytes count only where the number is. So whoever speaks on the
-//! socket owns the memory that is read, though a process inherited the socket, or another program runs
-//! under the old number by now. A client that names addresses gets read what it could send anyway: not
-//! a leak. Before each write the number is looked for, too; between that look and the write, a process
-//! that changes its program could be written to, at addresses that its old self named. That is why a
-//! client of another user than the daemon's is not served like this: for one of the same user, the
-//! kernel's own check, at every call, is that of a debugger, so that set-user-id programs and others
-//! that may not dump core are refused, unless the daemon has the right to trace everything, where both
-//! are root.
+//! # Which process is accessed
 //!
-//! **What it costs.** The daemon's thread is in the kernel for as long as the kernel needs to get at the
-//! client's pages. Pages that it must wait for, as of a mapped file of a server that does not answer,
-//! hold everybody up. A client could do that on purpose; but a client of the daemon's own user could
-//! as well send it a signal.
+//! The process is the one that the kernel names as the connector of the socket, never a number from the
+//! client. The daemon holds a process descriptor, and the process must be alive when bytes are accepted and
+//! before they are written.
 //!
-//! **When it does not work**, the reason is an [`Obstacle`], counted, and said once; the message takes
-//! the stream, from its start. An address that is not there is the operation's error, `EFAULT`.
+//! In addition, the daemon sends a random number, [`Mark`](zoid_proto::fwd::Event::Mark), and the client says
+//! where in its memory it stores the number. Each read includes that place in the same system call, and
+//! therefore reads the same address space; the bytes are accepted only if the number is there. So the process
+//! that speaks on the socket owns the memory, even if another process inherited the socket or another program
+//! now has the old process id. A client can only name memory whose contents it could send itself, so nothing
+//! leaks.
+//!
+//! Before each write the daemon checks the number as well. Between the check and the write a process could
+//! execute another program, and the daemon would write to addresses of the old one. For that reason clients
+//! of other users are not served this way. For processes of one user, the kernel applies the access check of
+//! a debugger in every call. It rejects set-user-id programs and others that may not dump core, unless the
+//! daemon has the right to trace everything because both are root.
+//!
+//! # Cost
+//!
+//! The daemon's thread stays in the kernel until the client's pages are available. Pages that must be waited
+//! for, such as those of a mapped file on a server that does not answer, delay all clients. A client could
+//! cause this on purpose; but a client of the daemon's own user could send the daemon a signal as well.
+//!
+//! # Failure
+//!
+//! If copying is impossible, the reason is an [`Obstacle`], which is counted and logged once, and the message
+//! uses the stream from its start. An address that does not exist fails the operation with `EFAULT`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -43,20 +51,20 @@ use zoid_proto::fwd::{MAX_CHUNK, Places};
 
 use super::{Client, Stream, Violation};
 
-/// Shorter messages take the stream: to ask where they are would take longer than to send them.
+/// The shortest message that is copied; for shorter ones the exchange of PLACES costs more than the stream.
 pub(crate) const SHORTEST: u64 = 64 << 10;
 
-/// Bytes of the number that a client holds.
+/// The length of the number that a client stores, in bytes.
 const MARK: usize = 8;
 
-/// Why messages take the stream.
+/// Why messages use the stream.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Obstacle {
-    /// The client's library does not know of it, or is told to refuse.
+    /// The client's library does not support it, or is configured to reject it.
     NotOffered,
-    /// The client is in a PID namespace that this process does not see.
+    /// The client is in a PID namespace that this process cannot see.
     Namespace,
-    /// The client is another user.
+    /// The client belongs to another user.
     User,
     /// There is no process descriptor.
     Descriptor,
@@ -64,9 +72,9 @@ pub(crate) enum Obstacle {
     Permission,
     /// The kernel cannot.
     Kernel,
-    /// The process that connected is not the one that speaks.
+    /// The process that connected is not the one that sends.
     Mark,
-    /// The client would rather have this message by the stream.
+    /// The client prefers the stream for this message.
     Declined,
 }
 
@@ -83,7 +91,7 @@ impl Obstacle {
         Self::Declined,
     ];
 
-    /// Its name in metrics.
+    /// Returns the name in metrics.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::NotOffered => "not_offered",
@@ -97,7 +105,7 @@ impl Obstacle {
         }
     }
 
-    /// What the administrator reads.
+    /// Returns the text for the administrator.
     pub(crate) const fn advice(self) -> &'static str {
         match self {
             Self::NotOffered => {
@@ -131,17 +139,17 @@ impl Obstacle {
 pub(crate) struct Memory {
     process: u32,
     handle: ProcessHandle,
-    /// What the client is to hold.
+    /// The number that the client is to store.
     number: u64,
-    /// Where it does, once that was seen; or why that is of no use.
+    /// Where the client stores it, once verified; or why that failed.
     mark: Result<RemotePart, Option<Obstacle>>,
-    /// Messages for the client that wait for PLACES.
+    /// Messages that wait for PLACES.
     offers: BTreeMap<u64, Message>,
-    /// What is being copied, oldest first.
+    /// Messages that are being copied, oldest first.
     copies: VecDeque<Copying>,
 }
 
-/// A message of the segment.
+/// A message in the segment.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) request: u32,
@@ -149,7 +157,7 @@ pub(crate) struct Message {
     pub(crate) total: u64,
 }
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Way {
     In,
@@ -162,24 +170,24 @@ struct Copying {
     grant: u64,
     way: Way,
     message: Message,
-    /// What is left on either side, the next part last.
+    /// The remaining parts on either side, the next one last.
     parts: Vec<RemotePart>,
     spans: Vec<Span>,
     left: u64,
 }
 
-/// What PLACES amounts to.
+/// The effect of PLACES.
 #[derive(Debug)]
 pub(crate) enum Named {
-    /// Nothing: its transfer was stopped.
+    /// None: the transfer was stopped.
     Nothing,
-    /// The client's memory can be read.
+    /// The client's memory is accessible.
     Proven,
-    /// It cannot.
+    /// The client's memory is not accessible.
     Unproven(Obstacle),
     /// There is something to copy.
     Copy,
-    /// The client wants this message by the stream.
+    /// The client prefers the stream for this message.
     Stream(Failed),
 }
 
@@ -189,11 +197,11 @@ pub(crate) struct Moved {
     pub(crate) grant: u64,
     pub(crate) way: Way,
     pub(crate) bytes: usize,
-    /// It was the last one: the request of the message, and its bytes.
+    /// Set after the last piece: the request of the message, and its length.
     pub(crate) complete: Option<(u32, u64)>,
 }
 
-/// A copy that came to nothing.
+/// A copy that failed.
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) grant: u64,
@@ -202,19 +210,19 @@ pub(crate) struct Failed {
     pub(crate) why: Failure,
 }
 
-/// Why a copy came to nothing.
+/// Why a copy failed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Failure {
     /// The client named memory that it does not have.
     Fault,
     /// The client's process has ended.
     Gone,
-    /// The stream may do it.
+    /// The message can use the stream.
     Obstacle(Obstacle),
 }
 
 impl Failure {
-    /// As a reason for the stream.
+    /// Converts to a reason for the stream.
     fn obstacle(self) -> Obstacle {
         match self {
             Self::Obstacle(obstacle) => obstacle,
@@ -225,8 +233,8 @@ impl Failure {
 }
 
 impl Memory {
-    /// The memory of whoever connected this socket; whether it can be read is not known yet. `number`
-    /// is random.
+    /// Returns the memory of the process that connected this socket; whether it is accessible is not known
+    /// yet. `number` is random.
     pub(crate) fn of(stream: &Stream, number: u64) -> Result<Self, Obstacle> {
         let Stream::Unix(stream) = stream else {
             return Err(Obstacle::NotOffered);
@@ -249,48 +257,48 @@ impl Memory {
         })
     }
 
-    /// Whether a message of so many bytes is to be copied.
+    /// Returns whether a message of `total` bytes is to be copied.
     pub(crate) fn takes(&self, total: u64) -> bool {
         self.mark.is_ok() && total >= SHORTEST
     }
 
-    /// What the client is to hold.
+    /// Returns the number that the client is to store.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }
 
-    /// A message for the client waits for PLACES.
+    /// Adds a message that waits for PLACES.
     pub(crate) fn offer(&mut self, grant: u64, message: Message) {
         self.offers.insert(grant, message);
     }
 
-    /// Whether this transfer has not ended here.
+    /// Returns whether this transfer is still active here.
     pub(crate) fn has(&self, grant: u64) -> bool {
         self.offers.contains_key(&grant) || self.copies(grant)
     }
 
-    /// Whether this message is being copied.
+    /// Returns whether this message is being copied.
     pub(crate) fn copies(&self, grant: u64) -> bool {
         self.copies.iter().any(|copy| copy.grant == grant)
     }
 
-    /// Whether there is something to copy.
+    /// Returns whether there is something to copy.
     pub(crate) fn is_busy(&self) -> bool {
         !self.copies.is_empty()
     }
 
-    /// Nothing more is copied for a transfer.
+    /// Removes a transfer.
     pub(crate) fn forget(&mut self, grant: u64) {
         self.offers.remove(&grant);
         self.copies.retain(|copy| copy.grant != grant);
     }
 
-    /// No further message is copied.
+    /// Stops copying for this client.
     pub(crate) fn give_up(&mut self, obstacle: Obstacle) {
         self.mark = Err(Some(obstacle));
     }
 
-    /// Looks whether the number is where the client says.
+    /// Checks whether the number is where the client says.
     fn prove(&mut self, part: RemotePart) -> Result<(), Failure> {
         self.mark = Ok(part);
         let proven = self.check();
@@ -300,12 +308,12 @@ impl Memory {
         proven
     }
 
-    /// Whether it still is, and the process lives.
+    /// Checks whether the number is still there and the process lives.
     fn check(&self) -> Result<(), Failure> {
         self.read(&[], &[]).map(|_| ())
     }
 
-    /// Reads parts into spans; bytes count only where the number is, in a process that lives.
+    /// Reads parts into spans. Fails unless the number is in place and the process lives.
     fn read(&self, parts: &[RemotePart], spans: &[Span]) -> Result<usize, Failure> {
         let hindered = |why: Option<Obstacle>| Failure::Obstacle(why.unwrap_or(Obstacle::Mark));
         let mark = self.mark.map_err(hindered)?;
@@ -323,7 +331,7 @@ impl Memory {
         }
     }
 
-    /// Writes spans to parts of the process that holds the number.
+    /// Writes spans to parts of the process that stores the number.
     fn write(&self, parts: &[RemotePart], spans: &[Span]) -> Result<usize, Failure> {
         self.check()?;
         write_memory(self.process, spans, parts).map_err(|error| {
@@ -335,12 +343,12 @@ impl Memory {
         })
     }
 
-    /// Who cannot be watched is not there.
+    /// Returns whether the process has ended. A process that cannot be watched counts as ended.
     fn has_ended(&self) -> bool {
         self.handle.has_ended().unwrap_or(true)
     }
 
-    /// Copies a piece of at most a chunk. `None` when there is nothing to copy.
+    /// Copies a piece of at most a chunk. `None` if there is nothing to copy.
     pub(crate) fn step(&mut self) -> Option<Result<Moved, Failed>> {
         let copy = self.copies.front()?;
         let (parts, spans) = copy.next();
@@ -357,7 +365,7 @@ impl Memory {
             why,
         };
         let bytes = match moved {
-            // There was something to copy.
+            // There was something to copy, so a result of 0 is a fault.
             Ok(0) => return Some(Err(failed(Failure::Fault, copy.message))),
             Err(why) => return Some(Err(failed(why, copy.message))),
             Ok(bytes) => bytes,
@@ -377,12 +385,12 @@ impl Memory {
 }
 
 impl Copying {
-    /// The places of the next piece on both sides, as many as one call takes; one of the other side's
+    /// Returns the places of the next piece on both sides, as many as one call takes; one of the other side's
     /// is the mark.
     fn next(&self) -> (Vec<RemotePart>, Vec<Span>) {
         let mut room = MAX_CHUNK;
         let mut parts = Vec::new();
-        // However many empty ones come first: a call that copies nothing is a fault.
+        // Skips empty parts, because a call that copies nothing counts as a fault.
         let filled = self.parts.iter().rev().filter(|part| part.len > 0);
         for part in filled.take(PARTS_MAX - 1) {
             let len = part.len.min(room);
@@ -400,7 +408,7 @@ impl Copying {
         (parts, spans)
     }
 
-    /// So many bytes are copied.
+    /// Records that this many bytes are copied.
     fn advance(&mut self, bytes: usize) {
         self.left = self.left.saturating_sub(bytes as u64);
         let mut left = bytes as u64;
@@ -426,11 +434,11 @@ impl Copying {
 }
 
 impl Client {
-    /// The client says where in its memory something is.
+    /// Handles PLACES: the client's answer where the memory of a message is.
     ///
     /// # Errors
     ///
-    /// Nobody asked; or it is not as many bytes as the message has.
+    /// PLACES was not asked for, or its length differs from the message's.
     pub(crate) fn places(&mut self, places: &Places<'_>) -> Result<Named, Violation> {
         let Some(memory) = &mut self.memory else {
             return Err(Violation::Grant);

@@ -1,10 +1,10 @@
-//! Copies with memory of this very process in place of a client's.
+//! Copies with memory of the test process in place of a client's.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// Memory of this process, as a client would name it.
+/// Returns memory of this process as a client would name it.
 fn part(span: &Span) -> RemotePart {
     RemotePart {
         address: span.as_ptr().addr() as u64,
@@ -13,7 +13,7 @@ fn part(span: &Span) -> RemotePart {
 }
 
 fn memory(number: u64, mark: &Span) -> Memory {
-    // A test fails by panicking.
+    // A failed test panics.
     let handle = ProcessHandle::open(std::process::id()).unwrap();
     Memory {
         process: std::process::id(),
@@ -41,7 +41,7 @@ fn copying(way: Way, client: &[Span], segment: &[Span]) -> Copying {
     }
 }
 
-/// Spans of the lengths that the borders make of `bytes`.
+/// Returns the spans into which the borders divide `bytes`.
 fn cut(bytes: &[u8], borders: &[usize]) -> Vec<Span> {
     let mut borders: Vec<usize> = borders.iter().map(|at| at % (bytes.len() + 1)).collect();
     borders.extend([0, bytes.len()]);

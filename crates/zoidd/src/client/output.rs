@@ -1,4 +1,4 @@
-//! What a client is to be sent: small frames at once, messages out of the segment in chunks.
+//! The output to a client: small frames at once, messages from the segment in chunks.
 //!
 //! ```text
 //!  control     [RECV_REPLY][PONG]…              encoded, waiting
@@ -6,9 +6,9 @@
 //!  chunk       [control… DATA head] + spans     being written; whole before anything else
 //! ```
 //!
-//! A chunk is one `sendmsg(2)` of waiting control frames, the head of a DATA frame, and places in
-//! the segment; payload is not copied. A chunk has at most 4 MiB, after which control frames come
-//! first again.
+//! A chunk is one `sendmsg(2)` of waiting control frames, the head of a DATA frame, and places in the
+//! segment; payload is not copied. A chunk has at most 4 MiB of payload; waiting control frames come first in
+//! each chunk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,8 +19,8 @@ use zoid_proto::fwd::{Data, Frame, FrameHeader, FrameType, MAX_CHUNK};
 
 use super::input::append;
 
-/// Control frames that wait beyond this many bytes show that the client does not read; nothing
-/// more is read from it until they are gone.
+/// With more than this many bytes of waiting control frames the client does not read; the daemon then reads
+/// nothing from the client until they are written.
 const BACKED_UP: usize = 256 << 10;
 
 /// Everything that waits to be written to one client.
@@ -31,36 +31,36 @@ pub(crate) struct Output {
     chunk: Option<Chunk>,
 }
 
-/// A message that goes to the client.
+/// A message to the client.
 #[derive(Debug)]
 struct Delivery {
     grant: u64,
     request: u32,
     spans: Vec<Span>,
     total: u64,
-    /// Bytes that are in chunks already.
+    /// The number of bytes that are in chunks already.
     sent: u64,
-    /// The first span that is not all sent, and how much of it is.
+    /// The first span that is not completely sent, and how much of it is sent.
     next: (usize, usize),
 }
 
-/// What is being written.
+/// The chunk being written.
 #[derive(Debug)]
 struct Chunk {
     head: Vec<u8>,
     spans: Vec<Span>,
-    /// Bytes of both.
+    /// The length of head and payload in bytes.
     len: usize,
     written: usize,
     grant: Option<u64>,
 }
 
-/// What a call of [`Output::write`] did.
+/// The result of [`Output::write`].
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Wrote {
-    /// Bytes, all kinds.
+    /// The number of bytes of all kinds.
     pub(crate) bytes: usize,
-    /// Whose payload was among them.
+    /// The message whose payload was among them.
     pub(crate) grant: Option<u64>,
 }
 
@@ -83,17 +83,17 @@ impl Output {
         });
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
         self.control.is_empty() && self.deliveries.is_empty() && self.chunk.is_none()
     }
 
-    /// Whether the client lets so much wait that it deserves no answers to further questions.
+    /// Returns whether so much output waits that the client's requests are not read.
     pub(crate) fn is_backed_up(&self) -> bool {
         self.control.len() > BACKED_UP
     }
 
-    /// Whether bytes of this message still wait.
+    /// Returns whether bytes of this message still wait.
     pub(crate) fn is_sending(&self, grant: u64) -> bool {
         let waits = self.deliveries.iter().any(|one| one.grant == grant);
         waits
@@ -103,12 +103,12 @@ impl Output {
                 .is_some_and(|chunk| chunk.grant == Some(grant))
     }
 
-    /// Sends nothing more out of the segment for this message: what the frame under way has
-    /// announced goes out as zeros.
+    /// Sends nothing further from the segment for this message. The rest of the current frame is sent as
+    /// zeros.
     ///
     /// # Errors
     ///
-    /// No memory for the zeros; the connection cannot go on.
+    /// There is no memory for the zeros; the connection must be closed.
     pub(crate) fn stop(&mut self, grant: u64) -> io::Result<()> {
         self.deliveries.retain(|one| one.grant != grant);
         if let Some(chunk) = &mut self.chunk
@@ -121,11 +121,11 @@ impl Output {
         Ok(())
     }
 
-    /// Writes what one call takes. `None` when nothing waits.
+    /// Writes as much as one call takes. `None` if nothing waits.
     ///
     /// # Errors
     ///
-    /// What `sendmsg(2)` fails with, [`io::ErrorKind::WouldBlock`] among it.
+    /// Errors of `sendmsg(2)`, including [`io::ErrorKind::WouldBlock`].
     pub(crate) fn write(&mut self, stream: &impl AsFd) -> Option<io::Result<Wrote>> {
         if self.chunk.is_none() {
             self.chunk = self.next_chunk();
@@ -214,7 +214,7 @@ mod tests {
         Span::from(bytes.to_vec())
     }
 
-    /// Writes all and returns what came out, frame by frame.
+    /// Writes everything and returns the frames that came out.
     fn sent(output: &mut Output) -> Vec<(FrameType, u64, Vec<u8>)> {
         let (near, mut far) = UnixStream::pair().unwrap();
         let reader = std::thread::spawn(move || {

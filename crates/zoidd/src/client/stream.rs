@@ -1,4 +1,4 @@
-//! The two carriers of frames: Unix sockets and TCP.
+//! The two carriers of frames: Unix-domain sockets and TCP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,14 +15,14 @@ use zoid_proto::fwd::SEND_BUFFER;
 /// A client's connection, non-blocking.
 #[derive(Debug)]
 pub(crate) enum Stream {
-    /// From this machine.
+    /// A client on this machine.
     Unix(UnixStream),
-    /// From another one.
+    /// A client on another machine.
     Tcp(TcpStream),
 }
 
 impl Stream {
-    /// Whether the client is on this machine.
+    /// Returns whether the client is on this machine.
     pub(crate) fn is_local(&self) -> bool {
         matches!(self, Self::Unix(_))
     }
@@ -60,12 +60,12 @@ impl Source for Stream {
     }
 }
 
-/// Where clients connect.
+/// A listening socket for clients.
 #[derive(Debug)]
 pub(crate) enum Listener {
-    /// From this machine.
+    /// For clients on this machine.
     Unix(UnixListener),
-    /// From others.
+    /// For clients on other machines.
     Tcp(TcpListener),
 }
 
@@ -78,7 +78,7 @@ impl Listener {
         TcpListener::bind(address).map(Self::Tcp)
     }
 
-    /// The port that clients connect to, of a TCP listener.
+    /// Returns the address of a TCP listener.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Unix(_) => None,
@@ -93,7 +93,7 @@ impl Listener {
         }
     }
 
-    /// The next connection, `WouldBlock` without one.
+    /// Accepts the next connection; `WouldBlock` if there is none.
     pub(crate) fn accept(&self) -> io::Result<Stream> {
         match self {
             Self::Unix(listener) => {
@@ -103,7 +103,7 @@ impl Listener {
             }
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept()?;
-                // Frames are written whole, so that waiting for more to send only delays them.
+                // Frames are written completely, so waiting for more data would only delay them.
                 stream.set_nodelay(true)?;
                 let keepalive = TcpKeepalive::new().with_time(KEEPALIVE);
                 SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
@@ -113,5 +113,5 @@ impl Listener {
     }
 }
 
-/// The system's own watch, in case both sides of a connection are silent.
+/// The idle time before the system probes a TCP connection, in case both sides are silent.
 const KEEPALIVE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Connections of clients: from frames to calls of the engine.
+//! Connections of clients: converts frames to calls of the engine.
 
 use std::io::{self, ErrorKind};
 use std::mem;
@@ -21,13 +21,13 @@ use super::{CLIENTS, Daemon};
 use crate::client::{Client, Input, Kind, Received, Stream, Violation};
 use crate::failpoint::Place;
 
-/// Bytes that one client moves in its turn, in each direction: one chunk.
+/// The most bytes that one client moves per turn and direction: one chunk.
 pub(super) const SLICE: usize = 4 << 20;
 
-/// Reads in one turn: a client that sends many small frames lets others come too.
+/// The most reads per turn, so that a client with many small frames does not starve others.
 const READS: usize = 16;
 
-/// Connections beyond the clients that may attach; they are told so.
+/// The number of connections beyond the limit of clients; they receive an error.
 const SPARE: usize = 64;
 
 /// The payload that follows a frame.
@@ -38,7 +38,7 @@ enum Payload {
 }
 
 impl Daemon {
-    /// Accepts what waits.
+    /// Accepts all waiting connections.
     pub(super) fn accept(&mut self, tcp: bool) {
         loop {
             let listener = match (tcp, &self.tcp) {
@@ -83,7 +83,8 @@ impl Daemon {
         self.enqueue(key);
     }
 
-    /// The socket's mode keeps others out; root and, where one is configured, the group come in.
+    /// Returns whether the peer may connect. The socket's mode excludes other users, except root and the
+    /// configured group.
     fn is_welcome(&mut self, stream: &Stream) -> bool {
         let Stream::Unix(stream) = stream else {
             return true;
@@ -113,8 +114,8 @@ impl Daemon {
         }
     }
 
-    /// Has the system say when there is room for a client's output, as long as output waits: news of
-    /// room that nobody needs would wake the daemon for every frame that a client reads.
+    /// Polls for room while output waits. Otherwise the daemon would be woken for every frame that a client
+    /// reads.
     fn watch_for_room(&mut self, key: usize) {
         let Some(client) = self.clients.get_mut(key) else {
             return;
@@ -136,7 +137,7 @@ impl Daemon {
         }
     }
 
-    /// Gives a client a turn.
+    /// Queues a client for a turn.
     pub(super) fn enqueue(&mut self, key: usize) {
         if let Some(client) = self.clients.get_mut(key)
             && !client.queued
@@ -146,7 +147,7 @@ impl Daemon {
         }
     }
 
-    /// A client's turn. Returns how many bytes moved.
+    /// Serves a client for one turn. Returns the number of bytes moved.
     pub(super) fn serve_client(&mut self, key: usize) -> usize {
         if let Some(client) = self.clients.get_mut(key) {
             client.queued = false;
@@ -163,7 +164,7 @@ impl Daemon {
             self.lose(key, Departure::Broken);
             return moved;
         }
-        // What was read last, or while too much waited to be written, is no news of the system's.
+        // The poll does not report what an earlier read left, or what came while too much output waited.
         let unread = client.readable || client.has_frame();
         let reads = unread && !client.closing && !client.output.is_backed_up();
         if reads || client.has_copies() || (client.writable && !client.output.is_empty()) {
@@ -172,8 +173,8 @@ impl Daemon {
         moved
     }
 
-    /// Tells the server what a client's turn has brought, after the client: woken first, it asks for its
-    /// next message before the server has one, and the server's post completes at once.
+    /// Sends the server the answers of a client's turn after the client's output. The client then wakes first
+    /// and asks for its next message before the server posts it, and the server's post completes at once.
     fn answer_deferred(&mut self) {
         for (session, call, answer) in mem::take(&mut self.deferred) {
             self.answer(session, call, answer);
@@ -205,7 +206,7 @@ impl Daemon {
         moved
     }
 
-    /// Tells the engine what came. Returns how many bytes.
+    /// Reports received bytes to the engine. Returns their number.
     fn received(&mut self, key: usize, received: Received) -> usize {
         let now = self.now();
         let (bytes, transfer) = match received {
@@ -227,7 +228,7 @@ impl Daemon {
         let Some((grant, has_arrived)) = transfer else {
             return bytes;
         };
-        // A fast sender's whole message may come in one read.
+        // The whole message of a fast sender may arrive in one read.
         self.options.failpoints.pass(Place::AmidArrival);
         if has_arrived {
             self.engine.transfer_arrived(now, grant);
@@ -238,7 +239,7 @@ impl Daemon {
         bytes
     }
 
-    /// Writes what waits, as far as the system takes it. Returns how many bytes.
+    /// Writes as much output as the system takes. Returns the number of bytes.
     fn write(&mut self, key: usize) -> usize {
         let mut moved = 0;
         while moved < SLICE {
@@ -271,19 +272,19 @@ impl Daemon {
         if let Some(grant) = wrote.grant {
             self.options.failpoints.pass(Place::AmidDelivery);
             self.engine.transfer_progressed(now, GrantId(grant));
-            // A client that takes a long message is alive, though it says nothing.
+            // A client that reads a long message is alive, even if it sends nothing.
             if let Some(client) = self.clients.get_mut(key) {
                 client.heard = now;
             }
         }
     }
 
-    /// Handles the frames that are complete.
+    /// Handles the complete frames.
     fn frames(&mut self, key: usize) {
         let Some(client) = self.clients.get_mut(key) else {
             return;
         };
-        // Taken out, so that a frame can be read from it while the client changes.
+        // Taken out, so that a frame can be borrowed from it while the client changes.
         let mut input = mem::take(&mut client.input);
         while let Some(client) = self.clients.get(key) {
             if client.in_payload() || client.closing || client.output.is_backed_up() {
@@ -480,8 +481,8 @@ impl Daemon {
         }
     }
 
-    /// WELCOME with the segment's descriptor. It is the first thing that is written to this
-    /// connection, so there is room for all of it.
+    /// Sends WELCOME with the segment's descriptor. This is the first output to the connection, so there is
+    /// room for all of it.
     fn pass_segment(
         &mut self,
         key: usize,
@@ -530,8 +531,8 @@ impl Daemon {
         })
     }
 
-    /// A request with its message: the engine treats it as any other, and is told that the message has
-    /// arrived as soon as it has a place for it.
+    /// Handles a request with its message. The engine treats it as any other, and learns that the message has
+    /// arrived as soon as there is a place for it.
     fn send_inline(
         &mut self,
         key: usize,
@@ -601,7 +602,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Remembers which frame will answer this request.
+    /// Records which frame will answer this request.
     fn request(
         &mut self,
         key: usize,
@@ -628,7 +629,7 @@ impl Daemon {
         }
     }
 
-    /// A client broke a rule: it is told, and its connection ends.
+    /// Handles a violation: sends an error to the client and closes its connection.
     fn violate(&mut self, key: usize, request: u32, violation: Violation) {
         self.counters.violate(violation);
         let rule = violation.name();
@@ -648,12 +649,12 @@ impl Daemon {
         if let Some(client) = self.clients.get_mut(key) {
             client.closing = true;
         }
-        // What fits goes out; nobody waits for the rest.
+        // Writes what fits; the rest is dropped.
         self.write(key);
         self.lose(key, Departure::Broken);
     }
 
-    /// The server wants a client gone.
+    /// Disconnects a client, on request of the server.
     pub(super) fn disconnect(&mut self, pid: Pid) {
         let peer = self.engine.peer(pid);
         if let Some(key) = peer.and_then(|peer| self.keys.get(&peer).copied()) {
@@ -661,12 +662,12 @@ impl Daemon {
         }
     }
 
-    /// A client is gone.
+    /// Removes a client.
     pub(super) fn lose(&mut self, key: usize, how: Departure) {
         let Some(mut client) = self.clients.try_remove(key) else {
             return;
         };
-        // Closing the descriptor does the same, were this to fail.
+        // If this fails, closing the descriptor has the same effect.
         let _closed_soon = self.poll.registry().deregister(&mut client.stream);
         if let Some(peer) = client.peer {
             self.keys.remove(&peer);
@@ -681,7 +682,8 @@ fn milliseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// A client that could not take its message says why; the server's side of it fails.
+/// Converts a client's acknowledgement. A client that could not accept its message sends an error, and the
+/// server's operation fails.
 fn acknowledged(status: Status) -> Result<(), Errno> {
     match status {
         status if !status.is_error() => Ok(()),

@@ -1,7 +1,7 @@
 //! Commands of the server: from the control queue to calls of the engine, and answers back.
 //!
-//! A command that cannot be understood is answered with EINVAL when its header says where to, and
-//! counted in any case; none of them ends anything.
+//! An invalid command is counted, and answered with EINVAL if its header says where to. It has no other
+//! effect.
 
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
@@ -30,17 +30,17 @@ use crate::home::{Entry, remove_replies};
 use crate::metrics::Sample;
 use crate::server::{Sent, Server, slot_of};
 
-/// Commands handled before the clients have their turn.
+/// The most commands handled before the clients' turns.
 const COMMANDS: usize = 64;
 
-/// Milliseconds between the daemon's signs of life, as INIT says.
+/// The interval of the daemon's heartbeats in milliseconds, as INIT reports it.
 const BEAT_MS: u32 = 100;
 
-/// Bytes of the longest list in the segment that is read for a command.
+/// The longest list in the segment that is read for a command, in bytes.
 const SCRATCH_MAX: usize = 1 << 20;
 
 impl Daemon {
-    /// Handles the commands that wait.
+    /// Handles the waiting commands.
     pub(super) fn serve_commands(&mut self) {
         let mut message = [0; CTL_MESSAGE_LEN];
         for _ in 0..COMMANDS {
@@ -74,7 +74,7 @@ impl Daemon {
         }
         let current = self.server.as_ref().map(|server| server.session);
         if current != Some(Session(header.session)) {
-            // Its reply queues are not known (any more): nobody can be told.
+            // The reply queues of an unknown session are unknown as well, so nothing can be answered.
             return self.bad_command(&"no such session");
         }
         match request {
@@ -157,7 +157,7 @@ impl Daemon {
         }
     }
 
-    /// Gives a call its name. A call that its slot's next one overtakes is not awaited any more.
+    /// Assigns a call id. An older call on the same slot is no longer waited for.
     fn begin(&mut self, header: RequestHeader) -> Option<CallId> {
         let server = self.server.as_mut()?;
         let session = server.session;
@@ -175,7 +175,7 @@ impl Daemon {
         }
     }
 
-    /// A post that nobody waits for an answer of: what is wrong with it is told as its completion.
+    /// Handles a post without an answer; an error becomes its completion.
     fn announced(&mut self, header: &RequestHeader, direction: Direction, post: &ctl::Post<'_>) {
         let (now, session) = (self.now(), Session(header.session));
         match self.read_post(direction, post) {
@@ -239,7 +239,7 @@ impl Daemon {
         self.engine.server_test(self.now(), session, call, test);
     }
 
-    /// The bytes of a list that stands in the segment; none of one that stands in the command.
+    /// Returns the bytes of a list in the segment; `None` for a list in the command.
     fn list<T: Item>(&self, array: &Array<'_, T>) -> Option<Vec<u8>> {
         match array {
             Array::Inline(_) => Some(Vec::new()),
@@ -258,7 +258,7 @@ impl Daemon {
             .get(..rest.len().min(COUNTERS_PER_REPLY))
             .unwrap_or_default();
         let reply = Reply::Stat {
-            // A few dozen.
+            // There are a few dozen.
             counters: values.len() as u32,
             values: List::new(shown),
         };
@@ -279,7 +279,7 @@ impl Daemon {
             Ok(session) => session,
             Err(errno) => return self.turn_server_away(header, init, status(errno)),
         };
-        // Before any of its further queues is opened, so that they can be removed one day.
+        // Recorded before any of its further queues is opened, so that they can be removed after a crash.
         let start = sys::process_start(init.unix_pid).unwrap_or(0);
         let entry = Entry::Replies {
             process: init.unix_pid,
@@ -316,8 +316,8 @@ impl Daemon {
         self.broadcast(Event::ServerAttached(session.0), Status::NONE);
     }
 
-    /// A process has one server of an instance: one that attaches again has given its session up,
-    /// as it does when the answer to INIT was too late for it.
+    /// Ends an earlier session of the same process. A process has one server per instance; if it attaches
+    /// again, it has ended that session, for example because the answer to INIT came too late.
     fn supersede(&mut self, process: u32) {
         let attached = self.server.as_ref();
         if attached.is_some_and(|server| server.process == process) {
@@ -339,7 +339,7 @@ impl Daemon {
         }
     }
 
-    /// A server that cannot attach is told so on its own queue, which is closed again.
+    /// Answers a server that cannot attach on its own queue, and closes the queue.
     fn turn_server_away(&mut self, header: &RequestHeader, init: &Init<'_>, status: Status) {
         info!(process = init.unix_pid, %status, "a server was turned away");
         let refusal = ReplyHeader::refusal(header, status, self.segment.epoch());
@@ -353,7 +353,7 @@ impl Daemon {
         }
     }
 
-    /// Notices that the server's process has ended.
+    /// Checks whether the server's process has ended.
     pub(super) fn look_after_server(&mut self) {
         let now = self.now();
         let ended = self
@@ -378,7 +378,7 @@ impl Daemon {
         self.engine.server_lost(self.now(), session, how);
         self.pump();
         self.segment.set_session(0);
-        // Clients tell a farewell from a death: what the dead server knew of is lost.
+        // Clients distinguish FINI from a death: requests that a dead server has fetched are lost.
         let status = match how {
             Departure::Farewell => Status::NONE,
             Departure::Broken => Status::CONNECTION_RESET,
@@ -389,7 +389,7 @@ impl Daemon {
         self.broadcast(Event::ServerGone(session.0), status);
     }
 
-    /// Tells clients which of their requests the next server will see. The others died with this one.
+    /// Tells clients which of their requests the next server will receive. The others are lost with this one.
     fn name_kept_messages(&mut self) {
         let kept: Vec<(Peer, Tag)> = self.engine.unfetched().collect();
         for (peer, tag) in kept {
@@ -399,7 +399,7 @@ impl Daemon {
         }
     }
 
-    /// Its queues are its own to remove, unless it is dead.
+    /// Forgets the server. A living server removes its queues itself; those of a dead one are removed here.
     fn forget_server(&mut self, dead: bool) {
         let Some(server) = self.server.take() else {
             return;
@@ -411,7 +411,7 @@ impl Daemon {
         }
         if let Some(handle) = server.handle() {
             let handle = handle.as_raw_fd();
-            // Closing the descriptor does the same, were this to fail.
+            // If this fails, closing the descriptor has the same effect.
             let _closed_soon = self.poll.registry().deregister(&mut SourceFd(&handle));
         }
         if dead {
@@ -429,7 +429,7 @@ impl Daemon {
         self.send_reply(call, status, reply, None);
     }
 
-    /// Sends what the engine answers; what does not fit, or does not arrive, goes back to it.
+    /// Sends an answer of the engine. What does not fit or cannot be delivered goes back to the engine.
     pub(super) fn answer(&mut self, session: Session, call: CallId, answer: Answer) {
         match &answer {
             Answer::Registered(_) | Answer::Immediate(_) => {
@@ -526,7 +526,7 @@ impl Daemon {
         }
     }
 
-    /// Asks to be told when there is room in a slot's queue.
+    /// Polls for room in a slot's queue.
     fn watch_slot(&mut self, slot: u32) {
         let Some(queue) = self.server.as_ref().and_then(|server| server.queue(slot)) else {
             return;
@@ -536,14 +536,14 @@ impl Daemon {
         let mut source = SourceFd(&queue);
         let watched = registry
             .register(&mut source, token, Interest::WRITABLE)
-            // It was watched before.
+            // The queue was registered before.
             .or_else(|_| registry.reregister(&mut source, token, Interest::WRITABLE));
         if let Err(error) = watched {
             warn!(%error, slot, "cannot watch a reply queue");
         }
     }
 
-    /// There is room in a slot's queue, maybe.
+    /// Handles an event of a slot's queue, in which there may be room now.
     pub(super) fn reply_room(&mut self, slot: u32) {
         let Some(server) = &mut self.server else {
             return;
@@ -559,7 +559,7 @@ impl Daemon {
     }
 }
 
-/// Cuts an answer to what one reply holds.
+/// Splits an answer into what fits in one reply and the rest.
 fn split(answer: Answer) -> (Answer, Option<Answer>) {
     match answer {
         Answer::Completions {

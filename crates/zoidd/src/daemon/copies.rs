@@ -1,7 +1,7 @@
-//! Messages that are copied out of and into clients' memory.
+//! Messages that are copied directly from and to clients' memory.
 //!
-//! A copy is part of its client's turn, as reading and writing its socket are: at most one chunk, in
-//! one thread, so that nobody waits longer for their own turn than for anybody's stream.
+//! A copy is part of its client's turn, like reading and writing its socket: at most one chunk, in the
+//! daemon's only thread, so that other clients do not wait longer than for a stream.
 
 use tracing::{debug, info, warn};
 use zbmi::{Departure, Errno, GrantId};
@@ -16,12 +16,11 @@ use crate::client::{Failed, Failure, Memory, Moved, Named, Obstacle, Violation, 
 use crate::failpoint;
 use crate::options::ClientMemory;
 
-/// Copies in one turn: a list of many small parts lets others come too.
+/// The most copies per turn, so that a list of many small parts does not starve other clients.
 const COPIES: usize = 16;
 
 impl Daemon {
-    /// Whether this client's memory may be read, as far as can be told without trying: the number that
-    /// it is to hold.
+    /// Returns the number for a client to store, if its memory may be accessible.
     pub(super) fn reach(&mut self, key: usize, hello: &Hello) -> Option<u64> {
         let client = self.clients.get_mut(key)?;
         let wanted = self.options.client_memory != ClientMemory::Off;
@@ -43,7 +42,7 @@ impl Daemon {
         }
     }
 
-    /// Tells a client what to hold.
+    /// Sends the client the number to store.
     pub(super) fn push_mark(&mut self, key: usize, mark: Option<u64>) {
         if let Some(number) = mark {
             let header = FrameHeader::new(FrameType::EVENT, 0);
@@ -51,7 +50,7 @@ impl Daemon {
         }
     }
 
-    /// The stream has to do it.
+    /// Counts and logs an obstacle; the client uses the stream.
     fn hindered(&mut self, key: usize, obstacle: Obstacle) {
         let first = self.counters.meet(obstacle);
         let (reason, advice) = (obstacle.name(), obstacle.advice());
@@ -68,7 +67,7 @@ impl Daemon {
         }
     }
 
-    /// PLACES came.
+    /// Handles PLACES.
     pub(super) fn places(
         &mut self,
         key: usize,
@@ -87,7 +86,7 @@ impl Daemon {
         Ok(())
     }
 
-    /// Copies what is to be copied for a client, for one turn. Returns how many bytes.
+    /// Copies for a client, for one turn. Returns the number of bytes.
     pub(super) fn copy(&mut self, key: usize) -> usize {
         let mut bytes = 0;
         for _ in 0..COPIES {
@@ -122,7 +121,7 @@ impl Daemon {
         let Some(client) = self.clients.get_mut(key) else {
             return;
         };
-        // Whose memory is there is alive, though it says nothing.
+        // A client with accessible memory is alive, even if it sends nothing.
         client.heard = now;
         let Some((request, total)) = moved.complete else {
             return self.engine.transfer_progressed(now, grant);
@@ -146,7 +145,7 @@ impl Daemon {
         self.pump();
     }
 
-    /// A copy came to nothing: the stream does it, or nothing does.
+    /// Handles a failed copy: the stream is used, or the operation fails.
     fn copy_failed(&mut self, key: usize, failed: Failed) {
         match failed.why {
             Failure::Gone => {
@@ -167,7 +166,7 @@ impl Daemon {
         }
     }
 
-    /// From its start, wherever the copy had got to.
+    /// Moves the message by the stream, from its start.
     fn stream_instead(&mut self, key: usize, failed: Failed) {
         let (grant, message) = (failed.grant, failed.message);
         let Some(client) = self.clients.get_mut(key) else {
@@ -188,8 +187,8 @@ impl Daemon {
         }
     }
 
-    /// The client named memory that it does not have: its operation fails, and the server's is as if it
-    /// had been given back, or not been taken.
+    /// Fails an operation whose memory does not exist. For the server the transfer counts as aborted, or as
+    /// not accepted.
     fn fault(&mut self, key: usize, failed: &Failed) {
         let (now, grant) = (self.now(), GrantId(failed.grant));
         let request = failed.message.request;

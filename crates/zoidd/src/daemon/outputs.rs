@@ -1,4 +1,4 @@
-//! What the engine wants done: frames and messages for clients, replies for the server.
+//! Outputs of the engine: frames and messages for clients, replies for the server.
 
 use tracing::error;
 use zbmi::{Errno, Output, Peer, Reply, RequestId, Transfer};
@@ -10,7 +10,7 @@ use crate::client::{Kind, Message};
 use crate::failpoint;
 
 impl Daemon {
-    /// Does everything that the engine wants done.
+    /// Carries out all outputs of the engine.
     pub(super) fn pump(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             match output {
@@ -40,7 +40,7 @@ impl Daemon {
                 Output::Drained => self.drained = true,
             }
         }
-        // A futex word: it counts modulo 2^32.
+        // A futex word, which counts modulo 2^32.
         let ready = self.engine.counters().unexpected_in.messages as u32;
         self.segment.set_unexpected_ready(ready);
     }
@@ -76,7 +76,7 @@ impl Daemon {
         self.push(key, header, &Frame::Grant(Grant { grant, place }));
     }
 
-    /// Puts a message that came with its request where the engine has found a place for it.
+    /// Writes a message that arrived with its request to the place that the engine has found.
     fn place_inline(&mut self, key: usize, transfer: &Transfer) {
         self.options.failpoints.pass(failpoint::Place::BeforeGrant);
         self.options.failpoints.pass(failpoint::Place::AmidArrival);
@@ -125,7 +125,7 @@ impl Daemon {
                 Place::Memory
             }
             _ => {
-                // Without bytes the reply says all.
+                // Without bytes the reply contains everything.
                 if total > 0 {
                     client.output.deliver(grant, request, spans, total);
                 }
@@ -144,8 +144,8 @@ impl Daemon {
         self.push(key, header, &Frame::RecvReply(reply));
     }
 
-    /// The engine checks every place before it names it, so this does not happen; if it did, the
-    /// client's connection would end instead of memory being touched.
+    /// Handles a transfer outside the segment. The engine checks every place, so this does not happen; if it
+    /// did, the client's connection would be closed and no memory touched.
     fn outside(&mut self, transfer: &Transfer) {
         error!(grant = transfer.grant.0, "a transfer outside the segment");
         if let Some(&key) = self.keys.get(&transfer.peer)
@@ -212,13 +212,13 @@ impl Daemon {
         self.push(key, header, &frame);
     }
 
-    /// Tells one client the news.
+    /// Sends an event to one client.
     pub(super) fn push_event(&mut self, key: usize, event: Event, status: Status) {
         let header = FrameHeader::new(FrameType::EVENT, 0).with_status(status);
         self.push(key, header, &Frame::Event(event));
     }
 
-    /// Tells every attached client the news; the status is an error when they are bad.
+    /// Sends an event to every attached client; the status is an error if something failed.
     pub(super) fn broadcast(&mut self, event: Event, status: Status) {
         let keys: Vec<usize> = self.keys.values().copied().collect();
         for key in keys {
@@ -237,7 +237,7 @@ fn extents(transfer: &Transfer) -> Vec<Extent> {
         .collect()
 }
 
-/// An error of the engine as it travels.
+/// Converts an error of the engine to its status.
 pub(super) const fn status(errno: Errno) -> Status {
     match errno {
         Errno::Invalid => Status::INVALID,

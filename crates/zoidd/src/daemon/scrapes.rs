@@ -1,7 +1,7 @@
-//! The metrics over a Unix socket: one HTTP request, one answer, the end.
+//! Metrics over a Unix-domain socket: one HTTP request and one answer per connection.
 //!
-//! `curl --unix-socket DIRECTORY/zbmi.default.metrics http://localhost/metrics` shows them;
-//! whatever is asked for, the answer is the same text.
+//! `curl --unix-socket DIRECTORY/zbmi.default.metrics http://localhost/metrics` prints them. The answer is
+//! the same for every path.
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,16 +16,16 @@ use super::{Daemon, SCRAPES};
 use crate::error::Error;
 use crate::metrics::{self, View};
 
-/// Scrapes at the same time.
+/// The most simultaneous scrapes.
 const SCRAPES_MAX: usize = 8;
 
-/// Bytes of the longest request that is read to its end.
+/// The longest request that is read, in bytes.
 const REQUEST_MAX: usize = 8 << 10;
 
-/// Heartbeats that a scrape may take: half a minute.
+/// The time limit of a scrape in heartbeats: half a minute.
 const PATIENCE: u32 = 600;
 
-/// Everybody who asks.
+/// The open scrapes.
 #[derive(Debug)]
 pub(super) struct Scrapes {
     listener: UnixListener,
@@ -36,7 +36,7 @@ pub(super) struct Scrapes {
 struct Scrape {
     stream: UnixStream,
     request: Vec<u8>,
-    /// The answer, once there is one, and how much of it is written.
+    /// The answer, if there is one, and the number of bytes written.
     answer: Option<(Vec<u8>, usize)>,
     beats: u32,
 }
@@ -59,7 +59,7 @@ impl Scrapes {
     pub(super) fn accept(&mut self, registry: &Registry, first_token: usize) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let Some(index) = self.scrapes.iter().position(Option::is_none) else {
-                // Closed: whoever asks again finds room.
+                // Dropping the connection closes it; a later attempt may find room.
                 continue;
             };
             let interest = Interest::READABLE | Interest::WRITABLE;
@@ -75,7 +75,7 @@ impl Scrapes {
         }
     }
 
-    /// Called once a heartbeat.
+    /// Closes idle scrapes; called once per heartbeat.
     pub(super) fn forget_idle(&mut self) {
         for place in &mut self.scrapes {
             if let Some(scrape) = place {
@@ -102,7 +102,7 @@ impl Daemon {
         metrics::exposition(&view.samples())
     }
 
-    /// All counters, without those of each client.
+    /// Returns all counters, without those of each client.
     pub(super) fn view(&self) -> View<'_> {
         View {
             engine: self.engine.counters(),
@@ -117,7 +117,7 @@ impl Daemon {
         }
     }
 
-    /// A scrape can read or write.
+    /// Handles an event of a scrape.
     pub(super) fn scrape(&mut self, index: usize) {
         debug_assert!(index < SCRAPES, "{index}");
         let Some(Some(scrape)) = self.scrapes.scrapes.get_mut(index) else {
@@ -152,7 +152,7 @@ impl Daemon {
 }
 
 impl Scrape {
-    /// `true` when the request is complete.
+    /// Reads. Returns whether the request is complete.
     fn read(&mut self) -> io::Result<bool> {
         let mut piece = [0; 1024];
         loop {
@@ -170,7 +170,7 @@ impl Scrape {
         }
     }
 
-    /// `true` when the answer is written.
+    /// Writes. Returns whether the answer is written.
     fn write(&mut self) -> io::Result<bool> {
         let Some((answer, written)) = &mut self.answer else {
             return Ok(true);

@@ -1,4 +1,4 @@
-//! What time brings: signs of life, silent clients, deadlines, the end.
+//! Periodic work: heartbeats, silent clients, deadlines, draining.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ use zoid_proto::{DaemonState, Status};
 use super::{BEAT, Daemon, since_boot};
 use crate::error::Error;
 
-/// A client is lost after this many heartbeats without a sign of life.
+/// The number of silent heartbeats after which a client is lost.
 const SILENCES: u32 = 3;
 
-/// How long the last replies may take to be written once everything else has ended.
+/// How long the last replies may take to be written after everything else has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Does what is due.
+    /// Does the work that is due.
     pub(super) fn upkeep(&mut self) -> Result<(), Error> {
         let now = self.now();
         if self
@@ -54,9 +54,9 @@ impl Daemon {
         Ok(())
     }
 
-    /// After a time in which this process did not run, because it was stopped or its machine was:
-    /// nobody was asked, and silence while nobody listened is nobody's fault. Clients have less patience.
-    /// Which of them have left shows by the next check.
+    /// Handles a time in which this process did not run because it or its machine was stopped. No client was
+    /// asked meanwhile, so silence does not count. Clients time out earlier than the daemon; the next check
+    /// shows which of them have left.
     fn resume(&mut self, now: Time, standstill: Duration) {
         self.counters.standstills += 1;
         self.stood_still = Some((standstill, self.lost_before));
@@ -65,7 +65,7 @@ impl Daemon {
         }
     }
 
-    /// Reports a standstill; `before` is the number of lost clients ahead of it.
+    /// Reports a standstill; `before` is the number of clients lost before it.
     fn report_standstill(&mut self, standstill: Duration, before: u64) {
         let lost = self.engine.counters().clients_lost - before;
         self.counters.standstill_losses += lost;
@@ -83,7 +83,7 @@ impl Daemon {
         }
     }
 
-    /// Asks idle clients whether they are there, and gives up those that never answer.
+    /// Sends PING to idle clients, and closes the connections of those that never answer.
     fn look_after_clients(&mut self, now: Time) {
         let heartbeat = self.options.heartbeat;
         let mut silent = Vec::new();
@@ -109,7 +109,7 @@ impl Daemon {
         }
     }
 
-    /// Finishes what is under way and begins nothing new.
+    /// Completes what is in flight and accepts nothing new.
     pub(super) fn drain(&mut self) {
         let now = self.now();
         info!("draining");
@@ -120,7 +120,7 @@ impl Daemon {
         self.pump();
     }
 
-    /// Whether everything has ended that may end well.
+    /// Returns whether everything that can complete has completed.
     pub(super) fn is_over(&self) -> bool {
         let Some(since) = self.draining else {
             return false;

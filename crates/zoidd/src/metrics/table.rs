@@ -1,11 +1,11 @@
-//! The metrics that have no label, one a row.
+//! The metrics without a label, one per row.
 
 use super::View;
 
-/// A metric: its name, what it means, where it stands.
+/// A metric: its name, its help text, its value.
 type Row = (&'static str, &'static str, fn(&View<'_>) -> u64);
 
-/// What only grows.
+/// Metrics that only increase.
 pub(super) const COUNTERS: [Row; 48] = [
     (
         "wire_bytes_in_total",
@@ -227,7 +227,7 @@ pub(super) const COUNTERS: [Row; 48] = [
     ),
 ];
 
-/// How things stand.
+/// Current values.
 pub(super) const GAUGES: [Row; 23] = [
     ("uptime_seconds", "Time since the daemon's start.", |view| {
         view.uptime.as_secs()

@@ -1,4 +1,4 @@
-//! Where settings come from, and what is refused.
+//! Sources of settings, and rejected values.
 
 use std::io::Write;
 
@@ -139,7 +139,7 @@ fn section_2_1_refuses_contradictions() {
     assert!(check(&[("unexp-share", "0")]).is_err());
     assert!(check(&[("heartbeat-ms", "0")]).is_err());
     assert!(check(&[("total", "17179869183G")]).is_err());
-    // Legal, with a remark.
+    // Accepted, with a remark.
     let remarks = check(&[("max-expected", "1G")]).unwrap();
     assert!(remarks[0].contains("temporary buffer"), "{remarks:?}");
 }

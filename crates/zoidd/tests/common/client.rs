@@ -1,4 +1,4 @@
-//! A client that is nothing but frames.
+//! A client that sends and receives raw frames.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -25,7 +25,7 @@ pub struct Client {
     pub pid: i32,
 }
 
-/// A frame as it came.
+/// A received frame.
 #[derive(Debug)]
 pub struct Got {
     pub header: FrameHeader,
@@ -69,7 +69,7 @@ pub fn encode(header: FrameHeader, frame: &Frame<'_>, payload: &[u8]) -> Vec<u8>
 }
 
 impl Client {
-    /// Connected, and nothing said.
+    /// Connects and sends nothing.
     pub fn connect(daemon: &Process) -> Self {
         let stream = UnixStream::connect(daemon.socket()).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
@@ -92,7 +92,7 @@ impl Client {
         }
     }
 
-    /// Attached.
+    /// Connects and attaches.
     pub fn attach(daemon: &Process) -> Self {
         let mut client = Self::connect(daemon);
         client.hello(introduction()).unwrap();
@@ -125,7 +125,7 @@ impl Client {
         assert!(self.raw(&encode(header, frame, payload)), "connection lost");
     }
 
-    /// The next frame; `None` at the end of the stream.
+    /// Reads the next frame; `None` at the end of the stream.
     pub fn next(&mut self) -> Option<Got> {
         let mut head = [0; FrameHeader::LEN];
         self.stream.read_exact(&mut head).ok()?;
@@ -142,7 +142,7 @@ impl Client {
         })
     }
 
-    /// The next frame that is not about the connection itself; PINGs are answered.
+    /// Reads the next frame that is not about the connection itself; answers PINGs.
     pub fn hear(&mut self) -> Got {
         loop {
             let got = self.next().expect("the daemon closed the connection");
@@ -156,7 +156,7 @@ impl Client {
         }
     }
 
-    /// Whether the daemon ends the connection; what it says before is thrown away.
+    /// Returns whether the daemon closes the connection; drops frames before that.
     pub fn is_closed(&mut self) -> bool {
         while self.next().is_some() {}
         true
@@ -182,7 +182,7 @@ impl Client {
         request
     }
 
-    /// The grant of a request, or the status that it ended with.
+    /// Returns the grant of a request, or the status with which the request ended.
     pub fn granted(&mut self) -> Result<u64, Status> {
         let got = self.hear();
         match got.frame() {
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// All of a message in one DATA frame.
+    /// Sends a whole message in one DATA frame.
     pub fn data(&mut self, grant: u64, payload: &[u8]) {
         self.piece(grant, 0, payload);
     }
@@ -211,7 +211,7 @@ impl Client {
         got.header.status
     }
 
-    /// A whole zbmi_send.
+    /// Performs a complete zbmi_send.
     pub fn send(&mut self, kind: MessageKind, tag: i32, payload: &[u8], timeout_ms: u32) -> Status {
         self.ask_send(kind, tag, payload.len() as u64, timeout_ms);
         match self.granted() {
@@ -234,7 +234,7 @@ impl Client {
         self.send(MessageKind::Unexpected, tag, payload, 0)
     }
 
-    /// An unexpected message without asking first.
+    /// Sends an unexpected message against a credit.
     pub fn inline(&mut self, tag: i32, payload: &[u8]) -> Status {
         let request = self.number();
         let send = SendReq {
@@ -253,7 +253,7 @@ impl Client {
         self.send_done()
     }
 
-    /// A message with its request, of either kind.
+    /// Sends a message with its request, of either kind.
     pub fn ask_inline(
         &mut self,
         kind: MessageKind,
@@ -295,7 +295,7 @@ impl Client {
         request
     }
 
-    /// A whole zbmi_recv.
+    /// Performs a complete zbmi_recv.
     pub fn recv(&mut self, tag: i32, capacity: u64, timeout_ms: u32) -> Result<Vec<u8>, Status> {
         self.ask_recv(tag, capacity, timeout_ms);
         self.received()
@@ -328,7 +328,7 @@ impl Client {
         self.say(header, &Frame::RecvAck { grant }, &[]);
     }
 
-    /// A whole zbmi_test.
+    /// Performs a complete zbmi_test.
     pub fn test(&mut self, entries: &[TestEntry], timeout_ms: u32) -> Vec<u32> {
         let request = self.number();
         let test = TestReq {
@@ -344,7 +344,7 @@ impl Client {
         reply.counts.iter().collect()
     }
 
-    /// Whether the daemon still answers.
+    /// Returns whether the daemon still answers.
     pub fn ping(&mut self) -> bool {
         let header = FrameHeader::new(FrameType::PING, 7);
         if !self.raw(&encode(header, &Frame::Ping, &[])) {

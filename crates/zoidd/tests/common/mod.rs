@@ -1,4 +1,4 @@
-//! A daemon in a process of its own, and the two raw parties that talk to it in bytes.
+//! A daemon in a process of its own, and a raw client and a raw server that exchange bytes with it.
 
 #![allow(
     dead_code,
@@ -32,7 +32,7 @@ pub const LONG: Duration = Duration::from_secs(60);
 
 const SETTINGS: &str = "ZOIDD_TEST_SETTINGS";
 
-/// Held while a test uses queues: the system's limit is one for all processes of a user.
+/// Held while a test uses queues, because the system's limit applies to all processes of a user together.
 pub fn alone() -> File {
     let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
     let file = OpenOptions::new()
@@ -45,7 +45,7 @@ pub fn alone() -> File {
     file
 }
 
-/// The body of the test that other tests start as a process: a daemon, if one was asked for.
+/// The body of the test that other tests start as a process: a daemon, if the environment asks for one.
 pub fn be_a_daemon() {
     let Ok(settings) = env::var(SETTINGS) else {
         return;
@@ -77,7 +77,7 @@ pub struct Process {
     pub directory: TempDir,
     settings: String,
     child: Child,
-    /// What it said when it was ready.
+    /// Its output when it was ready.
     pub ready: String,
 }
 

@@ -1,7 +1,7 @@
-//! Random schedules on both sides, against plain lists in order of arrival (section 5.2).
+//! Random schedules on both sides, compared with plain lists in order of arrival (section 5.2).
 //!
-//! Every step goes to the engine and to the reference; what they say must be the same, whatever the
-//! order within the step. After the schedule everything is ended: then nothing may be left.
+//! Every step goes to the engine and to the reference. Both must give the same outputs, in any order within a
+//! step. After the schedule everything is ended, and no state may be left.
 
 mod reference;
 mod schedule;
@@ -16,8 +16,8 @@ use self::reference::{Fault, Ms, Reference, What};
 use self::schedule::{Step, schedule};
 use crate::*;
 
-/// What either says, in names that both know: requests, calls, and for operations and messages the
-/// server's name and the tag.
+/// An output in ids that engine and reference share: requests, calls, and for operations and messages the
+/// server's id and the tag.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Said {
     Sent(u32),
@@ -37,22 +37,22 @@ const CLIENTS: usize = 3;
 const SLOTS: usize = 3;
 const STALL: Ms = 50;
 
-/// The engine, the reference, and what names what.
+/// The engine, the reference, and the mapping of their ids.
 struct Run {
     engine: Engine,
     reference: Reference,
     session: Session,
     now: Ms,
-    /// The clients in their places; a dead one's is taken by a new one, with a number of its own.
+    /// The clients by place. A dead client is replaced by a new one with a number of its own.
     clients: Vec<(usize, Peer)>,
     names: u32,
-    /// The call, then the plugin's name, by the server's name.
+    /// The server's id, the call and the plugin's id of each post.
     posts: Vec<(u64, u64, Option<PluginId>)>,
-    /// Requests that were not answered.
+    /// Requests that are not answered yet.
     open: Vec<(u32, usize)>,
     running: Vec<Transfer>,
     inbound: Vec<GrantId>,
-    /// Fetched and not freed.
+    /// Messages that were fetched and not freed.
     held: Vec<Message>,
     ended: BTreeMap<u64, u32>,
 }
@@ -388,7 +388,7 @@ impl Run {
         self.reference.pass(duration);
     }
 
-    /// What both said since last time, if it is the same.
+    /// Compares the outputs since the last call.
     fn compare(&mut self) -> Result<(), TestCaseError> {
         let mut engine = Vec::new();
         while let Some(output) = self.engine.poll_output() {
@@ -481,7 +481,7 @@ impl Run {
         Ok(())
     }
 
-    /// Ends everything; then nothing may be left.
+    /// Ends everything, and checks that no state is left.
     fn wind_up(&mut self) -> Result<(), TestCaseError> {
         self.pass(300);
         self.compare()?;

@@ -1,4 +1,4 @@
-//! What the engine should say: plain lists in order of arrival, searched from the front.
+//! The reference: plain lists in order of arrival, searched from the front.
 
 use super::Said;
 use crate::*;
@@ -6,20 +6,20 @@ use crate::*;
 /// Milliseconds.
 pub(super) type Ms = u64;
 
-/// A wrong rule, to see that the comparison notices.
+/// A deliberately wrong rule, to prove that the comparison notices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The newest post is claimed first.
     NewestFirst,
-    /// A cancel takes claimed posts back, too.
+    /// A cancel also ends claimed posts.
     CancelClaimed,
     /// A test counts posts of other clients.
     CountOthers,
-    /// Messages are fetched in order of arrival of their last byte.
+    /// Messages are fetched in the order in which their last bytes arrive.
     Overtaking,
     /// Waiting calls are never answered.
     NoDeadlines,
-    /// A message larger than its buffer is cut.
+    /// A message larger than its buffer is truncated.
     Truncate,
 }
 
@@ -29,7 +29,7 @@ struct Posted {
     way: Direction,
     tag: i32,
     size: u64,
-    /// Unanswered.
+    /// The unanswered call.
     call: Option<u64>,
     held_until: Option<Ms>,
     moving: bool,
@@ -320,7 +320,7 @@ impl Reference {
         }
     }
 
-    /// The client gives a grant back, or cannot take a message.
+    /// The client aborts a grant, or rejects a message.
     pub(super) fn abort(&mut self, request: u32) {
         let Some(over) = self.take_move(request) else {
             return;
@@ -391,7 +391,7 @@ impl Reference {
         self.sort_letters();
     }
 
-    /// Whatever has arrived and has nothing of its own stream before it that has not.
+    /// Moves messages that have arrived and that no earlier message of their stream blocks.
     fn sort_letters(&mut self) {
         for at in 0..self.letters.len() {
             let letter = &self.letters[at];
@@ -465,7 +465,7 @@ impl Reference {
         self.posts.iter_mut().find(|post| post.bmi == bmi).unwrap()
     }
 
-    /// An operation that is named like the call that posted it.
+    /// Posts an operation whose id is that of the call.
     pub(super) fn post_new(
         &mut self,
         call: u64,
@@ -504,7 +504,7 @@ impl Reference {
         }
     }
 
-    /// Gives a post to the call that has waited longest for it.
+    /// Matches a post with the call that has waited longest for it.
     fn find_waiting(&mut self, bmi: u64) -> bool {
         let post = self.post(bmi);
         let key = (post.peer, post.way, post.tag);
@@ -696,7 +696,7 @@ impl Reference {
         }
     }
 
-    /// What is due at this millisecond: calls, commands, holds, stalls.
+    /// Handles what expires at this millisecond: calls, commands, holds, stalls.
     fn due(&mut self) {
         let now = self.now;
         if self.fault != Some(Fault::NoDeadlines) {

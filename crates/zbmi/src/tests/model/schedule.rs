@@ -1,4 +1,4 @@
-//! What may happen: the steps of a schedule, and how often each is drawn.
+//! The steps of a schedule, and how often each is drawn.
 
 use proptest::prelude::*;
 
@@ -6,7 +6,7 @@ use super::CLIENTS;
 use super::reference::Ms;
 use crate::*;
 
-/// A step; an `nth` names one of what there is, if there is any.
+/// A step. An `nth` selects one of the existing items, if there are any.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Call {
@@ -125,7 +125,7 @@ fn of_the_server() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A hold time and what happens, in order.
+/// Draws a hold time and the steps.
 pub(super) fn schedule() -> impl Strategy<Value = (Ms, Vec<Step>)> {
     let pass = prop_oneof![Just(1_u64), Just(2), Just(10), 1_u64..80];
     let step = prop_oneof![

@@ -1,4 +1,4 @@
-//! Connecting: for the first time, and again when the daemon is back.
+//! Connecting for the first time, and after a lost connection.
 
 use std::io::{self, ErrorKind};
 use std::sync::atomic::Ordering;
@@ -16,18 +16,18 @@ use crate::client::link::Link;
 use crate::error::{of_lost_connection, of_status};
 use crate::options::ClientMemory;
 
-/// How often a client that lost its daemon looks whether it is back.
+/// How often a client without a daemon tries to connect.
 pub(super) const RETRY: Duration = Duration::from_millis(50);
 
-/// How long the first handshake may take.
+/// The time limit of the first handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// How long a call waits for a daemon that may be back: to connect to it again, and to learn from it
-/// how a send ended.
+/// How long a call waits for a daemon that may come back: to connect again, and to learn the result of a
+/// send.
 const RETURN: Duration = Duration::from_secs(1);
 
 impl Client {
-    /// The connection; tries to get one when there is none.
+    /// Returns the connection; tries to connect if there is none.
     pub(in crate::client) fn connected(&self) -> Result<Arc<Link>, Error> {
         let mut state = self.lock();
         if self.closed.load(Ordering::Relaxed) {
@@ -71,8 +71,8 @@ impl Client {
         result
     }
 
-    /// Whether the daemon, after a lost connection, knows everything that it knew in this stay.
-    /// Waits a moment for it, once for all that wonder.
+    /// Returns whether, after a lost connection, the daemon still has the state of this stay. Waits a moment
+    /// for the daemon, once for all calls that ask.
     pub(in crate::client) fn is_kept(&self, stay: Stay) -> bool {
         let returned = self.has_returned(stay);
         let mut state = self.lock();
@@ -97,14 +97,14 @@ impl Client {
             if next > deadline || self.closed.load(Ordering::Relaxed) {
                 return false;
             }
-            // Drives nothing: this is a driver perhaps.
+            // Does not drive flights: the caller may be a driver.
             let state = self.lock();
             let (state, _) = self.follow(state, None, RETRY);
             state.hand_over();
         }
     }
 
-    /// Connects and introduces this process.
+    /// Connects and sends HELLO.
     fn connect(&self, limit: Duration) -> Result<Arc<Link>, Error> {
         let (place, hello) = {
             let state = self.lock();
@@ -112,7 +112,7 @@ impl Client {
         };
         let link = Link::connect(&place, limit, Arc::clone(&self.counters)).map_err(|error| {
             match error.kind() {
-                // Waiting does not change that, and "no daemon" would be misleading.
+                // Waiting would not help, and "no daemon" would be misleading.
                 ErrorKind::PermissionDenied => Error::Acces,
                 _ => Error::ConnRefused,
             }
@@ -158,8 +158,8 @@ impl Client {
         Ok(link)
     }
 
-    /// What a new connection means to operations of the last one: a daemon that has kept this client's
-    /// place goes on with them; another daemon, or one that has not, knows of no counterparts.
+    /// Handles a new connection: a daemon that has kept this client's place continues its operations; any
+    /// other daemon has no counterparts for them.
     fn compare(&self, mut state: MutexGuard<'_, State>, before: &Welcome) {
         let welcome = state.welcome;
         let resumed = welcome.caps.contains(Caps::REATTACHED);
@@ -196,7 +196,8 @@ impl Client {
         }
     }
 
-    /// The daemon would copy out of and into memory of this process: it says what to show it there.
+    /// Handles the mark of a daemon that wants to copy from and to this process's memory: tells the daemon
+    /// where the mark is.
     fn open_memory(&self, link: &Link, limit: Duration) -> Result<(), Error> {
         let lost = |error: io::Error| of_lost_connection(&error);
         let (header, body, _) = link.receive_first(limit).map_err(lost)?;
@@ -236,12 +237,12 @@ impl Client {
         }
     }
 
-    /// Connects for the first time, waiting for the daemon.
+    /// Connects for the first time; waits for the daemon.
     ///
     /// # Errors
     ///
-    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Acces`]: its socket is not for this user.
-    /// [`Error::Intr`]: a signal ended the wait. What the daemon refuses with.
+    /// [`Error::ConnRefused`]: no daemon in time. [`Error::Acces`]: this user may not use its socket.
+    /// [`Error::Intr`]: a signal ended the wait. Errors in the daemon's WELCOME.
     pub(in crate::client) fn connect_first(&self) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(self.options.client_connect);
         let limit = self.options.client_connect.min(HANDSHAKE);

@@ -1,5 +1,5 @@
-//! What frames of the daemon mean to the calls that wait: every one is checked against what was
-//! asked, as a daemon may be wrong or hostile.
+//! Dispatches frames of the daemon to waiting calls. Every frame is checked against what was asked for,
+//! because a daemon may be faulty or hostile.
 
 use std::io::{self, ErrorKind};
 
@@ -48,7 +48,7 @@ impl State {
                 self.answer(request, Answer::Ready(ready.counts.iter().collect()));
             }
             Frame::Event(event) => self.news(*event, header.status, keep),
-            // Or an empty piece of a message of no bytes, which is complete without it.
+            // Or an empty piece of an empty message, which is complete without it.
             Frame::Data(data) => {
                 if let Some(request) = self.copied(data.grant, data.offset) {
                     self.answer(request, Answer::Received);
@@ -60,7 +60,7 @@ impl State {
         Ok(())
     }
 
-    /// A message is announced for a receive.
+    /// Handles the announcement of a message for a receive.
     pub(super) fn coming(
         &mut self,
         request: u32,
@@ -79,7 +79,7 @@ impl State {
         Ok(())
     }
 
-    /// The same, for the daemon to copy.
+    /// Handles the announcement of a message that the daemon copies.
     fn coming_in_memory(&mut self, request: u32, grant: u64, total: usize) -> io::Result<()> {
         if total == 0 {
             return Err(nonsense("a copy of no bytes"));
@@ -90,7 +90,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether somebody waits for it.
+    /// Returns whether a call waits for the message.
     fn announce(&mut self, request: u32, grant: u64, total: usize) -> io::Result<bool> {
         let Some(call) = self.calls.get_mut(&request) else {
             return Ok(false);

@@ -1,4 +1,4 @@
-//! Memory of operations that the daemon copies out of and into by itself.
+//! Memory of operations that the daemon copies directly.
 //!
 //! ```text
 //!             PLACES                SEND_DONE, end of the message, stream instead
@@ -7,14 +7,14 @@
 //!                          └─ connection lost ──▶ the daemon's end is closed ──▶ (over)
 //! ```
 //!
-//! From PLACES until the daemon says that it has finished, an operation's memory is not the program's.
-//! Where the connection is lost in between, nothing that is said over it can be relied upon, but this
-//! much: the daemon copies from the thread that closes its end of the socket, so after that it touches
-//! nothing, and when it dies the kernel closes it. Until then the operation does not end. So this end
-//! of such a connection only stops writing, which makes the daemon close the other; and a call that
-//! ends while it is exposed, whatever the reason, ends the connection.
+//! From PLACES until the daemon's answer, the memory of an operation is not the program's. If the connection
+//! is lost in between, no frame can be relied upon, but the following holds. The daemon copies in the thread
+//! that closes its end of the socket, so it copies nothing after closing; if the daemon dies, the kernel
+//! closes the socket. The operation does not complete before that. Therefore this side of such a connection
+//! closes its sending direction only, which makes the daemon close its end. A call that ends while it is
+//! exposed closes the connection, whatever the reason.
 //!
-//! A daemon that is stopped (SIGSTOP, a debugger) in that moment is waited for.
+//! The wait includes a daemon that is stopped (SIGSTOP, a debugger) at that moment.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,22 +28,23 @@ use super::{Client, State, Ticket, header};
 use crate::client::link::Link;
 use crate::options::ClientMemory;
 
-/// A list of more pieces goes by the stream.
+/// The most pieces; longer lists use the stream.
 const PIECES_MAX: usize = 4096;
 
 impl State {
-    /// Whether the daemon may be copying anything.
+    /// Returns whether the daemon may be copying anything.
     pub(in crate::client) fn is_exposed(&self) -> bool {
         self.calls.values().any(|call| call.exposed.is_some())
     }
 
-    /// Whether it may be, though connections were lost.
+    /// Returns whether the daemon may be copying over a lost connection.
     pub(in crate::client) fn is_held(&self) -> bool {
         let exposed = self.calls.values().filter_map(|call| call.exposed.as_ref());
         exposed.into_iter().any(|link| !link.is_let_go())
     }
 
-    /// The same of one call. A connection that goes on without its call's answer ends here.
+    /// Returns whether the daemon may be copying for one call. If the call has no answer yet, closes its
+    /// connection.
     pub(super) fn holds(&mut self, request: u32) -> bool {
         let exposed = self
             .calls
@@ -56,14 +57,14 @@ impl State {
         !link.is_let_go()
     }
 
-    /// The daemon has finished with a call's memory, or will not begin.
+    /// Records that the daemon has completed its access to a call's memory, or will not begin.
     pub(super) fn conceal(&mut self, request: u32) {
         if let Some(call) = self.calls.get_mut(&request) {
             call.exposed = None;
         }
     }
 
-    /// The call whose message the daemon has copied, if that is what an end says.
+    /// Returns the call whose message the daemon has copied, if this DATA frame says so.
     pub(super) fn copied(&mut self, grant: u64, offset: u64) -> Option<u32> {
         let request = self.request_of(grant)?;
         let call = self.calls.get_mut(&request)?;
@@ -72,7 +73,7 @@ impl State {
         Some(request)
     }
 
-    /// From now on the daemon may copy a call's message; not over a connection that is lost.
+    /// Records that the daemon may copy a call's message; not over a lost connection.
     fn expose(&mut self, ticket: &Ticket) -> bool {
         let current = self.is_current(ticket);
         match self.calls.get_mut(&ticket.request) {
@@ -86,8 +87,8 @@ impl State {
 }
 
 impl Client {
-    /// Tells the daemon where a message is, or is to be. Whatever goes wrong with the connection is
-    /// answered with its loss. `false`: rather not.
+    /// Tells the daemon where a message is, or goes. If the connection fails, the call is answered with the
+    /// loss. Returns false if the client prefers the stream.
     pub(in crate::client) fn show(&self, ticket: &Ticket, grant: u64, message: &[Span]) -> bool {
         if message.len() > PIECES_MAX {
             return false;
@@ -103,7 +104,7 @@ impl Client {
         true
     }
 
-    /// The message comes by the stream, please.
+    /// Asks for the message on the stream.
     pub(in crate::client) fn decline(&self, ticket: &Ticket, grant: u64) {
         self.say_places(ticket, grant, &[]);
     }
@@ -117,16 +118,16 @@ impl Client {
         let _lost = self.say(ticket, &places, header(FrameType::PLACES), &[]);
     }
 
-    /// Takes back what was allowed.
+    /// Withdraws the permission to trace this process.
     pub(in crate::client) fn forbid_tracing(&self) {
         if self.options.client_memory == ClientMemory::Allow {
-            // Without Yama there is nothing to take back.
+            // Without Yama there is no permission to withdraw.
             let _no_yama = sys::allow_trace(0);
         }
     }
 
-    /// Holds the daemon's number in memory and says where. Where the program allows it, the kernel is
-    /// told that the daemon may look.
+    /// Stores the daemon's number in memory and returns its place. If the program allows it, tells the kernel
+    /// that the daemon may trace this process.
     pub(super) fn hold_mark(&self, link: &Link, number: u64) -> Option<MemoryPart> {
         if self.options.client_memory == ClientMemory::Allow
             && let Err(error) = link.let_daemon_trace()

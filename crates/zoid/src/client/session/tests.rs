@@ -1,7 +1,7 @@
 use super::connect::RETRY;
 use super::*;
 
-/// A state in which call 1 waits for a message of at most 8 bytes.
+/// Returns a state in which call 1 waits for a message of at most 8 bytes.
 fn receiving() -> State {
     let mut state = State::new([0; 16]);
     let segments = [sys::span::Span::from(vec![0; 8])].into_iter().collect();
