@@ -93,7 +93,7 @@ impl Bytes<'_> {
 
     fn departure(&mut self) -> Departure {
         if self.next() & 1 == 0 {
-            Departure::Farewell
+            Departure::Orderly
         } else {
             Departure::Broken
         }
@@ -268,9 +268,16 @@ impl Run {
 
     /// The engine accepted the report: a second report about the same transfer is stale.
     fn forget_ended(&mut self, grant: GrantId, what: u8) {
-        let stale = self.engine.counters().refused(zbmi::Refusal::StaleReport);
+        let stale = self
+            .engine
+            .counters()
+            .rejections(zbmi::Rejection::StaleReport);
         self.engine.transfer_progressed(self.now, grant);
-        let is_over = self.engine.counters().refused(zbmi::Refusal::StaleReport) > stale;
+        let is_over = self
+            .engine
+            .counters()
+            .rejections(zbmi::Rejection::StaleReport)
+            > stale;
         if is_over {
             self.running.remove(&grant);
         }
@@ -357,7 +364,7 @@ impl Run {
                 let _ = self.engine.drop_peer(self.session, Pid(number as u32 % 8));
             }
             20..=22 => self.engine.server_wake(self.session),
-            23..=25 => self.engine.abandon(self.session, CallId(number)),
+            23..=25 => self.engine.cancel_call(self.session, CallId(number)),
             26..=30 => {
                 if let Some(answer) = self.last.take() {
                     self.engine.undelivered(self.session, answer);
@@ -389,11 +396,11 @@ impl Run {
     /// messages that nobody fetched.
     fn end(&mut self) {
         for peer in self.peers.clone() {
-            self.engine.client_lost(self.now, peer, Departure::Farewell);
+            self.engine.client_lost(self.now, peer, Departure::Orderly);
             self.settle();
         }
         self.engine
-            .server_lost(self.now, self.session, Departure::Farewell);
+            .server_lost(self.now, self.session, Departure::Orderly);
         self.now = self.now + Duration::from_secs(60);
         self.engine.tick(self.now);
         self.settle();

@@ -2,7 +2,7 @@
 
 use crate::Engine;
 use crate::client::Client;
-use crate::counters::Refusal;
+use crate::counters::Rejection;
 use crate::io::{Attach, Attached, Departure, Errno, Peer, Pid};
 use crate::time::Time;
 use crate::timers::Timer;
@@ -12,14 +12,14 @@ impl Engine {
     /// draining.
     pub fn client_attached(&mut self, now: Time, attach: Attach) -> Result<Attached, Errno> {
         if self.is_stopping() {
-            self.counters.refuse(Refusal::Draining);
+            self.counters.reject(Rejection::Draining);
             return Err(Errno::TryAgain);
         }
         if let Some(peer) = self.returning(&attach) {
             return Ok(self.welcome_back(now, peer));
         }
         if self.clients.len() >= self.config.limits.clients {
-            self.counters.refuse(Refusal::ClientLimit);
+            self.counters.reject(Rejection::ClientLimit);
             return Err(Errno::Busy);
         }
         let peer = self.pids.take();
@@ -42,10 +42,10 @@ impl Engine {
             .client(peer)
             .is_none_or(|client| client.away_until.is_some())
         {
-            return self.counters.refuse(Refusal::UnknownPeer);
+            return self.counters.reject(Rejection::UnknownPeer);
         }
         match how {
-            Departure::Farewell => self.counters.clients_left += 1,
+            Departure::Orderly => self.counters.clients_left += 1,
             Departure::Broken => self.counters.clients_lost += 1,
         }
         self.forget_work(now, peer);
@@ -135,7 +135,7 @@ impl Engine {
         // In the order in which they were posted, regardless of their keys.
         posts.sort_unstable();
         for plugin in posts {
-            self.end_post(now, plugin, Err(Errno::ConnectionReset));
+            self.complete_post(now, plugin, Err(Errno::ConnectionReset));
         }
         self.clients.remove(&peer.pid);
         self.pids.retire(peer.pid);

@@ -78,7 +78,7 @@ pub struct Counters {
     /// Answers that could not be delivered and were taken back.
     pub answers_returned: u64,
     /// What was rejected or ignored, by reason.
-    refusals: [u64; Refusal::ALL.len()],
+    refusals: [u64; Rejection::ALL.len()],
     /// The time of the server's sends from post to completion.
     pub send_to_end: Histogram,
     /// The time of its receives from post to completion.
@@ -114,7 +114,7 @@ impl Traffic {
 
 /// Why something was rejected or ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum Rejection {
     /// A request of a client that is not attached.
     UnknownPeer,
     /// A request with the number of an outstanding one.
@@ -151,7 +151,7 @@ pub enum Refusal {
     StaleWake,
 }
 
-impl Refusal {
+impl Rejection {
     /// Every reason, in the order of the counters.
     pub const ALL: [Self; 17] = [
         Self::UnknownPeer,
@@ -201,11 +201,11 @@ impl Refusal {
 impl Counters {
     /// Returns the number of rejections with this reason.
     #[must_use]
-    pub fn refused(&self, reason: Refusal) -> u64 {
+    pub fn rejections(&self, reason: Rejection) -> u64 {
         self.refusals[reason as usize]
     }
 
-    pub(crate) fn refuse(&mut self, reason: Refusal) {
+    pub(crate) fn reject(&mut self, reason: Rejection) {
         self.refusals[reason as usize] += 1;
     }
 }

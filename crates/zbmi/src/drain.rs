@@ -61,10 +61,10 @@ impl Engine {
     }
 
     /// Completes draining once no output is left and the last transfer has ended.
-    pub(crate) fn finish_drain(&mut self) {
+    pub(crate) fn complete_drain(&mut self) {
         if self.stopping == Stopping::Draining && self.transfers.is_empty() {
             self.stopping = Stopping::Drained;
-            self.end_calls(Departure::Farewell);
+            self.end_calls(Departure::Orderly);
             self.outputs.push_back(Output::Drained);
         }
     }

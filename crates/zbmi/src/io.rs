@@ -146,7 +146,7 @@ pub struct Attached {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Departure {
     /// With BYE or FINI.
-    Farewell,
+    Orderly,
     /// Its connection broke, its process died, or it was silent.
     Broken,
 }

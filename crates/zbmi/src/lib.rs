@@ -34,10 +34,10 @@ mod admission;
 mod attach;
 mod audit;
 mod client;
+mod complete;
 mod config;
 mod counters;
 mod drain;
-mod finish;
 mod inbox;
 mod io;
 mod matching;
@@ -61,7 +61,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 pub use audit::Inconsistency;
 pub use config::{BULK_MIN, Config, ConfigError, Limits, SLOT_UNIT};
-pub use counters::{ClientTraffic, Counters, Gauges, Histogram, Refusal, Traffic};
+pub use counters::{ClientTraffic, Counters, Gauges, Histogram, Rejection, Traffic};
 pub use io::{
     Answer, Attach, Attached, BmiId, CallId, Class, Completion, Departure, Direction, Errno,
     GrantId, JobId, Message, Output, Peer, Pid, PluginId, Post, PreviousStay, RecvRequest, Reply,
@@ -208,7 +208,7 @@ impl Engine {
     /// Returns the next output.
     pub fn poll_output(&mut self) -> Option<Output> {
         if self.outputs.is_empty() {
-            self.finish_drain();
+            self.complete_drain();
         }
         self.outputs.pop_front()
     }

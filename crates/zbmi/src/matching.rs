@@ -45,7 +45,7 @@ impl Engine {
         };
         let immediate = self.end_hold(plugin);
         self.counters.holds_used += u64::from(immediate.is_some());
-        self.meet(now, offer, plugin, immediate);
+        self.claim(now, offer, plugin, immediate);
         true
     }
 
@@ -74,7 +74,7 @@ impl Engine {
             Request::Test { .. } | Request::Moving(_) => return false,
         };
         self.counters.waits_satisfied += 1;
-        self.meet(
+        self.claim(
             now,
             Offer {
                 peer,
@@ -91,7 +91,7 @@ impl Engine {
 
     /// Claims a post for a call. If the message does not fit, both sides fail and both are consumed, so that
     /// later pairs match in step (section 1.4).
-    fn meet(&mut self, now: Time, offer: Offer, plugin: PluginId, immediate: Option<CallId>) {
+    fn claim(&mut self, now: Time, offer: Offer, plugin: PluginId, immediate: Option<CallId>) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
         };
@@ -137,12 +137,12 @@ impl Engine {
             client.remember(offer.order, Err(error));
         }
         self.reply(offer.peer, offer.request, Reply::Failed(error));
-        self.end_post(now, plugin, Err(error));
+        self.complete_post(now, plugin, Err(error));
     }
 
     /// Releases a claim that moved no message: the post waits again in its old place, and its command is
     /// answered.
-    pub(crate) fn give_back(&mut self, now: Time, plugin: PluginId) {
+    pub(crate) fn release_claim(&mut self, now: Time, plugin: PluginId) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
         };
@@ -152,7 +152,7 @@ impl Engine {
         };
         if post.cancel_wanted {
             self.counters.cancels_honoured += 1;
-            return self.end_post(now, plugin, Err(Errno::Canceled));
+            return self.complete_post(now, plugin, Err(Errno::Canceled));
         }
         self.register(plugin, immediate);
         if !self.claim_waiter(now, plugin, None) {

@@ -1,7 +1,7 @@
 //! Unexpected messages for the server: order, fetching, freeing (section 3.1.8).
 
 use crate::Engine;
-use crate::counters::Refusal;
+use crate::counters::Rejection;
 use crate::inbox::Stage;
 use crate::io::{Answer, CallId, Class, Errno, Peer, Session, Tag, UnexpTest};
 use crate::server::Call;
@@ -19,7 +19,7 @@ impl Engine {
             timeout,
         } = test;
         if capacity == 0 {
-            self.counters.refuse(Refusal::BadTest);
+            self.counters.reject(Rejection::BadTest);
             return self.answer(call, Answer::Failed(Errno::Invalid));
         }
         if self.deliver_messages(call, class, capacity) {
@@ -50,10 +50,10 @@ impl Engine {
     /// and ignored.
     pub fn unexp_free(&mut self, now: Time, session: Session, offset: u64) {
         if !self.is_session(session) {
-            return self.counters.refuse(Refusal::UnknownSession);
+            return self.counters.reject(Rejection::UnknownSession);
         }
         if self.inbox.stage(offset) != Some(Stage::Delivered) {
-            return self.counters.refuse(Refusal::BadFree);
+            return self.counters.reject(Rejection::BadFree);
         }
         self.counters.unexpected_freed += 1;
         self.free_message(offset);
@@ -82,7 +82,7 @@ impl Engine {
     }
 
     /// Frees the memory of an unexpected message that will not arrive. The caller then calls `serve_memory`.
-    pub(crate) fn discard_message(&mut self, peer: Peer, offset: u64) {
+    pub(crate) fn drop_message(&mut self, peer: Peer, offset: u64) {
         let mut classes = Vec::new();
         if let Some(client) = self.client_mut(peer) {
             for (&class, queue) in &mut client.arriving {

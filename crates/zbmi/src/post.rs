@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::Engine;
 use crate::client::Key;
-use crate::counters::Refusal;
-use crate::finish::Place;
+use crate::complete::Place;
+use crate::counters::Rejection;
 use crate::io::{Answer, BmiId, CallId, Completion, Errno, PluginId, Post, Segment, Session};
 use crate::server::{Call, PostStage, ServerPost};
 use crate::time::Time;
@@ -36,7 +36,7 @@ impl Engine {
     /// completion.
     pub fn announce(&mut self, now: Time, session: Session, post: Post) {
         if !self.is_session(session) {
-            return self.counters.refuse(Refusal::UnknownSession);
+            return self.counters.reject(Rejection::UnknownSession);
         }
         match self.admit_post(now, &post) {
             Ok(plugin) => {
@@ -45,17 +45,17 @@ impl Engine {
                     self.flag_tests_of(plugin);
                 }
             }
-            Err(Answer::Failed(errno)) => self.refuse_announced(session, post.bmi, errno),
-            Err(_) => self.refuse_announced(session, post.bmi, Errno::NoMemory),
+            Err(Answer::Failed(errno)) => self.reject_announced(session, post.bmi, errno),
+            Err(_) => self.reject_announced(session, post.bmi, Errno::NoMemory),
         }
     }
 
     /// Completes a post without an answer that could not be registered. If the server lets twice as many such
     /// completions pile up as it may have posts, further ones are dropped.
-    pub fn refuse_announced(&mut self, session: Session, bmi: BmiId, errno: Errno) {
+    pub fn reject_announced(&mut self, session: Session, bmi: BmiId, errno: Errno) {
         let piled_up = self.server.as_ref().map_or(0, |server| server.done.len());
         if !self.is_session(session) || piled_up >= 2 * self.config.limits.posts {
-            return self.counters.refuse(Refusal::PostLimit);
+            return self.counters.reject(Rejection::PostLimit);
         }
         let plugin = self.next_plugin;
         self.next_plugin = PluginId(plugin.0 + 1);
@@ -70,7 +70,7 @@ impl Engine {
     /// Checks a post and stores it.
     fn admit_post(&mut self, now: Time, post: &Post) -> Result<PluginId, Answer> {
         let segments = self.check_post(post).map_err(|(reason, answer)| {
-            self.counters.refuse(reason);
+            self.counters.reject(reason);
             answer
         })?;
         self.counters.posts += 1;
@@ -112,13 +112,13 @@ impl Engine {
     }
 
     /// Returns the post's segments without empty ones, or why the post is rejected.
-    fn check_post(&self, post: &Post) -> Result<Arc<[Segment]>, (Refusal, Answer)> {
+    fn check_post(&self, post: &Post) -> Result<Arc<[Segment]>, (Rejection, Answer)> {
         let failed = |reason, error| Err((reason, Answer::Failed(error)));
         if self.is_stopping() {
-            return failed(Refusal::Draining, Errno::NetDown);
+            return failed(Rejection::Draining, Errno::NetDown);
         }
         if self.client(post.peer).is_none() {
-            return failed(Refusal::PeerGone, Errno::ConnectionReset);
+            return failed(Rejection::PeerGone, Errno::ConnectionReset);
         }
         let limits = &self.config.limits;
         let (expected, end) = (self.config.unexpected_size, self.config.total_size);
@@ -139,12 +139,12 @@ impl Engine {
             && sum == Some(post.total)
             && post.total <= self.config.max_expected;
         if !fine {
-            return failed(Refusal::BadPost, Errno::Invalid);
+            return failed(Rejection::BadPost, Errno::Invalid);
         }
         let uncollected = self.server.as_ref().map_or(0, |server| server.done.len());
         let kept = self.kept_segments + pieces.len();
         if self.posts.len() + uncollected >= limits.posts || kept > limits.segments {
-            return Err((Refusal::PostLimit, Answer::NoMemory));
+            return Err((Rejection::PostLimit, Answer::NoMemory));
         }
         Ok(pieces.into())
     }

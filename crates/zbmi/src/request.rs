@@ -5,7 +5,7 @@
 
 use crate::Engine;
 use crate::client::{Client, Key, Request};
-use crate::counters::Refusal;
+use crate::counters::Rejection;
 use crate::io::{
     Direction, Errno, Output, Peer, RecvRequest, Reply, RequestId, SendKind, SendRequest, TestKind,
     TestRequest,
@@ -23,7 +23,7 @@ impl Engine {
             return;
         }
         if self.is_stopping() {
-            self.counters.refuse(Refusal::Draining);
+            self.counters.reject(Rejection::Draining);
             return self.reply(peer, request, Reply::Failed(Errno::TryAgain));
         }
         let limit = match send.kind {
@@ -57,7 +57,7 @@ impl Engine {
             return;
         }
         if self.is_stopping() {
-            self.counters.refuse(Refusal::Draining);
+            self.counters.reject(Rejection::Draining);
             return self.not_now(peer, request);
         }
         if recv.capacity > self.config.max_expected {
@@ -92,7 +92,7 @@ impl Engine {
         self.counters.client_tests += 1;
         let kept = self.client(peer).map_or(0, Client::sleeping_entries);
         if kept + test.entries.len() > self.config.limits.test_entries {
-            self.counters.refuse(Refusal::RequestLimit);
+            self.counters.reject(Rejection::RequestLimit);
             return self.reply(peer, request, Reply::Failed(Errno::Protocol));
         }
         let ready = self.readiness(peer, &test.entries);
@@ -125,9 +125,9 @@ impl Engine {
             .client(peer)
             .and_then(|client| client.requests.get(&request));
         match found {
-            None => self.counters.refuse(Refusal::StaleWake),
+            None => self.counters.reject(Rejection::StaleWake),
             Some(Request::Moving(_)) => {}
-            Some(_) => self.give_up(now, peer, request),
+            Some(_) => self.end_waiting(now, peer, request),
         }
     }
 
@@ -139,10 +139,10 @@ impl Engine {
         if matches!(found, Some(Request::Test { .. })) {
             self.counters.client_tests_timed_out += 1;
         }
-        self.give_up(now, peer, request);
+        self.end_waiting(now, peer, request);
     }
 
-    fn give_up(&mut self, now: Time, peer: Peer, request: RequestId) {
+    fn end_waiting(&mut self, now: Time, peer: Peer, request: RequestId) {
         match self.take_waiting(peer, request) {
             Some(Request::Test { entries, .. }) => {
                 self.reply(peer, request, Reply::Ready(vec![0; entries.len()]));
@@ -217,7 +217,7 @@ impl Engine {
         {
             Some(slot) => self.grant_message(now, peer, request, send, slot),
             None => {
-                self.counters.refuse(Refusal::NoCredit);
+                self.counters.reject(Rejection::NoCredit);
                 self.reply(peer, request, Reply::Failed(Errno::Protocol));
             }
         }
@@ -230,23 +230,23 @@ impl Engine {
             .client(peer)
             .filter(|client| client.away_until.is_none())
         else {
-            self.counters.refuse(Refusal::UnknownPeer);
+            self.counters.reject(Rejection::UnknownPeer);
             return false;
         };
         let reason = if client.requests.contains_key(&request) {
-            Refusal::DuplicateRequest
+            Rejection::DuplicateRequest
         } else if client.requests.len() >= limit {
-            Refusal::RequestLimit
+            Rejection::RequestLimit
         } else {
             return true;
         };
-        self.counters.refuse(reason);
+        self.counters.reject(reason);
         self.reply(peer, request, Reply::Failed(Errno::Protocol));
         false
     }
 
     fn too_long(&mut self, peer: Peer, request: RequestId) {
-        self.counters.refuse(Refusal::TooLong);
+        self.counters.reject(Rejection::TooLong);
         self.reply(peer, request, Reply::Failed(Errno::MessageSize));
     }
 

@@ -1,8 +1,8 @@
 //! The server's session and its commands, except the posts (section 3.1.4).
 
 use crate::Engine;
-use crate::counters::Refusal;
-use crate::finish::Place;
+use crate::complete::Place;
+use crate::counters::Rejection;
 use crate::io::{
     Answer, BmiId, CallId, Departure, Errno, Output, Pid, PluginId, Selection, ServerTest, Session,
 };
@@ -15,11 +15,11 @@ impl Engine {
     /// Attaches a server (INIT). [`Errno::Busy`]: one is attached; [`Errno::TryAgain`]: draining.
     pub fn server_attached(&mut self) -> Result<Session, Errno> {
         if self.is_stopping() {
-            self.counters.refuse(Refusal::Draining);
+            self.counters.reject(Rejection::Draining);
             return Err(Errno::TryAgain);
         }
         if self.server.is_some() {
-            self.counters.refuse(Refusal::SecondServer);
+            self.counters.reject(Rejection::SecondServer);
             return Err(Errno::Busy);
         }
         let session = self.next_session;
@@ -34,7 +34,7 @@ impl Engine {
     /// [`Errno::NetDown`]; otherwise they are forgotten. Waiting clients continue to wait.
     pub fn server_lost(&mut self, now: Time, session: Session, how: Departure) {
         if !self.is_session(session) {
-            return self.counters.refuse(Refusal::UnknownSession);
+            return self.counters.reject(Rejection::UnknownSession);
         }
         self.counters.servers_lost += 1;
         self.end_calls(how);
@@ -42,7 +42,7 @@ impl Engine {
         self.fail_transfers(now, |running| matches!(running.target, Target::Post(_)));
         let posts: Vec<_> = self.posts.keys().copied().collect();
         for plugin in posts {
-            self.end_post(now, plugin, Err(Errno::NetDown));
+            self.complete_post(now, plugin, Err(Errno::NetDown));
         }
         for offset in self.inbox.delivered() {
             self.free_message(offset);
@@ -58,7 +58,7 @@ impl Engine {
         let calls: Vec<CallId> = server.calls.keys().copied().collect();
         for call in calls {
             match how {
-                Departure::Farewell => self.answer(call, Answer::Failed(Errno::NetDown)),
+                Departure::Orderly => self.answer(call, Answer::Failed(Errno::NetDown)),
                 Departure::Broken => self.forget_call(call),
             }
         }
@@ -71,7 +71,7 @@ impl Engine {
         }
         self.counters.server_tests += 1;
         let Some(wanted) = self.wanted(test.selection) else {
-            self.counters.refuse(Refusal::BadTest);
+            self.counters.reject(Rejection::BadTest);
             return self.answer(call, Answer::Failed(Errno::Invalid));
         };
         let Some(server) = &mut self.server else {
@@ -103,7 +103,7 @@ impl Engine {
             .as_ref()
             .filter(|server| server.session == session)
         else {
-            return self.counters.refuse(Refusal::UnknownSession);
+            return self.counters.reject(Rejection::UnknownSession);
         };
         let is_done = server.done.contains(plugin);
         let Some(post) = self.posts.get_mut(&plugin) else {
@@ -122,7 +122,7 @@ impl Engine {
             return;
         }
         self.counters.cancels_honoured += 1;
-        self.end_post(now, plugin, Err(Errno::Canceled));
+        self.complete_post(now, plugin, Err(Errno::Canceled));
     }
 
     /// RECALL: cancels an operation that was posted without an answer, by the server's id.
@@ -131,7 +131,7 @@ impl Engine {
         match named.map(|(&plugin, _)| plugin) {
             Some(plugin) => self.cancel(now, session, plugin),
             None if self.is_session(session) => self.counters.cancels_unknown += 1,
-            None => self.counters.refuse(Refusal::UnknownSession),
+            None => self.counters.reject(Rejection::UnknownSession),
         }
     }
 
@@ -140,7 +140,7 @@ impl Engine {
     /// [`Errno::NetReset`]: not the server's session.
     pub fn drop_peer(&mut self, session: Session, pid: Pid) -> Result<(), Errno> {
         if !self.is_session(session) {
-            self.counters.refuse(Refusal::UnknownSession);
+            self.counters.reject(Rejection::UnknownSession);
             return Err(Errno::NetReset);
         }
         if !self.inbox.holds_unfetched(pid) {
@@ -156,7 +156,7 @@ impl Engine {
             .as_ref()
             .filter(|server| server.session == session)
         else {
-            return self.counters.refuse(Refusal::UnknownSession);
+            return self.counters.reject(Rejection::UnknownSession);
         };
         let sleepers: Vec<CallId> = server.sleepers.iter().copied().collect();
         for call in sleepers {
@@ -166,14 +166,14 @@ impl Engine {
 
     /// Cancels the wait for an answer: a sleeping TEST or UNEXP_TEST is removed without an answer. A post is
     /// still answered.
-    pub fn abandon(&mut self, session: Session, call: CallId) {
+    pub fn cancel_call(&mut self, session: Session, call: CallId) {
         let server = self
             .server
             .as_ref()
             .filter(|server| server.session == session);
         match server.and_then(|server| server.calls.get(&call)) {
             Some(Call::Test { .. } | Call::Unexpected { .. }) => self.forget_call(call),
-            Some(Call::Post) | None => self.counters.refuse(Refusal::StaleWake),
+            Some(Call::Post) | None => self.counters.reject(Rejection::StaleWake),
         }
     }
 
@@ -181,7 +181,7 @@ impl Engine {
     /// reported again, before everything else.
     pub fn undelivered(&mut self, session: Session, answer: Answer) {
         if !self.is_session(session) {
-            return self.counters.refuse(Refusal::UnknownSession);
+            return self.counters.reject(Rejection::UnknownSession);
         }
         self.counters.answers_returned += 1;
         match answer {
@@ -288,18 +288,18 @@ impl Engine {
             Some(server) if server.session == session => {
                 let calls = &server.calls;
                 if self.is_drained() {
-                    (Refusal::Draining, Errno::NetDown)
+                    (Rejection::Draining, Errno::NetDown)
                 } else if calls.contains_key(&call)
                     || calls.len() >= self.config.limits.server_calls
                 {
-                    (Refusal::CallLimit, Errno::Invalid)
+                    (Rejection::CallLimit, Errno::Invalid)
                 } else {
                     return true;
                 }
             }
-            _ => (Refusal::UnknownSession, Errno::NetReset),
+            _ => (Rejection::UnknownSession, Errno::NetReset),
         };
-        self.counters.refuse(reason);
+        self.counters.reject(reason);
         let answer = Answer::Failed(error);
         self.outputs.push_back(Output::Answer {
             session,

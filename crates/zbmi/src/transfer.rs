@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::client::Request;
 use crate::config::BULK_MIN;
-use crate::counters::Refusal;
+use crate::counters::Rejection;
 use crate::io::{
     Direction, Errno, GrantId, Output, Peer, PluginId, Reply, RequestId, Segment, Transfer,
 };
@@ -67,7 +67,7 @@ impl Engine {
             .get(&grant)
             .map(|running| (running.peer, running.direction));
         let Some((peer, direction)) = found else {
-            return self.counters.refuse(Refusal::StaleReport);
+            return self.counters.reject(Rejection::StaleReport);
         };
         if let Some(client) = self.client_mut(peer) {
             client.progress(direction, now);
@@ -77,7 +77,7 @@ impl Engine {
     /// Reports that all bytes of an [`Output::Grant`] are in the segment.
     pub fn transfer_arrived(&mut self, now: Time, grant: GrantId) {
         let Some(over) = self.end_begun(now, grant, Direction::ToServer) else {
-            return self.counters.refuse(Refusal::StaleReport);
+            return self.counters.reject(Rejection::StaleReport);
         };
         let (peer, total) = (over.peer, over.total);
         if let Some(client) = self.client_mut(peer) {
@@ -88,7 +88,7 @@ impl Engine {
         match over.target {
             Target::Post(plugin) => {
                 self.counters.expected_in.add(total);
-                self.end_post(now, plugin, Ok(total));
+                self.complete_post(now, plugin, Ok(total));
             }
             Target::Message(offset) => {
                 self.counters.unexpected_in.add(total);
@@ -102,13 +102,13 @@ impl Engine {
     /// receive of the server waits for the next message; the contents of its buffer are undefined.
     pub fn transfer_aborted(&mut self, now: Time, grant: GrantId) {
         let Some(over) = self.end_begun(now, grant, Direction::ToServer) else {
-            return self.counters.refuse(Refusal::StaleReport);
+            return self.counters.reject(Rejection::StaleReport);
         };
         self.not_now(over.peer, over.request);
         match over.target {
-            Target::Post(plugin) => self.give_back(now, plugin),
+            Target::Post(plugin) => self.release_claim(now, plugin),
             Target::Message(offset) => {
-                self.discard_message(over.peer, offset);
+                self.drop_message(over.peer, offset);
                 self.serve_memory(now);
             }
         }
@@ -117,7 +117,7 @@ impl Engine {
     /// Reports that the client received an [`Output::Deliver`] (RECV_ACK), or rejected it.
     pub fn transfer_acknowledged(&mut self, now: Time, grant: GrantId, result: Result<(), Errno>) {
         let Some(over) = self.end_begun(now, grant, Direction::ToClient) else {
-            return self.counters.refuse(Refusal::StaleReport);
+            return self.counters.reject(Rejection::StaleReport);
         };
         if result.is_ok() {
             self.counters.expected_out.add(over.total);
@@ -126,7 +126,7 @@ impl Engine {
             }
         }
         if let Target::Post(plugin) = over.target {
-            self.end_post(now, plugin, result.map(|()| over.total));
+            self.complete_post(now, plugin, result.map(|()| over.total));
         }
     }
 
@@ -220,8 +220,8 @@ impl Engine {
             self.reply(peer, over.request, Reply::Failed(error));
         }
         match over.target {
-            Target::Post(plugin) => self.end_post(now, plugin, Err(error)),
-            Target::Message(offset) => self.discard_message(peer, offset),
+            Target::Post(plugin) => self.complete_post(now, plugin, Err(error)),
+            Target::Message(offset) => self.drop_message(peer, offset),
         }
     }
 

@@ -188,10 +188,10 @@ impl Client {
         let begins = state.queue.is_oldest(&op) && !state.flights.are_full();
         drop(state);
         if begins {
-            self.launch(op, self.post_timeout_ms.load(Ordering::Relaxed));
+            self.start_flight(op, self.post_timeout_ms.load(Ordering::Relaxed));
         } else {
             self.leave_queued(op.id, key)?;
-            self.launch_next(key);
+            self.start_next_flight(key);
         }
         Ok(Posted::Pending)
     }
@@ -202,7 +202,7 @@ impl Client {
         match state.queue.wait(op) {
             Waits::Queued => {
                 state.queued += 1;
-                self.stir(&state);
+                self.wake_sleepers(&state);
             }
             Waits::Cancelled => {}
             Waits::Orphaned(error) => {
@@ -276,13 +276,13 @@ impl Method for Client {
         drop(state);
         if let Some(ticket) = asking {
             // Tells the daemon to stop looking. If the daemon is gone, the attempt ends anyway.
-            let _lost = self.say(&ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
+            let _lost = self.write_frame(&ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
         }
         if cancelled == Cancel::Removed {
             self.completions.complete(op, Err(Error::Cancel));
             let mut state = self.lock();
             state.queued += 1;
-            self.stir(&state);
+            self.wake_sleepers(&state);
         }
         Ok(())
     }
@@ -310,7 +310,7 @@ impl Method for Client {
     fn wake(&self) {
         let mut state = self.lock();
         state.wakes += 1;
-        self.stir(&state);
+        self.wake_sleepers(&state);
     }
 
     fn set(&self, _peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
@@ -349,7 +349,7 @@ impl Method for Client {
             self.completions.complete(op, Err(Error::ConnReset));
         }
         // A sleeping test may wait for one of them.
-        self.stir(&self.lock());
+        self.wake_sleepers(&self.lock());
     }
 
     fn close(&self) {
@@ -361,7 +361,7 @@ impl Method for Client {
             Connection::Up(link) => Some(Arc::clone(link)),
             Connection::Down { .. } => None,
         };
-        self.stir(&state);
+        self.wake_sleepers(&state);
         let exposed = state.is_exposed();
         drop(state);
         if let Some(link) = link {
@@ -378,20 +378,20 @@ impl Method for Client {
         }
         let mut state = self.lock();
         while state.inside > 0 || state.is_filling() || state.is_held() {
-            self.stir(&state);
+            self.wake_sleepers(&state);
             let waited = self.changed.wait_timeout(state, FAREWELL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.give_up_flights();
+        state.drop_flights();
         drop(state);
         self.forbid_tracing();
-        self.dismiss_keeper();
+        self.end_keeper();
     }
 }
 
 impl Client {
     /// Ends the method's own thread, so that no code of the library runs after finalize.
-    fn dismiss_keeper(&self) {
+    fn end_keeper(&self) {
         let mut keeper = self.keeper.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(keeper) = keeper.take() else {
             return;
@@ -434,27 +434,27 @@ impl Client {
                 Ok(Tried::Posted(Posted::Immediate(len)))
             }
             Outcome::Unasked(error) => {
-                self.finish_post(op.id, key);
+                self.complete_post(op.id, key);
                 Ok(Tried::Lost(error))
             }
             // An operation that waited for a counterpart may have had one, which is gone with the session.
             Outcome::Lost(error) if timeout == 0 || !op.is_expected() => {
-                self.finish_post(op.id, key);
+                self.complete_post(op.id, key);
                 Ok(Tried::Lost(error))
             }
             Outcome::Failed(error) | Outcome::Lost(error) => {
-                self.finish_post(op.id, key);
+                self.complete_post(op.id, key);
                 Err(error)
             }
             Outcome::Unknown(_) => {
-                self.finish_post(op.id, key);
+                self.complete_post(op.id, key);
                 Err(Error::ConnReset)
             }
         }
     }
 
     /// Removes the operation of a post, so that others of its key may be attempted.
-    fn finish_post(&self, op: OpId, key: Key) {
+    fn complete_post(&self, op: OpId, key: Key) {
         let mut state = self.lock();
         state.queue.remove(op);
         self.note_removed(state, key);
@@ -465,7 +465,7 @@ impl Client {
         state.completed += 1;
         if state.queue.has(key) {
             state.queued += 1;
-            self.stir(&state);
+            self.wake_sleepers(&state);
         }
     }
 }
@@ -483,7 +483,7 @@ fn keep(client: &Weak<Client>) {
                 let Ok(_inside) = client.enter() else {
                     return;
                 };
-                client.look_in();
+                client.poll_once();
                 pause = LOOK_IN_MAX.min(client.heartbeat() / 2);
             }
             _ => return,

@@ -175,7 +175,7 @@ impl Server {
             match Attachment::attach(&self.options, self.process, &self.counters) {
                 Ok(attachment) => return self.adopt(attachment).map(drop),
                 Err(NotAttached::Refused(Error::Busy)) if began.elapsed() < BUSY => {
-                    self.rest(BUSY_RETRY)?;
+                    self.sleep(BUSY_RETRY)?;
                     continue;
                 }
                 Err(NotAttached::Refused(error)) => return Err(error),
@@ -190,7 +190,7 @@ impl Server {
                 tracing::info!(%instance, "waiting for the daemon");
                 told = true;
             }
-            self.rest(RETRY)?;
+            self.sleep(RETRY)?;
         }
     }
 
@@ -199,7 +199,7 @@ impl Server {
     /// # Errors
     ///
     /// [`Error::Intr`]: a signal ended the sleep.
-    fn rest(&self, time: Duration) -> Result<(), Error> {
+    fn sleep(&self, time: Duration) -> Result<(), Error> {
         match self.changed.wait(self.changed.count(), time) {
             Waited::Signal if self.interruptible() => Err(Error::Intr),
             _ => Ok(()),
@@ -284,7 +284,11 @@ impl Server {
     }
 
     /// Handles an error of a command. If the daemon is gone, everything registered there is lost.
-    fn judge<T>(&self, attachment: &Arc<Attachment>, result: Result<T, Error>) -> Result<T, Error> {
+    fn check_result<T>(
+        &self,
+        attachment: &Arc<Attachment>,
+        result: Result<T, Error>,
+    ) -> Result<T, Error> {
         match result {
             Err(Error::NetReset) => {
                 self.lose(attachment, Error::NetReset);
@@ -306,7 +310,7 @@ impl Server {
         }
         drop(link);
         tracing::warn!(%error, "the daemon is gone");
-        attachment.forsake();
+        attachment.close_queues();
         let mut former = lock(&self.former);
         former.retain(|pool| pool.strong_count() > 0);
         former.push(Arc::downgrade(&attachment.pool));
@@ -450,14 +454,14 @@ impl Method for Handle {
         match question {
             // Posts of a server never wait for a client.
             Question::PostTimeout => Ok(0),
-            question::EPOCH => Ok(self.0.attached().map_or(0, |it| it.epoch)),
+            question::EPOCH => Ok(self.0.attached().map_or(0, |attachment| attachment.epoch)),
             question::LINK => Ok(u64::from(self.0.attached().is_ok())),
             _ => Err(Error::NoSys),
         }
     }
 
     fn may_forget(&self, peer: Peer) -> bool {
-        let session = self.0.attached().ok().map(|it| it.session);
+        let session = self.0.attached().ok().map(|attachment| attachment.session);
         lock(&self.0.peers).is_gone(peer, session)
     }
 
@@ -536,7 +540,7 @@ impl Server {
         let peer = client.pid;
         let dropped = attachment.call(&Command::DropPeer { peer, disconnect });
         let dropped = dropped.and_then(|answer| answer.reply().map(|_| ()));
-        if let Err(error) = self.judge(&attachment, dropped) {
+        if let Err(error) = self.check_result(&attachment, dropped) {
             tracing::debug!(%error, "the daemon keeps the address of a client");
         }
     }

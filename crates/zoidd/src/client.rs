@@ -24,7 +24,7 @@ use zbmi::{Peer, Time};
 use zoid_proto::fwd::{Data, INLINE_WINDOW, inline_cost};
 
 pub(crate) use input::Input;
-pub(crate) use memory::{Failed, Failure, Memory, Message, Moved, Named, Obstacle, Way};
+pub(crate) use memory::{CopyDirection, Failed, Failure, Memory, Message, Moved, Named, Obstacle};
 pub(crate) use output::{Output, Wrote};
 pub(crate) use stream::{Listener, Stream};
 
@@ -99,7 +99,7 @@ pub(crate) struct Client {
     pub(crate) quiet: bool,
     pub(crate) tests: crate::advice::TestRate,
     /// The kinds of its unanswered requests.
-    pub(crate) requests: BTreeMap<u32, Kind>,
+    pub(crate) requests: BTreeMap<u32, RequestKind>,
     incoming: BTreeMap<u64, Incoming>,
     /// Messages that it has not acknowledged, and the requests that they answer.
     outgoing: BTreeMap<u64, u32>,
@@ -114,7 +114,7 @@ pub(crate) struct Client {
 
 /// The kind of a request; decides which frame answers it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum RequestKind {
     /// zbmi_send: SEND_DONE.
     Send,
     /// zbmi_recv: RECV_REPLY.
@@ -388,7 +388,7 @@ impl Client {
     }
 
     /// Records that a request is answered. Returns its kind.
-    pub(crate) fn answered(&mut self, request: u32) -> Option<Kind> {
+    pub(crate) fn answered(&mut self, request: u32) -> Option<RequestKind> {
         if let Some(message) = self.inline.remove(&request) {
             self.inline_cost -= inline_cost(message.len());
         }

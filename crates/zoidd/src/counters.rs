@@ -55,7 +55,7 @@ impl DaemonCounters {
     }
 
     /// Counts an obstacle. Returns whether it is the first of its kind.
-    pub(crate) fn meet(&mut self, obstacle: Obstacle) -> bool {
+    pub(crate) fn count_obstacle(&mut self, obstacle: Obstacle) -> bool {
         let count = &mut self.obstacles[obstacle as usize];
         *count += 1;
         *count == 1

@@ -44,9 +44,9 @@ use crate::counters::DaemonCounters;
 use crate::error::Error;
 use crate::failpoint::Place;
 use crate::home::{Entry, Home, Removed};
+use crate::log_limiter::LogLimiter;
 use crate::options::Options;
 use crate::segment::Segment;
-use crate::seldom::Seldom;
 use crate::server::Server;
 
 /// A daemon that has created its names and does not serve yet; [`run`](Self::run) does.
@@ -91,7 +91,7 @@ pub struct Daemon {
     nowhere: Vec<u8>,
     removed: Removed,
     counters: DaemonCounters,
-    seldom: Seldom,
+    log_limiter: LogLimiter,
 }
 
 /// Stops a daemon from another thread, in order.
@@ -193,7 +193,7 @@ impl Daemon {
             nowhere: vec![0; NOWHERE],
             removed,
             counters: DaemonCounters::default(),
-            seldom: Seldom::default(),
+            log_limiter: LogLimiter::default(),
             options,
         };
         let registered = daemon.register().map_err(Error::system("epoll"));
@@ -295,7 +295,7 @@ impl Daemon {
     /// Waits for events. After a turn with an event, polls first without sleeping, for the time of the option
     /// `spin`.
     fn await_events(&mut self, events: &mut Events) -> Result<(), Error> {
-        let patience = self.patience();
+        let patience = self.poll_timeout();
         let spin = match self.lively {
             true => self.options.spin.min(patience),
             false => Duration::ZERO,
@@ -320,7 +320,7 @@ impl Daemon {
     }
 
     /// Returns how long the next poll may sleep.
-    fn patience(&self) -> Duration {
+    fn poll_timeout(&self) -> Duration {
         if !self.ready.is_empty() || self.commands_waiting {
             return Duration::ZERO;
         }

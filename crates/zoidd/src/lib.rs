@@ -50,10 +50,10 @@ mod daemon;
 mod error;
 mod failpoint;
 mod home;
+mod log_limiter;
 mod metrics;
 mod options;
 mod segment;
-mod seldom;
 mod server;
 mod size;
 

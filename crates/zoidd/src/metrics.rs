@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use zbmi::{ClientTraffic, Histogram, Refusal};
+use zbmi::{ClientTraffic, Histogram, Rejection};
 use zoid_proto::{Instance, ServerStatistics};
 
 use crate::client::{Obstacle, Violation};
@@ -21,7 +21,7 @@ use crate::options::Options;
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum MetricKind {
     /// A number that only increases.
     Counter,
     /// A current value.
@@ -37,14 +37,14 @@ pub(crate) struct Sample {
     name: &'static str,
     suffix: &'static str,
     help: &'static str,
-    kind: Kind,
+    kind: MetricKind,
     /// The label between the braces; empty without.
     label: String,
     value: f64,
 }
 
 impl Sample {
-    fn new(kind: Kind, name: &'static str, help: &'static str, value: u64) -> Self {
+    fn new(kind: MetricKind, name: &'static str, help: &'static str, value: u64) -> Self {
         Self {
             name,
             suffix: "",
@@ -77,9 +77,9 @@ pub(crate) fn exposition(samples: &[Sample]) -> String {
         let name = sample.name;
         if last != name {
             let kind = match sample.kind {
-                Kind::Counter => "counter",
-                Kind::Gauge => "gauge",
-                Kind::Histogram => "histogram",
+                MetricKind::Counter => "counter",
+                MetricKind::Gauge => "gauge",
+                MetricKind::Histogram => "histogram",
             };
             // Writing to a String does not fail.
             let _infallible = writeln!(text, "# HELP zoidd_{name} {}", sample.help);
@@ -113,7 +113,7 @@ pub struct Metric {
 /// [`io::ErrorKind::InvalidData`]: an invalid answer.
 pub fn read(instance: &Instance, directory: &Path) -> io::Result<Vec<Metric>> {
     let mut stream = UnixStream::connect(directory.join(metrics_file(instance)))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIME_LIMIT))?;
     stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
@@ -126,7 +126,7 @@ pub fn read(instance: &Instance, directory: &Path) -> io::Result<Vec<Metric>> {
 }
 
 /// How long a running daemon may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(10);
 
 fn metric(line: &str) -> Option<Metric> {
     let (name, value) = line.rsplit_once(' ')?;
@@ -172,12 +172,15 @@ impl View<'_> {
         let mut samples = self.traffic();
         let counters = table::COUNTERS.iter();
         samples.extend(
-            counters.map(|(name, help, value)| Sample::new(Kind::Counter, name, help, value(self))),
+            counters.map(|(name, help, value)| {
+                Sample::new(MetricKind::Counter, name, help, value(self))
+            }),
         );
         let gauges = table::GAUGES.iter();
-        samples.extend(
-            gauges.map(|(name, help, value)| Sample::new(Kind::Gauge, name, help, value(self))),
-        );
+        samples
+            .extend(gauges.map(|(name, help, value)| {
+                Sample::new(MetricKind::Gauge, name, help, value(self))
+            }));
         samples.extend(self.refusals());
         samples
     }
@@ -186,7 +189,7 @@ impl View<'_> {
     fn derived(&self) -> Vec<Sample> {
         let gauge = |name, help, value| Sample {
             value,
-            ..Sample::new(Kind::Gauge, name, help, 0)
+            ..Sample::new(MetricKind::Gauge, name, help, 0)
         };
         let posts = self.engine.posts.max(1) as f64;
         let longest = Duration::from_micros(self.reported.longest_memory_wait_us);
@@ -204,7 +207,8 @@ impl View<'_> {
         ];
         samples.extend(self.options.job_weights.iter().map(|(job, weight)| {
             let help = "Large transfers that a job begins in its turn; 1 for jobs not shown.";
-            Sample::new(Kind::Gauge, "job_weight", help, (*weight).into()).labelled("job", job)
+            Sample::new(MetricKind::Gauge, "job_weight", help, (*weight).into())
+                .labelled("job", job)
         }));
         samples
     }
@@ -217,35 +221,50 @@ impl View<'_> {
         ];
         let messages = kinds.map(|(kind, traffic)| {
             let help = "Messages moved, by kind and direction.";
-            Sample::new(Kind::Counter, "messages_total", help, traffic.messages)
-                .labelled("kind", kind)
+            Sample::new(
+                MetricKind::Counter,
+                "messages_total",
+                help,
+                traffic.messages,
+            )
+            .labelled("kind", kind)
         });
         let bytes = kinds.map(|(kind, traffic)| {
             let help = "Payload moved, by kind and direction.";
-            Sample::new(Kind::Counter, "payload_bytes_total", help, traffic.bytes)
-                .labelled("kind", kind)
+            Sample::new(
+                MetricKind::Counter,
+                "payload_bytes_total",
+                help,
+                traffic.bytes,
+            )
+            .labelled("kind", kind)
         });
         messages.into_iter().chain(bytes).collect()
     }
 
     fn refusals(&self) -> Vec<Sample> {
-        let refusals = Refusal::ALL.iter().map(|reason| {
-            let value = self.engine.refused(*reason);
+        let refusals = Rejection::ALL.iter().map(|reason| {
+            let value = self.engine.rejections(*reason);
             let help = "What was refused or ignored, by reason.";
-            Sample::new(Kind::Counter, "refusals_total", help, value)
+            Sample::new(MetricKind::Counter, "refusals_total", help, value)
                 .labelled("reason", reason.name())
         });
         let violations = Violation::ALL.iter().map(|rule| {
             let value = self.daemon.violations(*rule);
             let help = "Connections ended because a rule was broken, by rule.";
-            Sample::new(Kind::Counter, "violations_total", help, value)
+            Sample::new(MetricKind::Counter, "violations_total", help, value)
                 .labelled("rule", rule.name())
         });
         let obstacles = Obstacle::ALL.iter().map(|reason| {
             let value = self.daemon.obstacles(*reason);
             let help = "Clients, or single messages, not served by copies of memory, by reason.";
-            Sample::new(Kind::Counter, "client_memory_fallbacks_total", help, value)
-                .labelled("reason", reason.name())
+            Sample::new(
+                MetricKind::Counter,
+                "client_memory_fallbacks_total",
+                help,
+                value,
+            )
+            .labelled("reason", reason.name())
         });
         refusals.chain(violations).chain(obstacles).collect()
     }
@@ -254,7 +273,7 @@ impl View<'_> {
         let mut samples = Vec::new();
         for (name, help, field) in CLIENT_FIELDS {
             samples.extend(self.clients.iter().map(|(pid, traffic)| {
-                Sample::new(Kind::Counter, name, help, field(traffic)).labelled("pid", pid)
+                Sample::new(MetricKind::Counter, name, help, field(traffic)).labelled("pid", pid)
             }));
         }
         samples
@@ -298,7 +317,7 @@ fn histogram(direction: &str, histogram: &Histogram) -> Vec<Sample> {
         label: format!("{direction}{label}"),
         value,
         ..Sample::new(
-            Kind::Histogram,
+            MetricKind::Histogram,
             "post_to_end_seconds",
             "Time from the post of an operation of the server to its end, by direction.",
             0,

@@ -59,7 +59,7 @@ fn r61_a_recall_cancels_by_the_servers_name() {
     rig.announce(named(2, post(ToClient, peer, 5, 20)));
     rig.engine.recall(rig.now, rig.session, BmiId(2));
     rig.engine.recall(rig.now, rig.session, BmiId(9));
-    rig.settle();
+    rig.collect_outputs();
     assert_eq!(collect(&mut rig), [(BmiId(2), Err(Errno::Canceled))]);
     rig.recv(peer, 5, 10, NOW);
     assert_eq!(rig.delivers[0].total, 10);
@@ -119,9 +119,9 @@ fn r50_a_post_of_another_session_is_not_taken_in() {
     let stray = named(1, post(ToServer, peer, 5, 10));
     rig.engine.announce(rig.now, stranger, stray);
     rig.engine
-        .refuse_announced(stranger, BmiId(1), Errno::Invalid);
+        .reject_announced(stranger, BmiId(1), Errno::Invalid);
     rig.engine.recall(rig.now, stranger, BmiId(1));
-    rig.settle();
-    assert_eq!(rig.refused(Refusal::UnknownSession), 2);
+    rig.collect_outputs();
+    assert_eq!(rig.rejections(Rejection::UnknownSession), 2);
     assert_eq!(collect(&mut rig), []);
 }

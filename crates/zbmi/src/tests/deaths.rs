@@ -63,7 +63,7 @@ fn a_client_that_dies_between_grant_and_last_byte_fails_the_receive() {
     let sizes: Vec<u64> = rig.fetch().iter().map(|message| message.size).collect();
     assert_eq!(sizes, [200], "only what was complete");
     rig.arrived(grant);
-    assert_eq!(rig.refused(Refusal::StaleReport), 1);
+    assert_eq!(rig.rejections(Rejection::StaleReport), 1);
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn after_a_farewell_the_servers_work_vanishes_and_clients_wait_on() {
     assert!(rig.answer(call).is_some());
     let waiting = rig.recv(peer, 6, 100, ms(1000));
     rig.engine
-        .server_lost(rig.now, rig.session, Departure::Farewell);
-    rig.settle();
+        .server_lost(rig.now, rig.session, Departure::Orderly);
+    rig.collect_outputs();
     assert!(rig.answer(asleep).is_some());
     let gauges = rig.engine.gauges();
     assert_eq!(
@@ -129,13 +129,13 @@ fn after_a_farewell_the_servers_work_vanishes_and_clients_wait_on() {
 #[test]
 fn a_farewell_answers_what_sleeps_and_a_death_does_not() {
     for (how, expected) in [
-        (Departure::Farewell, Some(Answer::Failed(Errno::NetDown))),
+        (Departure::Orderly, Some(Answer::Failed(Errno::NetDown))),
         (Departure::Broken, None),
     ] {
         let mut rig = Rig::new();
         let call = rig.server_test(Selection::Any(1), ms(9000));
         rig.engine.server_lost(rig.now, rig.session, how);
-        rig.settle();
+        rig.collect_outputs();
         rig.pass(ms(10_000));
         assert_eq!(rig.answer(call), expected);
         assert_eq!(rig.engine.next_deadline(), None);
@@ -159,7 +159,7 @@ fn transfers_of_a_dead_server_are_stopped_and_clients_told() {
     let arriving = rig.unexpected(peer, 10, NOW);
     rig.engine
         .server_lost(rig.now, rig.session, Departure::Broken);
-    rig.settle();
+    rig.collect_outputs();
     for request in requests {
         assert_eq!(
             rig.reply(peer, request),
@@ -239,7 +239,7 @@ fn attach_as(rig: &mut Rig, epoch: u64, previous: Option<Pid>) -> Attached {
         previous,
     };
     let attached = rig.engine.client_attached(rig.now, attach).unwrap();
-    rig.settle();
+    rig.collect_outputs();
     attached
 }
 
@@ -303,7 +303,7 @@ fn a_client_may_come_back_before_its_old_link_is_known_to_be_dead() {
 fn a_farewell_is_for_good() {
     let mut rig = Rig::with(|config| config.reattach = ms(1000));
     let peer = attach_as(&mut rig, 1, None).peer;
-    rig.engine.client_lost(rig.now, peer, Departure::Farewell);
+    rig.engine.client_lost(rig.now, peer, Departure::Orderly);
     assert!(!attach_as(&mut rig, 1, Some(peer.pid)).reattached);
 }
 

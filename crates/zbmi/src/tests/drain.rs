@@ -18,7 +18,7 @@ fn draining_answers_what_waits_and_refuses_what_is_new() {
     rig.registered(ToServer, peer, 7, 100);
     rig.send(peer, 7, 100, NOW);
     rig.engine.drain(rig.now);
-    rig.settle();
+    rig.collect_outputs();
     assert!(!rig.drained, "a transfer runs");
     assert_eq!(rig.reply(peer, send), Some(Reply::Failed(Errno::TryAgain)));
     assert_eq!(rig.reply(peer, recv), Some(Reply::NotNow));
@@ -45,7 +45,7 @@ fn draining_ends_with_the_last_transfer_and_answers_the_server() {
     let plugin = rig.registered(ToServer, peer, 7, 100);
     let request = rig.send(peer, 7, 100, NOW);
     rig.engine.drain(rig.now);
-    rig.settle();
+    rig.collect_outputs();
     let asleep = rig.unexp_test(1, ms(60_000));
     rig.arrived(rig.grants[0].grant);
     assert!(rig.drained);
@@ -72,6 +72,6 @@ fn draining_does_not_wait_for_ever() {
 fn an_idle_engine_is_drained_at_once() {
     let mut rig = Rig::new();
     rig.engine.drain(rig.now);
-    rig.settle();
+    rig.collect_outputs();
     assert!(rig.drained);
 }

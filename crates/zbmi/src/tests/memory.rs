@@ -64,7 +64,7 @@ fn r03_the_limit_of_expected_messages_is_inclusive_in_both_directions() {
 fn r24_unexpected_messages_are_accepted_without_a_server() {
     let mut rig = Rig::new();
     rig.engine
-        .server_lost(rig.now, rig.session, Departure::Farewell);
+        .server_lost(rig.now, rig.session, Departure::Orderly);
     let peer = rig.client();
     rig.message(peer, 300);
     rig.session = rig.engine.server_attached().unwrap();
@@ -151,15 +151,15 @@ fn r53_what_is_not_the_servers_to_free_is_counted_and_ignored() {
     let peer = rig.client();
     let offset = rig.message(peer, 300);
     rig.free(offset);
-    assert_eq!(rig.refused(Refusal::BadFree), 1, "not delivered yet");
+    assert_eq!(rig.rejections(Rejection::BadFree), 1, "not delivered yet");
     rig.fetch();
     rig.free(offset + 64);
     rig.free(u64::MAX);
-    assert_eq!(rig.refused(Refusal::BadFree), 3);
+    assert_eq!(rig.rejections(Rejection::BadFree), 3);
     rig.free(offset);
     assert_eq!(rig.engine.gauges().pool_used, 0);
     rig.free(offset);
-    assert_eq!(rig.refused(Refusal::BadFree), 4, "freed twice");
+    assert_eq!(rig.rejections(Rejection::BadFree), 4, "freed twice");
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn an_inline_message_without_a_credit_is_refused_at_once() {
         rig.reply(peer, request),
         Some(Reply::Failed(Errno::Protocol))
     );
-    assert_eq!(rig.refused(Refusal::NoCredit), 1);
+    assert_eq!(rig.rejections(Rejection::NoCredit), 1);
 }
 
 #[test]

@@ -105,11 +105,11 @@ fn r36_a_wake_ends_a_sleeping_call_as_its_timeout_would() {
     let recv = rig.recv(peer, 5, 10, ms(5000));
     for request in [test, recv, recv] {
         rig.engine.wake(rig.now, peer, request);
-        rig.settle();
+        rig.collect_outputs();
     }
     assert_eq!(rig.reply(peer, test), Some(Reply::Ready(vec![0])));
     assert_eq!(rig.reply(peer, recv), Some(Reply::NotNow));
-    assert_eq!(rig.refused(Refusal::StaleWake), 1);
+    assert_eq!(rig.rejections(Rejection::StaleWake), 1);
 }
 
 #[test]

@@ -61,7 +61,7 @@ impl Rig {
     }
 
     /// Collects every output and audits.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn collect_outputs(&mut self) {
         while let Some(output) = self.engine.poll_output() {
             assert!(!self.drained, "nothing follows Drained: {output:?}");
             match output {
@@ -93,7 +93,7 @@ impl Rig {
         while let Some(next) = self.engine.next_deadline().filter(|&next| next <= end) {
             self.now = next.max(self.now);
             self.engine.tick(self.now);
-            self.settle();
+            self.collect_outputs();
         }
         self.now = end;
     }
@@ -110,19 +110,19 @@ impl Rig {
             previous: None,
         };
         let attached = self.engine.client_attached(self.now, attach).unwrap();
-        self.settle();
+        self.collect_outputs();
         attached.peer
     }
 
     pub(super) fn lose(&mut self, peer: Peer) {
         self.engine.client_lost(self.now, peer, Departure::Broken);
-        self.settle();
+        self.collect_outputs();
     }
 
     pub(super) fn request(&mut self, peer: Peer, send: SendRequest) -> RequestId {
         let request = RequestId(self.name() as u32);
         self.engine.send(self.now, peer, request, send);
-        self.settle();
+        self.collect_outputs();
         request
     }
 
@@ -186,7 +186,7 @@ impl Rig {
             timeout,
         };
         self.engine.recv(self.now, peer, request, recv);
-        self.settle();
+        self.collect_outputs();
         request
     }
 
@@ -202,21 +202,21 @@ impl Rig {
             timeout,
         };
         self.engine.test(self.now, peer, request, test);
-        self.settle();
+        self.collect_outputs();
         request
     }
 
     pub(super) fn post_with(&mut self, post: Post) -> CallId {
         let call = CallId(self.name());
         self.engine.post(self.now, self.session, call, post);
-        self.settle();
+        self.collect_outputs();
         call
     }
 
     /// Posts without an answer.
     pub(super) fn announce(&mut self, post: Post) {
         self.engine.announce(self.now, self.session, post);
-        self.settle();
+        self.collect_outputs();
     }
 
     /// Posts a receive of the server.
@@ -251,12 +251,12 @@ impl Rig {
 
     pub(super) fn arrived(&mut self, grant: GrantId) {
         self.engine.transfer_arrived(self.now, grant);
-        self.settle();
+        self.collect_outputs();
     }
 
     pub(super) fn acknowledged(&mut self, grant: GrantId) {
         self.engine.transfer_acknowledged(self.now, grant, Ok(()));
-        self.settle();
+        self.collect_outputs();
     }
 
     pub(super) fn server_test(&mut self, selection: Selection, timeout: Duration) -> CallId {
@@ -267,7 +267,7 @@ impl Rig {
             wake_on_unexpected: true,
         };
         self.engine.server_test(self.now, self.session, call, test);
-        self.settle();
+        self.collect_outputs();
         call
     }
 
@@ -281,7 +281,7 @@ impl Rig {
             wake_on_unexpected: false,
         };
         self.engine.server_test(self.now, self.session, call, test);
-        self.settle();
+        self.collect_outputs();
         completions(&self.answers[&call])
     }
 
@@ -293,7 +293,7 @@ impl Rig {
             timeout,
         };
         self.engine.unexp_test(self.now, self.session, call, test);
-        self.settle();
+        self.collect_outputs();
         call
     }
 
@@ -305,12 +305,12 @@ impl Rig {
 
     pub(super) fn free(&mut self, offset: u64) {
         self.engine.unexp_free(self.now, self.session, offset);
-        self.settle();
+        self.collect_outputs();
     }
 
     pub(super) fn cancel(&mut self, plugin: PluginId) {
         self.engine.cancel(self.now, self.session, plugin);
-        self.settle();
+        self.collect_outputs();
     }
 
     pub(super) fn reply(&self, peer: Peer, request: RequestId) -> Option<Reply> {
@@ -321,8 +321,8 @@ impl Rig {
         self.answers.get(&call).cloned()
     }
 
-    pub(super) fn refused(&self, reason: Refusal) -> u64 {
-        self.engine.counters().refused(reason)
+    pub(super) fn rejections(&self, reason: Rejection) -> u64 {
+        self.engine.counters().rejections(reason)
     }
 }
 

@@ -95,7 +95,7 @@ fn tests_that_ask_for_nothing_are_refused() {
     for call in calls {
         assert_eq!(rig.answer(call), Some(Answer::Failed(Errno::Invalid)));
     }
-    assert_eq!(rig.refused(Refusal::BadTest), 4);
+    assert_eq!(rig.rejections(Rejection::BadTest), 4);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn classes_are_separate_streams() {
         timeout: NOW,
     };
     rig.engine.unexp_test(rig.now, rig.session, call, test);
-    rig.settle();
+    rig.collect_outputs();
     assert_eq!(messages(&rig.answers[&call])[0].tag, Tag(i32::MIN));
 }
 
@@ -207,7 +207,7 @@ fn r36_a_wake_returns_every_sleeping_test() {
     let test = rig.server_test(Selection::Any(1), ms(100));
     let fetch = rig.unexp_test(1, ms(100));
     rig.engine.server_wake(rig.session);
-    rig.settle();
+    rig.collect_outputs();
     let woken = Answer::Completions {
         completions: Vec::new(),
         unexpected_pending: false,
@@ -247,7 +247,7 @@ fn an_abandoned_test_takes_nothing_with_it() {
     let peer = rig.client();
     let plugin = rig.registered(ToServer, peer, 5, 10);
     let call = rig.server_test(Selection::Any(1), ms(5000));
-    rig.engine.abandon(rig.session, call);
+    rig.engine.cancel_call(rig.session, call);
     rig.cancel(plugin);
     assert_eq!(rig.answer(call), None);
     assert_eq!(rig.collect(), [(plugin, Err(Errno::Canceled))]);
@@ -290,7 +290,7 @@ fn r68_a_buffer_outside_the_expected_region_is_refused() {
     let call = rig.post_with(nothing);
     assert_eq!(rig.answer(call), Some(Answer::Failed(Errno::Invalid)));
     assert_eq!(rig.engine.gauges().posts, 0);
-    assert_eq!(rig.refused(Refusal::BadPost), 9);
+    assert_eq!(rig.rejections(Rejection::BadPost), 9);
     let last = vec![Segment {
         offset: end - 1,
         len: 1,
@@ -395,7 +395,7 @@ fn commands_of_an_expired_session_are_refused() {
     );
     rig.cancel(PluginId(1));
     rig.free(0);
-    assert_eq!(rig.refused(Refusal::UnknownSession), 6);
+    assert_eq!(rig.rejections(Rejection::UnknownSession), 6);
 }
 
 #[test]

@@ -85,7 +85,7 @@ fn an_aborted_grant_gives_the_post_its_place_back() {
     let request = rig.send(peer, 5, 1, NOW);
     let grant = rig.grants.pop().unwrap();
     rig.engine.transfer_aborted(rig.now, grant.grant);
-    rig.settle();
+    rig.collect_outputs();
     assert_eq!(rig.reply(peer, request), Some(Reply::NotNow));
     for size in [2, 3] {
         rig.send(peer, 5, size, NOW);
@@ -104,7 +104,7 @@ fn an_aborted_grant_goes_to_the_call_that_waits() {
     let waiting = rig.send(peer, 5, 2, ms(100));
     let grant = rig.grants.pop().unwrap();
     rig.engine.transfer_aborted(rig.now, grant.grant);
-    rig.settle();
+    rig.collect_outputs();
     let grant = rig.grants.pop().unwrap();
     assert_eq!(grant.request, waiting);
     rig.arrived(grant.grant);
@@ -119,7 +119,7 @@ fn r61_a_cancel_that_was_ignored_counts_when_the_claim_is_given_back() {
     rig.send(peer, 5, 1, NOW);
     rig.cancel(plugin);
     rig.engine.transfer_aborted(rig.now, rig.grants[0].grant);
-    rig.settle();
+    rig.collect_outputs();
     assert_eq!(rig.collect(), [(plugin, Err(Errno::Canceled))]);
 }
 
@@ -130,7 +130,7 @@ fn an_aborted_immediate_post_is_registered() {
     rig.send(peer, 5, 1, ms(100));
     let call = rig.post_recv(peer, 5, 100);
     rig.engine.transfer_aborted(rig.now, rig.grants[0].grant);
-    rig.settle();
+    rig.collect_outputs();
     rig.plugin(call);
 }
 
@@ -140,7 +140,7 @@ fn an_aborted_unexpected_message_frees_its_memory() {
     let peer = rig.client();
     rig.unexpected(peer, 100, NOW);
     rig.engine.transfer_aborted(rig.now, rig.grants[0].grant);
-    rig.settle();
+    rig.collect_outputs();
     assert_eq!(rig.engine.gauges().pool_used, 0);
     assert_eq!(rig.fetch(), []);
 }
@@ -154,7 +154,7 @@ fn a_message_that_the_client_could_not_take_fails_the_send() {
     let result = Err(Errno::ConnectionReset);
     rig.engine
         .transfer_acknowledged(rig.now, rig.delivers[0].grant, result);
-    rig.settle();
+    rig.collect_outputs();
     assert_eq!(rig.collect(), [(plugin, Err(Errno::ConnectionReset))]);
 }
 
@@ -172,10 +172,10 @@ fn reports_that_name_nothing_or_the_wrong_thing_are_counted_and_ignored() {
     rig.engine.transfer_aborted(rig.now, outbound);
     rig.arrived(GrantId(99));
     rig.engine.transfer_progressed(rig.now, GrantId(99));
-    assert_eq!(rig.refused(Refusal::StaleReport), 5);
+    assert_eq!(rig.rejections(Rejection::StaleReport), 5);
     rig.arrived(inbound);
     rig.arrived(inbound);
-    assert_eq!(rig.refused(Refusal::StaleReport), 6);
+    assert_eq!(rig.rejections(Rejection::StaleReport), 6);
     assert_eq!(rig.engine.gauges().transfers, 1);
 }
 
@@ -195,11 +195,11 @@ fn requests_that_reuse_a_number_or_are_too_many_are_refused() {
         timeout: NOW,
     };
     rig.engine.recv(rig.now, peer, waiting, recv);
-    rig.settle();
+    rig.collect_outputs();
     assert_eq!(
         rig.reply(peer, waiting),
         Some(Reply::Failed(Errno::Protocol))
     );
-    assert_eq!(rig.refused(Refusal::RequestLimit), 1);
-    assert_eq!(rig.refused(Refusal::DuplicateRequest), 1);
+    assert_eq!(rig.rejections(Rejection::RequestLimit), 1);
+    assert_eq!(rig.rejections(Rejection::DuplicateRequest), 1);
 }

@@ -64,7 +64,7 @@ impl Step {
     /// Returns the step after a request was written or failed to be written. The daemon ignores incomplete
     /// frames, so an inline message whose frame is incomplete has not arrived and the attempt may be
     /// repeated.
-    pub(super) fn unless_unsaid(self, said: &Result<(), Error>) -> Self {
+    pub(super) fn if_written(self, said: &Result<(), Error>) -> Self {
         match (self, said) {
             (Self::Inline, Err(_)) => Self::Grant,
             (step, _) => step,
@@ -95,11 +95,11 @@ pub(super) struct Doubt {
 }
 
 /// What follows the end of an attempt.
-pub(super) enum Judged {
+pub(super) enum Decision {
     /// The operation is done with this outcome.
-    Over(Outcome),
+    Done(Outcome),
     /// The operation is attempted again.
-    Again(Doubt),
+    Retry(Doubt),
 }
 
 impl Op {
@@ -116,9 +116,9 @@ impl Client {
         let mut doubt = None;
         let mut outcome = self.attempt_once(op, timeout_ms, false);
         loop {
-            match self.judge(outcome, doubt) {
-                Judged::Over(outcome) => return outcome,
-                Judged::Again(next) => doubt = Some(next),
+            match self.decide(outcome, doubt) {
+                Decision::Done(outcome) => return outcome,
+                Decision::Retry(next) => doubt = Some(next),
             }
             outcome = self.attempt_once(op, 0, true);
         }
@@ -126,7 +126,7 @@ impl Client {
 
     /// Decides whether an operation is attempted again: if its result is unknown and the daemon remembers it.
     /// Waits a moment for a daemon that is gone.
-    pub(super) fn judge(&self, outcome: Outcome, doubt: Option<Doubt>) -> Judged {
+    pub(super) fn decide(&self, outcome: Outcome, doubt: Option<Doubt>) -> Decision {
         let (stay, repetitions) = match (outcome, doubt) {
             (Outcome::Unknown(_) | Outcome::Lost(_) | Outcome::Unasked(_), Some(doubt)) => {
                 (doubt.stay, doubt.repetitions)
@@ -134,15 +134,15 @@ impl Client {
             (Outcome::Unknown(stay), None) => (stay, 0),
             (Outcome::NotNow, _) => {
                 self.counters.not_now().up();
-                return Judged::Over(outcome);
+                return Decision::Done(outcome);
             }
-            _ => return Judged::Over(outcome),
+            _ => return Decision::Done(outcome),
         };
         if repetitions == REPETITIONS || !self.is_kept(stay) {
-            return Judged::Over(Outcome::Failed(Error::ConnReset));
+            return Decision::Done(Outcome::Failed(Error::ConnReset));
         }
         let repetitions = repetitions + 1;
-        Judged::Again(Doubt { stay, repetitions })
+        Decision::Retry(Doubt { stay, repetitions })
     }
 
     fn attempt_once(&self, op: &Op, timeout_ms: u32, repeats: bool) -> Outcome {
@@ -152,8 +152,8 @@ impl Client {
         };
         let mut step = self.first_step(&calling.ticket, op, repeats);
         // On a lost connection the call is answered with the loss.
-        let mut said = self.say_request(&calling.ticket, op, step, timeout_ms);
-        step = step.unless_unsaid(&said);
+        let mut said = self.write_request(&calling.ticket, op, step, timeout_ms);
+        step = step.if_written(&said);
         let unasked = said.is_err();
         loop {
             let answer = said.and_then(|()| match step.is_asking() && timeout_ms > 0 {
@@ -191,7 +191,7 @@ impl Client {
     /// # Errors
     ///
     /// The connection is lost.
-    pub(super) fn say_request(
+    pub(super) fn write_request(
         &self,
         ticket: &Ticket,
         op: &Op,
@@ -206,7 +206,7 @@ impl Client {
                     timeout_ms,
                     order: op.order,
                 });
-                return self.say(ticket, &request, header(FrameType::RECV_REQ), &[]);
+                return self.write_frame(ticket, &request, header(FrameType::RECV_REQ), &[]);
             }
             RequestKind::Send => (MessageKind::Expected, 0),
             RequestKind::SendUnexpected(class) => (MessageKind::Unexpected, class.0),
@@ -220,18 +220,18 @@ impl Client {
             order: op.order,
         };
         if step == Step::Inline {
-            return self.say_inline(ticket, request, op);
+            return self.write_inline(ticket, request, op);
         }
         let request = Frame::SendReq(request);
         if step != Step::Taken {
-            return self.say(ticket, &request, header(FrameType::SEND_REQ), &[]);
+            return self.write_frame(ticket, &request, header(FrameType::SEND_REQ), &[]);
         }
         let inline = FrameHeader {
             flags: FrameFlags::INLINE,
             payload_len: op.total as u64,
             ..header(FrameType::SEND_REQ)
         };
-        self.say(ticket, &request, inline, &op.segments)
+        self.write_frame(ticket, &request, inline, &op.segments)
     }
 
     /// Carries out what an answer asks for.
@@ -311,12 +311,12 @@ impl Client {
         op.total <= INLINE_MAX && self.lock().take_window(ticket, op.total)
     }
 
-    fn say_inline(&self, ticket: &Ticket, request: SendReq, op: &Op) -> Result<(), Error> {
+    fn write_inline(&self, ticket: &Ticket, request: SendReq, op: &Op) -> Result<(), Error> {
         let mut bytes = [0; INLINE_MAX];
         let len = sys::span::gather(&op.segments, 0, &mut bytes);
         let message = bytes.get(..len).unwrap_or_default();
         let frame = Frame::SendInline(SendInline { request, message });
-        self.say(ticket, &frame, header(FrameType::SEND_INLINE), &[])
+        self.write_frame(ticket, &frame, header(FrameType::SEND_INLINE), &[])
     }
 
     /// Sends the message in pieces; an empty message is one empty piece.
@@ -335,10 +335,10 @@ impl Client {
                 ..header(FrameType::DATA)
             };
             if len == op.total {
-                self.say(ticket, &frame, header, &op.segments)?;
+                self.write_frame(ticket, &frame, header, &op.segments)?;
             } else {
                 let piece = spans::part(&op.segments, offset, len);
-                self.say(ticket, &frame, header, &piece)?;
+                self.write_frame(ticket, &frame, header, &piece)?;
             }
             offset += len;
             if offset >= op.total {
@@ -362,7 +362,7 @@ impl Client {
             grant,
             offset: op.total as u64,
         });
-        self.say(ticket, &frame, header(FrameType::DATA), &[])
+        self.write_frame(ticket, &frame, header(FrameType::DATA), &[])
     }
 
     fn copy_from_segment(&self, op: &Op, total: usize, places: &[Extent]) -> Result<(), Error> {
@@ -381,7 +381,7 @@ impl Client {
         };
         let header = header(FrameType::RECV_ACK).with_status(status);
         // The message has arrived, even if the acknowledgement is lost.
-        let _lost = self.say(ticket, &Frame::RecvAck { grant }, header, &[]);
+        let _lost = self.write_frame(ticket, &Frame::RecvAck { grant }, header, &[]);
         received.map_or_else(Outcome::Failed, Outcome::Done)
     }
 

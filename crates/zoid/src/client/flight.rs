@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Client;
-use super::attempt::{Doubt, Judged, Outcome, Progress, Step};
+use super::attempt::{Decision, Doubt, Outcome, Progress, Step};
 use super::queue::{Key, Op};
 use super::session::Ticket;
 
@@ -96,15 +96,15 @@ impl Flights {
 
 impl Client {
     /// Begins an attempt without waiting for its end.
-    pub(super) fn launch(&self, op: Op, timeout_ms: u32) {
-        if let Some((op, lost)) = self.take_off(op, timeout_ms, None) {
-            self.land(op, lost);
+    pub(super) fn start_flight(&self, op: Op, timeout_ms: u32) {
+        if let Some((op, lost)) = self.begin_flight(op, timeout_ms, None) {
+            self.complete_flight(op, lost);
         }
     }
 
     /// Writes the first frame of an attempt and makes it a flight; from then on the operation may complete at
     /// any time. Returns the operation if there is no connection.
-    fn take_off(&self, op: Op, timeout_ms: u32, doubt: Option<Doubt>) -> Option<(Op, Outcome)> {
+    fn begin_flight(&self, op: Op, timeout_ms: u32, doubt: Option<Doubt>) -> Option<(Op, Outcome)> {
         let calling = match self.begin(op.sink()) {
             Ok(calling) => calling,
             Err(error) => return Some((op, Outcome::Unasked(error))),
@@ -112,7 +112,7 @@ impl Client {
         let ticket = calling.ticket.clone();
         let step = self.first_step(&ticket, &op, doubt.is_some());
         // If the connection is lost, every call has been answered.
-        let step = step.unless_unsaid(&self.say_request(&ticket, &op, step, timeout_ms));
+        let step = step.if_written(&self.write_request(&ticket, &op, step, timeout_ms));
         calling.detach(Flight {
             op,
             step,
@@ -124,7 +124,7 @@ impl Client {
 
     /// Begins the oldest attempt of a key, unless it is already in flight or there are too many flights. An
     /// operation that does not begin here waits for a test, like one without a counterpart.
-    pub(super) fn launch_next(&self, key: Key) {
+    pub(super) fn start_next_flight(&self, key: Key) {
         let mut state = self.lock();
         if state.flights.are_full() {
             return;
@@ -132,7 +132,7 @@ impl Client {
         let next = state.queue.begin(key);
         drop(state);
         if let Some(op) = next {
-            self.launch(op, 0);
+            self.start_flight(op, 0);
         }
     }
 
@@ -140,11 +140,11 @@ impl Client {
     /// answers that keep arriving could hold it forever.
     pub(super) fn drive(&self) {
         for _ in 0..FLIGHTS_MAX {
-            let Some((flight, answer)) = self.next_landed() else {
+            let Some((flight, answer)) = self.next_answered_flight() else {
                 return;
             };
             match self.advance(&flight.ticket, &flight.op, flight.step, answer) {
-                Progress::Waits(step) => self.go_on(Flight { step, ..flight }),
+                Progress::Waits(step) => self.put_back(Flight { step, ..flight }),
                 Progress::Ended(outcome) => self.end_flight(flight, outcome),
             }
         }
@@ -160,11 +160,11 @@ impl Client {
         } = flight;
         self.forget_call(ticket.request);
         loop {
-            match self.judge(outcome, doubt) {
-                Judged::Over(outcome) => return self.land(op, outcome),
-                Judged::Again(next) => doubt = Some(next),
+            match self.decide(outcome, doubt) {
+                Decision::Done(outcome) => return self.complete_flight(op, outcome),
+                Decision::Retry(next) => doubt = Some(next),
             }
-            match self.take_off(op, 0, doubt) {
+            match self.begin_flight(op, 0, doubt) {
                 None => return,
                 Some(back) => (op, outcome) = back,
             }
@@ -172,13 +172,13 @@ impl Client {
     }
 
     /// Records the outcome of an attempt and begins others of its key.
-    fn land(&self, op: Op, outcome: Outcome) {
+    fn complete_flight(&self, op: Op, outcome: Outcome) {
         let key = Key::of(op.kind, op.tag);
         let id = op.id;
         // Dropped first: the memory belongs to the program once the operation completes.
         drop(op);
-        if self.settle(id, outcome) {
-            self.launch_next(key);
+        if self.record_outcome(id, outcome) {
+            self.start_next_flight(key);
         }
     }
 }

@@ -99,7 +99,7 @@ fn connect_tcp(host: &str, limit: Duration) -> io::Result<TcpStream> {
 pub(super) struct Link {
     stream: Stream,
     /// How long a system call waits for the other side, once set.
-    patience: OnceLock<Duration>,
+    stall_limit: OnceLock<Duration>,
     writing: Mutex<()>,
     /// The memory that holds the daemon's number.
     mark: OnceLock<Span>,
@@ -147,7 +147,7 @@ impl Link {
     ) -> io::Result<Self> {
         Ok(Self {
             stream: Stream::connect(place, limit)?,
-            patience: OnceLock::new(),
+            stall_limit: OnceLock::new(),
             writing: Mutex::new(()),
             mark: OnceLock::new(),
             reader: Mutex::default(),
@@ -157,19 +157,19 @@ impl Link {
         })
     }
 
-    /// Makes later writes wait in the system until the daemon reads, for at most `patience`, and reads wait
+    /// Makes later writes wait in the system until the daemon reads, for at most `stall_limit`, and reads wait
     /// for the rest of a frame. A message then needs one system call instead of two per buffer-full.
     ///
     /// # Errors
     ///
     /// Errors of `setsockopt(2)`.
-    pub(super) fn wait_in_calls(&self, patience: Duration) -> io::Result<()> {
+    pub(super) fn wait_in_calls(&self, stall_limit: Duration) -> io::Result<()> {
         let socket = SockRef::from(&self.stream);
-        socket.set_write_timeout(Some(patience))?;
+        socket.set_write_timeout(Some(stall_limit))?;
         socket.set_read_timeout(Some(MID_FRAME))?;
         socket.set_nonblocking(false)?;
         // Set once, before other threads see this connection.
-        let _first = self.patience.set(patience);
+        let _first = self.stall_limit.set(stall_limit);
         Ok(())
     }
 
@@ -205,7 +205,7 @@ impl Link {
     }
 
     /// Returns whether the daemon has closed its end, after [`finish`](Self::finish).
-    pub(super) fn is_let_go(&self) -> bool {
+    pub(super) fn is_closed_by_daemon(&self) -> bool {
         // A connection that cannot be queried counts as closed.
         sys::has_hung_up(&self.stream).unwrap_or(true)
     }
@@ -241,14 +241,14 @@ impl Link {
     ///
     /// # Errors
     ///
-    /// The connection is lost, or accepts nothing for `patience`. The frame may then be incomplete, and the
+    /// The connection is lost, or accepts nothing for `stall_limit`. The frame may then be incomplete, and the
     /// connection must not be used again.
     pub(super) fn send(
         &self,
         frame: &Frame<'_>,
         header: FrameHeader,
         payload: &[Span],
-        patience: Duration,
+        stall_limit: Duration,
     ) -> io::Result<()> {
         let mut small = [0; SMALL_FRAME];
         let mut large = Vec::new();
@@ -264,7 +264,7 @@ impl Link {
             .map_err(|error| io::Error::new(ErrorKind::InvalidInput, error))?;
         let head = buffer.get(..len).unwrap_or_default();
         let total = len + payload.iter().map(Span::len).sum::<usize>();
-        self.send_all(head, payload, total, patience)?;
+        self.send_all(head, payload, total, stall_limit)?;
         self.counters.frames_sent().up();
         self.counters.bytes_sent().add(total);
         Ok(())
@@ -275,12 +275,12 @@ impl Link {
         head: &[u8],
         payload: &[Span],
         total: usize,
-        patience: Duration,
+        stall_limit: Duration,
     ) -> io::Result<()> {
         let _whole = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let room = |limit| wait_until_ready(&self.stream, Readiness::Writable, Some(limit));
-        let waits = self.patience.get();
-        if waits.is_some_and(|waits| patience < *waits) && !room(patience)? {
+        let waits = self.stall_limit.get();
+        if waits.is_some_and(|waits| stall_limit < *waits) && !room(stall_limit)? {
             return Err(ErrorKind::TimedOut.into());
         }
         let mut sent = 0;
@@ -290,12 +290,12 @@ impl Link {
                 Ok(count) => (sent, stuck) = (sent + count, None),
                 // The system restarts its wait; repeated signals could prolong it forever.
                 Err(error) if error.kind() == ErrorKind::Interrupted => {
-                    if stuck.get_or_insert_with(Instant::now).elapsed() >= patience {
+                    if stuck.get_or_insert_with(Instant::now).elapsed() >= stall_limit {
                         return Err(ErrorKind::TimedOut.into());
                     }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if waits.is_some() || !room(patience)? {
+                    if waits.is_some() || !room(stall_limit)? {
                         return Err(ErrorKind::TimedOut.into());
                     }
                 }

@@ -31,7 +31,7 @@ use sys::{Event as Turn, Mapping, Waited};
 use zoid_proto::fwd::{Frame, FrameHeader, FrameType, INLINE_WINDOW, Welcome, inline_cost};
 use zoid_proto::{Extent, Status};
 
-use self::dispatch::nonsense;
+use self::dispatch::invalid_data;
 use super::Client;
 use super::flight::{Flight, Flights};
 use super::link::{Event, Link, Verdict};
@@ -197,11 +197,11 @@ impl Calling<'_> {
         let Some(client) = self.client.take() else {
             return;
         };
-        client.go_on(flight);
+        client.put_back(flight);
         let state = client.lock();
         if state.flights.have_answers() {
             // The answer arrived before, while nobody was responsible for it.
-            client.stir(&state);
+            client.wake_sleepers(&state);
         }
     }
 }
@@ -258,12 +258,12 @@ impl State {
         // A call that was removed has no waiting thread.
         if let Some(call) = self.calls.get_mut(&request) {
             call.answers.push_back(answer);
-            self.rouse(request);
+            self.wake_waiter(request);
         }
     }
 
     /// Wakes the thread that waits for an answer to a call; an answer to a flight is for the next driver.
-    fn rouse(&mut self, request: u32) {
+    fn wake_waiter(&mut self, request: u32) {
         if self.flights.note_answer(request) {
             return;
         }
@@ -274,7 +274,7 @@ impl State {
     }
 
     /// Makes one of the sleeping threads the reader, if no thread reads.
-    fn hand_over(&self) {
+    fn pass_reading(&self) {
         if !self.reading
             && let Some(next) = self.followers.first()
         {
@@ -283,7 +283,7 @@ impl State {
     }
 
     /// Wakes every thread that sleeps while another one reads.
-    fn rouse_all(&self) {
+    fn wake_followers(&self) {
         for follower in &self.followers {
             follower.turn.notify();
         }
@@ -295,7 +295,7 @@ impl State {
     }
 
     /// Drops all flights, which releases their memory.
-    pub(super) fn give_up_flights(&mut self) {
+    pub(super) fn drop_flights(&mut self) {
         self.flights.clear();
         self.calls.clear();
     }
@@ -389,11 +389,11 @@ impl Client {
     }
 
     /// Wakes every sleeping thread of this process, so that it checks the state again.
-    pub(super) fn stir(&self, state: &State) {
+    pub(super) fn wake_sleepers(&self, state: &State) {
         if state.reading {
             self.alarm.ring();
         }
-        state.rouse_all();
+        state.wake_followers();
     }
 
     /// Sleeps until `ready` returns something, or until `deadline`. Meanwhile reads frames for all threads,
@@ -431,7 +431,7 @@ impl Client {
         loop {
             if state.flights.have_answers() {
                 // Driving may take long; let another thread read meanwhile.
-                state.hand_over();
+                state.pass_reading();
                 drop(state);
                 self.drive();
                 began = Instant::now();
@@ -442,9 +442,9 @@ impl Client {
             let left = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(now));
             let closed = self.closed.load(Ordering::Relaxed);
             if result.is_some() || left.is_zero() || closed || interrupted {
-                state.hand_over();
+                state.pass_reading();
                 if state.flights.have_answers() {
-                    self.stir(&state);
+                    self.wake_sleepers(&state);
                 }
                 return match (closed, interrupted && result.is_none()) {
                     (true, _) => Err(Error::NetDown),
@@ -463,14 +463,14 @@ impl Client {
                     let link = Arc::clone(link);
                     self.read_for_all(state, &link, slice, began)
                 }
-                _ => self.follow(state, request, slice),
+                _ => self.wait_for_reader(state, request, slice),
             };
             interrupted = signal && ends;
         }
     }
 
     /// Sleeps while another thread reads. Also returns whether a signal ended the sleep.
-    fn follow<'a>(
+    fn wait_for_reader<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         request: Option<u32>,
@@ -508,11 +508,11 @@ impl Client {
         let signal = matches!(pumped, Ok(true));
         let mut result = pumped.map(drop);
         let silence = link.heard().max(began).elapsed();
-        let patience = self.patience(heartbeat);
-        if result.is_ok() && silence > patience {
+        let silence_limit = self.silence_limit(heartbeat);
+        if result.is_ok() && silence > silence_limit {
             result = Err(ErrorKind::TimedOut.into());
         } else if result.is_ok() && silence >= heartbeat {
-            result = self.send(link, &Frame::Ping, 0, patience);
+            result = self.send(link, &Frame::Ping, 0, silence_limit);
             self.counters.pings_sent().up();
         }
         let mut state = self.lock();
@@ -524,7 +524,7 @@ impl Client {
                 tracing::warn!(%error, "the daemon breaks the protocol");
             }
             state.lose(link, of_lost_connection(&error));
-            state.rouse_all();
+            state.wake_followers();
         }
         if state.fallen.is_empty() {
             return (state, signal);
@@ -536,13 +536,13 @@ impl Client {
         }
         let state = self.lock();
         // Another thread may wait for one of them.
-        state.rouse_all();
+        state.wake_followers();
         (state, signal)
     }
 
     /// Reads what has arrived, if no other thread does, without waiting, and drives flights. Called by the
     /// method's own thread.
-    pub(super) fn look_in(&self) {
+    pub(super) fn poll_once(&self) {
         let mut state = self.lock();
         if let Connection::Up(link) = &state.connection
             && !state.reading
@@ -552,14 +552,14 @@ impl Client {
                 .read_for_all(state, &link, Duration::ZERO, Instant::now())
                 .0;
             // A call may have begun to wait meanwhile.
-            state.hand_over();
+            state.pass_reading();
         }
         if state.flights.have_answers() {
             drop(state);
             self.drive();
             let state = self.lock();
             if state.flights.have_answers() {
-                self.stir(&state);
+                self.wake_sleepers(&state);
             }
         }
     }
@@ -579,7 +579,7 @@ impl Client {
 
     /// Returns how long a daemon may be silent. Closing the connection of a stopped daemon would lose its
     /// state, so it gets as much time as one that is gone and may come back.
-    fn patience(&self, heartbeat: Duration) -> Duration {
+    fn silence_limit(&self, heartbeat: Duration) -> Duration {
         (heartbeat * SILENT_HEARTBEATS).saturating_add(self.options.reconnect)
     }
 
@@ -589,10 +589,10 @@ impl Client {
         link: &Link,
         frame: &Frame<'_>,
         request: u32,
-        patience: Duration,
+        silence_limit: Duration,
     ) -> io::Result<()> {
         let header = FrameHeader::new(frame.frame_type(), request);
-        link.send(frame, header, &[], patience)
+        link.send(frame, header, &[], silence_limit)
     }
 
     /// Begins a forwarded call: assigns its request number and its connection.
@@ -633,13 +633,13 @@ impl Client {
         // Another thread may be writing to this call's memory; the loss of the connection does not end that
         // at once.
         while state.filling.is_some_and(|(filled, _)| filled == request) || state.holds(request) {
-            state = self.follow(state, Some(request), FILLING).0;
+            state = self.wait_for_reader(state, Some(request), FILLING).0;
         }
         state.calls.remove(&request);
     }
 
     /// Returns the next flight that has an answer, and the answer.
-    pub(super) fn next_landed(&self) -> Option<(Flight, Answer)> {
+    pub(super) fn next_answered_flight(&self) -> Option<(Flight, Answer)> {
         let mut state = self.lock();
         while let Some(flight) = state.flights.next_answered() {
             match next_answer(&mut state, flight.ticket.request) {
@@ -651,7 +651,7 @@ impl Client {
     }
 
     /// Puts a flight back; its next answer may have arrived.
-    pub(super) fn go_on(&self, flight: Flight) {
+    pub(super) fn put_back(&self, flight: Flight) {
         let mut state = self.lock();
         let call = state.calls.get(&flight.ticket.request);
         let has_answer = call.is_some_and(|call| !call.answers.is_empty());
@@ -659,21 +659,21 @@ impl Client {
     }
 
     /// Writes a frame of a call. Closes a connection that fails.
-    pub(super) fn say(
+    pub(super) fn write_frame(
         &self,
         ticket: &Ticket,
         frame: &Frame<'_>,
         header: FrameHeader,
         payload: &[sys::span::Span],
     ) -> Result<(), Error> {
-        let patience = self.patience(self.heartbeat());
+        let silence_limit = self.silence_limit(self.heartbeat());
         let header = FrameHeader {
             request: ticket.request,
             ..header
         };
         ticket
             .link
-            .send(frame, header, payload, patience)
+            .send(frame, header, payload, silence_limit)
             .map_err(|error| {
                 let error = of_lost_connection(&error);
                 self.lock().lose(&ticket.link, error);
@@ -696,7 +696,7 @@ impl Client {
         let ready = |state: &mut State| next_answer(state, request);
         match self.sleep(Some(request), None, Signals::End, ready) {
             Err(Error::Intr) => {
-                self.say(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[])?;
+                self.write_frame(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[])?;
                 self.answer(calling)
             }
             found => Ok(found?.unwrap_or(Answer::Lost(Error::ConnReset))),
@@ -717,7 +717,7 @@ impl Client {
         match event {
             Event::Payload(header, body) => {
                 let Ok(Frame::Data(data)) = Frame::decode(&header, body) else {
-                    return Err(nonsense("payload behind a frame that carries none"));
+                    return Err(invalid_data("payload behind a frame that carries none"));
                 };
                 // At most a chunk, which fits in a usize.
                 state.expect_payload(data.grant, data.offset, header.payload_len as usize)
@@ -730,9 +730,9 @@ impl Client {
                 let frame = Frame::decode(&header, body)
                     .map_err(|error| io::Error::new(ErrorKind::InvalidData, error))?;
                 if frame == Frame::Ping {
-                    let patience = self.patience(state.heartbeat());
+                    let silence_limit = self.silence_limit(state.heartbeat());
                     drop(state);
-                    self.send(link, &Frame::Pong, header.request, patience)?;
+                    self.send(link, &Frame::Pong, header.request, silence_limit)?;
                     return Ok(Verdict::Continue);
                 }
                 let keep = self.options.keep_on_server_restart;

@@ -70,7 +70,7 @@ impl Client {
         let wakes = self.lock().wakes;
         if wait.is_zero() && !self.lock().flights.is_empty() {
             // A test without a wait drives flights, too.
-            self.look_in();
+            self.poll_once();
         }
         let mut refused_at = None;
         loop {
@@ -168,7 +168,7 @@ impl Client {
         });
         self.counters.tests().up();
         if self
-            .say(&calling.ticket, &request, header(FrameType::TEST_REQ), &[])
+            .write_frame(&calling.ticket, &request, header(FrameType::TEST_REQ), &[])
             .is_err()
         {
             return Ok(Reply::Lost);
@@ -185,7 +185,8 @@ impl Client {
         };
         let answer = self.sleep(Some(calling.ticket.request), None, signals, ended);
         if answer == Err(Error::Intr) {
-            let _lost = self.say(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
+            let _lost =
+                self.write_frame(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
             return Err(Error::Intr);
         }
         match answer?.flatten() {
@@ -199,7 +200,8 @@ impl Client {
             }
             None => {
                 // The call is removed here; the daemon can drop it, too.
-                let wake = self.say(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
+                let wake =
+                    self.write_frame(&calling.ticket, &Frame::Wake, header(FrameType::WAKE), &[]);
                 Ok(wake.map_or(Reply::Lost, |()| Reply::Nothing))
             }
         }
@@ -252,11 +254,11 @@ impl Client {
         let id = op.id;
         // Dropped first: the memory belongs to the program once the operation completes.
         drop(op);
-        self.settle(id, outcome)
+        self.record_outcome(id, outcome)
     }
 
     /// Records the outcome of an attempt of a queued operation. Returns whether it completed.
-    pub(super) fn settle(&self, op: OpId, outcome: Outcome) -> bool {
+    pub(super) fn record_outcome(&self, op: OpId, outcome: Outcome) -> bool {
         let mut state = self.lock();
         let result = match outcome {
             Outcome::Done(len) => Ok(len),
@@ -266,7 +268,7 @@ impl Client {
                 match state.queue.wait(op) {
                     Waits::Queued => {
                         state.queued += 1;
-                        self.stir(&state);
+                        self.wake_sleepers(&state);
                         return false;
                     }
                     Waits::Cancelled => Err(Error::Cancel),
@@ -287,7 +289,7 @@ impl Client {
         // Others of its key may be attempted now, and another thread may wait for this one.
         state.queued += 1;
         state.completed += 1;
-        self.stir(&state);
+        self.wake_sleepers(&state);
         true
     }
 }

@@ -154,8 +154,9 @@ impl Attachment {
     }
 
     /// Sends a command that is not answered.
-    pub(super) fn tell(&self, request: &Request<'_>) -> Result<(), Error> {
-        self.control.tell(self.session, request, &self.watch)
+    pub(super) fn send_unanswered(&self, request: &Request<'_>) -> Result<(), Error> {
+        self.control
+            .send_unanswered(self.session, request, &self.watch)
     }
 
     /// Sends a command that may sleep in the plugin. Returns no answer if all sleepers were woken since
@@ -198,7 +199,7 @@ impl Attachment {
         let mut gate = self.gate();
         gate.wakes += 1;
         if gate.sleepers > 0
-            && let Err(error) = self.tell(&Request::Wake)
+            && let Err(error) = self.send_unanswered(&Request::Wake)
         {
             // The sleepers will notice the cause themselves.
             tracing::debug!(%error, "sleepers could not be woken");
@@ -301,11 +302,11 @@ impl Attachment {
         if let Err(error) = farewell {
             tracing::debug!(%error, "the daemon did not hear the farewell");
         }
-        self.forsake();
+        self.close_queues();
     }
 
     /// Removes the queues' names and ends every wait.
-    pub(super) fn forsake(&self) {
+    pub(super) fn close_queues(&self) {
         self.watch.close();
         self.control.unlink();
     }

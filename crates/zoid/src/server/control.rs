@@ -228,7 +228,7 @@ impl Control {
     }
 
     /// Sends a command that is not answered.
-    pub(super) fn tell(
+    pub(super) fn send_unanswered(
         &self,
         session: u64,
         request: &Request<'_>,

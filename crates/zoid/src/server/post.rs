@@ -129,12 +129,12 @@ impl Server {
     /// Posts an operation to the plugin. If the operation is not registered, it is no longer in the table.
     fn register(&self, id: OpId, attachment: &Arc<Attachment>, not_immediate: bool) -> Outcome {
         let outcome = self.exchange(id, attachment, not_immediate);
-        match self.judge(attachment, outcome) {
+        match self.check_result(attachment, outcome) {
             Ok(PostOutcome::Registered { plugin_id }) => {
                 self.note_registered(id, plugin_id, attachment);
                 Outcome::Registered
             }
-            Ok(PostOutcome::Immediate { len }) => self.finish_at_once(id, len),
+            Ok(PostOutcome::Immediate { len }) => self.complete_at_once(id, len),
             Ok(PostOutcome::NoMemory) => self.unregistered(id, Error::NoMem),
             Err(error) => self.unregistered(id, error),
         }
@@ -159,15 +159,15 @@ impl Server {
             .descriptor(id, attachment)
             .and_then(|(extents, post, receives)| {
                 let segments = Array::inline(&extents);
-                attachment.tell(&command(Post { segments, ..post }, receives))
+                attachment.send_unanswered(&command(Post { segments, ..post }, receives))
             });
-        match self.judge(attachment, told) {
+        match self.check_result(attachment, told) {
             Ok(()) => Outcome::Registered,
             Err(error) => self.unregistered(id, error),
         }
     }
 
-    fn finish_at_once(&self, id: OpId, len: u64) -> Outcome {
+    fn complete_at_once(&self, id: OpId, len: u64) -> Outcome {
         // Not in the condition below: memory that is freed takes the lock again.
         let removed = lock(&self.ops).remove(id);
         match removed {
@@ -266,13 +266,13 @@ impl Server {
         op.state = State::Registered(plugin_id);
         drop(ops);
         if cancelled {
-            let told = attachment.tell(&Command::Cancel { plugin_id });
-            let _judged = self.judge(attachment, told);
+            let told = attachment.send_unanswered(&Command::Cancel { plugin_id });
+            let _judged = self.check_result(attachment, told);
         }
     }
 
     /// Handles a completion that the plugin reports.
-    pub(super) fn finish(&self, id: OpId, outcome: Result<u64, Error>) {
+    pub(super) fn complete(&self, id: OpId, outcome: Result<u64, Error>) {
         let Some(op) = lock(&self.ops).remove(id) else {
             self.counters.protocol_errors().up();
             return;
@@ -309,8 +309,8 @@ impl Server {
             .get_mut(id)
             .and_then(|op| op.cancel_posted(id));
         if let (Some(command), Ok(attachment)) = (command, self.attached()) {
-            let told = attachment.tell(&command);
-            let _judged = self.judge(&attachment, told);
+            let told = attachment.send_unanswered(&command);
+            let _judged = self.check_result(&attachment, told);
         }
     }
 

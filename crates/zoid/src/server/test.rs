@@ -94,7 +94,7 @@ impl Server {
             selection,
         });
         let tested = self.ask_test(&attachment, &command, wanted.which(), asleep);
-        match self.judge(&attachment, tested) {
+        match self.check_result(&attachment, tested) {
             // The interface finds the results of the operations.
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
             // All ids were unknown: another thread has just received their completions.
@@ -162,7 +162,7 @@ impl Server {
             let number = i64::try_from(completion.bmi_id).ok();
             match number.and_then(OpId::from_number) {
                 Some(id) => {
-                    self.finish(id, completion.outcome.map_err(of_status));
+                    self.complete(id, completion.outcome.map_err(of_status));
                     named |= lock(&self.named).contains_key(&id) && !which_names(which, id);
                 }
                 None => self.counters.protocol_errors().up(),
@@ -242,7 +242,7 @@ impl Server {
             }
             end.into()
         });
-        match self.judge(&attachment, tested) {
+        match self.check_result(&attachment, tested) {
             Err(Error::NetReset | Error::NetDown) if !self.is_closed() => Ok(()),
             other => other,
         }
@@ -293,7 +293,10 @@ struct Outstanding {
 impl Drop for Outstanding {
     fn drop(&mut self) {
         let offset = self.offset;
-        if let Err(error) = self.attachment.tell(&Command::UnexpectedFree { offset }) {
+        if let Err(error) = self
+            .attachment
+            .send_unanswered(&Command::UnexpectedFree { offset })
+        {
             tracing::debug!(%error, "the plugin did not hear that a message is free");
         }
     }

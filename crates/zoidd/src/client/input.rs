@@ -67,7 +67,7 @@ impl Input {
     /// Returns room for the next bytes: as many as can be read without reading payload (`careful`), or as
     /// many as are useful.
     pub(crate) fn room(&mut self, careful: bool) -> &mut [u8] {
-        self.make_way();
+        self.compact();
         let there = self.filled;
         let missing = match FrameHeader::decode(self.buffer.get(..there).unwrap_or_default()) {
             // `next` has returned complete frames and rejected invalid ones before.
@@ -105,7 +105,7 @@ impl Input {
     }
 
     /// Moves the remaining bytes to the front.
-    fn make_way(&mut self) {
+    fn compact(&mut self) {
         self.buffer.copy_within(self.taken..self.filled, 0);
         self.filled -= self.taken;
         self.taken = 0;

@@ -159,7 +159,7 @@ pub(crate) struct Message {
 
 /// The direction of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Way {
+pub(crate) enum CopyDirection {
     In,
     Out,
 }
@@ -168,7 +168,7 @@ pub(crate) enum Way {
 #[derive(Debug)]
 struct Copying {
     grant: u64,
-    way: Way,
+    way: CopyDirection,
     message: Message,
     /// The remaining parts on either side, the next one last.
     parts: Vec<RemotePart>,
@@ -195,7 +195,7 @@ pub(crate) enum Named {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Moved {
     pub(crate) grant: u64,
-    pub(crate) way: Way,
+    pub(crate) way: CopyDirection,
     pub(crate) bytes: usize,
     /// Set after the last piece: the request of the message, and its length.
     pub(crate) complete: Option<(u32, u64)>,
@@ -205,7 +205,7 @@ pub(crate) struct Moved {
 #[derive(Debug)]
 pub(crate) struct Failed {
     pub(crate) grant: u64,
-    pub(crate) way: Way,
+    pub(crate) way: CopyDirection,
     pub(crate) message: Message,
     pub(crate) why: Failure,
 }
@@ -294,7 +294,7 @@ impl Memory {
     }
 
     /// Stops copying for this client.
-    pub(crate) fn give_up(&mut self, obstacle: Obstacle) {
+    pub(crate) fn stop_copying(&mut self, obstacle: Obstacle) {
         self.mark = Err(Some(obstacle));
     }
 
@@ -353,8 +353,8 @@ impl Memory {
         let copy = self.copies.front()?;
         let (parts, spans) = copy.next();
         let moved = match copy.way {
-            Way::In => self.read(&parts, &spans),
-            Way::Out => self.write(&parts, &spans),
+            CopyDirection::In => self.read(&parts, &spans),
+            CopyDirection::Out => self.write(&parts, &spans),
         };
         let mut copy = self.copies.pop_front()?;
         let (grant, way) = (copy.grant, copy.way);
@@ -464,14 +464,14 @@ impl Client {
             self.incoming.get(&places.grant),
             memory.offers.remove(&places.grant),
         ) {
-            (_, Some(offer)) => (Way::Out, offer),
+            (_, Some(offer)) => (CopyDirection::Out, offer),
             (Some(incoming), None) if incoming.in_memory && incoming.received == 0 => {
                 let message = Message {
                     request: incoming.request,
                     spans: incoming.spans.clone(),
                     total: incoming.total,
                 };
-                (Way::In, message)
+                (CopyDirection::In, message)
             }
             _ => return Err(Violation::Grant),
         };

@@ -25,7 +25,7 @@ fn memory(number: u64, mark: &Span) -> Memory {
     }
 }
 
-fn copying(way: Way, client: &[Span], segment: &[Span]) -> Copying {
+fn copying(way: CopyDirection, client: &[Span], segment: &[Span]) -> Copying {
     let total = segment.iter().map(Span::len).sum::<usize>() as u64;
     Copying {
         grant: 1,
@@ -68,8 +68,8 @@ proptest! {
         let mut memory = memory(7, &mark);
         let zeros = vec![0; bytes.len()];
         let (way, from, to) = match out {
-            true => (Way::Out, cut(&bytes, &segment), cut(&zeros, &client)),
-            false => (Way::In, cut(&bytes, &client), cut(&zeros, &segment)),
+            true => (CopyDirection::Out, cut(&bytes, &segment), cut(&zeros, &client)),
+            false => (CopyDirection::In, cut(&bytes, &client), cut(&zeros, &segment)),
         };
         let (there, here) = if out { (&to, &from) } else { (&from, &to) };
         memory.copies.push_back(copying(way, there, here));
@@ -86,13 +86,13 @@ proptest! {
 
 #[test]
 fn more_empty_pieces_than_one_call_takes_are_passed_over() {
-    for way in [Way::In, Way::Out] {
+    for way in [CopyDirection::In, CopyDirection::Out] {
         let mark = Span::from(7_u64.to_ne_bytes().to_vec());
         let mut memory = memory(7, &mark);
         let (filled, whole) = (cut(&[5], &[0; 2000]), cut(&[5], &[]));
         let (client, segment) = match way {
-            Way::In => (&filled, &whole),
-            Way::Out => (&whole, &filled),
+            CopyDirection::In => (&filled, &whole),
+            CopyDirection::Out => (&whole, &filled),
         };
         memory.copies.push_back(copying(way, client, segment));
         memory.copies.push_back(copying(way, segment, client));
@@ -109,7 +109,7 @@ fn a_step_is_a_chunk_at_most() {
     let len = 9 << 20;
     let (from, to) = (Span::from(vec![1; len]), Span::from(vec![0; len]));
     memory.copies.push_back(copying(
-        Way::In,
+        CopyDirection::In,
         std::slice::from_ref(&from),
         std::slice::from_ref(&to),
     ));
@@ -125,7 +125,7 @@ fn bytes_of_a_process_without_the_number_do_not_count_and_none_are_written_to_it
     let mark = Span::from(8_u64.to_ne_bytes().to_vec());
     let mut memory = memory(7, &mark);
     let client = [Span::from(vec![1; 10])];
-    for way in [Way::In, Way::Out] {
+    for way in [CopyDirection::In, CopyDirection::Out] {
         let segment = [Span::from(vec![2; 10])];
         memory.copies.push_back(copying(way, &client, &segment));
         let failed = memory.step().unwrap().unwrap_err();
@@ -150,7 +150,7 @@ fn a_process_that_has_ended_is_gone() {
         handle,
         ..memory(7, &mark)
     };
-    for way in [Way::In, Way::Out] {
+    for way in [CopyDirection::In, CopyDirection::Out] {
         let spans = [Span::from(vec![2; 10])];
         memory.copies.push_back(copying(way, &spans, &spans));
         let failed = memory.step().unwrap().unwrap_err();
@@ -163,7 +163,7 @@ fn what_was_given_up_stays_so_for_that_reason() {
     let mark = Span::from(7_u64.to_ne_bytes().to_vec());
     let mut memory = memory(7, &mark);
     assert!(memory.takes(SHORTEST) && !memory.takes(SHORTEST - 1));
-    memory.give_up(Obstacle::Permission);
+    memory.stop_copying(Obstacle::Permission);
     assert!(!memory.takes(SHORTEST));
     let failure = memory.check().unwrap_err();
     assert_eq!(failure, Failure::Obstacle(Obstacle::Permission));

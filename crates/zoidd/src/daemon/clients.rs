@@ -18,7 +18,7 @@ use zoid_proto::fwd::{
 };
 
 use super::{CLIENTS, Daemon};
-use crate::client::{Client, Input, Kind, Received, Stream, Violation};
+use crate::client::{Client, Input, Received, RequestKind, Stream, Violation};
 use crate::failpoint::Place;
 
 /// The most bytes that one client moves per turn and direction: one chunk.
@@ -52,7 +52,7 @@ impl Daemon {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    if let Some(left_out) = self.seldom.admit("accept", self.now()) {
+                    if let Some(left_out) = self.log_limiter.admit("accept", self.now()) {
                         warn!(%error, left_out, "cannot accept a connection; see `ulimit -n`");
                     }
                     self.accept_again = true;
@@ -94,7 +94,7 @@ impl Daemon {
         };
         let welcome = peer.user == sys::effective_user() || peer.user == 0;
         if !welcome && self.options.group.is_none() {
-            if let Some(left_out) = self.seldom.admit("another user", self.now()) {
+            if let Some(left_out) = self.log_limiter.admit("another user", self.now()) {
                 warn!(
                     user = peer.user,
                     left_out, "refused a connection of another user"
@@ -376,7 +376,7 @@ impl Daemon {
                 self.push(key, pong, &Frame::Pong);
             }
             Frame::Pong => {}
-            Frame::Bye => self.lose(key, Departure::Farewell),
+            Frame::Bye => self.lose(key, Departure::Orderly),
             _ => return Err(Violation::Malformed),
         }
         Ok(Payload::None)
@@ -515,7 +515,7 @@ impl Daemon {
         if header.payload_len != payload || (inline && expected) {
             return Err(Violation::Payload);
         }
-        let request = self.request(key, header, Kind::Send)?;
+        let request = self.request(key, header, RequestKind::Send)?;
         let kind = match send.kind {
             fwd::MessageKind::Expected => SendKind::Expected,
             fwd::MessageKind::Unexpected => SendKind::Unexpected {
@@ -540,7 +540,7 @@ impl Daemon {
         header: &FrameHeader,
         send: &SendInline<'_>,
     ) -> Result<(), Violation> {
-        let request = self.request(key, header, Kind::Send)?;
+        let request = self.request(key, header, RequestKind::Send)?;
         if let Some(client) = self.clients.get_mut(key) {
             client.keep_inline(header.request, send.message)?;
         }
@@ -564,7 +564,7 @@ impl Daemon {
         header: &FrameHeader,
         recv: &RecvReq,
     ) -> Result<(), Violation> {
-        let request = self.request(key, header, Kind::Recv)?;
+        let request = self.request(key, header, RequestKind::Recv)?;
         let recv = RecvRequest {
             tag: Tag(recv.tag),
             capacity: recv.capacity,
@@ -581,7 +581,7 @@ impl Daemon {
         header: &FrameHeader,
         test: &TestReq<'_>,
     ) -> Result<(), Violation> {
-        let request = self.request(key, header, Kind::Test)?;
+        let request = self.request(key, header, RequestKind::Test)?;
         let now = self.now();
         let timeout = Duration::from_millis(test.timeout_ms.into());
         let entries = test.entries.iter().map(test_entry).collect();
@@ -607,7 +607,7 @@ impl Daemon {
         &mut self,
         key: usize,
         header: &FrameHeader,
-        kind: Kind,
+        kind: RequestKind,
     ) -> Result<RequestId, Violation> {
         let Some(client) = self.clients.get_mut(key) else {
             return Err(Violation::RequestId);
@@ -633,7 +633,7 @@ impl Daemon {
     fn violate(&mut self, key: usize, request: u32, violation: Violation) {
         self.counters.violate(violation);
         let rule = violation.name();
-        if let Some(left_out) = self.seldom.admit(rule, self.now()) {
+        if let Some(left_out) = self.log_limiter.admit(rule, self.now()) {
             warn!(key, rule, left_out, "a client broke the protocol");
         }
         let attached = self
@@ -658,7 +658,7 @@ impl Daemon {
     pub(super) fn disconnect(&mut self, pid: Pid) {
         let peer = self.engine.peer(pid);
         if let Some(key) = peer.and_then(|peer| self.keys.get(&peer).copied()) {
-            self.lose(key, Departure::Farewell);
+            self.lose(key, Departure::Orderly);
         }
     }
 

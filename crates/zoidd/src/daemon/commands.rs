@@ -148,7 +148,7 @@ impl Daemon {
                 );
             }
             Request::Fini => {
-                self.server_left(Departure::Farewell);
+                self.server_left(Departure::Orderly);
                 self.reply(call, Status::NONE, &Reply::Empty);
                 self.forget_server(false);
             }
@@ -163,7 +163,7 @@ impl Daemon {
         let session = server.session;
         let (call, older) = server.begin(&self.options.instance, header)?;
         if let Some(older) = older {
-            self.engine.abandon(session, older);
+            self.engine.cancel_call(session, older);
         }
         Some(call)
     }
@@ -182,7 +182,7 @@ impl Daemon {
             Ok(post) => self.engine.announce(now, session, post),
             Err(errno) => self
                 .engine
-                .refuse_announced(session, BmiId(post.bmi_id), errno),
+                .reject_announced(session, BmiId(post.bmi_id), errno),
         }
     }
 
@@ -277,7 +277,7 @@ impl Daemon {
         let now = self.now();
         let session = match self.engine.server_attached() {
             Ok(session) => session,
-            Err(errno) => return self.turn_server_away(header, init, status(errno)),
+            Err(errno) => return self.reject_server(header, init, status(errno)),
         };
         // Recorded before any of its further queues is opened, so that they can be removed after a crash.
         let start = sys::process_start(init.unix_pid).unwrap_or(0);
@@ -340,7 +340,7 @@ impl Daemon {
     }
 
     /// Answers a server that cannot attach on its own queue, and closes the queue.
-    fn turn_server_away(&mut self, header: &RequestHeader, init: &Init<'_>, status: Status) {
+    fn reject_server(&mut self, header: &RequestHeader, init: &Init<'_>, status: Status) {
         info!(process = init.unix_pid, %status, "a server was turned away");
         let refusal = ReplyHeader::refusal(header, status, self.segment.epoch());
         let mut bytes = [0; ReplyHeader::LEN];
@@ -380,7 +380,7 @@ impl Daemon {
         self.segment.set_session(0);
         // Clients distinguish FINI from a death: requests that a dead server has fetched are lost.
         let status = match how {
-            Departure::Farewell => Status::NONE,
+            Departure::Orderly => Status::NONE,
             Departure::Broken => Status::CONNECTION_RESET,
         };
         if status.is_error() {

@@ -12,7 +12,7 @@ use zoid_proto::fwd::{
 
 use super::clients::SLICE;
 use super::{Daemon, random_number};
-use crate::client::{Failed, Failure, Memory, Moved, Named, Obstacle, Violation, Way};
+use crate::client::{CopyDirection, Failed, Failure, Memory, Moved, Named, Obstacle, Violation};
 use crate::failpoint;
 use crate::options::ClientMemory;
 
@@ -36,7 +36,7 @@ impl Daemon {
         match found {
             Ok(memory) => Some(client.memory.insert(memory).number()),
             Err(obstacle) => {
-                self.hindered(key, obstacle);
+                self.use_stream(key, obstacle);
                 None
             }
         }
@@ -51,8 +51,8 @@ impl Daemon {
     }
 
     /// Counts and logs an obstacle; the client uses the stream.
-    fn hindered(&mut self, key: usize, obstacle: Obstacle) {
-        let first = self.counters.meet(obstacle);
+    fn use_stream(&mut self, key: usize, obstacle: Obstacle) {
+        let first = self.counters.count_obstacle(obstacle);
         let (reason, advice) = (obstacle.name(), obstacle.advice());
         match self.options.client_memory {
             _ if !first => debug!(key, reason, "a client's messages take the stream"),
@@ -80,7 +80,7 @@ impl Daemon {
         match client.places(places)? {
             Named::Nothing | Named::Copy => {}
             Named::Proven => debug!(key, request = header.request, "a client's memory is open"),
-            Named::Unproven(obstacle) => self.hindered(key, obstacle),
+            Named::Unproven(obstacle) => self.use_stream(key, obstacle),
             Named::Stream(failed) => self.copy_failed(key, failed),
         }
         Ok(())
@@ -114,8 +114,8 @@ impl Daemon {
         let (now, grant) = (self.now(), GrantId(moved.grant));
         self.counters.copied_bytes += moved.bytes as u64;
         let place = match moved.way {
-            Way::In => failpoint::Place::AmidArrival,
-            Way::Out => failpoint::Place::AmidDelivery,
+            CopyDirection::In => failpoint::Place::AmidArrival,
+            CopyDirection::Out => failpoint::Place::AmidDelivery,
         };
         self.options.failpoints.pass(place);
         let Some(client) = self.clients.get_mut(key) else {
@@ -128,11 +128,11 @@ impl Daemon {
         };
         self.counters.copies += 1;
         match moved.way {
-            Way::In => {
+            CopyDirection::In => {
                 client.copied(moved.grant);
                 self.engine.transfer_arrived(now, grant);
             }
-            Way::Out => {
+            CopyDirection::Out => {
                 self.engine.transfer_progressed(now, grant);
                 let end = Data {
                     grant: moved.grant,
@@ -157,9 +157,9 @@ impl Daemon {
                     && let Some(client) = self.clients.get_mut(key)
                     && let Some(memory) = &mut client.memory
                 {
-                    memory.give_up(obstacle);
+                    memory.stop_copying(obstacle);
                 }
-                self.hindered(key, obstacle);
+                self.use_stream(key, obstacle);
                 self.stream_instead(key, failed);
             }
             Failure::Fault => self.fault(key, &failed),
@@ -173,13 +173,13 @@ impl Daemon {
             return;
         };
         match failed.way {
-            Way::In => {
+            CopyDirection::In => {
                 client.ask_places(grant, false);
                 let place = Place::Stream;
                 let header = FrameHeader::new(FrameType::GRANT, message.request);
                 self.push(key, header, &Frame::Grant(Grant { grant, place }));
             }
-            Way::Out => {
+            CopyDirection::Out => {
                 let (spans, total) = (message.spans, message.total);
                 client.output.deliver(grant, message.request, spans, total);
                 self.enqueue(key);
@@ -201,7 +201,7 @@ impl Daemon {
             return self.lose(key, Departure::Broken);
         }
         match failed.way {
-            Way::In => {
+            CopyDirection::In => {
                 client.faulty = Some(request);
                 self.engine.transfer_aborted(now, grant);
                 self.pump();
@@ -209,7 +209,7 @@ impl Daemon {
                     client.faulty = None;
                 }
             }
-            Way::Out => {
+            CopyDirection::Out => {
                 client.requests.remove(&request);
                 let header =
                     FrameHeader::new(FrameType::RECV_REPLY, request).with_status(Status::FAULT);

@@ -6,7 +6,7 @@ use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType, Grant, Place, Readin
 use zoid_proto::{Extent, List, Status};
 
 use super::Daemon;
-use crate::client::{Kind, Message};
+use crate::client::{Message, RequestKind};
 use crate::failpoint;
 
 impl Daemon {
@@ -174,7 +174,7 @@ impl Daemon {
         let Some(client) = self.clients.get_mut(key) else {
             return;
         };
-        let kind = client.answered(request.0).unwrap_or(Kind::Send);
+        let kind = client.answered(request.0).unwrap_or(RequestKind::Send);
         let faulty = client.faulty == Some(request.0);
         let status = match &reply {
             Reply::Sent => {
@@ -184,7 +184,7 @@ impl Daemon {
                 Status::DONE
             }
             Reply::NotNow if faulty => Status::FAULT,
-            Reply::NotNow if kind == Kind::Send => Status::NO_MEMORY,
+            Reply::NotNow if kind == RequestKind::Send => Status::NO_MEMORY,
             Reply::NotNow => Status::NONE,
             Reply::Ready(_) => Status::DONE,
             Reply::Failed(errno) => status(*errno),
@@ -198,9 +198,9 @@ impl Daemon {
             client.tests.found();
         }
         let (frame_type, frame) = match kind {
-            Kind::Send => (FrameType::SEND_DONE, Frame::SendDone),
-            Kind::Recv => (FrameType::RECV_REPLY, Frame::RecvReply(RecvReply::NOTHING)),
-            Kind::Test => (
+            RequestKind::Send => (FrameType::SEND_DONE, Frame::SendDone),
+            RequestKind::Recv => (FrameType::RECV_REPLY, Frame::RecvReply(RecvReply::NOTHING)),
+            RequestKind::Test => (
                 FrameType::TEST_REPLY,
                 Frame::TestReply(Readiness {
                     ready,

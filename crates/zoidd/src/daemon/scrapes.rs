@@ -23,7 +23,7 @@ const SCRAPES_MAX: usize = 8;
 const REQUEST_MAX: usize = 8 << 10;
 
 /// The time limit of a scrape in heartbeats: half a minute.
-const PATIENCE: u32 = 600;
+const TIME_LIMIT: u32 = 600;
 
 /// The open scrapes.
 #[derive(Debug)]
@@ -80,7 +80,7 @@ impl Scrapes {
         for place in &mut self.scrapes {
             if let Some(scrape) = place {
                 scrape.beats += 1;
-                if scrape.beats > PATIENCE {
+                if scrape.beats > TIME_LIMIT {
                     *place = None;
                 }
             }

@@ -14,7 +14,7 @@ use crate::error::Error;
 const SILENCES: u32 = 3;
 
 /// How long the last replies may take to be written after everything else has ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+const FLUSH_LIMIT: Duration = Duration::from_secs(1);
 
 impl Daemon {
     /// Does the work that is due.
@@ -101,7 +101,7 @@ impl Daemon {
             self.push(key, FrameHeader::new(FrameType::PING, 0), &Frame::Ping);
         }
         for key in silent {
-            if let Some(left_out) = self.seldom.admit("silent", now) {
+            if let Some(left_out) = self.log_limiter.admit("silent", now) {
                 warn!(key, left_out, "a client is silent; its connection ends");
             }
             self.counters.silent += 1;
@@ -126,7 +126,7 @@ impl Daemon {
             return false;
         };
         let lasted = self.now().since(since);
-        if lasted >= self.options.drain + LAST_WORDS {
+        if lasted >= self.options.drain + FLUSH_LIMIT {
             return true;
         }
         let written = |client: &crate::client::Client| client.output.is_empty();

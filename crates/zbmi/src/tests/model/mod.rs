@@ -482,7 +482,7 @@ impl Run {
     }
 
     /// Ends everything, and checks that no state is left.
-    fn wind_up(&mut self) -> Result<(), TestCaseError> {
+    fn shut_down(&mut self) -> Result<(), TestCaseError> {
         self.pass(300);
         self.compare()?;
         for nth in 0..self.posts.len() {
@@ -533,7 +533,7 @@ fn run(hold: Ms, steps: &[Step], fault: Option<Fault>) -> Result<(), TestCaseErr
         run.step(step);
         run.compare()?;
     }
-    run.wind_up()
+    run.shut_down()
 }
 
 /// `FINERAIL_LONG=1` runs 40 times as many schedules.

@@ -669,7 +669,7 @@ impl Reference {
         let asleep = self.sleepers.drain(..).map(|sleeper| sleeper.call);
         let posting = self.posts.iter_mut().filter_map(|post| post.call.take());
         let calls: Vec<u64> = asleep.chain(posting).collect();
-        if how == Departure::Farewell {
+        if how == Departure::Orderly {
             self.said.extend(
                 calls
                     .into_iter()

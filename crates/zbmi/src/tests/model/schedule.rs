@@ -107,7 +107,7 @@ fn of_clients() -> impl Strategy<Value = Step> {
 
 fn of_the_server() -> impl Strategy<Value = Step> {
     let ids = prop::option::of(prop::collection::vec(any::<usize>(), 1..4));
-    let how = prop_oneof![Just(Departure::Farewell), Just(Departure::Broken)];
+    let how = prop_oneof![Just(Departure::Orderly), Just(Departure::Broken)];
     prop_oneof![
         16 => (0..CLIENTS, way(), 0..2, 1_u64..4, any::<bool>()).prop_map(
             |(client, way, tag, size, not_immediate)| {

@@ -67,7 +67,7 @@ impl Client {
         {
             (*connecting, *next_try) = (false, Instant::now() + RETRY);
         }
-        self.stir(&state);
+        self.wake_sleepers(&state);
         result
     }
 
@@ -99,8 +99,8 @@ impl Client {
             }
             // Does not drive flights: the caller may be a driver.
             let state = self.lock();
-            let (state, _) = self.follow(state, None, RETRY);
-            state.hand_over();
+            let (state, _) = self.wait_for_reader(state, None, RETRY);
+            state.pass_reading();
         }
     }
 
@@ -140,7 +140,7 @@ impl Client {
             .filter(|_| shared)
             .and_then(map_segment);
         let heartbeat = Duration::from_millis(welcome.heartbeat_ms.max(1).into());
-        link.wait_in_calls(self.patience(heartbeat))?;
+        link.wait_in_calls(self.silence_limit(heartbeat))?;
         let link = Arc::new(link);
         let mut state = self.lock();
         if self.closed.load(Ordering::Relaxed) {

@@ -55,7 +55,7 @@ impl State {
                 }
             }
             Frame::Pong => {}
-            _ => return Err(nonsense("a frame that only clients send")),
+            _ => return Err(invalid_data("a frame that only clients send")),
         }
         Ok(())
     }
@@ -82,7 +82,7 @@ impl State {
     /// Handles the announcement of a message that the daemon copies.
     fn coming_in_memory(&mut self, request: u32, grant: u64, total: usize) -> io::Result<()> {
         if total == 0 {
-            return Err(nonsense("a copy of no bytes"));
+            return Err(invalid_data("a copy of no bytes"));
         }
         if self.announce(request, grant, total)? {
             self.answer(request, Answer::ComingInMemory(grant, total));
@@ -96,10 +96,10 @@ impl State {
             return Ok(false);
         };
         let Some(sink) = &mut call.sink else {
-            return Err(nonsense("a message for a call that receives none"));
+            return Err(invalid_data("a message for a call that receives none"));
         };
         if total > sink.capacity || sink.grant.is_some() {
-            return Err(nonsense("a message that does not fit"));
+            return Err(invalid_data("a message that does not fit"));
         }
         (sink.grant, sink.total) = (Some(grant), total);
         Ok(true)
@@ -121,7 +121,7 @@ impl State {
             return Ok(Verdict::Discard);
         };
         if offset != sink.received as u64 || len > sink.total - sink.received {
-            return Err(nonsense("a piece of a message out of turn"));
+            return Err(invalid_data("a piece of a message out of turn"));
         }
         let target = spans::part(&sink.segments, sink.received, len);
         self.filling = Some((request, len));
@@ -166,6 +166,6 @@ fn places(way: &Way<'_>) -> Option<Vec<Extent>> {
     }
 }
 
-pub(super) fn nonsense(what: &'static str) -> io::Error {
+pub(super) fn invalid_data(what: &'static str) -> io::Error {
     io::Error::new(ErrorKind::InvalidData, what)
 }

@@ -40,7 +40,7 @@ impl State {
     /// Returns whether the daemon may be copying over a lost connection.
     pub(in crate::client) fn is_held(&self) -> bool {
         let exposed = self.calls.values().filter_map(|call| call.exposed.as_ref());
-        exposed.into_iter().any(|link| !link.is_let_go())
+        exposed.into_iter().any(|link| !link.is_closed_by_daemon())
     }
 
     /// Returns whether the daemon may be copying for one call. If the call has no answer yet, closes its
@@ -54,7 +54,7 @@ impl State {
             return false;
         };
         self.lose(&link, Error::Proto);
-        !link.is_let_go()
+        !link.is_closed_by_daemon()
     }
 
     /// Records that the daemon has completed its access to a call's memory, or will not begin.
@@ -99,23 +99,23 @@ impl Client {
         drop(state);
         if exposed {
             self.counters.memory_shown().up();
-            self.say_places(ticket, grant, message);
+            self.write_places(ticket, grant, message);
         }
         true
     }
 
     /// Asks for the message on the stream.
     pub(in crate::client) fn decline(&self, ticket: &Ticket, grant: u64) {
-        self.say_places(ticket, grant, &[]);
+        self.write_places(ticket, grant, &[]);
     }
 
-    fn say_places(&self, ticket: &Ticket, grant: u64, message: &[Span]) {
+    fn write_places(&self, ticket: &Ticket, grant: u64, message: &[Span]) {
         let parts = parts(message);
         let places = Frame::Places(Places {
             grant,
             parts: List::new(&parts),
         });
-        let _lost = self.say(ticket, &places, header(FrameType::PLACES), &[]);
+        let _lost = self.write_frame(ticket, &places, header(FrameType::PLACES), &[]);
     }
 
     /// Withdraws the permission to trace this process.

@@ -11,7 +11,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// When each kind was written last. Kinds are constants of this program, so there are few.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(BTreeMap<&'static str, Line>);
+pub(crate) struct LogLimiter(BTreeMap<&'static str, Line>);
 
 #[derive(Debug)]
 struct Line {
@@ -19,7 +19,7 @@ struct Line {
     left_out: u64,
 }
 
-impl Seldom {
+impl LogLimiter {
     /// Returns whether a line of this kind is to be written now: the number of lines suppressed since the
     /// last one, or `None`.
     pub(crate) fn admit(&mut self, kind: &'static str, now: Time) -> Option<u64> {
@@ -47,18 +47,18 @@ mod tests {
 
     #[test]
     fn a_flood_is_one_line_a_second_that_says_how_many_were_left_out() {
-        let mut seldom = Seldom::default();
+        let mut log_limiter = LogLimiter::default();
         let lines: Vec<u64> = (0..3500)
-            .filter_map(|milliseconds| seldom.admit("order", at(milliseconds)))
+            .filter_map(|milliseconds| log_limiter.admit("order", at(milliseconds)))
             .collect();
         assert_eq!(lines, [0, 999, 999, 999]);
     }
 
     #[test]
     fn another_kind_is_heard_amid_a_flood() {
-        let mut seldom = Seldom::default();
-        assert_eq!(seldom.admit("order", at(0)), Some(0));
-        assert_eq!(seldom.admit("order", at(1)), None);
-        assert_eq!(seldom.admit("silent", at(1)), Some(0));
+        let mut log_limiter = LogLimiter::default();
+        assert_eq!(log_limiter.admit("order", at(0)), Some(0));
+        assert_eq!(log_limiter.admit("order", at(1)), None);
+        assert_eq!(log_limiter.admit("silent", at(1)), Some(0));
     }
 }

@@ -10,7 +10,7 @@ impl Engine {
     /// Completes an operation of the server. A command that waits for its success is answered "immediate". A
     /// failure is always collected by a test: in the answer to a post it would mean that the post itself was
     /// invalid (section 3.1.7, CLAIMED).
-    pub(crate) fn end_post(&mut self, now: Time, plugin: PluginId, result: Ended) {
+    pub(crate) fn complete_post(&mut self, now: Time, plugin: PluginId, result: Ended) {
         let held = self.end_hold(plugin);
         let Some(post) = self.posts.remove(&plugin) else {
             return;
