@@ -1,6 +1,5 @@
-//! The table of requirements in `docs/bmi-requirements.md`: made from the list beside this file and
-//! the names of the tests of all crates of BMI. It must be what it would be if it were made now;
-//! with `FINERAIL_REWRITE=1` it is made.
+//! Checks the table of requirements in `docs/bmi-requirements.md`, which is generated from the list beside
+//! this file and the names of the tests of all BMI crates. `FINERAIL_REWRITE=1` writes it.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -31,7 +30,7 @@ const CRATES: [&str; 7] = [
     "zoidd",
 ];
 
-/// Requirements that are about processes, whose test has three of them.
+/// Requirements whose test must have three processes.
 const OF_PROCESSES: [u8; 20] = [
     7, 10, 14, 15, 24, 25, 26, 27, 28, 29, 30, 46, 47, 48, 49, 50, 57, 60, 61, 64,
 ];
@@ -71,7 +70,7 @@ Those of the crate `bmi` are its conformance suite, which `crates/zoid/tests/sys
 |---|---|
 ";
 
-/// A test, where it is, and how its parties run.
+/// A test, its file, and how its parties run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Test {
     parties: &'static str,
@@ -83,7 +82,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The functions of all sources below `directory`, each with its file from the workspace's root; and
+/// Collects the functions of all sources below `directory`, each with its path from the workspace's root, and
 /// C programs.
 fn functions(directory: &Path, found: &mut Vec<(String, String)>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
@@ -111,7 +110,7 @@ fn functions(directory: &Path, found: &mut Vec<(String, String)>) -> io::Result<
     Ok(())
 }
 
-/// The requirements that a test's name begins with: `r05_r24_x` has two, `r02_to_r05_x` four.
+/// Returns the requirements that a test's name begins with: `r05_r24_x` has two, `r02_to_r05_x` four.
 fn numbers(name: &str) -> Vec<u8> {
     let mut found: Vec<u8> = Vec::new();
     let mut range = false;
@@ -136,7 +135,7 @@ fn parties(file: &str) -> &'static str {
     }
 }
 
-/// Every function and C program with its file.
+/// Returns every function and C program with its file.
 fn all_functions() -> Vec<(String, String)> {
     let mut names = Vec::new();
     for package in CRATES {
@@ -150,7 +149,7 @@ fn all_functions() -> Vec<(String, String)> {
     names
 }
 
-/// By requirement.
+/// Returns the tests by requirement.
 fn tests() -> BTreeMap<u8, Vec<Test>> {
     let mut found: BTreeMap<u8, Vec<Test>> = BTreeMap::new();
     for (file, name) in all_functions() {
@@ -168,7 +167,7 @@ fn tests() -> BTreeMap<u8, Vec<Test>> {
     found
 }
 
-/// Number, lines of the design, title.
+/// Returns number, lines of the design, and title of each requirement.
 fn requirements() -> Vec<(u8, &'static str, &'static str)> {
     let lines = LIST.lines().filter(|line| !line.starts_with('#'));
     let row = |line: &'static str| {
@@ -179,19 +178,19 @@ fn requirements() -> Vec<(u8, &'static str, &'static str)> {
     lines.map(|line| row(line).unwrap()).collect()
 }
 
-/// The lines of a list with two columns.
+/// Returns the rows of a list with two columns.
 fn rows(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = list.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split_once(" | ").unwrap())
 }
 
-/// The requirements of one line of [`TRACEABILITY`].
+/// Returns the requirements of one line of [`TRACEABILITY`].
 fn of_lines(requirements: &str) -> Vec<u8> {
     let numbers = requirements.split(", ").map(|it| it.strip_prefix('R'));
     numbers.map(|it| it.unwrap().parse().unwrap()).collect()
 }
 
-/// A list whose second column names tests, as a table.
+/// Formats a list whose second column names tests as a table.
 fn table_of_names(head: &str, list: &'static str) -> String {
     let functions: BTreeMap<String, String> = all_functions()
         .into_iter()
@@ -282,7 +281,7 @@ fn what_is_about_processes_is_tested_with_processes() {
     assert_eq!(missing.collect::<Vec<u8>>(), []);
 }
 
-/// The numbers of `32-34, 36`.
+/// Parses the numbers of `32-34, 36`.
 fn lines(ranges: &str) -> Vec<u16> {
     let each = ranges.split(", ").flat_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -310,7 +309,7 @@ fn every_line_of_the_design_leads_to_its_requirements_and_back() {
         }
     }
     for (number, design) in requirements.into_iter().filter(|(_, it)| *it != "D") {
-        // R45 is the client's part of lines that are R13's.
+        // R45 is the client's part of the lines of R13.
         let traced = from_design.get(if number == 45 { &13 } else { &number });
         let traced = traced.unwrap_or_else(|| panic!("no line leads to R{number}"));
         let missing = lines(design).into_iter().find(|it| !traced.contains(it));

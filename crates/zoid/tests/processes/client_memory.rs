@@ -1,5 +1,5 @@
-//! Messages that the daemon copies out of and into the memory of clients that are processes of their
-//! own: who may not be read, who dies, who stands still.
+//! Messages that the daemon copies directly from and to the memory of client processes: processes that may
+//! not be read, that die, and a daemon that is stopped.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use crate::faults::{NOBODY, may_be_nobody, public_copy};
 use crate::scene::{Process, Scene, eventually, let_pass};
 
 const ON: (&str, &str) = ("client-memory", "on");
-/// Bytes of a message of several pieces.
+/// The length of a message of several pieces in bytes.
 const LONG: usize = 16 << 20;
 const COPIES: &str = "zoidd_client_memory_copies_total";
 
@@ -19,18 +19,19 @@ fn fallbacks(scene: &Scene, reason: &str) -> f64 {
     ))
 }
 
-/// A client that allows its daemon what can be allowed.
+/// Starts a client that allows its daemon everything that can be allowed.
 fn client(scene: &Scene, more: &str) -> Process {
     let settings = scene.party_settings(&scene.socket()) + "client-memory=allow\n" + more;
     Process::start("client", &settings, &[])
 }
 
-/// Server and client that have met; `None` where the kernel lets nobody read anybody.
+/// Starts a server and a client that have exchanged a greeting; `None` if the kernel forbids all access to
+/// other processes.
 fn meet(scene: &Scene) -> Option<(Process, Process)> {
     meet_as(scene, "")
 }
 
-/// The same of a client with more settings.
+/// The same with further settings of the client.
 fn meet_as(scene: &Scene, more: &str) -> Option<(Process, Process)> {
     let (mut server, mut client) = (scene.server(), client(scene, more));
     server.meet(&mut client);
@@ -42,7 +43,7 @@ fn meet_as(scene: &Scene, more: &str) -> Option<(Process, Process)> {
     Some((server, client))
 }
 
-/// A message each way, of which the parties compare every byte.
+/// Sends a message each way; the parties compare every byte.
 fn both_ways(server: &mut Process, client: &mut Process, tag: u32, len: usize) {
     let op = server.pending(&format!("receive 1 {tag} {len} memory"));
     assert_eq!(
@@ -94,8 +95,8 @@ fn section_4_7_clients_of_one_thread_and_those_whose_posts_do_not_wait_are_serve
     }
 }
 
-/// A scene whose processes are all of a user without rights, who may not read those that do not dump
-/// core. None where there is no such user.
+/// Returns a scene whose processes belong to an unprivileged user, who may not read processes that do not
+/// dump core. `None` if there is no such user.
 fn of_nobody(settings: &[(&str, &str)]) -> Option<(Scene, impl Fn(&str, &str) -> Process)> {
     if !may_be_nobody() {
         println!("skipped: setpriv cannot make another user of this one");
@@ -117,7 +118,7 @@ fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_c
         return;
     };
     let mut server = start("server", "");
-    // As the program of another user's would be: the kernel refuses the daemon.
+    // As the program of another user would be: the kernel rejects the daemon's access.
     let mut closed = start("client", "undumpable=1\nclient-memory=allow\n");
     server.meet(&mut closed);
     assert_eq!(fallbacks(&scene, "permission"), 1.0);
@@ -125,7 +126,7 @@ fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_c
     assert_eq!(scene.metric(COPIES), 0.0);
     assert_eq!(closed.count("memory_shown"), 0);
     closed.end();
-    // One of the same user that may be read is, beside it.
+    // A readable client of the same user is served by copies meanwhile.
     let mut open = start("client", "client-memory=allow\n");
     let peer = server.meet(&mut open);
     let op = server.pending(&format!("receive {peer} 2 1048576 memory"));
@@ -135,7 +136,7 @@ fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_c
         2.0 => println!("this machine lets no process read another one"),
         _ => {
             assert_eq!(scene.metric(COPIES), 1.0);
-            // Later it may not any more, which is noticed at its next message.
+            // Later it becomes unreadable, which the daemon notices at its next message.
             assert_eq!(open.ask("forbid"), "ok");
             let op = server.pending(&format!("receive {peer} 3 1048576 memory"));
             assert_eq!(open.finish("send 0 3 1048576 outside"), "1048576");
@@ -156,7 +157,7 @@ fn section_4_7_a_client_of_another_user_gets_the_stream() {
         println!("skipped: setpriv cannot make another user of this one");
         return;
     }
-    // The daemon is root, whom the kernel would let read everybody.
+    // The daemon is root, which the kernel would let read every process.
     let scene = Scene::with(&[ON, ("group", "65534")]);
     std::fs::set_permissions(scene.directory.path(), Permissions::from_mode(0o755)).unwrap();
     let (_directory, program) = public_copy();
@@ -172,7 +173,7 @@ fn section_4_7_a_client_of_another_user_gets_the_stream() {
 #[test]
 fn section_3_4_a_client_killed_amid_a_copy_fails_its_operation_and_no_other() {
     for (failpoint, client_does, server_does) in [
-        // Two greetings come to that place before.
+        // Two greetings pass that place before.
         ("amid-arrival=stop@3", "send", "receive"),
         ("amid-delivery=stop@2", "receive", "send"),
     ] {
@@ -234,10 +235,10 @@ fn section_3_4_a_daemon_killed_amid_a_copy_fails_the_operation_and_is_not_waited
     }
 }
 
-/// A client whose receive the daemon has begun to write, and stands still; and the number of the
-/// command.
+/// Returns a client to whose receive the daemon has begun to write before it was stopped, and the number of
+/// the command.
 fn standing_still(scene: &Scene) -> Option<(Process, Process, u64)> {
-    // It gives a daemon that stands still up after three heartbeats and a half.
+    // The client gives up a stopped daemon after three and a half heartbeats.
     let (mut server, mut client) = meet_as(scene, "reconnect-ms=500\n")?;
     server.pending(&format!("send 1 1 {LONG} memory"));
     let receives = client.tell(&format!("receive 0 1 {LONG} outside"));
@@ -256,7 +257,7 @@ fn section_4_7_an_operation_ends_only_when_a_daemon_that_stands_still_has_let_go
     let Some((_server, client, receives)) = standing_still(&scene) else {
         return;
     };
-    // The client has noticed its silence, and that it may write when it goes on.
+    // The client has noticed the silence, and that the daemon may write once it continues.
     let_pass(Duration::from_millis(4500));
     assert!(!client.has_answered(receives));
     let ended = || client.has_answered(receives);
@@ -324,7 +325,7 @@ fn section_4_7_who_ends_with_a_copy_that_no_thread_waits_for_waits_for_its_end()
         return;
     }
     server.pending(&format!("send 1 1 {LONG} memory"));
-    // The library's own thread brings it on.
+    // The library's own thread continues the operation.
     client.pending(&format!("receive 0 1 {LONG} outside"));
     scene.daemon.until_stopped();
     let ends = client.tell("finalize");

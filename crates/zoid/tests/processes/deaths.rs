@@ -1,23 +1,23 @@
-//! Deaths as those see them who live (section 3.4): clients that outlive their server, or both their
-//! daemon, and what becomes of operations that were posted before.
+//! Deaths from the point of view of the survivors (section 3.4): clients that outlive their server, or client
+//! and server that outlive their daemon, and the fate of operations posted before.
 
 use std::time::{Duration, Instant};
 
 use crate::relay::Relay;
 use crate::scene::{LIMIT, Process, Scene};
 
-/// A client with a setting more.
+/// Starts a client with one more setting.
 fn client_with(scene: &Scene, setting: &str) -> Process {
     let settings = scene.party_settings(&scene.socket()) + setting + "\n";
     Process::start("client", &settings, &[])
 }
 
-/// Operations of a client that no server has matched: a receive of tag 1 and a send of tag 2.
+/// Posts operations that no server has matched: a receive of tag 1 and a send of tag 2.
 fn wait_for_a_server(client: &mut Process) -> [usize; 2] {
     ["receive 0 1 100 memory", "send 0 2 100 memory"].map(|post| client.pending(post))
 }
 
-/// The next server posts their counterparts.
+/// Posts the counterparts at the next server.
 fn serve(server: &mut Process, client: &mut Process, ops: [usize; 2]) {
     server.meet(client);
     let posts = ["send 1 1 100 memory", "receive 1 2 100 memory"].map(|post| server.tell(post));
@@ -54,7 +54,7 @@ fn section_3_4_what_a_dead_server_may_have_known_of_fails_when_the_next_one_come
     let late = client.pending("unexpected 8 8192");
     server.kill();
     scene.until("zoidd_server_attached", 0.0);
-    // Nobody knows yet who comes.
+    // It is not known yet which server comes next.
     for op in ops.into_iter().chain([late]) {
         assert_eq!(client.ask(&format!("test {op} 20")), "nothing");
     }
@@ -62,7 +62,7 @@ fn section_3_4_what_a_dead_server_may_have_known_of_fails_when_the_next_one_come
     for op in ops {
         assert_eq!(client.wait(op), "ConnReset");
     }
-    // Unexpected messages mean to it what they meant to the other one.
+    // Unexpected messages are valid for this server as well.
     for tag in 0..8 {
         assert_eq!(server.fetch()[1..3], [tag, 8192]);
         assert_eq!(server.ask("free"), "ok");
@@ -81,7 +81,7 @@ fn section_3_4_an_answer_that_went_with_the_server_is_not_waited_for() {
     for tag in [4, 5] {
         assert_eq!(client.ask(&format!("unexpected {tag} 8")), "done 8");
     }
-    // The server has the first request, and answers neither.
+    // The server has fetched the first request only, and answers neither.
     assert_eq!(server.fetch()[1], 4);
     assert_eq!(server.ask("free"), "ok");
     server.kill();
@@ -89,7 +89,7 @@ fn section_3_4_an_answer_that_went_with_the_server_is_not_waited_for() {
     let mut server = scene.server();
     assert_eq!(server.fetch()[1], 5);
     server.meet(&mut client);
-    // The program asks for the answers only now.
+    // The program posts the receives of the answers only now.
     assert_eq!(client.finish("receive 0 4 100 outside"), "ConnReset");
     let answer = client.pending("receive 0 5 100 outside");
     let test = client.tell(&format!("test {answer} 60000"));
@@ -126,7 +126,7 @@ fn section_3_4_a_send_to_a_server_that_dies_amid_it_fails() {
     scene.until("zoidd_server_attached", 0.0);
     relay.allow(usize::MAX / 2);
     assert_eq!(client.hear(send).unwrap(), "ConnReset");
-    // Neither its connection nor anybody else's has suffered.
+    // Neither its connection nor another one was affected.
     let mut server = scene.server();
     for other in [&mut client, &mut bystander] {
         let peer = server.meet(other);
@@ -152,7 +152,7 @@ fn section_3_4_a_daemon_that_dies_for_good_fails_everything_in_time() {
     assert_eq!(client.hear(outstanding).unwrap(), "ConnReset");
     assert_eq!(server.wait(registered), "NetReset");
     assert_eq!(server.ask("receive 1 9 8 outside"), "NetDown");
-    // It is kept as long as the daemon may come back, and tests sleep no longer than they are to.
+    // The place is kept as long as the daemon may come back, and tests sleep no longer than asked.
     let mut kept = 0;
     let failed = loop {
         let answer = client.ask(&format!("test {queued} 20"));

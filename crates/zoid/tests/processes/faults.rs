@@ -1,5 +1,5 @@
-//! Faults of the machine around the three processes: rights, limits, a segment that somebody cuts,
-//! a clock that jumps, signals.
+//! Faults of the machine around the three processes: permissions, limits, a truncated segment, clock jumps,
+//! signals.
 
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::scene::{Process, Scene, eventually, is_long};
 
-/// A user without rights, where this test may become one.
+/// An unprivileged user, if this test may switch to one.
 pub(crate) const NOBODY: [&str; 5] = [
     "setpriv",
     "--reuid=65534",
@@ -20,14 +20,14 @@ pub(crate) const NOBODY: [&str; 5] = [
     "--inh-caps=-all",
 ];
 
-/// Whether processes can be started as [`NOBODY`].
+/// Returns whether processes can be started as [`NOBODY`].
 pub(crate) fn may_be_nobody() -> bool {
     let mut command = Command::new(NOBODY[0]);
     let tried = command.args(&NOBODY[1..]).arg("true");
     tried.status().is_ok_and(|status| status.success())
 }
 
-/// This program where anybody may run it, and a directory that anybody may write to.
+/// Copies this program to a place where any user may run it, with a directory that any user may write to.
 pub(crate) fn public_copy() -> (TempDir, PathBuf) {
     let directory = TempDir::new().unwrap();
     std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
@@ -48,21 +48,21 @@ fn section_5_3_who_may_not_open_queue_or_segment_is_told() {
     let (_directory, program) = public_copy();
     let settings = scene.party_settings(&scene.socket()) + "connect-ms=60000\n";
     let refused = |role| Process::refusal_of(&program, role, &settings, &NOBODY);
-    // The segment is the first thing that a server opens.
+    // A server opens the segment first.
     assert_eq!(refused("server"), "Acces");
     assert_eq!(refused("client"), "Acces");
-    // The queue alone: the segment is opened to everybody.
+    // The queue alone: any user may open the segment.
     let segment = format!("/dev/shm{}", scene.instance.segment());
     std::fs::set_permissions(&segment, Permissions::from_mode(0o666)).unwrap();
     assert_eq!(refused("server"), "Acces");
-    // Whoever may is served.
+    // A user with permission is served.
     let (mut server, mut client) = scene.meet();
     let op = server.pending("receive 1 1 8 memory");
     assert_eq!(client.ask("send 0 1 8 outside"), "done 8");
     assert_eq!(server.wait(op), "8");
 }
 
-/// Takes all queues of this size that this user can still have.
+/// Creates all queues of this size that this user can still create.
 fn take_all_queues(shape: QueueShape) -> Vec<Taken> {
     let name = |number: usize| {
         let bytes = shape.message_bytes;
@@ -75,7 +75,7 @@ fn take_all_queues(shape: QueueShape) -> Vec<Taken> {
     (0..).map_while(make).collect()
 }
 
-/// A queue that is removed in the end.
+/// A queue that is removed at the end.
 struct Taken(String);
 
 impl Drop for Taken {
@@ -84,13 +84,13 @@ impl Drop for Taken {
     }
 }
 
-/// The shape of reply queues: what uses up the bytes that a user may have (EMFILE).
+/// The shape of reply queues; they use up the bytes that a user may have (EMFILE).
 const LARGE: QueueShape = QueueShape {
     messages: 2,
     message_bytes: 4096,
 };
 
-/// What uses up the number that the system may have (ENOSPC), which does not bind root.
+/// Small queues use up the number that the system may have (ENOSPC), which does not limit root.
 const SMALL: QueueShape = QueueShape {
     messages: 1,
     message_bytes: 1,
@@ -105,7 +105,7 @@ fn section_5_3_without_a_queue_left_calls_of_a_server_take_turns() {
         .collect();
     let taken = take_all_queues(LARGE);
     assert!(taken.len() > 10, "{}", taken.len());
-    // One sleeps on the queue that there is; the others wait for their turn, and get it.
+    // One command sleeps on the only queue; the others wait for their turn and get it.
     let sleepers: Vec<_> = ops
         .iter()
         .map(|op| server.tell(&format!("test {op} 300")))
@@ -147,7 +147,7 @@ fn section_5_3_a_segment_cut_by_a_third_party_ends_its_daemon_and_nobody_else() 
     let waiting = client.pending("receive 0 2 8 outside");
     let file = File::options().write(true).open(&path).unwrap();
     file.set_len(4096).unwrap();
-    // It says why, and dies; the others hear of it.
+    // The daemon logs the reason and dies; the others notice.
     scene.daemon.wait_for_end();
     assert!(["NetDown", "NetReset"].contains(&&*server.wait(op)));
     assert_eq!(client.ask(&format!("test {waiting} 0")), "nothing");
@@ -160,8 +160,8 @@ fn section_5_3_a_segment_cut_by_a_third_party_ends_its_daemon_and_nobody_else() 
     assert_eq!(server.fetch()[1..3], [5, 5]);
 }
 
-/// A library that is loaded before the system's and makes the time of day jump by years at every
-/// look, forward and back. None without a C compiler.
+/// Builds a library that is preloaded and makes the time of day jump by years at every call, forward and
+/// back. `None` without a C compiler.
 fn jumping_clock(directory: &Path) -> Option<String> {
     let source = directory.join("clock.c");
     let library = directory.join("clock.so");
@@ -210,7 +210,7 @@ fn section_5_3_a_clock_that_jumps_changes_nothing() {
         );
     }
     server.meet(&mut client);
-    // Waits take their time, neither less nor for ever.
+    // Waits last as long as asked, not shorter and not forever.
     let op = client.pending("receive 0 1 8 memory");
     let waits = server.pending("receive 1 2 8 outside");
     for (party, op) in [(&mut client, op), (&mut server, waits)] {
@@ -237,7 +237,7 @@ fn section_5_3_all_three_stopped_and_continued_amid_transfers_lose_nothing() {
     let mut server = scene.server();
     server.tell("echo");
     let mut client = scene.client();
-    // 8000 announce 512,000 bytes each way.
+    // 8000 announces 512,000 bytes each way.
     let exchanges: Vec<u64> = (1..=20)
         .map(|tag| client.tell(&format!("exchange {tag} 8000")))
         .collect();

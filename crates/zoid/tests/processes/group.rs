@@ -1,4 +1,4 @@
-//! Parties of three users who share a group.
+//! Daemon, server and client of three users who share a group.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
@@ -8,13 +8,13 @@ use zoid_proto::Instance;
 
 use crate::scene::{Process, take_turn};
 
-/// Users that no machine has, and their group.
+/// Users that do not exist on any machine, and their group.
 const DAEMON: u32 = 64_101;
 const SERVER: u32 = 64_102;
 const CLIENT: u32 = 64_103;
 const GROUP: u32 = 64_104;
 
-/// How a program is run as one of them.
+/// Returns the command line prefix that runs a program as one of them.
 fn words(user: u32) -> [String; 4] {
     [
         "setpriv".to_owned(),
@@ -30,7 +30,7 @@ fn start(role: &str, settings: &str, user: u32) -> Process {
     Process::start(role, settings, &words)
 }
 
-/// Whether this test may become somebody else who may run it.
+/// Returns whether this test may run programs as other users.
 fn is_possible() -> bool {
     let [program, rest @ ..] = words(DAEMON);
     let this = std::env::current_exe().unwrap();

@@ -1,8 +1,8 @@
-//! `kill -9` of any party, in the middle of traffic: nothing of the instance is left after the
-//! next start or a cleanup, and the next run works.
+//! `kill -9` of any process amid traffic: after the next start or a cleanup nothing of the instance is left,
+//! and the next run works.
 //!
-//! Queues are counted by how many can still be made, because the file system that lists them may
-//! not be mounted.
+//! Queues are counted by how many can still be created, because the file system that lists them may not be
+//! mounted.
 
 use sys::{MessageQueue, QueueAccess, QueueShape};
 
@@ -14,7 +14,7 @@ const REPLIES: QueueShape = QueueShape {
     message_bytes: 4096,
 };
 
-/// Queues that this user can still make.
+/// Returns the number of queues that this user can still create.
 pub(crate) fn queues_left() -> usize {
     let name = |number: usize| format!("/zoid-count.{}.{number}", std::process::id());
     let make = |number| MessageQueue::create(&name(number), QueueAccess::Receive, REPLIES).ok();
@@ -25,8 +25,8 @@ pub(crate) fn queues_left() -> usize {
     made.len()
 }
 
-/// What the instance has under a name: whether there is a segment, and the directory's files. Nor may
-/// there be any other object of shared memory with its name, where they are listed.
+/// Returns what is left of an instance: whether there is a segment, and the files of its directory. If shared
+/// memory can be listed, checks that no other object has the instance's name.
 fn left_behind(scene: &Scene) -> (bool, Vec<String>) {
     let segment = sys::SharedMemory::open(&scene.instance.segment()).is_ok();
     let listed = std::fs::read_dir("/dev/shm").into_iter().flatten();
@@ -43,7 +43,7 @@ fn left_behind(scene: &Scene) -> (bool, Vec<String>) {
     (segment, names.collect())
 }
 
-/// A server and two clients amid exchanges, with reply queues in use.
+/// Starts a server and two clients that exchange messages, with reply queues in use.
 fn run(scene: &Scene) -> [Process; 3] {
     let mut server = scene.server();
     server.tell("echo");
@@ -95,7 +95,7 @@ fn section_3_4_kill_9_of_any_party_leaves_nothing() {
     }
 }
 
-/// Whoever lives works with whoever comes in place of the dead.
+/// Checks that the survivors work with the replacement of the killed process.
 fn survivors_work(scene: &mut Scene, round: usize, server: &mut Process, bystander: &mut Process) {
     match round % 5 {
         0 => assert_eq!(bystander.ask("exchange 9 1000"), "done"),
@@ -106,7 +106,7 @@ fn survivors_work(scene: &mut Scene, round: usize, server: &mut Process, bystand
         }
         2 => {
             scene.restart();
-            // The server that lived serves the daemon that is new.
+            // The surviving server serves the new daemon.
             assert_eq!(scene.client().ask("exchange 9 1000"), "done");
         }
         _ => {

@@ -1,4 +1,4 @@
-//! The method as it is used: clients, the daemon and the server, each a process of its own.
+//! The method with real processes: clients, the daemon and the server.
 //!
 //! ```text
 //!  test ──commands──▶ party (client) ──socket──▶ party (daemon) ◀──queues── party (server)
@@ -6,9 +6,9 @@
 //!    └──── answers ─────┴──────────────────────────────────────────────────────┘
 //! ```
 //!
-//! A party is this very program again, started for the one test that [`party`] describes. It does
-//! what it reads on its standard input, every command on a thread of its own, so that a test can
-//! have several in flight, and it can be killed at any moment.
+//! A party is this test program, started again for the one test that [`party`] describes. It executes the
+//! commands that it reads from standard input, each on a thread of its own, so that a test can have several
+//! in flight. It can be killed at any moment.
 
 #![expect(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ mod scene;
 mod stock_limits;
 mod successors;
 
-/// What the other tests start as processes.
+/// The body that the other tests start as processes.
 #[test]
 fn a_party_of_the_other_tests() {
     party::be_one_if_asked();

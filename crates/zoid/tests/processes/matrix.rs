@@ -1,15 +1,15 @@
-//! The crash matrix as clients see it that were there before (section 5.2): the daemon dies, or stands
-//! still, at each step of the protocol, while clients have a request, posts and tests under way. Each of
-//! these ends, and the same clients are served afterwards.
+//! The crash matrix for clients that were attached before (section 5.2): the daemon dies or stops at each
+//! step of the protocol while clients have a request, posts and tests in flight. Each of these ends, and the
+//! same clients are served afterwards.
 //!
-//! Heartbeats are the default ones.
+//! Heartbeats have their default interval.
 
 use std::time::Duration;
 
 use crate::outstanding::{converse, request};
 use crate::scene::{Process, Scene, eventually, is_long, let_pass};
 
-/// What becomes of a daemon that a failpoint has stopped.
+/// What happens to a daemon that a failpoint has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Killed,
@@ -27,7 +27,7 @@ const STEPS: [&str; 7] = [
     "before-test-reply",
 ];
 
-/// Steps that a daemon passes before it serves those who were there before.
+/// Steps that a daemon passes before it serves clients of the earlier one.
 const FIRST_STEPS: [&str; 4] = [
     "journal-written",
     "names-created",
@@ -35,13 +35,13 @@ const FIRST_STEPS: [&str; 4] = [
     "before-init-reply",
 ];
 
-/// A message that comes with its request, and one that is streamed.
+/// A message that is sent with its request, and one that is streamed.
 const SIZES: [usize; 2] = [100, 100_000];
 
-/// The daemon's default; scenes are patient otherwise.
+/// The daemon's default; other scenes have longer heartbeats.
 const HEARTBEAT: (&str, &str) = ("heartbeat-ms", "2000");
 
-/// As often as the setting of the scene passes a step, and once more.
+/// How often the setup of a scene passes a step, and once more.
 const PASSES: u32 = 4;
 
 /// A server, a client that only waits, and one that works.
@@ -55,7 +55,7 @@ struct Cast {
 }
 
 impl Cast {
-    /// Both clients have sent a request; the server has fetched both and answers neither yet.
+    /// Lets both clients send a request, which the server fetches and does not answer yet.
     fn new(scene: &Scene) -> Cast {
         let mut server = scene.server();
         let (mut waiting, mut working) = (scene.client(), scene.client());
@@ -77,8 +77,8 @@ impl Cast {
         }
     }
 
-    /// Messages of a size in both directions until the daemon stops. Returns the commands that are under
-    /// way, of the client and of the server.
+    /// Sends messages of a size in both directions until the daemon stops. Returns the commands in flight, of
+    /// the client and of the server.
     fn work(&mut self, scene: &Scene, size: usize) -> [Vec<u64>; 2] {
         let mut told = [Vec::new(), Vec::new()];
         let [client, server] = &mut told;
@@ -104,7 +104,7 @@ impl Cast {
                 ended || scene.daemon.is_stopped()
             });
         }
-        // Both requests and each post have begun, so that none begins at the next daemon.
+        // Both requests and each post have begun, so none begins at the next daemon.
         let begun = 1 + client.len() as u64;
         self.working.until_above("exchanges", begun);
         told
@@ -112,7 +112,7 @@ impl Cast {
 }
 
 impl Cast {
-    /// The server answers the client that waits.
+    /// Lets the server answer the waiting client.
     fn answer_the_first(&mut self) {
         assert_eq!(self.server.finish("send 1 1 100 memory"), "100");
         let answered = self.waiting.hear(self.test);
@@ -127,7 +127,7 @@ impl Cast {
     }
 }
 
-/// The end of every operation that these commands have posted, whatever it is.
+/// Collects every operation that these commands have posted. Returns the results.
 fn collect(party: &mut Process, told: Vec<u64>, row: &str) -> Vec<String> {
     let mut ends = Vec::new();
     for number in told {
@@ -181,7 +181,7 @@ fn row(step: &str, size: usize, end: End) {
     cast.converse_with_both();
 }
 
-/// A daemon that comes after one that was killed, and dies at a step of its own beginning.
+/// Tests a daemon that replaces a killed one and dies at a step of its own start.
 fn row_of_the_next(step: &str) {
     println!("{step}");
     let mut scene = Scene::with(&[HEARTBEAT]);

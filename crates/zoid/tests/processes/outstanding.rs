@@ -1,7 +1,7 @@
-//! A daemon that is killed and started again, or stands still, while clients that live on have requests
-//! outstanding: none of them waits for ever, and both ends agree or end in error (section 3.4).
+//! A daemon that is killed and restarted, or stopped, while surviving clients have outstanding requests: none
+//! of them waits forever, and both sides agree on the results or fail (section 3.4).
 //!
-//! Heartbeats are the default ones.
+//! Heartbeats have their default interval.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::scene::{Process, Scene, is_long, let_pass};
 /// What happens to the daemon.
 #[derive(Clone, Copy, Debug)]
 enum Blow {
-    /// Killed, and started again after so many milliseconds.
+    /// Killed, and restarted after this many milliseconds.
     Killed(u64),
-    /// Stopped for so many milliseconds.
+    /// Stopped for this many milliseconds.
     Stopped(u64),
 }
 
-/// As long as the heartbeats of the default and their silence, and longer.
+/// Longer than the silence that default heartbeats allow.
 const STANDSTILL: Blow = Blow::Stopped(8000);
 
-/// What a round does to the daemon, and whether that keeps the places of clients.
+/// What each round does to the daemon, and the daemon's `reattach-ms`.
 const ROUNDS: [(Blow, &str); 6] = [
     (Blow::Killed(500), "0"),
     (STANDSTILL, "0"),
-    // The unit that ships starts a daemon again after two seconds.
+    // The shipped systemd unit restarts a daemon after two seconds.
     (Blow::Killed(2000), "0"),
     (Blow::Killed(500), "30000"),
     (STANDSTILL, "30000"),
@@ -34,7 +34,7 @@ fn scene(reattach_ms: &str) -> Scene {
     Scene::with(&[("heartbeat-ms", "2000"), ("reattach-ms", reattach_ms)])
 }
 
-/// A request: its answer is awaited before it is sent.
+/// Sends a request whose answer is already awaited. Returns the receive.
 pub(crate) fn request(client: &mut Process, tag: i32) -> usize {
     let answer = client.pending(&format!("receive 0 {tag} 100 outside"));
     assert_eq!(client.finish(&format!("unexpected {tag} 8")), "8");
@@ -56,7 +56,7 @@ fn strike(scene: &mut Scene, blow: Blow) {
     }
 }
 
-/// One request and its answer.
+/// Exchanges one request and its answer.
 pub(crate) fn converse(server: &mut Process, client: &mut Process, tag: i32) {
     let answer = request(client, tag);
     let [peer, fetched, ..] = server.fetch();
@@ -65,7 +65,7 @@ pub(crate) fn converse(server: &mut Process, client: &mut Process, tag: i32) {
     answer_with(server, peer, tag, || assert_eq!(client.wait(answer), "100"));
 }
 
-/// The server sends what the client receives meanwhile.
+/// Sends from the server what the client receives meanwhile.
 fn answer_with(server: &mut Process, peer: usize, tag: i32, receive: impl FnOnce()) {
     let sent = server.ask(&format!("send {peer} {tag} 100 memory"));
     receive();
@@ -79,7 +79,7 @@ fn round(blow: Blow, reattach_ms: &str) {
     let mut scene = scene(reattach_ms);
     let mut server = scene.server();
     let mut clients = [scene.client(), scene.client()];
-    // Of the first, the server has the request and waits for more; of the second it has nothing.
+    // The server has fetched the first request and waits for data; it has not fetched the second.
     let [first, second] = &mut clients;
     let answers = [request(first, 1), request(second, 2)];
     assert_eq!(server.fetch()[..2], [1, 1]);
@@ -100,7 +100,7 @@ fn round(blow: Blow, reattach_ms: &str) {
             assert_eq!(server.hear(waits), Some(format!("{more} NetReset")));
         }
         Blow::Stopped(_) => {
-            // Nothing was lost, so nobody has noticed.
+            // Nothing was lost, so no client has noticed.
             assert_eq!(clients[0].finish("send 0 3 100 outside"), "100");
             assert_eq!(server.hear(waits), Some(format!("{more} 100")));
             assert_eq!(server.fetch()[..2], [2, 2]);
@@ -142,9 +142,9 @@ fn section_3_4_an_answer_that_went_with_the_daemon_is_not_waited_for() {
         assert_eq!(client.ask(&format!("unexpected {tag} 8")), "done 8");
     }
     strike(&mut scene, Blow::Killed(0));
-    // Posted after the request was lost, and before anybody has said so.
+    // Posted after the request was lost, before any call has reported the loss.
     assert_eq!(client.ask("receive 0 4 100 outside"), "NetReset");
-    // Once is enough: whoever posts it again means another request, as does one who sends it again.
+    // The error is reported once: a later post belongs to another request.
     let again = client.pending("receive 0 4 100 outside");
     assert_eq!(client.ask(&format!("cancel {again}")), "ok");
     assert_eq!(client.finish("unexpected 5 8"), "8");
@@ -160,7 +160,7 @@ fn section_3_4_an_idle_client_does_not_notice_that_its_daemon_was_replaced() {
     let mut client = scene.client();
     converse(&mut server, &mut client, 6);
     strike(&mut scene, Blow::Killed(0));
-    // An answer is awaited before the request is sent.
+    // The answer is awaited before the request is sent.
     converse(&mut server, &mut client, 6);
 }
 
@@ -173,7 +173,7 @@ fn section_3_4_nor_does_an_idle_client_whose_posts_wait() {
     assert_eq!(client.ask("timeout 60000"), "ok");
     strike(&mut scene, Blow::Killed(0));
     let received = client.tell("receive 0 7 100 outside");
-    // It waits at the daemon that there is now.
+    // It waits at the new daemon.
     scene.until("zoidd_waiting", 1.0);
     assert_eq!(client.finish("unexpected 8 8"), "8");
     let [peer, ..] = server.fetch();

@@ -1,8 +1,7 @@
-//! What a process of a scene does: it is told by its environment what it is, and by its standard
-//! input what to do next.
+//! A process of a scene. The environment says which role it has, and standard input says what to do.
 //!
-//! A command is a number, a word and arguments; the answer has the same number. Peers, operations
-//! and pieces of memory are numbered as they come; peer 0 is the server.
+//! A command is a number, a word and arguments; its answer has the same number. Peers, operations and pieces
+//! of memory are numbered in order; peer 0 is the server.
 //!
 //! | command | answer |
 //! |---|---|
@@ -12,21 +11,21 @@
 //! | `test OP MS` | `nothing` or `OP LEN`, `OP ERROR` |
 //! | `context CAPACITY MS` | as many of these |
 //! | `fetch CAPACITY MS` | `nothing` or `PEER TAG LEN` for each message, which is kept |
-//! | `free` | frees the oldest message that is kept |
+//! | `free` | frees the oldest kept message |
 //! | `cancel OP` | `ok` |
-//! | `timeout MS` | `ok`: the post timeout |
-//! | `memory LEN` | where it lies in the segment, or its address; it is kept |
+//! | `timeout MS` | `ok`: sets the post timeout |
+//! | `memory LEN` | its offset in the segment, or its address; the memory is kept |
 //! | `release` | `ok`: frees all of that memory |
 //! | `lookup NAME` | `ok` or the error |
-//! | `size` | the largest message |
+//! | `size` | the longest message |
 //! | `counts` | every counter |
-//! | `clocks` | whether the time of day has jumped, and the monotonic clock has not |
-//! | `exchange TAG LEN` | `done` or the error: sends to an `echo` what it wants, and receives it |
-//! | `echo` | nothing: for ever receives and sends back what clients announce, [`echo`] |
-//! | `forbid` | `ok`: from now on nobody may trace this process |
+//! | `clocks` | whether the time of day has jumped while the monotonic clock has not |
+//! | `exchange TAG LEN` | `done` or the error: asks an `echo` for a message and receives it |
+//! | `echo` | none: receives and sends back what clients announce, forever, [`echo`] |
+//! | `forbid` | `ok`: from now on no process may trace this one |
 //! | `finalize` | `ok` |
 //!
-//! Bytes are a pattern of tag and length; one who receives others says `corrupt`.
+//! The bytes are a pattern of tag and length; a party that receives others answers `corrupt`.
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
@@ -40,12 +39,12 @@ use bmi::{
 use zoid::{ClientMemory, Counters, Options, Zoid};
 use zoidd::Daemon;
 
-/// Says what a process is to be: `daemon`, `server` or `client`.
+/// The role of a process: `daemon`, `server` or `client`.
 pub(crate) const ROLE: &str = "ZOID_TEST_PARTY";
-/// Its settings, one `name=value` a line.
+/// Its settings, one `name=value` per line.
 pub(crate) const SETTINGS: &str = "ZOID_TEST_SETTINGS";
 
-/// Becomes a party, unless this process is a test run like any other.
+/// Becomes a party if the environment asks for one.
 pub(crate) fn be_one_if_asked() {
     let Ok(role) = std::env::var(ROLE) else {
         return;
@@ -64,7 +63,7 @@ pub(crate) fn be_one_if_asked() {
 
 fn daemon(settings: &[(&str, &str)]) {
     let mut options = zoidd::Options {
-        // Long messages take the stream; the tests of copying say that they do not.
+        // Long messages use the stream; the tests of copying override this.
         client_memory: zoidd::ClientMemory::Off,
         ..zoidd::Options::default()
     };
@@ -77,7 +76,7 @@ fn daemon(settings: &[(&str, &str)]) {
     let daemon = Daemon::open(options).unwrap();
     println!("\n0 ready");
     let stopper = daemon.stopper();
-    // The end of the input, which is the end of the test at the latest, ends the daemon.
+    // The end of the input, at the latest at the end of the test, stops the daemon.
     std::thread::spawn(move || {
         std::io::stdin().lines().for_each(drop);
         stopper.stop();
@@ -98,12 +97,12 @@ struct Party {
     bmi: Bmi,
     context: ContextId,
     counters: Arc<Counters>,
-    /// The server's path of the segment, to tell where memory lies.
+    /// The server's path of the segment, to find out where memory is.
     segment: String,
     known: Mutex<Known>,
 }
 
-/// What the numbers of commands mean.
+/// The values that the numbers of commands stand for.
 #[derive(Default)]
 struct Known {
     peers: Vec<Address>,
@@ -112,7 +111,7 @@ struct Known {
     memory: Vec<Buffer>,
 }
 
-/// Bytes that tell messages apart.
+/// Returns bytes that differ between messages.
 pub(crate) fn pattern(tag: i32, len: usize) -> Vec<u8> {
     let seed = tag.unsigned_abs() as usize * 31 + len;
     (0..len)
@@ -132,7 +131,7 @@ impl Party {
                 "keep-on-server-restart" => options.keep_on_server_restart = true,
                 "reconnect-ms" => options.reconnect = Duration::from_millis(value.parse().unwrap()),
                 "client-memory" => options.client_memory = client_memory(value),
-                // As a set-user-id program is, or one that has read secrets.
+                // Like a set-user-id program, or one that has read secrets.
                 "undumpable" => nix::sys::prctl::set_dumpable(false).unwrap(),
                 "connect-ms" => {
                     let wait = Duration::from_millis(value.parse().unwrap());
@@ -202,7 +201,7 @@ impl Party {
             "timeout" => ok(self.bmi.set(None, &Setting::PostTimeout(wait(1)))),
             "memory" => self.keep_memory(number(1)),
             "release" => {
-                // Freed outside the lock: freeing may have work to do.
+                // Freed outside of the lock, because freeing may take locks.
                 let freed = self.known(|known| std::mem::take(&mut known.memory));
                 drop(freed);
                 "ok".into()
@@ -295,7 +294,7 @@ impl Party {
     fn completions(&self, found: Vec<Completion>) -> String {
         let said = found.into_iter().map(|done| {
             let find = |known: &mut Known| known.ops.iter().position(|(op, _)| *op == done.op);
-            // Another thread's post may have returned to it and not to the table yet.
+            // Another thread's post may have returned and not yet stored its operation.
             let at = loop {
                 match self.known(find) {
                     Some(at) => break at,
@@ -349,7 +348,7 @@ impl Party {
         place.to_string()
     }
 
-    /// The offset of memory in the mapping of the segment, header page included, or its address.
+    /// Returns the offset of memory in the mapping of the segment, including the header page, or its address.
     fn place(&self, buffer: &Buffer) -> usize {
         let address = buffer.addresses().start;
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
@@ -364,7 +363,7 @@ impl Party {
     }
 }
 
-/// Whether what was received is what was sent. What was sent is not looked at.
+/// Returns whether the received bytes are the sent ones. Always true for a send.
 fn intact(received: bool, tag: i32, len: usize, payload: Payload) -> bool {
     if !received {
         return true;
@@ -377,13 +376,13 @@ fn intact(received: bool, tag: i32, len: usize, payload: Payload) -> bool {
 /// Longer than any test.
 const HOURS: Duration = Duration::from_secs(3600);
 
-/// Serves for ever: an unexpected message with tag T and L bytes announces an expected one of
-/// 64 × L bytes with tag T, which is received and sent back.
+/// Serves forever: an unexpected message with tag T and L bytes announces an expected message of 64 × L bytes
+/// with tag T, which is received and sent back.
 fn echo(party: &Party) -> String {
     std::thread::scope(|scope| {
         while let Ok(found) = party.bmi.test_unexpected(Class(0), 8, HOURS) {
             for message in found {
-                // A client that dies fails its exchange, and nothing else.
+                // A client that dies fails its exchange only.
                 scope.spawn(move || echo_one(party, message).is_ok());
             }
         }
@@ -400,7 +399,7 @@ fn echo_one(party: &Party, message: Unexpected) -> Result<(), Error> {
     Ok(())
 }
 
-/// The other side of [`echo_one`].
+/// The client's side of [`echo_one`].
 fn exchange(party: &Party, tag: i32, len: usize) -> Result<(), Error> {
     let (bmi, context) = (&party.bmi, party.context);
     let server = party.known(|known| known.peers[0]);
@@ -420,7 +419,7 @@ fn exchange(party: &Party, tag: i32, len: usize) -> Result<(), Error> {
     }
 }
 
-/// Waits for the end of a post.
+/// Waits until a post completes.
 fn finish(bmi: &Bmi, post: Post) -> Result<Payload, Error> {
     match post {
         Post::Immediate(_, payload) => Ok(payload),
@@ -431,7 +430,7 @@ fn finish(bmi: &Bmi, post: Post) -> Result<Payload, Error> {
     }
 }
 
-/// Whether the time of day jumps between two looks, and whether the other clock does.
+/// Returns whether the time of day jumps between two calls, and whether the monotonic clock does.
 fn clocks() -> (bool, bool) {
     let hour = Duration::from_secs(3600);
     let (now, day) = (std::time::Instant::now(), std::time::SystemTime::now());

@@ -1,4 +1,4 @@
-//! A socket between a client and the daemon that stops after any number of bytes.
+//! A socket between a client and the daemon that stops after a given number of bytes.
 //!
 //! ```text
 //!  client ──▶ relay ──▶ daemon      as long as there are bytes left in the allowance,
@@ -19,7 +19,7 @@ pub(crate) struct Relay {
     gate: Arc<Gate>,
 }
 
-/// What may still pass.
+/// The remaining allowance.
 #[derive(Default)]
 struct Gate {
     state: Mutex<State>,
@@ -29,7 +29,7 @@ struct Gate {
 #[derive(Default)]
 struct State {
     allowance: usize,
-    /// A byte waits that may not pass.
+    /// Whether a byte waits that may not pass.
     stopped: bool,
     /// Both connections, to be closed.
     streams: Vec<UnixStream>,
@@ -37,7 +37,7 @@ struct State {
 }
 
 impl Relay {
-    /// Waits for a client beside the daemon's socket.
+    /// Listens for a client beside the daemon's socket.
     pub(crate) fn to(daemon: &Path, name: &str, allowance: usize) -> Relay {
         let path = daemon.with_file_name(name);
         let listener = UnixListener::bind(&path).unwrap();
@@ -63,12 +63,12 @@ impl Relay {
         self.gate.changed.notify_all();
     }
 
-    /// Lets this many more bytes pass, however many could before.
+    /// Sets the number of bytes that may still pass.
     pub(crate) fn limit(&self, bytes: usize) {
         self.gate.state.lock().unwrap().allowance = bytes;
     }
 
-    /// Waits until a byte waits that may not pass, or until the client is gone.
+    /// Waits until a byte is held back, or the client is gone.
     pub(crate) fn until_stopped(&self) {
         let state = self.gate.state.lock().unwrap();
         let waits = |state: &mut State| !state.stopped && !state.closed;
@@ -95,7 +95,7 @@ impl Gate {
         });
     }
 
-    /// Passes bytes on until an end closes.
+    /// Forwards bytes until one side closes.
     fn pass(&self, mut from: &UnixStream, mut to: &UnixStream) {
         let mut bytes = [0; 4096];
         while let Ok(read @ 1..) = from.read(&mut bytes) {
@@ -114,7 +114,7 @@ impl Gate {
         self.close();
     }
 
-    /// Waits for an allowance of at least one byte; `None` once all is over.
+    /// Waits for an allowance of at least one byte; `None` at the end.
     fn take(&self, wanted: usize) -> Option<usize> {
         let mut state = self.state.lock().unwrap();
         while state.allowance == 0 && !state.closed {

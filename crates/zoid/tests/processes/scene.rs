@@ -1,4 +1,4 @@
-//! The processes of one test, and how it talks to them.
+//! The processes of one test, and the commands to them.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use zoid_proto::Instance;
 
 use crate::party::{ROLE, SETTINGS};
 
-/// How long anything may take before it is called a hang.
+/// The longest wait before a test reports a hang.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A daemon, and where its parties find it.
@@ -30,8 +30,8 @@ pub(crate) struct Scene {
 }
 
 impl Scene {
-    /// A daemon with these settings besides its name and place. Nobody misses its heartbeats because
-    /// the machine is busy with something else, unless the settings say otherwise.
+    /// Starts a daemon with these settings. Its heartbeats are so long that a busy machine does not miss
+    /// them, unless the settings override that.
     pub(crate) fn with(settings: &[(&str, &str)]) -> Scene {
         Scene::named("", settings)
     }
@@ -40,7 +40,7 @@ impl Scene {
         Scene::with(&[])
     }
 
-    /// Another daemon of the same test.
+    /// Starts another daemon of the same test.
     pub(crate) fn beside(settings: &[(&str, &str)], name: &str, turn: File) -> Scene {
         Scene::on(name, settings, turn, &[])
     }
@@ -49,7 +49,7 @@ impl Scene {
         Scene::on(name, settings, take_turn(), &[])
     }
 
-    /// A daemon that is run with a program.
+    /// Starts a daemon under a program.
     pub(crate) fn through(program: &[&str]) -> Scene {
         Scene::on("", &[], take_turn(), program)
     }
@@ -60,7 +60,8 @@ impl Scene {
         Scene::in_directory(directory, (&program, through), name, settings, turn)
     }
 
-    /// A daemon that is a copy of this program, of another user; to be [`given_back`](Self::given_back).
+    /// Starts a daemon from a copy of this program, as another user; call [`given_back`](Self::given_back) at
+    /// the end.
     pub(crate) fn of(
         program: &Path,
         user: u32,
@@ -72,7 +73,7 @@ impl Scene {
         Scene::in_directory(directory, (program, through), "", settings, take_turn())
     }
 
-    /// Ends such a daemon and makes its directory this user's.
+    /// Ends such a daemon and returns its directory to this user.
     pub(crate) fn given_back(mut self) {
         self.daemon.end();
         let (user, group) = (nix::unistd::geteuid(), nix::unistd::getegid());
@@ -106,7 +107,7 @@ impl Scene {
         }
     }
 
-    /// Another daemon in place of the one that is dead, without its failpoints.
+    /// Starts another daemon in place of the dead one, without its failpoints.
     pub(crate) fn restart(&mut self) {
         let lines = self.settings.lines();
         let kept: Vec<&str> = lines
@@ -115,7 +116,7 @@ impl Scene {
         self.daemon = Process::start("daemon", &(kept.join("\n") + "\n"), &[]);
     }
 
-    /// The same with a failpoint, at which it dies.
+    /// The same with a failpoint at which it dies.
     pub(crate) fn restart_to_die_at(&mut self, step: &str) {
         let settings = format!("{}failpoint={step}=kill\n", self.settings);
         self.daemon = Process::begin("daemon", &settings, &[]);
@@ -134,7 +135,7 @@ impl Scene {
         self.party("client", &self.socket())
     }
 
-    /// A client that reaches the daemon another way.
+    /// Starts a client that reaches the daemon by another socket.
     pub(crate) fn client_over(&self, socket: &std::path::Path) -> Process {
         self.party("client", socket)
     }
@@ -143,12 +144,12 @@ impl Scene {
         Process::start(role, &self.party_settings(socket), &[])
     }
 
-    /// What a party of this scene is started with.
+    /// Returns the settings of a party of this scene.
     pub(crate) fn party_settings(&self, socket: &std::path::Path) -> String {
         format!("instance={}\nsocket={}\n", self.instance, socket.display())
     }
 
-    /// A server and a client that have heard of each other: each is the other's peer, the client
+    /// Starts a server and a client that have exchanged a greeting: each is the other's peer, the client
     /// number 1.
     pub(crate) fn meet(&self) -> (Process, Process) {
         let (mut server, mut client) = (self.server(), self.client());
@@ -156,7 +157,7 @@ impl Scene {
         (server, client)
     }
 
-    /// The value of one of the daemon's metrics.
+    /// Returns the value of one of the daemon's metrics.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let metrics = zoidd::read_metrics(&self.instance, self.directory.path()).unwrap();
         let found = metrics.iter().find(|metric| metric.name == name);
@@ -178,7 +179,8 @@ impl Drop for Scene {
     }
 }
 
-/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+/// Takes the lock that serialises the tests with queues of this user, because the system limits queues per
+/// user.
 pub(crate) fn take_turn() -> File {
     let name = format!("finerail-queues-{}.lock", sys::effective_user());
     let path = std::env::temp_dir().join(name);
@@ -192,7 +194,7 @@ pub(crate) fn take_turn() -> File {
     file
 }
 
-/// A party, seen from the test.
+/// A party as the test sees it.
 pub(crate) struct Process {
     child: Child,
     input: Option<ChildStdin>,
@@ -200,7 +202,7 @@ pub(crate) struct Process {
     asked: u64,
 }
 
-/// The answers that have come and were not looked at.
+/// Answers that have arrived and were not read.
 #[derive(Default)]
 struct Heard {
     answers: Mutex<(HashMap<u64, String>, bool)>,
@@ -208,13 +210,13 @@ struct Heard {
 }
 
 impl Process {
-    /// Starts a party and waits until it is ready; `through` is a program to run it with.
+    /// Starts a party and waits until it is ready; `through` is a program to run it under.
     pub(crate) fn start(role: &str, settings: &str, through: &[&str]) -> Process {
         let program = std::env::current_exe().unwrap();
         Process::start_as(&program, role, settings, through)
     }
 
-    /// The same of a copy of this program.
+    /// The same from a copy of this program.
     pub(crate) fn start_as(
         program: &Path,
         role: &str,
@@ -228,13 +230,13 @@ impl Process {
         process
     }
 
-    /// What a party says instead of being ready: the error that it could not start with.
+    /// Returns the error with which a party failed to start.
     pub(crate) fn refusal(role: &str, settings: &str, through: &[&str]) -> String {
         let program = std::env::current_exe().unwrap();
         Process::refusal_of(&program, role, settings, through)
     }
 
-    /// The same of a copy of this program.
+    /// The same from a copy of this program.
     pub(crate) fn refusal_of(
         program: &Path,
         role: &str,
@@ -283,16 +285,16 @@ impl Process {
         self.child.id()
     }
 
-    /// Gives a command, to be answered later.
+    /// Sends a command without waiting for the answer.
     pub(crate) fn tell(&mut self, command: &str) -> u64 {
         let number = self.asked;
         self.asked += 1;
-        // A party that is dead does not answer, which is what its test sees.
+        // A dead party does not answer, which its test notices.
         let _dead = writeln!(self.input.as_mut().unwrap(), "{number} {command}");
         number
     }
 
-    /// The answer to a command; `None` when the party is dead.
+    /// Waits for the answer to a command; `None` if the party is dead.
     pub(crate) fn hear(&self, number: u64) -> Option<String> {
         let began = Instant::now();
         let mut answers = self.heard.answers.lock().unwrap();
@@ -308,19 +310,19 @@ impl Process {
         }
     }
 
-    /// Whether a command was answered.
+    /// Returns whether a command was answered.
     pub(crate) fn has_answered(&self, number: u64) -> bool {
         self.heard.answers.lock().unwrap().0.contains_key(&number)
     }
 
-    /// Gives a command and waits for the answer.
+    /// Sends a command and waits for the answer.
     pub(crate) fn ask(&mut self, command: &str) -> String {
         let number = self.tell(command);
         let answer = self.hear(number);
         answer.unwrap_or_else(|| panic!("dead instead of: {command}"))
     }
 
-    /// The number of an operation that is pending.
+    /// Sends a command whose operation must be pending. Returns its number.
     pub(crate) fn pending(&mut self, command: &str) -> usize {
         let answer = self.ask(command);
         let op = answer.strip_prefix("pending ");
@@ -338,7 +340,7 @@ impl Process {
             .to_owned()
     }
 
-    /// Completes a post either way; its size or error.
+    /// Posts and waits until the operation completes. Returns its size or error.
     pub(crate) fn finish(&mut self, command: &str) -> String {
         let answer = self.ask(command);
         match answer.split_once(' ') {
@@ -348,7 +350,7 @@ impl Process {
         }
     }
 
-    /// A counter of this party.
+    /// Returns a counter of this party.
     pub(crate) fn count(&mut self, name: &str) -> u64 {
         let counts = self.ask("counts");
         let after = counts.split(&format!(" {name}: ")).nth(1);
@@ -362,7 +364,7 @@ impl Process {
         eventually(name, || self.count(name) > value);
     }
 
-    /// Fetches a greeting of a client, whose number it returns.
+    /// Fetches a greeting of a client. Returns the client's number.
     pub(crate) fn meet(&mut self, client: &mut Process) -> usize {
         assert_eq!(client.finish("unexpected 0 5"), "5");
         let got = self.fetch();
@@ -385,7 +387,7 @@ impl Process {
         assert!(sent.unwrap().success());
     }
 
-    /// Whether a failpoint, or anybody else, has stopped it.
+    /// Returns whether the process is stopped, by a failpoint or otherwise.
     pub(crate) fn is_stopped(&self) -> bool {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap();
         let (_, fields) = text.rsplit_once(')').unwrap();
@@ -397,7 +399,7 @@ impl Process {
         eventually("it stops", || self.is_stopped());
     }
 
-    /// Continues it as often as a failpoint stops it, while something else is done.
+    /// Continues the process whenever a failpoint stops it, while `work` runs.
     pub(crate) fn while_it_goes_on(&self, work: impl FnOnce()) {
         let process = Pid::from_raw(i32::try_from(self.id()).unwrap());
         let (done, over) = std::sync::mpsc::channel::<()>();
@@ -408,13 +410,13 @@ impl Process {
                     kill(process, Signal::SIGCONT).unwrap();
                 }
             });
-            // Its end, by a panic too, is that of the thread.
+            // The thread ends when this is dropped, also by a panic.
             let _done = done;
             work();
         });
     }
 
-    /// Continues it as often as a failpoint stops it.
+    /// Continues the process whenever a failpoint stops it, until a condition holds.
     pub(crate) fn go_on_until(&self, what: &str, mut condition: impl FnMut() -> bool) {
         eventually(what, || {
             self.signal("CONT");
@@ -422,20 +424,20 @@ impl Process {
         });
     }
 
-    /// Dead at once, with nothing cleaned up.
+    /// Kills the process; nothing is cleaned up.
     pub(crate) fn kill(&mut self) {
         // It may have ended by itself.
         let _ended = self.child.kill();
         self.child.wait().unwrap();
     }
 
-    /// Ends it in good order.
+    /// Ends the process in order.
     pub(crate) fn end(&mut self) {
         self.input = None;
         self.wait_for_end();
     }
 
-    /// Waits for its end, which comes by itself.
+    /// Waits for the process to end by itself.
     pub(crate) fn wait_for_end(&mut self) {
         if let Ok(handle) = sys::ProcessHandle::open(self.child.id()) {
             assert!(handle.wait(LIMIT).unwrap(), "it does not end");
@@ -475,13 +477,13 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Lets time pass in which nothing may happen: what is tested is that it takes at least so long.
+/// Lets time pass in which nothing may happen. A lower limit on time is part of the tested rule.
 pub(crate) fn let_pass(time: Duration) {
     let (_keep, nothing) = std::sync::mpsc::channel::<()>();
     let _never = nothing.recv_timeout(time);
 }
 
-/// Whether the long suite was asked for.
+/// Returns whether the long suite was asked for.
 pub(crate) fn is_long() -> bool {
     std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1")
 }

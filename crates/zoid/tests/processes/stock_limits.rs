@@ -1,15 +1,15 @@
-//! An ordinary user with the limits that Linux ships with: 819,200 bytes of queues (`ulimit -q`), and
-//! no right to exceed the system's 10 messages a queue, 8192 bytes a message, 256 queues.
+//! An ordinary user with the limits that Linux ships with: 819,200 bytes of queues (`ulimit -q`), and no
+//! right to exceed the system's 10 messages per queue, 8192 bytes per message, 256 queues.
 //!
-//! Where these tests run as root, whom the system's limits do not bind, a selection of them runs once
-//! more as a user whom they do. `.ci/as-user` runs all of them.
+//! The system's limits do not apply to root. If these tests run as root, a selection of them runs once more
+//! as another user. `.ci/as-user` runs all of them.
 
 use std::process::Command;
 
 use crate::faults::{NOBODY, may_be_nobody, public_copy};
 use crate::scene::take_turn;
 
-/// Bytes of queues that Linux lets a user have, and that sections 3.1.1 and 3.4 count with.
+/// The bytes of queues that Linux allows a user by default, as in sections 3.1.1 and 3.4.
 const QUEUE_BYTES: &str = "819200";
 
 /// The tests that need most queues, and one of each kind.
@@ -23,7 +23,7 @@ const AGAIN: [&str; 7] = [
     "stock_limits::this_user_has_the_stock_limits",
 ];
 
-/// Says that [`this_user_has_the_stock_limits`] must hold.
+/// Requires that [`this_user_has_the_stock_limits`] holds.
 const ORDINARY: &str = "ZOID_TEST_ORDINARY_USER";
 
 #[test]
@@ -32,7 +32,7 @@ fn the_suite_passes_with_the_limits_that_linux_ships_with() {
         println!("skipped: this user's limits are what they are");
         return;
     }
-    // The system's limit is one for all users, whose turns are their own.
+    // The system's limit is one for all users, who do not share a lock.
     let _turn = take_turn();
     let (directory, program) = public_copy();
     let limit = format!("--msgqueue={QUEUE_BYTES}:{QUEUE_BYTES}");
@@ -61,7 +61,7 @@ fn this_user_has_the_stock_limits() {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let line = limits.lines().find(|line| line.starts_with("Max msgqueue"));
     assert!(line.unwrap().contains(QUEUE_BYTES), "{line:?}");
-    // Nobody but an administrator can exceed the system's.
+    // Only an administrator can exceed the system's limits.
     let long = sys::QueueShape {
         messages: 11,
         message_bytes: 64,

@@ -1,11 +1,11 @@
-//! A server that comes right after another one: `Busy` is only for who comes while one serves.
+//! A server that starts right after another one: `Busy` is reported only while another one serves.
 
 use bmi::{Bmi, Error};
 use zoid::{Options, Zoid};
 
 use crate::scene::{Process, Scene, is_long};
 
-/// A server in this process.
+/// Starts a server in this process.
 fn serve(scene: &Scene) -> Result<Bmi, Error> {
     let options = Options {
         instance: scene.instance.clone(),
@@ -28,7 +28,7 @@ fn a_server_may_follow_one_that_has_finalized_and_whose_process_lives() {
         assert_eq!(first.ask("finalize"), "ok");
         let second = serve(&scene).unwrap_or_else(|error| panic!("round {round}: {error}"));
         second.finalize();
-        // Not dropped yet: to have finalized is enough, in one process too.
+        // Not dropped yet: finalize is sufficient, also in one process.
         serve(&scene).unwrap_or_else(|error| panic!("round {round}: {error}"));
     }
 }
@@ -38,11 +38,11 @@ fn a_server_may_follow_one_that_was_killed_before_the_system_has_buried_it() {
     let scene = Scene::with(&[("total", "64M")]);
     for round in 0..rounds() {
         let mut first = scene.server();
-        // Memory that the dying process has to give back before it is dead.
+        // Memory that the dying process must free before it is dead.
         first.ask("memory 60000000");
         first.signal("KILL");
         if round % 2 == 0 {
-            // The end of its output is the first that others see of its death.
+            // The end of its output is the first sign of its death that other processes see.
             assert_eq!(first.hear(u64::MAX), None);
         }
         serve(&scene).unwrap_or_else(|error| panic!("round {round}: {error}"));

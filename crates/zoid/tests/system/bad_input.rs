@@ -1,4 +1,5 @@
-//! Bad input and faults that fit nowhere else. `docs/bmi-requirements.md` says which test holds what.
+//! Invalid input and faults without a file of their own. `docs/bmi-requirements.md` says which test checks
+//! what.
 
 use std::time::Duration;
 
@@ -34,7 +35,7 @@ fn a_daemon_that_answers_with_nonsense_is_a_protocol_error() {
 fn section_5_1_a_server_does_not_talk_to_itself_or_to_other_servers() {
     let bed = Bed::new();
     let server = bed.serve();
-    // It may look up where it listens; that names itself, and nobody posts to that.
+    // A server may look up its own address, which names itself; nobody can post to it.
     let (bmi, context, peer) = (&server.bmi, server.context, server.peer);
     for refused in [
         bmi.post_send(context, peer, vec![1], Tag(1), 0),
@@ -42,7 +43,7 @@ fn section_5_1_a_server_does_not_talk_to_itself_or_to_other_servers() {
     ] {
         assert_eq!(refused.unwrap_err().error, Error::Inval);
     }
-    // Nor is there a name for another one.
+    // No other address exists either.
     for (elsewhere, error) in [
         ("zoid://other", Error::Inval),
         ("zoid+tcp://127.0.0.1:1/other", Error::NoProtoOpt),

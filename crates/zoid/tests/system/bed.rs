@@ -1,4 +1,4 @@
-//! A daemon for one test, and what connects to it.
+//! A daemon for one test, and its clients and server.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -13,10 +13,11 @@ use tempfile::TempDir;
 use zoid::{Counters, Options, Zoid};
 use zoidd::{Daemon, Stopper};
 
-/// How long anything may take before it is called a hang.
+/// The longest wait before a test reports a hang.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
-/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+/// Takes the lock that serialises the tests with queues of this user, because the system limits queues per
+/// user.
 pub(crate) fn take_turn() -> File {
     let name = format!("finerail-queues-{}.lock", sys::effective_user());
     let path = std::env::temp_dir().join(name);
@@ -42,7 +43,7 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// A daemon with small defaults that `change` changes.
+    /// Starts a daemon with small defaults, changed by `change`.
     pub(crate) fn with(change: impl FnOnce(&mut zoidd::Options)) -> Bed {
         let turn = take_turn();
         let directory = TempDir::new().unwrap();
@@ -53,9 +54,9 @@ impl Bed {
             directory: Some(directory.path().to_path_buf()),
             socket: Some(socket.clone()),
             total: 160 << 20,
-            // Nobody misses one because the machine is busy with something else.
+            // So long that a busy machine does not miss one.
             heartbeat: LIMIT,
-            // Long messages take the stream; the tests of copying say that they do not.
+            // Long messages use the stream; the tests of copying override this.
             client_memory: zoidd::ClientMemory::Off,
             ..zoidd::Options::default()
         };
@@ -80,24 +81,25 @@ impl Bed {
         }
     }
 
-    /// The defaults of the description, but for the segment's size and the heartbeats.
+    /// Starts a daemon with the defaults of the description, except for the segment's size and the
+    /// heartbeats.
     pub(crate) fn new() -> Bed {
         Bed::with(|_| {})
     }
 
-    /// Both sides with posts that do not wait.
+    /// Makes posts of both sides return before their outcome is known.
     pub(crate) fn pipelined(mut self) -> Bed {
         self.options.pipelined = true;
         self
     }
 
-    /// Both sides look for news for so long before they sleep.
+    /// Makes both sides poll for this long before they sleep.
     pub(crate) fn spinning(mut self, time: Duration) -> Bed {
         self.options.spin = time;
         self
     }
 
-    /// Ends the daemon in good order, and starts another one in its place.
+    /// Ends the daemon in order, and starts another one in its place.
     pub(crate) fn restart(&mut self) {
         self.stopper.stop();
         self.running.take().unwrap().join().unwrap();
@@ -106,20 +108,20 @@ impl Bed {
         self.running = Some(std::thread::spawn(move || daemon.run().unwrap()));
     }
 
-    /// The value of one of the daemon's metrics.
+    /// Returns the value of one of the daemon's metrics.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let metrics = self.metrics();
         let found = metrics.iter().find(|metric| metric.name == name);
         found.unwrap_or_else(|| panic!("no metric {name}")).value
     }
 
-    /// All of the daemon's metrics.
+    /// Returns all of the daemon's metrics.
     pub(crate) fn metrics(&self) -> Vec<zoidd::Metric> {
         let (instance, directory) = (&self.settings.instance, self.directory.path());
         zoidd::read_metrics(instance, directory).unwrap()
     }
 
-    /// What a process of this bed is started with.
+    /// Returns the options of a process of this bed.
     pub(crate) fn options(&self) -> Options {
         self.options.clone()
     }
@@ -128,17 +130,17 @@ impl Bed {
         self.options.socket.clone().unwrap()
     }
 
-    /// A server, and what it counts.
+    /// Starts a server.
     pub(crate) fn serve(&self) -> End {
         End::server(self.options())
     }
 
-    /// A client, and what it counts.
+    /// Starts a client.
     pub(crate) fn join(&self) -> End {
         End::client(self.options())
     }
 
-    /// A server and a client that have heard of each other.
+    /// Starts a server and a client that have exchanged a greeting.
     pub(crate) fn meet(&self) -> (End, End) {
         let mut server = self.serve();
         let client = self.join();
@@ -151,7 +153,7 @@ impl Drop for Bed {
     fn drop(&mut self) {
         self.stopper.stop();
         if let Some(running) = self.running.take() {
-            // A daemon that failed has said why on its thread.
+            // A daemon that failed has printed the reason on its thread.
             let _failed = running.join();
         }
     }
@@ -180,7 +182,7 @@ impl bmi::conformance::Bed for Bed {
     }
 }
 
-/// One side.
+/// One end of a conversation, and its counters.
 pub(crate) struct End {
     pub(crate) bmi: Bmi,
     pub(crate) context: ContextId,
@@ -211,7 +213,7 @@ impl End {
         }
     }
 
-    /// The address of a client that introduces itself.
+    /// Fetches the greeting of a client. Returns the client's address.
     pub(crate) fn greeted_by(&self, client: &End) -> Address {
         assert!(matches!(
             client.unexpected(0, b"hello"),
@@ -244,7 +246,7 @@ impl End {
             .unwrap()
     }
 
-    /// Posts a receive of at most `len` bytes into memory of this side's own.
+    /// Posts a receive of at most `len` bytes into memory of this end's kind.
     pub(crate) fn receive_into(&self, tag: i32, len: usize) -> Post {
         self.receive(tag, self.memory(len))
     }
@@ -253,7 +255,7 @@ impl End {
         self.bmi.allocate(self.peer, len).unwrap()
     }
 
-    /// Memory from outside the method.
+    /// Returns memory from outside the method.
     pub(crate) fn outside(&self, len: usize) -> Buffer {
         Buffer::zeroed(len).unwrap()
     }
@@ -269,7 +271,7 @@ impl End {
         }
     }
 
-    /// The result of a post and its memory.
+    /// Waits until a post completes. Returns its result and memory.
     pub(crate) fn finish(&self, post: Post) -> (Result<usize, Error>, Payload) {
         match post {
             Post::Immediate(len, payload) => (Ok(len), payload),
@@ -281,7 +283,7 @@ impl End {
     }
 }
 
-/// The operation of a post that found no counterpart.
+/// Returns the operation of a post that must be pending.
 pub(crate) fn pending(post: Post) -> OpId {
     match post {
         Post::Pending(op) => op,
@@ -289,7 +291,7 @@ pub(crate) fn pending(post: Post) -> OpId {
     }
 }
 
-/// The size of a post that finished at once, and its memory.
+/// Returns size and memory of a post that must have completed at once.
 pub(crate) fn immediate(post: Post) -> (usize, Payload) {
     match post {
         Post::Immediate(len, payload) => (len, payload),
@@ -297,12 +299,12 @@ pub(crate) fn immediate(post: Post) -> (usize, Payload) {
     }
 }
 
-/// Bytes that differ from place to place.
+/// Returns bytes that differ from place to place.
 pub(crate) fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// Whether the long suite was asked for.
+/// Returns whether the long suite was asked for.
 pub(crate) fn is_long() -> bool {
     std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1")
 }

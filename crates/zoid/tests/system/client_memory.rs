@@ -1,5 +1,5 @@
-//! Messages that the daemon copies out of and into the client's memory. Client and daemon are one
-//! process here, so the kernel always allows it; `processes` has those where it does not.
+//! Messages that the daemon copies directly from and to the client's memory. Client and daemon are one
+//! process here, so the kernel always allows it; `processes` tests cases in which it does not.
 
 use bmi::{Buffer, Error, Post, Tag};
 use zoid::ClientMemory;
@@ -28,7 +28,7 @@ fn section_4_7_the_daemon_copies_unless_it_is_told_not_to() {
     assert!(copies(&bed) > 0.0);
 }
 
-/// A message of each size each way, against a post that waits and before one.
+/// Sends a message of each size each way, to a waiting receive and before one.
 fn both_ways(server: &End, client: &End, sizes: &[usize]) {
     for (at, &len) in sizes.iter().enumerate() {
         let tag = i32::try_from(at).unwrap() * 4;
@@ -87,7 +87,7 @@ fn section_4_7_long_messages_are_copied_and_short_ones_are_streamed() {
         bed.metric("zoidd_client_memory_bytes_total"),
         4.0 * bytes as f64
     );
-    // R30: of these no byte goes over the stream, but for the words about them.
+    // R30: apart from control frames, no byte of these goes over the stream.
     let streamed: usize = SIZES.iter().filter(|len| **len < SHORTEST).sum();
     let wire = bed.metric("zoidd_wire_bytes_in_total");
     assert!(wire < 2.0 * streamed as f64 + 40_000.0, "{wire}");

@@ -1,4 +1,4 @@
-//! The behaviours of every method, over each of the ways that this one has.
+//! The conformance suite, over each transport of this method.
 
 use crate::bed::Bed;
 

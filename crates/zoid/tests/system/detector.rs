@@ -1,9 +1,9 @@
-//! What `.ci/races` looks for, planted: there these two tests must fail, or its silence about the
-//! others would prove nothing. Without a detector there is nothing to see.
+//! Planted defects for `.ci/races`: under its detector these two tests must fail, otherwise its silence about
+//! the others would prove nothing. Without a detector they pass.
 
 use std::sync::Mutex;
 
-/// Two threads write the same bytes. It takes no unsafe code: a span is only copied to.
+/// Two threads write the same bytes, without unsafe code: both copy to the same span.
 #[test]
 fn a_race_for_detectors() {
     let span = bmi::Buffer::zeroed(64).unwrap().into_span();
@@ -19,7 +19,7 @@ fn a_race_for_detectors() {
     });
 }
 
-/// Two locks are taken in either order, one after the other, so that nobody waits for ever.
+/// Takes two locks in either order, one after the other, so that no thread blocks forever.
 #[test]
 fn a_lock_order_for_detectors() {
     let locks = [Mutex::new(1), Mutex::new(2)];

@@ -1,4 +1,4 @@
-//! A segment of huge pages, where the system has some, and of others where it has none.
+//! A segment of huge pages if the system has some, and of other pages if not.
 
 use std::fs;
 
@@ -13,14 +13,13 @@ fn number(file: &str) -> u64 {
     text.map_or(0, |text| text.trim().parse().unwrap())
 }
 
-/// More pages in the system's reserve, until it is dropped.
+/// Additional pages in the system's reserve, until dropped.
 struct Reserved {
     before: u64,
 }
 
 impl Reserved {
-    /// Where this process may change the reserve and was asked to run the long suite, in which
-    /// nobody minds.
+    /// Reserves pages, if this process may change the reserve and the long suite was asked for.
     fn more(count: u64) -> Option<Reserved> {
         if std::env::var("FINERAIL_LONG").as_deref() != Ok("1") {
             return None;
@@ -47,7 +46,7 @@ fn bed(total: u64, pages: HugePages, trust: bool) -> Bed {
     })
 }
 
-/// Messages both ways, in the segment and through copies, and unexpected ones.
+/// Exchanges messages in both directions, in the segment and through copies, and unexpected ones.
 fn exchange(bed: &Bed) {
     let (server, client) = bed.meet();
     let bytes = pattern(300_000);
@@ -74,7 +73,7 @@ fn exchange(bed: &Bed) {
     assert_eq!(server.next_unexpected().data[..], bytes[..8000]);
 }
 
-/// One test: both change or go by what the whole system has.
+/// One test, because both parts use or change the state of the whole system.
 #[test]
 fn section_4_8_huge_pages_are_taken_where_there_are_and_others_where_not() {
     without_a_reserve();
@@ -82,7 +81,7 @@ fn section_4_8_huge_pages_are_taken_where_there_are_and_others_where_not() {
 }
 
 fn without_a_reserve() {
-    // More than any reserve holds.
+    // More than any reserve has.
     let free = number("free_hugepages");
     let total = (free << 21) + (64 << 20);
     for pages in [HugePages::Auto, HugePages::Huge2M, HugePages::Huge1G] {

@@ -6,7 +6,7 @@ use zoidd::{Daemon, Stopper};
 
 use crate::bed::{Bed, LIMIT};
 
-/// A daemon where clients find it by its name alone.
+/// A daemon that clients find by its name alone.
 struct Node {
     options: zoidd::Options,
     stopper: Stopper,
@@ -47,13 +47,13 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.stopper.stop();
         if let Some(running) = self.running.take() {
-            // A daemon that failed has said why on its thread.
+            // A daemon that failed has printed the reason on its thread.
             let _failed = running.join();
         }
     }
 }
 
-/// A client that may talk to `nodes` besides its own daemon, with the switch or without.
+/// Starts a client that may use `nodes` besides its own daemon, with or without the extension.
 fn client(bed: &Bed, nodes: &[Node], extended_addresses: bool) -> Bmi {
     let zoid = Zoid::new(Options {
         io_nodes: nodes
@@ -81,7 +81,7 @@ fn section_4_2_one_client_talks_to_several_io_nodes_at_the_same_time() {
         .iter()
         .map(|name| client.lookup(name).unwrap())
         .collect();
-    // Answers of all three are awaited before any is there.
+    // The receives of all three answers are posted before any answer is sent.
     let mut answers = Vec::new();
     for (number, &to) in (0..).zip(&addresses) {
         let room = vec![0; 4];

@@ -1,8 +1,8 @@
 //! The method as a whole: clients, the daemon, a server.
 //!
-//! The daemon is the real one, on a thread of the test unless a test says otherwise; queues,
-//! segment and sockets are the system's. The description's requirements that concern the whole
-//! have a test here with their number.
+//! The daemon is the real one, on a thread of the test unless a test says otherwise; queues, segment and
+//! sockets are the system's. Requirements of the description that concern the whole method have a test here
+//! with their number.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A server whose pool is full, or never still.
+//! A server whose pool is full or constantly changing.
 
 use std::time::Instant;
 
@@ -6,14 +6,14 @@ use bmi::{Buffer, Error};
 
 use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
 
-/// Bytes of the pool.
+/// The size of the pool in bytes.
 const POOL: usize = 64 << 10;
 
 fn bed() -> Bed {
     Bed::with(|options| options.total = options.unexpected + POOL as u64)
 }
 
-/// Bytes of the pool that are out.
+/// Returns the number of allocated bytes of the pool.
 fn used(end: &End) -> u64 {
     let counts = end.counters.read();
     counts.memory_taken - counts.memory_returned

@@ -1,6 +1,6 @@
-//! Posts that do not wait, against a model: whatever is posted, tested and cancelled on both sides,
-//! every operation completes once, messages of a key arrive in the order of their posts, and nobody
-//! writes where nothing was received.
+//! Posts that do not wait, compared with a model. Whatever is posted, tested and cancelled on both sides,
+//! every operation completes once, messages of a key arrive in the order of their posts, and only memory of
+//! successful receives is written.
 
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
@@ -13,32 +13,32 @@ use zoid::setting;
 
 use crate::bed::{Bed, End, LIMIT, is_long};
 
-/// Bytes of a message or of the memory for one: both sides of what needs a bulk slot.
+/// Lengths of messages and buffers in bytes, below and above the limit for bulk slots.
 const SIZES: [usize; 5] = [0, 8, 300, 5000, 70_000];
 
-/// How long nothing must happen before what is left is cancelled.
+/// How long nothing must happen before the remaining operations are cancelled.
 const QUIET: Duration = Duration::from_millis(10);
 
-/// Tags of each thread of a side.
+/// The number of tags of each thread of a side.
 const TAGS: i32 = 3;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Of the client; for the server it is a receive.
+    /// The client sends; the server receives.
     Upward {
         tag: i32,
         size: usize,
     },
-    /// Of the server; for the client it is a receive.
+    /// The server sends; the client receives.
     Downward {
         tag: i32,
         size: usize,
     },
-    /// Of the client only.
+    /// The client only.
     Unexpected {
         size: usize,
     },
-    /// One of those under way.
+    /// Cancels one of the operations in flight.
     Cancel(prop::sample::Index),
     Test {
         ids: usize,
@@ -46,8 +46,7 @@ enum Step {
     },
 }
 
-/// What one thread does, and whether the other side does the same without cancels, so that all must
-/// succeed.
+/// What one thread does, and whether the other side does the same without cancels, so that all must succeed.
 #[derive(Clone, Debug)]
 struct Schedule {
     client: Vec<Vec<Step>>,
@@ -56,11 +55,11 @@ struct Schedule {
     post_timeout_ms: u64,
 }
 
-/// An operation and what became of it.
+/// An operation and its result.
 #[derive(Debug)]
 struct Record {
     sends: bool,
-    /// None of an unexpected message.
+    /// `None` for an unexpected message.
     tag: Option<i32>,
     size: usize,
     seed: u8,
@@ -109,7 +108,7 @@ fn content(seed: u8, size: usize) -> Vec<u8> {
 struct Actor<'a> {
     side: &'a End,
     is_client: bool,
-    /// Its unexpected messages' class, and where its tags begin.
+    /// The class of its unexpected messages; its tags begin at a multiple of it.
     number: u8,
     records: Vec<Record>,
     open: Vec<(OpId, usize)>,
@@ -187,7 +186,7 @@ impl Actor<'_> {
         self.record(record, post.unwrap());
     }
 
-    /// Says whether anything completed.
+    /// Returns whether anything completed.
     fn test(&mut self, ids: usize, wait: Duration) -> bool {
         let asked: Vec<OpId> = self.open.iter().take(ids).map(|(op, _)| *op).collect();
         if asked.is_empty() {
@@ -205,8 +204,8 @@ impl Actor<'_> {
         any
     }
 
-    /// Waits for what comes by itself, which is all of it where the other side does the same, and
-    /// cancels the rest.
+    /// Waits for operations that complete by themselves (all if the other side does the same), and cancels
+    /// the rest.
     fn finish(&mut self, is_balanced: bool) {
         let patience = if is_balanced { LIMIT } else { QUIET };
         while self.test(usize::MAX, patience) {}
@@ -223,7 +222,7 @@ impl Actor<'_> {
     }
 }
 
-/// What a thread of the client did, and what a thread of the server did and received unasked.
+/// The operations of a thread of the client, those of a thread of the server, and the unexpected messages.
 type Done = (Vec<Record>, Vec<Record>, Vec<Vec<u8>>);
 
 fn run(server: &End, client: &End, schedule: &Schedule) -> Vec<Done> {
@@ -267,7 +266,7 @@ fn run(server: &End, client: &End, schedule: &Schedule) -> Vec<Done> {
     })
 }
 
-/// All that has come.
+/// Returns all messages that have arrived.
 fn unexpected(server: &End, class: Class) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     loop {
@@ -299,7 +298,7 @@ fn check(schedule: &Schedule, done: &[Done]) {
     }
 }
 
-/// Those of a key that met a counterpart, in the order of their posts.
+/// Returns the operations of a key that matched, in the order of their posts.
 fn of_key(records: &[Record], tag: Option<i32>, sends: bool) -> Vec<&Record> {
     let met = |one: &&Record| {
         one.tag == tag && one.sends == sends && one.result != Some(Err(Error::Cancel))
@@ -338,7 +337,7 @@ fn agree(bed: &Bed, client: &End, server: &End) {
     }
     let mut runner = TestRunner::new(Config {
         cases,
-        // What threads do is another time something else.
+        // The threads' interleaving differs from run to run.
         max_shrink_iters: 20,
         failure_persistence: None,
         ..Config::default()

@@ -1,5 +1,5 @@
-//! A daemon for servers that does what a test says, command by command: a segment, a control queue,
-//! and a script that answers when and what it likes.
+//! A scripted daemon for servers: a segment, a control queue, and a script that answers each command as it
+//! likes.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,7 +22,7 @@ pub(crate) const UNEXPECTED: u64 = 64 << 10;
 const EPOCH: u64 = 7;
 const SESSION: u64 = 9;
 
-/// The daemon, seen from the test.
+/// The daemon, as the test sees it.
 pub(crate) struct Plugin {
     instance: Instance,
     directory: TempDir,
@@ -31,14 +31,14 @@ pub(crate) struct Plugin {
     _turn: std::fs::File,
 }
 
-/// Seen from the script.
+/// The daemon, as the script sees it.
 pub(crate) struct Desk {
     instance: Instance,
     mapping: Mapping,
     replies: RefCell<HashMap<u32, MessageQueue>>,
 }
 
-/// A script that fails is a daemon that is dead, for which nobody waits.
+/// Marks the daemon as dead if the script fails, so that nobody waits for it.
 struct Dies(Mapping);
 
 impl Drop for Dies {
@@ -49,7 +49,7 @@ impl Drop for Dies {
 }
 
 impl Plugin {
-    /// Attaches servers, and leaves every other command to `script`.
+    /// Attaches servers, and passes every other command to `script`.
     pub(crate) fn new(
         mut script: impl FnMut(&Desk, &RequestHeader, &Request<'_>) + Send + 'static,
     ) -> Plugin {
@@ -60,7 +60,7 @@ impl Plugin {
         })
     }
 
-    /// Leaves every command to `script`; the segment says that it has this layout.
+    /// Passes every command to `script`; the segment has this layout version.
     pub(crate) fn raw(
         layout: u32,
         mut script: impl FnMut(&Desk, &RequestHeader, &Request<'_>) + Send + 'static,
@@ -111,7 +111,7 @@ impl Plugin {
         }
     }
 
-    /// What becomes of a server that wants to attach.
+    /// Returns the error of a server that tries to attach.
     pub(crate) fn refuses(&self) -> Error {
         let zoid = zoid::Zoid::new(self.options());
         let server = bmi::Bmi::builder().method(zoid).listen("zoid://").start();
@@ -121,7 +121,7 @@ impl Plugin {
         }
     }
 
-    /// A server that knows client 0. The script must answer its first test for unexpected messages
+    /// Starts a server that knows client 0. The script must answer its first test for unexpected messages
     /// with [`Desk::greet`].
     pub(crate) fn serve(&self) -> End {
         let mut server = End::server(self.options());
@@ -168,7 +168,7 @@ impl Desk {
         self.put(to, &message);
     }
 
-    /// The reply in bytes, for a test that changes some.
+    /// Sends a reply in bytes, for a test that changes some of them.
     pub(crate) fn put(&self, to: &RequestHeader, message: &[u8]) {
         let slot = to.slot.expect("a command that is answered");
         let mut replies = self.replies.borrow_mut();
@@ -199,7 +199,7 @@ impl Desk {
         self.answer(to, &Reply::UnexpectedTest(List::new(&[message])));
     }
 
-    /// Writes into the segment, as a client's message would be.
+    /// Writes into the segment like a client's message.
     pub(crate) fn fill(&self, place: Extent, bytes: &[u8]) {
         let offset = SEGMENT_HEADER_LEN + place.offset as usize;
         let span = self.mapping.span(offset, bytes.len()).unwrap();
@@ -207,7 +207,7 @@ impl Desk {
     }
 }
 
-/// The beginning of the header page, with this layout's number.
+/// Returns the beginning of the header page with this layout version.
 fn segment_header(layout: u32) -> Vec<u8> {
     let mut bytes = b"ZBMISHM1".to_vec();
     bytes.extend(layout.to_le_bytes());
@@ -216,7 +216,7 @@ fn segment_header(layout: u32) -> Vec<u8> {
         bytes.extend(word.to_le_bytes());
     }
     bytes.extend(std::process::id().to_le_bytes());
-    // Ready.
+    // State: ready.
     bytes.extend(1_u32.to_le_bytes());
     bytes.resize(SEGMENT_HEADER_LEN, 0);
     bytes

@@ -1,5 +1,5 @@
-//! Signals that the program handles: waits go on, or end where the program has asked for it; what
-//! moves bytes goes on either way.
+//! Signals with a handler: waits continue, or end if the program has asked for that; transfers continue in
+//! both cases.
 
 use std::sync::mpsc;
 use std::time::Duration;
@@ -12,20 +12,20 @@ use zoid::{Options, Zoid, setting};
 use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
 use crate::pipelined::{STUCK, grant, next, with_daemon_of};
 
-/// A moment between two signals.
+/// The time between two signals.
 const MOMENT: Duration = Duration::from_millis(1);
 
-/// How many signals a wait survives that goes on.
+/// How many signals a continued wait survives.
 const MANY: usize = 100;
 
-/// Has a handler for the signal, without which it would kill.
+/// Installs a handler, without which the signal would kill the process.
 fn handle() {
     let flag = std::sync::Arc::default();
     signal_hook::flag::register(signal_hook::consts::SIGUSR1, flag).unwrap();
 }
 
-/// Sends signals to the thread that runs `wait` until it ends, or as often as `at_most` says; then
-/// `end` is to end it.
+/// Sends signals to the thread that runs `wait` until it ends, or `at_most` signals; then calls `end` to end
+/// it.
 fn pester<T: Send>(at_most: usize, end: impl FnOnce(), wait: impl FnOnce() -> T + Send) -> T {
     handle();
     let (say, hear) = mpsc::channel();
@@ -47,7 +47,7 @@ fn pester<T: Send>(at_most: usize, end: impl FnOnce(), wait: impl FnOnce() -> T 
     })
 }
 
-/// Both sides, with the option; and a client's posts wait.
+/// Starts both sides with the option; the client's posts wait.
 fn interruptible(bed: &Bed) -> (End, End) {
     let options = Options {
         interruptible: true,
@@ -81,7 +81,7 @@ fn section_4_4_by_default_every_wait_goes_on_after_a_signal() {
     let send = || drop(server.finish(server.send(4, vec![4; 8])));
     let post = pester(MANY, send, || client.receive_into(4, 8));
     assert_eq!(immediate(post).0, 8);
-    // A test whose operations nobody else knows: it sleeps in this process.
+    // A test whose operations the daemon does not know: it sleeps in this process.
     let found = pester(MANY, nothing, || {
         client
             .bmi
@@ -149,7 +149,7 @@ fn section_4_4_a_client_that_asks_for_it_is_interrupted_in_tests_and_posts() {
     let receive = pester(usize::MAX, nothing, || client.receive_into(2, 8));
     let send = pester(usize::MAX, nothing, || client.send(3, vec![3; 8]));
     let (receive, send) = (pending(receive), pending(send));
-    // Another thread reads, so this one follows.
+    // Another thread reads, so this one waits for the reader.
     let found = std::thread::scope(|scope| {
         let reader = scope.spawn(|| bmi.test(op, LIMIT).unwrap());
         let found = pester(usize::MAX, nothing, || bmi.test(receive, LIMIT).unwrap());

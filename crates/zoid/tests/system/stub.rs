@@ -1,4 +1,4 @@
-//! A daemon that does what a test says, frame by frame, and remembers what it was sent.
+//! A scripted daemon for clients, frame by frame, which records what it receives.
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -14,17 +14,17 @@ use zoid_proto::{List, Status};
 
 use crate::bed::End;
 
-/// What a forwarded call is answered with.
+/// The answer to a forwarded call.
 pub(crate) enum Reply {
     /// A status and nothing else.
     Refused(Status),
-    /// The message is granted a buffer and taken.
+    /// The message is granted a buffer and accepted.
     Taken,
-    /// A message is there.
+    /// A message.
     Message(Vec<u8>),
-    /// So many of each entry are ready.
+    /// The number of ready operations of each entry.
     Ready(Vec<u32>),
-    /// The connection ends.
+    /// The connection is closed.
     Hangup,
 }
 
@@ -36,7 +36,7 @@ pub(crate) enum Call {
     Test(Vec<TestEntry>),
 }
 
-/// The daemon, and what it saw.
+/// The daemon, and its records.
 pub(crate) struct Stub {
     directory: TempDir,
     seen: Arc<Mutex<Seen>>,
@@ -44,13 +44,13 @@ pub(crate) struct Stub {
 
 #[derive(Default)]
 struct Seen {
-    /// All frames after the introduction.
+    /// All frames after HELLO.
     frames: Vec<FrameType>,
     calls: Vec<Call>,
 }
 
 impl Stub {
-    /// Answers every call as `script` says.
+    /// Answers every call according to `script`.
     pub(crate) fn new(script: impl FnMut(&Call) -> Reply + Send + 'static) -> Stub {
         let directory = TempDir::new().unwrap();
         let listener = UnixListener::bind(directory.path().join("socket")).unwrap();
@@ -58,7 +58,7 @@ impl Stub {
         let told = Arc::clone(&seen);
         std::thread::spawn(move || {
             let (stream, _) = listener.accept().unwrap();
-            // A client that is gone ends the conversation.
+            // The conversation ends when the client is gone.
             let _over = serve(&stream, &told, script);
         });
         Stub { directory, seen }
@@ -71,12 +71,12 @@ impl Stub {
         })
     }
 
-    /// The calls so far.
+    /// Returns the calls so far.
     pub(crate) fn calls(&self) -> Vec<Call> {
         self.seen.lock().unwrap().calls.clone()
     }
 
-    /// The frames so far, but for those that keep the connection alive.
+    /// Returns the frames so far, without heartbeats.
     pub(crate) fn frames(&self) -> Vec<FrameType> {
         let seen = self.seen.lock().unwrap();
         let alive = [FrameType::PING, FrameType::PONG];

@@ -1,5 +1,5 @@
-//! Versions that do not meet, seen by the library: a daemon that is newer, and one that finds the
-//! library too new or too old. Nobody waits for what cannot become true.
+//! Incompatible versions, from the point of view of the library: a daemon that is newer, and one that rejects
+//! the library's version. The library fails at once instead of waiting.
 
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -13,10 +13,10 @@ use zoid_proto::fwd::{Frame, FrameHeader, Welcome};
 
 use crate::plugin::{INIT, Plugin};
 
-/// What a daemon says that does not speak the other's version: EPROTONOSUPPORT.
+/// The status with which a daemon rejects a version: EPROTONOSUPPORT.
 const NOT_MY_VERSION: Status = Status(-(45 | 1 << 30 | 1 << 7));
 
-/// What a client that looks the server up is told when its daemon answers HELLO with these bytes.
+/// Returns the error of a client whose daemon answers HELLO with these bytes.
 fn client_told(welcome: Vec<u8>) -> Error {
     let directory = TempDir::new().unwrap();
     let socket = directory.path().join("socket");

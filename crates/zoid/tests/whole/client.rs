@@ -1,4 +1,4 @@
-//! The client and losses.
+//! Losses from the point of view of the client.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use zoid_proto::fwd::{Caps, Frame, FrameHeader, Hello, PROTOCOL_VERSION};
 use crate::bed::{Bed, End, immediate, pending};
 use crate::proxy::Proxy;
 
-/// A client whose second send's answer is lost, with its connection.
+/// Starts a client whose connection is lost with the answer to its second send.
 fn unlucky(bed: &Bed) -> (Proxy, End) {
     let proxy = Proxy::losing(&bed.socket(), 1);
     let socket = Some(proxy.socket.clone());
@@ -90,7 +90,7 @@ fn r43_sends_of_unknown_end_that_nobody_waits_for_arrive_once_and_in_order() {
     assert_eq!(client.counters.read().reconnects, 1);
 }
 
-/// Introduces a client that then says nothing, and waits until the daemon has had enough of it.
+/// Attaches a client that then sends nothing, and waits until the daemon disconnects it.
 fn be_silent(bed: &Bed) {
     let mut stream = UnixStream::connect(bed.socket()).unwrap();
     let hello = Frame::Hello(Hello {

@@ -1,4 +1,4 @@
-//! Losses, races and restarts: what the method owes programs when something does not go its way.
+//! Losses, races and restarts: what the method guarantees if something fails.
 
 #![expect(
     clippy::unwrap_used,

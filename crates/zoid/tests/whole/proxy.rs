@@ -1,4 +1,4 @@
-//! A carrier between clients and the daemon that loses what a test wants lost.
+//! A proxy between clients and the daemon that drops frames.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// Bytes of a frame's header.
+/// The length of a frame's header in bytes.
 const HEADER: usize = 32;
 
 /// The type of SEND_DONE.
 const SEND_DONE: u8 = 7;
 
-/// Passes frames on; on its first connection the answer to the send number `lost` is dropped, and
-/// the connection with it.
+/// Forwards frames. On its first connection it drops the answer to send number `lost`, and closes the
+/// connection.
 pub(crate) struct Proxy {
     pub(crate) socket: PathBuf,
     _directory: TempDir,
@@ -46,7 +46,7 @@ impl Proxy {
     }
 }
 
-/// Passes the daemon's frames on, as far as they are not to be lost.
+/// Forwards the daemon's frames, except those to be dropped.
 fn pass_on(mut from: UnixStream, mut to: UnixStream, mut lost: Option<usize>) {
     while let Ok(frame) = next_frame(&mut from) {
         if frame[5] == SEND_DONE {

@@ -1,4 +1,4 @@
-//! The server and losses.
+//! Losses from the point of view of the server.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use zoid::question;
 
 use crate::bed::{Bed, End, LIMIT, immediate, pending};
 
-/// Sends a message as soon as there is a daemon, and returns it as the server has it.
+/// Sends a message as soon as there is a daemon, and returns it as the server received it.
 fn greet(server: &End, client: &End) -> Unexpected {
     let began = Instant::now();
     loop {
@@ -38,7 +38,7 @@ fn a_post_without_a_daemon_is_refused_because_of_that() {
     drop(bed);
     let (bmi, context, peer) = (&server.bmi, server.context, server.peer);
     let post = || bmi.post_receive(context, peer, vec![0; 8], Tag(1), 0);
-    // The first one finds out.
+    // The first post notices the loss.
     if let Ok(Post::Pending(op)) = post() {
         assert_eq!(server.wait(op).result, Err(Error::NetDown));
     }

@@ -1,4 +1,4 @@
-//! Requirements seen from a client's process.
+//! Requirements from the point of view of a client's process.
 
 use std::time::{Duration, Instant};
 
@@ -22,7 +22,7 @@ fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
     assert_eq!(own.ask("unexpected 2 10"), "done 10");
     assert_eq!(server.fetch()[..3], [1, 2, 10]);
     assert_eq!(server.ask("fetch 8 50"), "nothing");
-    // What one client is sent is not what another of the same tag receives.
+    // A message for one client is not received by another with the same tag.
     assert_eq!(server.meet(&mut other), 2);
     let op = server.pending("send 1 9 100 memory");
     let waits = other.pending("receive 0 9 100 memory");
@@ -33,11 +33,11 @@ fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
 
 #[test]
 fn r14_a_test_is_one_exchange_however_long_it_waits() {
-    // Three of them are time enough for a busy machine to let a process run.
+    // Three heartbeats are time enough for a busy machine to let a process run.
     let scene = Scene::with(&[("heartbeat-ms", "1000")]);
     let (mut server, mut client) = scene.meet();
     let op = client.pending("receive 0 1 8 memory");
-    // The longest one outlives three heartbeats by far, so that it is known to be alive.
+    // The longest computation outlives three heartbeats by far; the client must not be lost.
     let longest = if is_long() { 30_000 } else { 5000 };
     for wait in [10, 1000, longest] {
         let before = [client.count("exchanges"), client.count("tests")];
@@ -58,13 +58,13 @@ fn r14_a_test_is_one_exchange_however_long_it_waits() {
 fn r15_r29_posts_with_a_timeout_end_with_their_counterpart_or_their_time() {
     let scene = Scene::new();
     let (mut server, mut client) = scene.meet();
-    // By default nothing waits.
+    // By default a post does not wait.
     let before = client.count("exchanges");
     let op = client.pending("receive 0 1 8 memory");
     assert_eq!(client.count("exchanges"), before + 1);
     assert_eq!(client.ask(&format!("cancel {op}")), "ok");
     assert_eq!(client.wait(op), "Cancel");
-    // With it a post waits for its counterpart, in one exchange.
+    // With a timeout a post waits for its counterpart, in one exchange.
     client.ask(&format!("timeout {}", LIMIT.as_millis()));
     for (client_does, server_does) in [("receive", "send"), ("send", "receive")] {
         let before = client.count("exchanges");
@@ -78,7 +78,7 @@ fn r15_r29_posts_with_a_timeout_end_with_their_counterpart_or_their_time() {
         assert!(began.elapsed() >= Duration::from_millis(100));
         assert_eq!(client.count("exchanges"), before + 1);
     }
-    // Without one it is pending after its time.
+    // Without a counterpart it is pending after its timeout.
     client.ask("timeout 500");
     for post in ["receive 0 3 8 memory", "send 0 3 8 memory"] {
         let began = Instant::now();
@@ -150,7 +150,7 @@ fn r26_r27_a_send_without_its_receive_waits_in_the_client_through_every_refusal(
     for _ in 0..3 {
         assert_eq!(client.ask(&format!("test {op} 20")), "nothing");
     }
-    // Refused once more when it is attempted: by the post of an equal one, which tries it first.
+    // The post of an equal operation attempts this one first, and it finds no counterpart again.
     let refusals = client.count("not_now");
     for more in 1..=3 {
         client.pending("send 0 1 10 memory");
@@ -190,7 +190,7 @@ fn r30_refused_attempts_move_headers_and_an_accepted_one_its_size() {
     assert!((len..len + 16_384).contains(&moved), "{moved}");
 }
 
-/// The turn is the scene's as long as it lives, so nothing else has it.
+/// The scene holds the lock as long as it lives, so nothing else has it.
 #[test]
 fn scenes_take_turns() {
     let scene = Scene::new();

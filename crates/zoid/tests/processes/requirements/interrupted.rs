@@ -1,13 +1,13 @@
-//! R10: a client that is interrupted, anywhere.
+//! R10: a client that is interrupted at any point.
 
 use crate::relay::Relay;
 use crate::scene::{Process, Scene, is_long};
 
-/// Bytes that an exchange moves there and back, frames not counted: 1000 announce 64,000.
+/// The bytes of an exchange in both directions, without frames: 1000 announces 64,000.
 const PAYLOAD: usize = 1000 + 2 * 64_000;
 
-/// Numbers of bytes after which a client is interrupted: within and after HELLO, within WELCOME,
-/// the announcement, and the message in either direction.
+/// Returns byte counts after which a client is interrupted: within and after HELLO, within WELCOME, the
+/// announcement, and the message in either direction.
 fn places() -> Vec<usize> {
     let chosen = [1, 32, 90, 300, 1100, 1400, 20_000, 66_000, 90_000];
     if !is_long() {
@@ -31,7 +31,7 @@ fn r10_a_client_interrupted_at_any_byte_disturbs_nobody() {
         let mut victim = Process::begin("client", &settings, &[]);
         victim.tell("exchange 5 1000");
         relay.until_stopped();
-        // The victim is stuck in the middle of something, and nobody minds.
+        // The victim is stuck in the middle of an operation, and no other process is affected.
         assert_eq!(
             bystander.ask("exchange 6 100"),
             "done",

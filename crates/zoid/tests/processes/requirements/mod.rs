@@ -1,4 +1,4 @@
-//! The requirements that are about processes, by number.
+//! Requirements that involve processes, by number.
 
 mod client;
 mod interrupted;

@@ -1,4 +1,4 @@
-//! Requirements seen from the server's process.
+//! Requirements from the point of view of the server's process.
 
 use std::process::Command;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use crate::kills::queues_left;
 use crate::relay::Relay;
 use crate::scene::{LIMIT, Process, Scene, eventually, is_long, let_pass};
 
-/// Whether a system call of a child can be watched here.
+/// Returns whether system calls of a child process can be traced here.
 fn can_trace() -> bool {
     let tried = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
@@ -19,7 +19,7 @@ fn can_trace() -> bool {
     can
 }
 
-/// Bytes as strace's `-xx` writes them.
+/// Formats bytes as strace's `-xx` does.
 fn escaped(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect()
 }
@@ -58,12 +58,12 @@ fn r46_no_byte_of_a_message_goes_through_a_queue() {
     server.fetch();
     server.end();
     let seen = std::fs::read_to_string(&trace).unwrap();
-    // Commands and their replies are in the trace, so payload would be.
+    // The trace contains commands and replies, so it would contain payload, too.
     for magic in [b"ZBM1", b"ZBR1"] {
         let count = seen.matches(&escaped(magic)).count();
         assert!(count >= 5, "{count} times {magic:?}");
     }
-    // Any eight bytes of the message in a row, whatever goes before.
+    // Any eight consecutive bytes of the message.
     let message = crate::party::pattern(7, 5000);
     for part in message.chunks_exact(8) {
         assert!(!seen.contains(&escaped(part)), "{part:?}");
@@ -79,7 +79,7 @@ fn r47_every_sleeping_call_has_a_reply_queue_and_queues_are_used_again() {
         let before = server.count("commands");
         let sleepers: Vec<u64> = (0..8).map(|_| server.tell(&sleep)).collect();
         eventually("eight tests", || server.count("commands") >= before + 8);
-        // Nobody who sleeps delays a post.
+        // Sleeping commands do not delay posts.
         let posts: Vec<usize> = (0..8)
             .map(|tag| server.pending(&format!("receive 1 {tag} 8 memory")))
             .collect();
@@ -97,11 +97,11 @@ fn r47_every_sleeping_call_has_a_reply_queue_and_queues_are_used_again() {
         let expected: Vec<String> = posts.iter().map(|op| format!("{op} 8")).collect();
         assert_eq!(collected, expected);
     }
-    // One for each sleeper, one for the posts beside them.
+    // One queue for each sleeper, one for the posts.
     assert_eq!(server.count("reply_queues"), 9);
 }
 
-/// Bytes of memory that a process has for itself, in no file and no segment.
+/// Returns the private memory of a process in bytes, without files and segments.
 fn private_memory(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("RssAnon:"));
@@ -128,7 +128,7 @@ fn r48_r49_messages_move_between_client_and_segment_without_a_copy() {
     );
     assert_eq!(server.wait(send), len.to_string());
     assert_eq!(server.count("copies"), 0);
-    // The daemon has nowhere to put the message but the segment.
+    // The daemon can store the message in the segment only.
     let grown = private_memory(scene.daemon.id()).saturating_sub(before);
     assert!(grown < 8 << 20, "{grown}");
 }
@@ -146,7 +146,7 @@ fn r49_unexpected_messages_lie_in_the_first_region_and_memory_in_the_second() {
             "{place}"
         );
     }
-    // Either region can be had whole: neither keeps notes in it, nor in the other one.
+    // Either region can be allocated whole: neither contains metadata.
     let len = total - unexpected;
     assert_eq!(
         server.ask(&format!("memory {len}")),
@@ -217,7 +217,7 @@ fn r57_a_post_for_a_client_that_waits_in_a_test_completes_on_both_sides() {
         );
         assert_eq!(client.hear(test).unwrap(), format!("{op} 1000"));
     }
-    // The posts were held until the clients came back for them.
+    // The posts were held until the clients' calls came.
     assert!(scene.metric("zoidd_holds_total") >= 1.0);
     assert_eq!(scene.metric("zoidd_holds_expired_total"), 0.0);
 }
@@ -234,7 +234,7 @@ fn r60_memory_that_is_freed_does_not_wait_for_the_transfer_that_it_starts() {
     client.ask(&format!("timeout {}", LIMIT.as_millis()));
     let received = client.tell("receive 0 1 60000 memory");
     scene.until("zoidd_waiting", 1.0);
-    // The message stops halfway; the server is back long before that.
+    // The message stops halfway; the server's post returns long before that.
     relay.limit(20_000);
     assert_eq!(server.ask("release"), "ok");
     relay.until_stopped();
@@ -251,11 +251,11 @@ fn r61_a_cancel_ends_what_is_unmatched_and_nothing_else() {
     let relay = Relay::to(&scene.socket(), "relay", usize::MAX / 2);
     let mut client = scene.client_over(relay.path());
     server.meet(&mut client);
-    // Unmatched: cancelled.
+    // Unmatched: the cancel succeeds.
     let op = server.pending("receive 1 1 8 memory");
     assert_eq!(server.ask(&format!("cancel {op}")), "ok");
     assert_eq!(server.wait(op), "Cancel");
-    // Amid its bytes: as if nothing had been asked.
+    // During the transfer: the cancel has no effect.
     let op = server.pending("receive 1 2 1000000 memory");
     relay.limit(200_000);
     let send = client.tell("send 0 2 1000000 memory");
@@ -266,12 +266,12 @@ fn r61_a_cancel_ends_what_is_unmatched_and_nothing_else() {
     relay.allow(usize::MAX / 2);
     assert_eq!(client.hear(send).unwrap(), "done 1000000");
     assert_eq!(server.wait(op), "1000000");
-    // Complete: its result.
+    // Complete: the result stays.
     let op = server.pending("receive 1 3 8 memory");
     assert_eq!(client.ask("send 0 3 8 memory"), "done 8");
     assert_eq!(server.ask(&format!("cancel {op}")), "ok");
     assert_eq!(server.wait(op), "8");
-    // Each of them once.
+    // Each is reported once.
     assert_eq!(server.ask("context 8 50"), "nothing");
     assert_eq!(server.ask(&format!("test {op} 0")), "Inval");
 }
@@ -283,13 +283,13 @@ fn r64_a_test_of_any_operation_collects_what_other_threads_posted() {
     let before = server.count("commands");
     let sleeper = server.tell(&format!("context 2 {}", LIMIT.as_millis()));
     server.until_above("commands", before);
-    // Posted while it sleeps, by the threads of other commands.
+    // Posted while the test sleeps, by the threads of other commands.
     let ops: Vec<usize> = (0..5)
         .map(|tag| server.pending(&format!("receive 1 {tag} 8 memory")))
         .collect();
     assert_eq!(client.ask("send 0 0 8 memory"), "done 8");
     assert_eq!(server.hear(sleeper).unwrap(), format!("{} 8", ops[0]));
-    // No more than asked for, and the rest next time.
+    // At most as many as asked for, and the rest in the next test.
     for tag in 1..5 {
         assert_eq!(client.ask(&format!("send 0 {tag} 8 memory")), "done 8");
     }

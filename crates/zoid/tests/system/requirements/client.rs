@@ -1,4 +1,4 @@
-//! Requirements seen from the client.
+//! Requirements from the point of view of the client.
 
 use std::time::{Duration, Instant};
 
@@ -97,7 +97,7 @@ fn r15_r29_a_post_with_a_timeout_waits_for_its_counterpart_in_one_exchange() {
     let before = client.counters.read();
     std::thread::scope(|scope| {
         let post = scope.spawn(|| immediate(client.receive_into(1, 8)).0);
-        // The post is with the daemon once its frame is on the way.
+        // The post is with the daemon once its frame is sent.
         while client.counters.read().exchanges == before.exchanges {
             std::thread::yield_now();
         }
@@ -351,7 +351,7 @@ fn r45_r13_memory_is_aligned_and_zeroed_on_both_sides() {
             let mut buffer = end.memory(len);
             assert_eq!(buffer.addresses().start % 16, 0, "{len}");
             assert!(buffer.iter().all(|byte| *byte == 0), "{len}");
-            // Whoever has it next gets it zeroed.
+            // The next owner gets it zeroed.
             buffer.fill(0xff);
         }
     }

@@ -1,4 +1,4 @@
-//! Requirements about the three forwarded calls, seen by a daemon that answers as a test says.
+//! Requirements about the three forwarded calls, tested with a scripted daemon.
 
 use std::time::{Duration, Instant};
 
@@ -166,7 +166,7 @@ fn r41_ready_but_refused_again_and_again_is_no_busy_loop() {
     assert!(client.bmi.test(op, wait).unwrap().is_none());
     let took = began.elapsed();
     assert!(took >= wait);
-    // At least a millisecond between a refusal and the next question.
+    // At least a millisecond passes between a rejection and the next request.
     let rounds = stub.calls().len() / 2;
     assert!(
         rounds as u128 <= took.as_millis() + 1,
@@ -183,7 +183,7 @@ fn a_connection_that_ends_amid_a_call_does_not_hang_it() {
         .post_send(client.context, client.peer, vec![1; 8], bmi::Tag(1), 0);
     match post {
         Ok(post) => {
-            // Kept for a daemon that returns; this one does not.
+            // Kept for a daemon that comes back; this one does not.
             assert_eq!(client.wait(pending(post)).result, Err(Error::ConnReset));
         }
         Err(refused) => assert_eq!(refused.error, Error::ConnReset),

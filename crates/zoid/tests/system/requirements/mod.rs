@@ -1,4 +1,4 @@
-//! The requirements that concern the whole, by number.
+//! Requirements that concern the whole method, by number.
 
 mod client;
 mod forwarded;

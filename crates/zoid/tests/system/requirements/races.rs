@@ -1,4 +1,4 @@
-//! Two threads, one operation: each order in which things can happen is forced, or tried often.
+//! Two threads and one operation: each order of events is forced, or tried often.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use zoid_proto::{Array, Extent, List};
 use crate::bed::{Bed, LIMIT, immediate, pattern, pending};
 use crate::plugin::{Desk, Plugin, TOTAL, UNEXPECTED};
 
-/// A test's answer that reports these.
+/// Answers a test with these completions.
 fn report(desk: &Desk, to: &RequestHeader, completions: &[Completion]) {
     let reply = Reply::Test(TestReply {
         unexpected_pending: false,
@@ -20,8 +20,8 @@ fn report(desk: &Desk, to: &RequestHeader, completions: &[Completion]) {
     desk.answer(to, &reply);
 }
 
-/// A plugin that reports a receive done before it answers its post; the answer comes when the
-/// next test shows that the report was taken in.
+/// Returns a plugin that reports the completion of a receive before it answers the post. It answers when the
+/// next test shows that the report was processed.
 fn reports_before_it_answers() -> Plugin {
     let mut posted: Option<(RequestHeader, u64)> = None;
     let mut reported = false;
@@ -105,7 +105,7 @@ fn r61_a_cancel_that_crosses_the_completion_leaves_one_end_of_the_operation() {
                 let outcome = PostOutcome::Registered { plugin_id };
                 desk.answer(header, &Reply::Post(outcome));
             }
-            // The end is decided when the cancel comes, and there may be two of them.
+            // The result is decided when the cancel arrives; there may be two cancels.
             Request::Cancel { plugin_id } if ended.is_empty() => ended.push(Completion {
                 bmi_id: *plugin_id,
                 outcome,
@@ -202,7 +202,7 @@ fn r62_a_cancel_amid_the_registration_that_freed_memory_allows_reaches_the_plugi
             posted = Some((*header, post.bmi_id));
             told.send(()).unwrap();
         }
-        // The post has its answer once the test, which comes behind the cancel, is here.
+        // The post is answered once the test, which follows the cancel, has arrived.
         Request::Test(_) | Request::Wake if posted.is_some() => {
             let (post, plugin_id) = posted.take().unwrap();
             let outcome = PostOutcome::Registered { plugin_id };
@@ -225,7 +225,7 @@ fn r62_a_cancel_amid_the_registration_that_freed_memory_allows_reaches_the_plugi
         scope.spawn(|| drop(all));
         posting.recv_timeout(LIMIT).unwrap();
         server.bmi.cancel(op).unwrap();
-        // The plugin does not know it yet: a test of anything makes it answer.
+        // The plugin does not know it yet: a test of any operations makes it answer.
         let began = Instant::now();
         let found = loop {
             assert!(began.elapsed() < LIMIT, "the cancel was lost");
@@ -306,7 +306,7 @@ fn section_5_2_finalize_ends_every_call_that_sleeps_in_both_roles() {
                     _ => bmi.test_unexpected(Class(0), 1, 10 * LIMIT).err(),
                 }),
             ];
-            // All of them sleep: each has asked.
+            // All of them sleep once each has asked.
             let asked = |now: zoid::Counts| {
                 now.commands + now.exchanges - before.commands - before.exchanges
             };
@@ -320,7 +320,7 @@ fn section_5_2_finalize_ends_every_call_that_sleeps_in_both_roles() {
         });
         drop((server, client));
     }
-    // And the next ones work.
+    // Later processes work.
     let (server, client) = bed.meet();
     let op = pending(server.receive_into(1, 8));
     immediate(client.send(1, vec![1; 8]));

@@ -1,4 +1,4 @@
-//! What a daemon that ends and returns means to both sides.
+//! A daemon that ends and comes back, from the point of view of both sides.
 
 use std::time::{Duration, Instant};
 
@@ -49,7 +49,7 @@ fn the_servers_operations_fail_with_the_daemon_and_the_next_one_serves_both_side
             assert!(began.elapsed() < LIMIT);
         };
         assert_eq!(&*message.data, b"again");
-        // Its counterpart, if there was one, has gone with the daemon.
+        // Its counterpart, if there was one, was lost with the daemon.
         assert_eq!(client.wait(queued).result, Err(Error::NetReset));
         let again = pending(client.receive_into(2, 8));
         let (bmi, context) = (&server.bmi, server.context);

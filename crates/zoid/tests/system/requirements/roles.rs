@@ -1,5 +1,4 @@
-//! Requirements about the two roles: what they are for, what each call means in either, what may
-//! be posted.
+//! Requirements about the two roles: their purpose, the meaning of each call, and what may be posted.
 
 use std::path::Path;
 use std::time::Duration;
@@ -24,7 +23,7 @@ fn r01_the_method_is_chosen_by_its_name_and_scheme() {
     );
 }
 
-/// A message of so many bytes, in one piece or in three.
+/// Returns a message of `len` bytes, in one piece or in three.
 fn pieces(end: &End, len: usize, list: bool) -> Vec<Buffer> {
     match list {
         false => vec![end.outside(len)],
@@ -59,7 +58,7 @@ fn r03_the_limit_of_expected_messages_is_inclusive_in_both_roles() {
     assert_eq!(server.wait(op).result, Ok(max));
 }
 
-/// What the calls that name an operation or a context say.
+/// Returns the results of the calls that take an operation or a context.
 fn answers_about_ids(end: &End) -> [Result<(), Error>; 5] {
     let (bmi, context) = (&end.bmi, end.context);
     let stranger = OpId::from_number(1 << 40 | 77).unwrap();
@@ -116,7 +115,7 @@ fn r06_every_call_has_a_defined_answer_in_both_roles() {
             assert_eq!(bmi.set(Some(peer), &setting), Ok(()), "{setting:?}");
         }
     }
-    // And both still work.
+    // Both still work.
     let op = pending(server.receive_into(1, 8));
     immediate(client.send(1, vec![1; 8]));
     assert_eq!(server.wait(op).result, Ok(8));
@@ -164,7 +163,7 @@ fn r19_the_libraries_and_the_plugin_share_the_protocol_and_nothing_else() {
     assert!(design.len() > 4000);
 }
 
-/// Posts a send of either kind.
+/// Posts an expected or unexpected send.
 fn post_send(client: &End, parts: Vec<Buffer>, unexpected: bool) -> Result<Post, Error> {
     let (bmi, context, peer) = (&client.bmi, client.context, client.peer);
     let post = match unexpected {
@@ -187,7 +186,7 @@ fn r22_r36_all_four_kinds_of_send_behave_alike() {
                     immediate(client.unexpected(9, &[0; 8192]));
                 }
             }
-            // Without room both are pending, and a cancelled one is so.
+            // Without a counterpart both are pending, and a cancelled one as well.
             let parts = || pieces(&client, 1000, list);
             let cancelled = pending(post_send(&client, parts(), unexpected).unwrap());
             client.bmi.cancel(cancelled).unwrap();
@@ -223,12 +222,12 @@ fn r31_r33_receives_of_one_piece_and_of_several_behave_alike() {
                 .collect::<Vec<u8>>()
         };
         let expected = [&bytes[..], &[0; 100]].concat();
-        // A message waits already.
+        // The message is sent before the receive.
         let sent = pending(server.send(1, bytes.clone()));
         let (len, payload) = immediate(client.receive(1, pieces(&client, 1000, list)));
         assert_eq!((len, joined(payload)), (900, expected.clone()));
         assert_eq!(server.wait(sent).result, Ok(900));
-        // It comes later.
+        // The message is sent later.
         let op = pending(client.receive(2, pieces(&client, 1000, list)));
         let sent = server.send(2, bytes.clone());
         let done = client.bmi.test_context(client.context, 4, LIMIT).unwrap();
@@ -236,7 +235,7 @@ fn r31_r33_receives_of_one_piece_and_of_several_behave_alike() {
         assert_eq!((done.op, done.result), (op, Ok(900)));
         assert_eq!(joined(done.payload), expected);
         assert_eq!(server.finish(sent).0, Ok(900));
-        // It is too long: nobody has it.
+        // The message is too long: both sides fail.
         let sent = pending(server.send(3, pattern(1001)));
         let (bmi, context, peer) = (&client.bmi, client.context, client.peer);
         let long = bmi.post_receive(context, peer, pieces(&client, 1000, list), Tag(3), 0);

@@ -1,4 +1,4 @@
-//! Requirements seen from the server.
+//! Requirements from the point of view of the server.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use zoid::{Options, Zoid};
 
 use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
 
-/// Bytes of the pool that are out.
+/// Returns the number of allocated bytes of the pool.
 fn used(end: &End) -> u64 {
     let counts = end.counters.read();
     counts.memory_taken - counts.memory_returned
 }
 
-/// Waits for what another thread is about to do.
+/// Waits for an action of another thread.
 fn eventually(what: &str, condition: impl Fn() -> bool) {
     let began = Instant::now();
     while !condition() {
@@ -43,7 +43,7 @@ fn r12_r48_r54_r55_only_memory_from_outside_is_copied_once() {
         assert_eq!([&parts[0][..], &parts[1][..2000]].concat(), bytes);
         assert_eq!(&parts[1][2000..], &[0; 500]);
         assert_eq!(server.counters.read().copies - before, copies);
-        // The other way, from a list too.
+        // The other direction, also from a list.
         let before = server.counters.read().copies;
         let list = [&bytes[..1000], &bytes[1000..]].map(|part| {
             let mut buffer = match outside {
@@ -85,7 +85,7 @@ fn r47_r65_a_sleeping_test_delays_nobody_and_reply_queues_are_reused() {
 #[test]
 fn r50_a_server_waits_for_the_daemon_for_its_time_and_leaves_nothing_behind() {
     let bed = Bed::with(|options| options.prefault = zoidd::Prefault::Off);
-    // Descriptors and threads of this process, which is the daemon's, too.
+    // Descriptors and threads of this process, which includes the daemon.
     let held = || {
         let count = |of| {
             std::fs::read_dir(format!("/proc/self/{of}"))
@@ -98,7 +98,7 @@ fn r50_a_server_waits_for_the_daemon_for_its_time_and_leaves_nothing_behind() {
     for _ in 0..100 {
         drop(bed.serve());
     }
-    // The daemon closes what it had for the last one after its farewell.
+    // The daemon closes the last one's descriptors after FINI.
     eventually("nothing is left", || held() == before);
     let nowhere = Options {
         instance: "nobody-is-here".parse().unwrap(),
@@ -133,7 +133,7 @@ fn r52_r53_unexpected_messages_come_in_order_as_they_lie_in_the_segment() {
         assert_eq!((message.tag, message.from), (Tag(tag as i32), from));
         assert_eq!(&*message.data, pattern(100 + tag));
     }
-    // With none left it waits, and no longer than it may.
+    // Without a free slot it waits, for the given time only.
     let (began, wait) = (Instant::now(), Duration::from_millis(200));
     let none = server.bmi.test_unexpected(Class(0), 8, wait).unwrap();
     assert!(none.is_empty() && (wait..LIMIT).contains(&began.elapsed()));
@@ -161,7 +161,7 @@ fn r56_r60_r66_posts_without_temporary_memory_wait_until_some_is_freed() {
         );
     }
     assert_eq!(used(&server), 0);
-    // The last two wait for what the others give back by themselves when they are done.
+    // The last two wait for memory that the others free when they complete.
     let ops: Vec<_> = (0..5)
         .map(|tag| pending(server.receive(tag, server.outside(20_000))))
         .collect();

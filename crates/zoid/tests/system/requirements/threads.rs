@@ -1,4 +1,4 @@
-//! Requirements about threads: of a client, of the server, all at once.
+//! Requirements about threads: of a client, of the server, of both.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Mutex;
@@ -53,7 +53,7 @@ fn parties_that_spin_exchange_messages_and_sleep_when_there_are_none() {
             assert_eq!(client.finish(client.receive_into(5, 64)).0, Ok(8));
         }
     });
-    // Each of these outlasts the spinning by far.
+    // Each of these lasts longer than the spinning.
     let idle = pending(client.receive_into(6, 8));
     let (tests, wait) = (client.counters.read().tests, 20 * spin);
     assert!(client.bmi.test(idle, wait).unwrap().is_none());
@@ -67,7 +67,7 @@ fn parties_that_spin_exchange_messages_and_sleep_when_there_are_none() {
     assert_eq!(client.counters.read().tests, tests + 1);
 }
 
-/// Echoes messages of one tag until `total` have come, with `lanes` receives posted.
+/// Echoes messages of one tag until `total` have arrived, with `lanes` receives posted.
 fn echo(server: &End, tag: i32, lanes: usize, total: usize) {
     let mut receives: VecDeque<_> = (0..lanes).map(|_| server.receive_into(tag, 64)).collect();
     for echoed in 0..total {
@@ -110,7 +110,7 @@ fn r64_a_test_by_id_ends_when_a_test_of_all_was_told_of_its_operation() {
     std::thread::scope(|scope| {
         let commands = || server.counters.read().commands;
         let before = commands();
-        // The first to sleep is the first to be told.
+        // The first to sleep is the first to be answered.
         let of_all = scope.spawn(|| server.bmi.test_context(server.context, 1, LIMIT).unwrap());
         while commands() == before {
             std::thread::yield_now();
@@ -139,13 +139,13 @@ fn r64_a_test_by_id_ends_when_a_test_of_all_was_told_of_its_operation() {
 
 #[test]
 fn r59_whoever_tests_first_sees_the_ids_that_posts_return() {
-    // Without holds no post finishes at once, since no client waits in a post.
+    // Without holds no post completes at once, because no client waits in a post.
     let bed = Bed::with(|options| options.hold = Duration::ZERO);
     let (server, client) = bed.meet();
     let posts = 200;
     let collected = Mutex::new(BTreeSet::new());
     let posted = std::thread::scope(|scope| {
-        // Completions are collected while their posts may not have returned.
+        // Completions are collected before their posts may have returned.
         for _ in 0..2 {
             scope.spawn(|| {
                 while collected.lock().unwrap().len() < posts {
@@ -170,7 +170,7 @@ fn r59_whoever_tests_first_sees_the_ids_that_posts_return() {
         posted
     });
     assert_eq!(*collected.lock().unwrap(), posted);
-    // Their slots are used again, and their ids mean nothing.
+    // Their slots are reused, and their ids are stale.
     let op = pending(server.receive_into(3, 8));
     assert!(!posted.contains(&op));
     for stale in posted {
@@ -185,7 +185,7 @@ fn r59_whoever_tests_first_sees_the_ids_that_posts_return() {
 fn a_test_does_not_sleep_on_for_operations_whose_address_was_dropped() {
     // No heartbeat ends the sleep for another reason.
     let bed = Bed::with(|options| options.heartbeat = 10 * LIMIT);
-    // One that has asked may not sleep yet; some do.
+    // A test that has asked may not sleep yet; some do.
     for _ in 0..10 {
         let (_server, client) = bed.meet();
         let op = pending(client.receive_into(1, 8));
@@ -216,7 +216,7 @@ fn r65_other_commands_are_answered_while_a_test_sleeps() {
         while server.counters.read().commands == commands {
             std::thread::yield_now();
         }
-        // The machine may be busy with other things, but not every time.
+        // The machine may be busy, but not every time.
         let quickest = (0..100).map(|tag| {
             let began = Instant::now();
             pending(server.receive_into(tag, 8));
@@ -229,7 +229,7 @@ fn r65_other_commands_are_answered_while_a_test_sleeps() {
     });
 }
 
-/// What the threads of [`r70_sixteen_threads_of_the_server_mix_every_call`] have in common.
+/// The state that the threads of [`r70_sixteen_threads_of_the_server_mix_every_call`] share.
 struct Mix {
     server: End,
     over: AtomicBool,
@@ -238,7 +238,7 @@ struct Mix {
 }
 
 impl Mix {
-    /// Posts of both memories, cancelled or awaited.
+    /// Posts with both kinds of memory, cancelled or awaited.
     fn post(&self, tag: i32) {
         for round in 0..ROUNDS {
             let len = 1000 + 3000 * (round as usize % 7);
@@ -264,7 +264,7 @@ impl Mix {
         }
     }
 
-    /// Memory that comes and goes, less than half of it, so that posts wait and are not starved.
+    /// Allocates and frees less than half of the memory, so that posts wait but do not starve.
     fn churn(&self) {
         while !self.over.load(Ordering::Relaxed) {
             let taken: Vec<_> = (0..2)
@@ -274,7 +274,7 @@ impl Mix {
         }
     }
 
-    /// Unexpected messages, each to one thread.
+    /// Fetches unexpected messages, each in one thread.
     fn fetch(&self) {
         while !self.over.load(Ordering::Relaxed) {
             let wait = Duration::from_millis(10);
@@ -335,7 +335,7 @@ fn r70_sixteen_threads_of_the_server_mix_every_call() {
     assert!(counts.waited_for_memory > 0);
 }
 
-/// Sends 500 bytes, unless the server's threads end before they are wanted.
+/// Sends 500 bytes, unless the server's threads end before.
 fn immediate_or_later(client: &End, tag: i32, over: &AtomicBool, sent: &AtomicU64) {
     let op = match client.send(tag, vec![1; 500]) {
         Post::Immediate(..) => {
