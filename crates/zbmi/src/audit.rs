@@ -12,7 +12,7 @@ use crate::transfer::{Running, Target};
 
 /// A violated invariant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the engine contradicts itself: {0}")]
+#[error("the engine's state is inconsistent: {0}")]
 pub struct Inconsistency(pub &'static str);
 
 /// An invariant, and whether it holds.
@@ -27,7 +27,7 @@ impl Engine {
         for (&plugin, post) in &self.posts {
             check(&[(
                 self.post_has_its_place(plugin, post.stage),
-                "a post is not where its stage says",
+                "a post is not in the table of its stage",
             )])?;
         }
         self.audit_transfers()?;
@@ -53,7 +53,7 @@ impl Engine {
                     .values()
                     .any(|queue| queue.waiters.contains(request)),
             };
-            check(&[(placed, "a request is not where its state says")])?;
+            check(&[(placed, "a request is not in the table of its state")])?;
         }
         let held = client.credits.iter().map(|slot| slot.len).sum::<u64>();
         let bytes = held + self.inbox.bytes_of(client.peer);
@@ -73,12 +73,12 @@ impl Engine {
         check(&[
             (
                 bytes == client.pool_bytes,
-                "a client's account of memory is wrong",
+                "a client's count of memory is wrong",
             ),
-            (credits == due, "credits are lost or multiplied"),
+            (credits == due, "credits are lost or duplicated"),
             (
                 !away || client.requests.is_empty(),
-                "a client that is away asks for something",
+                "a detached client has requests",
             ),
         ])
     }
@@ -99,7 +99,7 @@ impl Engine {
             (posts_fit, "a queue names a post that does not wait in it"),
             (
                 queue.posts.is_empty() != queue.waiters.is_empty(),
-                "both ends of a key wait, or neither",
+                "both sides of a key wait, or neither",
             ),
             (
                 queue
@@ -152,7 +152,7 @@ impl Engine {
                 (arriving, "a transfer into a message that does not arrive"),
                 (
                     pieces == running.total,
-                    "a transfer's pieces have another length",
+                    "a transfer's segments have another total",
                 ),
                 (
                     self.client_knows(running, grant),
@@ -184,7 +184,10 @@ impl Engine {
             .all(|two| two[0].offset + two[0].len == two[1].offset);
         check(&[
             (used == self.pool.used(), "memory is lost or held twice"),
-            (disjoint, "slots overlap, or leave a hole that nobody owns"),
+            (
+                disjoint,
+                "slots overlap, or memory is neither used nor free",
+            ),
         ])
     }
 

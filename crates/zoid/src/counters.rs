@@ -152,7 +152,7 @@ impl Latency {
 
     fn write(&self, text: &mut String) {
         let name = "zoid_post_to_end_seconds";
-        let help = "Time from the post of an operation of a client to its good end.";
+        let help = "Time of a client's operations from post to success.";
         let _infallible = writeln!(text, "# HELP {name} {help}\n# TYPE {name} histogram");
         let mut below = 0;
         for (exponent, bucket) in self.buckets.iter().enumerate() {

@@ -127,7 +127,7 @@ impl Options {
         if let Some(text) = variable("ZOID_INSTANCE") {
             match text.parse() {
                 Ok(instance) => options.instance = instance,
-                Err(error) => tracing::warn!("ZOID_INSTANCE has no effect: {error}"),
+                Err(error) => tracing::warn!("ZOID_INSTANCE is ignored: {error}"),
             }
         }
         options.socket = variable("ZOID_SOCKET").map(PathBuf::from);
@@ -152,9 +152,7 @@ impl Options {
             Some("off") => options.client_memory = ClientMemory::Refuse,
             Some("allow") => options.client_memory = ClientMemory::Allow,
             Some(other) => {
-                tracing::warn!(
-                    "ZOID_CLIENT_MEMORY has no effect: {other:?} is not on, off or allow"
-                );
+                tracing::warn!("ZOID_CLIENT_MEMORY is ignored: {other:?} is not on, off or allow");
             }
         }
         let job = number("ZOID_JOB", variable("ZOID_JOB"));
@@ -169,7 +167,7 @@ fn instances(text: &str) -> Vec<Instance> {
         match name.parse() {
             Ok(instance) if instances.contains(&instance) => {}
             Ok(instance) => instances.push(instance),
-            Err(error) => tracing::warn!("{name:?} in ZOID_IO_NODES has no effect: {error}"),
+            Err(error) => tracing::warn!("{name:?} in ZOID_IO_NODES is ignored: {error}"),
         }
     }
     instances
@@ -180,7 +178,7 @@ fn keeps(text: Option<String>) -> bool {
         Some("keep") => return true,
         None | Some("fail") => {}
         Some(other) => {
-            tracing::warn!("ZOID_ON_SERVER_RESTART has no effect: {other:?} is not keep or fail");
+            tracing::warn!("ZOID_ON_SERVER_RESTART is ignored: {other:?} is not keep or fail");
         }
     }
     false
@@ -190,7 +188,7 @@ fn number(name: &str, text: Option<String>) -> Option<u64> {
     let text = text?;
     let number = text.parse().ok();
     if number.is_none() {
-        tracing::warn!("{name} has no effect: {text:?} is no number");
+        tracing::warn!("{name} is ignored: {text:?} is not a number");
     }
     number
 }

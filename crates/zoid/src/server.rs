@@ -541,7 +541,7 @@ impl Server {
         let dropped = attachment.call(&Command::DropPeer { peer, disconnect });
         let dropped = dropped.and_then(|answer| answer.reply().map(|_| ()));
         if let Err(error) = self.check_result(&attachment, dropped) {
-            tracing::debug!(%error, "the daemon keeps the address of a client");
+            tracing::debug!(%error, "the daemon was not told that a client's address was dropped");
         }
     }
 

@@ -106,7 +106,7 @@ impl Stopper {
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Err(error) = self.waker.wake() {
-            warn!(%error, "the daemon will notice at its next heartbeat that it is to stop");
+            warn!(%error, "the daemon will stop at its next heartbeat");
         }
     }
 }

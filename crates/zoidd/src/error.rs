@@ -16,7 +16,7 @@ pub enum Error {
     #[error(transparent)]
     Setting(#[from] SettingError),
     /// The engine rejects its configuration.
-    #[error("the settings do not fit together: {0}")]
+    #[error("the settings contradict each other: {0}")]
     Engine(#[from] zbmi::ConfigError),
     /// A daemon of this instance is running.
     #[error(
@@ -70,7 +70,7 @@ pub enum Error {
         cause: io::Error,
     },
     /// Another process truncated the segment while it was in use.
-    #[error("the segment {name} was cut from {expected} to {found} bytes by another process")]
+    #[error("another process truncated the segment {name} from {expected} to {found} bytes")]
     SegmentCut {
         /// Its name.
         name: String,

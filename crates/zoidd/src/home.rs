@@ -220,9 +220,9 @@ fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
         "is not a directory"
     } else if metadata.uid() != user {
         // Root may not use it either: its owner could make root remove files that the owner may not.
-        "belongs to another user (be that user to use it)"
+        "belongs to another user (only that user can use it)"
     } else if metadata.mode() & 0o022 != 0 {
-        "can be written by others"
+        "is writable by other users"
     } else {
         return Ok(path);
     };

@@ -201,12 +201,12 @@ impl View<'_> {
             ),
             gauge(
                 "server_memory_wait_longest_seconds",
-                "Longest wait of an operation for memory of the pool that is over, by the server.",
+                "Longest completed wait of a server's operation for memory of the pool.",
                 longest.as_secs_f64(),
             ),
         ];
         samples.extend(self.options.job_weights.iter().map(|(job, weight)| {
-            let help = "Large transfers that a job begins in its turn; 1 for jobs not shown.";
+            let help = "Large transfers that a job begins per turn; 1 for jobs not shown.";
             Sample::new(MetricKind::Gauge, "job_weight", help, (*weight).into())
                 .labelled("job", job)
         }));
@@ -245,19 +245,20 @@ impl View<'_> {
     fn refusals(&self) -> Vec<Sample> {
         let refusals = Rejection::ALL.iter().map(|reason| {
             let value = self.engine.rejections(*reason);
-            let help = "What was refused or ignored, by reason.";
+            let help = "Requests and commands rejected or ignored, by reason.";
             Sample::new(MetricKind::Counter, "refusals_total", help, value)
                 .labelled("reason", reason.name())
         });
         let violations = Violation::ALL.iter().map(|rule| {
             let value = self.daemon.violations(*rule);
-            let help = "Connections ended because a rule was broken, by rule.";
+            let help = "Connections closed because of a protocol violation, by rule.";
             Sample::new(MetricKind::Counter, "violations_total", help, value)
                 .labelled("rule", rule.name())
         });
         let obstacles = Obstacle::ALL.iter().map(|reason| {
             let value = self.daemon.obstacles(*reason);
-            let help = "Clients, or single messages, not served by copies of memory, by reason.";
+            let help =
+                "Clients or messages that used the stream instead of a direct copy, by reason.";
             Sample::new(
                 MetricKind::Counter,
                 "client_memory_fallbacks_total",
@@ -304,7 +305,7 @@ const CLIENT_FIELDS: [ClientField; 5] = [
     ),
     (
         "client_not_now_total",
-        "How often it was told to come again.",
+        "Sends and receives of this client answered \"not now\".",
         |t| t.not_now,
     ),
 ];

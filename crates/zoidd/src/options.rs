@@ -47,7 +47,7 @@ pub const SETTINGS: [(&str, &str); 23] = [
     ("max-expected", "bytes of the largest expected message"),
     (
         "hugepages",
-        "auto, 2M, 1G or off: pages of the system's reserve, or transparent ones where it is empty",
+        "auto, 2M, 1G or off: pages of the system's reserve, or transparent ones if it is empty",
     ),
     (
         "prefault",
@@ -55,19 +55,19 @@ pub const SETTINGS: [(&str, &str); 23] = [
     ),
     (
         "hold-ms",
-        "how long a server's post waits for the client whose test it answers; 0: not at all",
+        "how long a server's post waits for the call that follows a client's test; 0: no wait",
     ),
     (
         "stall-ms",
-        "a transfer without progress for this long has failed",
+        "how long a transfer may make no progress before it fails",
     ),
     (
         "reattach-ms",
-        "how long a client whose link broke keeps its place; 0: not at all",
+        "how long a client keeps its place after its connection broke; 0: no time",
     ),
     (
         "heartbeat-ms",
-        "an idle client is pinged this often, and lost after three silences",
+        "how often an idle client is pinged; it is lost after three silent intervals",
     ),
     ("max-clients", "clients at the same time"),
     ("bulk-slots", "large inbound transfers at the same time"),
@@ -77,15 +77,15 @@ pub const SETTINGS: [(&str, &str); 23] = [
     ),
     (
         "trust-clients",
-        "on or off: clients of this machine may map the segment and copy in and out of it",
+        "on or off: clients of this machine may map the segment and copy from and to it",
     ),
     (
         "spin-us",
-        "microseconds that the daemon looks for work before it sleeps, where it has a core of its own",
+        "microseconds that the daemon polls before it sleeps, for a daemon with a core of its own",
     ),
     (
         "client-memory",
-        "on, auto or off: copy large messages out of and into the memory of clients of this machine",
+        "on, auto or off: copy large messages from and to the memory of clients of this machine",
     ),
     (
         "unexp-share",
@@ -93,7 +93,7 @@ pub const SETTINGS: [(&str, &str); 23] = [
     ),
     (
         "job-weights",
-        "turns of a job's large transfers for each of another's, as JOB:WEIGHT,...; 1 unless named",
+        "large transfers of a job per turn, as JOB:WEIGHT,...; 1 for jobs not listed",
     ),
 ];
 
@@ -408,7 +408,7 @@ impl Options {
             .checked_next_multiple_of(PAGE)
             .filter(|n| *n <= TOTAL_MAX)
         else {
-            return refuse(format!("total {} is beyond the address space", self.total));
+            return refuse(format!("total {} exceeds the address space", self.total));
         };
         if total != self.total {
             let asked = self.total;
@@ -450,13 +450,13 @@ impl Options {
             (self.bulk_slots == 0, "bulk-slots must be at least 1"),
             (
                 !(1..=100).contains(&self.unexpected_share),
-                "unexp-share is 1 to 100 percent",
+                "unexp-share must be 1 to 100 percent",
             ),
             (self.heartbeat.is_zero(), "heartbeat-ms must not be 0"),
             (self.stall.is_zero(), "stall-ms must not be 0"),
             (
                 i32::try_from(self.max_clients).is_err(),
-                "max-clients is below 2^31",
+                "max-clients must be below 2^31",
             ),
         ];
         match wrong.iter().find(|(wrong, _)| *wrong) {

@@ -140,19 +140,19 @@ impl Segment {
             && options.huge_pages != HugePages::Off
             && let Err(error) = self.mapping.advise_huge_pages()
         {
-            info!(%error, "no huge pages for the segment; going on with small ones");
+            info!(%error, "no huge pages for the segment; using normal pages");
         }
         if !options.prefault.wanted(options.total) {
             return;
         }
         let (mapping, stop) = (self.mapping.clone(), Arc::clone(&self.stop_prefault));
         let body = move || match mapping.prefault(&stop) {
-            Ok(bytes) => info!(bytes, "the segment's pages are provided"),
-            Err(error) => warn!(%error, "the segment's pages come when first used"),
+            Ok(bytes) => info!(bytes, "all pages of the segment are allocated"),
+            Err(error) => warn!(%error, "the segment's pages are allocated when first used"),
         };
         let thread = thread::Builder::new().name(PREFAULT_THREAD.to_owned());
         if let Err(error) = thread.spawn(body) {
-            warn!(%error, "the segment's pages come when first used");
+            warn!(%error, "the segment's pages are allocated when first used");
         }
     }
 
@@ -270,7 +270,7 @@ fn reserved_pages(options: &Options, length: usize) -> Option<(SharedMemory, Map
         HugePages::Huge1G => PageSize::Huge1G,
     };
     if options.group.is_some() {
-        warn!("huge pages of the reserve cannot be shared with a group; going on without them");
+        warn!("huge pages of the reserve cannot be shared with a group; using normal pages");
         return None;
     }
     // Only a successful mapping proves that there are pages.

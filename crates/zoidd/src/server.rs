@@ -61,7 +61,7 @@ impl Server {
         let watch = match ProcessHandle::open(process) {
             Ok(handle) => Watch::Handle(handle),
             Err(error) => {
-                debug!(%error, process, "no process handle; looking for it once a second");
+                debug!(%error, process, "no process handle; checking the process once a second");
                 Watch::Start {
                     start: sys::process_start(process),
                     looked: now,

@@ -717,7 +717,7 @@ impl Client {
         match event {
             Event::Payload(header, body) => {
                 let Ok(Frame::Data(data)) = Frame::decode(&header, body) else {
-                    return Err(invalid_data("payload behind a frame that carries none"));
+                    return Err(invalid_data("payload after a frame that has none"));
                 };
                 // At most a chunk, which fits in a usize.
                 state.expect_payload(data.grant, data.offset, header.payload_len as usize)

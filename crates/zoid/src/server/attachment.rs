@@ -202,7 +202,7 @@ impl Attachment {
             && let Err(error) = self.send_unanswered(&Request::Wake)
         {
             // The sleepers will notice the cause themselves.
-            tracing::debug!(%error, "sleepers could not be woken");
+            tracing::debug!(%error, "sleeping tests could not be woken");
         }
     }
 
@@ -300,7 +300,7 @@ impl Attachment {
             .control
             .call(self.session, &Request::Fini, &self.watch, FAREWELL);
         if let Err(error) = farewell {
-            tracing::debug!(%error, "the daemon did not hear the farewell");
+            tracing::debug!(%error, "the daemon was not told that the server leaves");
         }
         self.close_queues();
     }

@@ -119,7 +119,7 @@ impl Answer {
         }
         let bytes = self.bytes.get(..self.len).unwrap_or_default();
         Reply::decode(&self.header, bytes).map_err(|error| {
-            tracing::warn!(%error, "a reply of the plugin makes no sense");
+            tracing::warn!(%error, "a reply of the plugin is invalid");
             Error::Proto
         })
     }
@@ -396,7 +396,7 @@ impl Call<'_> {
                         }
                         Ok(_) => {}
                         Err(error) => {
-                            tracing::warn!(%error, "a message that is no reply");
+                            tracing::warn!(%error, "a message in the reply queue is not a reply");
                             // After INIT, the daemon is known to use this version.
                             let newer = matches!(error.problem, Problem::UnknownVersion(_));
                             if newer && self.opcode == Opcode::INIT {

@@ -31,7 +31,7 @@ pub(super) fn announce(options: &Options, process: u32) {
         match append(&path, &line) {
             Ok(()) => return,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => tracing::debug!(%error, ?path, "no line in this journal"),
+            Err(error) => tracing::debug!(%error, ?path, "cannot write to this journal"),
         }
     }
 }

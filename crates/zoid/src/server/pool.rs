@@ -227,7 +227,7 @@ impl Piece {
             .any(|guard| broken(&guard))
         {
             self.pool.counters.broken_guards().up();
-            tracing::error!(piece = ?self, "memory beside a piece of the pool was overwritten");
+            tracing::error!(piece = ?self, "the guards of a piece of memory were overwritten");
         }
     }
 }

@@ -271,7 +271,7 @@ impl Server {
             self.counters.protocol_errors().up();
             tracing::error!(
                 ?message,
-                "the plugin names memory that is not there or in use"
+                "the plugin named memory that does not exist or is in use"
             );
             return None;
         };
@@ -297,7 +297,7 @@ impl Drop for Outstanding {
             .attachment
             .send_unanswered(&Command::UnexpectedFree { offset })
         {
-            tracing::debug!(%error, "the plugin did not hear that a message is free");
+            tracing::debug!(%error, "the plugin was not told that a message is freed");
         }
     }
 }

@@ -108,18 +108,16 @@ impl Obstacle {
     /// Returns the text for the administrator.
     pub(crate) const fn advice(self) -> &'static str {
         match self {
-            Self::NotOffered => {
-                "its library is older, or ZOID_CLIENT_MEMORY=off tells it to refuse"
-            }
+            Self::NotOffered => "its library is older, or ZOID_CLIENT_MEMORY=off is set",
             Self::Namespace => "it is in another PID namespace",
-            Self::User => "it is not of the daemon's user",
-            Self::Descriptor => "the kernel gives no descriptor of its process",
+            Self::User => "it does not run as the daemon's user",
+            Self::Descriptor => "the kernel provides no process descriptor",
             Self::Permission => {
                 "the kernel forbids it: the client may not dump core, or Yama restricts tracing, \
                  which ZOID_CLIENT_MEMORY=allow in the client's environment answers"
             }
-            Self::Kernel => "the kernel cannot do it",
-            Self::Mark => "the process that connected is not the one that speaks",
+            Self::Kernel => "the kernel does not support it",
+            Self::Mark => "the process that connected is not the one that sends",
             Self::Declined => "it asked for the stream",
         }
     }

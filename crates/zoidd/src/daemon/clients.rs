@@ -97,7 +97,7 @@ impl Daemon {
             if let Some(left_out) = self.log_limiter.admit("another user", self.now()) {
                 warn!(
                     user = peer.user,
-                    left_out, "refused a connection of another user"
+                    left_out, "rejected a connection of another user"
                 );
             }
             return false;
@@ -403,7 +403,7 @@ impl Daemon {
         if hello.common_version().is_none() {
             info!(
                 process = hello.unix_pid,
-                "a client speaks no version that we do"
+                "a client supports no version of this daemon"
             );
             return self.turn_away(key, header, Status::PROTOCOL);
         }

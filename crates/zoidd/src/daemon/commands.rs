@@ -103,7 +103,7 @@ impl Daemon {
 
     fn bad_command(&mut self, why: &dyn std::fmt::Display) {
         self.counters.bad_commands += 1;
-        debug!(%why, "a command that cannot be understood or answered");
+        debug!(%why, "a command is invalid or cannot be answered");
     }
 
     fn unanswered(&mut self, header: &RequestHeader, request: &Request<'_>) {
@@ -296,7 +296,7 @@ impl Daemon {
                 .registry()
                 .register(&mut SourceFd(&handle), SERVER, interest);
             if let Err(error) = watched {
-                warn!(%error, "the server's end will be noticed when it attaches again");
+                warn!(%error, "the end of the server's process is not watched");
             }
         }
         self.server = Some(server);
@@ -341,7 +341,7 @@ impl Daemon {
 
     /// Answers a server that cannot attach on its own queue, and closes the queue.
     fn reject_server(&mut self, header: &RequestHeader, init: &Init<'_>, status: Status) {
-        info!(process = init.unix_pid, %status, "a server was turned away");
+        info!(process = init.unix_pid, %status, "a server was rejected");
         let refusal = ReplyHeader::refusal(header, status, self.segment.epoch());
         let mut bytes = [0; ReplyHeader::LEN];
         let sent = MessageQueue::open(init.reply_queue, QueueAccess::Send).and_then(|queue| {
@@ -349,7 +349,7 @@ impl Daemon {
             queue.try_send(&bytes)
         });
         if let Err(error) = sent {
-            debug!(%error, queue = init.reply_queue, "nobody was told");
+            debug!(%error, queue = init.reply_queue, "the reply could not be delivered");
         }
     }
 

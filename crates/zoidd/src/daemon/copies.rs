@@ -55,15 +55,15 @@ impl Daemon {
         let first = self.counters.count_obstacle(obstacle);
         let (reason, advice) = (obstacle.name(), obstacle.advice());
         match self.options.client_memory {
-            _ if !first => debug!(key, reason, "a client's messages take the stream"),
+            _ if !first => debug!(key, reason, "a client's messages use the stream"),
             ClientMemory::On if obstacle != Obstacle::Declined => {
                 warn!(
                     reason,
-                    "a client's messages take the stream instead of being copied: {advice}; further \
+                    "a client's messages use the stream instead of being copied: {advice}; further \
                      clients like it are counted only"
                 );
             }
-            _ => info!(reason, "a client's messages take the stream: {advice}"),
+            _ => info!(reason, "a client's messages use the stream: {advice}"),
         }
     }
 
@@ -79,7 +79,11 @@ impl Daemon {
         };
         match client.places(places)? {
             Named::Nothing | Named::Copy => {}
-            Named::Proven => debug!(key, request = header.request, "a client's memory is open"),
+            Named::Proven => debug!(
+                key,
+                request = header.request,
+                "a client's memory is accessible"
+            ),
             Named::Unproven(obstacle) => self.use_stream(key, obstacle),
             Named::Stream(failed) => self.copy_failed(key, failed),
         }
@@ -149,7 +153,7 @@ impl Daemon {
     fn copy_failed(&mut self, key: usize, failed: Failed) {
         match failed.why {
             Failure::Gone => {
-                debug!(key, "a client ended amid a copy");
+                debug!(key, "a client died during a copy");
                 self.lose(key, Departure::Broken);
             }
             Failure::Obstacle(obstacle) => {
@@ -193,7 +197,7 @@ impl Daemon {
         let (now, grant) = (self.now(), GrantId(failed.grant));
         let request = failed.message.request;
         self.counters.faults += 1;
-        debug!(key, request, "a client has not the memory that it named");
+        debug!(key, request, "a client named memory that it does not have");
         let Some(client) = self.clients.get_mut(key) else {
             return;
         };

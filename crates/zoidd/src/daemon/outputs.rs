@@ -92,7 +92,7 @@ impl Daemon {
         match written {
             Ok(()) => self.engine.transfer_arrived(now, transfer.grant),
             Err(error) => {
-                error!(%error, "cannot write a message to the segment; the connection ends instead");
+                error!(%error, "cannot write a message to the segment; closing the connection");
                 client.closing = true;
                 self.enqueue(key);
             }
@@ -162,7 +162,7 @@ impl Daemon {
         };
         let stopped = self.clients.get_mut(key).map(|client| client.stop(grant));
         if let Some(Err(error)) = stopped {
-            error!(%error, "cannot end a frame; the connection ends instead");
+            error!(%error, "cannot complete a frame; closing the connection");
             self.lose(key, zbmi::Departure::Broken);
         }
     }

@@ -73,12 +73,12 @@ impl Daemon {
         if lost > 0 {
             warn!(
                 ?standstill,
-                lost, left, "this daemon did not run, and clients have given it up"
+                lost, left, "this daemon did not run, and clients have disconnected"
             );
         } else {
             info!(
                 ?standstill,
-                left, "this daemon did not run; no client has given it up"
+                left, "this daemon did not run; no client has disconnected"
             );
         }
     }
@@ -102,7 +102,7 @@ impl Daemon {
         }
         for key in silent {
             if let Some(left_out) = self.log_limiter.admit("silent", now) {
-                warn!(key, left_out, "a client is silent; its connection ends");
+                warn!(key, left_out, "a client is silent; closing its connection");
             }
             self.counters.silent += 1;
             self.lose(key, Departure::Broken);

@@ -38,12 +38,12 @@ pub(super) const COUNTERS: [Row; 48] = [
     }),
     (
         "connections_refused_total",
-        "Connections of strangers, or too many.",
+        "Connections rejected: another user, or too many.",
         |view| view.daemon.connections_refused,
     ),
     (
         "reconnections_total",
-        "Clients that came again after a broken link.",
+        "Clients that attached again after a lost connection.",
         |view| view.daemon.reconnections,
     ),
     (
@@ -58,17 +58,17 @@ pub(super) const COUNTERS: [Row; 48] = [
     ),
     (
         "standstill_losses_total",
-        "Clients that gave the daemon up while it did not run.",
+        "Clients that disconnected while the daemon did not run.",
         |view| view.daemon.standstill_losses,
     ),
     (
         "advice_total",
-        "Clients told that they test too often.",
+        "Advice given to clients that test too often.",
         |view| view.daemon.advice,
     ),
     (
         "not_now_total",
-        "Sends and receives told to come again.",
+        "Sends and receives answered \"not now\".",
         |view| view.engine.not_now,
     ),
     ("waits_total", "Sends and receives that waited.", |view| {
@@ -76,7 +76,7 @@ pub(super) const COUNTERS: [Row; 48] = [
     }),
     (
         "waits_satisfied_total",
-        "Waits that got what they waited for.",
+        "Waits that found a counterpart or memory.",
         |view| view.engine.waits_satisfied,
     ),
     ("client_tests_total", "Tests of clients.", |view| {
@@ -84,7 +84,7 @@ pub(super) const COUNTERS: [Row; 48] = [
     }),
     (
         "client_tests_timed_out_total",
-        "Tests of clients that slept in vain.",
+        "Tests of clients that slept until their timeout.",
         |view| view.engine.client_tests_timed_out,
     ),
     ("posts_total", "Operations posted by the server.", |view| {
@@ -97,30 +97,30 @@ pub(super) const COUNTERS: [Row; 48] = [
     ),
     (
         "posts_completed_total",
-        "Operations that ended well.",
+        "Operations that succeeded.",
         |view| view.engine.posts_completed,
     ),
-    (
-        "posts_failed_total",
-        "Operations that ended with an error.",
-        |view| view.engine.posts_failed,
-    ),
+    ("posts_failed_total", "Operations that failed.", |view| {
+        view.engine.posts_failed
+    }),
     ("server_tests_total", "Tests of the server.", |view| {
         view.engine.server_tests
     }),
     (
         "server_tests_timed_out_total",
-        "Tests of the server that slept in vain.",
+        "Tests of the server that slept until their timeout.",
         |view| view.engine.server_tests_timed_out,
     ),
     (
         "holds_total",
-        "Posts held for a client's follow-up.",
+        "Posts held for the call that follows a client's test.",
         |view| view.engine.holds,
     ),
-    ("holds_used_total", "Holds whose follow-up came.", |view| {
-        view.engine.holds_used
-    }),
+    (
+        "holds_used_total",
+        "Holds whose call came in time.",
+        |view| view.engine.holds_used,
+    ),
     (
         "holds_expired_total",
         "Holds that ended at their deadline.",
@@ -128,7 +128,7 @@ pub(super) const COUNTERS: [Row; 48] = [
     ),
     (
         "cancels_honoured_total",
-        "Cancels that took an operation back.",
+        "Cancels that ended an operation.",
         |view| view.engine.cancels_honoured,
     ),
     (
@@ -156,12 +156,12 @@ pub(super) const COUNTERS: [Row; 48] = [
     }),
     (
         "clients_reattached_total",
-        "Clients that came back.",
+        "Clients that reattached.",
         |view| view.engine.clients_reattached,
     ),
     (
         "clients_left_total",
-        "Clients that said goodbye, or that the server sent away.",
+        "Clients that left with BYE or were disconnected by the server.",
         |view| view.engine.clients_left,
     ),
     (
@@ -182,12 +182,12 @@ pub(super) const COUNTERS: [Row; 48] = [
     ),
     (
         "transfers_stopped_total",
-        "Transfers that were stopped, stalled ones among them.",
+        "Transfers that were stopped, including stalled ones.",
         |view| view.engine.transfers_stopped,
     ),
     (
         "client_memory_copies_total",
-        "Messages copied out of and into clients' memory.",
+        "Messages copied directly from and to clients' memory.",
         |view| view.daemon.copies,
     ),
     (
@@ -197,7 +197,7 @@ pub(super) const COUNTERS: [Row; 48] = [
     ),
     (
         "client_memory_faults_total",
-        "Messages in memory that their client does not have.",
+        "Messages whose client named memory that it does not have.",
         |view| view.daemon.faults,
     ),
     (
@@ -207,22 +207,22 @@ pub(super) const COUNTERS: [Row; 48] = [
     ),
     (
         "server_temporary_buffers_total",
-        "Temporary buffers taken, by the server.",
+        "Temporary buffers allocated, by the server.",
         |view| view.reported.temporary_buffers,
     ),
     (
         "server_memory_waits_total",
-        "Operations that had to wait for memory of the pool, by the server.",
+        "Operations that waited for memory of the pool, by the server.",
         |view| view.reported.memory_waits,
     ),
     (
         "server_allocations_held_back_total",
-        "Allocations refused in favour of operations that wait for memory, by the server.",
+        "Allocations rejected in favour of operations that wait for memory, by the server.",
         |view| view.reported.allocations_held_back,
     ),
     (
         "server_protocol_errors_total",
-        "Replies that the server could make no sense of.",
+        "Invalid replies that the server received.",
         |view| view.reported.protocol_errors,
     ),
 ];
@@ -264,15 +264,15 @@ pub(super) const GAUGES: [Row; 23] = [
     }),
     (
         "posts",
-        "Operations of the server, ended ones included.",
+        "Operations of the server, including complete ones.",
         |view| view.gauges.posts as u64,
     ),
     (
         "posts_done",
-        "Operations that ended and were not collected.",
+        "Complete operations that were not collected.",
         |view| view.gauges.posts_done as u64,
     ),
-    ("transfers", "Transfers under way.", |view| {
+    ("transfers", "Running transfers.", |view| {
         view.gauges.transfers as u64
     }),
     (
@@ -287,7 +287,7 @@ pub(super) const GAUGES: [Row; 23] = [
     ),
     (
         "unexpected_pool_high_bytes",
-        "Most unexpected memory ever in use.",
+        "The most unexpected memory in use so far.",
         |view| view.engine.pool_high_water,
     ),
     (
@@ -302,7 +302,7 @@ pub(super) const GAUGES: [Row; 23] = [
     ),
     (
         "posts_registered",
-        "Operations of the server that wait for their message or move it.",
+        "Operations of the server that wait for a message or move one.",
         |view| view.gauges.posts.saturating_sub(view.gauges.posts_done) as u64,
     ),
     (
@@ -312,7 +312,7 @@ pub(super) const GAUGES: [Row; 23] = [
     ),
     (
         "segment_huge_page_bytes",
-        "Bytes of the huge pages that the segment is made of; 0 for normal ones.",
+        "Size of the segment's huge pages; 0 for normal pages.",
         |view| view.huge_page_bytes,
     ),
     (

@@ -172,12 +172,12 @@ impl Client {
         self.counters.reconnects().up();
         if resumed {
             self.counters.sessions_resumed().up();
-            return tracing::info!("the daemon is back, and nothing was lost");
+            return tracing::info!("connected to the daemon again; nothing was lost");
         }
         self.counters.sessions_lost().up();
         if self.options.keep_on_server_restart {
             return tracing::warn!(
-                "the daemon does not know this client any more; operations wait on"
+                "the daemon no longer knows this client; operations continue to wait"
             );
         }
         let error = match welcome.epoch == before.epoch {
@@ -189,7 +189,7 @@ impl Client {
         let operations = condemned.len();
         tracing::warn!(
             operations,
-            "the daemon does not know this client any more; they fail"
+            "the daemon no longer knows this client; operations fail"
         );
         for op in condemned {
             self.completions.complete(op, Err(error));

@@ -96,10 +96,10 @@ impl State {
             return Ok(false);
         };
         let Some(sink) = &mut call.sink else {
-            return Err(invalid_data("a message for a call that receives none"));
+            return Err(invalid_data("a message for a call that is not a receive"));
         };
         if total > sink.capacity || sink.grant.is_some() {
-            return Err(invalid_data("a message that does not fit"));
+            return Err(invalid_data("a message longer than its buffer"));
         }
         (sink.grant, sink.total) = (Some(grant), total);
         Ok(true)
@@ -121,7 +121,7 @@ impl State {
             return Ok(Verdict::Discard);
         };
         if offset != sink.received as u64 || len > sink.total - sink.received {
-            return Err(invalid_data("a piece of a message out of turn"));
+            return Err(invalid_data("a piece of a message at a wrong offset"));
         }
         let target = spans::part(&sink.segments, sink.received, len);
         self.filling = Some((request, len));
