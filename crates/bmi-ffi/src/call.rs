@@ -240,14 +240,14 @@ pub extern "C" fn BMI_unexpected_free(address: Addr, buffer: *mut c_void) -> c_i
     if UNEXPECTED.free(buffer.cast()) {
         return 0;
     }
-    let refuse = || {
+    let reject = || {
         let receives = interface()?.bmi.receives_unexpected(abi::address(address)?);
         match receives {
             Some(false) => Err(Error::OpNotSupp),
             _ => Err(Error::Inval),
         }
     };
-    abi::code(refuse())
+    abi::code(reject())
 }
 
 /// Requests the cancellation of an operation.

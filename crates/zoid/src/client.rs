@@ -407,7 +407,7 @@ impl Client {
         // its attempt fails.
         let _away = self.connected();
         let mut state = self.lock();
-        if let Some(error) = state.queue.refuse(request.kind, request.tag) {
+        if let Some(error) = state.queue.take_rejection(request.kind, request.tag) {
             return Err(error);
         }
         let op = state.queue.add(request);

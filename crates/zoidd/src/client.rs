@@ -286,7 +286,7 @@ impl Client {
         input: &mut Input,
     ) -> Result<Option<Received>, Violation> {
         if self.stopped.contains(&data.grant) {
-            self.discard(len, input);
+            self.drop_payload(len, input);
             return Ok(None);
         }
         let incoming = self
@@ -322,7 +322,7 @@ impl Client {
     ) -> Result<Option<Received>, Violation> {
         let granted = self.incoming.iter().find(|(_, one)| one.request == request);
         let Some((&grant, _)) = granted else {
-            self.discard(len, input);
+            self.drop_payload(len, input);
             return Ok(None);
         };
         self.begin(grant, len, input)
@@ -353,7 +353,7 @@ impl Client {
     }
 
     /// Drops payload, a part of which may be in the buffer.
-    fn discard(&mut self, len: u64, input: &mut Input) {
+    fn drop_payload(&mut self, len: u64, input: &mut Input) {
         // At most a chunk.
         let len = len as usize;
         let moved = input.take(len).len();

@@ -436,8 +436,8 @@ mod tests {
         let _segment = SharedMemory::create(&instance.segment(), 4096).unwrap();
         first.hold_segment().unwrap();
         let there = || SharedMemory::open(&instance.segment()).is_ok();
-        let refused = cleanup(&instance, Some(two.path())).unwrap_err();
-        assert!(matches!(refused, Error::AlreadyRunning { .. }), "{refused}");
+        let error = cleanup(&instance, Some(two.path())).unwrap_err();
+        assert!(matches!(error, Error::AlreadyRunning { .. }), "{error}");
         assert_eq!(fs::read_dir(two.path()).unwrap().count(), 0);
         assert!(there());
         // As if killed: the names then belong to the daemon that asks first.
@@ -540,8 +540,8 @@ mod tests {
         fs::write(&victim, "precious\n").unwrap();
         let path = directory.path().join(instance.journal_file());
         std::os::unix::fs::symlink(&victim, &path).unwrap();
-        let refused = Home::take(&instance, Some(directory.path())).err().unwrap();
-        assert!(refused.to_string().contains("journal"), "{refused}");
+        let error = Home::take(&instance, Some(directory.path())).err().unwrap();
+        assert!(error.to_string().contains("journal"), "{error}");
         assert_eq!(fs::read_to_string(&victim).unwrap(), "precious\n");
         assert!(read_journal(&path).is_empty());
     }
@@ -565,10 +565,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let open = fs::Permissions::from_mode(0o777);
         fs::set_permissions(directory.path(), open).unwrap();
-        let refused = Home::take(&instance("open"), Some(directory.path())).unwrap_err();
-        assert!(
-            matches!(refused, Error::UnsafeDirectory { .. }),
-            "{refused}"
-        );
+        let error = Home::take(&instance("open"), Some(directory.path())).unwrap_err();
+        assert!(matches!(error, Error::UnsafeDirectory { .. }), "{error}");
     }
 }

@@ -402,13 +402,13 @@ impl Options {
     /// Settings that contradict each other.
     pub fn check(&mut self) -> Result<Vec<String>, SettingError> {
         let mut remarks = Vec::new();
-        let refuse = |text: String| Err(SettingError::Contradiction(text));
+        let reject = |text: String| Err(SettingError::Contradiction(text));
         let Some(total) = self
             .total
             .checked_next_multiple_of(PAGE)
             .filter(|n| *n <= TOTAL_MAX)
         else {
-            return refuse(format!("total {} exceeds the address space", self.total));
+            return reject(format!("total {} exceeds the address space", self.total));
         };
         if total != self.total {
             let asked = self.total;
@@ -419,13 +419,13 @@ impl Options {
         }
         let (unexpected, max) = (self.unexpected, self.max_unexpected);
         if unexpected >= total {
-            return refuse(format!(
+            return reject(format!(
                 "unexp ({unexpected}) must be smaller than total ({total}): nothing would be left \
                  for expected messages"
             ));
         }
         if unexpected < max {
-            return refuse(format!(
+            return reject(format!(
                 "unexp ({unexpected}) must hold at least one message of max-unexpected ({max})"
             ));
         }

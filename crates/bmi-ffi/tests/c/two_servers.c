@@ -1,6 +1,6 @@
 /*
- * Two processes that both listen: each knows the other by its address, and one byte goes either way. The
- * process called `client` listens too, and the other one looks up its address.
+ * Two processes that both listen and look each other up; each sends one byte to the other. The process in the
+ * role `client` sends its own address first.
  */
 #include "common.h"
 

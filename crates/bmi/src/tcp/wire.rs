@@ -34,8 +34,8 @@ pub(crate) const VERSION: i32 = 2;
 pub(crate) const HEADER_LEN: usize = 24;
 /// The longest message that is sent without an announcement, in bytes. An announcement costs about 20 µs,
 /// measured with the example `pingpong`: 31 instead of 14 µs for 32 KiB, 125 instead of 103 for 512 KiB, 270
-/// instead of 227 for 1 MiB. For longer messages the cost is lost in the noise, but the memory of unmatched
-/// messages would grow.
+/// instead of 227 for 1 MiB. The relative cost for longer messages is negligible, and sending them without
+/// an announcement would need more memory for unmatched messages.
 pub(crate) const EAGER_MAX: usize = 1 << 20;
 /// The longest unexpected message, in bytes: that of the zoid method, so that a program works over both.
 pub(crate) const UNEXPECTED_MAX: usize = 8192;

@@ -193,7 +193,7 @@ impl ReplyHeader {
 
     /// Returns the header of a reply without a body: `status` in answer to this command.
     #[must_use]
-    pub const fn refusal(request: &RequestHeader, status: Status, epoch: u64) -> Self {
+    pub const fn rejection(request: &RequestHeader, status: Status, epoch: u64) -> Self {
         Self {
             opcode: request.opcode,
             len: Self::LEN as u32,

@@ -291,8 +291,8 @@ fn a_refusal_names_the_command_it_answers_and_has_no_body() {
     let request = command(&Request::Stat { first: 0 });
     let header = RequestHeader::decode(&request).unwrap();
     let mut bytes = [0; ReplyHeader::LEN];
-    let refusal = ReplyHeader::refusal(&header, Status::INVALID, 0xE);
-    assert_eq!(refusal.encode(&mut bytes), Ok(40));
+    let rejection = ReplyHeader::rejection(&header, Status::INVALID, 0xE);
+    assert_eq!(rejection.encode(&mut bytes), Ok(40));
     let expected = hex(
         "5a425231 0100 0980 28000000 71ffffbf 5100000000000000 0900000000000000 0e00000000000000",
     );

@@ -263,7 +263,7 @@ impl Client {
                 Outcome::Done(op.total)
             }
             (Step::Message, Answer::Done(Status::NONE)) => Outcome::NotNow,
-            (_, Answer::Done(status)) if !matches!(step, Step::Rest { .. }) => refused(status),
+            (_, Answer::Done(status)) if !matches!(step, Step::Rest { .. }) => of_rejection(status),
             (Step::Message, Answer::Coming(grant, total, None)) => {
                 return Progress::Waits(Step::Rest { grant, total });
             }
@@ -410,7 +410,7 @@ fn last_byte(answer: &Answer) -> Result<(), Error> {
     }
 }
 
-fn refused(status: Status) -> Outcome {
+fn of_rejection(status: Status) -> Outcome {
     if status.is_not_now() {
         return Outcome::NotNow;
     }

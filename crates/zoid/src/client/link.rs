@@ -127,7 +127,7 @@ pub(super) enum Verdict {
     /// Store the payload in this memory.
     Into(Vec<Span>),
     /// Read the payload and drop it.
-    Discard,
+    Drop,
 }
 
 #[derive(Default)]
@@ -413,7 +413,7 @@ impl Link {
         reader.start += len;
         let target = match verdict {
             Verdict::Into(spans) => spans,
-            Verdict::Continue | Verdict::Discard => Vec::new(),
+            Verdict::Continue | Verdict::Drop => Vec::new(),
         };
         // At most a chunk, which fits in a usize.
         self.take_payload(reader, &target, header.payload_len as usize)?;
@@ -427,11 +427,11 @@ impl Link {
     fn take_payload(&self, reader: &mut Reader, target: &[Span], len: usize) -> io::Result<()> {
         let mut done = reader.drain_into(target, len);
         while done < len {
-            let discard = target.is_empty();
+            let drops_payload = target.is_empty();
             let Reader { buffer, start, end } = reader;
             (*start, *end) = (0, 0);
             // Bytes after the payload go to the buffer, as many as it holds.
-            let count = if discard {
+            let count = if drops_payload {
                 let room = buffer.len().min(len - done);
                 let tail = buffer.get_mut(..room).unwrap_or_default();
                 self.read(&[], 0, tail)?
@@ -440,7 +440,7 @@ impl Link {
             };
             let payload = count.min(len - done);
             done += payload;
-            if !discard {
+            if !drops_payload {
                 *end = count - payload;
             }
         }

@@ -217,7 +217,7 @@ impl Queue {
 
     /// Returns an error, once, if a new operation would wait for a counterpart that was lost with an earlier
     /// session.
-    pub(super) fn refuse(&mut self, kind: RequestKind, tag: Tag) -> Option<Error> {
+    pub(super) fn take_rejection(&mut self, kind: RequestKind, tag: Tag) -> Option<Error> {
         let refused = is_expected(kind) && self.requests.is_lost(tag);
         self.ended.filter(|_| refused)
     }

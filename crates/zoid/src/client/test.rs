@@ -59,7 +59,7 @@ enum Tried {
     /// At least one completed.
     Completed,
     /// All attempts were rejected.
-    Refused,
+    Rejected,
     /// Other threads attempt them; the value is `queued` at that time.
     Elsewhere(u64),
 }
@@ -72,7 +72,7 @@ impl Client {
             // A test without a wait drives flights, too.
             self.poll_once();
         }
-        let mut refused_at = None;
+        let mut rejected_at = None;
         loop {
             let met = wanted.is_satisfied();
             let left = match deadline {
@@ -84,7 +84,7 @@ impl Client {
                 return Ok(());
             };
             let pause = match self.ask(&plan, wanted, left)? {
-                Reply::Ready(ready) => self.satisfy(&ready, &mut refused_at),
+                Reply::Ready(ready) => self.satisfy(&ready, &mut rejected_at),
                 Reply::Nothing => Pause::No,
                 Reply::Lost => Pause::For(NO_DAEMON),
             };
@@ -207,15 +207,15 @@ impl Client {
         }
     }
 
-    /// Attempts the ready operations. `refused_at` holds the number of completed operations at the last
+    /// Attempts the ready operations. `rejected_at` holds the number of completed operations at the last
     /// rejection.
-    fn satisfy(&self, ready: &[(Key, usize)], refused_at: &mut Option<u64>) -> Pause {
+    fn satisfy(&self, ready: &[(Key, usize)], rejected_at: &mut Option<u64>) -> Pause {
         match self.attempt_ready(ready) {
             Tried::Completed => Pause::No,
             Tried::Elsewhere(queued) => Pause::Change(queued),
-            Tried::Refused => {
+            Tried::Rejected => {
                 let completed = self.lock().completed;
-                match refused_at.replace(completed) == Some(completed) {
+                match rejected_at.replace(completed) == Some(completed) {
                     true => Pause::For(BACK_OFF),
                     false => Pause::No,
                 }
@@ -225,7 +225,7 @@ impl Client {
 
     /// Attempts the ready operations, oldest first within each key.
     fn attempt_ready(&self, ready: &[(Key, usize)]) -> Tried {
-        let (mut completed, mut refused, mut elsewhere) = (false, false, None);
+        let (mut completed, mut rejected, mut elsewhere) = (false, false, None);
         for &(key, count) in ready {
             for _ in 0..count {
                 let mut state = self.lock();
@@ -235,7 +235,7 @@ impl Client {
                 };
                 drop(state);
                 if !self.retry(op) {
-                    refused = true;
+                    rejected = true;
                     break;
                 }
                 completed = true;
@@ -243,8 +243,8 @@ impl Client {
         }
         match elsewhere {
             _ if completed => Tried::Completed,
-            Some(queued) if !refused => Tried::Elsewhere(queued),
-            _ => Tried::Refused,
+            Some(queued) if !rejected => Tried::Elsewhere(queued),
+            _ => Tried::Rejected,
         }
     }
 

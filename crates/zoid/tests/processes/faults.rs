@@ -129,7 +129,7 @@ fn section_5_3_without_a_queue_left_a_server_is_told_which_limit_it_is() {
         }
         let taken = take_all_queues(shape);
         assert!(taken.len() > 10, "{}", taken.len());
-        assert_eq!(Process::refusal("server", &settings, &[]), error);
+        assert_eq!(Process::rejection("server", &settings, &[]), error);
     }
     drop(scene.meet());
 }

@@ -231,7 +231,7 @@ impl Process {
     }
 
     /// Returns the error with which a party failed to start.
-    pub(crate) fn refusal(role: &str, settings: &str, through: &[&str]) -> String {
+    pub(crate) fn rejection(role: &str, settings: &str, through: &[&str]) -> String {
         let program = std::env::current_exe().unwrap();
         Process::refusal_of(&program, role, settings, through)
     }

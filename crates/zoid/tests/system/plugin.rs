@@ -163,7 +163,7 @@ impl Desk {
 
     pub(crate) fn refuse(&self, to: &RequestHeader, status: Status) {
         let mut message = [0; ReplyHeader::LEN];
-        let header = ReplyHeader::refusal(to, status, EPOCH);
+        let header = ReplyHeader::rejection(to, status, EPOCH);
         header.encode(&mut message).unwrap();
         self.put(to, &message);
     }
@@ -182,7 +182,7 @@ impl Desk {
     pub(crate) fn header(&self, to: &RequestHeader) -> ReplyHeader {
         ReplyHeader {
             session: SESSION,
-            ..ReplyHeader::refusal(to, Status::NONE, EPOCH)
+            ..ReplyHeader::rejection(to, Status::NONE, EPOCH)
         }
     }
 

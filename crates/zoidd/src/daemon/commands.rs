@@ -95,7 +95,7 @@ impl Daemon {
                     Status::NO_SYSTEM
                 };
                 if let Some(call) = self.begin(header) {
-                    self.refuse(call, status);
+                    self.reject(call, status);
                 }
             }
         }
@@ -153,7 +153,7 @@ impl Daemon {
                 self.forget_server(false);
             }
             Request::Stat { first } => self.stat(call, *first),
-            _ => self.refuse(call, Status::NO_SYSTEM),
+            _ => self.reject(call, Status::NO_SYSTEM),
         }
     }
 
@@ -171,7 +171,7 @@ impl Daemon {
     fn post(&mut self, session: Session, call: CallId, direction: Direction, post: &ctl::Post<'_>) {
         match self.read_post(direction, post) {
             Ok(post) => self.engine.post(self.now(), session, call, post),
-            Err(errno) => self.refuse(call, status(errno)),
+            Err(errno) => self.reject(call, status(errno)),
         }
     }
 
@@ -219,7 +219,7 @@ impl Daemon {
             }
             TestSelection::These(ids) => {
                 let Some(bytes) = self.list(ids) else {
-                    return self.refuse(call, Status::INVALID);
+                    return self.reject(call, Status::INVALID);
                 };
                 let list = match ids {
                     Array::Inline(list) => Ok(*list),
@@ -227,7 +227,7 @@ impl Daemon {
                 };
                 match list {
                     Ok(list) => Selection::Ids(list.iter().map(PluginId).collect()),
-                    Err(_) => return self.refuse(call, Status::INVALID),
+                    Err(_) => return self.reject(call, Status::INVALID),
                 }
             }
         };
@@ -342,10 +342,12 @@ impl Daemon {
     /// Answers a server that cannot attach on its own queue, and closes the queue.
     fn reject_server(&mut self, header: &RequestHeader, init: &Init<'_>, status: Status) {
         info!(process = init.unix_pid, %status, "a server was rejected");
-        let refusal = ReplyHeader::refusal(header, status, self.segment.epoch());
+        let rejection = ReplyHeader::rejection(header, status, self.segment.epoch());
         let mut bytes = [0; ReplyHeader::LEN];
         let sent = MessageQueue::open(init.reply_queue, QueueAccess::Send).and_then(|queue| {
-            refusal.encode(&mut bytes).map_err(std::io::Error::other)?;
+            rejection
+                .encode(&mut bytes)
+                .map_err(std::io::Error::other)?;
             queue.try_send(&bytes)
         });
         if let Err(error) = sent {
@@ -421,7 +423,7 @@ impl Daemon {
 
     // ---- answers ----
 
-    fn refuse(&mut self, call: CallId, status: Status) {
+    fn reject(&mut self, call: CallId, status: Status) {
         self.reply(call, status, &Reply::Empty);
     }
 
@@ -480,7 +482,7 @@ impl Daemon {
                 let reply = Reply::UnexpectedTest(List::new(&messages));
                 self.send_reply(call, Status::NONE, &reply, Some(answer.clone()));
             }
-            Answer::Failed(errno) => self.refuse(call, status(*errno)),
+            Answer::Failed(errno) => self.reject(call, status(*errno)),
         }
     }
 
@@ -503,7 +505,7 @@ impl Daemon {
         };
         let header = ReplyHeader {
             session: session.0,
-            ..ReplyHeader::refusal(&request, status, self.segment.epoch())
+            ..ReplyHeader::rejection(&request, status, self.segment.epoch())
         };
         let mut bytes = vec![0; reply.encoded_len()];
         if let Err(error) = reply.encode(header, &mut bytes) {

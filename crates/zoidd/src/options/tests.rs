@@ -120,8 +120,8 @@ fn every_setting_refuses_nonsense_and_none_panics() {
     let free_text = ["directory", "socket"];
     for (name, _) in SETTINGS {
         let mut options = Options::default();
-        let refused = options.set("test", name, "not/a value").is_err();
-        assert_eq!(refused, !free_text.contains(&name), "{name}");
+        let error = options.set("test", name, "not/a value").is_err();
+        assert_eq!(error, !free_text.contains(&name), "{name}");
     }
 }
 

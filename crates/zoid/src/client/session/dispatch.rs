@@ -113,12 +113,12 @@ impl State {
     ) -> io::Result<Verdict> {
         let Some(request) = self.request_of(grant) else {
             self.filling = None;
-            return Ok(Verdict::Discard);
+            return Ok(Verdict::Drop);
         };
         self.conceal(request);
         let sink = self.calls.get(&request).and_then(|call| call.sink.as_ref());
         let Some(sink) = sink else {
-            return Ok(Verdict::Discard);
+            return Ok(Verdict::Drop);
         };
         if offset != sink.received as u64 || len > sink.total - sink.received {
             return Err(invalid_data("a piece of a message at a wrong offset"));

@@ -31,7 +31,7 @@ fn payload_before_its_announcement_touches_no_memory() {
     let mut state = receiving();
     for grant in [0, 7] {
         let verdict = state.expect_payload(grant, 0, 8).unwrap();
-        assert!(matches!(verdict, Verdict::Discard));
+        assert!(matches!(verdict, Verdict::Drop));
     }
 }
 
