@@ -110,7 +110,7 @@ fn the_library_says_on_standard_error_what_it_is_asked_for_and_else_nothing() {
         command.envs(level.map(|level| ("FINERAIL_LOG", level)));
         String::from_utf8(command.output().unwrap().stderr).unwrap()
     };
-    assert!(said(Some("warn")).contains("ZOID_JOB has no effect"));
+    assert!(said(Some("warn")).contains("ZOID_JOB is ignored"));
     for quiet in [None, Some("error"), Some("off")] {
         let said = said(quiet);
         assert!(!said.contains("ZOID_JOB"), "{quiet:?}: {said}");
