@@ -366,6 +366,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
+    // [DATA-11]
     fn take_response(&mut self) -> Result<Response, CallError> {
         let bad_reply = || CallError::BadReply;
         let (header, body) = self.response.take().ok_or_else(bad_reply)?;

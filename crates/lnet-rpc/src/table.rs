@@ -208,6 +208,7 @@ impl Table {
     }
 
     /// Judges a request that came from `address`.
+    // [DATA-12]
     pub(crate) fn admit(
         &mut self,
         request: &RequestHeader,

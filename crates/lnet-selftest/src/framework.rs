@@ -28,6 +28,7 @@ use crate::wire::{
 };
 
 /// A session ends after so long without framework RPCs.
+// [LST-11]
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(100);
 /// Most RPCs of a test that go to one destination at the same time (section 11.7).
 pub const CONCURRENCY_MAX: u32 = 1024;
@@ -128,6 +129,7 @@ struct Test {
 
 impl Framework {
     /// What becomes of a request for a framework service.
+    // [LST-12]
     pub fn handle(&mut self, message: &Message, now: Time) -> Verdict {
         if let Some(session) = &mut self.session {
             session.expires = now + SESSION_TIMEOUT;
@@ -185,6 +187,7 @@ impl Framework {
     }
 
     /// The features that replies carry: those of the session, or all that there are.
+    // [LST-8]
     #[must_use]
     pub fn features(&self) -> u32 {
         let features = self.session.as_ref().map(|session| session.features);
@@ -246,6 +249,7 @@ impl Framework {
         Some((session.name, session.id, session.batches.len()))
     }
 
+    // [LST-9]
     fn make(&mut self, request: &MakeRequest, features: u32, now: Time) -> Body {
         let reply = |status: Option<Errno>, session: Option<&Session>, name| {
             Body::MakeReply(MakeReply {
@@ -413,6 +417,7 @@ impl Framework {
         Verdict::Reply(self.features(), self.test_reply(status))
     }
 
+    // [LST-13]
     fn check_test(&self, request: &TestRequest) -> Option<Errno> {
         let service = Service(request.service);
         let is_client = request.is_client != 0;
@@ -548,6 +553,7 @@ fn stop(tests: &[Test], abort: bool, effects: &mut VecDeque<Effect>) {
 }
 
 /// No such session (section 11.7).
+// [LST-10]
 const ESRCH: Errno = Errno(3);
 
 fn errno(status: Option<Errno>) -> u32 {

@@ -62,6 +62,7 @@ impl Work {
     }
 
     /// Bulk of this operation, check and length; `None` where one of them is out of range.
+    // [LST-20]
     #[must_use]
     pub fn bulk(operation: u32, flags: u32, len: u32) -> Option<Self> {
         let check = Check::of_flags(flags)?;
@@ -138,6 +139,7 @@ pub struct Ended {
 /// Makes RPCs.
 pub trait Generator: Send {
     /// What it wants now.
+    // [LST-16]
     fn next(&mut self, now: Time) -> Next;
     /// One of its RPCs has ended.
     fn ended(&mut self, ended: &Ended, now: Time);
@@ -263,6 +265,7 @@ mod tests {
         units.ended(&ended, Time::ZERO);
     }
 
+    // [LST-16]
     #[test]
     fn every_destination_has_as_many_units_as_the_concurrency_says() {
         let mut units = Units::new(&spec(Some(1), false)).unwrap();
@@ -274,6 +277,7 @@ mod tests {
         assert_eq!(hosts, [1, 1, 2, 2]);
     }
 
+    // [LST-16]
     #[test]
     fn a_unit_sends_one_rpc_after_another_until_its_count_is_reached() {
         let mut units = Units::new(&spec(Some(3), false)).unwrap();
@@ -315,6 +319,7 @@ mod tests {
         assert!(units.is_over(Time::ZERO));
     }
 
+    // [LST-20]
     #[test]
     fn no_rpc_is_sent_that_a_kernel_might_not_survive() {
         let bytes = |operation, flags, len| Params::Bytes {

@@ -69,6 +69,7 @@ impl Check {
 }
 
 /// So many bytes of good data.
+// [LST-21]
 #[must_use]
 pub fn data(len: usize, order: Order) -> Vec<u8> {
     repeated(order.bytes(MAGIC), len)
@@ -133,6 +134,7 @@ fn repeated(word: [u8; 8], len: usize) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    // [LST-21]
     #[test]
     fn good_data_passes_every_check_in_its_byte_order_only() {
         for len in [1, 7, 8, 9, 4096, 4097, 1 << 20] {

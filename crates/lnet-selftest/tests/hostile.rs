@@ -107,6 +107,7 @@ fn write(bulk_id: u64, len: u32) -> Body {
     })
 }
 
+// [LST-4]
 #[test]
 fn what_is_no_request_is_dropped_with_its_reason_and_its_buffer_is_used_again() {
     let pair = Pair::new();
@@ -135,6 +136,7 @@ fn what_is_no_request_is_dropped_with_its_reason_and_its_buffer_is_used_again() 
     pair.check_service();
 }
 
+// [LST-5]
 #[test]
 fn a_request_of_another_version_is_answered_with_eproto() {
     let pair = Pair::new();
@@ -157,6 +159,7 @@ fn a_request_of_another_version_is_answered_with_eproto() {
     }
 }
 
+// [LST-19]
 #[test]
 fn bulk_out_of_range_is_refused_without_memory() {
     let pair = Pair::new();
@@ -200,6 +203,7 @@ fn bulk_out_of_range_is_refused_without_memory() {
     assert_eq!((reply.features, reply.body), (1, Body::BulkReply(71)));
 }
 
+// [LST-23]
 #[test]
 fn writes_whose_data_never_comes_take_bounded_memory_and_end() {
     let pair = Pair::new();
@@ -218,6 +222,7 @@ fn writes_whose_data_never_comes_take_bounded_memory_and_end() {
     assert_eq!(pair.target.under_way(), (0, 0));
 }
 
+// [LST-10] [LST-14]
 #[test]
 fn a_test_of_an_unknown_session_and_a_list_that_never_comes_leave_nothing() {
     let pair = Pair::new();
@@ -297,6 +302,7 @@ fn a_client_is_not_fooled_by_a_server_that_answers_something_else() {
     drop(liar.join().unwrap());
 }
 
+// [LST-6]
 #[test]
 fn a_server_that_stands_still_costs_a_timeout_and_nothing_else() {
     let port = testkit::port();

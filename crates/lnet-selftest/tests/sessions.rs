@@ -90,6 +90,7 @@ fn pings_of_a_batch_arrive_and_are_counted_at_both_ends() {
     assert_eq!(site.servers[0].session(), None);
 }
 
+// [LST-21] [LST-22]
 #[test]
 fn bulk_of_every_check_and_direction_is_good() {
     let mut site = Site::new();

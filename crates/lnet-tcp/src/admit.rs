@@ -42,6 +42,7 @@ pub(crate) enum Admission {
 }
 
 /// Decides about a HELLO.
+// [SET-5] [SET-6] [SET-9]
 pub(crate) fn admit(inquiry: &Inquiry) -> Admission {
     // LNet chooses both ends of a hop on one net. A peer of another net would be a neighbour that no
     // route leads to and that no rule of that net was meant for.
@@ -95,6 +96,7 @@ mod tests {
         assert_eq!(admit(&stranger), Admission::Accept);
     }
 
+    // [SET-5]
     #[test]
     fn the_lower_nid_loses_the_race() {
         let lower = Inquiry {
@@ -104,6 +106,7 @@ mod tests {
         assert_eq!(admit(&lower), Admission::Decline(Refusal::Race));
     }
 
+    // [SET-5]
     #[test]
     fn the_higher_nid_wins_the_race() {
         let higher = Inquiry {
@@ -134,6 +137,7 @@ mod tests {
         assert_eq!(borrowed, Admission::Distrust(Refusal::HelloAddress));
     }
 
+    // [SET-9]
     #[test]
     fn a_restarted_peer_replaces_its_old_connections() {
         let restarted = Inquiry {
@@ -144,6 +148,7 @@ mod tests {
         assert_eq!(admit(&restarted), Admission::AcceptAfterRestart);
     }
 
+    // [SET-6]
     #[test]
     fn one_connection_more_than_allowed_is_declined() {
         let last = Inquiry {

@@ -24,6 +24,7 @@ pub(crate) enum Suits {
 }
 
 /// Whether a connection of type `ctype`, in our naming, suits an LNET frame of `bytes` bytes.
+// [FRAME-13] [FRAME-14]
 pub(crate) fn suits(version: HelloVersion, ctype: Ctype, bytes: u64, min_bulk: u32) -> Suits {
     let is_small = bytes < u64::from(min_bulk);
     let typed_frames = matches!(version, HelloVersion::V3 | HelloVersion::V4);
@@ -50,6 +51,7 @@ pub(crate) struct Candidate {
 }
 
 /// The slot of the best of them, if any suits.
+// [FRAME-15]
 pub(crate) fn choose(candidates: impl Iterator<Item = Candidate>) -> Option<usize> {
     candidates
         .filter(|candidate| candidate.suits != Suits::No)
@@ -71,6 +73,7 @@ mod tests {
     const V2: HelloVersion = HelloVersion::V2;
     const V3: HelloVersion = HelloVersion::V3;
 
+    // [FRAME-13] [FRAME-14]
     #[test]
     fn messages_go_where_the_table_says() {
         let table = [
@@ -132,6 +135,7 @@ mod tests {
         assert_eq!(choose(two.into_iter()), Some(1));
     }
 
+    // [FRAME-15]
     #[test]
     fn the_fewest_bytes_queued_win() {
         let two = [

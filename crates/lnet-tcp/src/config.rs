@@ -96,15 +96,19 @@ pub struct SocklndConfig {
 impl Default for SocklndConfig {
     fn default() -> Self {
         Self {
+            // [CONN-1]
             port: 988,
             accept: AcceptMode::default(),
             match_addresses: false,
             source_ports: SourcePorts::default(),
+            // [CONN-5]
             accept_timeout: Duration::from_secs(5),
             sock_timeout: Duration::from_secs(50),
             reconnect_min: Duration::from_secs(1),
             reconnect_max: Duration::from_secs(60),
+            // [KEEP-1]
             keepalive: Duration::from_secs(30),
+            // [FRAME-13]
             min_bulk: 1024,
             typed: true,
             congestion: None,

@@ -20,9 +20,11 @@ use lnet_types::Time;
 use lnet_wire::{Ctype, HelloVersion};
 
 /// Refusals in a row after which a peer is not asked again (sections 2.6 and 18).
+// [SET-8]
 const REFUSALS_MAX: u8 = 3;
 
 /// The pause after a refusal is between half and whole this long (section 18).
+// [SET-7]
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// Connections with one peer, by type in our naming.
@@ -51,6 +53,7 @@ impl TypeCounts {
 
     /// The type to dial next, where `pairs` of bulk connections are wanted; untyped nodes want one
     /// connection that carries messages, which `BULK_IN` does not.
+    // [SET-1] [SET-2] [SET-3]
     pub(crate) fn missing(self, typed: bool, pairs: usize) -> Option<Ctype> {
         if !typed {
             let carries = self.any + self.control + self.bulk_out > 0;
@@ -198,6 +201,7 @@ impl Dialler {
     }
 
     /// The pass has failed; the next may begin after a pause that doubles each time.
+    // [SET-11]
     pub(crate) fn failed(&mut self, now: Time, min: Duration, max: Duration) {
         self.phase = Phase::Resting;
         self.pause = (self.pause * 2).clamp(min, max.max(min));

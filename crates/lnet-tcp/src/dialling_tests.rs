@@ -23,6 +23,7 @@ fn order(mut counts: TypeCounts, typed: bool, pairs: usize) -> Vec<Ctype> {
     order
 }
 
+// [SET-1]
 #[test]
 fn control_comes_first_then_bulk_in_and_bulk_out_in_turns() {
     let (control, bulk_in, bulk_out) = (Ctype::CONTROL, Ctype::BULK_IN, Ctype::BULK_OUT);
@@ -34,6 +35,7 @@ fn control_comes_first_then_bulk_in_and_bulk_out_in_turns() {
     );
 }
 
+// [SET-2]
 #[test]
 fn connections_that_the_peer_dialled_count() {
     let theirs = TypeCounts {
@@ -59,6 +61,7 @@ fn an_untyped_node_wants_one_connection_that_carries_messages() {
     assert_eq!(order(bulk_in, false, 3), [Ctype::CONTROL]);
 }
 
+// [SET-11]
 #[test]
 fn the_pause_after_failures_doubles_to_its_limit_and_a_success_ends_it() {
     let mut dialler = Dialler::default();
@@ -75,6 +78,7 @@ fn the_pause_after_failures_doubles_to_its_limit_and_a_success_ends_it() {
     assert!(dialler.may_begin(NOW + MIN));
 }
 
+// [SET-7]
 #[test]
 fn a_refusal_waits_half_a_second_to_a_second() {
     for jitter in [0, 1, 499_999_999, 500_000_000, u64::MAX] {
@@ -96,6 +100,7 @@ fn refuse_three_times(counts: TypeCounts) -> (Dialler, AfterRefusal) {
     (dialler, last)
 }
 
+// [SET-8]
 #[test]
 fn three_refusals_end_the_pass() {
     let (dialler, last) = refuse_three_times(TypeCounts::default());
@@ -103,6 +108,7 @@ fn three_refusals_end_the_pass() {
     assert!(!dialler.is_active());
 }
 
+// [SET-8]
 #[test]
 fn three_refusals_with_one_connection_of_each_type_are_enough_for_good() {
     let each = TypeCounts {
@@ -131,6 +137,7 @@ fn a_connection_that_the_peer_dialled_clears_its_refusals() {
     }
 }
 
+// [HELLO-17]
 #[test]
 fn another_version_is_tried_at_once_and_remembered_while_there_is_a_connection() {
     let mut dialler = Dialler::default();

@@ -358,6 +358,7 @@ impl Receiver {
         }
     }
 
+    // [ZC-1] [ZC-2] [ZC-3]
     fn finish_payload(
         &mut self,
         tx: &mut Transmitter,
@@ -372,6 +373,7 @@ impl Receiver {
     }
 
     /// Takes the next frame's headers; false when they are not complete.
+    // [FRAME-2] [FRAME-6]
     fn take_frame(
         &mut self,
         bytes: &mut &[u8],
@@ -400,6 +402,7 @@ impl Receiver {
         }
     }
 
+    // [KEEP-3] [FRAME-4]
     fn process_noop(
         &self,
         frame: &KsockHeader,
@@ -415,6 +418,7 @@ impl Receiver {
         check_acks(frame, stats)
     }
 
+    // [MSG-3]
     fn process_message(
         &mut self,
         frame: &KsockHeader,
@@ -457,6 +461,7 @@ impl Receiver {
     }
 
     /// Only version 2 says what a checksum covers in a way that all releases agree on (section 3.2).
+    // [FRAME-4] [FRAME-5]
     fn checksum(&self, frame: &KsockHeader, window: &[u8]) -> Option<(u32, FrameChecksum)> {
         if self.version != HelloVersion::V2 || frame.csum == 0 {
             return None;
@@ -506,6 +511,7 @@ fn fill(payload: &mut Payload, bytes: &mut &[u8], stats: &mut SocklndStats) {
 
 /// The wanted payload is in place: checks it, acknowledges it and hands it over, in this order
 /// (section 3.3).
+// [FRAME-7]
 fn deliver(
     payload: &Payload,
     tx: &mut Transmitter,
@@ -540,6 +546,7 @@ fn sum(mut checksum: FrameChecksum, landing: Option<&Span>) -> u32 {
 }
 
 /// We never ask for acknowledgements, so that every one but the keepalive is unknown (section 3.4).
+// [ZC-6] [ZC-8]
 fn check_acks(frame: &KsockHeader, stats: &mut SocklndStats) -> Result<(), CloseReason> {
     match frame.zc_ack() {
         Ok(ZcAck::None) => Ok(()),

@@ -285,6 +285,7 @@ fn messages() -> impl Strategy<Value = Vec<(usize, Option<u32>)>> {
 }
 
 proptest! {
+    // [FRAME-16]
     #[test]
     fn whatever_is_split_wherever_every_message_arrives_once_and_in_order(
         messages in messages(),
@@ -326,6 +327,7 @@ proptest! {
         prop_assert_eq!(stats.discarded_payload_bytes, (total - landed) as u64);
     }
 
+    // [LIMIT-1]
     #[test]
     fn hostile_bytes_never_panic_the_receiver(
         bytes in prop::collection::vec(any::<u8>(), 0..600),
@@ -522,6 +524,7 @@ fn what_is_cancelled_while_a_read_of_it_is_under_way_is_thrown_away() {
     assert_eq!(stats.discarded_payload_bytes, 50_000);
 }
 
+// [ZC-9]
 #[test]
 fn an_acknowledgement_overtakes_messages_but_splits_none() {
     let pipe = Pipe::new(Vec::new(), vec![10, 0, 10_000]);

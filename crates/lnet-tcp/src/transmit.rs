@@ -71,6 +71,7 @@ struct Frame {
 }
 
 impl Frame {
+    // [ZC-4]
     fn noop(header: &KsockHeader) -> Self {
         let mut head = [0; WINDOW_MAX];
         head[..KsockHeader::LEN].copy_from_slice(&header.to_bytes());
@@ -85,6 +86,7 @@ impl Frame {
         }
     }
 
+    // [FRAME-3] [ZC-8] [FRAME-1]
     fn message(version: HelloVersion, request: &SendRequest<Source>) -> Result<Self, NotEncodable> {
         let payload_len = request.payload.as_ref().map_or(0, Source::len);
         if payload_len != request.header.payload_length as usize {

@@ -73,6 +73,7 @@ fn encoded(hello: &Hello) -> Vec<u8> {
     bytes
 }
 
+// [CONN-4] [HELLO-1] [HELLO-12] [REQ-1]
 #[test]
 fn the_opening_is_that_of_a_kernel_node() {
     let mut dial = Dial::new(config());
@@ -90,6 +91,7 @@ fn the_opening_is_that_of_a_kernel_node() {
     assert_eq!(asked, expected);
 }
 
+// [CONN-7]
 #[test]
 fn nothing_follows_the_opening_before_the_answer() {
     let mut dial = Dial::new(config());
@@ -101,6 +103,7 @@ fn nothing_follows_the_opening_before_the_answer() {
     assert!(raw.read.is_empty());
 }
 
+// [SET-1] [SET-3]
 #[test]
 fn the_message_follows_the_answer_on_control_and_the_bulk_types_are_dialled_in_order() {
     let mut dial = Dial::new(config());
@@ -118,6 +121,7 @@ fn the_message_follows_the_answer_on_control_and_the_bulk_types_are_dialled_in_o
     assert_eq!(asked.ctype, Ctype::BULK_OUT);
 }
 
+// [CONN-2]
 #[test]
 fn dialling_from_privileged_ports_begins_at_1023_and_skips_those_in_use() {
     let privileged = SocklndConfig {
@@ -141,6 +145,7 @@ fn dialling_from_privileged_ports_begins_at_1023_and_skips_those_in_use() {
     assert_eq!(ports, [1023, 1022, 1021]);
 }
 
+// [HELLO-8]
 #[test]
 fn an_answer_from_somebody_else_is_refused() {
     let mut dial = Dial::new(config());
@@ -150,6 +155,7 @@ fn an_answer_from_somebody_else_is_refused() {
     raw.expect_close(&mut dial.node);
 }
 
+// [HELLO-8]
 #[test]
 fn an_answer_with_another_pid_is_refused() {
     let mut dial = Dial::new(config());
@@ -158,6 +164,7 @@ fn an_answer_with_another_pid_is_refused() {
     assert_eq!(dial.failures(), [(DialFailure::WrongPeer, 1)]);
 }
 
+// [HELLO-10]
 #[test]
 fn an_answer_whose_type_is_not_the_inverse_is_refused() {
     let mut dial = Dial::new(config());
@@ -166,6 +173,7 @@ fn an_answer_whose_type_is_not_the_inverse_is_refused() {
     assert_eq!(dial.failures(), [(DialFailure::WrongType, 1)]);
 }
 
+// [REQ-9]
 #[test]
 fn an_acceptors_refusal_is_no_hello() {
     let mut dial = Dial::new(config());
@@ -183,6 +191,7 @@ fn a_peer_that_closes_without_an_answer_fails_the_pass() {
     assert_eq!(dial.failures(), [(DialFailure::Disconnected, 1)]);
 }
 
+// [SET-13]
 #[test]
 fn a_peer_that_never_answers_fails_the_pass_after_the_socket_timeout() {
     let mut dial = Dial::new(config());
@@ -207,6 +216,7 @@ fn a_message_whose_time_is_up_before_there_is_a_connection_fails() {
     assert_eq!(dial.node.result(dial.tx), None);
 }
 
+// [SET-7] [SET-8]
 #[test]
 fn none_is_asked_again_within_a_second_and_given_up_after_the_third() {
     let mut dial = Dial::new(config());
@@ -246,6 +256,7 @@ fn the_wait_after_none_ends_when_the_peer_connects() {
     assert_eq!(asked.ctype, Ctype::BULK_IN);
 }
 
+// [HELLO-17]
 #[test]
 fn none_in_another_version_is_followed_at_once_by_that_version() {
     let mut dial = Dial::new(config());
@@ -259,6 +270,7 @@ fn none_in_another_version_is_followed_at_once_by_that_version() {
     assert_eq!(dial.result(), Ok(()));
 }
 
+// [SET-9]
 #[test]
 fn another_incarnation_closes_the_connections_of_the_old_one() {
     let mut dial = Dial::new(config());
@@ -274,6 +286,7 @@ fn another_incarnation_closes_the_connections_of_the_old_one() {
     assert_eq!(asked.ctype, Ctype::CONTROL);
 }
 
+// [SET-5]
 #[test]
 fn the_lower_nid_is_refused_while_we_dial_it_and_the_higher_is_not() {
     let mut dial = Dial::new(config());

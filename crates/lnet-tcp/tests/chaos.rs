@@ -173,6 +173,7 @@ fn contents(node: &Node) -> Vec<Vec<u8>> {
     whole.map(|it| node.upper.landed(it.0)).collect()
 }
 
+// [SET-5] [SET-6]
 #[test]
 fn fifty_rounds_on_sockets_end_with_the_connections_prescribed_and_nothing_twice() {
     let mut world = World::new();

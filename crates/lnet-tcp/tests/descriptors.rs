@@ -13,6 +13,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use common::{Node, Raw, config, hello, opening, until};
 
+// [LIMIT-2]
 #[test]
 fn silent_clients_that_take_all_descriptors_keep_nobody_out() {
     let mut node = Node::new(config());

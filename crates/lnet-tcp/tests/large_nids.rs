@@ -70,6 +70,7 @@ fn refuse(raw: &mut Raw, asked: &Hello, peer: Nid) {
     say(raw, &answer);
 }
 
+// [LARGE-8]
 #[test]
 fn a_peer_with_a_small_nid_is_met_in_version_4_when_a_message_needs_it() {
     let (mut a, mut b) = (Node::new(config()), Node::new(config()));
@@ -122,6 +123,7 @@ fn a_peer_that_closes_what_it_had_and_says_none_as_kernels_do_is_met_again() {
     assert_eq!(until(&mut node, |node| node.result(tx)), Ok(()));
 }
 
+// [LARGE-8]
 #[test]
 fn a_peer_that_does_not_know_version_4_keeps_its_connections_and_gets_the_rest() {
     let (mut node, listener, peer, _theirs) = old_peer(config());
@@ -163,6 +165,7 @@ fn a_peer_that_answers_in_version_3_is_not_dialled_for_ever() {
     assert_eq!(failed, Err(Failure::Unwritable));
 }
 
+// [LARGE-10]
 #[test]
 fn a_peer_that_cannot_be_dialled_in_version_4_is_not_to_blame() {
     let (mut node, listener, peer, _theirs) = old_peer(config());

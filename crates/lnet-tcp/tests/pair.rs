@@ -27,6 +27,7 @@ fn connected_pair() -> (Node, Node) {
     (a, b)
 }
 
+// [SET-3]
 #[test]
 fn a_message_arrives_and_three_typed_connections_are_made() {
     let (a, b) = connected_pair();
@@ -63,6 +64,7 @@ fn the_answer_uses_the_connections_of_the_one_who_dialled() {
     assert_eq!(b.open(), 3);
 }
 
+// [FRAME-13]
 #[test]
 fn large_payloads_arrive_whole_and_are_never_copied() {
     let (mut a, mut b) = connected_pair();
@@ -131,6 +133,7 @@ fn a_prefix_is_received_and_the_rest_thrown_away() {
     assert_eq!(b.upper.landed(rx), &payload[..100]);
 }
 
+// [FRAME-7]
 #[test]
 fn a_discarded_message_does_not_disturb_the_next() {
     let (mut a, mut b) = connected_pair();
@@ -180,6 +183,7 @@ fn a_held_message_stops_its_connection_until_it_is_resumed() {
     assert_eq!(b.lnd.stats().discarded_payload_bytes, 6000);
 }
 
+// [SET-5]
 #[test]
 fn simultaneous_dials_end_with_one_set_of_connections() {
     for _ in 0..10 {
@@ -214,6 +218,7 @@ fn simultaneous_dials_end_with_one_set_of_connections() {
     }
 }
 
+// [SET-6] [SET-8]
 #[test]
 fn three_pairs_against_one_are_settled() {
     let (x, y) = (address(), address());
@@ -285,6 +290,7 @@ fn a_restarted_node_replaces_its_old_connections() {
     assert_eq!(old.open(), 0);
 }
 
+// [SET-10]
 #[test]
 fn when_one_side_closes_the_other_reports_everything_once() {
     let (mut a, mut b) = connected_pair();
@@ -394,6 +400,7 @@ fn an_untyped_node_uses_one_connection_for_everything() {
     assert_eq!(b.lnd.stats().dialled, 0);
 }
 
+// [HELLO-19]
 #[test]
 fn a_user_space_process_is_answered_on_its_connection_and_never_dialled() {
     let quiet = SocklndConfig {
@@ -426,6 +433,7 @@ fn a_user_space_process_is_answered_on_its_connection_and_never_dialled() {
     assert_eq!(node.lnd.stats().dial_failures.total(), 0);
 }
 
+// [LARGE-6] [LARGE-7]
 #[test]
 fn nodes_with_ipv6_addresses_speak_hello_version_4() {
     // One address for all: only one node of this test binary lives there.
@@ -446,6 +454,7 @@ fn nodes_with_ipv6_addresses_speak_hello_version_4() {
     assert_eq!(node.upper.landed(node.upper.headers[0].2), pattern(10_000));
 }
 
+// [SET-12]
 #[test]
 fn nobody_there_fails_the_message_and_the_next_until_the_pause_is_over() {
     let mut a = Node::new(config());

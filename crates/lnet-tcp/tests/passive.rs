@@ -40,6 +40,7 @@ fn closed(bytes: impl FnOnce(&Node) -> Vec<u8>) -> Vec<CloseReason> {
 const NONE_AT: std::ops::Range<usize> = 48..52;
 const SILENCE: Vec<u8> = Vec::new();
 
+// [HELLO-2] [HELLO-5] [HELLO-6] [REQ-4]
 #[test]
 fn the_handshake_of_section_14_is_answered_field_by_field() {
     let mut node = Node::new(config());
@@ -63,6 +64,7 @@ fn the_handshake_of_section_14_is_answered_field_by_field() {
     assert_eq!(reply, expected);
 }
 
+// [CONN-8]
 #[test]
 fn a_handshake_that_dribbles_in_is_accepted() {
     let mut node = Node::new(config());
@@ -79,6 +81,7 @@ fn a_handshake_that_dribbles_in_is_accepted() {
     assert_eq!(node.upper.landed(node.upper.headers[0].2), [1, 2, 3]);
 }
 
+// [SET-4]
 #[test]
 fn a_lone_control_connection_is_answered() {
     let mut node = Node::new(config());
@@ -94,6 +97,7 @@ fn a_lone_control_connection_is_answered() {
     assert_eq!(node.lnd.stats().dial_failures.total(), 0);
 }
 
+// [CONN-3]
 #[test]
 fn an_unprivileged_source_port_is_refused_when_accept_is_secure() {
     let mut node = Node::new(lnet_tcp::SocklndConfig {
@@ -105,6 +109,7 @@ fn an_unprivileged_source_port_is_refused_when_accept_is_secure() {
     assert_eq!(node.lnd.stats().refused.of(Refusal::SourcePort), 1);
 }
 
+// [CONN-5] [CONN-6]
 #[test]
 fn a_silent_client_is_closed_in_time_and_delays_nobody() {
     let mut node = Node::new(config());
@@ -121,6 +126,7 @@ fn a_silent_client_is_closed_in_time_and_delays_nobody() {
     assert_eq!(node.open(), 1);
 }
 
+// [CONN-5]
 #[test]
 fn a_slow_hello_is_closed() {
     let mut node = Node::new(config());
@@ -134,6 +140,7 @@ fn a_slow_hello_is_closed() {
     assert_eq!(node.lnd.stats().refused.of(Refusal::TooSlow), 1);
 }
 
+// [LIMIT-2]
 #[test]
 fn the_oldest_unfinished_handshake_makes_room_for_a_new_one() {
     let mut few = config();
@@ -148,6 +155,7 @@ fn the_oldest_unfinished_handshake_makes_room_for_a_new_one() {
     assert_eq!(clients[0].expect_close(&mut node), SILENCE);
 }
 
+// [LIMIT-2]
 #[test]
 fn a_connection_beyond_the_limit_is_refused() {
     let mut one = config();
@@ -159,12 +167,14 @@ fn a_connection_beyond_the_limit_is_refused() {
     assert_eq!(node.lnd.stats().refused.of(Refusal::TooManyConnections), 1);
 }
 
+// [REQ-5]
 #[test]
 fn a_first_word_that_is_no_magic_closes_in_silence() {
     let (said, why) = refused(|_| b"GET / HTTP/1.0\r\n\r\n".to_vec());
     assert_eq!((said, why), (SILENCE, vec![Refusal::RequestMagic]));
 }
 
+// [REQ-6]
 #[test]
 fn the_lnet_magic_in_place_of_a_request_is_told_so() {
     let (said, why) = refused(|_| 0x4572_6963_u32.to_le_bytes().to_vec());
@@ -174,6 +184,7 @@ fn the_lnet_magic_in_place_of_a_request_is_told_so() {
     );
 }
 
+// [REQ-6]
 #[test]
 fn an_unknown_request_version_is_told_so() {
     let (said, why) = refused(|node| {
@@ -187,6 +198,7 @@ fn an_unknown_request_version_is_told_so() {
     );
 }
 
+// [REQ-7]
 #[test]
 fn a_request_for_a_nid_that_is_not_here_closes_in_silence() {
     let other: Nid = "10.1.2.3@tcp".parse().unwrap();
@@ -194,6 +206,7 @@ fn a_request_for_a_nid_that_is_not_here_closes_in_silence() {
     assert_eq!((said, why), (SILENCE, vec![Refusal::NoSuchNi]));
 }
 
+// [REQ-7]
 #[test]
 fn a_request_for_another_net_of_the_same_address_closes_in_silence() {
     let (_, why) = refused(|node| {
@@ -203,6 +216,7 @@ fn a_request_for_another_net_of_the_same_address_closes_in_silence() {
     assert_eq!(why, [Refusal::NoSuchNi]);
 }
 
+// [REQ-7]
 #[test]
 fn a_request_for_loopback_closes_in_silence() {
     let (_, why) = refused(|node| opening(Nid::LOOPBACK, &hello(node.nid, Ctype::CONTROL)));
@@ -218,11 +232,13 @@ fn spoiled(at: usize, bytes: &'static [u8]) -> (Vec<u8>, Vec<Refusal>) {
     })
 }
 
+// [HELLO-15]
 #[test]
 fn a_hello_with_a_bad_magic_closes_in_silence() {
     assert_eq!(spoiled(0, &[1]), (SILENCE, vec![Refusal::HelloMalformed]));
 }
 
+// [HELLO-16]
 #[test]
 fn a_hello_of_an_unknown_version_is_answered_with_none() {
     let (said, why) = spoiled(4, &[99]);
@@ -246,11 +262,13 @@ fn a_hello_of_version_1_closes_in_silence() {
     assert_eq!((said, why), (SILENCE, vec![Refusal::HelloVersion1]));
 }
 
+// [HELLO-13]
 #[test]
 fn a_hello_with_17_addresses_closes_in_silence() {
     assert_eq!(spoiled(52, &[17]), (SILENCE, vec![Refusal::HelloMalformed]));
 }
 
+// [HELLO-13]
 #[test]
 fn a_hello_with_a_zero_address_closes_in_silence() {
     let (said, why) = refused(|node| {
@@ -262,6 +280,7 @@ fn a_hello_with_a_zero_address_closes_in_silence() {
     assert_eq!((said, why), (SILENCE, vec![Refusal::HelloMalformed]));
 }
 
+// [HELLO-14]
 #[test]
 fn a_hello_from_anybody_closes_in_silence() {
     assert_eq!(
@@ -296,6 +315,7 @@ fn where_addresses_have_to_agree_a_borrowed_nid_is_refused_and_an_own_one_is_not
     assert_eq!(node.open(), 1);
 }
 
+// [HELLO-11]
 #[test]
 fn a_hello_with_an_undefined_type_closes_in_silence() {
     assert_eq!(spoiled(48, &[4]), (SILENCE, vec![Refusal::HelloType]));
@@ -314,6 +334,7 @@ fn a_client_that_leaves_in_the_middle_is_counted() {
     assert_eq!(node.lnd.stats().refused.of(Refusal::Disconnected), 1);
 }
 
+// [HELLO-7] [HELLO-12]
 #[test]
 fn a_hello_with_addresses_and_a_wrong_destination_is_accepted() {
     let mut node = Node::new(config());
@@ -330,6 +351,7 @@ fn a_hello_with_addresses_and_a_wrong_destination_is_accepted() {
     });
 }
 
+// [LARGE-9]
 #[test]
 fn a_request_of_version_2_for_a_small_nid_is_accepted() {
     let mut node = Node::new(config());
@@ -345,6 +367,7 @@ fn a_request_of_version_2_for_a_small_nid_is_accepted() {
     raw.expect(&mut node, 56);
 }
 
+// [HELLO-3] [HELLO-4] [MSG-1]
 #[test]
 fn a_big_endian_peer_is_answered_in_our_order_and_its_frames_are_read_in_its_own() {
     let mut node = Node::new(config());
@@ -374,6 +397,7 @@ fn a_big_endian_peer_is_answered_in_our_order_and_its_frames_are_read_in_its_own
     assert_eq!(node.upper.landed(node.upper.headers[0].2), b"hello");
 }
 
+// [SET-6]
 #[test]
 fn one_connection_of_a_type_more_than_allowed_is_answered_with_none() {
     let mut few = config();
@@ -388,6 +412,7 @@ fn one_connection_of_a_type_more_than_allowed_is_answered_with_none() {
     assert_eq!(node.open(), 2);
 }
 
+// [ZC-1] [ZC-3] [ZC-4]
 #[test]
 fn every_zero_copy_request_is_acknowledged_once_on_its_connection_and_after_its_payload() {
     let mut node = Node::new(config());
@@ -418,6 +443,7 @@ fn every_zero_copy_request_is_acknowledged_once_on_its_connection_and_after_its_
     assert_eq!(raw.expect(&mut node, 24), KsockHeader::ack(43).to_bytes());
 }
 
+// [LIMIT-2]
 #[test]
 fn acknowledgements_that_nobody_reads_stop_the_reading() {
     let mut node = Node::new(config());
@@ -452,6 +478,7 @@ fn acknowledgements_that_nobody_reads_stop_the_reading() {
     });
 }
 
+// [KEEP-3]
 #[test]
 fn keepalives_are_accepted_and_empty_noops_too() {
     let mut node = Node::new(config());
@@ -470,12 +497,14 @@ fn protocol(error: ProtocolError) -> Vec<CloseReason> {
     vec![CloseReason::Protocol(error)]
 }
 
+// [FRAME-2]
 #[test]
 fn an_undefined_frame_type_closes() {
     let why = closed(|_| vec![0xC2; 24]);
     assert_eq!(why, protocol(ProtocolError::FrameType));
 }
 
+// [ZC-6]
 #[test]
 fn an_acknowledgement_that_nobody_asked_for_closes() {
     assert_eq!(
@@ -492,6 +521,7 @@ fn an_acknowledgement_that_nobody_asked_for_closes() {
     );
 }
 
+// [ZC-6]
 #[test]
 fn an_acknowledgement_on_a_message_closes_too() {
     let why = closed(|node| {
@@ -502,6 +532,7 @@ fn an_acknowledgement_on_a_message_closes_too() {
     assert_eq!(why, protocol(ProtocolError::UnknownAck));
 }
 
+// [ZC-7]
 #[test]
 fn the_keepalive_cookie_with_another_one_closes() {
     let mixed = KsockHeader {
@@ -514,6 +545,7 @@ fn the_keepalive_cookie_with_another_one_closes() {
     );
 }
 
+// [MSG-3]
 #[test]
 fn an_undefined_message_type_closes() {
     for message_type in [4, 5, 0xFF] {
@@ -526,6 +558,7 @@ fn an_undefined_message_type_closes() {
     }
 }
 
+// [MSG-4]
 #[test]
 fn a_get_with_payload_closes() {
     let why = closed(|node| {
@@ -536,6 +569,7 @@ fn a_get_with_payload_closes() {
     assert_eq!(why, protocol(ProtocolError::LnetHeader));
 }
 
+// [MSG-5]
 #[test]
 fn a_put_of_more_than_a_mebibyte_closes() {
     let why = closed(|node| {
@@ -546,6 +580,7 @@ fn a_put_of_more_than_a_mebibyte_closes() {
     assert_eq!(why, protocol(ProtocolError::LnetHeader));
 }
 
+// [FRAME-10]
 #[test]
 fn an_end_inside_a_frame_is_a_protocol_error_and_one_between_frames_is_not() {
     for (bytes, reason) in [
@@ -674,6 +709,7 @@ fn a_message_cut_off_is_reported_as_failed() {
     assert_eq!(node.upper.received[0].1, Err(Failure::LocalError));
 }
 
+// [SET-10]
 #[test]
 fn a_message_that_is_refused_above_closes_the_siblings_too() {
     let mut node = Node::new(config());
@@ -711,6 +747,7 @@ fn checksummed(spoil: u32) -> (Node, Raw) {
     (node, raw)
 }
 
+// [FRAME-4]
 #[test]
 fn a_right_checksum_of_version_2_is_accepted() {
     let (node, _raw) = checksummed(0);
@@ -718,6 +755,7 @@ fn a_right_checksum_of_version_2_is_accepted() {
     assert_eq!(node.open(), 1);
 }
 
+// [FRAME-4]
 #[test]
 fn a_wrong_checksum_of_version_2_fails_the_message_and_closes() {
     let (node, _raw) = checksummed(1);
@@ -731,6 +769,7 @@ fn a_wrong_checksum_of_version_2_fails_the_message_and_closes() {
     );
 }
 
+// [FRAME-4]
 #[test]
 fn a_noop_of_version_2_with_a_wrong_checksum_closes() {
     let mut node = Node::new(config());

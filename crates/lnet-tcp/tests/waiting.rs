@@ -12,6 +12,7 @@ use lnet_wire::{Ctype, HelloVersion, KsockHeader};
 
 use common::{Node, Raw, config, control, frame, hello, pattern, put, until};
 
+// [FRAME-8]
 #[test]
 fn a_stalled_frame_closes_after_the_socket_timeout() {
     let mut node = Node::new(config());
@@ -27,6 +28,7 @@ fn a_stalled_frame_closes_after_the_socket_timeout() {
     assert_eq!(node.upper.received[0].1, Err(Failure::NetworkTimeout));
 }
 
+// [FRAME-8]
 #[test]
 fn a_frame_that_goes_on_slowly_does_not_stall() {
     let mut node = Node::new(config());
@@ -43,6 +45,7 @@ fn a_frame_that_goes_on_slowly_does_not_stall() {
     assert_eq!(node.open(), 1);
 }
 
+// [FRAME-9] [KEEP-1] [KEEP-2]
 #[test]
 fn an_idle_connection_stays_and_gets_keepalives_at_least_ten_seconds_apart() {
     let mut node = Node::new(config());
@@ -67,6 +70,7 @@ fn an_idle_connection_stays_and_gets_keepalives_at_least_ten_seconds_apart() {
     assert!((5..9).contains(&times.len()), "{times:?}");
 }
 
+// [KEEP-4]
 #[test]
 fn version_2_has_no_keepalive() {
     let mut node = Node::new(config());
@@ -78,6 +82,7 @@ fn version_2_has_no_keepalive() {
     assert_eq!(node.open(), 1);
 }
 
+// [FRAME-11]
 #[test]
 fn a_peer_that_takes_nothing_is_given_up_after_the_socket_timeout() {
     let mut node = Node::new(config());

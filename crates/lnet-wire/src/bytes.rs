@@ -114,11 +114,13 @@ impl<'a> Reader<'a> {
     }
 
     /// An 8-byte NID (section 1.1), in the sender's order.
+    // [TYPE-1]
     pub(crate) fn nid4(&self, at: usize) -> Result<Nid, DecodeError> {
         Nid::from_nid4(self.u64(at)?).ok_or(self.error(at, Problem::BadNid))
     }
 
     /// A 20-byte NID (section 1.2), whose bytes never depend on the sender's order.
+    // [LARGE-1] [LARGE-3]
     pub(crate) fn nid16(&self, at: usize) -> Result<Nid, DecodeError> {
         Nid::from_wire(self.array(at)?).ok_or(self.error(at, Problem::BadNid))
     }

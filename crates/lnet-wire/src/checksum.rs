@@ -34,6 +34,7 @@ impl FrameChecksum {
     }
 
     /// The value for the header's `csum` field.
+    // [FRAME-12]
     #[must_use]
     pub const fn finish(self) -> u32 {
         self.0

@@ -59,10 +59,12 @@ impl Connreq {
     /// The answer of an acceptor to a request for which
     /// [`deserves_rejection`](Self::deserves_rejection) holds, before the acceptor closes: acceptor
     /// magic, version 1, NID 0.
+    // [REQ-6]
     pub const REJECTION: [u8; 16] = [0x00, 0x71, 0xCE, 0xAC, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
     /// The request for `target` that most releases understand: version 1, or version 2 if the
     /// address is too large for version 1.
+    // [REQ-1] [REQ-2] [LARGE-6]
     #[must_use]
     pub const fn to(target: Nid) -> Self {
         let version = if target.is_large() {
@@ -122,6 +124,7 @@ impl Connreq {
     /// Returns true if kernels answer a request with this error with [`REJECTION`](Self::REJECTION)
     /// before they close: an unknown version, or LNet's own magic in place of the acceptor's. For
     /// every other error they close without an answer.
+    // [REQ-6]
     #[must_use]
     pub const fn deserves_rejection(error: &DecodeError) -> bool {
         match error.problem {
@@ -132,12 +135,14 @@ impl Connreq {
     }
 }
 
+// [REQ-3] [REQ-5]
 fn read_order(bytes: &[u8]) -> Result<ByteOrder, DecodeError> {
     let reader = Reader::new(WHAT, bytes);
     let magic = reader.u32(0)?;
     ByteOrder::of_magic(magic, ACCEPTOR_MAGIC).ok_or(reader.error(0, Problem::BadMagic(magic)))
 }
 
+// [LARGE-9]
 fn read_version(bytes: &[u8], order: ByteOrder) -> Result<ConnreqVersion, DecodeError> {
     let reader = Reader::new(WHAT, bytes).with_order(order);
     match reader.u32(4)? {

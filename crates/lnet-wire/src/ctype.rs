@@ -25,6 +25,7 @@ impl Ctype {
 
     /// The other side's name for a connection of this type. `None` for [`Ctype::NONE`] and
     /// undefined values, which no dialler may ask for.
+    // [HELLO-9]
     #[must_use]
     pub const fn inverse(self) -> Option<Self> {
         match self {

@@ -79,6 +79,7 @@ impl HelloVersion {
     }
 
     /// The form of the LNet headers that follow on the connection (section 4.2).
+    // [MSG-2] [LARGE-7]
     #[must_use]
     pub const fn header_form(self) -> HeaderForm {
         match self {
@@ -172,6 +173,7 @@ impl Hello {
     pub const MAX_LEN: usize = 72 + 4 * Self::MAX_ADDRESSES as usize;
 
     /// The HELLO of a dialler: version 4 if a NID needs it, otherwise version 3 (section 2.4).
+    // [HELLO-1] [LARGE-6]
     #[must_use]
     pub const fn dial(src_nid: Nid, dst_nid: Nid, incarnation: u64, ctype: Ctype) -> Self {
         let large = src_nid.is_large() || dst_nid.is_large();
@@ -195,6 +197,7 @@ impl Hello {
     /// `dst_incarnation` as received, as kernels do. `src_nid` is the NI that the acceptor request
     /// named. `ctype` is the inverse of the requested type, or [`Ctype::NONE`] to reject the
     /// connection.
+    // [HELLO-2] [HELLO-5] [HELLO-6] [HELLO-9]
     #[must_use]
     pub const fn reply(&self, src_nid: Nid, incarnation: u64, ctype: Ctype) -> Self {
         Self {
@@ -215,6 +218,7 @@ impl Hello {
     /// # Errors
     ///
     /// A wrong magic or version, or a list that is too long, as soon as the prefix contains it.
+    // [CONN-8] [LIMIT-1]
     pub fn needed(prefix: &[u8]) -> Result<usize, DecodeError> {
         match prefix.len() {
             0..4 => return Ok(4),
@@ -277,6 +281,7 @@ impl Hello {
     /// # Errors
     ///
     /// A short buffer, or a large NID in a version below 4.
+    // [HELLO-3] [HELLO-12]
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let len = self.version.base_len();
         let mut writer = Writer::new(buffer, len)?;
@@ -319,6 +324,7 @@ enum Magic {
     Lnet(ByteOrder),
 }
 
+// [HELLO-4] [HELLO-15]
 fn read_magic(bytes: &[u8]) -> Result<Magic, DecodeError> {
     let reader = Reader::new(WHAT, bytes);
     let magic = reader.u32(0)?;
@@ -331,6 +337,7 @@ fn read_magic(bytes: &[u8]) -> Result<Magic, DecodeError> {
     }
 }
 
+// [HELLO-16]
 fn read_version(bytes: &[u8]) -> Result<(HelloVersion, ByteOrder), DecodeError> {
     let reader = Reader::new(WHAT, bytes);
     match read_magic(bytes)? {
@@ -351,6 +358,7 @@ fn read_version(bytes: &[u8]) -> Result<(HelloVersion, ByteOrder), DecodeError> 
 }
 
 /// Bytes of the address list after a HELLO whose fixed part is in `reader`.
+// [HELLO-12] [HELLO-13]
 fn list_len(version: HelloVersion, reader: &Reader<'_>) -> Result<usize, DecodeError> {
     let max = Hello::MAX_ADDRESSES;
     let (at, field, count) = match version {
@@ -424,6 +432,7 @@ fn decode_tail(
 }
 
 /// Rejects the wildcard as the source of a HELLO.
+// [HELLO-14]
 fn source(reader: &Reader<'_>, at: usize, nid: Nid) -> Result<Nid, DecodeError> {
     if nid.is_any() {
         return Err(reader.error(at, Problem::BadNid));

@@ -46,6 +46,7 @@ pub struct KsockHeader {
 
 impl KsockHeader {
     /// Bytes of a frame header.
+    // [FRAME-1]
     pub const LEN: usize = 24;
 
     /// The header of an LNet message that asks for no zero-copy acknowledgement and carries none.
@@ -56,6 +57,7 @@ impl KsockHeader {
     };
 
     /// The keepalive frame.
+    // [KEEP-1]
     pub const KEEPALIVE: Self = Self {
         frame_type: FrameType::Noop,
         csum: 0,
@@ -63,6 +65,7 @@ impl KsockHeader {
     };
 
     /// The frame that acknowledges the zero-copy request `cookie`.
+    // [ZC-4]
     #[must_use]
     pub const fn ack(cookie: u64) -> Self {
         Self {
@@ -90,6 +93,7 @@ impl KsockHeader {
     /// # Errors
     ///
     /// A short input or an unknown type.
+    // [FRAME-2]
     pub fn decode(order: ByteOrder, bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes).with_order(order);
         reader.require(Self::LEN)?;
@@ -135,6 +139,7 @@ impl KsockHeader {
 
     /// The cookie that the receiver of this frame must acknowledge exactly once, after it has taken
     /// the payload that it wants.
+    // [ZC-1]
     #[must_use]
     pub const fn zc_request(&self) -> Option<u64> {
         match (self.frame_type, self.cookies[0]) {
@@ -148,6 +153,7 @@ impl KsockHeader {
     /// # Errors
     ///
     /// The keepalive cookie together with another one, which is a protocol error (section 12.2).
+    // [ZC-7]
     pub const fn zc_ack(&self) -> Result<ZcAck, DecodeError> {
         let second = match self.frame_type {
             FrameType::Noop => self.cookies[0],

@@ -37,6 +37,7 @@ pub use encode::PingInfoRepr;
 pub const PING_MAGIC: u32 = 0x7069_6E67;
 
 /// The smallest buffer of pings and of push targets in kernels: 16 entries, in bytes (section 6.7).
+// [PING-3]
 pub const PING_BUFFER_MIN: u32 = 272;
 
 const WHAT: &str = "ping info";
@@ -113,6 +114,7 @@ impl<'a> PingInfo<'a> {
     /// # Errors
     ///
     /// Fewer than 16 bytes, a wrong magic, sizes beyond the limit of a message, a malformed NID.
+    // [PING-13] [PING-14] [PING-15]
     pub fn parse(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes);
         let magic = reader.u32(0)?;
@@ -142,6 +144,7 @@ impl<'a> PingInfo<'a> {
     /// # Errors
     ///
     /// The first check that fails.
+    // [PING-11] [PING-12]
     pub fn validate(&self, nnis_max: u32) -> Result<(), PingInfoError> {
         if !self.features.contains(PingFeatures::NI_STATUS) {
             return Err(PingInfoError::NoNiStatus);
@@ -218,6 +221,7 @@ impl<'a> PingInfo<'a> {
     }
 
     /// The primary NID of the node. `None` if the given bytes do not contain it.
+    // [PING-7] [LARGE-12]
     #[must_use]
     pub fn primary_nid(&self) -> Option<Nid> {
         let primary = if self.features.contains(PingFeatures::PRIMARY_LARGE) {
@@ -282,12 +286,14 @@ impl<'a> PingInfo<'a> {
         (0..self.whole_entries()).try_for_each(|index| read_entry(&self.reader, index).map(drop))
     }
 
+    // [LARGE-14]
     fn check_records(&self) -> Result<(), DecodeError> {
         let mut records = self.large();
         while records.read()?.is_some() {}
         Ok(())
     }
 
+    // [LARGE-15]
     fn read_metadata(&self) -> Option<&'a [u8]> {
         if !self.features.contains(PingFeatures::METADATA) {
             return None;
@@ -400,6 +406,7 @@ fn read_entry(reader: &Reader<'_>, index: usize) -> Result<PingNi, DecodeError> 
 /// The announced size without metadata. Without large records it follows from the number of
 /// entries; with large records entry 0 holds it, and its low two bits are cleared (section 6.2). It
 /// must fit one message.
+// [LARGE-13]
 fn read_info_size(
     reader: &Reader<'_>,
     available: usize,

@@ -10,18 +10,21 @@
 //! cargo metadata ── names, edges ────▶ ┘
 //! ```
 //!
+//! `tests/protocol.rs` compares the specification in `docs/protocol` with the comments that cite its rules: see
+//! [`protocol`].
+//!
 //! A rule sees tokens and syntax trees, but no types. It therefore compares names: every `Instant`
 //! counts as the clock, whatever its module. Rules that read tokens see the code inside macro
 //! calls; rules that read trees do not.
 //!
-//! This crate reads the work tree and runs `cargo metadata`. It changes nothing, and no crate
-//! depends on it.
+//! This crate reads the work tree and runs `cargo metadata`. No crate depends on it.
 
 mod documentation;
 mod exceptions;
 mod layering;
 mod markers;
 mod panics;
+pub mod protocol;
 mod purity;
 mod rule;
 mod size;
@@ -34,6 +37,7 @@ mod workspace;
 mod planted;
 
 pub use exceptions::{Exception, Exceptions};
+pub use protocol::Protocol;
 pub use rule::{Finding, Rule};
 pub use source::{Source, Token};
 pub use workspace::{Package, Workspace};

@@ -95,7 +95,16 @@ impl Source {
         });
         modules
             .filter(|module| module.attrs.iter().any(is_test_attribute))
-            .map(|module| format!("{below}/{}", module.ident))
+            .map(|module| match module_path(module) {
+                Some(file) => {
+                    let directory = self
+                        .path
+                        .rsplit_once('/')
+                        .map_or("", |(directory, _)| directory);
+                    format!("{directory}/{}", file.trim_end_matches(".rs"))
+                }
+                None => format!("{below}/{}", module.ident),
+            })
             .collect()
     }
 
@@ -105,6 +114,21 @@ impl Source {
             Some((directory, "lib" | "main" | "mod")) => directory,
             _ => stem,
         }
+    }
+}
+
+/// Returns the file that `#[path = "..."]` gives a module, relative to the directory of the file that declares it.
+fn module_path(module: &syn::ItemMod) -> Option<String> {
+    let attribute = module
+        .attrs
+        .iter()
+        .find(|attribute| attribute.path().is_ident("path"))?;
+    match &attribute.meta.require_name_value().ok()?.value {
+        syn::Expr::Lit(syn::ExprLit {
+            lit: syn::Lit::Str(file),
+            ..
+        }) => Some(file.value()),
+        _ => None,
     }
 }
 
@@ -270,6 +294,13 @@ mod tests {
         assert_eq!(names("crates/a/src/lib.rs"), ["crates/a/src/tests"]);
         assert_eq!(names("crates/a/src/nid.rs"), ["crates/a/src/nid/tests"]);
         assert_eq!(names("crates/a/src/nid/mod.rs"), ["crates/a/src/nid/tests"]);
+    }
+
+    #[test]
+    fn a_test_module_with_a_path_is_named_by_the_path() {
+        let declaration = "#[cfg(test)]\n#[path = \"nid_tests.rs\"]\nmod tests;\n";
+        let source = parse("crates/a/src/nid.rs", declaration);
+        assert_eq!(source.test_modules(), ["crates/a/src/nid_tests"]);
     }
 
     #[test]

@@ -73,6 +73,7 @@ impl Claims {
 
 impl Core {
     /// A NID is one of a discovered peer that is not the one of this name, on a net of this node.
+    // [PUSH-9]
     pub(crate) fn is_anothers(&self, nid: Nid, name: Nid) -> bool {
         let owner = self.peers.primary_of(nid);
         let known = self.peers.by_nid(owner);

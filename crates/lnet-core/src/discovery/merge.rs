@@ -16,6 +16,7 @@ pub const PEER_NIDS_MAX: usize = 200;
 
 impl Core {
     /// Brings what a peer said into the peer table. Returns the peer's name afterwards, which may be another one.
+    // [DISC-4] [DISC-6]
     pub(crate) fn merge(&mut self, name: Nid, now: Time) -> Nid {
         let data = self.discovery_mut(name).map(|known| known.take_data());
         let said = data.and_then(|data| Said::read(&data));
@@ -73,6 +74,7 @@ impl Core {
     }
 
     /// Takes over what a peer said of the interfaces that are known to be the peer's.
+    // [DISC-7]
     pub(crate) fn take_statuses(&mut self, name: Nid, said: &Said, now: Time) {
         for &(nid, status) in &said.nis {
             if self.peers.primary_of(nid) == name {
@@ -91,6 +93,7 @@ impl Core {
 
     /// Makes the interfaces of a peer those that the peer named. NIDs that a configured peer has are left out, and so are
     /// ours unless the peer is this node (lnet-selection, section 2.11).
+    // [DISC-5] [DISC-10]
     fn learn_nids(&mut self, name: Nid, said: &Said, now: Time) -> Option<Nid> {
         let is_ours = |core: &Self, nid| core.nis.by_nid(nid).is_some();
         let is_free = |core: &Self, nid: Nid| {

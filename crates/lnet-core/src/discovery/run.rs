@@ -68,6 +68,7 @@ impl Core {
 
     /// A PUT or GET of ours has to wait until its target is discovered (section 7.1). Portal 0 is exempt, so that
     /// pings and pushes never wait for themselves.
+    // [DISC-1] [DISC-2]
     pub(crate) fn must_wait(&self, send: &Send, path: Path) -> bool {
         let Send::Request(request) = send else {
             return false;
@@ -185,6 +186,7 @@ impl Core {
         near().find(is_up).or_else(|| near().next()).unwrap_or(name)
     }
 
+    // [PUSH-4] [DISC-9]
     fn push_to_peer(&mut self, name: Nid, now: Time) {
         let info = self.ping_info();
         let spec = MdSpec {
@@ -324,6 +326,7 @@ impl Core {
     }
 
     /// Bytes that a ping of this peer needs room for.
+    // [PING-3]
     pub(crate) fn ping_size(&self, name: Nid) -> u32 {
         let known = self.peers.by_nid(name);
         let known = known.and_then(|peer_ni| peer_ni.discovery.as_ref());
@@ -332,6 +335,7 @@ impl Core {
         })
     }
 
+    // [DISC-3]
     fn fail_parked(&mut self, name: Nid) {
         let Some(discovery) = self.discovery_mut(name) else {
             return;
@@ -380,6 +384,7 @@ impl Core {
 
     /// Our own information has changed: all who have acknowledged an older one are told, some at a time. That includes
     /// that discovery is switched off (section 7.7).
+    // [PUSH-5] [PUSH-10]
     pub(crate) fn plan_pushes(&mut self) {
         if self.push_target.peers_were_told {
             self.timers.arm(self.latest, Timer::Push(0));

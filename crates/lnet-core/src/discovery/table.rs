@@ -233,6 +233,7 @@ const NO_STEP: Step = Step {
 
 /// The first that applies. Where a kernel pings again at once after an answer that it cannot use, without a limit
 /// (section 6.6), the discovery fails here.
+// [PING-16]
 const STEPS: [Step; 10] = [
     Step {
         section: "7.3",
@@ -392,6 +393,7 @@ impl Discovery {
     }
 
     /// The end of section 7.3, without the bit MULTI_RAIL, which is the table's.
+    // [PUSH-3]
     fn needs_push(&self, ours: &Ours) -> bool {
         let is_behind = self.acknowledged != Some(ours.version);
         let listens = !self.view.state.contains(PeerState::NO_DISCOVERY);
@@ -507,6 +509,7 @@ impl Discovery {
     }
 
     /// The peer's information needs so many bytes. True when that is more than was known.
+    // [PUSH-8]
     pub(crate) fn grow(&mut self, bytes: u32) -> bool {
         let grows = bytes > self.info_size;
         self.info_size = self.info_size.max(bytes);
@@ -573,6 +576,7 @@ mod tests {
         assert_eq!(peer.step(&OURS), Action::Wait, "nothing is left to do");
     }
 
+    // [PUSH-3]
     #[test]
     fn a_peer_without_multi_rail_or_discovery_is_never_pushed_to() {
         for (bits, on) in [
@@ -628,6 +632,7 @@ mod tests {
         assert!(after(&[Happening::Wanted]).step(&off) == Action::Ping);
     }
 
+    // [PING-16]
     #[test]
     fn no_order_of_events_lets_the_steps_go_on_without_end() {
         let all = [

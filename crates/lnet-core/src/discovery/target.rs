@@ -56,6 +56,7 @@ impl Core {
         }
     }
 
+    // [PUSH-1]
     fn post_push_target(&mut self) -> bool {
         let me = MeSpec {
             portal: LNET_PORTAL,
@@ -114,6 +115,7 @@ impl Core {
     }
 
     /// A peer has pushed what it has; `needs` is its length when it was cut off.
+    // [PUSH-6] [PUSH-7] [PUSH-9]
     fn pushed(&mut self, from: Nid, data: Vec<u8>, needs: Option<u32>, now: Time) {
         let features = Said::read(&data).map(|said| said.features);
         // A message that came through a router has made a peer of the router, not of its source. In a full table the

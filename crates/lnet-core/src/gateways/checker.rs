@@ -70,6 +70,7 @@ impl Core {
     }
 
     /// A gateway's ping is due.
+    // [ROUTE-11]
     pub(crate) fn check_gateway(&mut self, nid: Nid, now: Time) {
         let Some(gateway) = self.routes.gateway_mut(nid) else {
             return;
@@ -109,6 +110,7 @@ impl Core {
         best.into_iter().map(|(net, (_, nid))| (net, nid)).collect()
     }
 
+    // [ROUTE-11]
     fn ping_over_net(&mut self, nid: Nid, now: Time) {
         if let Some(md) = self.bind_ping(PING_BUFFER_MIN, Owner::NetCheck) {
             let timeout = self.config.globals.router_ping_timeout;
@@ -257,6 +259,7 @@ impl Core {
         all_up
     }
 
+    // [ROUTE-12]
     fn gateway_failed(&mut self, gateway: Nid) {
         for state in self.routes.via_mut(gateway) {
             state.fault = Some(RouteFault::Silent);
@@ -292,6 +295,7 @@ impl Core {
     /// A message came through a gateway: it lives. What that says of routes to other nets than the
     /// source's, the next ping tells, which is sent at once, but a second after the one before: the
     /// messages of a gateway that sends and cannot be reached do not set the pace.
+    // [ROUTE-13]
     pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
         for gateway in self.dead_gateways_of(sender) {
             for state in self.routes.via_mut(gateway) {
@@ -337,6 +341,7 @@ impl Core {
 }
 
 /// What ping information of the gateway says of a route.
+// [ROUTE-14] [ROUTE-15]
 fn judge_route(state: &mut RouteState, said: &Said, globals: &Globals) {
     let net = state.route.net;
     state.single_hop = said.is_on(net);

@@ -153,6 +153,7 @@ impl Routes {
     }
 
     /// Whether messages may be sent along this route now.
+    // [ROUTE-12] [ROUTE-14]
     pub(crate) fn is_alive(&self, state: &RouteState) -> bool {
         state.is_up()
             && self

@@ -85,6 +85,7 @@ pub(crate) struct PeerNi {
     /// When it was last heard of.
     pub(crate) last_alive: Option<Time>,
     /// The local interface that a non-Multi-Rail peer always sees (section 2.11 of lnet-selection).
+    // [DISC-8]
     pub(crate) pinned: Option<NiId>,
     pub(crate) health: Health,
     /// What its node last said of it in ping information.

@@ -38,6 +38,7 @@ impl Core {
     }
 
     /// Pings exactly this NID.
+    // [PING-3]
     pub(crate) fn send_ping(&mut self, md: MdHandle, nid: Nid, timeout: Duration, now: Time) {
         let get = GetRequest {
             md,

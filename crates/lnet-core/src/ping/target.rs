@@ -35,6 +35,7 @@ impl PingTarget {
 
 impl Core {
     /// Creates the answer to pings.
+    // [PING-1] [PING-2] [PING-4]
     pub(crate) fn open_ping_target(&mut self) {
         let me = MeSpec {
             portal: LNET_PORTAL,
@@ -63,6 +64,7 @@ impl Core {
     }
 
     /// The configuration has changed: new information with the next sequence number.
+    // [PING-9]
     pub(crate) fn rebuild_ping_info(&mut self) {
         self.ping_target.sequence = self.ping_target.sequence.wrapping_add(1);
         self.rewrite_ping_info();
@@ -89,6 +91,7 @@ impl Core {
     }
 
     /// What this node says of itself, in the bytes of a ping's answer and of a push.
+    // [PING-5] [PING-7] [PING-8] [PUSH-2] [ROUTE-10]
     pub(crate) fn ping_info(&self) -> Vec<u8> {
         let mut features = PingFeatures::NI_STATUS;
         // A node that has never discovered anybody promises nothing (section 6.4); one that has, and stopped, says so
@@ -128,6 +131,7 @@ impl Core {
             .flat_map(|state| self.nis.on_net(state.net))
     }
 
+    // [PING-17] [ROUTE-16]
     pub(crate) fn advertised_status(&self, ni: &Ni) -> NiStatus {
         let quiet = self.nis.net(ni.nid.net()).is_some_and(|state| state.quiet);
         if ni.is_down() || quiet {
@@ -145,6 +149,7 @@ impl Core {
 
     /// A router takes a ping by a remote node as the sign that the net it came over works; everybody takes one by a
     /// gateway as the sign that it lives.
+    // [ROUTE-16]
     pub(crate) fn note_ping(&mut self, ni: NiId, header: &Header, now: Time) {
         let Body::Get(get) = header.body else { return };
         let foreign = self.nis.by_nid(header.src_nid).is_none();
@@ -198,6 +203,7 @@ impl Core {
     }
 
     /// A net's timer is due: no ping for the whole window means that the net counts as down.
+    // [ROUTE-16]
     pub(crate) fn net_is_quiet(&mut self, net: lnet_types::Net, now: Time) {
         let window = self.config.globals.quiet_window();
         let Some(state) = self.nis.net_mut(net) else {

@@ -148,6 +148,7 @@ impl Core {
     }
 
     /// No response came in time: a TIMEOUT event, and the descriptor goes.
+    // [DATA-11]
     pub(crate) fn response_overdue(&mut self, handle: MdHandle, now: Time) {
         let tracked = self.mds.get_mut(handle);
         let tracked =

@@ -160,6 +160,7 @@ impl Portal {
 
 impl Me {
     /// `None`: this entry does not take the message, try the next one.
+    // [DATA-13]
     pub(crate) fn offer(
         &self,
         mds: &Mds,
@@ -189,6 +190,7 @@ fn operation_bit(operation: MessageType) -> MdOptions {
     }
 }
 
+// [DATA-6] [DATA-14] [DATA-15]
 fn fit(handle: MdHandle, md: &Md, wanted: &Wanted) -> Result<Match, DropReason> {
     let remote = md.spec.options.contains(MdOptions::MANAGE_REMOTE);
     let offset = if remote { wanted.offset } else { md.offset };

@@ -24,6 +24,7 @@ use crate::status::DropReason;
 impl Core {
     /// An ACK or REPLY counts only for a descriptor that waits for one, and from whom it waits for one: a
     /// REPLY to what was only ever the source of PUTs would overwrite memory that nobody offered.
+    // [DATA-10]
     pub(crate) fn accept_response(
         &mut self,
         origin: &Origin,

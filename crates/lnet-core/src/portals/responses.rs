@@ -123,6 +123,7 @@ impl Responses {
     }
 
     /// Sets the deadline of the operation that began last. Returns the operation that had one before.
+    // [DATA-11]
     pub(crate) fn track(&mut self, tracked: Tracked) -> Option<Tracked> {
         self.tracked.replace(tracked)
     }

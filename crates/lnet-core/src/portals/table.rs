@@ -19,6 +19,7 @@ use crate::portals::md::{MdHandle, MeHandle, MeSpec};
 use crate::status::DropReason;
 
 /// The most PUTs that one lazy portal holds. Each holds a connection, too.
+// [DATA-17]
 pub const MAX_HELD_PER_PORTAL: usize = 4096;
 
 /// All portals of a node.
@@ -120,6 +121,7 @@ impl Portals {
     }
 
     /// Searches a portal for the entry that takes a message. `aliases` are the other NIDs of the initiator's peer.
+    // [TYPE-9]
     pub(crate) fn search(
         &self,
         mds: &Mds,
@@ -174,6 +176,7 @@ impl Portals {
     }
 
     /// A PUT waits behind the others.
+    // [DATA-17]
     pub(crate) fn hold(&mut self, portal: u32, put: RxId) {
         if let Some(lazy) = self.lazy.get_mut(portal as usize) {
             lazy.held.push_back(put);

@@ -102,6 +102,7 @@ impl WireHandles {
     }
 
     /// The handle of a descriptor.
+    // [TYPE-7] [TYPE-8]
     pub(crate) fn of(&self, md: MdHandle) -> Handle {
         Handle {
             interface: self.interface,
@@ -167,6 +168,7 @@ mod tests {
         assert_eq!(decrypt(&keys, secret), plain);
     }
 
+    // [TYPE-8]
     #[test]
     fn a_handle_tells_nothing_of_the_next_one() {
         let handles = WireHandles::new(&Entropy::from_seed(1));

@@ -71,6 +71,7 @@ impl Core {
     }
 
     /// Checks 1 and 3: legal length, and addressed to this interface, or through it to elsewhere.
+    // [MSG-4] [MSG-5] [MSG-9]
     fn is_for_us(&self, ni: NiId, header: &Header) -> Result<bool, ProtocolError> {
         let longest = match header.body.message_type() {
             MessageType::Ack | MessageType::Get => 0,
@@ -91,6 +92,7 @@ impl Core {
     }
 
     /// Checks 3c to 8: what may be dropped before anybody looks at the type.
+    // [MSG-10] [MSG-11] [MSG-12]
     fn admit(
         &mut self,
         for_us: bool,
@@ -162,6 +164,7 @@ impl Core {
     }
 
     /// Nothing takes it: a lazy portal holds a PUT until something does.
+    // [DATA-17] [MSG-12]
     fn receive_unmatched(&mut self, origin: Origin) -> Verdict {
         match origin.header.body {
             Body::Put(put) if self.holds(put.ptl_index, MessageType::Put) => {
@@ -198,6 +201,7 @@ impl Core {
         Ok(self.begin_request(origin, &wanted, found))
     }
 
+    // [DATA-7] [DATA-8] [DATA-9]
     fn place_of_response(
         &mut self,
         origin: &Origin,
@@ -224,6 +228,7 @@ impl Core {
     }
 
     /// Who a message is from, as upper layers know it.
+    // [DATA-16]
     pub(crate) fn initiator(&self, header: &Header) -> ProcessId {
         let source = header.src_nid;
         let own = self.nis.by_nid(source).is_some() && !source.is_loopback();

@@ -56,6 +56,7 @@ impl Core {
     }
 
     /// The ACK that a PUT asks for and its descriptor allows.
+    // [DATA-1] [DATA-2]
     fn ack_of(&self, origin: &Origin, event: &Event) -> Option<Header> {
         let Body::Put(put) = origin.header.body else {
             return None;
@@ -73,6 +74,7 @@ impl Core {
     }
 
     /// A GET is here: its data goes out.
+    // [DATA-3]
     pub(crate) fn asked(
         &mut self,
         origin: &Origin,
@@ -109,6 +111,7 @@ impl Core {
         self.respond(origin, message, now);
     }
 
+    // [DATA-4]
     fn response_header(&self, origin: &Origin, payload_length: u32, body: Body) -> Header {
         Header {
             dest_nid: origin.header.src_nid,
@@ -120,6 +123,7 @@ impl Core {
         }
     }
 
+    // [DATA-5]
     fn respond(&mut self, origin: &Origin, message: Outgoing, now: Time) {
         let send = Send::Response {
             ni: origin.ni,

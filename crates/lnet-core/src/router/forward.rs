@@ -41,6 +41,7 @@ pub(crate) struct Passage {
 
 impl Core {
     /// The header of a message for elsewhere has arrived.
+    // [ROUTE-5] [ROUTE-9]
     pub(crate) fn receive_routed(&mut self, origin: Origin) -> Verdict {
         let arrival = origin.arrival();
         let length = origin.header.payload_length;
@@ -67,6 +68,7 @@ impl Core {
     }
 
     /// Counts a buffer against its sender, or queues the message behind the sender's others.
+    // [ROUTE-8]
     fn take_sender_credit(&mut self, sender: PeerNiId, rx: RxId) -> bool {
         let limit = self.sender_limit(sender);
         let Some(peer_ni) = self.peers.get_mut(sender) else {
@@ -125,6 +127,7 @@ impl Core {
     }
 
     /// Gives a message a buffer, or queues it behind the pool's others.
+    // [ROUTE-7]
     fn take_buffer(&mut self, passage: Passage, id: RxId) -> Option<RouterBuffer> {
         let buffer = self.pools.take_or_wait(passage.pool, id);
         let stage = match buffer {
@@ -154,6 +157,7 @@ impl Core {
         }
     }
 
+    // [ROUTE-4]
     fn send_on(
         &mut self,
         origin: &Origin,
@@ -356,6 +360,7 @@ impl Core {
 }
 
 /// A routed message as selection sees it.
+// [ROUTE-2] [ROUTE-6]
 fn forwarding(header: &Header, from: Nid) -> Send {
     let user = ProcessId {
         nid: header.dest_nid,

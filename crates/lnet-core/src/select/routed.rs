@@ -96,6 +96,7 @@ impl<'a> View<'a> {
 
     /// Over the best gateway to `net`. Towards a peer that is not Multi-Rail a resend uses the same
     /// gateway, if that is well, from another interface of ours.
+    // [ROUTE-1]
     pub(super) fn over_gateway<O: Observer>(
         &self,
         quest: &Quest<'_>,
@@ -174,6 +175,7 @@ impl<'a> View<'a> {
         ))
     }
 
+    // [ROUTE-17]
     fn best_way<O: Observer>(
         &self,
         quest: &Quest<'_>,

@@ -36,6 +36,7 @@ impl Core {
 
     /// Whether a failed message is to be sent again. Counts it when only the number of resends speaks
     /// against it.
+    // [DATA-12]
     pub(crate) fn may_resend(&mut self, id: TxId, status: MessageStatus, now: Time) -> bool {
         let Some(tx) = self.tx.get(id) else {
             self.broken("a message that failed");

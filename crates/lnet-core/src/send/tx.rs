@@ -338,6 +338,7 @@ impl Core {
     /// The LND cannot write the message's NIDs in any form that the next hop reads (sections 2.4 and 4.1): a NID of an IPv6
     /// address, and an old peer. Nobody's health suffers, and no resend would help; the caller is told
     /// [`Errno::EAFNOSUPPORT`].
+    // [LARGE-10]
     pub fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
         let input = self.noted(|| Input::SentInNoForm { tx, now });
         self.take_in(input, |core| core.sent_in_no_form_unrecorded(tx, now));

@@ -26,6 +26,7 @@ fn alive(net: &mut Net) -> bool {
     net.core(0).routes().next().unwrap().alive
 }
 
+// [ROUTE-11]
 #[test]
 fn a_new_gateway_is_pinged_at_once_and_then_every_interval() {
     let mut net = routed();
@@ -151,6 +152,7 @@ fn a_router_that_was_away_for_seconds_is_used_again_within_seconds() {
     assert!(alive(&mut net));
 }
 
+// [ROUTE-12]
 #[test]
 fn a_gateway_that_stays_silent_is_dead_after_router_ping_timeout() {
     let mut net = Net::routed(RouterBuffers::default());
@@ -206,6 +208,7 @@ fn a_gateway_that_does_not_forward_yet_is_asked_again_within_seconds() {
     assert!(alive(&mut net));
 }
 
+// [ROUTE-13]
 #[test]
 fn a_message_through_a_dead_gateway_revives_it() {
     let mut net = routed();
@@ -272,6 +275,7 @@ impl Net {
     }
 }
 
+// [ROUTE-15]
 #[test]
 fn a_gateway_whose_far_side_is_down_is_not_used_single_hop() {
     let mut net = routed();
@@ -291,6 +295,7 @@ fn a_gateway_whose_far_side_is_down_is_not_used_single_hop() {
     assert!(alive(&mut net));
 }
 
+// [ROUTE-14]
 #[test]
 fn a_gateway_that_does_not_route_any_more_is_not_used() {
     let mut net = routed();
@@ -374,6 +379,7 @@ fn choices(routes: &[(&str, u32, Option<u8>)]) -> Vec<Nid> {
     taken
 }
 
+// [ROUTE-17]
 #[test]
 fn routes_are_chosen_by_priority_then_hops_then_in_turn() {
     let (five, six) = ("10.0.0.5@tcp", "10.0.0.6@tcp");
@@ -453,6 +459,7 @@ fn a_ping_whose_answer_cannot_come_any_more_is_not_waited_for() {
     );
 }
 
+// [ROUTE-11]
 #[test]
 fn a_gateway_is_pinged_over_each_net_that_it_shares() {
     let mut net = Net::new();

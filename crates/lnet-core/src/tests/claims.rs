@@ -26,6 +26,7 @@ fn claim(net: &mut Net, from: &str, nids: &[&str]) {
     push(net, 0, from, &info(multi_rail(), 9, &nids));
 }
 
+// [PUSH-9]
 #[test]
 fn a_push_that_names_the_nids_of_a_discovered_peer_takes_none_of_them() {
     let mut net = rails();

@@ -109,6 +109,7 @@ pub(super) fn push(net: &mut Net, node: usize, from: &str, data: &[u8]) {
     net.run();
 }
 
+// [DISC-1]
 #[test]
 fn t_s31_an_unknown_peer_is_pinged_before_the_first_message_to_it() {
     let mut net = rails();
@@ -130,6 +131,7 @@ fn t_s31_an_unknown_peer_is_pinged_before_the_first_message_to_it() {
     net.assert_at_rest();
 }
 
+// [DISC-4] [DISC-5] [PUSH-1]
 #[test]
 fn both_sides_know_each_other_as_one_multi_rail_peer_after_one_message() {
     let mut net = rails();
@@ -152,6 +154,7 @@ fn both_sides_know_each_other_as_one_multi_rail_peer_after_one_message() {
     net.assert_at_rest();
 }
 
+// [DISC-3]
 #[test]
 fn t_s32_messages_that_wait_fail_with_the_discovery_and_the_next_one_tries_again() {
     let mut net = Net::new();
@@ -177,6 +180,7 @@ fn t_s32_messages_that_wait_fail_with_the_discovery_and_the_next_one_tries_again
     assert_eq!(net.core(0).counters().discoveries_failed, 2);
 }
 
+// [DISC-4] [PUSH-2]
 #[test]
 fn without_discovery_nothing_waits_and_no_peer_is_multi_rail() {
     let mut net = Net::pair();
@@ -221,6 +225,7 @@ fn a_peer_without_multi_rail_is_asked_once_and_never_pushed_to() {
     net.assert_at_rest();
 }
 
+// [PUSH-5]
 #[test]
 fn what_changes_here_is_pushed_to_those_who_know_this_node() {
     let mut net = rails();
@@ -244,6 +249,7 @@ fn what_changes_here_is_pushed_to_those_who_know_this_node() {
     net.assert_at_rest();
 }
 
+// [PUSH-10]
 #[test]
 fn switching_discovery_off_is_pushed_once_and_then_nobody_is_pushed_to() {
     let mut net = rails();
@@ -417,6 +423,7 @@ fn a_peer_cannot_take_our_nids_nor_those_of_a_configured_peer() {
     assert_eq!(nids_of(&mut net, 0, "10.0.0.8@tcp"), other);
 }
 
+// [PUSH-9]
 #[test]
 fn a_push_that_does_not_name_its_sender_is_not_believed() {
     let mut net = rails();
@@ -446,6 +453,7 @@ fn a_peer_that_pushes_without_end_and_changes_its_name_each_time_costs_a_bounded
     net.assert_at_rest();
 }
 
+// [PUSH-6]
 #[test]
 fn rubbish_that_a_stranger_pushes_makes_this_node_send_nothing() {
     let mut net = rails();
@@ -586,6 +594,7 @@ fn a_router_that_loses_its_far_interface_says_so_and_the_route_is_down_before_th
     net.assert_at_rest();
 }
 
+// [DISC-9]
 #[test]
 fn the_push_after_a_ping_takes_the_way_of_the_ping() {
     for (asked, ours) in [(B[0], A[0]), (B[1], A[1])] {
@@ -688,6 +697,7 @@ fn a_message_from_another_interface_of_a_gateway_revives_it_too() {
     assert!(is_routed(&mut net));
 }
 
+// [DISC-7] [PING-17]
 #[test]
 fn t_h21_a_link_that_goes_down_lowers_the_health_of_its_interface_at_those_who_know_it() {
     let mut net = rails();

@@ -11,6 +11,7 @@ use super::discovery::{
 use super::net::{Net, any_me, nid, open_md};
 use crate::*;
 
+// [DISC-6]
 #[test]
 fn a_peer_that_gives_up_its_name_while_it_is_pinged_is_discovered_nevertheless() {
     let mut net = rails();
@@ -82,6 +83,7 @@ fn a_message_that_waits_for_a_nid_that_its_peer_gave_up_can_be_cancelled() {
     assert_eq!(net.core(0).counters().invariants_broken, 0);
 }
 
+// [PING-3] [PUSH-8]
 #[test]
 fn what_changes_at_a_peer_with_many_interfaces_is_noticed() {
     let mut net = Net::new();
@@ -220,6 +222,7 @@ fn a_discovered_gateway_stays_multi_rail_when_its_last_route_goes() {
     );
 }
 
+// [DISC-10]
 #[test]
 fn a_peer_cannot_claim_loopback_addresses() {
     for lo in ["0@lo", "1@lo"] {

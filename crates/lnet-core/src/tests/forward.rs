@@ -16,6 +16,7 @@ fn server_md(net: &mut Net, node: usize) {
     net.attach(node, any_me(), open_md(1 << 20));
 }
 
+// [ROUTE-1] [ROUTE-2] [DATA-5]
 #[test]
 fn put_get_and_their_answers_cross_one_router() {
     let mut net = Net::routed(RouterBuffers {
@@ -54,6 +55,7 @@ fn put_get_and_their_answers_cross_one_router() {
     net.assert_at_rest();
 }
 
+// [ROUTE-2]
 #[test]
 fn put_and_ack_cross_two_routers() {
     let mut net = Net::new();
@@ -121,6 +123,7 @@ fn small_router(clients: usize) -> Net {
     net
 }
 
+// [ROUTE-7]
 #[test]
 fn messages_wait_for_a_buffer_in_the_order_of_their_arrival() {
     let mut net = small_router(3);
@@ -143,6 +146,7 @@ fn messages_wait_for_a_buffer_in_the_order_of_their_arrival() {
     net.assert_at_rest();
 }
 
+// [ROUTE-8]
 #[test]
 fn one_sender_holds_no_more_buffers_than_its_credits() {
     let mut net = Net::routed(RouterBuffers {
@@ -185,6 +189,7 @@ fn a_held_routed_message_whose_connection_breaks_frees_its_place() {
     net.assert_at_rest();
 }
 
+// [ROUTE-5] [ROUTE-9]
 #[test]
 fn no_route_to_the_destination_drops_and_counts() {
     let mut net = small_router(1);
@@ -195,6 +200,7 @@ fn no_route_to_the_destination_drops_and_counts() {
     net.assert_at_rest();
 }
 
+// [MSG-10]
 #[test]
 fn a_node_that_does_not_route_drops_what_is_for_elsewhere() {
     let mut net = small_router(1);
@@ -400,6 +406,7 @@ fn routers_in_a_circle() -> Net {
     net
 }
 
+// [ROUTE-6]
 #[test]
 fn a_router_sends_no_message_back_to_where_it_came_from() {
     let mut net = routers_in_a_circle();

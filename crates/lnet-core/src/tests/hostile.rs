@@ -59,6 +59,7 @@ fn ack_to(dst_wmd: Handle) -> Body {
     })
 }
 
+// [TYPE-9]
 #[test]
 fn a_portal_of_64_or_more_is_dropped() {
     let mut net = Net::pair();
@@ -76,6 +77,7 @@ fn a_portal_of_64_or_more_is_dropped() {
     );
 }
 
+// [DATA-15]
 #[test]
 fn a_remote_offset_beyond_the_descriptor_is_too_long() {
     let mut net = Net::pair();
@@ -111,6 +113,7 @@ fn an_empty_put_beyond_the_end_lands_inside() {
     }
 }
 
+// [MSG-4] [MSG-5]
 #[test]
 fn lengths_that_a_type_may_not_have_are_refused() {
     let mut net = Net::pair();
@@ -132,6 +135,7 @@ fn lengths_that_a_type_may_not_have_are_refused() {
     assert_eq!(net.core(0).counters().refused, 3);
 }
 
+// [MSG-9] [MSG-10]
 #[test]
 fn a_misdirected_message_is_refused_and_one_for_elsewhere_dropped() {
     let mut net = Net::new();
@@ -172,6 +176,7 @@ fn a_source_that_no_node_has_is_dropped() {
     }
 }
 
+// [DATA-8]
 #[test]
 fn responses_to_nothing_are_dropped() {
     let mut net = Net::pair();
@@ -208,6 +213,7 @@ fn a_reply_cannot_write_into_the_source_of_a_put() {
     assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
 }
 
+// [DATA-8]
 #[test]
 fn an_ack_for_an_earlier_life_of_the_node_is_dropped() {
     let mut net = Net::pair();
@@ -221,6 +227,7 @@ fn an_ack_for_an_earlier_life_of_the_node_is_dropped() {
     assert!(matches!(verdict, Verdict::Receive { .. }));
 }
 
+// [DATA-9]
 #[test]
 fn a_reply_longer_than_asked_for_is_dropped_or_cut() {
     for (options, expected) in [(MdOptions::empty(), None), (MdOptions::TRUNCATE, Some(4))] {
@@ -284,6 +291,7 @@ fn an_ack_counts_once() {
     assert_eq!(again, Verdict::Discard(DropReason::UnknownHandle));
 }
 
+// [LIMIT-2]
 #[test]
 fn a_flood_of_source_addresses_is_bounded() {
     let mut net = Net::pair();

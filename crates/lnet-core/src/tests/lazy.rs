@@ -10,6 +10,7 @@ fn lazy_pair() -> Net {
     net
 }
 
+// [DATA-17]
 #[test]
 fn a_held_put_lands_when_a_descriptor_comes() {
     let mut net = lazy_pair();

@@ -285,6 +285,7 @@ fn agree(entries: &[Entry], messages: &[Message]) -> Result<(), TestCaseError> {
 }
 
 proptest! {
+    // [DATA-13] [DATA-14]
     #[test]
     fn a_wildcard_portal_matches_as_a_plain_list_does(
         entries in proptest::collection::vec(entry(true), 0..8),
@@ -322,6 +323,7 @@ fn the_first_entry_decides_what_kind_a_portal_is() {
     assert_eq!(core.me_unlink(me, now), Err(PortalError::UnknownHandle));
 }
 
+// [DATA-16]
 #[test]
 fn another_nid_of_the_same_peer_matches_too() {
     let source = ProcessId::lustre(nid("10.0.0.3@tcp"));

@@ -64,6 +64,7 @@ fn statuses(bytes: &[u8]) -> Vec<NiStatus> {
         .collect()
 }
 
+// [PING-1] [PING-5] [PING-6]
 #[test]
 fn ping_info_is_section_14_to_the_byte_but_for_features_and_sequence() {
     let mut net = Net::new();
@@ -77,6 +78,7 @@ fn ping_info_is_section_14_to_the_byte_but_for_features_and_sequence() {
     net.assert_at_rest();
 }
 
+// [PING-2]
 #[test]
 fn a_short_sink_gets_the_first_bytes() {
     let mut net = Net::pair();
@@ -96,6 +98,7 @@ fn an_offset_beyond_the_end_gets_nothing() {
     assert_eq!(ping(&mut net, 0, 0, 272, 32).len(), 16);
 }
 
+// [LARGE-11]
 #[test]
 fn an_ipv6_nid_gets_a_large_record() {
     let mut net = Net::new();
@@ -107,6 +110,7 @@ fn an_ipv6_nid_gets_a_large_record() {
     assert_eq!(nids, ["0@lo", "10.0.0.1@tcp", "fd00::1@tcp"]);
 }
 
+// [PING-9]
 #[test]
 fn every_change_of_configuration_raises_the_sequence() {
     let mut net = Net::pair();
@@ -131,6 +135,7 @@ fn every_change_of_configuration_raises_the_sequence() {
     assert_eq!(sequence(&mut net), 5);
 }
 
+// [ROUTE-10]
 #[test]
 fn a_router_clears_rte_disabled() {
     let mut net = Net::new();
@@ -148,6 +153,7 @@ fn a_router_clears_rte_disabled() {
     );
 }
 
+// [PING-17]
 #[test]
 fn a_fatal_interface_is_down_until_it_recovers() {
     let mut net = Net::pair();
@@ -158,6 +164,7 @@ fn a_fatal_interface_is_down_until_it_recovers() {
     assert_eq!(statuses(&ping(&mut net, 0, 0, 272, 0)), [NiStatus::UP]);
 }
 
+// [ROUTE-16]
 #[test]
 fn a_router_calls_a_net_without_pings_down_after_110_s_and_up_at_the_next_one() {
     let mut net = Net::new();

@@ -7,6 +7,7 @@ use super::net::{any_me, one_shot, open_md};
 use super::{Net, nid};
 use crate::*;
 
+// [DATA-1] [DATA-2]
 #[test]
 fn put_lands_and_both_ends_hear_of_it_once() {
     let mut net = Net::pair();
@@ -41,6 +42,7 @@ fn put_lands_and_both_ends_hear_of_it_once() {
     net.assert_at_rest();
 }
 
+// [DATA-3]
 #[test]
 fn a_get_brings_the_data() {
     let mut net = Net::pair();
@@ -70,6 +72,7 @@ fn a_get_brings_the_data() {
     net.assert_at_rest();
 }
 
+// [DATA-1]
 #[test]
 fn a_put_without_ack_gets_none() {
     let mut net = Net::pair();
@@ -97,6 +100,7 @@ fn ack_disable_sends_no_ack() {
     assert_eq!(net.kinds(0), [EventKind::Send]);
 }
 
+// [TYPE-4]
 #[test]
 fn own_nid_and_0_at_lo_go_through_loopback() {
     for to in ["0@lo", "10.0.0.1@tcp"] {
@@ -169,6 +173,7 @@ fn the_lnds_failure_is_the_send_events_status() {
     }
 }
 
+// [LARGE-10]
 #[test]
 fn a_message_that_the_next_hop_cannot_read_fails_and_blames_nobody() {
     let mut net = Net::new();
@@ -275,6 +280,7 @@ fn a_failed_payload_gives_a_failed_event_and_no_ack() {
     assert_eq!(net.core(1).counters().dropped(DropReason::Incomplete), 1);
 }
 
+// [DATA-4]
 #[test]
 fn a_reply_goes_to_exactly_the_user_space_process_that_asked() {
     let mut net = Net::pair();
@@ -297,6 +303,7 @@ fn a_reply_goes_to_exactly_the_user_space_process_that_asked() {
     assert_eq!(net.nodes[1].kept[0].to, from);
 }
 
+// [DISC-8]
 #[test]
 fn a_peer_without_multi_rail_always_sees_the_same_source() {
     let mut net = Net::new();
@@ -468,6 +475,7 @@ fn a_source_of_another_address_size_than_the_targets_is_refused() {
     }
 }
 
+// [TYPE-2]
 #[test]
 fn nothing_is_sent_to_the_wildcard_and_no_peer_is_made_of_it() {
     let mut net = Net::new();

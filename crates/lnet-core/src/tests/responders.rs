@@ -49,6 +49,7 @@ fn unanswered_get(net: &mut Net, to: &str) -> MdHandle {
     md
 }
 
+// [DATA-10]
 #[test]
 fn a_third_party_cannot_answer_a_get() {
     let mut net = Net::pair();
@@ -84,6 +85,7 @@ fn a_third_party_cannot_answer_a_get() {
     );
 }
 
+// [TYPE-8] [DATA-8]
 #[test]
 fn a_guessed_handle_finds_nothing() {
     let mut net = Net::pair();
@@ -117,6 +119,7 @@ fn behind_routers() -> Net {
     net
 }
 
+// [DATA-7]
 #[test]
 fn an_answer_may_come_through_another_router_than_the_request() {
     for via in ["10.0.0.8@tcp", "10.0.0.9@tcp", "10.0.0.7@tcp"] {
@@ -161,6 +164,7 @@ fn whoever_is_behind_a_router_cannot_answer_what_was_asked_of_a_neighbour() {
     assert!(!is_taken(offer(&mut net, &answer)));
 }
 
+// [DATA-7]
 #[test]
 fn every_interface_of_a_multi_rail_peer_may_answer() {
     let mut net = Net::new();

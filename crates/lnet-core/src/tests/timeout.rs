@@ -8,6 +8,7 @@ use crate::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
+// [DATA-11]
 #[test]
 fn a_missing_ack_ends_in_timeout_then_unlink() {
     let mut net = Net::pair();
@@ -60,6 +61,7 @@ fn a_response_in_time_leaves_no_deadline() {
     assert_eq!(net.core(0).counters().response_timeout_count, 0);
 }
 
+// [TYPE-7] [DATA-8]
 #[test]
 fn a_late_response_finds_nothing() {
     let mut net = Net::pair();

@@ -128,6 +128,7 @@ impl<C: Caller> Console<C> {
     ///
     /// No such batch or group, a batch that runs, a test that cannot be carried; or none of the servers, or none of the
     /// clients, took it.
+    // [LST-18]
     pub fn add_test(&mut self, batch: &str, test: Test) -> Result<Vec<Answer<()>>, ConsoleError> {
         let session = self.session_mut()?;
         let id = session.idle_batch(batch)?;

@@ -139,6 +139,7 @@ struct Node {
 }
 
 /// How long an RPC of a console may take (section 11.7).
+// [LST-6]
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Nodes of one session at most.
 pub const NODES_MAX: usize = 4096;
@@ -398,6 +399,7 @@ impl<C: Caller> Console<C> {
     }
 
     /// Says something to nodes that would take this console for dead soon (section 11.7). True when there was one.
+    // [LST-17]
     pub fn keep_alive(&mut self) -> bool {
         let now = self.caller.now();
         let Some(session) = &self.session else {

@@ -157,6 +157,7 @@ fn force_takes_a_node_from_another_console() {
     );
 }
 
+// [LST-18]
 #[test]
 fn a_test_goes_to_its_servers_and_then_to_its_clients() {
     let mut console = console();
@@ -294,6 +295,7 @@ fn a_large_nid_is_no_destination_of_a_test() {
     );
 }
 
+// [LST-17]
 #[test]
 fn nodes_that_heard_nothing_for_half_a_timeout_are_spoken_to() {
     let mut console = console();

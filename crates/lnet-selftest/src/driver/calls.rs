@@ -130,6 +130,7 @@ pub(super) struct Calls {
 
 impl Calls {
     /// `ids` begins with the seconds of the wall clock (section 11.2).
+    // [LST-3]
     pub(super) fn new(node: Node, queue: EventQueue, seconds: u64) -> Self {
         Self {
             node,
@@ -189,6 +190,7 @@ impl Calls {
         self.finish(number, now, counters)
     }
 
+    // [LST-1]
     fn send(
         &mut self,
         number: u64,
@@ -301,6 +303,7 @@ impl Calls {
     }
 
     /// Gives up what is too late. What has nothing left at the node ends at once.
+    // [LST-6]
     pub(super) fn expire(&mut self, now: Time) {
         for call in self.calls.values_mut() {
             if call.deadline <= now && call.result.is_none() {

@@ -299,6 +299,7 @@ impl Server {
         self.numbers
     }
 
+    // [LST-14]
     fn fetch(&mut self, rpc: Rpc, bulk_id: u64, room: Md, counters: &mut TestNodeCounters) {
         let (target, source) = (rpc.peer, Some(rpc.local));
         let number = self.keep(rpc);
@@ -351,6 +352,7 @@ impl Server {
     }
 
     /// A node that refuses is shutting down; the RPC ends without a reply.
+    // [LST-22]
     fn check(
         &mut self,
         number: u64,
@@ -368,6 +370,7 @@ impl Server {
         }
     }
 
+    // [LST-2]
     fn answer(&mut self, mut rpc: Rpc, features: u32, body: Body, counters: &mut TestNodeCounters) {
         rpc.bulk = Moving::Nothing;
         let (reply_id, bytes) = (rpc.reply_id, Message::new(features, body).encode());
@@ -391,6 +394,7 @@ impl Server {
     }
 
     /// Something happened to the bulk of an RPC.
+    // [LST-23]
     pub(super) fn bulk_event(
         &mut self,
         number: u64,
@@ -474,6 +478,7 @@ fn is_data(event: &NodeEvent, bulk: &Moving) -> bool {
 /// Which drop is counted.
 type Count = fn(&mut Drops);
 
+// [LST-4]
 fn decode(bytes: &[u8], service: Service) -> Result<(Message, Order), Count> {
     let (message, order) = Message::decode(bytes).map_err(|error| -> Count {
         match error {
@@ -490,6 +495,7 @@ fn decode(bytes: &[u8], service: Service) -> Result<(Message, Order), Count> {
 }
 
 /// What a bulk request asks for, or the errno of its reply, with the features there (section 11.5).
+// [LST-19]
 fn bulk(request: &BulkRequest, message: &Message) -> Result<Work, (Option<u32>, u32)> {
     let einval = (None, Errno::EINVAL.0.unsigned_abs());
     let is_known = matches!(request.operation, BulkRequest::READ | BulkRequest::WRITE);
@@ -506,6 +512,7 @@ fn bulk(request: &BulkRequest, message: &Message) -> Result<Work, (Option<u32>, 
     Work::bulk(request.operation, request.flags, request.len).ok_or(einval)
 }
 
+// [LST-5] [LST-12]
 fn eproto() -> Body {
     Body::BulkReply(Errno::EPROTO.0.unsigned_abs())
 }

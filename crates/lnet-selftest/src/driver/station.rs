@@ -21,6 +21,7 @@ const UNDER_WAY_MAX: usize = 1024;
 /// Bytes that reads may have room for at the same time.
 const ROOM_MAX: u64 = 64 << 20;
 /// How long an RPC of a test may take (section 11.7).
+// [LST-6]
 pub(super) const TEST_TIMEOUT: Duration = Duration::from_secs(64);
 
 /// An RPC as a program asks for it.

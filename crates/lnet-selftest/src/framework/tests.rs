@@ -136,6 +136,7 @@ fn a_session_is_made_joined_and_removed_by_the_last_who_joined() {
     assert_eq!(status(&mut framework, remove(SESSION)), 3);
 }
 
+// [LST-9]
 #[test]
 fn another_session_is_refused_with_the_name_of_the_first_unless_it_comes_with_force() {
     let mut framework = with_session();
@@ -188,6 +189,7 @@ fn debug_tells_the_session_and_that_there_is_none() {
     );
 }
 
+// [LST-8] [LST-12]
 #[test]
 fn features_that_nobody_knows_or_that_differ_from_the_session_are_refused() {
     let mut framework = Framework::default();
@@ -205,6 +207,7 @@ fn features_that_nobody_knows_or_that_differ_from_the_session_are_refused() {
     assert_eq!((features, body), (0, Body::RemoveReply(expected)));
 }
 
+// [LST-13]
 #[test]
 fn a_test_out_of_range_is_refused() {
     let mut framework = with_session();
@@ -331,6 +334,7 @@ fn an_operation_that_does_not_exist_is_dropped() {
     assert_eq!(framework.handle(&ping, at(0)), Verdict::Drop);
 }
 
+// [LST-10]
 #[test]
 fn a_batch_of_another_session_or_without_tests_is_not_found() {
     let mut framework = with_session();
@@ -341,6 +345,7 @@ fn a_batch_of_another_session_or_without_tests_is_not_found() {
     );
 }
 
+// [LST-11]
 #[test]
 fn a_session_ends_a_hundred_seconds_after_the_last_word_of_its_console() {
     let mut framework = with_test();

@@ -33,6 +33,7 @@ pub use self::body::{
 pub use self::codec::Order;
 
 /// Bytes of every message.
+// [LST-1]
 pub const MESSAGE_LEN: usize = 160;
 /// The first word of every message.
 pub const MAGIC: u32 = 0xEEB0_F00D;
@@ -219,6 +220,7 @@ impl Message {
     /// # Errors
     ///
     /// Another length, another magic in either byte order, an unknown type.
+    // [LST-4] [LST-7]
     pub fn decode(bytes: &[u8]) -> Result<(Self, Order), DecodeError> {
         let Ok(bytes) = <&[u8; MESSAGE_LEN]>::try_from(bytes) else {
             return Err(DecodeError::Length(bytes.len()));
@@ -285,6 +287,7 @@ fn header(codec: &mut impl Codec, head: &mut [u32; 2], kind: &mut u32, features:
 pub const PROCESS_LEN: usize = 12;
 
 /// Most destinations of one test: longer lists lose bytes at the page ends of kernel consoles (section 11.7).
+// [LST-15]
 pub const DESTINATIONS_MAX: usize = 341;
 
 /// The list of a test's destinations, as a client fetches it. `None` where one has a large NID, which has no place in it.

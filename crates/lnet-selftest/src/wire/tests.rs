@@ -153,6 +153,7 @@ fn a_captured_test_is_read_with_its_parameters() {
     assert_eq!(message.encode().to_vec(), bytes(CAPTURED_TEST));
 }
 
+// [LST-7]
 #[test]
 fn every_message_comes_back_in_both_byte_orders() {
     for order in [Order::Little, Order::Big] {
@@ -208,6 +209,7 @@ fn parameters_of_old_consoles_are_in_pages() {
     assert_eq!(test.params, params);
 }
 
+// [LST-4]
 #[test]
 fn what_is_no_message_is_refused_with_the_place() {
     let whole = bytes(CAPTURED_STAT);

@@ -86,6 +86,7 @@ fn answer_as_a_kernel(capture: &str) -> Option<(TestNode, Vec<Vec<u64>>)> {
     Some((test_node, counters))
 }
 
+// [LST-2]
 #[test]
 fn a_kernel_console_and_its_pings_are_answered_as_a_kernel_answers() {
     let Some((test_node, counters)) = answer_as_a_kernel("c-lst-ping.pcap") else {
@@ -105,6 +106,7 @@ fn reads_of_a_kernel_client_are_served_as_a_kernel_serves_them() {
     assert_eq!(test_node.counters().bulk_put, 4 * 4096);
 }
 
+// [LST-22]
 #[test]
 fn writes_of_a_kernel_client_are_served_as_a_kernel_serves_them() {
     let Some((test_node, _)) = answer_as_a_kernel("c-lst-brw-write-1M.pcap") else {
@@ -245,6 +247,7 @@ impl Prompter {
     }
 }
 
+// [LST-1] [LST-3]
 #[test]
 fn a_kernel_test_node_is_pinged_as_by_a_kernel() {
     ask_as_a_kernel(&Play {

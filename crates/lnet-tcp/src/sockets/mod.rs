@@ -19,6 +19,7 @@ use crate::network::{Network, Readiness, Stream};
 use crate::stats::DialFailure;
 
 /// Ports that peers with `accept=secure` listen to, tried from the highest down (section 2.2).
+// [CONN-2]
 const PRIVILEGED_SOURCE_PORTS: std::ops::RangeInclusive<u16> = 512..=1023;
 
 /// TCP keepalive of every connection (section 2.10).
@@ -248,6 +249,7 @@ fn dial(
     }
 }
 
+// [CONN-2]
 fn dial_privileged(
     local: IpAddr,
     remote: SocketAddr,
@@ -322,6 +324,7 @@ fn choose_tos(socket: &SockRef<'_>, is_ipv4: bool, tos: u8) -> io::Result<()> {
 
 /// Sets the options of an established connection (section 2.10). Linger is off as sockets are made; what
 /// kernels set beyond it, `TCP_LINGER2`, only decides how long a closed socket waits for the peer's FIN.
+// [CONN-9]
 fn set_options(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);
     socket.set_tcp_nodelay(true)?;
@@ -338,6 +341,7 @@ mod tests {
 
     use super::*;
 
+    // [CONN-9]
     #[test]
     fn the_type_of_service_is_that_of_both_ends_of_a_connection() {
         for address in [

@@ -25,6 +25,7 @@ use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::{CloseReason, Refusal};
 
 /// The highest port that takes privilege to use (section 2.3).
+// [CONN-3]
 const PRIVILEGED_PORT_MAX: u16 = 1023;
 
 /// Connections accepted in one turn.
@@ -115,6 +116,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Closes the oldest unfinished handshake when there are too many.
+    // [LIMIT-2]
     fn make_room(&mut self, now: Time) {
         if self.half_open.len() < self.config.limits.handshakes_max {
             return;
@@ -151,6 +153,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Reads the connection request; true when it is there and names one of our interfaces.
+    // [REQ-4] [REQ-5] [REQ-7] [REQ-8]
     fn read_request(&mut self, slot: usize, now: Time) -> bool {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
             self.stats.broken("a handshake that is read");
@@ -188,6 +191,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    // [REQ-6]
     fn refuse_request(&mut self, slot: usize, error: DecodeError, now: Time) {
         let refusal = match error.problem {
             Problem::BadMagic(_) => Refusal::RequestMagic,
@@ -201,6 +205,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    // [HELLO-13] [HELLO-14] [HELLO-15]
     fn read_hello(&mut self, slot: usize, ni: NiId, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             self.stats.broken("a handshake that is read");
@@ -229,6 +234,7 @@ impl<N: Network> Socklnd<N> {
 
     /// Answers a HELLO of an unknown version with one of ours, and `NONE`. The peer's NID cannot be
     /// known; kernels write their own in its place.
+    // [HELLO-16]
     fn refuse_version(&mut self, slot: usize, ni: NiId, error: DecodeError, now: Time) {
         let Some(ni) = self.nis.get(&ni) else {
             return self.fail_passive(slot, Refusal::Shutdown, now);
@@ -237,6 +243,7 @@ impl<N: Network> Socklnd<N> {
         self.refuse_hello(slot, &answer, Refusal::HelloVersion, Some(error), now);
     }
 
+    // [HELLO-7] [HELLO-11]
     fn take_hello(
         &mut self,
         slot: usize,
@@ -290,6 +297,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    // [SET-2]
     fn inquiry(
         &self,
         slot: usize,
@@ -328,6 +336,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    // [HELLO-2] [HELLO-5] [CONN-7]
     fn answer(&mut self, slot: usize, hello: &Hello) -> bool {
         let mut bytes = [0; Hello::MAX_LEN];
         let Ok(len) = hello.encode(&mut bytes) else {
@@ -337,6 +346,7 @@ impl<N: Network> Socklnd<N> {
             .is_some_and(|it| send_whole(&*it.stream, &bytes[..len]).is_ok())
     }
 
+    // [SET-5] [SET-6]
     fn refuse_hello(
         &mut self,
         slot: usize,

@@ -18,6 +18,7 @@ use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 const PEER_STEP: Duration = Duration::from_millis(1);
 
 /// Keepalive frames to one peer are at least this far apart (section 3.7).
+// [KEEP-2]
 const KEEPALIVE_GAP: Duration = Duration::from_secs(10);
 
 /// Checks of a connection within one socket timeout (section 3.8).
@@ -88,6 +89,7 @@ impl<N: Network> Socklnd<N> {
         of_ni.unwrap_or(self.config.sock_timeout)
     }
 
+    // [CONN-5] [CONN-6] [SET-13]
     fn handshake_is_late(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         self.end_handshake(slot, Refusal::TooSlow, DialFailure::TimedOut, now, upper);
     }
@@ -129,6 +131,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    // [FRAME-8] [FRAME-11]
     fn check_connections(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let interval = self.check_interval(peer);
         let timeout = self.timeout(peer);
@@ -174,6 +177,7 @@ impl<N: Network> Socklnd<N> {
     /// Shows a silent peer that we live, and us when it does not (section 3.7). Kernels do so on
     /// `BULK_IN`; any connection will do where there is none. In version 2 the cookie would acknowledge
     /// something that was never sent, which closes everything.
+    // [KEEP-1] [KEEP-4]
     fn keep_alive(&mut self, peer: usize, now: Time) {
         let Some(it) = self.peers.get(peer) else {
             return;

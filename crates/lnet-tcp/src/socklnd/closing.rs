@@ -98,6 +98,7 @@ impl<N: Network> Socklnd<N> {
     /// Nobody dials a second CONTROL connection beside the first (section 2.8), so a peer that does has closed what it had
     /// dialled, and the end of none of them was seen yet. Whatever is sent on those is lost: they are only read from
     /// now on, and their end is not that of the new ones. Kernels close the new ones with the old ones.
+    // [SET-10]
     pub(super) fn part_replaced(&mut self, new: &Terms, now: Time, upper: &mut impl Above) {
         // Of a connection to oneself both ends are here, in one order or the other.
         let is_own = self.ni_by_nid.contains_key(&new.id.nid);

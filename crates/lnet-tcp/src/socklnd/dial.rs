@@ -77,6 +77,7 @@ impl<N: Network> Socklnd<N> {
 
     /// The version in which a peer is dialled: what it needs, what it asked for, what its connections have, or the usual
     /// one (section 2.4).
+    // [HELLO-1] [LARGE-6] [LARGE-8]
     fn version_for(&self, it: &Peer, usual: HelloVersion) -> HelloVersion {
         if it.large_nids == LargeNids::Wanted {
             return HelloVersion::V4;
@@ -86,6 +87,7 @@ impl<N: Network> Socklnd<N> {
         it.dialler.version().or(spoken.max()).unwrap_or(usual)
     }
 
+    // [SET-2]
     fn missing(&self, peer: usize) -> Option<Ctype> {
         let ni = self.nis.get(&self.peers.get(peer)?.key.ni)?;
         let pairs = usize::from(ni.tuning.conns_per_peer.max(1));
@@ -119,6 +121,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    // [CONN-4] [REQ-1]
     fn open(&mut self, peer: usize, ctype: Ctype) -> Result<usize, DialFailure> {
         let it = self.peers.get(peer).ok_or(DialFailure::Shutdown)?;
         let remote = it.address.ok_or(DialFailure::NoAddress)?;
@@ -214,6 +217,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Sends connection request and HELLO in one write: some acceptors wait for nobody.
+    // [CONN-4] [CONN-7]
     fn greet(&mut self, slot: usize) -> Result<(), DialFailure> {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
             return Err(DialFailure::Shutdown);
@@ -249,6 +253,7 @@ impl<N: Network> Socklnd<N> {
             .map_err(|error| DialFailure::of(error.kind()))
     }
 
+    // [REQ-9]
     fn read_reply(&mut self, slot: usize) -> Result<Option<Reply>, DialFailure> {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
             return Err(DialFailure::Shutdown);
@@ -268,6 +273,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
+    // [HELLO-8] [HELLO-10]
     fn take_reply(&mut self, slot: usize, reply: Reply, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             return;
@@ -328,6 +334,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// The peer answered `NONE` in one version to ours in another, or in the same.
+    // [HELLO-17] [SET-7]
     fn declined(
         &mut self,
         slot: usize,
@@ -358,6 +365,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// The peer has a 4-byte address and reads no HELLO of version 4 (section 2.4): what needs one is not sent to it.
+    // [LARGE-10]
     fn refuse_large(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self
             .peers

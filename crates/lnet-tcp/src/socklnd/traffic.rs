@@ -69,6 +69,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// The message waits for a connection, if there is hope for one.
+    // [SET-12] [HELLO-19]
     fn queue_and_dial(
         &mut self,
         peer: usize,

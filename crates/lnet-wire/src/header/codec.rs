@@ -33,6 +33,7 @@ impl Header {
     /// A short input, a malformed NID, an unknown type (HELLO is one), an ACK or GET with a
     /// payload, or a payload above [`LNET_MTU`]. Each is a protocol error that closes the
     /// connection.
+    // [MSG-1]
     pub fn decode(form: HeaderForm, bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes);
         reader.require(form.len())?;
@@ -67,6 +68,7 @@ impl Header {
     ///
     /// A short buffer, a large NID in the 72-byte form, or a payload length that the type does not
     /// allow.
+    // [MSG-6] [LARGE-4]
     pub fn encode(&self, form: HeaderForm, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let max = self.message_type().payload_max();
         if self.payload_length > max {
@@ -94,6 +96,7 @@ impl Header {
     /// them. The encoded header then has the bytes of the decoded one; the only exception is the
     /// 20-byte wildcard NID, which has many encodings and does not occur in headers. Returns false
     /// for a short or malformed header.
+    // [MSG-7]
     #[must_use]
     pub fn reserved_is_zero(form: HeaderForm, bytes: &[u8]) -> bool {
         let Ok(message_type) = read_type(&Reader::new(WHAT, bytes), form.pids_at() + 8) else {
@@ -128,6 +131,7 @@ impl HeaderForm {
 impl MessageType {
     /// The type with this number; `None` for unknown numbers and for HELLO (4), which is never a
     /// message of its own.
+    // [MSG-3]
     #[must_use]
     pub const fn from_number(number: u32) -> Option<Self> {
         match number {
@@ -140,6 +144,7 @@ impl MessageType {
     }
 
     /// The most payload that a message of this type carries, in bytes (section 4.4).
+    // [MSG-4] [MSG-5]
     #[must_use]
     pub const fn payload_max(self) -> u32 {
         match self {
@@ -159,6 +164,7 @@ impl MessageType {
     }
 }
 
+// [LARGE-2] [LARGE-3]
 fn read_nids(form: HeaderForm, reader: &Reader<'_>) -> Result<(Nid, Nid), DecodeError> {
     match form {
         HeaderForm::Nid4 => Ok((reader.nid4(0)?, reader.nid4(8)?)),
@@ -231,6 +237,7 @@ fn write_body(body: &Body, writer: &mut Writer<'_>) {
     }
 }
 
+// [TYPE-6]
 fn write_handle(handle: Handle, writer: &mut Writer<'_>) {
     writer.u64(handle.interface).u64(handle.object);
 }

@@ -32,6 +32,7 @@ pub struct PingInfoRepr<'a> {
 impl PingInfoRepr<'_> {
     /// The same with [`PingFeatures::LARGE_ADDR`] and [`PingFeatures::PRIMARY_LARGE`] set as the
     /// interfaces require.
+    // [LARGE-11] [LARGE-12]
     #[must_use]
     pub fn with_large_bits(self) -> Self {
         let mut features = self.features;
@@ -54,6 +55,7 @@ impl PingInfoRepr<'_> {
     ///
     /// A short buffer, an info that does not fit one message, or large NIDs without their feature
     /// bit.
+    // [PING-5] [PING-6] [PING-10] [LARGE-11]
     pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, EncodeError> {
         let has_records = self.features.contains(PingFeatures::LARGE_ADDR);
         if let Some(large) = self.large().next().filter(|_| !has_records) {

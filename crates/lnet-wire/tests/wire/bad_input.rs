@@ -45,6 +45,7 @@ fn header_error(bytes: &[u8]) -> DecodeError {
     rejected(Header::decode(HeaderForm::Nid4, bytes))
 }
 
+// [REQ-5]
 #[test]
 fn request_with_a_foreign_first_word_is_closed_without_a_word() {
     let error = rejected(Connreq::decode(b"GET / HTTP/1.1\r\n\r\n"));
@@ -59,6 +60,7 @@ fn request_with_a_foreign_first_word_is_closed_without_a_word() {
     ))));
 }
 
+// [REQ-6]
 #[test]
 fn request_that_begins_with_the_lnet_magic_in_either_order_deserves_a_rejection() {
     for magic in [lnet_wire::LNET_MAGIC, lnet_wire::LNET_MAGIC.swap_bytes()] {
@@ -67,6 +69,7 @@ fn request_that_begins_with_the_lnet_magic_in_either_order_deserves_a_rejection(
     }
 }
 
+// [REQ-6]
 #[test]
 fn request_of_an_unknown_version_deserves_a_rejection() {
     for version in [0, 3, 99] {
@@ -87,12 +90,14 @@ fn rejection_is_a_request_for_no_nid() {
     );
 }
 
+// [LARGE-3]
 #[test]
 fn request_with_a_malformed_nid_is_rejected() {
     let error = rejected(Connreq::decode(&with_word(connreq(), 12, 0x0102_0000)));
     assert_eq!((error.offset, error.problem), (8, Problem::BadNid));
 }
 
+// [HELLO-15]
 #[test]
 fn hello_with_a_bad_magic_is_rejected() {
     let error = rejected(Hello::decode(&with_word(hello(), 0, 0xDEAD_BEEF)));
@@ -102,6 +107,7 @@ fn hello_with_a_bad_magic_is_rejected() {
     );
 }
 
+// [HELLO-16]
 #[test]
 fn hello_of_an_unknown_version_is_known_from_its_first_8_bytes() {
     for version in [0, 1, 5, 99] {
@@ -123,6 +129,7 @@ fn hello_of_another_minor_version_1_is_rejected() {
     );
 }
 
+// [HELLO-13] [LIMIT-1]
 #[test]
 fn hello_with_more_than_16_addresses_is_rejected_before_they_are_read() {
     let error = rejected(Hello::needed(&with_word(hello(), 52, 17)));
@@ -136,6 +143,7 @@ fn hello_with_more_than_16_addresses_is_rejected_before_they_are_read() {
     assert!(Hello::needed(&with_word(hello(), 52, u32::MAX)).is_err());
 }
 
+// [HELLO-13]
 #[test]
 fn hello_with_a_zero_address_is_rejected_where_it_stands() {
     let mut bytes = with_word(hello(), 52, 3);
@@ -143,6 +151,7 @@ fn hello_with_a_zero_address_is_rejected_where_it_stands() {
     assert_eq!(rejected(Hello::decode(&bytes)).offset, 60);
 }
 
+// [HELLO-14]
 #[test]
 fn hello_from_the_wildcard_is_rejected() {
     let mut bytes = hello();
@@ -151,12 +160,14 @@ fn hello_from_the_wildcard_is_rejected() {
     assert_eq!((error.offset, error.problem), (8, Problem::BadNid));
 }
 
+// [HELLO-7]
 #[test]
 fn hello_to_a_malformed_nid_is_accepted() {
     let bytes = with_word(hello(), 20, 0x0A00_0000);
     assert_eq!(Hello::decode(&bytes).unwrap().hello.dst_nid, Nid::ANY);
 }
 
+// [HELLO-11]
 #[test]
 fn hello_with_an_undefined_type_decodes_and_has_no_inverse() {
     for ctype in [4, 99, u32::MAX] {
@@ -183,6 +194,7 @@ fn version_4_announced_over_a_56_byte_body_waits_for_the_rest() {
     assert_eq!(Hello::needed(&with_word(hello(), 4, 4)), Ok(80));
 }
 
+// [FRAME-2]
 #[test]
 fn frame_of_an_unknown_type_is_rejected() {
     let bytes = with_word(KsockHeader::LNET.to_bytes().to_vec(), 0, 0xC2);
@@ -203,6 +215,7 @@ fn short_header_is_rejected_with_its_end() {
     );
 }
 
+// [MSG-3]
 #[test]
 fn hello_as_a_message_and_unknown_types_are_rejected() {
     for message_type in [4, 5, u32::MAX] {
@@ -215,6 +228,7 @@ fn hello_as_a_message_and_unknown_types_are_rejected() {
     }
 }
 
+// [MSG-4]
 #[test]
 fn ack_and_get_with_a_payload_are_rejected() {
     for message_type in [0, 2] {
@@ -229,6 +243,7 @@ fn ack_and_get_with_a_payload_are_rejected() {
     }
 }
 
+// [MSG-5]
 #[test]
 fn put_and_reply_carry_a_mebibyte_and_not_a_byte_more() {
     for message_type in [1, 3] {
@@ -239,6 +254,7 @@ fn put_and_reply_carry_a_mebibyte_and_not_a_byte_more() {
     }
 }
 
+// [LARGE-3]
 #[test]
 fn header_with_a_malformed_nid_is_rejected() {
     assert_eq!(header_error(&with_word(put(), 4, 0x0102_0000)).offset, 0);
@@ -250,6 +266,7 @@ fn portal_out_of_range_is_not_a_protocol_error() {
     assert!(Header::decode(HeaderForm::Nid4, &with_word(put(), 64, 64)).is_ok());
 }
 
+// [MSG-7]
 #[test]
 fn unused_bytes_are_tolerated_and_told() {
     let reply = with_word(put(), 24, 3);

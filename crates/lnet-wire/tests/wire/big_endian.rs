@@ -29,6 +29,7 @@ fn hello_fields(version: HelloVersion) -> &'static [isize] {
 }
 
 proptest! {
+    // [REQ-3]
     #[test]
     fn connection_request(connreq in strategies::connreq()) {
         let mut bytes = vec![0; connreq.version.wire_len()];
@@ -41,6 +42,7 @@ proptest! {
         prop_assert_eq!(Connreq::decode(&bytes).unwrap(), connreq);
     }
 
+    // [HELLO-4]
     #[test]
     fn hello_shows_the_order_of_the_frames_to_come(hello in strategies::hello()) {
         let mut bytes = vec![0; hello.version.base_len()];
@@ -58,6 +60,7 @@ proptest! {
         prop_assert_eq!(KsockHeader::decode(ByteOrder::Big, &bytes).unwrap(), header);
     }
 
+    // [PING-13]
     #[test]
     fn ping_info(features in strategies::features(), pid: u32, nis in strategies::nis()) {
         let repr = PingInfoRepr { features, pid, sequence: 9, nis: &nis }.with_large_bits();

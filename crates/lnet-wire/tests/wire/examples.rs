@@ -40,6 +40,7 @@ fn assert_frame_is(bytes: &[u8], expected: Header) {
     assert_eq!(encoded, lnet[..72]);
 }
 
+// [REQ-1] [REQ-2] [TYPE-1]
 #[test]
 fn connection_request_version_1() {
     let bytes = hex("0071ceac 01000000 1401a8c0 00000200");
@@ -54,6 +55,7 @@ fn connection_request_version_1() {
     assert_eq!(encoded, *bytes);
 }
 
+// [HELLO-1] [HELLO-3]
 #[test]
 fn hello_version_3_of_the_dialler() {
     let bytes = hex("63697245 03000000 0a01a8c0 00000200
@@ -72,6 +74,7 @@ fn hello_version_3_of_the_dialler() {
     assert_eq!(encoded, *bytes);
 }
 
+// [HELLO-5] [HELLO-6] [HELLO-9]
 #[test]
 fn hello_version_3_of_the_acceptor_and_its_rejection() {
     let mut bytes = hex("63697245 03000000 1401a8c0 00000200
@@ -93,6 +96,7 @@ fn hello_version_3_of_the_acceptor_and_its_rejection() {
     assert_eq!(encoded, *bytes);
 }
 
+// [FRAME-1] [MSG-1]
 #[test]
 fn ping_get() {
     let bytes = hex("c1000000 00000000 00000000 00000000
@@ -133,6 +137,7 @@ fn ping_reply() {
     assert_frame_is(&bytes, header(a(), b(), 48, Body::Reply(Reply { dst_wmd })));
 }
 
+// [PING-5] [PING-6] [PING-7]
 #[test]
 fn ping_info_of_a_node_with_one_interface() {
     let bytes = hex(PING_INFO);
@@ -161,6 +166,7 @@ fn ping_info_of_a_node_with_one_interface() {
     assert_eq!(encoded, *bytes);
 }
 
+// [DATA-2]
 #[test]
 fn push_and_its_acknowledgement() {
     let handle = Handle {
@@ -196,6 +202,7 @@ fn push_and_its_acknowledgement() {
     assert_frame_is(&answer, header(b(), a(), 0, Body::Ack(ack)));
 }
 
+// [KEEP-1] [ZC-4]
 #[test]
 fn keepalive_and_zero_copy_acknowledgement() {
     let keepalive = hex("c0000000 00000000 0000000000000000 0100000000000000");
@@ -210,6 +217,7 @@ fn keepalive_and_zero_copy_acknowledgement() {
     );
 }
 
+// [LARGE-1] [LARGE-6]
 #[test]
 fn large_nid_in_a_version_2_request() {
     let target: Nid = "fd00::1@tcp".parse().unwrap();

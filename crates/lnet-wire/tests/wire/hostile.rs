@@ -62,6 +62,7 @@ proptest! {
         }
     }
 
+    // [PING-15]
     #[test]
     fn a_cut_ping_info_yields_a_prefix_of_the_whole(bytes in bytes(), cut in 0usize..200) {
         let Ok(whole) = PingInfo::parse(&bytes) else { return Ok(()) };
@@ -71,6 +72,7 @@ proptest! {
         prop_assert!(whole.starts_with(&part), "{part:?} of {whole:?}");
     }
 
+    // [LIMIT-1]
     #[test]
     fn an_announced_count_is_never_believed(nnis: u32, features: u8, size: u32) {
         let mut bytes = crate::hex(EMPTY);

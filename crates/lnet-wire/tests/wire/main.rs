@@ -13,6 +13,7 @@ mod examples;
 mod hostile;
 mod needed;
 mod ping;
+mod published;
 mod recorded;
 mod round_trips;
 mod strategies;

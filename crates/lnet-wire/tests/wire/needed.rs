@@ -47,6 +47,7 @@ fn hello_with_list() -> impl Strategy<Value = Hello> {
 }
 
 proptest! {
+    // [CONN-8]
     #[test]
     fn a_connection_request_is_read_exactly(connreq in strategies::connreq()) {
         let mut stream = [0xFF; 64];
@@ -54,6 +55,7 @@ proptest! {
         prop_assert_eq!(read(&stream, Connreq::needed), Ok(len));
     }
 
+    // [CONN-8]
     #[test]
     fn a_hello_is_read_exactly(hello in strategies::hello()) {
         let mut stream = [0xFF; 200];

@@ -34,6 +34,7 @@ fn rejected(bytes: &[u8]) -> DecodeError {
     PingInfo::parse(bytes).expect_err("accepted")
 }
 
+// [LARGE-11] [LARGE-12]
 #[test]
 fn node_with_one_large_nid_has_one_entry_and_one_record() {
     let bytes = only_large();
@@ -47,6 +48,7 @@ fn node_with_one_large_nid_has_one_entry_and_one_record() {
     assert_eq!(info.validate(200), Ok(()));
 }
 
+// [LARGE-11] [PING-7]
 #[test]
 fn small_primary_stands_before_large_records() {
     let bytes = mixed();
@@ -59,6 +61,7 @@ fn small_primary_stands_before_large_records() {
     );
 }
 
+// [PING-14]
 #[test]
 fn slack_behind_the_info_is_ignored() {
     let mut bytes = mixed();
@@ -66,6 +69,7 @@ fn slack_behind_the_info_is_ignored() {
     assert_eq!(nids(&PingInfo::parse(&bytes).unwrap()).len(), 3);
 }
 
+// [PING-15]
 #[test]
 fn reply_cut_anywhere_gives_what_is_whole_and_the_size_to_ask_for() {
     let bytes = mixed();
@@ -109,6 +113,7 @@ fn fewer_than_16_bytes_are_no_info() {
     );
 }
 
+// [LARGE-13]
 #[test]
 fn low_two_bits_of_the_size_do_not_count() {
     let mut bytes = mixed();
@@ -123,6 +128,7 @@ fn size_smaller_than_the_entries_is_rejected() {
     assert_eq!(rejected(&bytes).offset, 28);
 }
 
+// [LARGE-14]
 #[test]
 fn record_that_leaves_the_info_is_rejected() {
     let mut bytes = mixed();
@@ -140,6 +146,7 @@ fn record_that_leaves_the_info_is_rejected() {
     );
 }
 
+// [LARGE-3]
 #[test]
 fn record_with_a_size_above_12_is_rejected() {
     let mut bytes = mixed();
@@ -168,6 +175,7 @@ fn malformed_entry_is_rejected_where_it_stands() {
     assert_eq!((error.offset, error.problem), (32, Problem::BadNid));
 }
 
+// [LARGE-15]
 #[test]
 fn metadata_behind_the_records_is_skipped() {
     let mut bytes = mixed();
@@ -190,6 +198,7 @@ fn metadata_longer_than_the_input_is_cut() {
     assert_eq!(PingInfo::parse(&bytes).unwrap().metadata(), [7; 50]);
 }
 
+// [PING-11] [PING-12]
 #[test]
 fn each_validation_rule_has_its_name_and_errno() {
     let case = |at: usize, word: u32| {
@@ -224,6 +233,7 @@ fn more_entries_than_a_message_carries_are_rejected() {
     assert_eq!(rejected(&bytes).offset, 12);
 }
 
+// [LARGE-11]
 #[test]
 fn large_interfaces_need_their_feature_bit() {
     let nid: Nid = "fd00:a::2@tcp".parse().unwrap();

@@ -34,6 +34,7 @@ proptest! {
         prop_assert_eq!(decoded, header);
     }
 
+    // [LARGE-2] [LARGE-7] [MSG-6]
     #[test]
     fn lnet_header((form, header) in strategies::header()) {
         let mut buffer = [0xAA; 120];
@@ -69,6 +70,7 @@ proptest! {
         prop_assert!(buffer.iter().all(|&byte| byte == 0xAA));
     }
 
+    // [LARGE-4]
     #[test]
     fn a_large_nid_does_not_fit_the_8_byte_forms(large in strategies::large_nid()) {
         let rejected = Err(EncodeError::LargeNid(large));
@@ -81,6 +83,7 @@ proptest! {
         prop_assert_eq!(hello.encode(&mut buffer), rejected);
     }
 
+    // [LARGE-4] [MSG-2]
     #[test]
     fn a_large_nid_does_not_fit_the_72_byte_header(
         (_, header) in strategies::header(),
@@ -111,6 +114,7 @@ fn primary(nis: &[lnet_wire::PingNi]) -> Option<Nid> {
     nis.first().map(|ni| ni.nid)
 }
 
+// [MSG-3]
 #[test]
 fn message_types_have_their_numbers() {
     let types = [

@@ -21,6 +21,7 @@ fn lnet(cookies: [u64; 2]) -> KsockHeader {
     }
 }
 
+// [ZC-4]
 #[test]
 fn noop_with_one_word_acknowledges_one_cookie() {
     assert_eq!(noop([0, 42]).zc_ack(), Ok(ZcAck::One(42)));
@@ -49,18 +50,21 @@ fn noop_with_equal_words_acknowledges_one_cookie() {
     assert_eq!(noop([7, 7]).zc_ack(), Ok(ZcAck::One(7)));
 }
 
+// [KEEP-3]
 #[test]
 fn keepalive_acknowledges_nothing() {
     assert_eq!(noop([0, 1]).zc_ack(), Ok(ZcAck::Keepalive));
     assert_eq!(noop([0, 0]).zc_ack(), Ok(ZcAck::None));
 }
 
+// [ZC-7]
 #[test]
 fn keepalive_with_another_cookie_is_a_protocol_error() {
     assert_eq!(noop([5, 1]).zc_ack().unwrap_err().offset, 16);
     assert_eq!(noop([1, 5]).zc_ack().unwrap_err().offset, 8);
 }
 
+// [ZC-1]
 #[test]
 fn message_frame_asks_with_word_0_and_acknowledges_with_word_1() {
     let frame = lnet([7, 9]);
@@ -72,6 +76,7 @@ fn message_frame_asks_with_word_0_and_acknowledges_with_word_1() {
     assert_eq!(noop([7, 9]).zc_request(), None);
 }
 
+// [FRAME-12]
 #[test]
 fn checksum_is_the_well_known_one_without_its_final_inversion() {
     // The reference: the checksum of the same bytes, computed bit by bit from its definition.
@@ -92,6 +97,7 @@ fn checksum_is_the_well_known_one_without_its_final_inversion() {
 }
 
 proptest! {
+    // [FRAME-12]
     #[test]
     fn checksum_leaves_its_own_field_out(header in strategies::ksock_header(), csum: u32) {
         let other = KsockHeader { csum, ..header };

@@ -294,11 +294,13 @@ fn diverted(source_is_multi_rail: bool) -> Vec<String> {
         .collect()
 }
 
+// [ROUTE-4]
 #[test]
 pub(super) fn t_r12_the_last_hop_of_a_multi_rail_source_avoids_an_interface_that_is_ill() {
     assert!(diverted(true).iter().all(|hop| hop == "10.5.0.2@tcp5"));
 }
 
+// [ROUTE-4]
 #[test]
 pub(super) fn t_r13_the_last_hop_of_another_source_keeps_the_interface_it_chose() {
     assert!(diverted(false).iter().all(|hop| hop == "10.5.0.1@tcp5"));
@@ -465,6 +467,7 @@ pub(super) fn t_r25_of_equal_routes_the_healthier_gateway_is_used() {
     assert_eq!(bench.hops(3, FAR), [R1; 3]);
 }
 
+// [DATA-5]
 #[test]
 pub(super) fn t_r26_a_reply_goes_back_over_the_router_its_request_came_by() {
     let mut net = Net::routed(RouterBuffers::default());
