@@ -89,6 +89,7 @@ impl Engine {
             queues: Vec::new(),
             links: Links::default(),
             herald: Herald::new(options.log_news),
+            // [HELLO-18]
             incarnation: wall_clock_nanos(),
             one_shot: options.one_shot,
             clock,

@@ -84,6 +84,7 @@ fn complete(table: &mut Table, xid: u64) -> Option<Address> {
     table.complete(CLIENT, xid, Bytes::from_static(b"reply"), at(2))
 }
 
+// [DATA-12]
 #[test]
 fn a_new_request_is_executed_and_its_copy_is_not() {
     let mut table = connected();

@@ -24,7 +24,7 @@ pub(crate) enum Suits {
 }
 
 /// Whether a connection of type `ctype`, in our naming, suits an LNET frame of `bytes` bytes.
-// [FRAME-13] [FRAME-14]
+// [FRAME-13] [FRAME-14] [SET-4]
 pub(crate) fn suits(version: HelloVersion, ctype: Ctype, bytes: u64, min_bulk: u32) -> Suits {
     let is_small = bytes < u64::from(min_bulk);
     let typed_frames = matches!(version, HelloVersion::V3 | HelloVersion::V4);

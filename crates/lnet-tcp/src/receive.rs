@@ -477,6 +477,7 @@ impl Receiver {
     /// What the end of the stream means here.
     pub(crate) fn end(&self) -> CloseReason {
         if self.is_waiting_for_bytes() {
+            // [FRAME-10]
             CloseReason::Protocol(ProtocolError::Truncated)
         } else {
             CloseReason::Eof

@@ -86,7 +86,7 @@ impl Frame {
         }
     }
 
-    // [FRAME-3] [ZC-8] [FRAME-1]
+    // [FRAME-3] [ZC-8] [FRAME-1] [ROUTE-3]
     fn message(version: HelloVersion, request: &SendRequest<Source>) -> Result<Self, NotEncodable> {
         let payload_len = request.payload.as_ref().map_or(0, Source::len);
         if payload_len != request.header.payload_length as usize {
@@ -177,6 +177,7 @@ impl Transmitter {
     }
 
     /// Leading frames that must stay where they are.
+    // [ZC-9]
     fn begun(&self) -> usize {
         self.lent.max(usize::from(self.written > 0))
     }
@@ -228,6 +229,7 @@ impl Transmitter {
         completed
     }
 
+    // [FRAME-16]
     fn pop(&mut self) -> Option<Departed> {
         let frame = self.frames.pop_front()?;
         self.urgent = self.urgent.saturating_sub(1);

@@ -349,6 +349,7 @@ fn a_clean_shutdown_reports_what_is_queued_and_what_is_held() {
     assert_eq!(b.lnd.next_deadline(), None);
 }
 
+// [REQ-8]
 #[test]
 fn interfaces_with_one_address_share_the_port() {
     let (mut a, mut b) = (Node::new(config()), Node::new(config()));
@@ -378,6 +379,7 @@ fn interfaces_with_one_address_share_the_port() {
     });
 }
 
+// [FRAME-6]
 #[test]
 fn an_untyped_node_uses_one_connection_for_everything() {
     let mut a = Node::new(SocklndConfig {

@@ -29,6 +29,7 @@ pub struct Nid([u8; 20]);
 
 impl Nid {
     /// The wildcard, which matches every NID.
+    // [TYPE-2]
     pub const ANY: Self = Self([0xFF; 20]);
     /// `0@lo`.
     pub const LOOPBACK: Self = Self::from_number(Net::LO, 0);
@@ -66,6 +67,7 @@ impl Nid {
 
     /// Decodes the 8-byte form, `(type << 16 | number) << 32 | address` (section 1.1). All ones, or
     /// a type byte of 0xFF, is the wildcard. Returns `None` if bits that must be zero are not.
+    // [TYPE-1] [TYPE-2]
     #[must_use]
     pub const fn from_nid4(value: u64) -> Option<Self> {
         if value == u64::MAX {
@@ -80,6 +82,7 @@ impl Nid {
     }
 
     /// The 8-byte form; `None` for a 16-byte address, which has no such form.
+    // [LARGE-4]
     #[must_use]
     pub const fn to_nid4(self) -> Option<u64> {
         if self.is_any() {
@@ -94,6 +97,7 @@ impl Nid {
 
     /// Decodes the 20-byte wire form. A type byte of 0xFF is the wildcard, whatever the other bytes
     /// are. Returns `None` if the size is neither 0 nor 12, or if the padding is not zero.
+    // [LARGE-3] [LARGE-5] [TYPE-3]
     #[must_use]
     pub fn from_wire(bytes: [u8; 20]) -> Option<Self> {
         if bytes[1] == LndType::ANY.0 {
@@ -108,6 +112,7 @@ impl Nid {
     }
 
     /// The 20-byte wire form.
+    // [LARGE-1] [LARGE-2]
     #[must_use]
     pub const fn to_wire(self) -> [u8; 20] {
         self.0
@@ -120,6 +125,7 @@ impl Nid {
     }
 
     /// Returns true for `0@lo`.
+    // [TYPE-4]
     #[must_use]
     pub fn is_loopback(self) -> bool {
         self == Self::LOOPBACK

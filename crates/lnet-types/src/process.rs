@@ -18,6 +18,7 @@ pub struct ProcessId {
 
 impl ProcessId {
     /// The process id of every kernel node.
+    // [TYPE-5]
     pub const LUSTRE_PID: u32 = 12345;
     /// Matches every process id.
     pub const ANY_PID: u32 = 0xFFFF_FFFF;

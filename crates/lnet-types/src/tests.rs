@@ -65,6 +65,7 @@ fn padding_behind_a_small_address_must_be_zero() {
     assert_eq!(Nid::from_wire(bytes), None);
 }
 
+// [LARGE-5] [TYPE-2]
 #[test]
 fn type_byte_ff_is_the_wildcard_in_every_form() {
     let mut bytes = [0; 20];

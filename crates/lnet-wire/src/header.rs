@@ -119,6 +119,7 @@ pub struct Ack {
 
 /// Fields of a PUT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// [MSG-8]
 pub struct Put {
     /// Handle to echo in the ACK; [`Handle::NONE`] when no ACK is wanted.
     pub ack_wmd: Handle,

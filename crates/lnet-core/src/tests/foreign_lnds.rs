@@ -17,6 +17,7 @@ fn of_every_lnd() -> Vec<Nid> {
         .collect()
 }
 
+// [TYPE-3]
 #[test]
 fn a_peer_is_reached_by_each_nid_that_it_tells_whatever_the_lnd() {
     for foreign in of_every_lnd() {

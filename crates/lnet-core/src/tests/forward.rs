@@ -16,7 +16,7 @@ fn server_md(net: &mut Net, node: usize) {
     net.attach(node, any_me(), open_md(1 << 20));
 }
 
-// [ROUTE-1] [ROUTE-2] [DATA-5]
+// [ROUTE-1] [ROUTE-2] [DATA-5] [MSG-11]
 #[test]
 fn put_get_and_their_answers_cross_one_router() {
     let mut net = Net::routed(RouterBuffers {

@@ -78,7 +78,7 @@ fn ping_info_is_section_14_to_the_byte_but_for_features_and_sequence() {
     net.assert_at_rest();
 }
 
-// [PING-2]
+// [PING-2] [DATA-6]
 #[test]
 fn a_short_sink_gets_the_first_bytes() {
     let mut net = Net::pair();

@@ -7,7 +7,7 @@ use super::net::{any_me, one_shot, open_md};
 use super::{Net, nid};
 use crate::*;
 
-// [DATA-1] [DATA-2]
+// [DATA-1] [DATA-2] [MSG-8]
 #[test]
 fn put_lands_and_both_ends_hear_of_it_once() {
     let mut net = Net::pair();
