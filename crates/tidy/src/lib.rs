@@ -17,6 +17,8 @@
 //! counts as the clock, whatever its module. Rules that read tokens see the code inside macro
 //! calls; rules that read trees do not.
 //!
+//! `tests/links.rs` follows the links between the texts of the repository.
+//!
 //! This crate reads the work tree and runs `cargo metadata`. No crate depends on it.
 
 mod documentation;
