@@ -181,7 +181,10 @@ mod tests {
         };
         assert_eq!(*key, "net");
         let read = lnet_config::survey(body).unwrap();
-        assert!(read.refused.is_empty() && read.unknown.is_empty(), "{body}");
+        assert!(
+            read.rejected.is_empty() && read.unknown.is_empty(),
+            "{body}"
+        );
         let second = body.lines().nth(2).unwrap();
         assert!(second.contains("10.1.0.2@tcp") && second.contains("10.1.0.3@tcp"));
         assert_eq!(read.document.nets.len(), 3);

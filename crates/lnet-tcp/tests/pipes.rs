@@ -1,5 +1,7 @@
 //! Payload that goes through pipes from one connection to another, as a router's does.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
+
 mod common;
 
 use std::sync::Arc;

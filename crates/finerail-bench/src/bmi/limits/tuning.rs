@@ -53,12 +53,7 @@ const STREAMS: [(usize, usize); 6] = [
 
 impl Tuning {
     /// All variants of a limit for messages of `bytes`, of which `in_flight` are under way.
-    pub(crate) fn all(
-        limit: Limit,
-        bytes: usize,
-        in_flight: u32,
-        one_core: bool,
-    ) -> Vec<Self> {
+    pub(crate) fn all(limit: Limit, bytes: usize, in_flight: u32, one_core: bool) -> Vec<Self> {
         let restless = if one_core { Wait::Yield } else { Wait::Spin };
         let waits = [Wait::Block, restless].map(|wait| Self { wait, ..PLAIN });
         match limit {
