@@ -353,6 +353,38 @@ fn an_exchange_that_stands_still_is_given_up() {
 }
 
 #[test]
+fn an_attempt_takes_the_place_of_one_that_waits_for_its_client() {
+    let (_exported, site) = site(ForwarderOptions {
+        patience: Duration::from_secs(3600),
+        ..small()
+    });
+    let stranger = Stranger::new(&site);
+    let (files, caller) = (site.client(ClientOptions::default()), Caller::default());
+    let file = files.create(&caller, at("f"), 0o644, true).unwrap();
+    let file = file.0.handle;
+    assert_eq!(
+        files.write(&caller, file, 0, &vec![7; 3 << 20]),
+        Ok(3 << 20)
+    );
+    // One whose data never comes, and one whose data nobody takes.
+    for (sequence, stuck) in [(1, write(file, 3 << 20)), (2, read(file, 3 << 20))] {
+        let tag = 10 * sequence as i32;
+        stranger.call(Head::new(sequence), &stuck, tag);
+        for attempt in 1..3 {
+            let head = Head {
+                attempt,
+                ..Head::new(sequence)
+            };
+            stranger.call(head, &Request::Null, tag + attempt as i32);
+            assert_eq!(stranger.answer(tag + attempt as i32), 0, "{stuck:?}");
+        }
+    }
+    testkit::eventually("nothing is under way", || {
+        site.forwarder().standing().exchanges == 0
+    });
+}
+
+#[test]
 fn a_client_without_measure_is_cut_off_and_the_others_are_not() {
     let (_exported, site) = site(small());
     let stranger = Stranger::new(&site);

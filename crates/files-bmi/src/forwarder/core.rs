@@ -215,13 +215,15 @@ impl Core {
                 exchange.phase = Phase::Running;
                 self.start(id, actions);
             }
-            Verdict::Wait(other) => {
+            Verdict::Wait { runs, waited } => {
                 exchange.phase = Phase::Waiting;
                 self.counters.attempts_waited.up();
-                if let Some(other) = other {
+                if let Some(waited) = waited {
                     self.counters.dropped(Dropped::Late);
-                    self.remove(other, actions);
+                    self.remove(waited, actions);
                 }
+                // Its client neither sends it more nor takes what it sends.
+                self.lose(runs, actions);
             }
             Verdict::Repeat(answer) => {
                 self.counters.answers_repeated.up();

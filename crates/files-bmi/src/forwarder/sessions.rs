@@ -7,8 +7,9 @@
 //!       └──────────────────────┘◀──────────────────────┘
 //! ```
 //!
-//! A slot has one call at a time. An attempt that comes while another one runs waits for its end; a later one takes its
-//! place. Attempts and calls that come after later ones are dropped: the client has given them up.
+//! A slot has one call at a time, and its client makes an attempt when it has given up the one before. So an attempt that comes
+//! while another one runs has that one given up, and waits for its end where a worker is at it; a later one takes its
+//! place. Attempts and calls that come after later ones are dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +25,11 @@ use crate::proto::{CallHead, ClientName};
 pub(super) enum Verdict {
     /// It is carried out.
     Run,
-    /// It waits for the end of the one that runs. Another one that waited is given up.
-    Wait(Option<u64>),
+    /// It waits for the end of the exchange that runs. That one is given up, and another one that waited.
+    Wait {
+        runs: u64,
+        waited: Option<u64>,
+    },
     /// The answer is this, once more.
     Repeat(Arc<[u8]>),
     /// Nobody here can know whether it was carried out.
@@ -62,7 +66,8 @@ struct Slot {
 enum State {
     #[default]
     NotDone,
-    Running,
+    /// The exchange.
+    Running(u64),
     Done(Option<Arc<[u8]>>),
 }
 
@@ -97,15 +102,16 @@ impl Sessions {
         if !is_fresh && later == 0 && head.attempt <= slot.attempt {
             return Verdict::Drop(Dropped::Late);
         }
-        if matches!(slot.state, State::Running) {
-            return Verdict::Wait(slot.waiting.replace(exchange));
+        if let State::Running(runs) = slot.state {
+            let waited = slot.waiting.replace(exchange);
+            return Verdict::Wait { runs, waited };
         }
         if let (0, State::Done(Some(answer))) = (later, &slot.state) {
             slot.attempt = head.attempt;
             return Verdict::Repeat(Arc::clone(answer));
         }
         (slot.sequence, slot.attempt) = (head.sequence, head.attempt);
-        slot.state = State::Running;
+        slot.state = State::Running(exchange);
         Verdict::Run
     }
 
@@ -183,7 +189,7 @@ impl Sessions {
 
 impl Session {
     fn is_idle(&self) -> bool {
-        let runs = |slot: &Slot| matches!(slot.state, State::Running) || slot.waiting.is_some();
+        let runs = |slot: &Slot| matches!(slot.state, State::Running(_)) || slot.waiting.is_some();
         !self.slots.iter().any(runs)
     }
 }
@@ -246,11 +252,17 @@ mod tests {
         assert_eq!(sessions.arrived(&head(1, 1, 0), true, 1), Verdict::Run);
         assert_eq!(
             sessions.arrived(&head(1, 1, 1), true, 2),
-            Verdict::Wait(None)
+            Verdict::Wait {
+                runs: 1,
+                waited: None
+            }
         );
         assert_eq!(
             sessions.arrived(&head(1, 1, 2), true, 3),
-            Verdict::Wait(Some(2))
+            Verdict::Wait {
+                runs: 1,
+                waited: Some(2)
+            }
         );
         let waited = sessions.ended(&head(1, 1, 0), Some(Some(answer())));
         assert_eq!(waited, Some(3));
