@@ -11,7 +11,7 @@ use crate::health::State;
 use crate::proof::{Before, Verdict};
 use crate::spread::{Inner, Spread};
 use crate::table::Spot;
-use crate::translate::{handles_of, places};
+use crate::translate::handles_of;
 
 /// An operation on its way.
 pub(crate) struct Job<'a, 'd> {
@@ -205,7 +205,7 @@ impl Spread {
 
     /// Notes that it is not known any longer what has the names of a request.
     fn forget_names(&self, request: &Request) {
-        for place in places(&mut request.clone()) {
+        for place in request.clone().places_mut() {
             let mut table = self.table();
             if let Ok((directory, _)) = table.find(place.directory) {
                 table.forget_spot(&(directory, place.path.as_bytes().into()));

@@ -5,58 +5,14 @@ use files::{Attributes, Caller, Entry, Errno, Handle, Kind, Path, Place, Reply, 
 use crate::spread::Spread;
 use crate::table::{Id, Identity, ROOT, Spot, Way};
 
-/// The handles in a request.
-pub(crate) fn handles(request: &mut Request) -> Vec<&mut Handle> {
-    match request {
-        Request::Null | Request::Identify => Vec::new(),
-        Request::GetAttr { handle }
-        | Request::SetAttr { handle, .. }
-        | Request::ReadLink { handle }
-        | Request::Commit { handle, .. }
-        | Request::ReadDir { handle, .. }
-        | Request::Write { handle, .. }
-        | Request::Read { handle, .. }
-        | Request::StatFs { handle }
-        | Request::GetXattr { handle, .. }
-        | Request::ListXattr { handle }
-        | Request::SetXattr { handle, .. }
-        | Request::RemoveXattr { handle, .. }
-        | Request::Allocate { handle, .. }
-        | Request::Seek { handle, .. }
-        | Request::Append { handle, .. } => vec![handle],
-        Request::Link { handle, place } => vec![handle, &mut place.directory],
-        Request::Rename { from, to, .. } => vec![&mut from.directory, &mut to.directory],
-        Request::Lookup { place }
-        | Request::Create { place, .. }
-        | Request::Remove { place, .. }
-        | Request::Symlink { place, .. }
-        | Request::Mkdir { place, .. }
-        | Request::MakeNode { place, .. } => vec![&mut place.directory],
-    }
-}
-
 /// The handles in a request, to be read.
 pub(crate) fn handles_of(request: &Request) -> Vec<Handle> {
     let mut request = request.clone();
-    handles(&mut request)
+    request
+        .handles_mut()
         .into_iter()
         .map(|handle| *handle)
         .collect()
-}
-
-/// The places in a request.
-pub(crate) fn places(request: &mut Request) -> Vec<&mut Place> {
-    match request {
-        Request::Rename { from, to, .. } => vec![from, to],
-        Request::Link { place, .. }
-        | Request::Lookup { place }
-        | Request::Create { place, .. }
-        | Request::Remove { place, .. }
-        | Request::Symlink { place, .. }
-        | Request::Mkdir { place, .. }
-        | Request::MakeNode { place, .. } => vec![place],
-        _ => Vec::new(),
-    }
 }
 
 impl Spread {
@@ -141,7 +97,7 @@ impl Spread {
         request: &Request,
     ) -> Result<Request, Errno> {
         let mut request = request.clone();
-        for handle in handles(&mut request) {
+        for handle in request.handles_mut() {
             let object = self.table().find(*handle)?;
             *handle = self.at_gateway(gateway, caller, object)?;
         }
@@ -196,7 +152,7 @@ impl Spread {
     /// The name that a request is about.
     pub(crate) fn spot(&self, request: &Request) -> Result<Option<Spot>, Errno> {
         let mut request = request.clone();
-        let places = places(&mut request);
+        let places = request.places_mut();
         let Some(place) = places.first() else {
             return Ok(None);
         };
@@ -232,7 +188,7 @@ impl Spread {
         {
             return Err(Errno::EPERM);
         }
-        for place in places(&mut request) {
+        for place in request.places_mut() {
             let (parents, name) = place.path.split_last();
             let Some(parents) = parents else { continue };
             let mut directory = place.directory;

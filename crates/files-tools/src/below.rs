@@ -50,50 +50,16 @@ impl Below {
     /// The request as the file system below knows it, and whether it names the directory itself.
     fn translated(&self, caller: &Caller, request: &Request) -> Result<(Request, bool), Errno> {
         let mut request = request.clone();
-        match &mut request {
-            Request::Lookup { place }
-            | Request::Create { place, .. }
-            | Request::Remove { place, .. }
-            | Request::Symlink { place, .. }
-            | Request::Mkdir { place, .. }
-            | Request::MakeNode { place, .. } => *place = self.place(place)?,
-            Request::Rename { from, to, .. } => {
-                *from = self.place(from)?;
-                *to = self.place(to)?;
-            }
-            Request::Link { place, .. } => *place = self.place(place)?,
-            _ => {}
+        for place in request.places_mut() {
+            *place = self.place(place)?;
         }
-        match handle_of(&mut request) {
+        match request.handle_mut() {
             Some(handle) if *handle == Handle::ROOT => {
                 *handle = self.root(caller)?;
                 Ok((request, true))
             }
             _ => Ok((request, false)),
         }
-    }
-}
-
-/// The handle of the object that a request is about, other than by a place.
-fn handle_of(request: &mut Request) -> Option<&mut Handle> {
-    match request {
-        Request::GetAttr { handle }
-        | Request::SetAttr { handle, .. }
-        | Request::ReadLink { handle }
-        | Request::Commit { handle, .. }
-        | Request::ReadDir { handle, .. }
-        | Request::Write { handle, .. }
-        | Request::Read { handle, .. }
-        | Request::Link { handle, .. }
-        | Request::StatFs { handle }
-        | Request::GetXattr { handle, .. }
-        | Request::ListXattr { handle }
-        | Request::SetXattr { handle, .. }
-        | Request::RemoveXattr { handle, .. }
-        | Request::Allocate { handle, .. }
-        | Request::Seek { handle, .. }
-        | Request::Append { handle, .. } => Some(handle),
-        _ => None,
     }
 }
 

@@ -343,6 +343,57 @@ impl Request {
         }
     }
 
+    /// Returns the handle of the object that the request is about.
+    pub fn handle_mut(&mut self) -> Option<&mut Handle> {
+        match self {
+            Self::GetAttr { handle }
+            | Self::SetAttr { handle, .. }
+            | Self::ReadLink { handle }
+            | Self::Commit { handle, .. }
+            | Self::ReadDir { handle, .. }
+            | Self::Write { handle, .. }
+            | Self::Read { handle, .. }
+            | Self::Link { handle, .. }
+            | Self::StatFs { handle }
+            | Self::GetXattr { handle, .. }
+            | Self::ListXattr { handle }
+            | Self::SetXattr { handle, .. }
+            | Self::RemoveXattr { handle, .. }
+            | Self::Allocate { handle, .. }
+            | Self::Seek { handle, .. }
+            | Self::Append { handle, .. } => Some(handle),
+            _ => None,
+        }
+    }
+
+    /// Returns the places that the request names.
+    pub fn places_mut(&mut self) -> Vec<&mut Place> {
+        match self {
+            Self::Rename { from, to, .. } => vec![from, to],
+            Self::Link { place, .. }
+            | Self::Lookup { place }
+            | Self::Create { place, .. }
+            | Self::Remove { place, .. }
+            | Self::Symlink { place, .. }
+            | Self::Mkdir { place, .. }
+            | Self::MakeNode { place, .. } => vec![place],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns all handles of the request: that of its object, and those of the directories of its places.
+    pub fn handles_mut(&mut self) -> Vec<&mut Handle> {
+        let is_by_handle = self.handle_mut().is_some();
+        match self {
+            Self::Link { handle, place } => vec![handle, &mut place.directory],
+            request if is_by_handle => request.handle_mut().into_iter().collect(),
+            request => {
+                let places = request.places_mut().into_iter();
+                places.map(|place| &mut place.directory).collect()
+            }
+        }
+    }
+
     /// Returns whether the request changes files. Reading only changes access times.
     #[must_use]
     pub fn is_change(&self) -> bool {
