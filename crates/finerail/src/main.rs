@@ -53,7 +53,7 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the whole path on this machine: client, router and storage carry files and verify them
+    /// Show the whole path on this machine while parts of it fail, and verify every byte
     Demo(demo::DemoArgs),
     /// Run an LNet node in the foreground
     Node(node::NodeArgs),

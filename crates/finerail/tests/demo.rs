@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use common::finerail;
 use common::process::{Ended, run};
+use common::{can_run, finerail, finerail_by};
 
 fn demo(words: &[&str]) -> Ended {
     let mut command = finerail(["demo"]);
@@ -141,6 +141,27 @@ fn report_is_right(finished: &Finished) {
     }
     let pictures = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demo");
     testkit::browser::expect_right(&pictures, "demo", &finished.page);
+}
+
+#[test]
+fn without_namespaces_the_demo_runs_on_loopback_addresses_and_says_so() {
+    // Root of a user namespace in which there may be no further network.
+    let deny = "echo 0 > /proc/sys/user/max_net_namespaces; exec \"$0\" \"$@\"";
+    let without = ["unshare", "--user", "--map-root-user", "sh", "-c", deny];
+    if !can_run(without[0], &[&without[1..5], &["true"]].concat()) {
+        return testkit::absent("user namespaces are not permitted here anyway");
+    }
+    let directory = TempDir::with_prefix("finerail-test-").unwrap();
+    let report = directory.path().join("report.html");
+    let words = ["demo", "--quick", "--report", report.to_str().unwrap()];
+    let ended = run(finerail_by(&without, words)).expect_code(0);
+    assert!(ended.out.contains("Every byte is right"), "{}", ended.out);
+    let figures = fs::read(report.with_extension("json")).unwrap();
+    let figures: Value = serde_json::from_slice(&figures).unwrap();
+    let world = figures["world"].as_str().unwrap();
+    assert!(world.contains("loopback addresses"), "{world}");
+    assert!(fs::read_to_string(&report).unwrap().contains("loopback"));
+    assert_eq!(figures["faults"].as_array().unwrap().len(), 6);
 }
 
 #[test]

@@ -182,13 +182,17 @@ fn nodes(site: &Site, directory: &Path, addresses: Addresses) -> anyhow::Result<
                 path
             }
         };
-        let rules = directory.join(format!("conf/classes/{}.udsp", class.name));
+        let rules = match addresses {
+            Addresses::Rails => Some(directory.join(format!("conf/classes/{}.udsp", class.name))),
+            // They are in the configuration of the node.
+            Addresses::Loopback => None,
+        };
         let nid = node.nids.first().context("a node without a NID")?;
         nodes.push(PlannedNode {
             name: node.name.clone(),
             role: class.role,
             config,
-            rules: rules.exists().then_some(rules),
+            rules: rules.filter(|rules| rules.exists()),
             interfaces: interfaces(site, node),
             nid: nid.to_string(),
         });
