@@ -15,9 +15,11 @@
 //!
 //! **What is kept**: content, holes, permission bits, times of modification, symbolic links as they are, empty
 //! directories. Set-user-id and set-group-id bits of files are not, because the source need not be trusted. Hard links
-//! become files of their own. Named pipes, sockets and devices are left out. Owners are those of whoever copies.
+//! become files of their own. Named pipes, sockets and devices are left out. Owners are those of whoever copies. With
+//! [`Options::preserve`] owners, extended attributes, times of access, and the two bits of files whose owner is kept, too.
 
 mod file;
+mod keep;
 mod link;
 mod piece;
 mod queue;
@@ -26,7 +28,7 @@ mod walk;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use files::{Attributes, Entry, Path};
+use files::{Entry, Path};
 
 use self::piece::Buffers;
 pub(crate) use self::piece::read_whole;
@@ -72,6 +74,8 @@ pub struct Options {
     pub skip_same: bool,
     /// Whether each file, and its name, is brought to the target's disk before it counts as done.
     pub sync: bool,
+    /// Whether owners, extended attributes and times of access are kept too, as far as the target permits.
+    pub preserve: bool,
     /// Whether source and target are one file system, so that equal numbers mean the same object.
     pub is_one_system: bool,
 }
@@ -84,6 +88,7 @@ impl Default for Options {
             verify: Verify::default(),
             skip_same: false,
             sync: false,
+            preserve: false,
             is_one_system: false,
         }
     }
@@ -156,7 +161,7 @@ struct Job {
 struct Directory {
     from: Option<Path>,
     to: Option<Path>,
-    source: Attributes,
+    source: Entry,
     /// Whether it gets the source's mode and time.
     is_set: bool,
     parent: Option<Arc<Directory>>,

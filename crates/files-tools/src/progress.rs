@@ -18,6 +18,7 @@ pub struct Progress {
     pub(crate) skipped: AtomicU64,
     pub(crate) left_out: AtomicU64,
     pub(crate) begun_again: AtomicU64,
+    pub(crate) not_kept: AtomicU64,
     is_cancelled: AtomicBool,
 }
 
@@ -82,6 +83,12 @@ impl Progress {
     #[must_use]
     pub fn begun_again(&self) -> u64 {
         self.begun_again.load(Ordering::Relaxed)
+    }
+
+    /// Owners and extended attributes that the target does not let this user set.
+    #[must_use]
+    pub fn not_kept(&self) -> u64 {
+        self.not_kept.load(Ordering::Relaxed)
     }
 
     /// Notes one more file that is done.

@@ -10,13 +10,13 @@
 mod common;
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, FileTimes, Permissions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use files::{Data, DirectoryEntry, Errno, FileSystem, Listing, Reply, Request};
+use files::{Data, DirectoryEntry, Errno, FileSystem, Listing, Reply, Request, XattrMode};
 use files_tools::{Item, Options, PIECE, Progress, Verify, copy};
 
 use common::{Lab, everything, path, pattern, texts};
@@ -588,4 +588,94 @@ fn nix_fifo(lab: &Lab) {
     files
         .mknod(&lab.caller, place, files::Node::Fifo, 0o600)
         .unwrap();
+}
+
+/// What the target refuses, without a failure.
+fn refuses_owners(
+    files: &files_dir::LocalDirectory,
+    caller: &files::Caller,
+    request: &Request,
+    data: Data<'_>,
+) -> Result<Reply, Errno> {
+    match request {
+        Request::SetAttr { attributes, .. } if attributes.uid.is_some() => Err(Errno::EPERM),
+        Request::SetXattr { .. } => Err(Errno::EOPNOTSUPP),
+        _ => files.call(caller, request, data),
+    }
+}
+
+/// A tree with owners, if this user may set some, and whether the user may.
+fn with_owners(lab: &Lab) -> bool {
+    fs::create_dir(lab.from("d")).unwrap();
+    fs::write(lab.from("d/a"), pattern(100)).unwrap();
+    symlink("a", lab.from("d/link")).unwrap();
+    let is_root = chown(lab.from("d"), Some(1000), Some(1001)).is_ok();
+    if is_root {
+        chown(lab.from("d/a"), Some(1002), Some(1003)).unwrap();
+        lchown(lab.from("d/link"), Some(1004), Some(1005)).unwrap();
+    }
+    fs::set_permissions(lab.from("d/a"), Permissions::from_mode(0o4751)).unwrap();
+    let source = lab.source();
+    let a = source.lookup(&lab.caller, place("d/a")).unwrap().handle;
+    let any = XattrMode::Any;
+    source
+        .setxattr(&lab.caller, a, b"user.colour", b"blue", any)
+        .unwrap();
+    let file = File::open(lab.from("d/a")).unwrap();
+    let both = FileTimes::new()
+        .set_accessed(times(5_000))
+        .set_modified(times(1_000));
+    file.set_times(both).unwrap();
+    is_root
+}
+
+fn place(text: &str) -> files::Place {
+    files::Place::from_root(text.as_bytes()).unwrap()
+}
+
+#[test]
+fn a_copy_that_preserves_keeps_owners_attributes_and_times_of_access() {
+    let lab = Lab::new();
+    let is_root = with_owners(&lab);
+    let options = Options {
+        preserve: true,
+        verify: Verify::None,
+        ..Options::default()
+    };
+    let (progress, failures) = lab.copy(&lab.source(), &lab.target(), &options);
+    assert_eq!(texts(&failures), [""; 0]);
+    assert_eq!(progress.not_kept(), 0);
+    let owner = |path: std::path::PathBuf| {
+        let seen = fs::symlink_metadata(path).unwrap();
+        (seen.uid(), seen.gid())
+    };
+    for name in ["d", "d/a", "d/link"] {
+        assert_eq!(owner(lab.to(name)), owner(lab.from(name)), "{name}");
+    }
+    assert!(!is_root || owner(lab.to("d/link")) == (1004, 1005));
+    let seen = fs::metadata(lab.to("d/a")).unwrap();
+    assert_eq!(seen.mode() & 0o7777, 0o4751);
+    assert_eq!(seen.accessed().unwrap(), times(5_000));
+    assert_eq!(seen.modified().unwrap(), times(1_000));
+    let target = lab.target();
+    let a = target.lookup(&lab.caller, place("d/a")).unwrap().handle;
+    let value = target.getxattr(&lab.caller, a, b"user.colour");
+    assert_eq!(value.unwrap(), b"blue");
+}
+
+#[test]
+fn what_the_target_does_not_permit_to_preserve_is_counted_and_set_user_id_goes_with_the_owner() {
+    let lab = Lab::new();
+    with_owners(&lab);
+    let options = Options {
+        preserve: true,
+        ..Options::default()
+    };
+    let target = lab.odd_target(refuses_owners);
+    let (progress, failures) = lab.copy(&lab.source(), &target, &options);
+    assert_eq!(texts(&failures), [""; 0]);
+    // Owners of a directory, a file and a link, and one attribute.
+    assert_eq!(progress.not_kept(), 4);
+    let seen = fs::metadata(lab.to("d/a")).unwrap();
+    assert_eq!(seen.mode() & 0o7777, 0o751);
 }

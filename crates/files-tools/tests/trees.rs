@@ -10,13 +10,14 @@
 mod common;
 
 use std::fs::{self, File, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::sync::Mutex;
 
 use files::FileSystem;
 use files::{Errno, Request};
 use files_tools::{
-    Below, CheckOptions, Failures, Options, PIECE, Progress, check, digest, remove, usage,
+    Below, CheckOptions, Failures, Options, PIECE, Progress, check, digest, old_parts, remove,
+    usage,
 };
 
 use common::{Lab, everything, path, pattern, texts};
@@ -198,4 +199,41 @@ fn a_directory_is_a_root_that_its_server_may_forget() {
     assert_eq!(fs::read(lab.from("a/b/c/g")).unwrap(), b"f");
     let outside = below.lookup(&lab.caller, at(b"a"));
     assert_eq!(outside.unwrap_err(), Errno::ENOENT);
+}
+
+#[test]
+fn old_parts_are_found_and_removed_and_what_is_new_or_no_part_stays() {
+    let lab = Lab::new();
+    let part = format!(
+        "{}{}",
+        files_tools::PART_PREFIX,
+        "0123456789abcdef".repeat(2)
+    );
+    fs::create_dir(lab.to("d")).unwrap();
+    for name in [
+        format!("d/{part}"),
+        part.clone(),
+        format!("{part}0"),
+        "a".into(),
+    ] {
+        fs::write(lab.to(name), "x").unwrap();
+    }
+    let target = lab.target();
+    let tree = lab.tree(&target, "to");
+    let now = fs::metadata(lab.to("a")).unwrap().ctime();
+    let find = |before: i64, is_removed: bool| {
+        let (progress, mut failures, mut found) = (Progress::default(), Failures::default(), 0);
+        let each = |_: &files::Path| {
+            found += 1;
+            is_removed
+        };
+        old_parts(tree, None, before, &progress, &mut failures, each);
+        assert_eq!(texts(&failures), [""; 0]);
+        (found, progress.files())
+    };
+    assert_eq!(find(now - 1, true), (0, 0));
+    assert_eq!(find(now + 60, false), (2, 0));
+    assert_eq!(find(now + 60, true), (2, 2));
+    assert_eq!(find(now + 60, true), (0, 0));
+    assert!(lab.to("a").exists() && lab.to(format!("{part}0")).exists());
 }

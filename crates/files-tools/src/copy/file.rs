@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use files::{
     AllocateMode, Attributes, Entry, Errno, Kind, Path, RenameMode, SeekTarget, Segment,
-    SetAttributes, SetTime,
+    SetAttributes,
 };
 
 use super::piece::Buffers;
@@ -18,8 +18,6 @@ use crate::tree::{below, is_same_object, place};
 const BEGINNINGS_MAX: u32 = 4;
 /// Shorter files are not looked through for holes.
 const SPARSE_MIN: u64 = 64 << 10;
-/// Permission bits of files that are kept.
-const FILE_BITS: u32 = 0o777;
 /// The unit of [`Attributes::blocks`], in bytes.
 const BLOCK: u64 = 512;
 
@@ -292,16 +290,9 @@ impl Copier<'_> {
         if (now.size, now.modified) != (seen.size, seen.modified) {
             return Err(self.from.failed("copy", Some(&long.from), Why::Changed));
         }
-        let set = SetAttributes {
-            mode: Some(seen.mode & FILE_BITS),
-            modified: Some(SetTime::To(seen.modified)),
-            ..SetAttributes::default()
-        };
+        self.keep(&long.source, long.target.handle, Some(&long.to))?;
         let failed = |errno| self.to.failure("write", Some(&long.to), errno);
         let (files, caller) = (self.to.files, self.to.caller);
-        files
-            .setattr(caller, long.target.handle, set)
-            .map_err(failed)?;
         if self.options.sync {
             files
                 .commit(caller, long.target.handle, false)

@@ -13,6 +13,15 @@ const TARGET_MAX: usize = 4095;
 impl Copier<'_> {
     /// Copies a link as it is, whatever it points to.
     pub(super) fn link(&self, job: &Job, source: &Entry) -> Result<(), Failure> {
+        self.make_link(job, source)?;
+        if !self.options.preserve {
+            return Ok(());
+        }
+        let made = self.to.lookup(Some(&job.to))?;
+        self.keep(source, made.handle, Some(&job.to))
+    }
+
+    fn make_link(&self, job: &Job, source: &Entry) -> Result<(), Failure> {
         let target = self.from.files.readlink(self.from.caller, source.handle);
         let target = target
             .and_then(|target| match target.len() {

@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use files::{Entry, Errno, Kind, Path, SetAttributes, SetTime};
+use files::{Entry, Errno, Kind, Path};
 
 use super::{Copier, Directory, Item, Job, is_part};
 use crate::entries::{Entries, Found};
 use crate::failure::{Failure, Why};
 use crate::progress::add;
 use crate::tree::{below, is_same_object, place};
-
-/// Permission bits of directories that are kept: not set-user-id, which means nothing.
-const DIRECTORY_BITS: u32 = 0o3777;
 
 impl Copier<'_> {
     /// Walks through all items; what is wrong with one is noted, and the others go on.
@@ -51,7 +48,7 @@ impl Copier<'_> {
         let top = Directory {
             from: item.from.clone(),
             to: item.to.clone(),
-            source: entry.attributes,
+            source: *entry,
             is_set: false,
             parent: None,
         };
@@ -100,7 +97,7 @@ impl Copier<'_> {
         let below = Directory {
             from: Some(path),
             to: Some(to),
-            source: entry.attributes,
+            source: entry,
             is_set: true,
             parent: Some(Arc::clone(directory)),
         };
@@ -190,13 +187,6 @@ impl Copier<'_> {
         }
         let path = directory.to.as_ref();
         let entry = self.to.lookup(path)?;
-        let set = SetAttributes {
-            mode: Some(directory.source.mode & DIRECTORY_BITS),
-            modified: Some(SetTime::To(directory.source.modified)),
-            ..SetAttributes::default()
-        };
-        let done = self.to.files.setattr(self.to.caller, entry.handle, set);
-        done.map_err(|errno| self.to.failure("set mode and time of", path, errno))?;
-        Ok(())
+        self.keep(&directory.source, entry.handle, path)
     }
 }

@@ -5,11 +5,13 @@ use std::io::{self, BufReader, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::time::SystemTime;
 
 use anyhow::{Context, bail};
 use files::{Kind, Path};
 use files_tools::{
-    CheckOptions, Difference, Entries, Failure, Item, Manifest, Progress, Tree, digest_line,
+    CheckOptions, Difference, Entries, Failure, Failures, Item, Manifest, Progress, Tree,
+    digest_line,
 };
 use indicatif::HumanBytes;
 use serde::Serialize;
@@ -26,12 +28,14 @@ use crate::service::raise_on_signals;
 #[command(after_help = "\
 With two trees, prints each difference by the name that it has in the second one. With --digests, prints BLAKE3 digests
 of all files of one tree, as b3sum does; with --against, compares one tree with such a list, whose names are below it.
-The exit code is 1 where something differs or cannot be read.
+With --parts, names what copies left of one tree that were interrupted more than a day ago. The exit code is 1 where
+something differs or cannot be read.
 
 Examples
   finerail files check ~/pictures lnet:10.2.0.9@tcp1:/holiday
   finerail files check --digests ~/pictures > pictures.b3
   finerail files check --against pictures.b3 lnet:10.2.0.9@tcp1:/holiday
+  finerail files check --parts --remove lnet:10.2.0.9@tcp1:/holiday
 ")]
 pub(super) struct CheckArgs {
     /// One tree or two: addresses, or paths of this machine
@@ -49,6 +53,12 @@ pub(super) struct CheckArgs {
     /// Compare one tree with this list of digests; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "attributes"])]
     against: Option<PathBuf>,
+    /// Print what interrupted copies left more than a day ago
+    #[arg(long, conflicts_with_all = ["against", "digests", "json", "quick", "attributes"])]
+    parts: bool,
+    /// Remove what --parts prints
+    #[arg(long, requires = "parts")]
+    remove: bool,
     /// Files that are compared at the same time
     #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
@@ -62,9 +72,9 @@ pub(super) struct CheckArgs {
 pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let trees = args.trees.iter().map(|tree| Address::parse(tree));
     let trees: Vec<Address> = trees.collect::<Result<_, _>>()?;
-    let is_single = args.digests || args.against.is_some();
+    let is_single = args.digests || args.parts || args.against.is_some();
     if is_single != (trees.len() == 1) {
-        bail!("check compares two trees; --digests and --against take one");
+        bail!("check compares two trees; --digests, --against and --parts take one");
     }
     let interrupted = raise_on_signals().context("cannot take signals")?;
     let trees: Vec<_> = trees.iter().map(|tree| (tree, Links::Followed)).collect();
@@ -75,6 +85,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         watched(&progress, &interrupted, || {
             match (&located[..], &args.against) {
                 ([only], Some(list)) => against(args, only, only.tree(caller), list, &progress),
+                ([only], None) if args.parts => parts(args, only, only.tree(caller), &progress),
                 ([only], None) => digests(only, only.tree(caller), &progress),
                 ([one, other], _) => compare(
                     args,
@@ -217,6 +228,43 @@ fn against(
         }
     }
     report.print(progress, args.json)
+}
+
+/// Nobody is at work any longer on what was not changed for so many seconds.
+const OLD: u64 = 24 * 60 * 60;
+
+fn parts(
+    args: &CheckArgs,
+    located: &Located,
+    tree: Tree<'_>,
+    progress: &Progress,
+) -> anyhow::Result<ExitCode> {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let before = now.map_or(0, |now| now.as_secs().saturating_sub(OLD));
+    let mut failures = Failures::default();
+    let mut printed = Ok(());
+    let found = |path: &Path| {
+        if printed.is_ok() {
+            printed = print(tree.shown(Some(path)));
+        }
+        args.remove
+    };
+    let before = i64::try_from(before).unwrap_or(i64::MAX);
+    files_tools::old_parts(
+        tree,
+        located.path.as_ref(),
+        before,
+        progress,
+        &mut failures,
+        found,
+    );
+    printed?;
+    let mut outcome = Outcome::default();
+    for failure in &failures.list {
+        outcome.note(failure)?;
+    }
+    outcome.is_not_so |= progress.is_cancelled();
+    Ok(outcome.code())
 }
 
 fn digests(located: &Located, tree: Tree<'_>, progress: &Progress) -> anyhow::Result<ExitCode> {

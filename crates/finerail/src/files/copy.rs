@@ -37,6 +37,9 @@ pub(crate) struct CopyArgs {
     /// Bring each file to the disk before it gets its name
     #[arg(long)]
     sync: bool,
+    /// Keep owners, extended attributes and times of access too, as far as the target permits, as cp -a does
+    #[arg(long, short = 'a')]
+    preserve: bool,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
 }
@@ -63,6 +66,7 @@ impl From<ShapeArgs> for CopyArgs {
             no_verify: false,
             skip_same: false,
             sync: false,
+            preserve: false,
             shape,
         }
     }
@@ -76,8 +80,9 @@ TARGET ends with a slash or is all of a server, or there are several sources, TA
 them. A file of the same name is replaced; a directory gets what it lacks.
 
 A file has its name when all of it is there, was read back and is right. What an interrupted copy left beside it is
-taken up by the next copy of the same file. Content, holes, permission bits, times and symbolic links are kept; owners
-and hard links are not. Named pipes, sockets and devices are left out.
+taken up by the next copy of the same file. Content, holes, permission bits, times of modification and symbolic links are
+kept; with --preserve owners, extended attributes and times of access too. Hard links become files of their own. Named
+pipes, sockets and devices are left out.
 
 Examples
   finerail files put results.h5 lnet:10.2.0.9@tcp1
@@ -346,6 +351,7 @@ fn copy(
                 verify: verify(args, source),
                 skip_same: args.skip_same,
                 sync: args.sync,
+                preserve: args.preserve,
                 is_one_system: source.is_beside(target) || (source.is_local && target.is_local),
             };
             let (from, to) = (source.tree(caller), target.tree(caller));
@@ -442,6 +448,8 @@ struct Summary {
     retries: u64,
     /// Files begun again because a server restarted.
     begun_again: u64,
+    /// Owners and extended attributes that the target does not let this user set.
+    not_kept: u64,
     interrupted: bool,
     /// How many objects failed in all.
     failures: u64,
@@ -472,6 +480,7 @@ impl Summary {
             left_out: progress.left_out(),
             retries,
             begun_again: progress.begun_again(),
+            not_kept: progress.not_kept(),
             interrupted: progress.is_cancelled(),
             failures: failures.count,
             failed: failed.collect(),
@@ -517,6 +526,7 @@ impl fmt::Display for Summary {
             (self.left_out, "special files left out"),
             (self.retries, "requests repeated"),
             (self.begun_again, "files begun again"),
+            (self.not_kept, "owners and attributes not permitted"),
             (self.failures, "failed"),
         ] {
             if count > 0 {

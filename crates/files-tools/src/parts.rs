@@ -1,0 +1,61 @@
+//! What interrupted copies left.
+
+use files::{Kind, Path};
+
+use crate::copy::is_part;
+use crate::entries::Entries;
+use crate::failure::Failure;
+use crate::progress::{Failures, Progress, add};
+use crate::tree::{Tree, place};
+
+/// Finds the parts of files below a directory that no copy has changed since `before`, in seconds since 1970 by the server's
+/// clock: nobody is at work on those of yesterday. `found` is told each, and says whether it is removed.
+pub fn old_parts(
+    tree: Tree<'_>,
+    top: Option<&Path>,
+    before: i64,
+    progress: &Progress,
+    failures: &mut Failures,
+    mut found: impl FnMut(&Path) -> bool,
+) {
+    let directory = match tree.lookup(top) {
+        Ok(entry) => entry.handle,
+        Err(failure) => return failures.add(failure),
+    };
+    let mut stack = vec![Entries::new(tree, top.cloned(), directory)];
+    while let Some(entries) = stack.last_mut() {
+        if progress.is_cancelled() || failures.is_fatal() {
+            return;
+        }
+        let object = match entries.next() {
+            None => {
+                stack.pop();
+                continue;
+            }
+            Some(Err(failure)) => {
+                failures.add(failure);
+                continue;
+            }
+            Some(Ok(object)) => object,
+        };
+        let attributes = object.entry.attributes;
+        let (path, handle) = (object.path, object.entry.handle);
+        if attributes.kind == Kind::Directory {
+            stack.push(Entries::new(tree, Some(path), handle));
+        } else if is_part(path.split_last().1)
+            // The time of modification of a part that gets its name next is that of its source.
+            && attributes.changed.seconds < before
+            && found(&path)
+            && let Err(failure) = remove(tree, &path, progress)
+        {
+            failures.add(failure);
+        }
+    }
+}
+
+fn remove(tree: Tree<'_>, path: &Path, progress: &Progress) -> Result<(), Failure> {
+    let removed = tree.files.remove(tree.caller, place(path), Some(false));
+    removed.map_err(|errno| tree.failure("remove", Some(path), errno))?;
+    add(&progress.files, 1);
+    Ok(())
+}
