@@ -15,18 +15,20 @@ mod lab;
 mod operations;
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use files::{Caller, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Place};
+use files::{Caller, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Place, RenameMode};
+use lnet_store::files::RemoteFiles;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 
 use common::process::trace;
-use common::{eventually, is_root, scaled};
+use common::{eventually, is_root, pattern, scaled};
 use lab::Lab;
 use operations::{OPERATIONS, Operation, Prepared};
 
@@ -308,6 +310,75 @@ fn clients_that_never_read_their_replies_keep_nobody_else_out() {
                 .unwrap();
         }
     });
+    lab.end();
+}
+
+/// Writes, reads, appends, renames and removes until it is over; how often.
+fn work(files: &RemoteFiles, number: usize, over: &AtomicBool) -> usize {
+    let caller = Caller::default();
+    let (first, second) = (at(&format!("{number}-a")), at(&format!("{number}-b")));
+    let mut rounds = 0;
+    while rounds == 0 || !over.load(Ordering::SeqCst) {
+        let bytes = pattern([100, 4096, 70_000, 1 << 20, (5 << 20) + 5][(rounds + number) % 5]);
+        let (made, _) = files.create(&caller, first.clone(), 0o644, true).unwrap();
+        assert_eq!(
+            files.write(&caller, made.handle, 0, &bytes),
+            Ok(bytes.len())
+        );
+        let end = bytes.len() as u64;
+        assert_eq!(files.append(&caller, made.handle, b"end"), Ok((end, 3)));
+        let keep = RenameMode::Keep;
+        files
+            .rename(&caller, first.clone(), second.clone(), keep)
+            .unwrap();
+        let mut back = vec![0; bytes.len() + 3];
+        assert_eq!(
+            files.read(&caller, made.handle, 0, &mut back),
+            Ok(back.len())
+        );
+        assert!(
+            back == [&bytes[..], b"end"].concat(),
+            "client {number}, round {rounds}"
+        );
+        files.remove(&caller, second.clone(), Some(false)).unwrap();
+        rounds += 1;
+    }
+    rounds
+}
+
+#[test]
+fn sixty_four_clients_lose_nothing_and_the_gateway_stays_within_its_buffers() {
+    const CLIENTS: usize = 64;
+    let mut lab = Lab::new();
+    lab.restart(&[]);
+    let clients: Vec<RemoteFiles> = (1..=64).map(|seed| lab.client(seed)).collect();
+    let before = lab.resident_kib();
+    let over = AtomicBool::new(false);
+    let (mut highest, mut rounds) = (before, 0);
+    thread::scope(|scope| {
+        let over = &over;
+        let work = |(number, files)| scope.spawn(move || work(files, number, over));
+        let workers: Vec<_> = clients.iter().enumerate().map(work).collect();
+        for _ in 0..scaled(40, 600) {
+            thread::park_timeout(Duration::from_millis(100));
+            highest = highest.max(lab.resident_kib());
+        }
+        over.store(true, Ordering::SeqCst);
+        for worker in workers {
+            rounds += worker.join().unwrap();
+        }
+    });
+    println!(
+        "{rounds} rounds of {CLIENTS} clients; resident {before} KiB before, {highest} KiB at most"
+    );
+    assert!(rounds >= CLIENTS);
+    // Eight workers, each with a window of four pieces of 1 MiB, with data to append of 4 MiB, and as much again for
+    // what the allocator keeps.
+    assert!(
+        highest - before < 2 * 8 * (4 + 4) << 10,
+        "{before} KiB, then {highest} KiB"
+    );
+    assert_eq!(fs::read_dir(lab.kept()).unwrap().count(), 0);
     lab.end();
 }
 

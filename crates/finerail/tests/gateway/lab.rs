@@ -181,6 +181,10 @@ impl Lab {
         self.gateway.as_ref().unwrap().id()
     }
 
+    pub(crate) fn resident_kib(&self) -> u64 {
+        self.gateway.as_ref().unwrap().resident_kib()
+    }
+
     pub(crate) fn kill(&mut self) {
         self.gateway.take().unwrap().kill();
     }
