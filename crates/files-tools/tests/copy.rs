@@ -598,7 +598,7 @@ fn refuses_owners(
     data: Data<'_>,
 ) -> Result<Reply, Errno> {
     match request {
-        Request::SetAttr { attributes, .. } if attributes.uid.is_some() => Err(Errno::EPERM),
+        Request::SetAttr { set, .. } if set.uid.is_some() => Err(Errno::EPERM),
         Request::SetXattr { .. } => Err(Errno::EOPNOTSUPP),
         _ => files.call(caller, request, data),
     }

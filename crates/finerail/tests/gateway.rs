@@ -375,7 +375,7 @@ fn sixty_four_clients_lose_nothing_and_the_gateway_stays_within_its_buffers() {
     // Eight workers, each with a window of four pieces of 1 MiB, with data to append of 4 MiB, and as much again for
     // what the allocator keeps.
     assert!(
-        highest - before < 2 * 8 * (4 + 4) << 10,
+        highest - before < 2 * 8 * (4 + 4) * 1024,
         "{before} KiB, then {highest} KiB"
     );
     assert_eq!(fs::read_dir(lab.kept()).unwrap().count(), 0);
