@@ -186,7 +186,12 @@ impl Mounted {
     ///
     /// The kernel ended the connection with an error.
     pub fn wait(self) -> io::Result<()> {
-        self.session.join()
+        let aborted = rustix::io::Errno::CONNABORTED.raw_os_error();
+        match self.session.join() {
+            // The kernel took back a request that a thread was reading while the last file was closed.
+            Err(error) if error.raw_os_error() == Some(aborted) => Ok(()),
+            ended => ended,
+        }
     }
 }
 

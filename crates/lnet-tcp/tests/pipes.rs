@@ -7,9 +7,10 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Node, config, control, frame, pattern, put, run, until};
 use lnet_tcp::{Failure, Source};
 use sys::Pipe;
+
+use common::{Node, config, control, frame, pattern, put, run, until};
 
 const LARGE: usize = 1 << 20;
 

@@ -226,6 +226,9 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "finerail-bench",
         &[
+            "files",
+            "files-bmi",
+            "files-tools",
             "finerail",
             "bmi",
             "zoid",

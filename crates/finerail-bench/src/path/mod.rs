@@ -23,13 +23,14 @@ mod task;
 use std::io;
 use std::path::PathBuf;
 
+use finerail::common::print_bytes;
+
 use self::chain::{Chain, Places};
 use self::faults::Faults;
 use self::report::Report;
 use self::rounds::Bed;
 use self::small::SmallFiles;
 use crate::placement::congestion_control;
-use finerail::common::print_bytes;
 
 /// Arguments of `finerail-bench path`.
 #[derive(clap::Args)]

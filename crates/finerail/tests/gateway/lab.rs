@@ -1,6 +1,7 @@
 //! A gateway process, its directories, and clients in this process.
 
 use std::fs;
+use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -154,12 +155,16 @@ impl Lab {
         gateway.map_or_else(String::new, |gateway| gateway.stop().expect_code(0).err)
     }
 
-    /// Waits until the gateway has stopped itself.
+    /// Waits until every thread of the gateway has stopped: a signal reaches them one after the other.
     pub(crate) fn stood_still(&self) {
-        let stat = format!("/proc/{}/stat", self.gateway.as_ref().unwrap().id());
-        eventually("the gateway stops itself at its step", || {
-            let stat = fs::read_to_string(&stat).unwrap();
-            stat.contains(") T ").then_some(())
+        let tasks = format!("/proc/{}/task", self.gateway.as_ref().unwrap().id());
+        eventually("the gateway stops", || {
+            let mut tasks = fs::read_dir(&tasks).unwrap();
+            let is_stopped = |task: io::Result<fs::DirEntry>| {
+                let stat = fs::read_to_string(task.unwrap().path().join("stat"));
+                stat.is_ok_and(|stat| stat.contains(") T "))
+            };
+            tasks.all(is_stopped).then_some(())
         });
     }
 
@@ -195,6 +200,7 @@ impl Lab {
 
     pub(crate) fn stop_the_process(&self) {
         self.signal(Signal::SIGSTOP);
+        self.stood_still();
     }
 
     /// Starts a gateway that must not start; what it says.
