@@ -30,6 +30,8 @@ pub enum Rule {
     Imports,
     /// No function name begins with `get_`.
     Getter,
+    /// No function or type has a name that the glossary of CONTRIBUTING.md replaces by another.
+    Words,
     /// The pure crates contain no clock, thread, lock, socket, file, randomness or randomly ordered
     /// map.
     Purity,
@@ -42,7 +44,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule, in the order of the type.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::FunctionLength,
         Self::FunctionShare,
         Self::FileLength,
@@ -54,6 +56,7 @@ impl Rule {
         Self::Unfinished,
         Self::Imports,
         Self::Getter,
+        Self::Words,
         Self::Purity,
         Self::Layering,
         Self::Lints,
@@ -74,6 +77,7 @@ impl Rule {
             Self::Unfinished => "unfinished",
             Self::Imports => "imports",
             Self::Getter => "getter",
+            Self::Words => "words",
             Self::Purity => "purity",
             Self::Layering => "layering",
             Self::Lints => "lints",
@@ -95,6 +99,7 @@ impl Rule {
             Self::Unfinished => markers::unfinished(workspace),
             Self::Imports => style::imports(workspace),
             Self::Getter => style::getters(workspace),
+            Self::Words => style::words(workspace),
             Self::Purity => purity::check(workspace),
             Self::Layering => [layering::edges(workspace), layering::left_out(workspace)].concat(),
             Self::Lints => [layering::lints(workspace), layering::clippy(workspace)].concat(),

@@ -121,6 +121,59 @@ fn is_getter(name: &str) -> bool {
     name.starts_with("get_") && name != "get_mut" && !name.starts_with("get_or_")
 }
 
+/// Words that the glossary of CONTRIBUTING.md replaces, with what stands for them.
+const REPLACED: [(&str, &str); 12] = [
+    ("abandon", "cancel"),
+    ("cease", "free"),
+    ("conclude", "complete"),
+    ("farewell", "close"),
+    ("give_up", "fail or cancel"),
+    ("judge", "check or update"),
+    ("meet", "ensure"),
+    ("patient", "recovery target"),
+    ("quest", "request"),
+    ("retire", "free or unlink"),
+    ("unhang", "remove"),
+    ("unhold", "release"),
+];
+
+pub(crate) fn words(workspace: &Workspace) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for source in &workspace.sources {
+        for pair in source.tokens.windows(2) {
+            let [keyword, name] = pair else { continue };
+            if !["fn", "struct", "enum", "trait"].contains(&keyword.text.as_str()) {
+                continue;
+            }
+            let Some(instead) = replaced(&name.text) else {
+                continue;
+            };
+            found.push(Finding {
+                rule: Rule::Words,
+                path: source.path.clone(),
+                line: name.line,
+                subject: name.text.clone(),
+                what: format!("the glossary has another word: {instead}"),
+            });
+        }
+    }
+    found
+}
+
+/// What stands for a name that is, or begins with, a word of the list. Names of tests are sentences, which begin
+/// otherwise.
+fn replaced(name: &str) -> Option<&'static str> {
+    let is = |word: &str| {
+        let name = name.to_ascii_lowercase();
+        let rest = name.strip_prefix(word);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    };
+    REPLACED
+        .iter()
+        .find(|(word, _)| is(word))
+        .map(|&(_, instead)| instead)
+}
+
 struct FunctionNames(Vec<syn::Ident>);
 
 impl<'ast> Visit<'ast> for FunctionNames {
@@ -183,5 +236,13 @@ use own::C;
     fn a_function_named_get_is_found_unless_a_trait_names_it() {
         let text = "impl A {\n    fn get_b(&self) {}\n    fn get(&self) {}\n    fn get_mut(&mut self) {}\n}\nimpl T for A {\n    fn get_c(&self) {}\n}\n";
         assert_eq!(places(&getters(&library(text))), [(2, "get_b")]);
+    }
+
+    #[test]
+    fn a_word_that_the_glossary_replaces_is_found() {
+        let text = "fn judge_all() {}\nstruct Patient;\nfn meeting() {}\nfn give_up() {}\n";
+        let found = words(&library(text));
+        let subjects: Vec<&str> = found.iter().map(|f| f.subject.as_str()).collect();
+        assert_eq!(subjects, ["judge_all", "Patient", "give_up"]);
     }
 }

@@ -73,6 +73,11 @@ fn no_function_is_named_get() -> anyhow::Result<()> {
 }
 
 #[test]
+fn names_use_the_words_of_the_glossary() -> anyhow::Result<()> {
+    check(Rule::Words)
+}
+
+#[test]
 fn pure_crates_hold_no_clock_thread_socket_or_unsafe() -> anyhow::Result<()> {
     check(Rule::Purity)
 }
