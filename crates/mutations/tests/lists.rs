@@ -111,6 +111,21 @@ fn every_promise_about_files_names_a_test_that_exists() {
 }
 
 #[test]
+fn every_promise_about_sockets_names_a_test_that_exists() {
+    let root = workspace_root();
+    let page = fs::read_to_string(root.join("SECURITY.md")).unwrap();
+    let (_, sockets) = page.split_once("\n## Every socket\n").unwrap();
+    let sources = sources(&root.join("crates")).unwrap();
+    let is_test = |test: &str| sources.contains(&format!("fn {test}(")) && test.len() > 10;
+    let rows = sockets.lines().filter(|line| line.starts_with("| "));
+    let promises: Vec<&str> = rows.filter(|row| *row != "| Promise | Test |").collect();
+    assert!(promises.len() > 30, "{promises:?}");
+    let unproved = promises.iter().filter(|row| !is_proved(row, is_test));
+    let unproved: Vec<_> = unproved.collect();
+    assert!(unproved.is_empty(), "without a test: {unproved:#?}");
+}
+
+#[test]
 fn a_promise_without_a_test_is_noticed() {
     let is_test = |name: &str| name == "proof";
     let noticed = |text: &str| unproved(&format!("Intro.\n\n## A\n\n{text}\n"), is_test).len();
