@@ -116,9 +116,10 @@ const BEHIND_MIN: usize = 64 << 10;
 
 /// Whether the kernel may be told of a write before the server has it.
 fn may_go_behind(flags: OpenFlags, length: usize) -> bool {
-    let direct = OFlags::DIRECT | OFlags::APPEND;
+    // `SYNC` contains the bit of `DSYNC`.
+    let at_once = OFlags::DIRECT | OFlags::APPEND | OFlags::SYNC;
     let flags = OFlags::from_bits_retain(flags.0.cast_unsigned());
-    length >= BEHIND_MIN && !flags.intersects(direct)
+    length >= BEHIND_MIN && !flags.intersects(at_once)
 }
 
 thread_local! {
@@ -642,6 +643,24 @@ impl Filesystem for Adapter {
         match found {
             Ok(found) => reply.offset(found.cast_signed()),
             Err(error) => reply.error(errno(error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_pieces_of_files_without_sync_direct_or_append_go_behind() {
+        let may = |flags: OFlags, length| {
+            let bits = (OFlags::WRONLY | flags).bits().cast_signed();
+            may_go_behind(OpenFlags(bits), length)
+        };
+        assert!(may(OFlags::empty(), BEHIND_MIN));
+        assert!(!may(OFlags::empty(), BEHIND_MIN - 1));
+        for flags in [OFlags::DIRECT, OFlags::APPEND, OFlags::SYNC, OFlags::DSYNC] {
+            assert!(!may(flags, BEHIND_MIN), "{flags:?}");
         }
     }
 }
