@@ -1,8 +1,8 @@
 //! Writes that the kernel was told are done before the server has them.
 //!
-//! Each goes on in the thread that took it, out of the memory that it came in; only its place is kept here. So there are
-//! at most as many as threads may be used for them, and whatever has to see a file as it was written waits for the
-//! pieces of that file that had begun by then.
+//! The thread that took a piece from the kernel sends the piece to the server, out of the memory that the piece came in;
+//! only the place of the piece is kept here. The number of threads for such pieces limits their number. Whatever must see
+//! a file as the kernel counts it written waits for the pieces of the file that have begun by then.
 //!
 //! Pieces of one file that overlap never are under way together, or the older one could come last.
 
@@ -44,11 +44,15 @@ impl Behind {
         }
     }
 
-    /// Begins a piece, once nothing under way overlaps it. `None`: there is no room, and whoever has the piece waits for the
-    /// server.
+    /// Begins a piece, after all pieces under way that overlap the range have ended. Returns `None` if there is no room:
+    /// the caller then writes the piece before it answers the kernel.
     pub(crate) fn begin(&self, node: u64, range: Range<u64>) -> Option<Ticket<'_>> {
         let mut state = self.state();
-        while state.pieces.iter().any(|it| it.overlaps(node, &range)) {
+        while state
+            .pieces
+            .iter()
+            .any(|piece| piece.overlaps(node, &range))
+        {
             state = self.wait(state);
         }
         if state.pieces.len() >= self.most {
@@ -65,7 +69,7 @@ impl Behind {
         self.settle_those(|piece| piece.node == node);
     }
 
-    /// Waits for those of them that overlap.
+    /// Waits for the pieces of a node that have begun and overlap a range.
     pub(crate) fn settle_range(&self, node: u64, range: &Range<u64>) {
         self.settle_those(|piece| piece.overlaps(node, range));
     }

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::clock::Clock;
 use crate::counters::{ClientCounters, ClientCounting};
-use crate::deadline::Told;
+use crate::deadline::ClockReading;
 use crate::entropy::{Entropy, MatchBits};
 use crate::exchange::{Exchange, Question};
 use crate::proto::{ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, REQUEST_BODY_MAX, RESERVED_OPCODES};
@@ -170,7 +170,7 @@ struct State {
     under_way: BTreeSet<u64>,
     next_xid: u64,
     session: Option<Session>,
-    told: Option<Told>,
+    server_clock: Option<ClockReading>,
     queues: Vec<EventQueue>,
     closed: bool,
 }
@@ -193,7 +193,7 @@ impl Client {
             under_way: BTreeSet::new(),
             next_xid: 1,
             session: None,
-            told: None,
+            server_clock: None,
             queues: Vec::new(),
             closed: false,
         };
@@ -319,15 +319,15 @@ impl Shared {
     }
 
     /// The server's clock, as a reply told it.
-    pub(crate) fn heard_clock(&self, clock: u64, now: Time) {
-        let told = &mut self.state().told;
-        let newer = Told::new(clock, now);
-        *told = Some(told.map_or(newer, |told| told.or_newer(newer)));
+    pub(crate) fn note_server_clock(&self, clock: u64, now: Time) {
+        let known = &mut self.state().server_clock;
+        let newer = ClockReading::new(clock, now);
+        *known = Some(known.map_or(newer, |known| known.or_newer(newer)));
     }
 
     /// A time by the server's clock, at the earliest; 0 before the server told it.
-    pub(crate) fn by_server(&self, time: Time) -> u64 {
-        self.state().told.map_or(0, |told| told.at(time))
+    pub(crate) fn by_server_clock(&self, time: Time) -> u64 {
+        self.state().server_clock.map_or(0, |known| known.at(time))
     }
 
     /// The server answered: it remembers us from now on for as long as it promised.

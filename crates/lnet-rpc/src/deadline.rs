@@ -1,12 +1,12 @@
-//! Until when a call may begin: what keeps a server from executing requests that its clients have given up.
+//! Until when a call may begin: keeps a server from executing requests that its clients have stopped waiting for.
 //!
 //! A server that stood still, or a router before it, may hold a request for any length of time. The client has gone to another
 //! server meanwhile, which serves the same files; executed now, the request would undo what was done there. So each request says
 //! when its client stops waiting, by the clock of the server.
 //!
 //! ```text
-//!   server   ──── told T ────────────────────────── deadline ≤ D ───▶ refuses to begin
-//!                      ╲ reply                    ╱ request: T + (D − heard)
+//!   server   ──── said T ────────────────────────── deadline ≤ D ───▶ refuses to begin
+//!                      ╲ reply                    ╱ request: T + (D − received)
 //!   client   ──────────── heard ─────────────────────── D: gives up
 //! ```
 //!
@@ -35,41 +35,41 @@ impl ServerClock {
     }
 
     /// What the clock shows.
-    pub(crate) fn tell(self, now: Time) -> u64 {
+    pub(crate) fn show(self, now: Time) -> u64 {
         self.begin.wrapping_add(now.as_nanos() / 1_000_000)
     }
 
     /// When that is by the server's own time; not later than now if it is over, or by the clock of another life.
     pub(crate) fn read(self, deadline: u64, now: Time) -> Time {
-        match deadline.wrapping_sub(self.tell(now)) {
+        match deadline.wrapping_sub(self.show(now)) {
             left @ 1..=WAIT_MAX => now + Duration::from_millis(left),
             _ => now,
         }
     }
 }
 
-/// What a client knows of its server's clock: what a reply told, and when it came.
+/// What a client knows of its server's clock: what a reply said, and when the reply came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct ClockReading {
     clock: u64,
-    heard: Time,
+    received: Time,
 }
 
-impl Told {
-    pub(crate) fn new(clock: u64, heard: Time) -> Self {
-        Self { clock, heard }
+impl ClockReading {
+    pub(crate) fn new(clock: u64, received: Time) -> Self {
+        Self { clock, received }
     }
 
     /// What the server's clock shows at a time of the client's, at the earliest.
     pub(crate) fn at(self, time: Time) -> u64 {
-        let since = time.saturating_since(self.heard).as_millis();
+        let since = time.saturating_since(self.received).as_millis();
         let since = u64::try_from(since).unwrap_or(WAIT_MAX).min(WAIT_MAX);
         self.clock.wrapping_add(since - since.div_ceil(DRIFT))
     }
 
     /// The better of two: the later one, unless it is by the clock of another life.
     pub(crate) fn or_newer(self, newer: Self) -> Self {
-        let behind = self.at(newer.heard).wrapping_sub(newer.clock);
+        let behind = self.at(newer.received).wrapping_sub(newer.clock);
         if (1..=WAIT_MAX).contains(&behind) {
             self
         } else {
@@ -101,7 +101,7 @@ mod tests {
             early in 0..100_000_u64,
         ) {
             let clock = ServerClock::begin(begin);
-            let known = Told::new(clock.tell(at(told)), at(told + way + ahead));
+            let known = ClockReading::new(clock.show(at(told)), at(told + way + ahead));
             let gives_up = told + way + asked + patience;
             let deadline = known.at(at(gives_up + ahead));
             prop_assert!(clock.read(deadline, at(gives_up)) <= at(gives_up));
@@ -114,18 +114,18 @@ mod tests {
         #[test]
         fn a_reply_that_took_long_tells_nothing_new(begin in any::<u64>(), quick in 0..100_u64, slow in 1000..20_000_u64) {
             let clock = ServerClock::begin(begin);
-            let known = Told::new(clock.tell(at(1000)), at(1000 + quick));
-            let late = Told::new(clock.tell(at(2000)), at(2000 + slow));
+            let known = ClockReading::new(clock.show(at(1000)), at(1000 + quick));
+            let late = ClockReading::new(clock.show(at(2000)), at(2000 + slow));
             prop_assert_eq!(known.or_newer(late), known);
-            prop_assert_eq!(late.or_newer(Told::new(clock.tell(at(50_000)), at(50_000))).heard, at(50_000));
+            prop_assert_eq!(late.or_newer(ClockReading::new(clock.show(at(50_000)), at(50_000))).received, at(50_000));
         }
 
         #[test]
         fn a_time_of_another_life_is_over(begin in any::<u64>(), apart in 1 << 40..u64::MAX / 2, told in 0..1_000_000_u64) {
             let (old, new) = (ServerClock::begin(begin), ServerClock::begin(begin.wrapping_sub(apart)));
-            let deadline = Told::new(old.tell(at(told)), at(0)).at(at(60_000));
+            let deadline = ClockReading::new(old.show(at(told)), at(0)).at(at(60_000));
             prop_assert_eq!(new.read(deadline, at(1000)), at(1000));
-            let (of_old, of_new) = (Told::new(old.tell(at(told)), at(0)), Told::new(new.tell(at(0)), at(1000)));
+            let (of_old, of_new) = (ClockReading::new(old.show(at(told)), at(0)), ClockReading::new(new.show(at(0)), at(1000)));
             prop_assert_eq!(of_old.or_newer(of_new), of_new);
         }
     }

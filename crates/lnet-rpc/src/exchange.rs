@@ -260,7 +260,7 @@ impl<'a> Exchange<'a> {
             bulk,
             attempt,
             opcode: request.opcode,
-            deadline: self.shared.by_server(self.question.deadline),
+            deadline: self.shared.by_server_clock(self.question.deadline),
         };
         proto::encode_request(&header, &request.body)
     }
@@ -352,7 +352,7 @@ impl<'a> Exchange<'a> {
     fn replied(&mut self, header: ReplyHeader, body: Vec<u8>, attempt: u32) {
         let now = self.shared.clock.now();
         let counting = &self.shared.counting;
-        self.shared.heard_clock(header.clock, now);
+        self.shared.note_server_clock(header.clock, now);
         if attempt < self.state.attempts() {
             counting.late_replies.one();
         }

@@ -514,7 +514,7 @@ impl Shared {
             Admission::Replay(reply) => {
                 self.counting.replayed.one();
                 self.note_silent_gateway(header.client, header.xid, now);
-                let reply = proto::with_clock(&reply, self.server_clock.tell(now)).into();
+                let reply = proto::with_clock(&reply, self.server_clock.show(now)).into();
                 self.send_reply(header.client, header.xid, address, reply);
             }
             Admission::Opened(number) => {
@@ -620,7 +620,7 @@ impl Shared {
         }
         drop(call);
         let now = self.clock.now();
-        let stamp = (self.incarnation, self.server_clock.tell(now));
+        let stamp = (self.incarnation, self.server_clock.show(now));
         let reply = encode(stamp, xid, reply, moved);
         let (address, is_gone) = {
             let mut state = self.state();
@@ -643,7 +643,7 @@ impl Shared {
         let header = ReplyHeader {
             xid,
             incarnation,
-            clock: self.server_clock.tell(self.clock.now()),
+            clock: self.server_clock.show(self.clock.now()),
             outcome,
             status: 0,
             bulk_len: 0,

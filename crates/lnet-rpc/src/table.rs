@@ -84,8 +84,8 @@ pub(crate) enum Admission {
     Gone,
     /// The client has gone but for calls that still run; the last of them ends its record.
     Leaving,
-    /// The client has given it up, or may have: it is not executed. Told the server's clock, a client that still waits asks
-    /// again.
+    /// The client has stopped waiting for the call, or may have: the call is not executed. The answer says what the server's
+    /// clock shows, so that a client that still waits can ask again.
     Expired,
     /// The client's NID has as many sessions as it may: answer "busy".
     Crowded,

@@ -99,7 +99,7 @@ fn wait(listener: &Socket, link: &Link, deadline: Instant) -> Came {
     Came::Nothing("none within the timeout".to_owned())
 }
 
-/// A placeholder for a connection without an address.
+/// The address that stands for none in a report.
 const NOWHERE: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
 

@@ -11,7 +11,7 @@ use super::{
     sent_by, server,
 };
 use crate::client::Bulk;
-use crate::deadline::Told;
+use crate::deadline::ClockReading;
 use crate::memory::CallMemory;
 use crate::proto::{OPCODE_CONNECT, Outcome, RequestHeader};
 use crate::retry::{CallState, End, Idempotence, Schedule, Step};
@@ -23,7 +23,7 @@ pub(super) struct Client {
     /// Incarnation and number.
     pub(super) session: (u64, u64),
     /// The server's clock, as it was told last.
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<ClockReading>,
     /// When it looks after its calls next.
     wakes: Option<Time>,
 }
@@ -90,7 +90,7 @@ impl Call {
         xid: u64,
         lowest: u64,
         attempt: u32,
-        told: Option<Told>,
+        told: Option<ClockReading>,
     ) -> RequestHeader {
         RequestHeader {
             client,
@@ -145,7 +145,7 @@ impl World {
     ) {
         let now = self.now;
         let told = &mut self.clients[usize::from(key.0)].told;
-        let newer = Told::new(clock, now);
+        let newer = ClockReading::new(clock, now);
         *told = Some(told.map_or(newer, |told| told.or_newer(newer)));
         if let Some(call) = self.call(key)
             && call.state.replied(attempt, outcome, now)

@@ -10,7 +10,7 @@ use super::{
     BULK_MAX, BulkKind, DEADLINE, Defect, Happening, Key, Operation, PIECE, Piece, WIDTH, World,
     id, pattern, sent_by,
 };
-use crate::deadline::{ServerClock, Told};
+use crate::deadline::{ClockReading, ServerClock};
 use crate::handler::{Reply, Restored, RestoredClient, Session};
 use crate::proto::{ClientId, Outcome, RequestHeader};
 use crate::table::{Address, Admission, Limits, Table};
@@ -155,7 +155,7 @@ impl World {
                 self.send(call, address, Outcome::Done, &reply);
             }
             Admission::Connected(session) | Admission::Opened(session) => {
-                let told = Told::new(self.clock.tell(self.now), self.now);
+                let told = ClockReading::new(self.clock.show(self.now), self.now);
                 let client = &mut self.clients[usize::from(call.0)];
                 client.session = (self.incarnation, session);
                 client.told = Some(told);
@@ -405,7 +405,7 @@ impl World {
 
     fn send(&mut self, call: Key, address: Address, outcome: Outcome, value: &Bytes) {
         let (attempt, incarnation) = (address.attempt, self.incarnation);
-        let clock = self.clock.tell(self.now);
+        let clock = self.clock.show(self.now);
         self.carry(|| Happening::Reply {
             call,
             attempt,
