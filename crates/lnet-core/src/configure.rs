@@ -11,7 +11,7 @@ use crate::discovery::table::PeerState;
 use crate::event::Errno;
 use crate::io::NiId;
 use crate::record::Input;
-use crate::send::tx::{End, Stage, Tx};
+use crate::send::tx::{End, SendStage, Tx};
 use crate::status::DropReason;
 use crate::watch::Watched;
 
@@ -81,8 +81,9 @@ impl Core {
         }
         let end = End::Failed(Errno::ENODEV, DropReason::NoRoute);
         // What waits to be sent again takes another interface, if there is one.
-        let queued = |tx: &Tx| tx.ni == ni && !matches!(tx.stage, Stage::Resend | Stage::Parked);
-        self.abandon_where(queued, end, now);
+        let queued =
+            |tx: &Tx| tx.ni == ni && !matches!(tx.stage, SendStage::Resend | SendStage::Parked);
+        self.cancel_queued_where(queued, end, now);
         let watch = self.nis.net(net).and_then(|state| state.watch);
         self.nis.remove(ni);
         self.peers.disconnect(ni);
@@ -330,14 +331,14 @@ impl Core {
         // No time passes here: what leaves a queue now was not given up for being late.
         let now = Time::ZERO;
         let end = End::Failed(Errno::EHOSTUNREACH, DropReason::NoRoute);
-        self.abandon_where(|tx| nids.iter().any(|&nid| tx.goes_to(nid)), end, now);
+        self.cancel_queued_where(|tx| nids.iter().any(|&nid| tx.goes_to(nid)), end, now);
         for nid in nids {
             let held = self
                 .peers
                 .by_nid(nid)
                 .map(|peer_ni| peer_ni.router_credits.waiting().clone());
             for id in held.into_iter().flatten() {
-                self.drop_held(id, DropReason::NoRoute);
+                self.drop_held_forward(id, DropReason::NoRoute);
             }
         }
         if is_locked {

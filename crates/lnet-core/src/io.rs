@@ -10,7 +10,7 @@ use lnet_wire::Header;
 
 use crate::event::Event;
 use crate::portals::md::MdHandle;
-use crate::status::{DropReason, ProtocolError};
+use crate::status::{DropReason, IllegalMessage};
 
 /// A buffer of one of the router pools. The caller allocates its memory when it first sees the index
 /// and keeps it for the next message that is given the same buffer.
@@ -102,7 +102,7 @@ pub enum Verdict {
     /// Read the payload and throw it away. The drop is already counted.
     Discard(DropReason),
     /// The peer broke the protocol: close this connection and its siblings.
-    Refuse(ProtocolError),
+    Refuse(IllegalMessage),
 }
 
 /// A message to put on the wire.

@@ -95,14 +95,14 @@ pub use portals::wire_handle::Entropy;
 pub use record::{Answer, Input, Recorded, Recorder, TooLate};
 pub use router::routing::RoutingState;
 pub use select::{
-    Case, Choice, Classification, Criterion, Exclusion, Kind, Level, Locality, Observation,
-    Observer, SelectError, Selection, SendQuery, Subject, Unobserved, Whose,
+    Case, Choice, Classification, Criterion, Exclusion, Level, Locality, Observation, Observer,
+    SelectError, Selection, SendQuery, Subject, TargetKind, Unobserved, Whose,
 };
 pub use state::{
     GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
     RouteSelection, SelectionState, StateError,
 };
-pub use status::{DropReason, MessageStatus, ProtocolError};
+pub use status::{DropReason, IllegalMessage, MessageStatus};
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
 pub use watch::{HealthCause, Watched, WatchedAttempt, WatchedEvent, Watcher};
 
@@ -303,7 +303,7 @@ impl Core {
         if peer_ni.down_since.is_some() {
             self.gateway_disconnected(peer, now);
         }
-        self.tell_of_peer(peer, was_down);
+        self.report_peer(peer, was_down);
     }
 
     /// The LND reports the incarnation of a peer that has a connection now (section 2.12). Another one than before means
@@ -355,7 +355,7 @@ impl Core {
                 Timer::Quiet(net) => self.net_is_quiet(net, now),
                 Timer::Resend => self.resend_all(now),
                 Timer::Routing => self.routing_due(now),
-                Timer::Recover(patient) => self.recover(patient, now),
+                Timer::Recover(target) => self.recover(target, now),
                 Timer::Fault(held) => self.fault_is_over(held, now),
                 Timer::Push(from) => self.push_step(from, now),
             }

@@ -79,7 +79,7 @@ impl Core {
     }
 
     /// Routes by a gateway may have come or gone.
-    pub(crate) fn tell_of_routes(&mut self, gateway: Nid) {
+    pub(crate) fn report_routes(&mut self, gateway: Nid) {
         let Some(state) = self.routes.gateway(gateway) else {
             return;
         };
@@ -112,7 +112,7 @@ impl Core {
         });
     }
 
-    pub(crate) fn tell_of_ni_health(
+    pub(crate) fn report_ni_health(
         &mut self,
         nid: Nid,
         (before, health): (Health, Health),
@@ -124,7 +124,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn tell_of_peer_health(&mut self, id: PeerNiId, before: Health, cause: HealthCause) {
+    pub(crate) fn report_peer_health(&mut self, id: PeerNiId, before: Health, cause: HealthCause) {
         self.peer_health_happened(id, before, cause);
         let Some(peer_ni) = self.peers.get(id) else {
             return;
@@ -136,7 +136,7 @@ impl Core {
     }
 
     /// Connections to a peer's interface came or went. Those of strangers come and go all the time.
-    pub(crate) fn tell_of_peer(&mut self, nid: Nid, was_down: bool) {
+    pub(crate) fn report_peer(&mut self, nid: Nid, was_down: bool) {
         let peer_ni = self.peers.id_of(nid).and_then(|id| self.peers.get(id));
         let is_down = |peer_ni: &PeerNi| peer_ni.down_since.is_some();
         let Some(down) = peer_ni.map(is_down).filter(|&down| down != was_down) else {

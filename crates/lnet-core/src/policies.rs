@@ -27,7 +27,7 @@ use crate::Core;
 use crate::ni::Ni;
 use crate::peer::{PeerNi, PeerNiId};
 use crate::record::Input;
-use crate::select::Send;
+use crate::select::PathRequest;
 
 /// Names a list of preferred local interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,7 +107,7 @@ impl Policies {
     }
 
     /// What the rules say of a peer interface that is not known; `None`: nothing. Slow, for the copy:
-    /// a message makes its destination known before it asks ([`Core::meet`]), so that this is only
+    /// a message makes its destination known before it asks ([`Core::ensure_target_known`]), so that this is only
     /// for questions, which change nothing.
     pub(crate) fn of_stranger(&self, nid: Nid) -> Option<PeerNiEffect> {
         let any = !self.rules.rules().is_empty();
@@ -365,15 +365,15 @@ impl Core {
 
     /// Makes the destination of a message known before its path is chosen, so that the rules hold for
     /// the first message, too. What no rule can be about becomes known with the path.
-    pub(crate) fn meet(&mut self, send: &Send, now: Time) {
+    pub(crate) fn ensure_target_known(&mut self, send: &PathRequest, now: Time) {
         self.bring_target_up_to_date(send);
         if self.policies.rules.rules().is_empty() {
             return;
         }
         let nid = match send {
-            Send::Request(request) if self.view().is_for_peer(request) => request.target.nid,
-            Send::Forward { target, .. } => target.nid,
-            Send::Request(_) | Send::Response { .. } => return,
+            PathRequest::Request(request) if self.view().is_for_peer(request) => request.target.nid,
+            PathRequest::Forward { target, .. } => target.nid,
+            PathRequest::Request(_) | PathRequest::Response { .. } => return,
         };
         // Without room for it the message is refused when it takes its path.
         let _known = self.peer_ni(nid, now);

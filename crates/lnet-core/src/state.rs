@@ -26,7 +26,7 @@ use crate::Core;
 use crate::config::{ConfigError, CoreConfig, NiConfig, NiDevice, Route, Tunables};
 use crate::discovery::table::{Discovery, DiscoveryView};
 use crate::gateways::obstacle::RouteFault;
-use crate::health::recovery::{Patient, Recovery};
+use crate::health::recovery::{Recovery, RecoveryTarget};
 use crate::health::value::{Health, NiHealthStats, PeerHealthStats};
 use crate::io::NiId;
 use crate::peer::PeerNi;
@@ -349,7 +349,7 @@ impl Core {
         ni.health_stats = from.failures;
         ni.credits.set_held(from.in_flight);
         ni.seq = from.sequence;
-        self.restore_recovery(Patient::Ni(id), &from.recovery);
+        self.restore_recovery(RecoveryTarget::Ni(id), &from.recovery);
         Ok(())
     }
 
@@ -407,21 +407,21 @@ impl Core {
             let discovery = from.discovery.map(Discovery::restored);
             peer_ni.discovery = discovery.map(Box::new);
         }
-        self.restore_recovery(Patient::Peer(id), &from.recovery);
+        self.restore_recovery(RecoveryTarget::Peer(id), &from.recovery);
         Ok(())
     }
 
-    fn restore_recovery(&mut self, patient: Patient, from: &RecoverySelection) {
-        let recovery = match patient {
-            Patient::Ni(id) => self.nis.get_mut(id).map(|ni| &mut ni.recovery),
-            Patient::Peer(id) => self.peers.get_mut(id).map(|ni| &mut ni.recovery),
+    fn restore_recovery(&mut self, target: RecoveryTarget, from: &RecoverySelection) {
+        let recovery = match target {
+            RecoveryTarget::Ni(id) => self.nis.get_mut(id).map(|ni| &mut ni.recovery),
+            RecoveryTarget::Peer(id) => self.peers.get_mut(id).map(|ni| &mut ni.recovery),
         };
         if let Some(recovery) = recovery {
             recovery.ping_count = from.ping_count;
             recovery.failed = from.failed;
         }
         if let Some(at) = from.next_ping {
-            self.begin_recovery_at(patient, at);
+            self.begin_recovery_at(target, at);
         }
     }
 

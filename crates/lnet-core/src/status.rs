@@ -174,7 +174,7 @@ impl DropReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.reason())]
 #[non_exhaustive]
-pub enum ProtocolError {
+pub enum IllegalMessage {
     /// Addressed to a NID on this network that is not this interface's (check 3a).
     MisdirectedOnNet,
     /// Addressed to another interface of this node (check 3b).
@@ -183,7 +183,7 @@ pub enum ProtocolError {
     BadLength,
 }
 
-impl ProtocolError {
+impl IllegalMessage {
     /// The same as its `Display`, for drivers that keep reasons as text.
     #[must_use]
     pub const fn reason(self) -> &'static str {

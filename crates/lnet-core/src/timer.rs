@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use lnet_types::{Net, Nid, Time};
 
 use crate::fault::Held;
-use crate::health::recovery::Patient;
+use crate::health::recovery::RecoveryTarget;
 use crate::io::TxId;
 use crate::portals::md::MdHandle;
 
@@ -28,7 +28,7 @@ pub(crate) enum Timer {
     /// The node becomes a router, or ceases to be one.
     Routing,
     /// The next recovery ping of an interface or peer interface.
-    Recover(Patient),
+    Recover(RecoveryTarget),
     /// An injected fault strikes, or a message that one delays goes on.
     Fault(Held),
     /// Peers from this slot of the peer table on hear of our own information.

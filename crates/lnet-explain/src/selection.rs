@@ -1,6 +1,6 @@
 //! One selection, told: the case, the tables of its levels, the winner's margin.
 
-use lnet_core::{Choice, Classification, Core, Criterion, Kind, Locality, SelectError};
+use lnet_core::{Choice, Classification, Core, Criterion, Locality, SelectError, TargetKind};
 
 use crate::Question;
 use crate::discovery;
@@ -84,14 +84,14 @@ fn case_facts(node: &Node, question: &Question, one: &Classification) -> CaseFac
         }
     };
     let kind = match one.kind {
-        Kind::MultiRail { primary } => {
+        TargetKind::MultiRail { primary } => {
             let since = discovery::why_multi_rail(node, to);
             let since = since.map_or_else(String::new, |since| format!("; {since}"));
             format!("C, Multi-Rail: {to} belongs to peer {primary}{since}")
         }
-        Kind::SingleRail => format!("D, not Multi-Rail: {}", why_single(node, question)),
-        Kind::Pinned => "D: a ping is about this very NID".to_owned(),
-        Kind::LastHop => "D: the last hop of a forwarded message".to_owned(),
+        TargetKind::SingleRail => format!("D, not Multi-Rail: {}", why_single(node, question)),
+        TargetKind::Pinned => "D: a ping is about this very NID".to_owned(),
+        TargetKind::LastHop => "D: the last hop of a forwarded message".to_owned(),
     };
     CaseFacts {
         case: one.case().to_string(),
@@ -251,7 +251,7 @@ fn pinned(
     let chosen = contests
         .iter()
         .any(|c| c.level == lnet_core::Level::LocalNi);
-    if chosen || !matches!(one.kind, Kind::SingleRail) {
+    if chosen || !matches!(one.kind, TargetKind::SingleRail) {
         return None;
     }
     let peer_nis = &node.state.peer_nis;

@@ -231,7 +231,7 @@ impl Arrival {
 
 impl Core {
     /// Counts an arriving message as dropped, and says so to the LND.
-    pub(crate) fn discard(&mut self, arrival: Arrival, reason: DropReason) -> Verdict {
+    pub(crate) fn drop_arrival(&mut self, arrival: Arrival, reason: DropReason) -> Verdict {
         self.count_drop(arrival, reason);
         Verdict::Discard(reason)
     }

@@ -19,7 +19,7 @@ use crate::health::value::NiHealthStats;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
 use crate::record::Input;
-use crate::select::Send;
+use crate::select::PathRequest;
 use crate::send::tx::Tx;
 
 /// Times of one kind, in nanoseconds.
@@ -96,13 +96,13 @@ impl LatencyStats {
 
 /// What is timed.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum LatencyKind {
     PutEgress,
     GetRtt,
     PutAck,
 }
 
-impl Kind {
+impl LatencyKind {
     fn of(self, stats: &mut LatencyStats) -> &mut Latency {
         match self {
             Self::PutEgress => &mut stats.put_egress,
@@ -131,7 +131,7 @@ pub(crate) struct Departure {
 impl Core {
     /// An attempt begins.
     pub(crate) fn note_departure(&mut self, tx: &Tx, now: Time) {
-        let requests = matches!(tx.send, Send::Request(_));
+        let requests = matches!(tx.send, PathRequest::Request(_));
         let md = tx.descriptor().filter(|_| requests);
         if let Some(md) = md.and_then(|md| self.mds.get_mut(md)) {
             md.departure = Some(Departure {
@@ -151,15 +151,15 @@ impl Core {
                 ni: tx.ni,
                 peer: tx.peer,
             };
-            self.sample(departure, now, Kind::PutEgress);
+            self.sample(departure, now, LatencyKind::PutEgress);
         }
     }
 
     /// The response to a request is here.
     pub(crate) fn note_response(&mut self, event: &Event, now: Time) {
         let kind = match event.kind {
-            EventKind::Reply => Kind::GetRtt,
-            EventKind::Ack => Kind::PutAck,
+            EventKind::Reply => LatencyKind::GetRtt,
+            EventKind::Ack => LatencyKind::PutAck,
             _ => return,
         };
         let md = self.mds.get_mut(event.md);
@@ -168,7 +168,7 @@ impl Core {
         }
     }
 
-    fn sample(&mut self, departure: Departure, now: Time, kind: Kind) {
+    fn sample(&mut self, departure: Departure, now: Time, kind: LatencyKind) {
         let span = now.saturating_since(departure.at).as_nanos();
         let nanos = u64::try_from(span).unwrap_or(u64::MAX);
         if let Some(ni) = self.nis.get_mut(departure.ni) {

@@ -15,8 +15,8 @@ use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdOptions, MdSpec};
 use crate::portals::put_get::PutRequest;
 use crate::record::Input;
-use crate::select::{Path, Send, Unobserved};
-use crate::send::tx::{End, Outgoing, Stage, Tx};
+use crate::select::{Path, PathRequest, Unobserved};
+use crate::send::tx::{End, Outgoing, SendStage, Tx};
 use crate::status::DropReason;
 use crate::timer::Timer;
 
@@ -69,8 +69,8 @@ impl Core {
     /// A PUT or GET of ours has to wait until its target is discovered (section 7.1). Portal 0 is exempt, so that
     /// pings and pushes never wait for themselves.
     // [DISC-1] [DISC-2]
-    pub(crate) fn must_wait(&self, send: &Send, path: Path) -> bool {
-        let Send::Request(request) = send else {
+    pub(crate) fn must_wait(&self, send: &PathRequest, path: Path) -> bool {
+        let PathRequest::Request(request) = send else {
             return false;
         };
         let is_exempt = request.reserved || path.ni == NiId::LOOPBACK || self.is_copy;
@@ -84,8 +84,10 @@ impl Core {
     }
 
     /// A message waits until its target is discovered.
-    pub(crate) fn park(&mut self, send: Send, path: Path, message: Outgoing, now: Time) {
-        let Send::Request(request) = send else { return };
+    pub(crate) fn park(&mut self, send: PathRequest, path: Path, message: Outgoing, now: Time) {
+        let PathRequest::Request(request) = send else {
+            return;
+        };
         let target = request.target;
         if self.peer_ni(target.nid, now).is_none() {
             return self.refuse(message, Errno::ENOMEM);
@@ -223,7 +225,7 @@ impl Core {
             hdr_data: 0,
         };
         if self.put(put, now).is_err() {
-            self.retire(md, Ok(()), now);
+            self.unlink_md(md, Ok(()), now);
         }
     }
 
@@ -344,7 +346,7 @@ impl Core {
         let parked = std::mem::take(&mut discovery.parked);
         self.counters.discoveries_failed += 1;
         for id in parked {
-            self.give_up(id, End::Failed(errno, DropReason::NotForwarded));
+            self.fail_message(id, End::Failed(errno, DropReason::NotForwarded));
         }
     }
 
@@ -366,7 +368,7 @@ impl Core {
                 Ok(path) => self.launch_parked(id, path, now),
                 Err(error) => {
                     let errno = error.errno(self.config.globals.profile);
-                    self.give_up(id, End::Failed(errno, DropReason::NotForwarded));
+                    self.fail_message(id, End::Failed(errno, DropReason::NotForwarded));
                 }
             }
         }
@@ -377,8 +379,8 @@ impl Core {
             return;
         };
         self.timers.disarm(tx.deadline, Timer::Queued(id));
-        self.unhang(&tx, id);
-        tx.stage = Stage::PeerQueue;
+        self.remove_from_md(&tx, id);
+        tx.stage = SendStage::PeerQueue;
         self.launch(tx, &path, now);
     }
 

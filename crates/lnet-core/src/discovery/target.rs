@@ -43,7 +43,7 @@ impl Core {
         if !on {
             for md in std::mem::take(&mut self.push_target.posted) {
                 if self.mds.get(md).is_some_and(|md| !md.dead) {
-                    self.retire(md, Ok(()), now);
+                    self.unlink_md(md, Ok(()), now);
                 }
             }
             return;

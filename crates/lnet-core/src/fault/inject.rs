@@ -5,7 +5,7 @@ use lnet_types::Time;
 use super::{Active, Beat, DelayRule, DropRule, FaultError, FaultStats, Held, NidFilter, Sighting};
 use crate::Core;
 use crate::io::{NiId, Output, RxId, TxId, Verdict};
-use crate::receive::rx::{Origin, Stage};
+use crate::receive::rx::{Origin, ReceiveStage};
 use crate::record::Input;
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
@@ -166,7 +166,9 @@ impl Core {
         };
         let until = self.faults.delay(&sighting, now)?;
         self.counters.begin_message();
-        let rx = self.rx.insert(origin.clone().into_rx(Stage::HeldByFault));
+        let rx = self
+            .rx
+            .insert(origin.clone().into_rx(ReceiveStage::HeldByFault));
         self.timers.arm(until, Timer::Fault(Held::Receiving(rx)));
         Some(Verdict::Hold { rx })
     }

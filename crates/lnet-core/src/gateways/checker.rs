@@ -202,7 +202,7 @@ impl Core {
         if self.config.globals.profile == Profile::Design
             && let Some(md) = ping.filter(has_left)
         {
-            self.retire(md, Ok(()), now);
+            self.unlink_md(md, Ok(()), now);
         }
     }
 
@@ -216,7 +216,7 @@ impl Core {
             }
         }
         self.set_gateway_alive(gateway, true);
-        if !self.judge_routes(gateway, said) {
+        if !self.apply_ping_to_routes(gateway, said) {
             self.ask_again_soon(gateway);
         } else if let Some(gateway) = self.routes.gateway_mut(gateway) {
             gateway.failures = 0;
@@ -232,7 +232,7 @@ impl Core {
                 .is_some_and(|state| state.alive);
             if !alive {
                 self.ask_now(gateway, now);
-            } else if !self.judge_routes(gateway, said) {
+            } else if !self.apply_ping_to_routes(gateway, said) {
                 self.ask_again_soon(gateway);
             }
         }
@@ -248,14 +248,14 @@ impl Core {
     }
 
     /// True when all routes through the gateway are up.
-    fn judge_routes(&mut self, gateway: Nid, said: &Said) -> bool {
+    fn apply_ping_to_routes(&mut self, gateway: Nid, said: &Said) -> bool {
         let globals = self.config.globals;
         let mut all_up = true;
         for state in self.routes.via_mut(gateway) {
-            judge_route(state, said, &globals);
+            apply_ping_to_route(state, said, &globals);
             all_up &= state.is_up();
         }
-        self.tell_of_routes(gateway);
+        self.report_routes(gateway);
         all_up
     }
 
@@ -266,7 +266,7 @@ impl Core {
         }
         self.set_gateway_nis(gateway, false, |_| true);
         self.set_gateway_alive(gateway, false);
-        self.tell_of_routes(gateway);
+        self.report_routes(gateway);
         self.ask_again_soon(gateway);
     }
 
@@ -304,7 +304,7 @@ impl Core {
             let heard = |nid: Nid| nid == sender || nid == gateway || nid.net() == source;
             self.set_gateway_nis(gateway, true, heard);
             self.set_gateway_alive(gateway, true);
-            self.tell_of_routes(gateway);
+            self.report_routes(gateway);
             self.ask_now(gateway, now);
         }
     }
@@ -342,7 +342,7 @@ impl Core {
 
 /// What ping information of the gateway says of a route.
 // [ROUTE-14] [ROUTE-15]
-fn judge_route(state: &mut RouteState, said: &Said, globals: &Globals) {
+fn apply_ping_to_route(state: &mut RouteState, said: &Said, globals: &Globals) {
     let net = state.route.net;
     state.single_hop = said.is_on(net);
     let far_side_counts =

@@ -37,7 +37,7 @@ use crate::watch::HealthCause;
 
 /// What is being recovered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Patient {
+pub(crate) enum RecoveryTarget {
     /// An interface of ours.
     Ni(NiId),
     /// An interface of a peer.
@@ -84,10 +84,10 @@ fn pause(ping_count: u32, longest: Duration) -> Duration {
 }
 
 impl Core {
-    fn recovery_mut(&mut self, patient: Patient) -> Option<&mut Recovery> {
-        match patient {
-            Patient::Ni(ni) => self.nis.get_mut(ni).map(|ni| &mut ni.recovery),
-            Patient::Peer(peer) => self
+    fn recovery_mut(&mut self, target: RecoveryTarget) -> Option<&mut Recovery> {
+        match target {
+            RecoveryTarget::Ni(ni) => self.nis.get_mut(ni).map(|ni| &mut ni.recovery),
+            RecoveryTarget::Peer(peer) => self
                 .peers
                 .get_mut(peer)
                 .map(|peer_ni| &mut peer_ni.recovery),
@@ -95,71 +95,71 @@ impl Core {
     }
 
     /// After a failure: the first ping comes after the pause that its history asks for.
-    pub(crate) fn enter_recovery(&mut self, patient: Patient, now: Time) {
+    pub(crate) fn enter_recovery(&mut self, target: RecoveryTarget, now: Time) {
         let longest = self.config.globals.max_recovery_ping_interval;
-        if !self.is_eligible(patient, now) {
+        if !self.is_eligible(target, now) {
             return;
         }
-        if let Some(recovery) = self.recovery_mut(patient)
+        if let Some(recovery) = self.recovery_mut(target)
             && recovery.at.is_none()
         {
             let at = now + pause(recovery.ping_count, longest);
-            self.begin_recovery_at(patient, at);
+            self.begin_recovery_at(target, at);
         }
     }
 
     /// Plans the first ping; one that is in recovery already keeps its plan. While health is switched
     /// off nothing would ever end a recovery, so none begins.
-    pub(crate) fn begin_recovery_at(&mut self, patient: Patient, at: Time) {
+    pub(crate) fn begin_recovery_at(&mut self, target: RecoveryTarget, at: Time) {
         if self.config.globals.health_sensitivity == 0 {
             return;
         }
-        let Some(recovery) = self.recovery_mut(patient) else {
+        let Some(recovery) = self.recovery_mut(target) else {
             return;
         };
         if recovery.at.is_none() {
             recovery.plan(at);
-            self.timers.arm(at, Timer::Recover(patient));
+            self.timers.arm(at, Timer::Recover(target));
         }
     }
 
     /// Health was switched on or off: all recoveries begin, or end.
     pub(crate) fn health_switched(&mut self, on: bool, now: Time) {
         let ours = self.nis.real().iter();
-        let ours = ours.map(|ni| (Patient::Ni(ni.id), ni.health));
+        let ours = ours.map(|ni| (RecoveryTarget::Ni(ni.id), ni.health));
         let peers = self
             .peers
             .ids()
             .filter_map(|id| Some((id, self.peers.get(id)?)));
-        let theirs = peers.map(|(id, peer_ni)| (Patient::Peer(id), peer_ni.health));
+        let theirs = peers.map(|(id, peer_ni)| (RecoveryTarget::Peer(id), peer_ni.health));
         let ill = ours.chain(theirs).filter(|(_, health)| !health.is_full());
-        let patients: Vec<Patient> = ill.map(|(patient, _)| patient).collect();
-        for patient in patients {
+        let targets: Vec<RecoveryTarget> = ill.map(|(target, _)| target).collect();
+        for target in targets {
             if on {
-                self.enter_recovery(patient, now);
+                self.enter_recovery(target, now);
             } else {
-                self.leave_recovery(patient);
+                self.leave_recovery(target);
             }
         }
     }
 
     /// It is well again, or given up; the next recovery begins with the shortest pause.
-    pub(crate) fn leave_recovery(&mut self, patient: Patient) {
-        let Some(recovery) = self.recovery_mut(patient) else {
+    pub(crate) fn leave_recovery(&mut self, target: RecoveryTarget) {
+        let Some(recovery) = self.recovery_mut(target) else {
             return;
         };
         recovery.ping_count = 0;
         recovery.is_doubted = false;
         if let Some(at) = recovery.at.take() {
             recovery.failed = false;
-            self.timers.disarm(at, Timer::Recover(patient));
+            self.timers.disarm(at, Timer::Recover(target));
         }
     }
 
     /// A peer interface that was not heard of for too long is not pinged. The node of one that was never heard of is
     /// asked only while the node's last word is that the interface is down.
-    fn is_eligible(&self, patient: Patient, now: Time) -> bool {
-        let Patient::Peer(id) = patient else {
+    fn is_eligible(&self, target: RecoveryTarget, now: Time) -> bool {
+        let RecoveryTarget::Peer(id) = target else {
             return true;
         };
         let Some(peer_ni) = self.peers.get(id) else {
@@ -176,10 +176,10 @@ impl Core {
     }
 
     /// A ping is due.
-    pub(crate) fn recover(&mut self, patient: Patient, now: Time) {
+    pub(crate) fn recover(&mut self, target: RecoveryTarget, now: Time) {
         let longest = self.config.globals.max_recovery_ping_interval;
-        let eligible = self.is_eligible(patient, now);
-        let Some(recovery) = self.recovery_mut(patient) else {
+        let eligible = self.is_eligible(target, now);
+        let Some(recovery) = self.recovery_mut(target) else {
             return;
         };
         if !eligible {
@@ -193,18 +193,18 @@ impl Core {
         recovery.ping_count = recovery.ping_count.saturating_add(1);
         let at = now + pause(recovery.ping_count, longest);
         recovery.plan(at);
-        self.timers.arm(at, Timer::Recover(patient));
-        self.send_recovery_ping(patient, now);
+        self.timers.arm(at, Timer::Recover(target));
+        self.send_recovery_ping(target, now);
     }
 
-    fn send_recovery_ping(&mut self, patient: Patient, now: Time) {
-        let Some((nid, length)) = self.recovery_target(patient) else {
+    fn send_recovery_ping(&mut self, target: RecoveryTarget, now: Time) {
+        let Some((nid, length)) = self.recovery_ping_destination(target) else {
             return;
         };
-        let Some(md) = self.bind_ping(length, |buffer| Owner::Recovery(buffer, patient)) else {
+        let Some(md) = self.bind_ping(length, |buffer| Owner::Recovery(buffer, target)) else {
             return;
         };
-        if let Some(recovery) = self.recovery_mut(patient) {
+        if let Some(recovery) = self.recovery_mut(target) {
             (recovery.ping, recovery.sent) = (Some(md), now);
         }
         let timeout = self.config.globals.transaction_timeout;
@@ -212,10 +212,10 @@ impl Core {
     }
 
     /// The NID to ping, and the bytes that the answer may need.
-    fn recovery_target(&self, patient: Patient) -> Option<(Nid, u32)> {
-        let id = match patient {
-            Patient::Ni(ni) => return Some((self.nis.get(ni)?.nid, PING_BUFFER_MIN)),
-            Patient::Peer(id) => id,
+    fn recovery_ping_destination(&self, target: RecoveryTarget) -> Option<(Nid, u32)> {
+        let id = match target {
+            RecoveryTarget::Ni(ni) => return Some((self.nis.get(ni)?.nid, PING_BUFFER_MIN)),
+            RecoveryTarget::Peer(id) => id,
         };
         let peer_ni = self.peers.get(id)?;
         if peer_ni.last_alive.is_some() {
@@ -239,7 +239,7 @@ impl Core {
     pub(crate) fn recovery_event(
         &mut self,
         buffer: CoreBuffer,
-        patient: Patient,
+        target: RecoveryTarget,
         event: &Event,
         now: Time,
     ) {
@@ -248,12 +248,14 @@ impl Core {
             (EventKind::Unlink, _) | (EventKind::Send, Ok(())) => return,
             _ => true,
         };
-        if let Some(recovery) = self.recovery_mut(patient) {
+        if let Some(recovery) = self.recovery_mut(target) {
             recovery.failed = failed;
         }
-        match patient {
-            Patient::Ni(ni) if !failed => self.raise_ni(ni, HealthCause::Recovered),
-            Patient::Peer(id) if !failed => self.node_answered(id, buffer, event.mlength, now),
+        match target {
+            RecoveryTarget::Ni(ni) if !failed => self.raise_ni(ni, HealthCause::Recovered),
+            RecoveryTarget::Peer(id) if !failed => {
+                self.node_answered(id, buffer, event.mlength, now)
+            }
             _ => {}
         }
     }
@@ -287,16 +289,16 @@ impl Core {
         };
         let is_well = peer_ni.is_optimal();
         if std::mem::take(&mut peer_ni.recovery.is_doubted) && is_well {
-            self.leave_recovery(Patient::Peer(id));
+            self.leave_recovery(RecoveryTarget::Peer(id));
         }
     }
 
     /// The node of an interface that was never heard of has pushed that the interface is up: the node is asked once
     /// whether that is its last word.
     pub(crate) fn confirm(&mut self, id: PeerNiId, now: Time) {
-        let patient = Patient::Peer(id);
-        self.begin_recovery_at(patient, now + pause(0, Duration::MAX));
-        if let Some(recovery) = self.recovery_mut(patient)
+        let target = RecoveryTarget::Peer(id);
+        self.begin_recovery_at(target, now + pause(0, Duration::MAX));
+        if let Some(recovery) = self.recovery_mut(target)
             && recovery.at.is_some()
         {
             recovery.is_doubted = true;
@@ -304,8 +306,8 @@ impl Core {
     }
 
     /// A recovery ping is over; the next one may be due already.
-    pub(crate) fn recovery_ping_ended(&mut self, patient: Patient, ping: MdHandle) {
-        let Some(recovery) = self.recovery_mut(patient) else {
+    pub(crate) fn recovery_ping_ended(&mut self, target: RecoveryTarget, ping: MdHandle) {
+        let Some(recovery) = self.recovery_mut(target) else {
             return;
         };
         if recovery.ping == Some(ping) {
@@ -313,7 +315,7 @@ impl Core {
         }
         // One that is not due is armed already, and arming it again changes nothing.
         if let Some(at) = recovery.at {
-            self.timers.arm(at, Timer::Recover(patient));
+            self.timers.arm(at, Timer::Recover(target));
         }
     }
 }

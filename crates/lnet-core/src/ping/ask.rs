@@ -49,7 +49,7 @@ impl Core {
             offset: 0,
         };
         if self.probe(get, timeout, now).is_err() {
-            self.retire(md, Ok(()), now);
+            self.unlink_md(md, Ok(()), now);
         }
     }
 }

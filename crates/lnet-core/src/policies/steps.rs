@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::Core;
 use crate::peer::{PeerNi, PeerNiId};
 use crate::record::Input;
-use crate::select::Send;
+use crate::select::PathRequest;
 
 impl Core {
     /// As [`Core::release_rules`], but that peers are left to [`Core::apply_rules_step`], which is to be
@@ -83,12 +83,12 @@ impl Core {
 
     /// No step may have come yet to what a message is going to. An answer goes back the way that its
     /// request came, whatever the rules are.
-    pub(crate) fn bring_target_up_to_date(&mut self, send: &Send) {
+    pub(crate) fn bring_target_up_to_date(&mut self, send: &PathRequest) {
         match send {
             _ if self.policies.next_slot.is_none() => {}
-            Send::Request(request) => self.bring_up_to_date(request.target.nid),
-            Send::Forward { target, .. } => self.bring_up_to_date(target.nid),
-            Send::Response { .. } => {}
+            PathRequest::Request(request) => self.bring_up_to_date(request.target.nid),
+            PathRequest::Forward { target, .. } => self.bring_up_to_date(target.nid),
+            PathRequest::Response { .. } => {}
         }
     }
 

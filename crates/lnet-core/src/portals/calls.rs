@@ -174,7 +174,7 @@ impl Core {
             .get(md)
             .filter(live)
             .ok_or(PortalError::UnknownHandle)?;
-        self.retire(md, Ok(()), now);
+        self.unlink_md(md, Ok(()), now);
         Ok(())
     }
 
@@ -195,7 +195,7 @@ impl Core {
         self.note_time(now);
         let entry = self.mds.get(md).filter(|md| md.owner == Owner::User);
         if !entry.ok_or(PortalError::UnknownHandle)?.dead {
-            self.retire(md, Ok(()), now);
+            self.unlink_md(md, Ok(()), now);
         }
         self.cancel_landings(md);
         Ok(())
@@ -224,7 +224,7 @@ impl Core {
             .check(spec.portal)
             .map_err(|_| PortalError::UnknownHandle)?;
         if let Some(md) = self.portals.md_of(me) {
-            self.retire(md, Ok(()), now);
+            self.unlink_md(md, Ok(()), now);
         }
         self.portals.remove(me);
         Ok(())

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use crate::counts::latency::Departure;
-use crate::health::recovery::Patient;
+use crate::health::recovery::RecoveryTarget;
 use crate::io::{CoreBuffer, TxId};
 use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle};
 use crate::portals::responses::Responses;
@@ -38,7 +38,7 @@ pub(crate) enum Owner {
     /// A ping to another interface of a gateway, for the sake of its net; its memory is this buffer.
     NetCheck(CoreBuffer),
     /// A recovery ping; its memory is this buffer.
-    Recovery(CoreBuffer, Patient),
+    Recovery(CoreBuffer, RecoveryTarget),
     /// A ping that discovers the peer with this NID; its memory is this buffer.
     Discovery(CoreBuffer, Nid),
     /// A ping of a NID that two peers name; its memory is this buffer.

@@ -6,7 +6,7 @@ use lnet_wire::{Body, Header, MessageType};
 use crate::Core;
 use crate::io::{Output, RxId, Verdict};
 use crate::portals::md::MeHandle;
-use crate::receive::rx::{Origin, Stage};
+use crate::receive::rx::{Origin, ReceiveStage};
 use crate::status::DropReason;
 
 impl Core {
@@ -18,9 +18,9 @@ impl Core {
     pub(crate) fn hold_lazy(&mut self, origin: Origin, portal: u32) -> Verdict {
         let arrival = origin.arrival();
         if !self.portals.has_room(portal) {
-            return self.discard(arrival, DropReason::LazyPortal);
+            return self.drop_arrival(arrival, DropReason::LazyPortal);
         }
-        let rx = self.rx.insert(origin.into_rx(Stage::HeldLazy));
+        let rx = self.rx.insert(origin.into_rx(ReceiveStage::HeldLazy));
         self.portals.hold(portal, rx);
         self.counters.begin_message();
         Verdict::Hold { rx }
@@ -37,13 +37,13 @@ impl Core {
         }
         self.portals.hold(portal, rx);
         if let Some(entry) = self.rx.get_mut(rx) {
-            entry.stage = Stage::HeldLazy;
+            entry.stage = ReceiveStage::HeldLazy;
         }
         true
     }
 
     /// A held message's connection is gone.
-    pub(crate) fn unhold_lazy(&mut self, header: &Header, rx: RxId) {
+    pub(crate) fn leave_lazy_queue(&mut self, header: &Header, rx: RxId) {
         let Body::Put(put) = header.body else { return };
         self.portals.forget_held(put.ptl_index, rx);
     }

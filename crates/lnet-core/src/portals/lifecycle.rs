@@ -35,7 +35,7 @@ impl Core {
         let handle = event.md;
         self.deliver(owner, event);
         if last {
-            self.cease(handle);
+            self.free_md(handle);
         }
     }
 
@@ -44,8 +44,8 @@ impl Core {
             Owner::User => self.outputs.push_back(Output::Event(event)),
             Owner::PingTarget(_) | Owner::NetCheck(_) => {}
             Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
-            Owner::Recovery(buffer, patient) => {
-                self.recovery_event(buffer, patient, &event, self.latest);
+            Owner::Recovery(buffer, target) => {
+                self.recovery_event(buffer, target, &event, self.latest);
             }
             Owner::Discovery(buffer, asked) => {
                 self.discovery_ping_event(buffer, asked, &event, self.latest);
@@ -59,7 +59,7 @@ impl Core {
     /// Takes a descriptor out of the reach of messages and of the caller. It ceases now, with an UNLINK
     /// event of this status, or with the last operation that is under way; operations that have not
     /// begun to be sent are cancelled.
-    pub(crate) fn retire(&mut self, handle: MdHandle, status: Result<(), Errno>, now: Time) {
+    pub(crate) fn unlink_md(&mut self, handle: MdHandle, status: Result<(), Errno>, now: Time) {
         let Some(md) = self.mds.get_mut(handle) else {
             return self.broken("a descriptor that is retired");
         };
@@ -73,10 +73,10 @@ impl Core {
             event.status = status;
             event.unlinked = true;
             self.deliver(owner, event);
-            self.cease(handle);
+            self.free_md(handle);
         }
         for send in sends {
-            self.abandon(
+            self.cancel_queued(
                 send,
                 End::Failed(Errno::ECANCELED, DropReason::NoRoute),
                 now,
@@ -94,7 +94,7 @@ impl Core {
         }
     }
 
-    fn cease(&mut self, handle: MdHandle) {
+    fn free_md(&mut self, handle: MdHandle) {
         self.untrack(handle);
         self.detach(handle);
         let Some(md) = self.mds.remove(handle) else {
@@ -103,8 +103,8 @@ impl Core {
         if let Some(buffer) = md.owner.buffer() {
             self.release_buffer(buffer);
         }
-        if let Owner::Recovery(_, patient) = md.owner {
-            self.recovery_ping_ended(patient, handle);
+        if let Owner::Recovery(_, target) = md.owner {
+            self.recovery_ping_ended(target, handle);
         }
         if let Owner::Check(_, gateway) = md.owner
             && let Some(gateway) = self.routes.gateway_mut(gateway)
@@ -169,7 +169,7 @@ impl Core {
         event.portal = tracked.portal;
         event.match_bits = tracked.match_bits;
         self.deliver(owner, event);
-        self.retire(handle, Err(Errno::ETIMEDOUT), now);
+        self.unlink_md(handle, Err(Errno::ETIMEDOUT), now);
     }
 }
 

@@ -53,14 +53,14 @@ pub(crate) struct Match {
 
 /// What the portal's first entry made of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum PortalKind {
     /// Every entry names one initiator and all its bits.
     Unique,
     /// Anything else.
     Wildcard,
 }
 
-impl Kind {
+impl PortalKind {
     pub(crate) fn of(spec: &MeSpec) -> Self {
         let any = spec.match_id.nid.is_any() || spec.match_id.pid == ProcessId::ANY_PID;
         if spec.ignore_bits == 0 && !any {
@@ -77,7 +77,7 @@ type Entries = SmallVec<[MeHandle; 2]>;
 #[derive(Debug, Default)]
 pub(crate) struct Portal {
     /// Set by the first entry and kept for ever.
-    kind: Option<Kind>,
+    kind: Option<PortalKind>,
     ignoring: Entries,
     keyed: FxHashMap<ProcessKey, Entries>,
 }
@@ -92,7 +92,7 @@ struct ProcessKey {
 impl Portal {
     fn key(&self, match_bits: u64, initiator: ProcessId) -> ProcessKey {
         match self.kind {
-            Some(Kind::Unique) => ProcessKey {
+            Some(PortalKind::Unique) => ProcessKey {
                 match_bits,
                 initiator,
             },
@@ -104,7 +104,7 @@ impl Portal {
     }
 
     /// Takes entries of this kind from now on. False when the portal has a kind, and another one.
-    pub(crate) fn takes(&mut self, kind: Kind) -> bool {
+    pub(crate) fn takes(&mut self, kind: PortalKind) -> bool {
         *self.kind.get_or_insert(kind) == kind
     }
 
@@ -143,7 +143,7 @@ impl Portal {
         wanted: &'a Wanted,
         aliases: &'a [Nid],
     ) -> impl Iterator<Item = MeHandle> + 'a {
-        let unique = self.kind == Some(Kind::Unique);
+        let unique = self.kind == Some(PortalKind::Unique);
         let others = aliases
             .iter()
             .filter(move |_| unique)

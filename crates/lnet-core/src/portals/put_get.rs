@@ -13,7 +13,7 @@ use crate::portals::descriptor::Md;
 use crate::portals::md::MdHandle;
 use crate::portals::responses::Tracked;
 use crate::record::Input;
-use crate::select::{Path, Request, Send, Unobserved};
+use crate::select::{Path, PathRequest, Request, Unobserved};
 use crate::send::tx::{Outgoing, Work};
 
 /// A PUT: the whole descriptor goes to the target.
@@ -273,7 +273,7 @@ impl Core {
     fn start(&mut self, start: &Start, now: Time) {
         self.note_time(now);
         let target = start.target;
-        let send = Send::Request(Request {
+        let send = PathRequest::Request(Request {
             source: start.source,
             target,
             reserved: start.portal == LNET_PORTAL,
@@ -282,9 +282,9 @@ impl Core {
             avoid: start.hints.avoid,
         });
         if let Some(gateway) = start.hints.avoid {
-            self.came_not_back(gateway, now);
+            self.note_no_answer_through(gateway, now);
         }
-        self.meet(&send, now);
+        self.ensure_target_known(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
         self.tape.keep(self.seen(&send, None));
         let event = self.begin_send(start);

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::io::RxId;
 use crate::portals::calls::PortalError;
 use crate::portals::descriptor::Mds;
-use crate::portals::matching::{Kind, Match, Me, Portal, Wanted};
+use crate::portals::matching::{Match, Me, Portal, PortalKind, Wanted};
 use crate::portals::md::{MdHandle, MeHandle, MeSpec};
 use crate::status::DropReason;
 
@@ -61,7 +61,7 @@ impl Portals {
     pub(crate) fn attach(&mut self, spec: MeSpec) -> Result<MeHandle, PortalError> {
         let invalid = PortalError::InvalidPortal(spec.portal);
         let portal = self.list.get_mut(spec.portal as usize).ok_or(invalid)?;
-        if !portal.takes(Kind::of(&spec)) {
+        if !portal.takes(PortalKind::of(&spec)) {
             return Err(PortalError::PortalKind(spec.portal));
         }
         self.last += 1;

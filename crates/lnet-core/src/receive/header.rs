@@ -6,13 +6,13 @@ use lnet_wire::{Body, Handle, Header, LNET_MTU, LNET_PORTAL, MessageType};
 use crate::Core;
 use crate::counts::counters::Arrival;
 use crate::event::{Event, EventKind};
-use crate::health::recovery::Patient;
+use crate::health::recovery::RecoveryTarget;
 use crate::io::{Landing, NiId, Payload, Place, Verdict};
 use crate::portals::matching::{Match, Wanted};
 use crate::portals::md::MdHandle;
-use crate::receive::rx::{Origin, Rx, Stage};
+use crate::receive::rx::{Origin, ReceiveStage, Rx};
 use crate::record::Input;
-use crate::status::{DropReason, ProtocolError};
+use crate::status::{DropReason, IllegalMessage};
 
 /// The most messages that may wait for credits of one peer NI before its requests are dropped: one that
 /// asks and never reads must not make us hold ever more answers.
@@ -57,11 +57,11 @@ impl Core {
             header: *header,
         };
         if self.fault_on_receive(&origin, now) {
-            return self.discard(arrival, DropReason::FaultInjected);
+            return self.drop_arrival(arrival, DropReason::FaultInjected);
         }
         self.note_ping(ni, header, now);
         match self.admit(for_us, arrival, header, now) {
-            Err(reason) => self.discard(arrival, reason),
+            Err(reason) => self.drop_arrival(arrival, reason),
             Ok(()) if for_us => match self.delay_on_receive(&origin, now) {
                 Some(held) => held,
                 None => self.receive(origin),
@@ -72,20 +72,20 @@ impl Core {
 
     /// Checks 1 and 3: legal length, and addressed to this interface, or through it to elsewhere.
     // [MSG-4] [MSG-5] [MSG-9]
-    fn is_for_us(&self, ni: NiId, header: &Header) -> Result<bool, ProtocolError> {
+    fn is_for_us(&self, ni: NiId, header: &Header) -> Result<bool, IllegalMessage> {
         let longest = match header.body.message_type() {
             MessageType::Ack | MessageType::Get => 0,
             MessageType::Put | MessageType::Reply => LNET_MTU,
         };
         if header.payload_length > longest {
-            return Err(ProtocolError::BadLength);
+            return Err(IllegalMessage::BadLength);
         }
         let here = self.nis.get(ni).map(|ni| ni.nid);
         match self.nis.by_nid(header.dest_nid) {
             Some(_) if ni == NiId::LOOPBACK || here == Some(header.dest_nid) => Ok(true),
-            Some(_) => Err(ProtocolError::WrongInterface),
+            Some(_) => Err(IllegalMessage::WrongInterface),
             None if here.is_some_and(|nid| nid.net() == header.dest_nid.net()) => {
-                Err(ProtocolError::MisdirectedOnNet)
+                Err(IllegalMessage::MisdirectedOnNet)
             }
             None => Ok(false),
         }
@@ -128,7 +128,7 @@ impl Core {
             // Until now it may never have been heard of, and so not been recovered. That the message
             // is dropped further on does not change that it lives.
             if !peer_ni.health.is_full() && self.config.globals.health_sensitivity > 0 {
-                self.enter_recovery(Patient::Peer(id), now);
+                self.enter_recovery(RecoveryTarget::Peer(id), now);
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl Core {
         match self.place_of_message(&origin) {
             Ok((stage, landing)) => self.receive_into(origin.into_rx(stage), landing),
             Err(DropReason::NoMatch) => self.receive_unmatched(origin),
-            Err(reason) => self.discard(origin.arrival(), reason),
+            Err(reason) => self.drop_arrival(origin.arrival(), reason),
         }
     }
 
@@ -170,7 +170,7 @@ impl Core {
             Body::Put(put) if self.holds(put.ptl_index, MessageType::Put) => {
                 self.hold_lazy(origin, put.ptl_index)
             }
-            _ => self.discard(origin.arrival(), DropReason::NoMatch),
+            _ => self.drop_arrival(origin.arrival(), DropReason::NoMatch),
         }
     }
 
@@ -178,7 +178,7 @@ impl Core {
     pub(crate) fn place_of_message(
         &mut self,
         origin: &Origin,
-    ) -> Result<(Stage, Landing), DropReason> {
+    ) -> Result<(ReceiveStage, Landing), DropReason> {
         let header = &origin.header;
         let (portal, wanted) = match header.body {
             Body::Put(put) => {
@@ -206,9 +206,9 @@ impl Core {
         &mut self,
         origin: &Origin,
         handle: Handle,
-    ) -> Result<(Stage, Landing), DropReason> {
+    ) -> Result<(ReceiveStage, Landing), DropReason> {
         let (event, landing) = self.accept_response(origin, handle)?;
-        Ok((Stage::Landing(event), landing))
+        Ok((ReceiveStage::Landing(event), landing))
     }
 
     pub(crate) fn wanted(
@@ -273,7 +273,7 @@ impl Core {
         origin: &Origin,
         wanted: &Wanted,
         found: Match,
-    ) -> (Stage, Landing) {
+    ) -> (ReceiveStage, Landing) {
         let Match {
             md,
             offset,
@@ -290,7 +290,7 @@ impl Core {
         let offset = self.mds.get(md).map_or(0, |md| offset.min(md.spec.length));
         if wanted.operation != MessageType::Get {
             return (
-                Stage::Landing(event),
+                ReceiveStage::Landing(event),
                 Landing {
                     place,
                     offset,
@@ -307,7 +307,7 @@ impl Core {
             length: 0,
         };
         (
-            Stage::Asking(
+            ReceiveStage::Asking(
                 event,
                 Payload {
                     place,
@@ -377,7 +377,7 @@ impl Core {
 }
 
 impl Origin {
-    pub(crate) fn into_rx(self, stage: Stage) -> Rx {
+    pub(crate) fn into_rx(self, stage: ReceiveStage) -> Rx {
         Rx {
             ni: self.ni,
             from: self.from,

@@ -12,7 +12,7 @@ use crate::event::{Errno, Event};
 use crate::io::{Payload, Place};
 use crate::portals::md::MdOptions;
 use crate::receive::rx::Origin;
-use crate::select::{Send, Unobserved};
+use crate::select::{PathRequest, Unobserved};
 use crate::send::tx::{Outgoing, Work};
 use crate::status::MessageStatus;
 
@@ -125,7 +125,7 @@ impl Core {
 
     // [DATA-5]
     fn respond(&mut self, origin: &Origin, message: Outgoing, now: Time) {
-        let send = Send::Response {
+        let send = PathRequest::Response {
             ni: origin.ni,
             via: origin.from,
         };

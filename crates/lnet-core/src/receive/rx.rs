@@ -31,12 +31,12 @@ pub(crate) struct Rx {
     /// The process that handed it to us.
     pub(crate) from: ProcessId,
     pub(crate) header: Header,
-    pub(crate) stage: Stage,
+    pub(crate) stage: ReceiveStage,
 }
 
 /// Where it stands.
 #[derive(Debug)]
-pub(crate) enum Stage {
+pub(crate) enum ReceiveStage {
     /// A PUT, REPLY or ACK on its way to a descriptor; this is its event.
     Landing(Event),
     /// A GET that found its descriptor, and what it is to be answered with.
@@ -80,7 +80,7 @@ impl Core {
         let Some(rx) = self.rx.get_mut(id) else {
             return self.broken("a held message that is thrown away");
         };
-        rx.stage = Stage::Discarded;
+        rx.stage = ReceiveStage::Discarded;
         let arrival = rx.arrival();
         self.count_drop(arrival, reason);
         self.outputs.push_back(Output::Resume {
@@ -91,7 +91,7 @@ impl Core {
 
     /// Gives up what is landing in a descriptor: the LND reads the rest into nowhere.
     pub(crate) fn cancel_landings(&mut self, md: MdHandle) {
-        let landing = |rx: &Rx| matches!(&rx.stage, Stage::Landing(event) if event.md == md);
+        let landing = |rx: &Rx| matches!(&rx.stage, ReceiveStage::Landing(event) if event.md == md);
         let ids: Vec<RxId> = self
             .rx
             .iter()
@@ -102,8 +102,8 @@ impl Core {
             let Some(rx) = self.rx.get_mut(id) else {
                 continue;
             };
-            if let Stage::Landing(event) = &rx.stage {
-                rx.stage = Stage::Cancelled(event.clone());
+            if let ReceiveStage::Landing(event) = &rx.stage {
+                rx.stage = ReceiveStage::Cancelled(event.clone());
                 self.outputs.push_back(Output::Cancel { rx: id });
             }
         }
@@ -111,8 +111,8 @@ impl Core {
 
     fn count_failed(&mut self, message: &Rx) {
         let reason = match message.stage {
-            Stage::Discarded => return,
-            Stage::Cancelled(_) => DropReason::Cancelled,
+            ReceiveStage::Discarded => return,
+            ReceiveStage::Cancelled(_) => DropReason::Cancelled,
             _ => {
                 self.counters.errors += 1;
                 DropReason::Incomplete
@@ -138,10 +138,10 @@ impl Core {
         if result.is_err() {
             self.count_failed(&message);
         }
-        if result.is_ok() && !matches!(message.stage, Stage::Discarded) {
-            self.judge_received(message.ni, message.from.nid, now);
+        if result.is_ok() && !matches!(message.stage, ReceiveStage::Discarded) {
+            self.update_health_on_receive(message.ni, message.from.nid, now);
             if message.header.src_nid.net() != message.from.nid.net() {
-                self.came_back(message.from.nid);
+                self.note_received_through(message.from.nid);
             }
         }
         let Rx {
@@ -152,20 +152,22 @@ impl Core {
         } = message;
         let origin = Origin { ni, from, header };
         match stage {
-            Stage::Landing(event) => self.landed(&origin, event, result, now),
-            Stage::Cancelled(event) => {
+            ReceiveStage::Landing(event) => self.landed(&origin, event, result, now),
+            ReceiveStage::Cancelled(event) => {
                 let result = result.map_err(|_| MessageStatus::LocalAborted);
                 self.landed(&origin, event, result, now);
             }
-            Stage::Asking(event, payload) => self.asked(&origin, event, payload, result, now),
-            Stage::Buffered(buffer, passage) => {
+            ReceiveStage::Asking(event, payload) => {
+                self.asked(&origin, event, payload, result, now)
+            }
+            ReceiveStage::Buffered(buffer, passage) => {
                 self.buffered(&origin, buffer, passage, result, now);
             }
-            Stage::HeldLazy => self.unhold_lazy(&origin.header, rx),
-            Stage::HeldForCredit(sender) => self.unhold_for_credit(sender, rx),
-            Stage::HeldForHop(passage) => self.unhold_for_hop(passage, rx),
-            Stage::HeldForBuffer(passage) => self.unhold_for_buffer(passage, rx),
-            Stage::HeldByFault | Stage::Discarded => {}
+            ReceiveStage::HeldLazy => self.leave_lazy_queue(&origin.header, rx),
+            ReceiveStage::HeldForCredit(sender) => self.leave_credit_queue(sender, rx),
+            ReceiveStage::HeldForHop(passage) => self.leave_hop_queue(passage, rx),
+            ReceiveStage::HeldForBuffer(passage) => self.leave_buffer_queue(passage, rx),
+            ReceiveStage::HeldByFault | ReceiveStage::Discarded => {}
         }
     }
 }

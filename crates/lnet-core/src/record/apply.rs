@@ -2,7 +2,7 @@
 
 use lnet_types::Time;
 
-use super::{Answer, Input, Told};
+use super::{Answer, Input, ToAnswer};
 use crate::Core;
 use crate::io::CoreBuffer;
 
@@ -13,44 +13,48 @@ impl Core {
     pub fn apply(&mut self, input: Input, latest: Time) -> Answer {
         self.latest = self.latest.max(latest);
         match input {
-            Input::AddNi { config, now } => return self.add_ni(config, now).told(),
-            Input::RemoveNi { ni, now } => return self.remove_ni(ni, now).told(),
+            Input::AddNi { config, now } => return self.add_ni(config, now).to_answer(),
+            Input::RemoveNi { ni, now } => return self.remove_ni(ni, now).to_answer(),
             Input::SetNiFatal { ni, fatal, now } => self.set_ni_fatal(ni, fatal, now),
-            Input::SetNiDevice { ni, device } => return self.set_ni_device(ni, device).told(),
+            Input::SetNiDevice { ni, device } => return self.set_ni_device(ni, device).to_answer(),
             Input::SetNiLndTimeout { ni, timeout } => {
-                return self.set_ni_lnd_timeout(ni, timeout).told();
+                return self.set_ni_lnd_timeout(ni, timeout).to_answer();
             }
-            Input::AddRoute { route, now } => return self.add_route(route, now).told(),
-            Input::RemoveRoute { net, gateway } => return self.remove_route(net, gateway).told(),
+            Input::AddRoute { route, now } => return self.add_route(route, now).to_answer(),
+            Input::RemoveRoute { net, gateway } => {
+                return self.remove_route(net, gateway).to_answer();
+            }
             Input::AddPeer {
                 primary,
                 nids,
                 multi_rail,
-            } => return self.add_peer(primary, &nids, multi_rail).told(),
-            Input::SetPeerState { nid, state } => return self.set_peer_state(nid, state).told(),
-            Input::RemovePeer { primary } => return self.remove_peer(primary).told(),
+            } => return self.add_peer(primary, &nids, multi_rail).to_answer(),
+            Input::SetPeerState { nid, state } => {
+                return self.set_peer_state(nid, state).to_answer();
+            }
+            Input::RemovePeer { primary } => return self.remove_peer(primary).to_answer(),
             Input::ChangeGlobals { globals, now } => {
-                return self.change_globals(globals, now).told();
+                return self.change_globals(globals, now).to_answer();
             }
             Input::SetGlobals { globals, now } => self.set_globals(globals, now),
             Input::ResetStats => self.reset_stats(),
-            Input::Discover { nid, now } => return self.discover(nid, now).told(),
-            Input::AddDropRule { rule } => return self.add_drop_rule(rule).told(),
-            Input::AddDelayRule { rule } => return self.add_delay_rule(rule).told(),
+            Input::Discover { nid, now } => return self.discover(nid, now).to_answer(),
+            Input::AddDropRule { rule } => return self.add_drop_rule(rule).to_answer(),
+            Input::AddDelayRule { rule } => return self.add_delay_rule(rule).to_answer(),
             Input::DeleteDropRules {
                 source,
                 destination,
-            } => return self.delete_drop_rules(source, destination).told(),
+            } => return self.delete_drop_rules(source, destination).to_answer(),
             Input::DeleteDelayRules {
                 source,
                 destination,
-            } => return self.delete_delay_rules(source, destination).told(),
+            } => return self.delete_delay_rules(source, destination).to_answer(),
             Input::ResetFaultRules => self.reset_fault_rules(),
             Input::SetNiHealth { ni, health, now } => {
-                return self.set_ni_health(ni, health, now).told();
+                return self.set_ni_health(ni, health, now).to_answer();
             }
             Input::SetPeerNiHealth { nid, health, now } => {
-                return self.set_peer_ni_health(nid, health, now).told();
+                return self.set_peer_ni_health(nid, health, now).to_answer();
             }
             Input::SetAllPeerHealth { health, now } => self.set_all_peer_health(health, now),
             Input::PeerNotify {
@@ -64,30 +68,30 @@ impl Core {
                 incarnation,
                 now,
             } => self.peer_incarnation(peer, incarnation, now),
-            Input::AddRule { rule, before } => return self.add_rule(*rule, before).told(),
-            Input::DeleteRule { index } => return self.delete_rule(index).told(),
+            Input::AddRule { rule, before } => return self.add_rule(*rule, before).to_answer(),
+            Input::DeleteRule { index } => return self.delete_rule(index).to_answer(),
             Input::ClearRules => self.clear_rules(),
             Input::SetRules { rules } => self.set_rules(rules),
             Input::HoldRules => self.hold_rules(),
             Input::ReleaseRules => self.release_rules(),
             Input::ReleaseRulesInSteps => self.release_rules_in_steps(),
-            Input::ApplyRulesStep { count } => return self.apply_rules_step(count).told(),
-            Input::MeAttach { me } => return self.me_attach(me).told(),
-            Input::MdAttach { me, md, now } => return self.md_attach(me, md, now).told(),
-            Input::MdBind { md } => return self.md_bind(md).told(),
-            Input::MdUnlink { md, now } => return self.md_unlink(md, now).told(),
-            Input::MdCancel { md, now } => return self.md_cancel(md, now).told(),
-            Input::MeUnlink { me, now } => return self.me_unlink(me, now).told(),
-            Input::SetLazy { portal } => return self.set_lazy(portal).told(),
-            Input::ClearLazy { portal, now } => return self.clear_lazy(portal, now).told(),
-            Input::Put { put, hints, now } => return self.hinted_put(put, hints, now).told(),
-            Input::Get { get, hints, now } => return self.hinted_get(get, hints, now).told(),
+            Input::ApplyRulesStep { count } => return self.apply_rules_step(count).to_answer(),
+            Input::MeAttach { me } => return self.me_attach(me).to_answer(),
+            Input::MdAttach { me, md, now } => return self.md_attach(me, md, now).to_answer(),
+            Input::MdBind { md } => return self.md_bind(md).to_answer(),
+            Input::MdUnlink { md, now } => return self.md_unlink(md, now).to_answer(),
+            Input::MdCancel { md, now } => return self.md_cancel(md, now).to_answer(),
+            Input::MeUnlink { me, now } => return self.me_unlink(me, now).to_answer(),
+            Input::SetLazy { portal } => return self.set_lazy(portal).to_answer(),
+            Input::ClearLazy { portal, now } => return self.clear_lazy(portal, now).to_answer(),
+            Input::Put { put, hints, now } => return self.hinted_put(put, hints, now).to_answer(),
+            Input::Get { get, hints, now } => return self.hinted_get(get, hints, now).to_answer(),
             Input::Header {
                 ni,
                 from,
                 header,
                 now,
-            } => return self.header(ni, from, &header, now).told(),
+            } => return self.header(ni, from, &header, now).to_answer(),
             Input::Arrived { rx, result, now } => self.arrived(rx, result, now),
             Input::SetRouterBuffers { buffers, now } => self.set_router_buffers(buffers, now),
             Input::StartRouting { now } => self.start_routing(now),

@@ -229,69 +229,69 @@ pub enum Answer {
 }
 
 /// What a call returns, as it is recorded.
-pub(crate) trait Told {
-    fn told(&self) -> Answer;
+pub(crate) trait ToAnswer {
+    fn to_answer(&self) -> Answer;
 }
 
-impl Told for () {
-    fn told(&self) -> Answer {
+impl ToAnswer for () {
+    fn to_answer(&self) -> Answer {
         Answer::Nothing
     }
 }
 
-impl Told for bool {
-    fn told(&self) -> Answer {
+impl ToAnswer for bool {
+    fn to_answer(&self) -> Answer {
         Answer::Number((*self).into())
     }
 }
 
-impl Told for usize {
-    fn told(&self) -> Answer {
+impl ToAnswer for usize {
+    fn to_answer(&self) -> Answer {
         Answer::Number(*self as u64)
     }
 }
 
-impl Told for NiId {
-    fn told(&self) -> Answer {
+impl ToAnswer for NiId {
+    fn to_answer(&self) -> Answer {
         Answer::Number(self.0.into())
     }
 }
 
-impl Told for MdHandle {
-    fn told(&self) -> Answer {
+impl ToAnswer for MdHandle {
+    fn to_answer(&self) -> Answer {
         Answer::Number(self.0)
     }
 }
 
-impl Told for MeHandle {
-    fn told(&self) -> Answer {
+impl ToAnswer for MeHandle {
+    fn to_answer(&self) -> Answer {
         Answer::Number(self.0)
     }
 }
 
-impl Told for Added {
-    fn told(&self) -> Answer {
+impl ToAnswer for Added {
+    fn to_answer(&self) -> Answer {
         let (Self::Inserted(index) | Self::Updated(index)) = self;
-        index.told()
+        index.to_answer()
     }
 }
 
-impl Told for Rule {
-    fn told(&self) -> Answer {
+impl ToAnswer for Rule {
+    fn to_answer(&self) -> Answer {
         Answer::Nothing
     }
 }
 
-impl Told for Verdict {
-    fn told(&self) -> Answer {
+impl ToAnswer for Verdict {
+    fn to_answer(&self) -> Answer {
         Answer::Verdict(*self)
     }
 }
 
-impl<T: Told, E: Debug> Told for Result<T, E> {
-    fn told(&self) -> Answer {
+impl<T: ToAnswer, E: Debug> ToAnswer for Result<T, E> {
+    fn to_answer(&self) -> Answer {
         match self {
-            Ok(value) => value.told(),
+            Ok(value) => value.to_answer(),
             Err(error) => Answer::Refused(format!("{error:?}")),
         }
     }

@@ -22,7 +22,7 @@ use std::fmt;
 use lnet_types::Time;
 use thiserror::Error;
 
-pub(crate) use self::input::Told;
+pub(crate) use self::input::ToAnswer;
 pub use self::input::{Answer, Input};
 use crate::Core;
 use crate::config::CoreConfig;
@@ -143,7 +143,7 @@ impl Core {
 
     /// Makes a call, and records the call as `input`.
     #[inline]
-    pub(crate) fn take_in<R: Told>(
+    pub(crate) fn take_in<R: ToAnswer>(
         &mut self,
         input: Option<Input>,
         call: impl FnOnce(&mut Self) -> R,
@@ -157,7 +157,11 @@ impl Core {
 
     /// The recorder is away meanwhile, so that calls that this call makes are not recorded.
     #[cold]
-    fn take_in_recorded<R: Told>(&mut self, input: &Input, call: impl FnOnce(&mut Self) -> R) -> R {
+    fn take_in_recorded<R: ToAnswer>(
+        &mut self,
+        input: &Input,
+        call: impl FnOnce(&mut Self) -> R,
+    ) -> R {
         let Some(mut recorder) = self.tape.recorder.take() else {
             return call(self);
         };
@@ -169,7 +173,7 @@ impl Core {
         recorder.input(input, self.latest);
         let before = self.outputs.len();
         let result = call(self);
-        recorder.decided(&result.told(), &mut self.outputs.iter().skip(before));
+        recorder.decided(&result.to_answer(), &mut self.outputs.iter().skip(before));
         self.tape.recorder = Some(recorder);
         result
     }

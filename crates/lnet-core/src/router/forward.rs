@@ -23,9 +23,9 @@ use crate::Core;
 use crate::event::Errno;
 use crate::io::{Landing, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Verdict};
 use crate::peer::PeerNiId;
-use crate::receive::rx::{Origin, Stage};
+use crate::receive::rx::{Origin, ReceiveStage};
 use crate::record::Input;
-use crate::select::{Send, Unobserved};
+use crate::select::{PathRequest, Unobserved};
 use crate::send::tx::{End, Outgoing, Tx, Work};
 use crate::status::{DropReason, MessageStatus};
 
@@ -47,13 +47,13 @@ impl Core {
         let length = origin.header.payload_length;
         let pool = RouterPool::for_length(length);
         let Some(sender) = self.peers.id_of(origin.from.nid) else {
-            return self.discard(arrival, DropReason::NoMemory);
+            return self.drop_arrival(arrival, DropReason::NoMemory);
         };
         if self.pools.get(pool).total() == 0 {
-            return self.discard(arrival, DropReason::NoMemory);
+            return self.drop_arrival(arrival, DropReason::NoMemory);
         }
         self.counters.begin_message();
-        let stage = Stage::HeldForCredit(sender);
+        let stage = ReceiveStage::HeldForCredit(sender);
         let rx = self.rx.insert(origin.into_rx(stage));
         if !self.take_sender_credit(sender, rx) {
             return Verdict::Hold { rx };
@@ -102,7 +102,7 @@ impl Core {
             && !self.hops.take(hop, pool, limit, id)
         {
             self.counters.next_hop_waits += 1;
-            self.set_rx_stage(id, Stage::HeldForHop(passage));
+            self.set_rx_stage(id, ReceiveStage::HeldForHop(passage));
             return None;
         }
         self.take_buffer(passage, id)
@@ -119,7 +119,7 @@ impl Core {
         ((total * share / 100) as u32).max(1)
     }
 
-    fn set_rx_stage(&mut self, id: RxId, stage: Stage) {
+    fn set_rx_stage(&mut self, id: RxId, stage: ReceiveStage) {
         match self.rx.get_mut(id) {
             Some(rx) => rx.stage = stage,
             None => self.broken("a message that is being received"),
@@ -131,8 +131,8 @@ impl Core {
     fn take_buffer(&mut self, passage: Passage, id: RxId) -> Option<RouterBuffer> {
         let buffer = self.pools.take_or_wait(passage.pool, id);
         let stage = match buffer {
-            Some(buffer) => Stage::Buffered(buffer, passage),
-            None => Stage::HeldForBuffer(passage),
+            Some(buffer) => ReceiveStage::Buffered(buffer, passage),
+            None => ReceiveStage::HeldForBuffer(passage),
         };
         self.set_rx_stage(id, stage);
         buffer
@@ -171,7 +171,7 @@ impl Core {
         let header = origin.header;
         let from = origin.from.nid;
         let send = forwarding(&header, from);
-        self.meet(&send, now);
+        self.ensure_target_known(&send, now);
         let path = self.view().path(&send, None, &mut Unobserved);
         self.tape.keep(self.seen(&send, None));
         let path = path.map_err(|_| {
@@ -221,7 +221,7 @@ impl Core {
             return;
         };
         let stage = self.rx.get(id).map(|rx| &rx.stage);
-        let Some(&Stage::HeldForHop(next)) = stage else {
+        let Some(&ReceiveStage::HeldForHop(next)) = stage else {
             return self.broken("a message that waits for its next hop's share");
         };
         if let Some(buffer) = self.take_buffer(next, id) {
@@ -255,11 +255,11 @@ impl Core {
             self.broken("a message that waits for a buffer");
             return self.release_router_buffer(buffer);
         };
-        let Stage::HeldForBuffer(passage) = rx.stage else {
+        let ReceiveStage::HeldForBuffer(passage) = rx.stage else {
             self.broken("a message in the queue for a buffer waits for one");
             return self.release_router_buffer(buffer);
         };
-        rx.stage = Stage::Buffered(buffer, passage);
+        rx.stage = ReceiveStage::Buffered(buffer, passage);
         self.resume_with(id, buffer);
     }
 
@@ -280,14 +280,14 @@ impl Core {
     }
 
     /// The connection of a message that waits for its sender's credit is gone.
-    pub(crate) fn unhold_for_credit(&mut self, sender: PeerNiId, rx: RxId) {
+    pub(crate) fn leave_credit_queue(&mut self, sender: PeerNiId, rx: RxId) {
         if let Some(peer_ni) = self.peers.get_mut(sender) {
             peer_ni.router_credits.leave(rx);
         }
     }
 
     /// The connection of a message that waits for its next hop's share is gone.
-    pub(crate) fn unhold_for_hop(&mut self, passage: Passage, rx: RxId) {
+    pub(crate) fn leave_hop_queue(&mut self, passage: Passage, rx: RxId) {
         if let Some(hop) = passage.hop {
             self.hops.leave(hop, passage.pool, rx);
         }
@@ -295,7 +295,7 @@ impl Core {
     }
 
     /// The connection of a message that waits for a buffer is gone.
-    pub(crate) fn unhold_for_buffer(&mut self, passage: Passage, rx: RxId) {
+    pub(crate) fn leave_buffer_queue(&mut self, passage: Passage, rx: RxId) {
         self.pools.leave(passage.pool, rx);
         self.return_share(passage);
         self.return_sender_credit(passage.sender);
@@ -319,10 +319,12 @@ impl Core {
 
     /// Drops every routed message that has not been handed to the LND and is not arriving just now.
     pub(crate) fn stop_forwarding(&mut self, now: Time) {
-        let waiting = |stage: &Stage| {
+        let waiting = |stage: &ReceiveStage| {
             matches!(
                 stage,
-                Stage::HeldForCredit(_) | Stage::HeldForHop(_) | Stage::HeldForBuffer(_)
+                ReceiveStage::HeldForCredit(_)
+                    | ReceiveStage::HeldForHop(_)
+                    | ReceiveStage::HeldForBuffer(_)
             )
         };
         let held: Vec<RxId> = self
@@ -332,27 +334,27 @@ impl Core {
             .map(|(id, _)| id)
             .collect();
         for id in held {
-            self.drop_held(id, DropReason::RoutingStopped);
+            self.drop_held_forward(id, DropReason::RoutingStopped);
         }
         let end = End::Failed(Errno::ECANCELED, DropReason::RoutingStopped);
-        self.abandon_where(Tx::is_forwarded, end, now);
+        self.cancel_queued_where(Tx::is_forwarded, end, now);
     }
 
     /// Throws a held routed message away.
-    pub(crate) fn drop_held(&mut self, id: RxId, reason: DropReason) {
+    pub(crate) fn drop_held_forward(&mut self, id: RxId, reason: DropReason) {
         let Some(rx) = self.rx.get(id) else { return };
         match rx.stage {
-            Stage::HeldForCredit(sender) => {
+            ReceiveStage::HeldForCredit(sender) => {
                 self.discard_held(id, reason);
-                self.unhold_for_credit(sender, id);
+                self.leave_credit_queue(sender, id);
             }
-            Stage::HeldForHop(passage) => {
+            ReceiveStage::HeldForHop(passage) => {
                 self.discard_held(id, reason);
-                self.unhold_for_hop(passage, id);
+                self.leave_hop_queue(passage, id);
             }
-            Stage::HeldForBuffer(passage) => {
+            ReceiveStage::HeldForBuffer(passage) => {
                 self.discard_held(id, reason);
-                self.unhold_for_buffer(passage, id);
+                self.leave_buffer_queue(passage, id);
             }
             _ => {}
         }
@@ -361,7 +363,7 @@ impl Core {
 
 /// A routed message as selection sees it.
 // [ROUTE-2] [ROUTE-6]
-fn forwarding(header: &Header, from: Nid) -> Send {
+fn forwarding(header: &Header, from: Nid) -> PathRequest {
     let user = ProcessId {
         nid: header.dest_nid,
         pid: header.dest_pid,
@@ -372,7 +374,7 @@ fn forwarding(header: &Header, from: Nid) -> Send {
     } else {
         ProcessId::lustre(user.nid)
     };
-    Send::Forward {
+    PathRequest::Forward {
         origin: header.src_nid,
         from,
         target,

@@ -4,7 +4,7 @@ use lnet_types::{Nid, ProcessId};
 use lnet_wire::LNET_PORTAL;
 use smallvec::SmallVec;
 
-use super::{Observer, Request, Retry, SelectError, Send, Unobserved};
+use super::{Observer, PathRequest, Request, Retry, SelectError, Unobserved};
 use crate::Core;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
@@ -78,7 +78,7 @@ impl Core {
         query: &SendQuery,
         observer: &mut O,
     ) -> Result<Choice, SelectError> {
-        let send = Send::Request(Request {
+        let send = PathRequest::Request(Request {
             source: query.source,
             target: ProcessId::lustre(query.target),
             reserved: query.portal == LNET_PORTAL,

@@ -2,7 +2,7 @@
 
 use lnet_types::{Nid, Time};
 
-use super::{Path, Request, Send};
+use super::{Path, PathRequest, Request};
 use crate::Core;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
@@ -10,7 +10,7 @@ use crate::peer::PeerNiId;
 impl Core {
     /// Records that a path is used: round-robin stamps, and the source that a peer is to see from now
     /// on. `hop` is the next hop's interface.
-    pub(crate) fn commit(&mut self, send: &Send, path: &Path, hop: PeerNiId, now: Time) {
+    pub(crate) fn commit(&mut self, send: &PathRequest, path: &Path, hop: PeerNiId, now: Time) {
         if path.ni == NiId::LOOPBACK {
             return;
         }
@@ -22,7 +22,7 @@ impl Core {
                 self.peers.stamp(last);
             }
         }
-        if let Send::Request(Request {
+        if let PathRequest::Request(Request {
             target,
             reserved: false,
             ..

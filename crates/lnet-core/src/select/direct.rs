@@ -7,7 +7,7 @@ use lnet_types::{Net, ProcessId};
 
 use super::contest::{Contender, Contest, Ties, by_credits, by_health};
 use super::observe::{Criterion, Exclusion, Level, Observer, Subject};
-use super::{Path, Quest, SelectError, View};
+use super::{Path, Search, SelectError, View};
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNet, PeerNi, PeerNiId};
 
@@ -60,7 +60,7 @@ impl<'a> View<'a> {
     /// best interface on the source's net.
     pub(super) fn pick_from_source<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         source: &Ni,
         peer: Option<&Peer>,
         observer: &mut O,
@@ -69,15 +69,15 @@ impl<'a> View<'a> {
             .filter(|_| self.globals.profile == Profile::Design)
             .and_then(|peer| peer.on_net(source.nid.net()));
         let Some(on) = on else {
-            let (from, to) = (source.nid, quest.target.nid);
+            let (from, to) = (source.nid, search.target.nid);
             if from.is_large() != to.is_large() {
                 return Err(SelectError::OtherAddressSize(from, to));
             }
-            return Ok(direct(source, quest.target));
+            return Ok(direct(source, search.target));
         };
         let chosen = self
             .best_peer_ni(
-                quest,
+                search,
                 Level::PeerNi,
                 on.nis.iter().copied(),
                 Some(source),
@@ -89,7 +89,7 @@ impl<'a> View<'a> {
             source,
             ProcessId {
                 nid,
-                ..quest.target
+                ..search.target
             },
         ))
     }
@@ -98,64 +98,64 @@ impl<'a> View<'a> {
     /// another interface of ours, if the peer's is well.
     pub(super) fn pick_single_rail<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         observer: &mut O,
     ) -> Result<Path, SelectError> {
-        let target = quest.target.nid;
+        let target = search.target.nid;
         let net = target.net();
-        let limits = &quest.limits;
+        let limits = &search.limits;
         let check = |ni: &Ni| limits.check_ni(ni, target);
         if limits.are_active() {
             let well = self
                 .peers
-                .by_nid(quest.target.nid)
+                .by_nid(search.target.nid)
                 .is_some_and(PeerNi::is_optimal);
             let other = well
-                .then(|| self.best_ni(quest, net, check, observer))
+                .then(|| self.best_ni(search, net, check, observer))
                 .flatten();
             return other
-                .map(|ni| direct(ni, quest.target))
+                .map(|ni| direct(ni, search.target))
                 .ok_or(SelectError::NothingLeft);
         }
         let pinned = self
-            .pinned(quest)
+            .pinned(search)
             .filter(|ni| ni.nid.net() == net && check(ni).is_ok());
         pinned
-            .or_else(|| self.best_ni(quest, net, check, observer))
-            .map(|ni| direct(ni, quest.target))
+            .or_else(|| self.best_ni(search, net, check, observer))
+            .map(|ni| direct(ni, search.target))
             .ok_or(SelectError::NoInterface(net))
     }
 
     /// B1C and B2C: over the best net that we share with the peer; without one, over a gateway.
     pub(super) fn pick_multi_rail<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         peer: &Peer,
         observer: &mut O,
     ) -> Result<Path, SelectError> {
         if !peer.nets.iter().any(|on| self.nis.has_net(on.net)) {
-            return self.pick_multi_rail_routed(quest, peer, observer);
+            return self.pick_multi_rail_routed(search, peer, observer);
         }
-        let Some(on) = self.best_net(quest, peer, observer) else {
+        let Some(on) = self.best_net(search, peer, observer) else {
             // A resend that no common net has a path for may still go the long way round.
-            let routed = self.pick_multi_rail_routed(quest, peer, observer);
+            let routed = self.pick_multi_rail_routed(search, peer, observer);
             return routed.map_err(|_| SelectError::NothingLeft);
         };
         let nis = || on.nis.iter().copied();
         let pairs = || nis().filter_map(|id| Some((id, self.peers.get(id)?)));
-        let check = |ni: &Ni| quest.limits.check_pairing(ni, pairs());
+        let check = |ni: &Ni| search.limits.check_pairing(ni, pairs());
         let ni = self
-            .best_ni(quest, on.net, check, observer)
+            .best_ni(search, on.net, check, observer)
             .ok_or(SelectError::NothingLeft)?;
         let chosen = self
-            .best_peer_ni(quest, Level::PeerNi, nis(), Some(ni), observer)
+            .best_peer_ni(search, Level::PeerNi, nis(), Some(ni), observer)
             .ok_or(SelectError::NothingLeft)?;
         let nid = self.nid_of(chosen);
         Ok(direct(
             ni,
             ProcessId {
                 nid,
-                ..quest.target
+                ..search.target
             },
         ))
     }
@@ -163,22 +163,22 @@ impl<'a> View<'a> {
     /// The best net on which both ends have something that may be used.
     fn best_net<'p, O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         peer: &'p Peer,
         observer: &mut O,
     ) -> Option<&'p PeerNet> {
         if O::WATCHES {
             for on in &peer.nets {
-                if let Err(why) = self.check_net(quest, on) {
+                if let Err(why) = self.check_net(search, on) {
                     observer.excluded(Level::Net, Subject::Net(on.net), why);
                 }
             }
         }
-        let only = self.net_of_named(quest, peer);
+        let only = self.net_of_named(search, peer);
         let usable = peer
             .nets
             .iter()
-            .filter(|on| self.check_net(quest, on).is_ok())
+            .filter(|on| self.check_net(search, on).is_ok())
             .filter(|on| only.is_none_or(|only| only == on.net));
         // Of one net nothing needs to be known but that it can be used.
         let mut rest = usable.clone();
@@ -191,17 +191,17 @@ impl<'a> View<'a> {
     }
 
     /// The net of the peer NI that was named for this resend, if that may be used at all.
-    fn net_of_named(&self, quest: &Quest<'_>, peer: &Peer) -> Option<Net> {
-        let named = quest.limits.named()?;
+    fn net_of_named(&self, search: &Search<'_>, peer: &Peer) -> Option<Net> {
+        let named = search.limits.named()?;
         let on = peer.nets.iter().find(|on| on.nis.contains(&named))?;
         let peer_ni = self.peers.get(named)?;
         let pair = || iter::once((named, peer_ni));
         let mut nis = self.nis.on_net(on.net);
-        nis.any(|ni| quest.limits.check_pairing(ni, pair()).is_ok())
+        nis.any(|ni| search.limits.check_pairing(ni, pair()).is_ok())
             .then_some(on.net)
     }
 
-    fn check_net(&self, quest: &Quest<'_>, on: &PeerNet) -> Result<(), Exclusion> {
+    fn check_net(&self, search: &Search<'_>, on: &PeerNet) -> Result<(), Exclusion> {
         let mut nis = self.nis.on_net(on.net).peekable();
         if nis.peek().is_none() {
             return Err(Exclusion::NetNotLocal);
@@ -211,7 +211,7 @@ impl<'a> View<'a> {
                 .iter()
                 .filter_map(|&id| Some((id, self.peers.get(id)?)))
         };
-        if nis.any(|ni| quest.limits.check_pairing(ni, pairs()).is_ok()) {
+        if nis.any(|ni| search.limits.check_pairing(ni, pairs()).is_ok()) {
             return Ok(());
         }
         Err(Exclusion::NoCounterpart)
@@ -235,7 +235,7 @@ impl<'a> View<'a> {
     /// The best interface of ours on a net, of those that `check` allows.
     pub(super) fn best_ni<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         net: Net,
         check: impl Fn(&Ni) -> Result<(), Exclusion>,
         observer: &mut O,
@@ -248,20 +248,20 @@ impl<'a> View<'a> {
             }
         }
         let allowed = self.nis.on_net(net).filter(|ni| check(ni).is_ok());
-        let contenders = allowed.map(|ni| self.ni_contender(quest, ni));
+        let contenders = allowed.map(|ni| self.ni_contender(search, ni));
         LOCAL_NI
             .best(contenders, |ni| Subject::Ni(ni.id, ni.nid), observer)
             .map(|best| best.item)
     }
 
-    fn ni_contender(&self, quest: &Quest<'_>, ni: &'a Ni) -> Contender<&'a Ni, 8> {
-        let distance = ni.device.distance(quest.cpt).max(self.globals.numa_range);
+    fn ni_contender(&self, search: &Search<'_>, ni: &'a Ni) -> Contender<&'a Ni, 8> {
+        let distance = ni.device.distance(search.cpt).max(self.globals.numa_range);
         Contender {
             item: ni,
             key: [
                 ni.fatal.into(),
                 by_health(ni.health),
-                quest.limits.has_used_ni(ni.id).into(),
+                search.limits.has_used_ni(ni.id).into(),
                 ni.priority.priority.value().into(),
                 ni.device.rank.into(),
                 distance.into(),
@@ -274,13 +274,13 @@ impl<'a> View<'a> {
     /// The best of these peer NIs as seen from a local interface, of those that a resend may use.
     pub(super) fn best_peer_ni<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         level: Level,
         ids: impl Iterator<Item = PeerNiId> + Clone,
         ni: Option<&Ni>,
         observer: &mut O,
     ) -> Option<PeerNiId> {
-        let limits = &quest.limits;
+        let limits = &search.limits;
         let known = ids.filter_map(|id| Some((id, self.peers.get(id)?)));
         let check = |id, peer_ni| limits.check_peer_ni(ni, id, peer_ni);
         if O::WATCHES {
@@ -302,7 +302,7 @@ impl<'a> View<'a> {
         let mut limit = self.credit_limit();
         let contenders = allowed.map(|(id, peer_ni)| {
             let limit = limit(peer_ni.nid.net());
-            self.peer_contender(quest, id, peer_ni, ni, limit)
+            self.peer_contender(search, id, peer_ni, ni, limit)
         });
         let contest = Contest { level, ..PEER_NI };
         let subject = |id| Subject::PeerNi(self.nid_of(id));
@@ -327,7 +327,7 @@ impl<'a> View<'a> {
 
     fn peer_contender(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         id: PeerNiId,
         peer_ni: &PeerNi,
         ni: Option<&Ni>,
@@ -340,7 +340,7 @@ impl<'a> View<'a> {
             item: id,
             key: [
                 by_health(peer_ni.health),
-                quest.limits.has_used_peer_ni(id).into(),
+                search.limits.has_used_peer_ni(id).into(),
                 peer_ni.priority.priority.value().into(),
                 rank.into(),
                 by_credits(peer_ni.credits.left(limit)),
@@ -357,6 +357,6 @@ fn direct(ni: &Ni, next_hop: ProcessId) -> Path {
         next_hop,
         dest: next_hop.nid,
         route: None,
-        again: true,
+        retryable: true,
     }
 }

@@ -3,7 +3,7 @@
 use lnet_types::{Nid, ProcessId};
 
 use super::observe::{Classification, Criterion, Exclusion, Level, Observer, Subject};
-use super::{Choice, Path, Retry, SelectError, Send};
+use super::{Choice, Path, PathRequest, Retry, SelectError};
 use crate::Core;
 
 /// What an [`Observer`] was told, as a value.
@@ -102,19 +102,19 @@ impl Observer for Keeper {
 
 impl Core {
     /// The same selection again, for whoever keeps selections: it changes nothing and so chooses the same.
-    pub(crate) fn seen(&self, send: &Send, retry: Option<&Retry<'_>>) -> Option<Selection> {
+    pub(crate) fn seen(&self, send: &PathRequest, retry: Option<&Retry<'_>>) -> Option<Selection> {
         if !self.tape.sees_selections() {
             return None;
         }
         let mut keeper = Keeper::default();
         let path = self.view().path(send, retry, &mut keeper);
         let (source, target, whose) = match *send {
-            Send::Request(ref request) => (request.source, request.target, Whose::Ours),
-            Send::Response { ni, via } => {
+            PathRequest::Request(ref request) => (request.source, request.target, Whose::Ours),
+            PathRequest::Response { ni, via } => {
                 let source = self.nis.get(ni).map(|ni| ni.nid);
                 (source, via, Whose::Response)
             }
-            Send::Forward { origin, target, .. } => (Some(origin), target, Whose::Forwarded),
+            PathRequest::Forward { origin, target, .. } => (Some(origin), target, Whose::Forwarded),
         };
         Some(Selection {
             source,

@@ -33,7 +33,7 @@ pub use self::kept::{Observation, Selection, Whose};
 use self::limits::Limits;
 pub(crate) use self::limits::Retry;
 pub use self::observe::{
-    Case, Classification, Criterion, Exclusion, Kind, Level, Locality, Observer, Subject,
+    Case, Classification, Criterion, Exclusion, Level, Locality, Observer, Subject, TargetKind,
     Unobserved,
 };
 use crate::Core;
@@ -47,7 +47,7 @@ use crate::policies::Policies;
 
 /// What is to be sent, as selection sees it. A resend gives the same description again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Send {
+pub(crate) enum PathRequest {
     /// A PUT or GET of ours.
     Request(Request),
     /// The ACK or REPLY to a request.
@@ -96,7 +96,7 @@ pub(crate) struct Path {
     /// The route it takes: remote net and gateway as configured.
     pub(crate) route: Option<(Net, Nid)>,
     /// If this attempt fails another one may have a path.
-    pub(crate) again: bool,
+    pub(crate) retryable: bool,
 }
 
 /// Why there is no path.
@@ -154,7 +154,7 @@ pub(crate) struct View<'a> {
 
 /// A send while its path is being chosen.
 #[derive(Clone, Copy, Debug)]
-struct Quest<'a> {
+struct Search<'a> {
     source: Option<&'a Ni>,
     target: ProcessId,
     cpt: u16,
@@ -171,14 +171,14 @@ impl<'a> View<'a> {
     /// Chooses the path of one message; `retry` makes it a resend.
     pub(crate) fn path<O: Observer>(
         &self,
-        send: &Send,
+        send: &PathRequest,
         retry: Option<&Retry<'_>>,
         observer: &mut O,
     ) -> Result<Path, SelectError> {
         match *send {
-            Send::Request(ref request) => self.request(request, retry, observer),
-            Send::Response { ni, via } => self.response(ni, via),
-            Send::Forward {
+            PathRequest::Request(ref request) => self.request(request, retry, observer),
+            PathRequest::Response { ni, via } => self.response(ni, via),
+            PathRequest::Forward {
                 origin,
                 from,
                 target,
@@ -195,7 +195,7 @@ impl<'a> View<'a> {
             next_hop: via,
             dest: via.nid,
             route: None,
-            again: self.globals.profile.is_lustre(),
+            retryable: self.globals.profile.is_lustre(),
         })
     }
 
@@ -212,20 +212,20 @@ impl<'a> View<'a> {
                 next_hop: target,
                 dest: target.nid,
                 route: None,
-                again: false,
+                retryable: false,
             });
         }
         let source = self.source(request.source)?;
         let peer = self.peers.owner_of(target.nid);
         let kind = match peer {
-            _ if request.exact => Kind::Pinned,
-            Some(peer) if peer.multi_rail => Kind::MultiRail {
+            _ if request.exact => TargetKind::Pinned,
+            Some(peer) if peer.multi_rail => TargetKind::MultiRail {
                 primary: peer.primary,
             },
-            _ => Kind::SingleRail,
+            _ => TargetKind::SingleRail,
         };
         let limits = Limits::new(self.globals, retry);
-        let quest = Quest {
+        let search = Search {
             source,
             target,
             cpt: request.cpt,
@@ -234,7 +234,7 @@ impl<'a> View<'a> {
             came_from: None,
             limits,
         };
-        self.seek(&quest, peer, kind, observer)
+        self.select_path(&search, peer, kind, observer)
     }
 
     fn is_by_loopback(&self, request: &Request) -> bool {
@@ -277,12 +277,12 @@ impl<'a> View<'a> {
             && self.nis.has_net(target.nid.net())
             && self.peers.is_multi_rail(origin);
         let kind = match peer {
-            Some(peer) if peer.multi_rail && may_divert => Kind::MultiRail {
+            Some(peer) if peer.multi_rail && may_divert => TargetKind::MultiRail {
                 primary: peer.primary,
             },
-            _ => Kind::LastHop,
+            _ => TargetKind::LastHop,
         };
-        let quest = Quest {
+        let search = Search {
             source: None,
             target,
             cpt: 0,
@@ -291,24 +291,24 @@ impl<'a> View<'a> {
             came_from: Some(from),
             limits: Limits::new(self.globals, retry),
         };
-        self.seek(&quest, peer, kind, observer)
+        self.select_path(&search, peer, kind, observer)
     }
 
     /// Classifies a send and follows the case.
-    fn seek<O: Observer>(
+    fn select_path<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         peer: Option<&Peer>,
-        kind: Kind,
+        kind: TargetKind,
         observer: &mut O,
     ) -> Result<Path, SelectError> {
-        let net = quest.target.nid.net();
-        let is_local = match quest.source {
+        let net = search.target.nid.net();
+        let is_local = match search.source {
             Some(source) => source.nid.net() == net,
             None => self.nis.has_net(net),
         };
         let classification = Classification {
-            source: quest.source.map(|ni| ni.nid),
+            source: search.source.map(|ni| ni.nid),
             locality: if is_local {
                 Locality::Local(net)
             } else {
@@ -320,27 +320,27 @@ impl<'a> View<'a> {
             observer.classified(&classification);
         }
         let case = classification.case();
-        let peer = peer.filter(|_| matches!(kind, Kind::MultiRail { .. }));
-        self.check_source(quest, case)?;
-        let again = self.globals.profile.is_lustre() || !matches!(case, Case::A1D | Case::A2D);
-        let path = match (case, quest.source, peer) {
+        let peer = peer.filter(|_| matches!(kind, TargetKind::MultiRail { .. }));
+        self.check_source(search, case)?;
+        let retryable = self.globals.profile.is_lustre() || !matches!(case, Case::A1D | Case::A2D);
+        let path = match (case, search.source, peer) {
             (Case::A1C | Case::A1D, Some(source), _) => {
-                self.pick_from_source(quest, source, peer, observer)
+                self.pick_from_source(search, source, peer, observer)
             }
-            (Case::B1C | Case::B2C, _, Some(peer)) => self.pick_multi_rail(quest, peer, observer),
-            (Case::B1C | Case::B1D, ..) => self.pick_single_rail(quest, observer),
-            _ => self.over_gateway(quest, net, quest.target, peer.is_some(), observer),
+            (Case::B1C | Case::B2C, _, Some(peer)) => self.pick_multi_rail(search, peer, observer),
+            (Case::B1C | Case::B1D, ..) => self.pick_single_rail(search, observer),
+            _ => self.over_gateway(search, net, search.target, peer.is_some(), observer),
         };
-        path.map(|path| Path { again, ..path })
+        path.map(|path| Path { retryable, ..path })
     }
 
     /// A resend from a given source needs another way than from it to the same place, and a source in
     /// full health (section 2.2, patch 3).
-    fn check_source(&self, quest: &Quest<'_>, case: Case) -> Result<(), SelectError> {
-        if !quest.limits.are_active() {
+    fn check_source(&self, search: &Search<'_>, case: Case) -> Result<(), SelectError> {
+        if !search.limits.are_active() {
             return Ok(());
         }
-        match (case, quest.source) {
+        match (case, search.source) {
             (Case::A1D | Case::A2D, _) => Err(SelectError::NoAlternative(case)),
             (_, Some(source)) if !source.is_optimal() => Err(SelectError::NothingLeft),
             _ => Ok(()),
@@ -349,13 +349,13 @@ impl<'a> View<'a> {
 
     /// The interface that a peer that is not Multi-Rail is to see: the one that the rules prefer for
     /// this NID of it, else the one it has always seen, while we have it.
-    fn pinned(&self, quest: &Quest<'_>) -> Option<&'a Ni> {
-        if !quest.pins {
+    fn pinned(&self, search: &Search<'_>) -> Option<&'a Ni> {
+        if !search.pins {
             return None;
         }
         let first_of = |list: &PreferredList| list.nids().find_map(|nid| self.nis.by_nid(nid));
-        let Some(peer_ni) = self.peers.by_nid(quest.target.nid) else {
-            let effect = self.policies.of_stranger(quest.target.nid)?;
+        let Some(peer_ni) = self.peers.by_nid(search.target.nid) else {
+            let effect = self.policies.of_stranger(search.target.nid)?;
             return first_of(&effect.sources);
         };
         let preferred = self.policies.list(peer_ni.sources).and_then(first_of);

@@ -83,7 +83,7 @@ pub struct Classification {
     /// Where the destination is.
     pub locality: Locality,
     /// What the destination is.
-    pub kind: Kind,
+    pub kind: TargetKind,
 }
 
 impl Classification {
@@ -91,7 +91,7 @@ impl Classification {
     #[must_use]
     pub fn case(&self) -> Case {
         let local = matches!(self.locality, Locality::Local(_));
-        let multi_rail = matches!(self.kind, Kind::MultiRail { .. });
+        let multi_rail = matches!(self.kind, TargetKind::MultiRail { .. });
         match (self.source.is_some(), local, multi_rail) {
             (true, true, true) => Case::A1C,
             (true, true, false) => Case::A1D,
@@ -116,7 +116,7 @@ pub enum Locality {
 
 /// What a destination is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TargetKind {
     /// Its peer is known to be Multi-Rail.
     MultiRail {
         /// The peer's primary NID.

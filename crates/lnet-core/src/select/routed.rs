@@ -5,7 +5,7 @@ use lnet_types::{Net, Nid, ProcessId};
 
 use super::contest::{Contender, Contest, Ties, by_credits, by_health};
 use super::observe::{Criterion, Exclusion, Level, Observer, Subject};
-use super::{Path, Quest, SelectError, View};
+use super::{Path, Search, SelectError, View};
 use crate::gateways::route::RouteState;
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNet, PeerNiId};
@@ -54,7 +54,7 @@ impl<'a> View<'a> {
     /// peer's best interface on it, which becomes the destination.
     pub(super) fn pick_multi_rail_routed<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         peer: &Peer,
         observer: &mut O,
     ) -> Result<Path, SelectError> {
@@ -72,22 +72,22 @@ impl<'a> View<'a> {
         });
         let best = REMOTE_NET.best(contenders, |on| Subject::Net(on.net), observer);
         let on: &PeerNet = best
-            .ok_or(SelectError::NoRoute(quest.target.nid.net()))?
+            .ok_or(SelectError::NoRoute(search.target.nid.net()))?
             .item;
         // The memory of used paths is about next hops, not about what is behind them.
-        let unlimited = Quest {
+        let unlimited = Search {
             limits: super::limits::Limits::new(self.globals, None),
-            ..*quest
+            ..*search
         };
         let nis = on.nis.iter().copied();
         let last = self.best_peer_ni(&unlimited, Level::FinalPeerNi, nis, None, observer);
-        let nid = last.map_or(quest.target.nid, |id| self.nid_of(id));
+        let nid = last.map_or(search.target.nid, |id| self.nid_of(id));
         self.over_gateway(
-            quest,
+            search,
             on.net,
             ProcessId {
                 nid,
-                ..quest.target
+                ..search.target
             },
             true,
             observer,
@@ -99,17 +99,17 @@ impl<'a> View<'a> {
     // [ROUTE-1]
     pub(super) fn over_gateway<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         net: Net,
         dest: ProcessId,
         multi_rail: bool,
         observer: &mut O,
     ) -> Result<Path, SelectError> {
-        let limits = &quest.limits;
+        let limits = &search.limits;
         let (source, way) = if multi_rail {
-            (quest.source, self.best_way(quest, net, dest, observer)?)
+            (search.source, self.best_way(search, net, dest, observer)?)
         } else {
-            self.way_of_single_rail(quest, net, dest, observer)?
+            self.way_of_single_rail(search, net, dest, observer)?
         };
         let gateway = self
             .peers
@@ -123,12 +123,12 @@ impl<'a> View<'a> {
             None if multi_rail => {
                 let pair = || std::iter::once((way.gateway, gateway));
                 let check = |ni: &_| limits.check_pairing(ni, pair());
-                self.best_ni(quest, gateway.nid.net(), check, observer)
+                self.best_ni(search, gateway.nid.net(), check, observer)
                     .ok_or(SelectError::NothingLeft)?
             }
             None => {
                 let check = |ni: &_| limits.check_ni(ni, gateway.nid);
-                self.best_ni(quest, gateway.nid.net(), check, observer)
+                self.best_ni(search, gateway.nid.net(), check, observer)
                     .ok_or(SelectError::NothingLeft)?
             }
         };
@@ -137,7 +137,7 @@ impl<'a> View<'a> {
             next_hop: ProcessId::lustre(gateway.nid),
             dest: dest.nid,
             route: Some((net, way.state.route.gateway)),
-            again: true,
+            retryable: true,
         })
     }
 
@@ -146,7 +146,7 @@ impl<'a> View<'a> {
     /// no such gateway lives the design lets another interface be seen, and kernels fail.
     fn way_of_single_rail<'q, O: Observer>(
         &self,
-        quest: &Quest<'q>,
+        search: &Search<'q>,
         net: Net,
         dest: ProcessId,
         observer: &mut O,
@@ -154,13 +154,13 @@ impl<'a> View<'a> {
     where
         'a: 'q,
     {
-        let unlimited = Quest {
+        let unlimited = Search {
             limits: super::limits::Limits::new(self.globals, None),
-            ..*quest
+            ..*search
         };
-        let pinned = self.pinned(quest).filter(|_| !quest.limits.are_active());
+        let pinned = self.pinned(search).filter(|_| !search.limits.are_active());
         if pinned.is_some() {
-            let choice = Quest {
+            let choice = Search {
                 source: pinned,
                 ..unlimited
             };
@@ -170,7 +170,7 @@ impl<'a> View<'a> {
             }
         }
         Ok((
-            quest.source,
+            search.source,
             self.best_way(&unlimited, net, dest, observer)?,
         ))
     }
@@ -178,14 +178,14 @@ impl<'a> View<'a> {
     // [ROUTE-17]
     fn best_way<O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         net: Net,
         dest: ProcessId,
         observer: &mut O,
     ) -> Result<Way<'_>, SelectError> {
         let mut ways: smallvec::SmallVec<[Way<'_>; 8]> = smallvec::SmallVec::new();
         for state in self.routes.to(net) {
-            match self.way(quest, state, observer) {
+            match self.way(search, state, observer) {
                 Ok(way) => ways.push(way),
                 Err(why) if O::WATCHES => {
                     let gateway = state.route.gateway;
@@ -213,7 +213,7 @@ impl<'a> View<'a> {
         let best = ROUTE
             .best(contenders, subject, observer)
             .map(|best| best.item);
-        best.ok_or(if quest.limits.are_active() {
+        best.ok_or(if search.limits.are_active() {
             SelectError::NothingLeft
         } else {
             SelectError::NoRoute(net)
@@ -252,12 +252,12 @@ impl<'a> View<'a> {
     }
 
     /// Why another gateway is to be taken, if there is one. Kernels look at nothing of this.
-    fn shunned(&self, quest: &Quest<'_>, gateway: &Peer) -> Option<Exclusion> {
+    fn shunned(&self, search: &Search<'_>, gateway: &Peer) -> Option<Exclusion> {
         if self.globals.profile.is_lustre() {
             return None;
         }
         let named = |nid| gateway.nids.contains(&nid);
-        if quest.avoid.is_some_and(named) {
+        if search.avoid.is_some_and(named) {
             return Some(Exclusion::Avoided);
         }
         (gateway.silent >= SILENT_MESSAGES).then_some(Exclusion::Silent)
@@ -266,7 +266,7 @@ impl<'a> View<'a> {
     /// A live route, with the interface of its gateway to send to.
     fn way<'s, O: Observer>(
         &self,
-        quest: &Quest<'_>,
+        search: &Search<'_>,
         state: &'s RouteState,
         observer: &mut O,
     ) -> Result<Way<'s>, Exclusion> {
@@ -275,10 +275,10 @@ impl<'a> View<'a> {
         }
         let peer = self.peers.owner_of(state.route.gateway);
         let is_of_gateway = |nid| peer.is_some_and(|peer| peer.nids.contains(&nid));
-        if quest.came_from.is_some_and(is_of_gateway) {
+        if search.came_from.is_some_and(is_of_gateway) {
             return Err(Exclusion::CameFrom);
         }
-        let reachable = |on: &&PeerNet| match quest.source {
+        let reachable = |on: &&PeerNet| match search.source {
             Some(source) => source.nid.net() == on.net,
             None => self.nis.has_net(on.net),
         };
@@ -290,11 +290,11 @@ impl<'a> View<'a> {
         if nis.clone().next().is_none() {
             return Err(Exclusion::NotFromSource);
         }
-        let usable = nis.filter(|&id| self.has_counterpart(quest, id));
+        let usable = nis.filter(|&id| self.has_counterpart(search, id));
         let gateway = self
-            .best_peer_ni(quest, Level::GatewayNi, usable, quest.source, observer)
+            .best_peer_ni(search, Level::GatewayNi, usable, search.source, observer)
             .ok_or(Exclusion::NoCounterpart)?;
-        let shunned = peer.and_then(|peer| self.shunned(quest, peer));
+        let shunned = peer.and_then(|peer| self.shunned(search, peer));
         Ok(Way {
             state,
             gateway,
@@ -303,8 +303,8 @@ impl<'a> View<'a> {
     }
 
     /// A resend has an interface of ours from which it may use this one of a gateway.
-    fn has_counterpart(&self, quest: &Quest<'_>, id: PeerNiId) -> bool {
-        if !quest.limits.are_active() || quest.source.is_some() {
+    fn has_counterpart(&self, search: &Search<'_>, id: PeerNiId) -> bool {
+        if !search.limits.are_active() || search.source.is_some() {
             return true;
         }
         let Some(peer_ni) = self.peers.get(id) else {
@@ -312,7 +312,7 @@ impl<'a> View<'a> {
         };
         let pair = || std::iter::once((id, peer_ni));
         let mut nis = self.nis.on_net(peer_ni.nid.net());
-        nis.any(|ni| quest.limits.check_pairing(ni, pair()).is_ok())
+        nis.any(|ni| search.limits.check_pairing(ni, pair()).is_ok())
     }
 
     fn way_contender<'s>(

@@ -15,7 +15,7 @@ use lnet_types::Time;
 use crate::Core;
 use crate::io::{NiId, TxId};
 use crate::select::{Retry, SelectError, Unobserved};
-use crate::send::tx::{End, Stage, Tx};
+use crate::send::tx::{End, SendStage, Tx};
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 
@@ -42,7 +42,7 @@ impl Core {
             self.broken("a message that failed");
             return false;
         };
-        let allowed = tx.attempts.again
+        let allowed = tx.attempts.retryable
             && !tx.attempts.recovery
             && now < tx.deadline
             && self.class_allows(tx, status)
@@ -73,7 +73,7 @@ impl Core {
         let Some(tx) = self.tx.get_mut(id) else {
             return self.broken("a message that is to be sent again");
         };
-        tx.stage = Stage::Resend;
+        tx.stage = SendStage::Resend;
         tx.attempts.failed = Some(status);
         let bytes = tx.bytes();
         let (ni, peer) = (tx.ni, tx.peer);
@@ -119,7 +119,7 @@ impl Core {
                 let Some(mut tx) = self.tx.remove(id) else {
                     return;
                 };
-                self.unhang(&tx, id);
+                self.remove_from_md(&tx, id);
                 tx.attempts.retries += 1;
                 self.counters.count_resend(tx.attempts.failed);
                 if self.config.globals.profile.is_lustre() {
@@ -141,6 +141,6 @@ impl Core {
             (SelectError::NothingLeft | SelectError::NoAlternative(_), Some(failure)) => failure,
             _ => error.errno(self.config.globals.profile),
         };
-        self.give_up(id, End::Failed(errno, DropReason::NotForwarded));
+        self.fail_message(id, End::Failed(errno, DropReason::NotForwarded));
     }
 }

@@ -23,7 +23,7 @@ use crate::portals::md::MdHandle;
 use crate::portals::responses::Departing;
 use crate::record::Input;
 use crate::router::forward::Passage;
-use crate::select::{Path, Send};
+use crate::select::{Path, PathRequest};
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 use crate::watch::Attempted;
@@ -45,12 +45,12 @@ pub(crate) struct Tx {
     pub(crate) deadline: Time,
     /// When the present attempt began.
     pub(crate) begun: Time,
-    pub(crate) stage: Stage,
+    pub(crate) stage: SendStage,
     pub(crate) work: Work,
     /// Its place among the messages of its descriptor.
     place: usize,
     /// What it was sent as; a resend chooses its path for the same description.
-    pub(crate) send: Send,
+    pub(crate) send: PathRequest,
     pub(crate) attempts: Attempts,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct Attempts {
     /// The peer NI that the next attempt is to take if it is well.
     pub(crate) named: Option<Nid>,
     /// The case allows another path.
-    pub(crate) again: bool,
+    pub(crate) retryable: bool,
     /// A ping of our own, about one certain NID: no evidence against the peer.
     pub(crate) probe: bool,
     /// Such a ping for recovery: never sent again, for another path would heal another interface.
@@ -75,7 +75,7 @@ pub(crate) struct Attempts {
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stage {
+pub(crate) enum SendStage {
     PeerQueue,
     NiQueue,
     /// With the LND, or about to be reported as failed by an injected fault, or held by one.
@@ -119,7 +119,7 @@ pub(crate) enum End {
 impl Tx {
     /// A message to `to` that has not begun its first attempt.
     pub(crate) fn parked(
-        send: Send,
+        send: PathRequest,
         ni: NiId,
         to: ProcessId,
         message: Outgoing,
@@ -135,7 +135,7 @@ impl Tx {
             route: None,
             deadline,
             begun: now,
-            stage: Stage::Parked,
+            stage: SendStage::Parked,
             work: message.work,
             place: 0,
             send,
@@ -156,7 +156,7 @@ impl Tx {
     }
 
     pub(crate) fn is_queued(&self) -> bool {
-        self.stage != Stage::Handed
+        self.stage != SendStage::Handed
     }
 
     /// The descriptor whose operation it is.
@@ -173,7 +173,7 @@ impl Tx {
 
     /// True when this peer NI is its next hop.
     pub(crate) fn goes_to(&self, nid: Nid) -> bool {
-        (self.peer.is_some() || self.stage == Stage::Parked) && self.to.nid == nid
+        (self.peer.is_some() || self.stage == SendStage::Parked) && self.to.nid == nid
     }
 }
 
@@ -191,7 +191,7 @@ impl Core {
     }
 
     /// Sends a message along a chosen path, or queues it.
-    pub(crate) fn dispatch(&mut self, send: Send, path: Path, message: Outgoing, now: Time) {
+    pub(crate) fn dispatch(&mut self, send: PathRequest, path: Path, message: Outgoing, now: Time) {
         let Outgoing {
             header,
             payload,
@@ -208,7 +208,7 @@ impl Core {
             route: None,
             deadline: self.message_deadline(path.ni, now),
             begun: now,
-            stage: Stage::PeerQueue,
+            stage: SendStage::PeerQueue,
             attempts: Attempts {
                 named,
                 probe: owner.is_some_and(Owner::is_started_here),
@@ -249,10 +249,10 @@ impl Core {
             self.commit(&tx.send, path, hop, now);
             self.address(&mut tx, path);
         }
-        (tx.ni, tx.to, tx.stage) = (path.ni, path.next_hop, Stage::PeerQueue);
+        (tx.ni, tx.to, tx.stage) = (path.ni, path.next_hop, SendStage::PeerQueue);
         (tx.begun, tx.route) = (now, path.route);
         self.note_departure(&tx, now);
-        tx.attempts.again = path.again;
+        tx.attempts.retryable = path.retryable;
         if let Work::Operation(event) = &mut tx.work
             && event.kind == EventKind::Send
         {
@@ -279,9 +279,9 @@ impl Core {
     /// Writes into the header, and into what waits for the response, what the path decides.
     fn address(&mut self, tx: &mut Tx, path: &Path) {
         match tx.send {
-            Send::Response { .. } => {}
-            Send::Forward { .. } => tx.header.dest_nid = path.dest,
-            Send::Request(request) => {
+            PathRequest::Response { .. } => {}
+            PathRequest::Forward { .. } => tx.header.dest_nid = path.dest,
+            PathRequest::Request(request) => {
                 tx.header.dest_nid = path.dest;
                 tx.header.src_nid = self.nis.get(path.ni).map_or(Nid::ANY, |ni| ni.nid);
                 let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) else {
@@ -303,7 +303,7 @@ impl Core {
         self.counters.errors += 1;
         self.release_payload(message.payload);
         let end = End::Failed(errno, DropReason::NoMemory);
-        self.conclude(&message.header, message.work, end);
+        self.complete_work(&message.header, message.work, end);
     }
 
     /// The LND reports the fate of a message. Ids that are not known (any more) are counted and
@@ -377,7 +377,7 @@ impl Core {
         if status == MessageStatus::Ok || now < tx.deadline {
             self.counters.count_status(status);
         }
-        self.judge(id, status, now);
+        self.update_health(id, status, now);
         self.count_along_route(id, status);
         let again = status != MessageStatus::Ok && self.may_resend(id, status, now);
         if let Some(attempted) = attempted {
@@ -389,7 +389,7 @@ impl Core {
             if status == MessageStatus::Ok {
                 self.note_egress(&message, now);
             }
-            self.conclude_attempts(message, id, status);
+            self.complete_attempts(message, id, status);
         }
         if let Some(peer) = peer {
             self.return_ni_credit(ni, now);
@@ -398,7 +398,7 @@ impl Core {
     }
 
     /// The last attempt of a message has ended.
-    fn conclude_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus) {
+    fn complete_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus) {
         let end = match status.result() {
             Ok(()) => End::Sent,
             Err(errno) => End::Failed(errno, DropReason::NotForwarded),
@@ -421,9 +421,9 @@ impl Core {
             self.check_failed_here(md);
         }
         self.uncount_bytes(&message);
-        self.unhang(&message, id);
+        self.remove_from_md(&message, id);
         self.release_payload(message.payload);
-        self.conclude(&message.header, message.work, end);
+        self.complete_work(&message.header, message.work, end);
     }
 
     /// An attempt along a route has ended.
@@ -472,7 +472,7 @@ impl Core {
 
     /// The message does not hang on its descriptor any more. The last of the descriptor's messages takes its place: no
     /// search, for one descriptor may have thousands of them.
-    pub(crate) fn unhang(&mut self, tx: &Tx, id: TxId) {
+    pub(crate) fn remove_from_md(&mut self, tx: &Tx, id: TxId) {
         let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) else {
             return;
         };
@@ -505,7 +505,7 @@ impl Core {
     }
 
     /// What follows when a message is out or given up.
-    fn conclude(&mut self, header: &Header, work: Work, end: End) {
+    fn complete_work(&mut self, header: &Header, work: Work, end: End) {
         match (work, end) {
             (Work::Operation(mut event), end) => {
                 event.status = match end {
@@ -533,7 +533,7 @@ impl Core {
     fn enter_peer_queue(&mut self, id: TxId, peer: PeerNiId, now: Time) {
         let down = self.is_down(peer, now);
         if down && self.tx.get(id).is_some_and(Tx::is_forwarded) {
-            self.give_up(
+            self.fail_message(
                 id,
                 End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
             );
@@ -564,22 +564,22 @@ impl Core {
             let (ni, forwarded) = (tx.ni, tx.is_forwarded());
             if forwarded && self.is_down(peer, now) {
                 self.unuse_peer_credit(peer);
-                self.give_up(
+                self.fail_message(
                     id,
                     End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
                 );
             } else if let Some(interface) = self.nis.get_mut(ni) {
                 interface.credits.enter(id);
-                self.set_stage(id, Stage::NiQueue);
+                self.set_stage(id, SendStage::NiQueue);
                 self.serve_ni_queue(ni, now);
             } else {
                 self.unuse_peer_credit(peer);
-                self.give_up(id, End::Failed(Errno::ENODEV, DropReason::NoRoute));
+                self.fail_message(id, End::Failed(Errno::ENODEV, DropReason::NoRoute));
             }
         }
     }
 
-    fn set_stage(&mut self, id: TxId, stage: Stage) {
+    fn set_stage(&mut self, id: TxId, stage: SendStage) {
         if let Some(tx) = self.tx.get_mut(id) {
             tx.stage = stage;
         }
@@ -633,7 +633,7 @@ impl Core {
         let Some(tx) = self.tx.get_mut(id) else {
             return self.broken("a message that has its credits");
         };
-        tx.stage = Stage::Handed;
+        tx.stage = SendStage::Handed;
         self.timers.disarm(tx.deadline, Timer::Queued(id));
         if tx.peer.is_none() || !self.fault_on_send(id, now) {
             self.hand_over(id, now);
@@ -662,7 +662,7 @@ impl Core {
     }
 
     /// Gives up a message that has not been handed to the LND.
-    pub(crate) fn abandon(&mut self, id: TxId, end: End, now: Time) {
+    pub(crate) fn cancel_queued(&mut self, id: TxId, end: End, now: Time) {
         let Some(&Tx {
             stage,
             ni,
@@ -674,26 +674,26 @@ impl Core {
             return;
         };
         let credits = match stage {
-            Stage::Resend | Stage::Parked => None,
-            Stage::PeerQueue => peer
+            SendStage::Resend | SendStage::Parked => None,
+            SendStage::PeerQueue => peer
                 .and_then(|id| self.peers.get_mut(id))
                 .map(|peer_ni| &mut peer_ni.credits),
-            Stage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.credits),
-            Stage::Handed => return,
+            SendStage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.credits),
+            SendStage::Handed => return,
         };
         match credits {
             Some(credits) => credits.leave(id),
-            None if stage == Stage::Parked => self.unpark(to.nid, id),
+            None if stage == SendStage::Parked => self.unpark(to.nid, id),
             None => self.resends.retain(|parked| *parked != id),
         }
-        self.give_up(id, end);
-        if let (Stage::NiQueue, Some(peer)) = (stage, peer) {
+        self.fail_message(id, end);
+        if let (SendStage::NiQueue, Some(peer)) = (stage, peer) {
             self.return_peer_credit(peer, now);
         }
     }
 
     /// Ends a message that is in no queue (any more) and holds no credit.
-    pub(crate) fn give_up(&mut self, id: TxId, end: End) {
+    pub(crate) fn fail_message(&mut self, id: TxId, end: End) {
         let Some(tx) = self.tx.remove(id) else {
             return self.broken("a message that is given up");
         };
@@ -701,11 +701,11 @@ impl Core {
         self.counters.errors += 1;
         self.given_up_happened(&tx, end);
         self.timers.disarm(tx.deadline, Timer::Queued(id));
-        if !matches!(tx.stage, Stage::Resend | Stage::Parked) {
+        if !matches!(tx.stage, SendStage::Resend | SendStage::Parked) {
             self.uncount_bytes(&tx);
             self.count_lost_on_route(&tx);
         }
-        self.unhang(&tx, id);
+        self.remove_from_md(&tx, id);
         let Tx {
             header,
             payload,
@@ -714,9 +714,9 @@ impl Core {
             work,
             ..
         } = tx;
-        self.count_abandoned(ni, peer, &header);
+        self.count_failed_send(ni, peer, &header);
         self.release_payload(payload);
-        self.conclude(&header, work, end);
+        self.complete_work(&header, work, end);
     }
 
     /// What fails with the LND has been counted when it failed.
@@ -727,7 +727,7 @@ impl Core {
         }
     }
 
-    fn count_abandoned(&mut self, ni: NiId, peer: Option<PeerNiId>, header: &Header) {
+    fn count_failed_send(&mut self, ni: NiId, peer: Option<PeerNiId>, header: &Header) {
         let kind = header.body.message_type();
         if let Some(ni) = self.nis.get_mut(ni) {
             ni.stats.dropped.count(kind);
@@ -741,7 +741,7 @@ impl Core {
     pub(crate) fn queued_too_long(&mut self, id: TxId, now: Time) {
         let class = MessageStatus::NetworkTimeout;
         self.counters.count_status(class);
-        self.abandon(
+        self.cancel_queued(
             id,
             End::Failed(Errno::ETIMEDOUT, DropReason::NotForwarded),
             now,
@@ -750,12 +750,12 @@ impl Core {
 
     /// Gives up every queued message for which this holds. Those that hold no credit go first, so that
     /// none of them is moved on by the credits of the others.
-    pub(crate) fn abandon_where(&mut self, gone: impl Fn(&Tx) -> bool, end: End, now: Time) {
+    pub(crate) fn cancel_queued_where(&mut self, gone: impl Fn(&Tx) -> bool, end: End, now: Time) {
         for stage in [
-            Stage::Parked,
-            Stage::Resend,
-            Stage::PeerQueue,
-            Stage::NiQueue,
+            SendStage::Parked,
+            SendStage::Resend,
+            SendStage::PeerQueue,
+            SendStage::NiQueue,
         ] {
             let ids: Vec<TxId> = self
                 .tx
@@ -764,7 +764,7 @@ impl Core {
                 .map(|(id, _)| id)
                 .collect();
             for id in ids {
-                self.abandon(id, end, now);
+                self.cancel_queued(id, end, now);
             }
         }
     }

@@ -114,7 +114,7 @@ fn news_that_nobody_takes_are_bounded_and_counted() {
         } else {
             Health::MAX
         };
-        net.core(0).tell_of_ni_health(
+        net.core(0).report_ni_health(
             nid("10.0.0.1@tcp"),
             (before, health),
             HealthCause::Administrator,

@@ -130,7 +130,7 @@ fn lengths_that_a_type_may_not_have_are_refused() {
         (ack_to(Handle::NONE), 1),
     ] {
         let verdict = offer(&mut net, &header(body, length));
-        assert_eq!(verdict, Verdict::Refuse(ProtocolError::BadLength));
+        assert_eq!(verdict, Verdict::Refuse(IllegalMessage::BadLength));
     }
     assert_eq!(net.core(0).counters().refused, 3);
 }
@@ -143,13 +143,13 @@ fn a_misdirected_message_is_refused_and_one_for_elsewhere_dropped() {
     for (dest, expected) in [
         (
             "10.0.0.77@tcp",
-            Verdict::Refuse(ProtocolError::MisdirectedOnNet),
+            Verdict::Refuse(IllegalMessage::MisdirectedOnNet),
         ),
         (
             "10.1.0.1@tcp1",
-            Verdict::Refuse(ProtocolError::WrongInterface),
+            Verdict::Refuse(IllegalMessage::WrongInterface),
         ),
-        ("0@lo", Verdict::Refuse(ProtocolError::WrongInterface)),
+        ("0@lo", Verdict::Refuse(IllegalMessage::WrongInterface)),
         ("10.9.0.1@tcp9", Verdict::Discard(DropReason::NotRouting)),
     ] {
         let header = Header {

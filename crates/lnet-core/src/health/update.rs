@@ -19,7 +19,7 @@ use lnet_types::{Nid, Time};
 
 use crate::Core;
 use crate::config::ConfigError;
-use crate::health::recovery::Patient;
+use crate::health::recovery::RecoveryTarget;
 use crate::health::value::Health;
 use crate::io::{NiId, TxId};
 use crate::peer::{Peer, PeerNi, PeerNiId};
@@ -29,7 +29,7 @@ use crate::watch::HealthCause;
 
 impl Core {
     /// An attempt to send has ended.
-    pub(crate) fn judge(&mut self, id: TxId, status: MessageStatus, now: Time) {
+    pub(crate) fn update_health(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get(id) else {
             return self.broken("a message that is judged");
         };
@@ -77,12 +77,12 @@ impl Core {
         if let Some(id) = self.peers.id_of(nid) {
             self.lower_peer_ni(id, HealthCause::NoResponse, now);
         }
-        self.came_not_back(nid, now);
+        self.note_no_answer_through(nid, now);
     }
 
     /// What was sent through this gateway was not answered. The checker asks the gateway whether that is why, unless
     /// it has just done so.
-    pub(crate) fn came_not_back(&mut self, gateway: Nid, now: Time) {
+    pub(crate) fn note_no_answer_through(&mut self, gateway: Nid, now: Time) {
         let Some(peer) = self.owner_of_mut(gateway) else {
             return;
         };
@@ -93,7 +93,7 @@ impl Core {
     }
 
     /// A message was received whole through this gateway.
-    pub(crate) fn came_back(&mut self, gateway: Nid) {
+    pub(crate) fn note_received_through(&mut self, gateway: Nid) {
         if let Some(peer) = self.owner_of_mut(gateway) {
             peer.silent = 0;
         }
@@ -105,7 +105,7 @@ impl Core {
     }
 
     /// A message was received whole.
-    pub(crate) fn judge_received(&mut self, ni: NiId, sender: Nid, now: Time) {
+    pub(crate) fn update_health_on_receive(&mut self, ni: NiId, sender: Nid, now: Time) {
         if ni == NiId::LOOPBACK {
             return;
         }
@@ -136,15 +136,15 @@ impl Core {
             health.raised(sensitivity)
         };
         self.peers.set_health(id, raised);
-        self.tell_of_peer_health(id, health, HealthCause::Received);
+        self.report_peer_health(id, health, HealthCause::Received);
         self.watch_peer_ni(id, raised, now);
     }
 
     fn watch_peer_ni(&mut self, id: PeerNiId, health: Health, now: Time) {
         if health.is_full() {
-            self.leave_recovery(Patient::Peer(id));
+            self.leave_recovery(RecoveryTarget::Peer(id));
         } else {
-            self.enter_recovery(Patient::Peer(id), now);
+            self.enter_recovery(RecoveryTarget::Peer(id), now);
         }
     }
 
@@ -160,9 +160,9 @@ impl Core {
         let (nid, before) = (ni.nid, ni.health);
         let health = before.raised(sensitivity);
         ni.health = health;
-        self.tell_of_ni_health(nid, (before, health), cause);
+        self.report_ni_health(nid, (before, health), cause);
         if health.is_full() {
-            self.leave_recovery(Patient::Ni(id));
+            self.leave_recovery(RecoveryTarget::Ni(id));
             self.set_ni_status(id, true);
         }
     }
@@ -181,8 +181,8 @@ impl Core {
         if health == Health::ZERO {
             self.set_ni_status(id, false);
         }
-        self.tell_of_ni_health(nid, (before, health), HealthCause::Failed(status));
-        self.enter_recovery(Patient::Ni(id), now);
+        self.report_ni_health(nid, (before, health), HealthCause::Failed(status));
+        self.enter_recovery(RecoveryTarget::Ni(id), now);
     }
 
     /// Kernels up to 2.16 leave the health of a node's only interface beside loopback alone when a message fails at it
@@ -214,8 +214,8 @@ impl Core {
         let before = peer_ni.health;
         let health = before.lowered(self.blame_of(peer_ni));
         self.peers.set_health(id, health);
-        self.tell_of_peer_health(id, before, cause);
-        self.enter_recovery(Patient::Peer(id), now);
+        self.report_peer_health(id, before, cause);
+        self.enter_recovery(RecoveryTarget::Peer(id), now);
     }
 
     /// A peer's node has said whether this interface of it is up. One that goes down costs health once. One that was
@@ -245,9 +245,9 @@ impl Core {
         let before = peer_ni.health;
         let health = before.raised(self.blame_of(peer_ni));
         self.peers.set_health(id, health);
-        self.tell_of_peer_health(id, before, HealthCause::Told);
+        self.report_peer_health(id, before, HealthCause::Told);
         if health.is_full() {
-            self.leave_recovery(Patient::Peer(id));
+            self.leave_recovery(RecoveryTarget::Peer(id));
         }
     }
 
@@ -294,9 +294,9 @@ impl Core {
             _ => {}
         }
         if health.is_full() {
-            self.leave_recovery(Patient::Ni(ni));
+            self.leave_recovery(RecoveryTarget::Ni(ni));
         } else {
-            self.begin_recovery_at(Patient::Ni(ni), now);
+            self.begin_recovery_at(RecoveryTarget::Ni(ni), now);
         }
         Ok(())
     }
@@ -330,10 +330,10 @@ impl Core {
         self.peers.set_health(id, health);
         self.peer_health_happened(id, before, HealthCause::Administrator);
         if health.is_full() {
-            self.leave_recovery(Patient::Peer(id));
+            self.leave_recovery(RecoveryTarget::Peer(id));
         } else {
             let at = now + std::time::Duration::from_secs(1);
-            self.begin_recovery_at(Patient::Peer(id), at);
+            self.begin_recovery_at(RecoveryTarget::Peer(id), at);
         }
         Ok(())
     }
