@@ -328,7 +328,7 @@ impl Core {
             None if is_alone() => std::iter::once(primary).collect(),
             None => return Err(ConfigError::UnknownPeer(primary)),
         };
-        // No time passes here: what leaves a queue now was not given up for being late.
+        // No time passes here: a message that leaves a queue now has not missed its deadline.
         let now = Time::ZERO;
         let end = End::Failed(Errno::EHOSTUNREACH, DropReason::NoRoute);
         self.cancel_queued_where(|tx| nids.iter().any(|&nid| tx.goes_to(nid)), end, now);

@@ -18,7 +18,7 @@ pub enum EventKind {
     Ack,
     /// Our PUT or GET left, or failed to. The ACK or REPLY of a fast peer may be reported before this.
     Send,
-    /// The ACK or REPLY did not come in time. The event with which the descriptor ceases follows.
+    /// The ACK or REPLY did not come in time. The last event of the descriptor follows.
     Timeout,
     /// The descriptor was removed and no other event said so.
     Unlink,

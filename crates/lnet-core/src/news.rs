@@ -151,7 +151,8 @@ impl Core {
     }
 }
 
-/// What lies between full health and none is told once.
+/// Returns whether to report a change of health: when health leaves or reaches its maximum, and when it
+/// reaches zero. Changes between the two are not reported.
 fn is_news(before: Health, health: Health) -> bool {
     before.is_full() != health.is_full() || (health == Health::ZERO && before != health)
 }

@@ -83,7 +83,7 @@ impl MessageStatus {
         matches!(self, Self::RemoteDropped)
     }
 
-    /// What a caller is told.
+    /// Returns what a caller receives for this status.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ pub enum DropReason {
     NoMatch,
     /// A match entry takes it but it is too long and may not be truncated.
     TooLong,
-    /// An ACK or REPLY whose handle is unknown, retired or exhausted.
+    /// An ACK or REPLY whose handle is unknown, unlinked or exhausted.
     UnknownHandle,
     /// A lazy portal was cleared, or its queue is full.
     LazyPortal,

@@ -2,7 +2,7 @@
 //! reason.
 //!
 //! Watching loses events on purpose. While somebody watches, the core keeps the last [`KEPT_MAX`] events; a watcher that
-//! is slower than the node is told how many it missed. While nobody watches, nothing is kept.
+//! is slower than the node learns how many events it missed. While nobody watches, the core keeps no event.
 
 use std::collections::VecDeque;
 
@@ -46,7 +46,7 @@ pub enum Watched {
         /// Why.
         reason: DropReason,
     },
-    /// A message was given up before the LND had it.
+    /// A message failed before the LND had it.
     GivenUp {
         /// Its destination.
         target: Nid,
@@ -54,7 +54,7 @@ pub enum Watched {
         message: MessageType,
         /// Payload, in bytes.
         length: u32,
-        /// What its sender is told.
+        /// The error that its sender receives.
         errno: Errno,
         /// For a forwarded message: what it is counted under.
         reason: Option<DropReason>,
@@ -253,7 +253,7 @@ impl Core {
         }));
     }
 
-    /// A message is given up; its end is not [`End::Sent`].
+    /// Reports a message that failed; `end` is not [`End::Sent`].
     pub(crate) fn given_up_happened(&mut self, tx: &Tx, end: End) {
         if let End::Failed(errno, reason) = end {
             self.happened(Watched::GivenUp {

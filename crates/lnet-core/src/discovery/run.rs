@@ -103,7 +103,7 @@ impl Core {
         self.discovery_event(name, Happening::Wanted, now);
     }
 
-    /// A message that waits is given up.
+    /// Removes a message that has failed from those that wait for the discovery of `target`.
     pub(crate) fn unpark(&mut self, target: Nid, id: TxId) {
         let name = self.peers.primary_of(target);
         if let Some(discovery) = self.discovery_mut(name) {
@@ -384,8 +384,8 @@ impl Core {
         self.launch(tx, &path, now);
     }
 
-    /// Our own information has changed: all who have acknowledged an older one are told, some at a time. That includes
-    /// that discovery is switched off (section 7.7).
+    /// Plans pushes after the node's own information has changed: to each peer that has acknowledged older
+    /// information, some peers at a time. Switching discovery off is such a change, too (section 7.7).
     // [PUSH-5] [PUSH-10]
     pub(crate) fn plan_pushes(&mut self) {
         if self.push_target.peers_were_told {

@@ -1,4 +1,4 @@
-//! Where rules meet messages.
+//! Applies the fault rules to messages that leave and arrive.
 
 use lnet_types::Time;
 

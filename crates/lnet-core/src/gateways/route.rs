@@ -19,8 +19,8 @@ pub struct RouteStats {
     pub sent: u64,
     /// Their payload, in bytes.
     pub sent_length: u64,
-    /// Attempts that failed, and messages given up while they waited. One that is sent again elsewhere
-    /// counts here, too.
+    /// Attempts that failed, and messages that failed while they waited. A message that is sent again
+    /// through another gateway counts here, too.
     pub dropped: u64,
 }
 

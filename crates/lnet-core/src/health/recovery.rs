@@ -94,7 +94,8 @@ impl Core {
         }
     }
 
-    /// After a failure: the first ping comes after the pause that its history asks for.
+    /// Begins the recovery of a target after a failure. The first ping follows after a pause that grows with the
+    /// pings that were sent before.
     pub(crate) fn enter_recovery(&mut self, target: RecoveryTarget, now: Time) {
         let longest = self.config.globals.max_recovery_ping_interval;
         if !self.is_eligible(target, now) {
@@ -108,8 +109,8 @@ impl Core {
         }
     }
 
-    /// Plans the first ping; one that is in recovery already keeps its plan. While health is switched
-    /// off nothing would ever end a recovery, so none begins.
+    /// Plans the first ping; a target that is in recovery already keeps its plan. While health is switched
+    /// off, nothing would end a recovery, so none begins.
     pub(crate) fn begin_recovery_at(&mut self, target: RecoveryTarget, at: Time) {
         if self.config.globals.health_sensitivity == 0 {
             return;
@@ -123,7 +124,7 @@ impl Core {
         }
     }
 
-    /// Health was switched on or off: all recoveries begin, or end.
+    /// Begins or ends all recoveries after health was switched on or off.
     pub(crate) fn health_switched(&mut self, on: bool, now: Time) {
         let ours = self.nis.real().iter();
         let ours = ours.map(|ni| (RecoveryTarget::Ni(ni.id), ni.health));
@@ -143,7 +144,8 @@ impl Core {
         }
     }
 
-    /// It is well again, or given up; the next recovery begins with the shortest pause.
+    /// Ends the recovery of a target that has full health or is no longer pinged. Its next recovery begins
+    /// with the shortest pause.
     pub(crate) fn leave_recovery(&mut self, target: RecoveryTarget) {
         let Some(recovery) = self.recovery_mut(target) else {
             return;
@@ -156,8 +158,9 @@ impl Core {
         }
     }
 
-    /// A peer interface that was not heard of for too long is not pinged. The node of one that was never heard of is
-    /// asked only while the node's last word is that the interface is down.
+    /// Returns whether to ping the target. A peer NI from which nothing was received for too long is not pinged.
+    /// The node of a peer NI from which nothing was ever received is pinged only while the node's last
+    /// information says that the NI is down.
     fn is_eligible(&self, target: RecoveryTarget, now: Time) -> bool {
         let RecoveryTarget::Peer(id) = target else {
             return true;
@@ -175,7 +178,7 @@ impl Core {
         }
     }
 
-    /// A ping is due.
+    /// Sends the ping that is due, and plans the next one.
     pub(crate) fn recover(&mut self, target: RecoveryTarget, now: Time) {
         let longest = self.config.globals.max_recovery_ping_interval;
         let eligible = self.is_eligible(target, now);
@@ -211,7 +214,7 @@ impl Core {
         self.send_ping(md, nid, timeout, now);
     }
 
-    /// The NID to ping, and the bytes that the answer may need.
+    /// Returns the NID to ping, and the bytes that the answer may need.
     fn recovery_ping_destination(&self, target: RecoveryTarget) -> Option<(Nid, u32)> {
         let id = match target {
             RecoveryTarget::Ni(ni) => return Some((self.nis.get(ni)?.nid, PING_BUFFER_MIN)),
@@ -293,8 +296,8 @@ impl Core {
         }
     }
 
-    /// The node of an interface that was never heard of has pushed that the interface is up: the node is asked once
-    /// whether that is its last word.
+    /// Pings a node once more after the node has pushed that an interface is up from which nothing was ever
+    /// received: an older push may have arrived late.
     pub(crate) fn confirm(&mut self, id: PeerNiId, now: Time) {
         let target = RecoveryTarget::Peer(id);
         self.begin_recovery_at(target, now + pause(0, Duration::MAX));
@@ -305,7 +308,7 @@ impl Core {
         }
     }
 
-    /// A recovery ping is over; the next one may be due already.
+    /// Notes that a recovery ping has ended; the next one may be due already.
     pub(crate) fn recovery_ping_ended(&mut self, target: RecoveryTarget, ping: MdHandle) {
         let Some(recovery) = self.recovery_mut(target) else {
             return;

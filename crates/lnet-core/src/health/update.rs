@@ -1,7 +1,7 @@
-//! What the fate of a message does to the health of the interfaces it used (section 3.3 of
+//! Changes the health of the interfaces that a message used, by how the attempt ended (section 3.3 of
 //! lnet-selection).
 //!
-//! | fate | local interface | peer interface |
+//! | end | local interface | peer interface |
 //! |---|---|---|
 //! | sent | + | |
 //! | received | + | +, a gateway's to the full |
@@ -10,9 +10,9 @@
 //! | `NETWORK_TIMEOUT` | − | − |
 //! | no response in time | | − (the next hop's) |
 //!
-//! A failure after the message's deadline says nothing. A peer's only interface is not blamed, unless
-//! the peer is a gateway or this node routes. A recovery ping is no evidence against the interface that
-//! it is about (section 10.1): only its missing answer is.
+//! A failure after the message's deadline changes no health. The health of a peer's only interface is
+//! not lowered, unless the peer is a gateway or this node routes. A recovery ping that cannot be sent
+//! does not lower the health of the interface that it pings (section 10.1): only a missing answer does.
 
 use lnet_policy::Profile;
 use lnet_types::{Nid, Time};
@@ -28,10 +28,10 @@ use crate::status::MessageStatus;
 use crate::watch::HealthCause;
 
 impl Core {
-    /// An attempt to send has ended.
+    /// Changes health after an attempt to send has ended with `status`.
     pub(crate) fn update_health(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get(id) else {
-            return self.broken("a message that is judged");
+            return self.broken("a message whose attempt ended");
         };
         let (ni, deadline, probe) = (tx.ni, tx.deadline, tx.attempts.probe);
         let Some(peer) = tx.peer else { return };
@@ -58,7 +58,8 @@ impl Core {
         }
     }
 
-    /// The single-rail gates: where there is no other interface to go to, blame helps nobody.
+    /// Returns whether a failure may lower the health of this peer NI. If the peer has no other interface, a
+    /// lower health would not change any path.
     fn may_blame(&self, id: PeerNiId) -> bool {
         self.peers.get(id).is_some_and(|peer_ni| {
             let routes = self.config.routing || self.is_gateway(peer_ni);
@@ -72,7 +73,7 @@ impl Core {
             .is_some_and(|peer| peer.routes > 0)
     }
 
-    /// No response came in time to what was sent to this next hop.
+    /// Lowers the health of a next hop after a response to a message sent through it did not come in time.
     pub(crate) fn next_hop_was_silent(&mut self, nid: Nid, now: Time) {
         if let Some(id) = self.peers.id_of(nid) {
             self.lower_peer_ni(id, HealthCause::NoResponse, now);

@@ -1,7 +1,7 @@
 //! The small buffers that the core owns: ping information going out and coming in.
 //!
-//! A buffer has as many users as there are messages and descriptors that name it, and ceases with the
-//! last. So the ping information can be rebuilt while an older one is still being sent.
+//! A buffer has as many users as there are messages and descriptors that name it; the last one frees
+//! the buffer. So the node can rebuild its ping information while older information is being sent.
 
 use slab::Slab;
 

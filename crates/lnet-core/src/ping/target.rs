@@ -70,8 +70,8 @@ impl Core {
         self.rewrite_ping_info();
     }
 
-    /// Only a status has changed: the sequence number stays. Who has been told the one before is told this one, too,
-    /// while discovery is on.
+    /// Rebuilds the ping information after the status of an interface has changed; the sequence number stays.
+    /// While discovery is on, the node pushes the new information to each peer that has the older one.
     pub(crate) fn rewrite_ping_info(&mut self) {
         self.ping_target.version = self.ping_target.version.wrapping_add(1);
         if self.config.globals.discovery {

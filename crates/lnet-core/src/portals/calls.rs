@@ -178,10 +178,11 @@ impl Core {
         Ok(())
     }
 
-    /// As [`Core::md_unlink`], and gives up what is landing in the descriptor ([`Output::Cancel`](crate::Output::Cancel)):
-    /// its memory is the caller's again when the LND has let go of it, however long the peer takes for the rest of the
-    /// payload. Each message that is cut off ends with an event of status `ECANCELED`. Also for a descriptor that was
-    /// unlinked or has expired and waits for such a message. What is being sent from it is waited for.
+    /// Unlinks a descriptor as [`Core::md_unlink`] does, and cancels the messages that are being received into it
+    /// ([`Output::Cancel`](crate::Output::Cancel)). The memory is the caller's again as soon as the LND has released
+    /// it, however long the peer takes for the rest of the payload. Each cancelled message ends with an event of
+    /// status `ECANCELED`. Works also on a descriptor that was unlinked or has expired and waits for such a message.
+    /// Messages that are being sent from the descriptor are not cancelled; they end first.
     ///
     /// # Errors
     ///

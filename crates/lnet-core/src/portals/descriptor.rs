@@ -10,10 +10,10 @@
 //!               dead (its handle finds nothing any more)
 //!                 │ users = 0
 //!                 ▼
-//!               ceased: the event that says so carries `unlinked`
+//!               freed: the last event carries `unlinked`
 //! ```
 //!
-//! A live descriptor that was created to be unlinked when exhausted ceases the same way. Handles are
+//! A live descriptor that was created to be unlinked when exhausted is freed in the same way. Handles are
 //! counted up from 1 and never reused, so a late ACK or REPLY finds nothing. The wire shows them permuted.
 
 use lnet_types::Nid;
@@ -86,7 +86,7 @@ pub(crate) struct Md {
     pub(crate) owner: Owner,
     /// Created by attaching; such a descriptor is never the object of an ACK or REPLY.
     pub(crate) attached: bool,
-    /// The match entry it hangs on, until it is detached.
+    /// The match entry that the descriptor is attached to, until it is detached.
     pub(crate) me: Option<MeHandle>,
     /// Running offset, in bytes.
     pub(crate) offset: u32,
@@ -100,7 +100,7 @@ pub(crate) struct Md {
     pub(crate) dead: bool,
     /// ACKs and REPLYs that may still come.
     pub(crate) responses: Responses,
-    /// Its last request, until that is answered.
+    /// The last request, until it is answered.
     pub(crate) departure: Option<Departure>,
 }
 
@@ -127,7 +127,7 @@ impl Md {
         self.threshold == Some(0) || full
     }
 
-    /// It is to cease as soon as nothing is under way.
+    /// Returns whether the descriptor is freed as soon as no operation is under way.
     pub(crate) fn is_leaving(&self) -> bool {
         self.dead || (self.spec.unlink_when_exhausted && self.is_exhausted())
     }

@@ -56,12 +56,12 @@ impl Core {
         }
     }
 
-    /// Takes a descriptor out of the reach of messages and of the caller. It ceases now, with an UNLINK
-    /// event of this status, or with the last operation that is under way; operations that have not
-    /// begun to be sent are cancelled.
+    /// Unlinks a descriptor: neither messages nor the caller find it any more. Frees the descriptor now,
+    /// with an UNLINK event of this status, or together with the last operation that is under way.
+    /// Cancels the operations that have not begun to be sent.
     pub(crate) fn unlink_md(&mut self, handle: MdHandle, status: Result<(), Errno>, now: Time) {
         let Some(md) = self.mds.get_mut(handle) else {
-            return self.broken("a descriptor that is retired");
+            return self.broken("a descriptor to unlink");
         };
         md.dead = true;
         let (users, owner, user) = (md.users, md.owner, md.spec.user);
@@ -84,7 +84,8 @@ impl Core {
         }
     }
 
-    /// Takes a descriptor off its match entry, and the entry away if it was to go with it.
+    /// Detaches a descriptor from its match entry, and removes the entry if it is to be unlinked with the
+    /// descriptor.
     pub(crate) fn detach(&mut self, handle: MdHandle) {
         let Some(me) = self.mds.get_mut(handle).and_then(|md| md.me.take()) else {
             return;
@@ -98,7 +99,7 @@ impl Core {
         self.untrack(handle);
         self.detach(handle);
         let Some(md) = self.mds.remove(handle) else {
-            return self.broken("a descriptor that ceases");
+            return self.broken("a descriptor to free");
         };
         if let Some(buffer) = md.owner.buffer() {
             self.release_buffer(buffer);

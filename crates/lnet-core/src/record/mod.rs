@@ -124,8 +124,8 @@ impl Core {
         self.tape.recorder.take()
     }
 
-    /// Keeps each selection of a path from now on, with all that an [`Observer`](crate::Observer) is told, until
-    /// [`Core::take_selections`]. Whoever replays a record asks for it.
+    /// Keeps each selection of a path from now on, with every report to an [`Observer`](crate::Observer), until
+    /// [`Core::take_selections`]. The replay of a record uses this.
     pub fn keep_selections(&mut self) {
         self.tape.selections = Some(Vec::new());
     }

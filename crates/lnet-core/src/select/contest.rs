@@ -1,15 +1,15 @@
 //! Choosing the best of several by criteria in a fixed order.
 //!
-//! A contender has one key a criterion, all of them "lower is better", so that the order of the keys is
-//! the order of preference and the criterion that decided is where two keys first differ. There is no
-//! second place that knows the order: what an observer is told is read off the same keys.
+//! A contender has one key for each criterion, and lower keys are better. The order of the keys is the
+//! order of preference; the first key in which two contenders differ names the criterion that decided.
+//! Only the keys hold this order: reports to an observer are derived from the keys.
 
 use smallvec::SmallVec;
 
 use super::observe::{Criterion, Level, Observer, Subject};
 use crate::health::value::Health;
 
-/// Something to choose, and what it is judged by.
+/// An item to choose, with the keys by which contenders are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contender<T, const N: usize> {
     pub(super) item: T,

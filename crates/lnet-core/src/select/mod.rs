@@ -130,8 +130,8 @@ pub enum SelectError {
 }
 
 impl SelectError {
-    /// What the sender is told. Kernels call a source that is not local an invalid argument; the
-    /// design only says that the send fails.
+    /// Returns the errno that the sender receives. Kernels call a source that is not local an invalid
+    /// argument; the design only says that the send fails.
     pub(crate) fn errno(self, profile: Profile) -> Errno {
         match self {
             Self::SourceNotLocal(_) if profile.is_lustre() => Errno::EINVAL,

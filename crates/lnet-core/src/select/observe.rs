@@ -1,7 +1,7 @@
-//! What selection tells whoever watches it.
+//! Reports how a path was selected.
 //!
-//! Selection is generic over an [`Observer`]. A node passes one that compiles to nothing; whoever wants
-//! to know why a path was chosen passes one that writes down what it is told:
+//! Selection is generic over an [`Observer`]. A node passes an observer that compiles to nothing. To
+//! learn why a path was chosen, pass an observer that records these calls:
 //!
 //! ```text
 //!  classified ─▶ per level:  candidate*  excluded*  eliminated*  chosen ─▶ (the path, or why there is none)

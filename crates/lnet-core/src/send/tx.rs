@@ -6,9 +6,10 @@
 //!                  └──────────────── Resend ◀─────────────────────┘ failed, and may be sent again
 //! ```
 //!
-//! A queue is passed through without waiting while there are credits, and is first in, first out. The
-//! credits are held until the LND reports the message's fate. A message of ours that waits too long is
-//! given up; a routed one is not, since its sender holds one of our buffers and waits too.
+//! A queue is first in, first out; while there are credits, a message passes without waiting. The
+//! message holds its credits until the LND reports how the attempt ended. A message of this node that
+//! waits too long fails. A routed message does not: its sender holds one of this router's buffers and
+//! waits, too.
 
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::Header;
@@ -110,9 +111,10 @@ pub(crate) struct Outgoing {
 /// How the sending of a message ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum End {
-    /// It is out.
+    /// The message was sent.
     Sent,
-    /// It is not: what its caller is told, or what a routed one is counted under.
+    /// The message failed: the error that its caller receives, and the reason under which a routed message
+    /// is counted.
     Failed(Errno, DropReason),
 }
 
@@ -336,7 +338,7 @@ impl Core {
     }
 
     /// The LND cannot write the message's NIDs in any form that the next hop reads (sections 2.4 and 4.1): a NID of an IPv6
-    /// address, and an old peer. Nobody's health suffers, and no resend would help; the caller is told
+    /// address, and an old peer. No health is lowered, and no resend would help; the caller receives
     /// [`Errno::EAFNOSUPPORT`].
     // [LARGE-10]
     pub fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
@@ -462,7 +464,7 @@ impl Core {
         }
     }
 
-    /// The message does not count as queued to its peer NI any more.
+    /// Subtracts the message from the bytes that are queued to its peer NI.
     pub(crate) fn uncount_bytes(&mut self, tx: &Tx) {
         let peer_ni = tx.peer.and_then(|peer| self.peers.get_mut(peer));
         if peer_ni.is_some_and(|peer_ni| !peer_ni.uncount_queued(tx.bytes())) {
@@ -470,8 +472,8 @@ impl Core {
         }
     }
 
-    /// The message does not hang on its descriptor any more. The last of the descriptor's messages takes its place: no
-    /// search, for one descriptor may have thousands of them.
+    /// Removes the message from its descriptor's list. The last message of the list takes the free place. There is
+    /// no search, since a descriptor may have thousands of messages.
     pub(crate) fn remove_from_md(&mut self, tx: &Tx, id: TxId) {
         let Some(md) = tx.descriptor().and_then(|md| self.mds.get_mut(md)) else {
             return;
@@ -486,7 +488,7 @@ impl Core {
         }
     }
 
-    /// For whom a message works, if it is an operation of a descriptor.
+    /// Returns the owner of the descriptor if the message is an operation of one.
     fn owner_of(&self, work: &Work) -> Option<Owner> {
         let Work::Operation(event) = work else {
             return None;
@@ -504,7 +506,7 @@ impl Core {
         }
     }
 
-    /// What follows when a message is out or given up.
+    /// Completes the work of a message that was sent or has failed.
     fn complete_work(&mut self, header: &Header, work: Work, end: End) {
         match (work, end) {
             (Work::Operation(mut event), end) => {
@@ -695,7 +697,7 @@ impl Core {
     /// Ends a message that is in no queue (any more) and holds no credit.
     pub(crate) fn fail_message(&mut self, id: TxId, end: End) {
         let Some(tx) = self.tx.remove(id) else {
-            return self.broken("a message that is given up");
+            return self.broken("a message that fails");
         };
         self.counters.end_message();
         self.counters.errors += 1;
