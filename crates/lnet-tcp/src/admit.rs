@@ -1,4 +1,4 @@
-//! Whether a peer's HELLO is accepted (sections 2.6 to 2.8 and 2.13).
+//! Decides whether a peer's HELLO is accepted (sections 2.6 to 2.8 and 2.13).
 
 use std::net::IpAddr;
 
@@ -6,46 +6,46 @@ use lnet_types::Nid;
 
 use crate::stats::Refusal;
 
-/// What is known when a peer's HELLO has been read.
+/// What is known once a peer's HELLO has been read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Inquiry {
-    /// Our interface.
+    /// The NID of our interface.
     pub(crate) our_nid: Nid,
-    /// The peer, as its HELLO says.
+    /// The peer's NID, as its HELLO says.
     pub(crate) peer_nid: Nid,
-    /// The address that it dials from, when its NID has to agree with it.
+    /// The address that the peer dials from; `None` if its NID need not agree with that address.
     pub(crate) remote: Option<IpAddr>,
-    /// We are dialling the same peer at the same address.
+    /// True while we dial the same peer at the same address.
     pub(crate) is_dialling: bool,
-    /// The incarnation in the HELLO.
+    /// The incarnation in the peer's HELLO.
     pub(crate) incarnation: u64,
-    /// The incarnation that the peer's open connections have, if it has any.
+    /// The incarnation of the peer's open connections, if there are any.
     pub(crate) known_incarnation: Option<u64>,
-    /// Open connections of the same type between the same addresses.
+    /// The number of open connections of the same type between the same addresses.
     pub(crate) same_type: usize,
-    /// Their allowed number.
+    /// The limit of `same_type`.
     pub(crate) same_type_max: usize,
 }
 
-/// What becomes of it.
+/// What to do with a HELLO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Accept.
+    /// Accept the connection.
     Accept,
-    /// Close the connections that the peer had before it restarted, then accept. Kernels answer `NONE`
-    /// here and make the peer dial again; nothing is gained by that.
+    /// Close the connections from before the peer's restart, then accept. Kernels answer `NONE`
+    /// here and make the peer dial again; that gains nothing.
     AcceptAfterRestart,
     /// Answer `NONE`.
     Decline(Refusal),
-    /// Close without an answer: the peer cannot be who it says.
+    /// Close without an answer: the peer cannot be who its HELLO says.
     Distrust(Refusal),
 }
 
-/// Decides about a HELLO.
+/// Decides what to do with a HELLO.
 // [SET-5] [SET-6] [SET-9]
 pub(crate) fn admit(inquiry: &Inquiry) -> Admission {
-    // LNet chooses both ends of a hop on one net. A peer of another net would be a neighbour that no
-    // route leads to and that no rule of that net was meant for.
+    // LNet chooses both ends of a hop on one net. A peer of another net would be a neighbour that
+    // no route leads to, and the rules of its net were not written for this interface.
     if inquiry.peer_nid.net() != inquiry.our_nid.net() {
         return Admission::Distrust(Refusal::HelloNet);
     }

@@ -1,4 +1,4 @@
-//! Which connection carries a message (section 3.6).
+//! Chooses the connection that carries a message (section 3.6).
 //!
 //! | Type | HELLO version 2 | version 3, 4 |
 //! |---|---|---|
@@ -7,9 +7,10 @@
 //! | `BULK_OUT` | large: yes, else maybe | large: yes, else maybe |
 //! | `BULK_IN` | maybe | no |
 //!
-//! The best "yes" wins, else the best "maybe". Best is the one with the fewest bytes queued, then the one
-//! that was used longest ago. Where connections of two versions stand beside each other, those of the newer one
-//! carry everything: a peer with a 4-byte address has both while it is met anew for 16-byte NIDs.
+//! The best "yes" wins, else the best "maybe". The best is the connection with the fewest bytes
+//! queued; among equals, the one used longest ago. If a peer has connections of two HELLO versions,
+//! the newer version carries everything: a peer with a 4-byte address has both while it is dialled
+//! again for 16-byte NIDs.
 
 use std::cmp::Reverse;
 
@@ -23,7 +24,8 @@ pub(crate) enum Suits {
     Yes,
 }
 
-/// Whether a connection of type `ctype`, in our naming, suits an LNET frame of `bytes` bytes.
+/// Returns how well a connection of type `ctype`, in our naming, suits an LNET frame of `bytes`
+/// bytes.
 // [FRAME-13] [FRAME-14] [SET-4]
 pub(crate) fn suits(version: HelloVersion, ctype: Ctype, bytes: u64, min_bulk: u32) -> Suits {
     let is_small = bytes < u64::from(min_bulk);
@@ -38,19 +40,20 @@ pub(crate) fn suits(version: HelloVersion, ctype: Ctype, bytes: u64, min_bulk: u
     }
 }
 
-/// A connection that a message could take.
+/// A connection that could carry a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) slot: usize,
     pub(crate) version: HelloVersion,
     pub(crate) suits: Suits,
-    /// Bytes that wait on it here. Those in its socket would take a system call a message to know.
+    /// Bytes queued here for the connection. Bytes in its socket are not included: to ask for them
+    /// would cost a system call per message.
     pub(crate) queued: u64,
     /// A number that grows with each use.
     pub(crate) last_use: u64,
 }
 
-/// The slot of the best of them, if any suits.
+/// Returns the slot of the best candidate; `None` if none suits.
 // [FRAME-15]
 pub(crate) fn choose(candidates: impl Iterator<Item = Candidate>) -> Option<usize> {
     candidates

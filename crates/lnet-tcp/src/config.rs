@@ -1,46 +1,46 @@
-//! What an administrator or a tool decides about the socket LND.
+//! Settings of the socket LND that an administrator or a tool chooses.
 
 use std::time::Duration;
 
 use lnd::NiId;
 use lnet_types::Nid;
 
-/// Which dialling peers are listened to (section 2.2).
+/// Which dialling peers are accepted (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AcceptMode {
-    /// Only peers whose source port is below 1024, which takes privilege to use.
+    /// Only peers whose source port is below 1024, which needs a privilege.
     #[default]
     Secure,
     /// Peers from any port.
     All,
-    /// Nobody: no port is listened on.
+    /// No peers: the LND does not listen.
     None,
 }
 
-/// Which local ports connections are dialled from (section 2.2).
+/// The local ports from which connections are dialled (section 2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SourcePorts {
-    /// 1023 down to 512, as nodes with `accept=secure` demand.
+    /// Ports 1023 down to 512, which nodes with `accept=secure` demand.
     #[default]
     Privileged,
-    /// Whatever the system gives.
+    /// Any port that the system assigns.
     Any,
 }
 
-/// Bounds on what peers, and the node itself, can make the LND hold.
+/// Limits on what peers, and the node itself, can make the LND hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Accepted connections that have not finished their handshake; one more closes the oldest.
+    /// Accepted connections with an unfinished handshake; one more closes the oldest.
     pub handshakes_max: usize,
-    /// Established connections; beyond it nothing is accepted.
+    /// Established connections; at this limit no further connection is accepted.
     pub connections_max: usize,
     /// Connections of one type with one peer; a further one is answered with `NONE` (section 2.8).
     pub connections_per_type_max: usize,
-    /// Messages that wait for one peer, written in part or not at all.
+    /// Messages queued for one peer, including those partly written.
     pub queued_messages_max: usize,
-    /// Bytes of those messages.
+    /// Bytes of the messages queued for one peer.
     pub queued_bytes_max: u64,
-    /// Connections that the system keeps until they are accepted.
+    /// The listen backlog: connections that the system keeps until they are accepted.
     pub backlog: i32,
 }
 
@@ -60,36 +60,36 @@ impl Default for Limits {
 /// Parameters of the socket LND; the defaults are those of kernel nodes (sections 2.2 and 9.4).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocklndConfig {
-    /// The TCP port that is listened on and dialled.
+    /// The TCP port to listen on and to dial.
     pub port: u16,
-    /// Whom to listen to.
+    /// Which dialling peers to accept.
     pub accept: AcceptMode,
-    /// Accept a peer only where the address of its NID is the one it dials from. Kernel nodes do not ask
-    /// (section 2.4), and behind address translation the two differ; without, a peer on an unprivileged
-    /// port is who it says it is.
+    /// Accept a peer only if it dials from the address of its NID. Kernel nodes do not check this
+    /// (section 2.4), and behind address translation the two differ. If false, a peer on an
+    /// unprivileged port can claim any NID.
     pub match_addresses: bool,
-    /// Where to dial from.
+    /// Which local ports to dial from.
     pub source_ports: SourcePorts,
-    /// How long an accepted connection may take over its handshake.
+    /// How long the handshake of an accepted connection may take.
     pub accept_timeout: Duration,
-    /// How long a dialling pass, a stalled frame or an unacknowledged write may take.
+    /// How long a dialling pass may take, a frame may stall, or a write may stay unacknowledged.
     pub sock_timeout: Duration,
-    /// First pause after a dialling pass failed; each further failure doubles it.
+    /// The pause after the first failed dialling pass; each further failure doubles it.
     pub reconnect_min: Duration,
-    /// Longest such pause.
+    /// The longest pause between dialling passes.
     pub reconnect_max: Duration,
-    /// Silence after which a keepalive frame is sent.
+    /// A keepalive frame is sent after this time without traffic.
     pub keepalive: Duration,
-    /// Frames of this many bytes and more prefer the bulk connections.
+    /// Frames of at least this many bytes prefer the bulk connections.
     pub min_bulk: u32,
-    /// Open bulk connections too; false opens one `CONTROL` connection and uses it for everything.
+    /// Open bulk connections too; if false, one `CONTROL` connection carries everything.
     pub typed: bool,
-    /// TCP congestion control for every connection; `None` is the system's default.
+    /// TCP congestion control of every connection; `None` is the system's default.
     pub congestion: Option<String>,
-    /// Present ourselves as a user-space process, whose pid is the local port with
+    /// Present this process as a user-space process, whose pid is the local port with
     /// [`lnet_types::ProcessId::USER_FLAG`]: peers then answer on our connections only.
     pub user_pid: bool,
-    /// What may be held.
+    /// Limits on what the LND holds.
     pub limits: Limits,
 }
 
@@ -121,25 +121,26 @@ impl Default for SocklndConfig {
 /// Settings of a local interface that may change while it is in use: [`crate::Socklnd::tune`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NiTuning {
-    /// Pairs of bulk connections with each peer; 0 counts as 1. With fewer than before, those that are
-    /// open stay.
+    /// Pairs of bulk connections with each peer; 0 counts as 1. Lowering the number closes no open
+    /// connection.
     pub conns_per_peer: u8,
-    /// How long its connections may be without progress; `None`: [`SocklndConfig::sock_timeout`].
+    /// How long a connection of the interface may go without progress; `None` uses
+    /// [`SocklndConfig::sock_timeout`].
     pub timeout: Option<Duration>,
-    /// The IP type of service of connections made from now on; `None` leaves the system's.
+    /// The IP type of service of new connections; `None` keeps the system's default.
     pub tos: Option<u8>,
 }
 
 /// A local interface for [`crate::Socklnd::add_ni`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LndNi {
-    /// The upper side's name for it.
+    /// The identifier that the node above gives the interface.
     pub ni: NiId,
-    /// Its NID, on a network of type `tcp`; the address is bound.
+    /// Its NID, on a network of type `tcp`. The LND binds its address.
     pub nid: Nid,
-    /// What may change during its life.
+    /// Settings that may change while the interface is in use.
     pub tuning: NiTuning,
-    /// When the interface started, in nanoseconds of wall-clock time: constant for its life and
-    /// different after a restart (section 2.12).
+    /// When the interface started, in nanoseconds of wall-clock time: constant while the interface
+    /// exists, different after a restart (section 2.12).
     pub incarnation: u64,
 }

@@ -1,8 +1,8 @@
-//! An established connection: a stream, its two halves and what is known of its health.
+//! An established connection: a stream, its two halves and its health.
 //!
-//! Reading and writing live in [`Receiver`] and [`Transmitter`], which know no streams; this file makes
-//! jobs of what they want, takes what became of these, and watches that both go on (sections 3.3, 3.7 and
-//! 3.8).
+//! [`Receiver`] and [`Transmitter`] decide what to read and write, and know no streams. This file
+//! turns their decisions into jobs, gives them the outcomes, and checks that both make progress
+//! (sections 3.3, 3.7 and 3.8).
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -20,21 +20,21 @@ use crate::stats::{CloseReason, SocklndStats};
 use crate::transmit::{Departed, Transmitter, write_failure};
 use crate::view::ConnectionView;
 
-/// What a handshake settles about a connection.
+/// What a handshake agrees about a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     /// Index of the peer.
     pub(crate) peer: usize,
     pub(crate) ni: NiId,
     pub(crate) id: ProcessId,
-    /// In our naming.
+    /// The connection type, in our naming.
     pub(crate) ctype: Ctype,
     pub(crate) version: HelloVersion,
-    /// The peer's, which holds for its frame headers.
+    /// The peer's byte order, which its frame headers use.
     pub(crate) order: ByteOrder,
     pub(crate) local: SocketAddr,
     pub(crate) remote: SocketAddr,
-    /// We dialled.
+    /// True if we dialled.
     pub(crate) dialled: bool,
 }
 
@@ -42,38 +42,40 @@ pub(crate) struct Terms {
 #[derive(Debug)]
 pub(crate) struct Connection<S> {
     pub(crate) stream: Arc<S>,
-    /// No other connection of this LND has it.
+    /// A number that no other connection of this LND has.
     pub(crate) serial: u64,
     pub(crate) terms: Terms,
     pub(crate) rx: Receiver,
     pub(crate) tx: Transmitter,
-    /// The peer has closed its side, as readiness told; reads go on to the end of the stream.
+    /// Readiness reported that the peer has closed its side; reads continue to the end of the
+    /// stream.
     pub(crate) peer_closed: bool,
-    /// Only to be read any more: the peer has closed another connection.
+    /// The connection is only read to its end: the peer has closed another one.
     pub(crate) parting: bool,
     /// Why the connection closes as soon as the write under way has ended.
     pub(crate) ended: Option<CloseReason>,
     /// Reading waits until acknowledgements are written.
     pub(crate) choked: bool,
-    /// In the list of connections to be written.
+    /// The connection is in the list of connections to be written.
     pub(crate) in_writes: bool,
-    /// In the list of connections to be read.
+    /// The connection is in the list of connections to be read.
     pub(crate) in_reads: bool,
     /// A number that grows with each use.
     pub(crate) last_use: u64,
-    /// What was read waits for the end of a pause.
+    /// Processing of bytes already read is paused.
     pub(crate) paused: bool,
     /// A read is under way.
     reading: bool,
-    /// Readiness was told meanwhile: the read may have been too early for it.
+    /// Readiness was reported during the read, which may have been too early to see the new bytes.
     more_to_read: bool,
-    /// The stream took everything that was offered since it last said that it can be written.
+    /// The stream accepted every byte offered since it was last reported writable.
     writable: bool,
-    /// It said so while a write was under way, which may have been too early for it.
+    /// The stream was reported writable during a write, which may have been too early to use the
+    /// new room.
     writable_again: bool,
     read_at: Time,
     sending: Sending,
-    /// A defect that was ordered: readiness is forgotten that is told during a read.
+    /// A defect for tests: forgets readiness that is reported during a read.
     #[cfg(feature = "broken")]
     pub(crate) deaf: bool,
 }
@@ -83,13 +85,13 @@ pub(crate) struct Connection<S> {
 struct Sending {
     written: u64,
     acked: u64,
-    /// When bytes were last written or acknowledged, or the first frame was queued.
+    /// When bytes were last written or acknowledged, or when the first frame was queued.
     moved_at: Time,
 }
 
 impl<S: Stream> Connection<S> {
     pub(crate) fn new(stream: Arc<S>, serial: u64, terms: Terms, now: Time) -> Self {
-        // Small messages have connections of this type to themselves.
+        // CONTROL connections carry only small messages.
         let is_small = terms.ctype == Ctype::CONTROL;
         Self {
             stream,
@@ -120,7 +122,7 @@ impl<S: Stream> Connection<S> {
         }
     }
 
-    /// Takes note of readiness.
+    /// Records readiness.
     pub(crate) fn note(&mut self, readiness: Readiness) {
         self.peer_closed |= readiness.closed;
         if readiness.writable {
@@ -129,7 +131,7 @@ impl<S: Stream> Connection<S> {
         }
     }
 
-    /// A read may begin; where one is under way, another one will follow.
+    /// Returns whether a read may begin. If one is under way, another one will follow.
     pub(crate) fn may_read(&mut self) -> bool {
         #[cfg(feature = "broken")]
         if self.deaf {
@@ -139,26 +141,26 @@ impl<S: Stream> Connection<S> {
         !self.reading && self.ended.is_none()
     }
 
-    /// A write may begin, and there is something to write.
+    /// Returns whether a write may begin and there is something to write.
     pub(crate) fn may_write(&self) -> bool {
         let may_send = !self.parting && self.ended.is_none();
         self.writable && may_send && !self.tx.is_lent() && !self.tx.is_empty()
     }
 
-    /// The next read.
+    /// Returns the next read.
     pub(crate) fn read(&mut self) -> Work {
         self.reading = true;
         Work::Read(self.rx.room())
     }
 
-    /// The next write.
+    /// Returns the next write.
     pub(crate) fn write(&mut self, mut pieces: Vec<Piece>) -> Work {
         self.writable_again = false;
         let skip = self.tx.lend(&mut pieces);
         Work::Write { pieces, skip }
     }
 
-    /// Goes on with what was read before a pause.
+    /// Continues processing what was read before a pause.
     pub(crate) fn go_on(
         &mut self,
         stats: &mut SocklndStats,
@@ -176,7 +178,7 @@ impl<S: Stream> Connection<S> {
         Ok(paused)
     }
 
-    /// A read has ended. True when there may be more to read.
+    /// Takes the outcome of a read. Returns whether there may be more to read.
     pub(crate) fn has_read(
         &mut self,
         outcome: Outcome,
@@ -207,8 +209,8 @@ impl<S: Stream> Connection<S> {
             .rx
             .absorb(count, room, staging, &mut self.tx, &mut around, upper)?;
         self.pause(paused);
-        // A short read is no sign of an empty stream once the peer has closed its side, which no further
-        // readiness will tell.
+        // Once the peer has closed its side, no further readiness is reported; therefore a short
+        // read does not prove that the stream is empty.
         let more = told || self.peer_closed || !outcome.is_short();
         Ok((paused, more && paused.is_none()))
     }
@@ -218,7 +220,7 @@ impl<S: Stream> Connection<S> {
         self.choked = paused == Some(Paused::Choked);
     }
 
-    /// A write has ended.
+    /// Takes the outcome of a write.
     pub(crate) fn has_written(
         &mut self,
         outcome: Outcome,
@@ -244,24 +246,24 @@ impl<S: Stream> Connection<S> {
         result
     }
 
-    /// To be called before a frame is queued: an idle connection begins to owe progress now.
+    /// Call this before queueing a frame: an idle connection must show progress from now on.
     pub(crate) fn note_queueing(&mut self, now: Time) {
         if self.tx.is_empty() && self.sending.acked == self.sending.written {
             self.sending.moved_at = now;
         }
     }
 
-    /// To be called when reading goes on after a pause of ours.
+    /// Call this when reading continues after a pause on our side.
     pub(crate) fn note_resuming(&mut self, now: Time) {
         self.read_at = now;
     }
 
-    /// When the peer last showed that it lives.
+    /// Returns when the peer last showed that it is alive.
     pub(crate) fn alive_at(&self) -> Time {
         self.read_at.max(self.sending.moved_at)
     }
 
-    /// Looks whether the connection goes on; to be called about four times per `timeout`.
+    /// Checks that the connection makes progress; call this about four times per `timeout`.
     pub(crate) fn check(&mut self, now: Time, timeout: Duration) -> Result<(), CloseReason> {
         self.tx.shrink();
         let awaits_peer = self.rx.is_waiting_for_bytes() && !self.choked;
@@ -280,7 +282,7 @@ impl<S: Stream> Connection<S> {
         if self.sending.acked == self.sending.written {
             return;
         }
-        // Bytes of a write under way may be in the stream already, and not counted as written.
+        // Bytes of a write under way may be in the stream already without being counted as written.
         let acked = self
             .sending
             .written

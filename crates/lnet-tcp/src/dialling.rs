@@ -11,23 +11,23 @@
 //!      +------ nothing more wanted <-----------------------------------------------+
 //! ```
 //!
-//! One pass at a time opens one connection at a time. No sockets here: the caller connects and says what
-//! became of it.
+//! A pass opens one connection after the other, and each peer has one pass at a time. This file has
+//! no sockets: the caller connects and reports the outcome.
 
 use std::time::Duration;
 
 use lnet_types::Time;
 use lnet_wire::{Ctype, HelloVersion};
 
-/// Refusals in a row after which a peer is not asked again (sections 2.6 and 18).
+/// After this many refusals in a row a peer is not dialled again (sections 2.6 and 18).
 // [SET-8]
 const REFUSALS_MAX: u8 = 3;
 
-/// The pause after a refusal is between half and whole this long (section 18).
+/// The pause after a refusal is between half of this and all of it (section 18).
 // [SET-7]
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
-/// Connections with one peer, by type in our naming.
+/// The number of connections with one peer, by type in our naming.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TypeCounts {
     pub(crate) any: usize,
@@ -37,7 +37,7 @@ pub(crate) struct TypeCounts {
 }
 
 impl TypeCounts {
-    /// Counts connections by their types.
+    /// Counts connections by type.
     pub(crate) fn of(types: impl Iterator<Item = Ctype>) -> Self {
         let mut counts = Self::default();
         for ctype in types {
@@ -51,8 +51,8 @@ impl TypeCounts {
         counts
     }
 
-    /// The type to dial next, where `pairs` of bulk connections are wanted; untyped nodes want one
-    /// connection that carries messages, which `BULK_IN` does not.
+    /// Returns the type to dial next, if `pairs` pairs of bulk connections are wanted. Untyped
+    /// nodes want one connection that carries messages; a `BULK_IN` connection does not.
     // [SET-1] [SET-2] [SET-3]
     pub(crate) fn missing(self, typed: bool, pairs: usize) -> Option<Ctype> {
         if !typed {
@@ -72,7 +72,7 @@ impl TypeCounts {
         }
     }
 
-    /// True when there is at least one of each type that a node needs.
+    /// Returns true if there is at least one connection of each type that a node needs.
     pub(crate) fn has_each(self) -> bool {
         self.control > 0 && self.bulk_in > 0 && self.bulk_out > 0
     }
@@ -81,11 +81,11 @@ impl TypeCounts {
 /// What the caller does after a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterRefusal {
-    /// Wait; [`Dialler::is_due`] tells when it is over.
+    /// Wait; [`Dialler::is_due`] reports when the pause is over.
     Wait,
     /// Dial again at once, in the version that the peer named.
     AtOnce,
-    /// Ask for no more: there is one connection of each type.
+    /// Dial no more: there is one connection of each type.
     Content,
     /// Give up: the pass has failed.
     GiveUp,
@@ -98,15 +98,15 @@ enum Phase {
     Waiting { until: Time },
 }
 
-/// The dialling of one peer.
+/// The state of dialling one peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialler {
     phase: Phase,
-    /// When the pass that is under way has failed.
+    /// When the pass under way fails.
     deadline: Time,
     /// The pause after the last failure; zero after a success.
     pause: Duration,
-    /// The end of that pause.
+    /// When that pause ends.
     retry_at: Time,
     refusals: u8,
     /// The peer wants no more connections than there are.
@@ -129,17 +129,17 @@ impl Default for Dialler {
 }
 
 impl Dialler {
-    /// True when a pass may begin.
+    /// Returns whether a pass may begin.
     pub(crate) fn may_begin(&self, now: Time) -> bool {
         self.phase == Phase::Resting && now >= self.retry_at && !self.content
     }
 
-    /// True during a pass.
+    /// Returns whether a pass is under way.
     pub(crate) fn is_active(&self) -> bool {
         self.phase != Phase::Resting
     }
 
-    /// True while a connection is being made.
+    /// Returns whether a connection is being made.
     pub(crate) fn is_connecting(&self) -> bool {
         self.phase == Phase::Connecting
     }
@@ -148,33 +148,33 @@ impl Dialler {
         matches!(self.phase, Phase::Waiting { .. })
     }
 
-    /// The HELLO version that the peer asked for, if it did.
+    /// Returns the HELLO version that the peer asked for, if it asked.
     pub(crate) fn version(&self) -> Option<HelloVersion> {
         self.version
     }
 
-    /// The end of the pass.
+    /// Returns when the pass under way fails.
     pub(crate) fn deadline(&self) -> Time {
         self.deadline
     }
 
-    /// A pass begins, and may last for `timeout`.
+    /// Begins a pass, which may last for `timeout`.
     pub(crate) fn begin(&mut self, now: Time, timeout: Duration) {
         self.refusals = 0;
         self.deadline = now + timeout;
     }
 
-    /// A connection is being made.
+    /// Records that a connection is being made.
     pub(crate) fn connecting(&mut self) {
         self.phase = Phase::Connecting;
     }
 
-    /// Nothing more is wanted.
+    /// Ends dialling: nothing more is wanted.
     pub(crate) fn rest(&mut self) {
         self.phase = Phase::Resting;
     }
 
-    /// A connection that we dialled is there.
+    /// Records that a connection that we dialled is established.
     pub(crate) fn connected(&mut self) {
         self.phase = Phase::Resting;
         self.refusals = 0;
@@ -182,17 +182,18 @@ impl Dialler {
         self.retry_at = Time::ZERO;
     }
 
-    /// The peer dialled us: its refusals were those of a race, and say nothing of the next attempt.
+    /// Records that the peer dialled us: its refusals came from simultaneous dials and do not
+    /// predict the next attempt.
     pub(crate) fn met(&mut self) {
         self.refusals = 0;
     }
 
-    /// Connections of another version are wanted beside those that there are.
+    /// Allows dialling again: connections of another version are wanted beside the present ones.
     pub(crate) fn want_more(&mut self) {
         self.content = false;
     }
 
-    /// A connection has gone: more may be wanted again.
+    /// Records that a connection has closed: more may be wanted again.
     pub(crate) fn lost(&mut self, was_last: bool) {
         self.content = false;
         if was_last {
@@ -200,7 +201,7 @@ impl Dialler {
         }
     }
 
-    /// The pass has failed; the next may begin after a pause that doubles each time.
+    /// Records that the pass has failed; the next may begin after a pause that doubles each time.
     // [SET-11]
     pub(crate) fn failed(&mut self, now: Time, min: Duration, max: Duration) {
         self.phase = Phase::Resting;
@@ -208,7 +209,7 @@ impl Dialler {
         self.retry_at = now + self.pause;
     }
 
-    /// The peer answered `NONE` in `version`; `jitter` is any number.
+    /// Records that the peer answered `NONE` in `version`; `jitter` is any number.
     pub(crate) fn refused(
         &mut self,
         now: Time,
@@ -239,12 +240,13 @@ impl Dialler {
         AfterRefusal::Wait
     }
 
-    /// True when the pause after a refusal is over.
+    /// Returns whether the pause after a refusal is over.
     pub(crate) fn is_due(&self, now: Time) -> bool {
         matches!(self.phase, Phase::Waiting { until } if now >= until.min(self.deadline))
     }
 
-    /// When the caller should look again. The connection that is being made has a deadline of its own.
+    /// Returns when the caller should check again. A connection that is being made has its own
+    /// deadline.
     pub(crate) fn next_due(&self) -> Option<Time> {
         match self.phase {
             Phase::Resting | Phase::Connecting => None,
@@ -252,7 +254,8 @@ impl Dialler {
         }
     }
 
-    /// Until when a peer without connections must be remembered for its pause to grow.
+    /// Returns until when a peer without connections must be remembered, so that its pause can
+    /// grow.
     pub(crate) fn forget_at(&self) -> Option<Time> {
         (self.pause > Duration::ZERO).then(|| self.retry_at + self.pause)
     }

@@ -1,4 +1,4 @@
-//! What can be wrong with an interface that is to be added.
+//! Errors of adding an interface.
 
 use std::io;
 use std::net::IpAddr;
@@ -25,7 +25,7 @@ pub enum AddNiError {
     /// The address does not belong to this machine.
     #[error("{0} is not an address of this machine: see `ip address` for those that are")]
     AddressNotHere(IpAddr),
-    /// Somebody listens on the port already.
+    /// Another socket listens on the port already.
     #[error(
         "port {port} on {address} is in use: stop the program that `ss -ltnp 'sport = {port}'` \
          shows, or choose another port (one that all nodes share)"
@@ -36,7 +36,7 @@ pub enum AddNiError {
         /// The port.
         port: u16,
     },
-    /// Ports below 1024 take a privilege that this process lacks.
+    /// Ports below 1024 need a privilege that this process lacks.
     #[error(
         "listening on port {port} takes a privilege: run `setcap cap_net_bind_service=+ep` on the \
          program, or `sysctl net.ipv4.ip_unprivileged_port_start={port}`, or choose a port above \
@@ -54,7 +54,7 @@ pub enum AddNiError {
     Congestion {
         /// The name that was given.
         name: String,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
     /// Any other failure of the system.
@@ -64,7 +64,7 @@ pub enum AddNiError {
         address: IpAddr,
         /// The port.
         port: u16,
-        /// The system's answer.
+        /// The system's error.
         source: io::Error,
     },
 }

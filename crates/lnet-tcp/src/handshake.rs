@@ -1,4 +1,4 @@
-//! A connection that is not yet one: both roles of section 2.1.
+//! A connection during its handshake, in both roles of section 2.1.
 //!
 //! ```text
 //!  we dialled:    CONNECTING --connected: connreq, HELLO--> AWAIT_REPLY --HELLO--> connection
@@ -7,7 +7,7 @@
 //!                    +-- refusal sent ---+--> FAREWELL --peer closes--> gone
 //! ```
 //!
-//! What we send here is less than a fresh socket buffer always takes, so that it goes out in one write.
+//! What we send here always fits into an empty socket buffer, so that it goes out in one write.
 
 use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
@@ -20,32 +20,32 @@ use lnet_wire::{Ctype, HelloVersion};
 use crate::network::{Bytes, Stream, send_whole};
 use crate::reader::HandshakeReader;
 
-/// What a peer may still send after it was refused, before it is cut off.
+/// How many bytes a refused peer may still send before its connection is closed.
 const FAREWELL_BYTES: usize = 64 << 10;
 
-/// How far a handshake is.
+/// The state of a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// We dialled; TCP is not connected yet.
     Connecting,
     /// We dialled and sent our HELLO.
     AwaitReply,
-    /// The peer dialled; its connection request is to come.
+    /// The peer dialled; its connection request has not arrived.
     Request,
-    /// The peer dialled this interface; its HELLO is to come.
+    /// The peer dialled this interface; its HELLO has not arrived.
     Hello(NiId),
-    /// A refusal is sent. Closing with unread bytes would reset the connection, and the peer might lose
-    /// the refusal; so we wait until it closes.
+    /// A refusal was sent; we wait until the peer closes. If we closed with unread bytes, TCP would
+    /// reset the connection and the peer might lose the refusal.
     Farewell {
-        /// Bytes that it may still send.
+        /// Bytes that the peer may still send.
         allowance: usize,
     },
 }
 
-/// Who dialled.
+/// Which side dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// We did.
+    /// We dialled.
     Active {
         /// Index of the peer.
         peer: usize,
@@ -54,14 +54,14 @@ pub(crate) enum Role {
         /// The version of our HELLO.
         version: HelloVersion,
     },
-    /// The peer did.
+    /// The peer dialled.
     Passive {
-        /// Grows with each accepted connection.
+        /// A number that grows with each accepted connection.
         sequence: u64,
     },
 }
 
-/// A connection that is not yet one.
+/// A connection during its handshake.
 #[derive(Debug)]
 pub(crate) struct Handshake<S> {
     pub(crate) stream: Arc<S>,
@@ -70,12 +70,13 @@ pub(crate) struct Handshake<S> {
     pub(crate) reader: HandshakeReader,
     pub(crate) remote: SocketAddr,
     pub(crate) deadline: Time,
-    /// The peer has closed its side, as readiness told; it tells only once.
+    /// Readiness reported, once, that the peer has closed its side.
     pub(crate) peer_closed: bool,
 }
 
 impl<S: Stream> Handshake<S> {
-    /// Sends a refusal and begins to wait for the peer to close. False when there is nothing to wait for.
+    /// Sends a refusal and begins to wait for the peer to close. Returns false if there is nothing
+    /// to wait for.
     pub(crate) fn refuse(&mut self, bytes: &[u8]) -> bool {
         self.stage = Stage::Farewell {
             allowance: FAREWELL_BYTES,
@@ -83,7 +84,8 @@ impl<S: Stream> Handshake<S> {
         send_whole(&*self.stream, bytes).is_ok() && self.stream.end_writing().is_ok()
     }
 
-    /// Throws away what a refused peer still sends; false when it is gone, or sent too much.
+    /// Discards what a refused peer still sends. Returns false if the peer has closed or sent too
+    /// much.
     pub(crate) fn wave(&mut self, scratch: &mut [u8]) -> bool {
         let Stage::Farewell { allowance } = &mut self.stage else {
             return true;

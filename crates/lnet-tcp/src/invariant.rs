@@ -1,15 +1,16 @@
-//! What the LND promises itself.
+//! Invariants of the LND: what happens when one is broken.
 //!
-//! A name from outside may stand for something that has gone: news of a slot come late, a message is cancelled that
-//! has ended. Such a name is ignored. What the LND itself keeps must be there: a connection has a peer, a message
-//! that is held has a connection. Where that does not hold the LND has an error, and going on as if nothing had
-//! happened would hide it.
+//! A name that comes from outside may refer to something that is gone: readiness of a freed slot,
+//! or the cancelling of a message that has ended. The LND ignores such a name. Names that the LND
+//! itself keeps must be valid: a connection has a peer, a held message has a connection. If one is
+//! not valid, the LND has a bug, and continuing silently would hide it.
 
 use crate::stats::SocklndStats;
 
 impl SocklndStats {
-    /// A promise was broken, in words that name it. Debug builds panic, so that no test and no simulation passes over
-    /// it; release builds go on without the thing that is missing, count and log.
+    /// Reports a broken invariant; the text names it. Debug builds panic, so that no test and no
+    /// simulation can miss it. Release builds count and log it, and continue without the missing
+    /// thing.
     #[cold]
     pub(crate) fn broken(&mut self, what: &'static str) {
         debug_assert!(false, "broken invariant: {what}");

@@ -1,12 +1,12 @@
-//! One read or one write of a connection, to be done by any thread without a lock.
+//! A read or a write of a connection, which any thread can do without a lock.
 //!
 //! ```text
 //!  Socklnd::next_job ──▶ Job::run ──▶ Socklnd::finish
 //!    under the lock      no lock      under the lock
 //! ```
 //!
-//! A job owns what it touches: a handle of the stream, landings and payloads. When its connection is
-//! closed meanwhile, its outcome is of no consequence, and the memory is let go when it ends.
+//! A job owns what it uses: a handle of the stream, landings and payloads. If its connection is
+//! closed meanwhile, its outcome is ignored, and the memory is released when the job ends.
 
 use std::io::{self, ErrorKind};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ use sys::{Gather, Pipe, Scatter};
 use crate::network::Stream;
 use crate::receive::WINDOW_MAX;
 
-/// Payload of a message to be sent.
+/// The payload of a message to be sent.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// Bytes that nobody can change.
+    /// Immutable bytes.
     Shared(Bytes),
-    /// Memory that nobody changes meanwhile.
+    /// Memory that nobody changes until the message is reported.
     Span(Span),
-    /// What a [`Landing`] has in its pipe: so many bytes, which can be sent once.
+    /// This many bytes in the pipe of a [`Landing`]; they can be sent once.
     Pipe(Arc<Pipe>, usize),
 }
 
 impl Source {
-    /// Its length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -41,30 +41,30 @@ impl Source {
         }
     }
 
-    /// True when it has no bytes.
+    /// Returns true if the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Where a payload goes.
+/// Where a received payload goes.
 #[derive(Clone, Debug)]
 pub struct Landing {
     pub(crate) memory: Span,
-    /// Empty at first. Whoever has it knows by the bytes that it holds whether the payload is here or in the memory.
+    /// Empty at first. If it holds bytes, the payload is in the pipe, else in the memory.
     pub(crate) pipe: Option<Arc<Pipe>>,
 }
 
 impl Landing {
-    /// Into memory, or, where the payload can be read by itself and fits, into a pipe.
+    /// A landing in memory, or in a pipe if the payload can be read separately and fits.
     #[must_use]
     pub const fn piped(memory: Span, pipe: Arc<Pipe>) -> Self {
         let pipe = Some(pipe);
         Self { memory, pipe }
     }
 
-    /// The memory.
+    /// Returns the memory.
     #[must_use]
     pub const fn memory(&self) -> &Span {
         &self.memory
@@ -74,7 +74,7 @@ impl Landing {
         self.memory.len()
     }
 
-    /// The bytes of the memory behind the first `got`, if there are any.
+    /// Returns the memory behind the first `got` bytes; `None` if there is none.
     pub(crate) fn missing(&self, got: usize) -> Option<Span> {
         let missing = self.memory.part(got..self.memory.len())?;
         (!missing.is_empty()).then_some(missing)
@@ -87,16 +87,16 @@ impl From<Span> for Landing {
     }
 }
 
-/// A node whose memory is what this LND moves.
+/// The node above this LND, with the types of memory that this LND reads and writes.
 pub trait Above: Upper<Landing = Landing, Payload = Source> {}
 
 impl<T: Upper<Landing = Landing, Payload = Source>> Above for T {}
 
-/// What one read takes at most behind the landing: some 15 messages of 4 KiB.
+/// The most that one read stages beyond the landing: some 15 messages of 4 KiB.
 pub(crate) const STAGED_MAX: usize = 64 << 10;
 
-/// Memory of a thread that runs jobs: what a read takes beyond the landing of a message is here until
-/// [`crate::Socklnd::finish`]. It takes room with the first read.
+/// Staging memory of a thread that runs jobs. It keeps what a read takes beyond the landing of a
+/// message until [`crate::Socklnd::finish`]. It is allocated by the first read.
 #[derive(Debug, Default)]
 pub struct Staging {
     bytes: Vec<u8>,
@@ -108,7 +108,7 @@ impl Staging {
         &mut self.bytes[room.lead..room.lead + room.staged]
     }
 
-    /// The first `count` bytes behind a gap of `lead` bytes, and the gap.
+    /// Copies `lead` in front of the first `count` staged bytes, and returns both together.
     pub(crate) fn with_lead(&mut self, lead: &[u8], count: usize) -> &[u8] {
         self.bytes[..lead.len()].copy_from_slice(lead);
         &self.bytes[..lead.len() + count]
@@ -118,13 +118,13 @@ impl Staging {
 /// What one read is to fill.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// What is missing of the payload under way.
+    /// The unfilled part of the landing of the payload under way.
     pub(crate) landing: Option<Span>,
-    /// Where it goes instead, and the memory for what is in there already.
+    /// The pipe that takes the payload instead, and the memory for its contents if it becomes full.
     pub(crate) pipe: Option<(Arc<Pipe>, Span)>,
-    /// Bytes that were read before and belong in front of those that are staged.
+    /// The length of the bytes that were read before and belong in front of the staged ones.
     pub(crate) lead: usize,
-    /// Bytes to be staged at most.
+    /// The most bytes to stage.
     pub(crate) staged: usize,
 }
 
@@ -133,13 +133,13 @@ impl Room {
         self.landed_max() + self.staged
     }
 
-    /// Bytes that go where they belong at once.
+    /// The most bytes that go to their final place directly.
     pub(crate) fn landed_max(&self) -> usize {
         self.landing.as_ref().map_or(0, Span::len)
     }
 }
 
-/// A frame, or what is left of one, as a write takes it.
+/// A frame, or the rest of one, as a write takes it.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece {
     pub(crate) head: [u8; WINDOW_MAX],
@@ -157,41 +157,41 @@ pub(crate) enum Work {
     },
 }
 
-/// One read or one write of a connection.
+/// A read or a write of a connection.
 #[derive(Debug)]
 pub struct Job<S> {
     pub(crate) slot: usize,
-    /// That of the connection; another one may have its slot by now.
+    /// The serial number of the connection; its slot may hold another connection by now.
     pub(crate) serial: u64,
     pub(crate) stream: Arc<S>,
     pub(crate) work: Work,
     pub(crate) outcome: Outcome,
 }
 
-/// What became of a job.
+/// The outcome of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     /// Bytes that could have moved.
     pub(crate) offered: usize,
-    /// Bytes that did, or why none did.
+    /// Bytes that moved, or why none did.
     pub(crate) moved: Result<usize, ErrorKind>,
 }
 
 impl Outcome {
-    /// That of a job which has not run.
+    /// The outcome of a job that has not run.
     pub(crate) const NONE: Self = Self {
         offered: 0,
         moved: Err(ErrorKind::WouldBlock),
     };
 
-    /// Less moved than could have: the stream is empty, or full.
+    /// Returns true if fewer bytes moved than could have: the stream is empty, or full.
     pub(crate) fn is_short(&self) -> bool {
         self.moved != Ok(self.offered)
     }
 }
 
 impl<S: Stream> Job<S> {
-    /// Moves the bytes: one system call.
+    /// Moves the bytes with one system call.
     pub fn run(&mut self, staging: &mut Staging) {
         loop {
             self.outcome = match &self.work {
@@ -226,14 +226,15 @@ fn read(stream: &impl Stream, room: &Room, staging: &mut Staging) -> Outcome {
     parts.add(staging.room(room));
     match stream.read(&mut parts) {
         Ok(more) => outcome(room.len(), Ok(landed + more)),
-        // What is wrong is found again by the next read.
+        // The next read meets the same error again.
         Err(_) if landed > 0 => outcome(room.len(), Ok(landed)),
         Err(error) => outcome(room.len(), Err(error)),
     }
 }
 
-/// How much was moved into the pipe, and whether what follows is to be read at once: behind the payload, or because the
-/// pipe was full and the payload is now in memory.
+/// Reads into the pipe. Returns how much was moved, and whether to read what follows at once:
+/// because the payload is complete, or because the pipe was full and its contents were moved to
+/// memory.
 fn read_into_pipe(
     stream: &impl Stream,
     pipe: &Pipe,
@@ -280,7 +281,7 @@ fn write(stream: &impl Stream, pieces: &[Piece], mut skip: usize) -> Outcome {
     outcome(parts.len(), stream.write(&parts, false))
 }
 
-/// Two system calls, whose bytes leave together.
+/// Writes the header and the contents of the pipe: two system calls, whose bytes leave together.
 fn write_from_pipe(
     stream: &impl Stream,
     piece: &Piece,

@@ -13,15 +13,16 @@
 //!                          Sockets, or streams of a simulation
 //! ```
 //!
-//! [`Socklnd`] decides and [`Job`]s move: its documentation says how a node drives both. Large payloads
-//! are written from and read into the node's memory; small ones are read in bulk, and copied once.
+//! [`Socklnd`] decides what to read and write, and [`Job`]s move the bytes; the documentation of
+//! [`Socklnd`] says how a node drives both. Large payloads are written from the node's memory and
+//! read into it. Small ones are read many at a time, and copied once.
 //!
-//! Peers are believed what their HELLO says: NID and process id. As with kernel nodes, only the source
-//! port vouches for them, where [`AcceptMode::Secure`] demands a privileged one (section 2.4).
+//! The LND believes the NID and the process id in a peer's HELLO. As with kernel nodes, only the
+//! source port is evidence, if [`AcceptMode::Secure`] demands a privileged one (section 2.4).
 //!
-//! This crate reads no clock and decides nothing about routes, matching or resending. It may never hold
-//! more of a peer's data than [`Limits`] says, and nothing that a peer sends makes it panic. Section
-//! numbers are those of the LNet-over-TCP wire description that the project works from.
+//! This crate reads no clock and decides nothing about routes, matching or resending. It never
+//! holds more of a peer's data than [`Limits`] says, and nothing that a peer sends makes it panic.
+//! Section numbers are those of the LNet-over-TCP wire description that the project works from.
 
 mod admit;
 mod choose;

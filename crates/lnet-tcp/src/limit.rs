@@ -1,5 +1,6 @@
-//! A log that a hostile peer cannot fill: each reason and peer is written once, then at most once a
-//! minute with the number that was left out. Everything is counted elsewhere, whether written or not.
+//! Limits log lines so that a hostile peer cannot fill the log. Each reason and peer is logged
+//! once, then at most once a minute together with the number of lines left out. Counters elsewhere
+//! count everything.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,10 +8,11 @@ use std::time::Duration;
 use lnet_types::Time;
 use rustc_hash::FxHashMap;
 
-/// How long a line about the same thing is left out.
+/// How long further lines about the same reason and peer are left out.
 const SILENCE: Duration = Duration::from_secs(60);
 
-/// Things remembered. When there are more, the lines of a flood are left out as one thing.
+/// The most pairs of reason and peer remembered. Beyond that, the lines of a flood count as one
+/// entry per reason.
 const ENTRIES_MAX: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
@@ -19,22 +21,22 @@ struct Entry {
     left_out: u64,
 }
 
-/// Remembers what was written when.
+/// Remembers when which lines were logged.
 #[derive(Debug, Default)]
 pub(crate) struct LogLimiter {
     entries: FxHashMap<(&'static str, Option<IpAddr>), Entry>,
 }
 
 impl LogLimiter {
-    /// Whether a line about `topic` and `peer` is to be written now: the number of such lines that were
-    /// left out before it.
+    /// Decides whether a line about `topic` and `peer` is logged now. If so, returns how many such
+    /// lines were left out before it.
     pub(crate) fn admit(&mut self, topic: &'static str, peer: IpAddr, now: Time) -> Option<u64> {
         let mut key = (topic, Some(peer));
         if !self.entries.contains_key(&key) && self.entries.len() >= ENTRIES_MAX {
             self.entries
                 .retain(|_, entry| now - entry.written_at < SILENCE);
             if self.entries.len() >= ENTRIES_MAX {
-                // Topics are few, so that this adds little.
+                // There are few topics, so this adds few entries.
                 key = (topic, None);
             }
         }

@@ -1,8 +1,8 @@
-//! What the LND asks of a network of byte streams.
+//! The network of byte streams that the LND runs on.
 //!
-//! TCP sockets are one ([`crate::Sockets`]); a simulated network, or one in memory, is another. The LND
-//! names everything that it listens on or connects by a slot, and is told by [`crate::Socklnd::ready`]
-//! when something may be done there.
+//! [`crate::Sockets`] provides TCP sockets; tests and simulations provide streams in memory. The
+//! LND gives a slot number to everything that it listens on or connects, and
+//! [`crate::Socklnd::ready`] tells it which slots are ready.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,37 +13,41 @@ use crate::config::SocklndConfig;
 use crate::error::AddNiError;
 use crate::stats::DialFailure;
 
-/// One end of a connection. Nothing blocks: what cannot be done now fails with
+/// One end of a connection. No call blocks: what cannot be done now fails with
 /// [`io::ErrorKind::WouldBlock`].
 ///
-/// One thread may read while another one writes; the LND lets no two read, or two write, at once.
+/// One thread may read while another one writes; the LND runs at most one read and one write of a
+/// stream at a time.
 pub trait Stream: Send + Sync {
-    /// Reads what there is into `room`, in order. 0 is the end of the stream. When less comes than there
-    /// is room for, nothing is left, and readiness is told anew when more comes.
+    /// Reads available bytes into `room`, in order. Returns 0 at the end of the stream. If fewer
+    /// bytes come than fit, the stream is empty, and readiness is reported again when more arrive.
     ///
     /// # Errors
     ///
     /// The peer reset the connection, or the network failed.
     fn read(&self, room: &mut Scatter<'_>) -> io::Result<usize>;
 
-    /// Takes the start of `bytes`; less than all when it is full, and readiness is told when it is not
-    /// any more. With `more`, others follow at once that are worth waiting for.
+    /// Takes the start of `bytes`. If the stream is full it takes fewer than all, and readiness is
+    /// reported when there is room again. `more` says that further bytes follow at once, so that
+    /// the stream may wait for them before it sends.
     ///
     /// # Errors
     ///
     /// As for [`Stream::read`].
     fn write(&self, bytes: &Gather<'_>, more: bool) -> io::Result<usize>;
 
-    /// As [`Stream::read`], up to `len` bytes into a pipe. Less comes also when the pipe is full.
+    /// As [`Stream::read`], but moves up to `len` bytes into a pipe. Fewer come also if the pipe is
+    /// full.
     ///
     /// # Errors
     ///
-    /// As for [`Stream::read`]. A stream without a descriptor cannot; nothing that is received from one goes to a pipe.
+    /// As for [`Stream::read`]. A stream without a descriptor always fails, and nothing received
+    /// from it goes to a pipe.
     fn fill(&self, _pipe: &Pipe, _len: usize) -> io::Result<usize> {
         Err(io::ErrorKind::Unsupported.into())
     }
 
-    /// As [`Stream::write`], up to `len` bytes out of a pipe.
+    /// As [`Stream::write`], but takes up to `len` bytes out of a pipe.
     ///
     /// # Errors
     ///
@@ -59,17 +63,18 @@ pub trait Stream: Send + Sync {
     /// The connection is gone.
     fn end_writing(&self) -> io::Result<()>;
 
-    /// Bytes that were taken by [`Stream::write`] and not yet acknowledged by the peer's side.
+    /// Returns how many bytes [`Stream::write`] took that the peer's side has not yet acknowledged.
     fn unacknowledged(&self) -> u64;
 
-    /// The address of this end.
+    /// Returns the address of this end.
     ///
     /// # Errors
     ///
     /// The connection is gone.
     fn local_address(&self) -> io::Result<SocketAddr>;
 
-    /// The sizes of the send and receive buffers in bytes; 0 where a stream has none that it knows.
+    /// Returns the sizes of the send and receive buffers in bytes; 0 if the stream does not know
+    /// them.
     fn buffer_sizes(&self) -> (usize, usize) {
         (0, 0)
     }
@@ -79,11 +84,11 @@ pub trait Stream: Send + Sync {
 pub trait Network {
     /// One end of a connection.
     type Stream: Stream;
-    /// What listens on an address.
+    /// A socket, or its equivalent, that listens on an address.
     type Listener;
 
-    /// Listens on `address` and the port of `config`, which shows too that the address is one of this
-    /// machine.
+    /// Listens on `address` and the port of `config`. Success also shows that the address is one of
+    /// this machine.
     ///
     /// # Errors
     ///
@@ -95,32 +100,33 @@ pub trait Network {
         config: &SocklndConfig,
     ) -> Result<Self::Listener, AddNiError>;
 
-    /// Shows that `address` is one of this machine, for an interface that does not listen.
+    /// Checks that `address` is one of this machine, for an interface that does not listen.
     ///
     /// # Errors
     ///
     /// As for [`Network::listen`].
     fn probe(&mut self, address: IpAddr, config: &SocklndConfig) -> Result<(), AddNiError>;
 
-    /// The next connection that waits, and where it comes from.
+    /// Accepts the next waiting connection, and returns the address that it comes from.
     ///
     /// # Errors
     ///
-    /// [`io::ErrorKind::WouldBlock`] when none waits; else the machine is short of something.
+    /// [`io::ErrorKind::WouldBlock`] if none waits; any other error says that the machine lacks a
+    /// resource.
     fn accept(&mut self, listener: &Self::Listener) -> io::Result<(Self::Stream, SocketAddr)>;
 
-    /// Begins to tell the readiness of an accepted stream as that of `slot`.
+    /// Begins to report the readiness of an accepted stream as that of `slot`.
     ///
     /// # Errors
     ///
-    /// The machine is short of something.
+    /// The machine lacks a resource.
     fn admit(&mut self, slot: usize, stream: &Self::Stream) -> io::Result<()>;
 
-    /// Begins to connect; `slot` is ready when that has ended.
+    /// Begins to connect; `slot` becomes ready when the attempt has ended.
     ///
     /// # Errors
     ///
-    /// It is clear already that there will be no connection.
+    /// The attempt failed at once.
     fn dial(
         &mut self,
         slot: usize,
@@ -130,7 +136,7 @@ pub trait Network {
         config: &SocklndConfig,
     ) -> Result<Self::Stream, DialFailure>;
 
-    /// Whether a stream that was being connected is: `None` while it still is.
+    /// Returns the result of connecting a stream; `None` while the attempt is under way.
     fn connected(&self, stream: &Self::Stream) -> Option<Result<(), DialFailure>>;
 
     /// Sets the type of service of an accepted stream, if one is wanted.
@@ -140,26 +146,26 @@ pub trait Network {
     /// The network refuses.
     fn set_tos(&self, stream: &Self::Stream, tos: Option<u8>) -> io::Result<()>;
 
-    /// Tells no readiness of a stream any more. It closes when the last handle is dropped, which may be
-    /// that of a thread that moves bytes.
+    /// Stops reporting the readiness of a stream. The stream closes when its last handle is
+    /// dropped, which may belong to a thread that moves bytes.
     fn forget(&mut self, stream: &Self::Stream);
 
     /// Stops listening.
     fn close(&mut self, listener: Self::Listener);
 }
 
-/// What may be done where the network has news.
+/// What can be done in a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Readiness {
     /// There may be something to read, or a connection to accept.
     pub readable: bool,
     /// Something may be written, or connecting has ended.
     pub writable: bool,
-    /// The peer has closed its side, or the connection failed. Told once.
+    /// The peer has closed its side, or the connection failed. Reported once.
     pub closed: bool,
 }
 
-/// Reads a stream as the standard library does.
+/// Implements the standard library's `Read` for a stream.
 pub(crate) struct Bytes<'a, S>(pub(crate) &'a S);
 
 impl<S: Stream> io::Read for Bytes<'_, S> {
@@ -170,7 +176,7 @@ impl<S: Stream> io::Read for Bytes<'_, S> {
     }
 }
 
-/// Writes `bytes` as a whole, which is less than an empty stream always takes.
+/// Writes all of `bytes`; the caller makes sure that they fit into an empty stream.
 pub(crate) fn send_whole(stream: &impl Stream, bytes: &[u8]) -> io::Result<()> {
     let mut parts = Gather::default();
     parts.add(bytes);

@@ -12,22 +12,23 @@ use crate::dialling::Dialler;
 use crate::job::Source;
 use crate::stats::DialFailure;
 
-/// What a peer is known by (section 2.12).
+/// What identifies a peer (section 2.12).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PeerKey {
     pub(crate) ni: NiId,
     pub(crate) id: ProcessId,
 }
 
-/// Whether a peer with a 4-byte address reads headers with 16-byte NIDs (section 2.4): a version that it is not
-/// dialled in without need, because not all of them know it.
+/// Whether a peer with a 4-byte address reads headers with 16-byte NIDs (section 2.4). They need a
+/// HELLO version that not all peers know, so that the peer is dialled with it only if a message
+/// needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LargeNids {
-    /// No message needed to know.
+    /// No message has needed 16-byte NIDs.
     Untried,
-    /// A message needed them: from now on it is dialled so.
+    /// A message needed 16-byte NIDs: from now on the peer is dialled in that version.
     Wanted,
-    /// It refused, and is asked again when it has connected anew.
+    /// The peer refused that version; it is asked again after it has connected anew.
     Refused,
 }
 
@@ -35,51 +36,51 @@ pub(crate) enum LargeNids {
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) key: PeerKey,
-    /// Where to dial it; `None` when it has no IP address.
+    /// The address to dial; `None` if the peer's NID has no IP address.
     pub(crate) address: Option<SocketAddr>,
     /// Slots of its connections.
     pub(crate) links: SmallVec<[usize; 3]>,
     /// Slots of connections that are only read, to their end: the peer has closed another one.
     pub(crate) parting: SmallVec<[usize; 3]>,
-    /// When those are closed, whatever is still to come.
+    /// When the connections in `parting` are closed, even if more could arrive.
     pub(crate) parting_until: Time,
-    /// That of its open connections.
+    /// The incarnation of its open connections.
     pub(crate) incarnation: Option<u64>,
     pub(crate) dialler: Dialler,
     pub(crate) large_nids: LargeNids,
-    /// The slot of the handshake of ours that is under way.
+    /// The slot of our handshake under way.
     pub(crate) dial_slot: Option<usize>,
-    /// Why it could not be dialled the last time, until there is a connection.
+    /// Why the last attempt to dial it failed; `None` once there is a connection.
     pub(crate) last_failure: Option<DialFailure>,
-    /// We dial this peer: a message once found no connection. A peer that dialled us provides what it
-    /// needs itself, and is dialled only when that is not enough (section 2.9).
+    /// We dial this peer: a message once found no connection. A peer that dialled us opens the
+    /// connections that it needs; we dial it only if those are not enough (section 2.9).
     pub(crate) is_dialled: bool,
     /// Messages that wait for a connection.
     pub(crate) waiting: VecDeque<SendRequest<Source>>,
-    /// No later than the first deadline among them.
+    /// A time no later than the first deadline among the waiting messages.
     pub(crate) waiting_until: Time,
-    /// Messages of this peer that wait anywhere.
+    /// Number of queued messages of this peer, waiting or on a connection.
     pub(crate) queued_messages: usize,
-    /// What they count for.
+    /// The bytes that those messages count for.
     pub(crate) queued_bytes: u64,
-    /// When its connections are to be checked.
+    /// When its connections are checked next.
     pub(crate) check_at: Time,
     pub(crate) keepalive_at: Time,
-    /// The time under which this peer stands among the timers.
+    /// The time at which this peer stands among the timers.
     pub(crate) armed: Option<Time>,
 }
 
-/// True for headers that have NIDs of more than 8 bytes.
+/// Returns true for headers with NIDs of more than 8 bytes.
 pub(crate) const fn is_large(header: &Header) -> bool {
     header.src_nid.is_large() || header.dest_nid.is_large()
 }
 
-/// True where connections of this version carry the header.
+/// Returns true if connections of this version can carry the header.
 pub(crate) fn carries(version: HelloVersion, header: &Header) -> bool {
     version == HelloVersion::V4 || !is_large(header)
 }
 
-/// Later than any time that means something.
+/// Later than any real time.
 pub(crate) const NEVER: Time = Time::from_nanos(u64::MAX);
 
 impl Peer {
@@ -106,7 +107,7 @@ impl Peer {
         }
     }
 
-    /// A message waits for a connection, at most until `deadline`.
+    /// Makes a message wait for a connection, at most until `deadline`.
     pub(crate) fn wait(&mut self, request: SendRequest<Source>, deadline: Time) {
         self.waiting_until = self.waiting_until.min(deadline);
         self.waiting.push_back(SendRequest {
@@ -115,20 +116,21 @@ impl Peer {
         });
     }
 
-    /// True where only a version that is not dialled without need can carry the header: of a peer with a large NID, the
-    /// usual version carries all.
+    /// Returns true if the header needs the version that is dialled only on demand. For a peer with
+    /// a large NID the usual version carries every header.
     pub(crate) fn needs_more_than_usual(&self, header: &Header) -> bool {
         !self.key.id.nid.is_large() && is_large(header)
     }
 
-    /// What was known of a peer's version is forgotten with its connections: another release may be there next.
+    /// Forgets a refused version when the peer's connections are gone: the peer may come back with
+    /// another release.
     pub(crate) fn forget_refusal(&mut self) {
         if self.links.is_empty() && self.large_nids == LargeNids::Refused {
             self.large_nids = LargeNids::Untried;
         }
     }
 
-    /// The messages whose time is up.
+    /// Removes and returns the messages whose deadline has passed.
     pub(crate) fn take_expired(&mut self, now: Time) -> Vec<SendRequest<Source>> {
         if self.waiting_until > now {
             return Vec::new();
@@ -150,13 +152,13 @@ impl Peer {
         expired
     }
 
-    /// All messages that wait for a connection.
+    /// Removes and returns all messages that wait for a connection.
     pub(crate) fn take_waiting(&mut self) -> VecDeque<SendRequest<Source>> {
         self.waiting_until = NEVER;
         std::mem::take(&mut self.waiting)
     }
 
-    /// True when nothing would be lost by forgetting this peer.
+    /// Returns true if forgetting this peer would lose nothing.
     pub(crate) fn is_forgettable(&self, now: Time) -> bool {
         self.links.is_empty()
             && self.parting.is_empty()
@@ -165,7 +167,7 @@ impl Peer {
             && self.dialler.forget_at().is_none_or(|time| time <= now)
     }
 
-    /// When something is to be done for this peer.
+    /// Returns when something is due for this peer.
     pub(crate) fn next_due(&self) -> Option<Time> {
         let idle = self.links.is_empty() && !self.dialler.is_active();
         let forget_at = self.dialler.forget_at().filter(|_| idle);

@@ -1,4 +1,4 @@
-//! Reads exactly the bytes of a handshake: never one that belongs to the first frame.
+//! Reads exactly the bytes of a handshake, and none of the first frame.
 
 use std::io::{ErrorKind, Read};
 
@@ -7,13 +7,13 @@ use lnet_wire::{DecodeError, Hello};
 /// Why a handshake could not be read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
-    /// The peer closed or reset, or the system failed.
+    /// The peer closed or reset the connection, or the system failed.
     Disconnected,
     /// The bytes are wrong.
     Malformed(DecodeError),
 }
 
-/// The bytes of a connection request or a HELLO as they come in.
+/// The bytes of a connection request or a HELLO received so far.
 #[derive(Debug)]
 pub(crate) struct HandshakeReader {
     bytes: [u8; Hello::MAX_LEN],
@@ -28,8 +28,8 @@ impl HandshakeReader {
         }
     }
 
-    /// Reads on, where `needed` tells from a prefix how long the whole will be at least. The whole when
-    /// it is there, `None` when more must come first.
+    /// Reads further bytes. `needed` computes from a prefix how long the whole structure is at
+    /// least. Returns the whole structure once it is complete, `None` before.
     pub(crate) fn read(
         &mut self,
         socket: &mut impl Read,
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives one byte, then nothing, and so on.
+    /// A stream that gives one byte, then nothing, alternately.
     struct Dribble(VecDeque<u8>, bool);
 
     impl Read for Dribble {

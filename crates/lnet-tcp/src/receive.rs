@@ -10,12 +10,12 @@
 //!           +------------------------------------------------------------------------------+
 //! ```
 //!
-//! Bytes come in two ways. The payload of a large message is read where it belongs, and the headers
-//! behind it in the same call: a steady stream costs one system call a message and copies nothing. Where
-//! messages are small, a read takes as many frames as there are into staging memory, and their payload
-//! is copied to where it belongs, once: that costs a tenth of a system call. The message before says
-//! which of the two is to be expected; the first large message behind small ones finds its beginning
-//! staged.
+//! Bytes arrive in two ways. The payload of a large message is read directly into its final place,
+//! together with the headers behind it in the same call: a steady stream costs one system call per
+//! message and copies nothing. Small messages are read many at a time into staging memory, and
+//! their payload is copied once into its final place; that costs a tenth of a system call per
+//! message. The size of the last message decides which way the next read takes; the first large
+//! message behind small ones finds its beginning staged.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -35,23 +35,23 @@ use crate::transmit::Transmitter;
 /// The longest header window: frame header and the 96-byte LNet header.
 pub(crate) const WINDOW_MAX: usize = KsockHeader::LEN + HeaderForm::Nid16.len();
 
-/// Behind a message with at most this much payload, reads take as many frames as there are. Copying so
-/// much takes less time than a system call.
+/// Behind a message with at most this much payload, reads take as many frames as there are: copying
+/// that much takes less time than a system call.
 const COPIED_PAYLOAD_MAX: usize = 16 << 10;
 
-/// Bytes of a landing that are looked at together for a checksum.
+/// Bytes of a landing that each step of a checksum reads.
 const CHECKSUM_STEP: usize = 4096;
 
-/// Why nothing more is to be read for now.
+/// Why reading pauses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Paused {
-    /// The upper side holds this message.
+    /// The node above holds this message.
     Held(RxId),
     /// Too many acknowledgements wait to be written.
     Choked,
 }
 
-/// What the receiver works with; the same for all connections but for the names.
+/// What the receiver works with; apart from `ni` and `peer` the same for all connections.
 pub(crate) struct Surroundings<'a> {
     /// The interface of the connection.
     pub(crate) ni: NiId,
@@ -65,7 +65,7 @@ pub(crate) struct Surroundings<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Completion {
     zc_request: Option<u64>,
-    /// The value in the frame header and the checksum of the headers, where one is to be checked.
+    /// The value in the frame header and the checksum of the headers, if one is to be checked.
     checksum: Option<(u32, FrameChecksum)>,
 }
 
@@ -83,12 +83,12 @@ enum State {
     },
 }
 
-/// A payload that is coming in.
+/// A payload that is being received.
 #[derive(Debug)]
 struct Payload {
-    /// `None` when the message is thrown away.
+    /// `None` if the message is discarded.
     rx: Option<RxId>,
-    /// `None` when nothing is wanted.
+    /// `None` if no payload is wanted.
     landing: Option<Landing>,
     got: usize,
     /// Bytes behind the wanted ones.
@@ -105,13 +105,13 @@ impl Payload {
     ) -> Self {
         let landing = landing.and_then(|Landing { memory, pipe }| {
             let memory = memory.part(0..memory.len().min(length))?;
-            // A checksum needs the bytes.
+            // A checksum is computed from bytes in memory.
             let pipe = pipe.filter(|_| completion.checksum.is_none());
             Some(Landing { memory, pipe })
         });
         let wanted = landing.as_ref().map_or(0, Landing::len);
         if wanted < length || rx.is_none() {
-            // Bytes that nobody wants are not looked at, so that there is nothing to compare.
+            // Unwanted bytes are not read for a checksum, so that there is nothing to compare.
             completion.checksum = None;
         }
         Self {
@@ -123,18 +123,18 @@ impl Payload {
         }
     }
 
-    /// What is still to be filled of the landing.
+    /// Returns the unfilled part of the landing.
     fn missing(&self) -> Option<Span> {
         self.landing.as_ref()?.missing(self.got)
     }
 
-    /// The pipe that it goes to, and the memory for what is in there.
+    /// Returns the pipe that takes the payload, and the memory for its contents if it becomes full.
     fn pipe(&self) -> Option<(Arc<Pipe>, Span)> {
         let Landing { memory, pipe } = self.landing.as_ref()?;
         Some((Arc::clone(pipe.as_ref()?), memory.clone()))
     }
 
-    /// Uses no pipe: `false` where it used none anyway.
+    /// Stops using a pipe; returns false if there was none.
     fn leave_pipe(&mut self) -> bool {
         let landing = self.landing.as_mut();
         landing.is_some_and(|landing| landing.pipe.take().is_some())
@@ -147,20 +147,20 @@ pub(crate) struct Receiver {
     version: HelloVersion,
     order: ByteOrder,
     state: State,
-    /// Bytes that are read and not processed: less than the headers of a frame, or more while there is a
-    /// reason to pause.
+    /// Bytes read but not processed: less than the headers of a frame, or more while reading is
+    /// paused.
     rest: Vec<u8>,
-    /// Small messages are to be expected.
+    /// Small messages are expected.
     in_bulk: bool,
     /// A payload had too many segments for its pipe.
     has_small_segments: bool,
-    /// The rest of a failed message's text, for the log.
+    /// The text with which the node above refused a message, for the log.
     complaint: Option<&'static str>,
 }
 
 impl Receiver {
-    /// The state behind the HELLO of a connection; `order` is the peer's, `in_bulk` says that its first
-    /// messages will be small.
+    /// The state behind the HELLO of a connection; `order` is the peer's byte order, `in_bulk` says
+    /// that small messages are expected first.
     pub(crate) fn new(version: HelloVersion, order: ByteOrder, in_bulk: bool) -> Self {
         Self {
             version,
@@ -173,12 +173,13 @@ impl Receiver {
         }
     }
 
-    /// What the upper side said when it refused a message.
+    /// Returns the text with which the node above refused a message.
     pub(crate) fn complaint(&self) -> Option<&'static str> {
         self.complaint
     }
 
-    /// True between the first and the last byte of a frame, unless we are the ones who wait.
+    /// Returns true between the first and the last byte of a frame, unless reading pauses on our
+    /// side.
     pub(crate) fn is_waiting_for_bytes(&self) -> bool {
         match self.state {
             State::Header => !self.rest.is_empty(),
@@ -191,7 +192,8 @@ impl Receiver {
         matches!(self.state, State::Held { .. })
     }
 
-    /// The message that the upper side still waits for, of a connection that is closed.
+    /// Returns the unfinished message that the node above must still be told about, when the
+    /// connection is closed.
     pub(crate) fn abandon(&mut self) -> Option<RxId> {
         match std::mem::replace(&mut self.state, State::Header) {
             State::Held { rx, .. } => Some(rx),
@@ -200,7 +202,7 @@ impl Receiver {
         }
     }
 
-    /// Goes on with the held message: into its landing, or to nowhere.
+    /// Continues with the held message: reads it into its landing, or discards it.
     pub(crate) fn resume(&mut self, landing: Option<Landing>) {
         if let State::Held {
             rx,
@@ -214,8 +216,8 @@ impl Receiver {
         }
     }
 
-    /// A payload whose beginning is staged goes to memory, and so does each of a peer whose segments are too small for a
-    /// pipe.
+    /// Decides whether the payload goes to a pipe or to memory. A payload whose beginning is staged
+    /// goes to memory, as does every payload of a peer whose segments are too small for a pipe.
     fn choose_pipe_or_memory(&mut self, begins_behind: bool) {
         if let State::Payload(payload) = &mut self.state
             && (!begins_behind || self.has_small_segments)
@@ -224,7 +226,7 @@ impl Receiver {
         }
     }
 
-    /// Reads the rest of this message into nowhere; false when it is not the one that is being read.
+    /// Discards the rest of this message. Returns false if another message, or none, is being read.
     pub(crate) fn cancel(&mut self, unwanted: RxId) -> bool {
         let State::Payload(payload) = &mut self.state else {
             return false;
@@ -239,7 +241,7 @@ impl Receiver {
         true
     }
 
-    /// What the next read is to fill.
+    /// Returns what the next read is to fill.
     pub(crate) fn room(&self) -> Room {
         let (landing, pipe, slop) = match &self.state {
             State::Payload(payload) => (payload.missing(), payload.pipe(), payload.slop),
@@ -250,7 +252,7 @@ impl Receiver {
         let staged = if self.in_bulk {
             STAGED_MAX
         } else {
-            // Not a byte of a payload that has a place of its own.
+            // Stages no byte of a payload that is read directly into its landing.
             (slop + self.window_len()).min(STAGED_MAX) - lead
         };
         Room {
@@ -283,7 +285,7 @@ impl Receiver {
                     }
                 }
             }
-            // Cancelled while the read was under way.
+            // The message was cancelled while the read was under way.
             State::Payload(payload) => {
                 payload.slop -= landed;
                 around.stats.discarded_payload_bytes += landed as u64;
@@ -295,7 +297,7 @@ impl Receiver {
         self.process(bytes, tx, around, upper)
     }
 
-    /// Goes on with what was read before a pause.
+    /// Continues processing what was read before a pause.
     pub(crate) fn go_on(
         &mut self,
         tx: &mut Transmitter,
@@ -318,7 +320,7 @@ impl Receiver {
         Ok(paused)
     }
 
-    /// Does everything that needs no further byte.
+    /// Processes everything that needs no further byte.
     fn consume(
         &mut self,
         bytes: &mut &[u8],
@@ -372,7 +374,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes the next frame's headers; false when they are not complete.
+    /// Takes the next frame's headers; returns false if they are not complete.
     // [FRAME-2] [FRAME-6]
     fn take_frame(
         &mut self,
@@ -460,7 +462,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Only version 2 says what a checksum covers in a way that all releases agree on (section 3.2).
+    /// Returns the checksum to check. Only version 2 defines what a checksum covers in a way that
+    /// all releases agree on (section 3.2).
     // [FRAME-4] [FRAME-5]
     fn checksum(&self, frame: &KsockHeader, window: &[u8]) -> Option<(u32, FrameChecksum)> {
         if self.version != HelloVersion::V2 || frame.csum == 0 {
@@ -474,7 +477,7 @@ impl Receiver {
         KsockHeader::LEN + self.version.header_form().len()
     }
 
-    /// What the end of the stream means here.
+    /// Returns the close reason for the end of the stream at this point.
     pub(crate) fn end(&self) -> CloseReason {
         if self.is_waiting_for_bytes() {
             // [FRAME-10]
@@ -485,7 +488,7 @@ impl Receiver {
     }
 }
 
-/// What a failed read means.
+/// Returns the close reason for a failed read.
 pub(crate) fn read_failure(kind: ErrorKind) -> CloseReason {
     match kind {
         ErrorKind::TimedOut => CloseReason::ReadTimedOut,
@@ -494,14 +497,14 @@ pub(crate) fn read_failure(kind: ErrorKind) -> CloseReason {
     }
 }
 
-/// The next `count` bytes, or as many as there are.
+/// Returns the next `count` bytes, or as many as there are.
 fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
     let (taken, rest) = bytes.split_at(count.min(bytes.len()));
     *bytes = rest;
     taken
 }
 
-/// Copies what is staged to where it belongs: the one place that copies payload.
+/// Copies staged bytes into the landing: the only place that copies payload.
 fn fill(payload: &mut Payload, bytes: &mut &[u8], stats: &mut SocklndStats) {
     if let Some(missing) = payload.missing() {
         let copied = missing.copy_in(take(bytes, missing.len()));
@@ -510,7 +513,7 @@ fn fill(payload: &mut Payload, bytes: &mut &[u8], stats: &mut SocklndStats) {
     }
 }
 
-/// The wanted payload is in place: checks it, acknowledges it and hands it over, in this order
+/// Finishes a payload that is in place: checks it, acknowledges it and hands it over, in this order
 /// (section 3.3).
 // [FRAME-7]
 fn deliver(
@@ -546,7 +549,7 @@ fn sum(mut checksum: FrameChecksum, landing: Option<&Span>) -> u32 {
     checksum.finish()
 }
 
-/// We never ask for acknowledgements, so that every one but the keepalive is unknown (section 3.4).
+/// We never ask for acknowledgements, so every cookie but the keepalive's is unknown (section 3.4).
 // [ZC-6] [ZC-8]
 fn check_acks(frame: &KsockHeader, stats: &mut SocklndStats) -> Result<(), CloseReason> {
     match frame.zc_ack() {
