@@ -20,7 +20,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use common::process::{Ended, Process, run};
-use common::site::{STORAGE, Site, yaml};
+use common::site::{ROUTER, STORAGE, Site, yaml};
 use common::{eventually, is_root, pattern};
 
 /// A client, a router, and a gateway behind it.
@@ -179,7 +179,24 @@ fn a_put_goes_on_by_itself_when_the_gateway_comes_back() {
     let ended = putting.wait().expect_code(0);
     let sum: Value = serde_json::from_str(&ended.out).unwrap();
     assert!(sum["begun_again"].as_u64() > Some(0), "{sum}");
+    assert_eq!(sum["bytes"].as_u64(), Some(100_000_000), "{sum}");
     assert!(same(&lab.site.path("large"), &lab.kept("large")));
+}
+
+#[test]
+fn a_router_that_does_not_forward_is_named_with_the_reason() {
+    let site = Site::new();
+    site.write_routed_nodes();
+    site.write("router.yaml", yaml(&ROUTER, ""));
+    let _router = site.start_node("router");
+    for timeout in ["4", "1"] {
+        let list = format!("lnet:{STORAGE}:/");
+        let words = ["files", "ls", &list, "--timeout", timeout];
+        run(site.command("client", &words))
+            .expect_code(1)
+            .expect_error("no live route to tcp1: gateway 127.0.0.2@tcp does not forward messages")
+            .expect_error("the server did not answer in time (ETIMEDOUT)");
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Errors of requests.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use lnet_control::{Failure, FrameError};
@@ -12,8 +12,8 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DlcError {
-    /// No node can be reached at the path.
-    #[error("no node is controlled at {path}: {error}")]
+    /// No node can be reached at the path, or this user may not open the socket.
+    #[error("{}", connect_text(path, error))]
     Connect {
         /// The socket's path.
         path: PathBuf,
@@ -104,6 +104,18 @@ impl DlcError {
     }
 }
 
+fn connect_text(path: &Path, error: &io::Error) -> String {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            format!(
+                "this user may not control the node at {path}, or may not search its directory: {error}"
+            )
+        }
+        _ => format!("no node is controlled at {path}: {error}"),
+    }
+}
+
 fn of_process(process: Option<u32>) -> String {
     process.map_or_else(String::new, |process| format!(" (process {process})"))
 }
@@ -111,4 +123,28 @@ fn of_process(process: Option<u32>) -> String {
 fn failures_text(failures: &[Failure]) -> String {
     let texts = failures.iter().map(|failure| failure.descr.as_str());
     texts.collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_a_user_may_not_open_is_not_taken_for_a_missing_node() {
+        let text = |kind: io::ErrorKind| {
+            let path = PathBuf::from("/run/a.sock");
+            let error = kind.into();
+            DlcError::Connect { path, error }.to_string()
+        };
+        let denied = text(io::ErrorKind::PermissionDenied);
+        assert!(
+            denied.starts_with("this user may not control the node at /run/a.sock"),
+            "{denied}"
+        );
+        let missing = text(io::ErrorKind::NotFound);
+        assert!(
+            missing.starts_with("no node is controlled at /run/a.sock"),
+            "{missing}"
+        );
+    }
 }

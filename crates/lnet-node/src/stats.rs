@@ -100,8 +100,8 @@ pub struct SocklndStats {
     pub bytes_in: u64,
     /// Bytes written to connections.
     pub bytes_out: u64,
-    /// Payload copied between buffers of this process; 0, because payload goes from the socket into its
-    /// final memory and from there into the socket.
+    /// Bytes of payload copied between buffers of this process: of messages that one read takes together with
+    /// others, small ones above all. Other payload goes from the socket into its final memory.
     pub copied_payload_bytes: u64,
     /// Payload of large messages that went through a pipe of the kernel instead of a router buffer's memory.
     pub piped_payload_bytes: u64,

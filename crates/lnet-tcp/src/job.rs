@@ -191,7 +191,7 @@ impl Outcome {
 }
 
 impl<S: Stream> Job<S> {
-    /// Moves the bytes with one system call.
+    /// Moves the bytes with one system call, or two with a pipe.
     pub fn run(&mut self, staging: &mut Staging) {
         loop {
             self.outcome = match &self.work {

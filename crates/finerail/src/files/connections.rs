@@ -22,7 +22,7 @@ use nix::unistd::{getegid, geteuid, getgroups};
 use zoid::Zoid;
 
 use super::address::{Address, Remote, Server};
-use super::waiting::Watched;
+use super::waiting::{Obstacle, Watched};
 use crate::common::{ConfigArgs, Control, ControlArgs, NotSo, StatsArgs, TransportArgs};
 use crate::service::GRACE;
 
@@ -253,9 +253,26 @@ impl<'a> Connections<'a> {
             Server::Lnet(nids) if nids.len() == 1 => nids[0].to_string(),
             other => other.to_string(),
         };
-        let files: Arc<dyn FileSystem> = Watched::new(files, name, limit);
+        let obstacle = self.obstacle(server);
+        let files: Arc<dyn FileSystem> = Watched::new(files, name, limit, obstacle);
         self.servers.push((server.clone(), Arc::clone(&files)));
         Ok(files)
+    }
+
+    /// What asks the node why it cannot reach a server. Nothing is known of servers that LNet does not lead to.
+    fn obstacle(&self, server: &Server) -> Arc<Obstacle> {
+        match (server, &self.node) {
+            (Server::Lnet(nids), Some((node, _))) => {
+                let (nids, node) = (nids.clone(), node.clone());
+                Arc::new(move || {
+                    node.with_engine(|engine, _| {
+                        let mut obstacles = nids.iter().map(|nid| engine.core().no_path_to(*nid));
+                        obstacles.find_map(|obstacle| obstacle.map(|why| why.to_string()))
+                    })
+                })
+            }
+            _ => Arc::new(|| None),
+        }
     }
 
     /// Several gateways as one file system.

@@ -171,7 +171,9 @@ impl Reader {
     }
 
     fn file(&mut self, path: &Path, below: String) -> anyhow::Result<()> {
-        if !is_wanted(&below) || !path.is_file() {
+        // A link that leads nowhere is an error like a file that cannot be read: else its node would be missing silently.
+        let is_special = fs::metadata(path).is_ok_and(|status| !status.is_file());
+        if !is_wanted(&below) || is_special {
             return Ok(());
         }
         match read_text(path) {
