@@ -247,12 +247,15 @@ fn prepared(
     Ok(prepared)
 }
 
-/// A file goes into a directory of this machine that is there.
+/// Returns whether the target is a directory of this machine, which a file is then copied into. Does not ask a server:
+/// the answer would not be used, and a server that is silent would cost the timeout twice.
 fn is_directory_here(target: &Located, caller: &files::Caller) -> bool {
-    let tree = target.tree(caller);
-    let there = tree.lookup_if_any(target.path.as_ref());
+    if !target.is_local {
+        return false;
+    }
+    let there = target.tree(caller).lookup_if_any(target.path.as_ref());
     let is_directory = |entry: files::Entry| entry.attributes.kind == Kind::Directory;
-    target.is_local && there.is_ok_and(|entry| entry.is_some_and(is_directory))
+    there.is_ok_and(|entry| entry.is_some_and(is_directory))
 }
 
 /// The last component of an address; `None` for all of a server.
