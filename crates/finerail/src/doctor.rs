@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::bail;
-use lnet_conform::{Diagnosis, Examination, Finding, NAME_UNKNOWN, Step, Subject, examine};
+use lnet_conform::{Diagnosis, Examination, Finding, NAME_UNKNOWN, NO_WAY, Step, Subject, examine};
 use lnet_core::Globals;
 use lnet_node::NodeOptions;
 use lnet_types::Nid;
@@ -85,20 +85,22 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if args.timeout == 0.0 {
         bail!("--timeout 0 leaves no time to answer");
     }
-    let mut patients = Vec::new();
+    let mut examined_nodes = Vec::new();
     for text in &args.nids {
-        let patient = args.patient(text)?;
+        let examined = args.examined(text)?;
         if !args.json {
-            print_bytes(patient.text().as_bytes(), &mut io::stdout())?;
+            print_bytes(examined.text().as_bytes(), &mut io::stdout())?;
         }
-        patients.push(patient);
+        examined_nodes.push(examined);
     }
     if args.json {
-        let rows: Vec<Row<'_>> = patients.iter().map(Patient::row).collect();
+        let rows: Vec<Row<'_>> = examined_nodes.iter().map(Examined::row).collect();
         let text = serde_json::to_string_pretty(&rows)? + "\n";
         print_bytes(text.as_bytes(), &mut io::stdout())?;
     }
-    let healthy = patients.iter().all(|it| it.diagnosis.findings.is_empty());
+    let healthy = examined_nodes
+        .iter()
+        .all(|it| it.diagnosis.findings.is_empty());
     Ok(if healthy {
         ExitCode::SUCCESS
     } else {
@@ -107,20 +109,28 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl DoctorArgs {
-    fn patient(&self, text: &str) -> anyhow::Result<Patient> {
+    fn examined(&self, text: &str) -> anyhow::Result<Examined> {
         let (nid, resolved) = match self.resolve(text)? {
             Resolved::Given(nid) => (nid, None),
             Resolved::Found(nid) => (nid, Some(format!("{text} is {nid}"))),
-            Resolved::Unknown(finding) => return Ok(Patient::unknown(text, finding)),
+            Resolved::Unknown(finding) => return Ok(Examined::unknown(text, finding)),
         };
-        let examination = self.examination(nid)?;
+        let examination = match self.examination(nid) {
+            // This machine has no route to the address. The doctor still examines the other nodes.
+            Err(error) if error.is::<io::Error>() => {
+                let kind = &NO_WAY;
+                let seen = format!("{error:#}");
+                return Ok(Examined::unknown(text, Finding { kind, seen }));
+            }
+            examination => examination?,
+        };
         let mut diagnosis = examine(&examination, |step| self.announce(nid, step))?;
         if let Some(seen) = resolved {
             let name = "name";
             let tested = true;
             diagnosis.steps.insert(0, Step { name, tested, seen });
         }
-        Ok(Patient {
+        Ok(Examined {
             nid: nid.to_string(),
             subject: Some(examination.subject),
             diagnosis,
@@ -194,13 +204,13 @@ enum Resolved {
 }
 
 /// A node, and what was found.
-struct Patient {
+struct Examined {
     nid: String,
     subject: Option<Subject>,
     diagnosis: Diagnosis,
 }
 
-impl Patient {
+impl Examined {
     fn unknown(text: &str, finding: Finding) -> Self {
         let findings = vec![finding];
         let steps = Vec::new();

@@ -122,6 +122,18 @@ fn a_name_is_resolved_and_one_without_an_address_is_a_finding() {
 }
 
 #[test]
+fn a_node_that_no_route_leads_to_is_a_finding_and_the_others_are_examined() {
+    let port = testkit::port();
+    let text = doctor(port, AMPLE, &["255.255.255.255@tcp", NODE])
+        .expect_code(1)
+        .out;
+    assert!(
+        text.contains("no-way") && text.contains("port-refused"),
+        "{text}"
+    );
+}
+
+#[test]
 fn nothing_that_listens_is_a_refused_port_and_further_ports_need_no_listener() {
     let port = testkit::port();
     assert_eq!(findings(port, AMPLE, &[NODE]), ["port-refused"]);

@@ -57,8 +57,8 @@ mod probe;
 
 pub use checks::CHECKS;
 pub use doctor::{
-    Diagnosis, Examination, FINDING_KINDS, Finding, FindingKind, NAME_UNKNOWN, Severity, Step,
-    examine,
+    Diagnosis, Examination, FINDING_KINDS, Finding, FindingKind, NAME_UNKNOWN, NO_WAY, Severity,
+    Step, examine,
 };
 pub use exchange::{Exchange, Way};
 pub use node::{NodeUnderTest, SetupError, Subject};

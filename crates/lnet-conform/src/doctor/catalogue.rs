@@ -58,7 +58,8 @@ pub static NAME_UNKNOWN: FindingKind = error(
     "look at /etc/hosts and the name servers, or give the NID with its address",
 );
 
-pub(super) static NO_WAY: FindingKind = error(
+/// No route leads to the address.
+pub static NO_WAY: FindingKind = error(
     "no-way",
     "this machine, or a router on the way, has no way to the address",
     "look at `ip route get ADDRESS`, the link, and firewalls that reject with an ICMP message",

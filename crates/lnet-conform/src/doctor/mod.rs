@@ -25,7 +25,7 @@ use lnet_types::LndType;
 use crate::node::{NodeUnderTest, SetupError, Subject};
 use crate::probe::Stop;
 
-pub use catalogue::{FINDING_KINDS, FindingKind, NAME_UNKNOWN, Severity};
+pub use catalogue::{FINDING_KINDS, FindingKind, NAME_UNKNOWN, NO_WAY, Severity};
 
 /// The subject of an examination and its extent.
 #[derive(Clone, Debug)]
