@@ -8,7 +8,6 @@
 )]
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -41,22 +40,6 @@ fn a_check_ends_with_0_without_errors_with_1_for_errors_and_with_2_for_what_cann
     assert_eq!(site(&["check", at]).status.code(), Some(1));
     fs::write(&node, "global: [").unwrap();
     assert_eq!(site(&["check", at]).status.code(), Some(2));
-}
-
-#[test]
-fn a_file_that_is_a_link_to_nowhere_is_named() {
-    let directory = tempfile::tempdir().unwrap();
-    let node = |name: &str| directory.path().join(name);
-    fs::write(
-        node("node1.yaml"),
-        "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n",
-    )
-    .unwrap();
-    symlink("/nonexistent", node("node2.yaml")).unwrap();
-    let checked = site(&["check", directory.path().to_str().unwrap()]);
-    assert_eq!(checked.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&checked.stderr);
-    assert!(said.contains("node2.yaml"), "{said}");
 }
 
 #[test]

@@ -171,12 +171,15 @@ impl Reader {
     }
 
     fn file(&mut self, path: &Path, below: String) -> anyhow::Result<()> {
-        // A link that leads nowhere is an error like a file that cannot be read: else its node would be missing silently.
-        let is_special = fs::metadata(path).is_ok_and(|status| !status.is_file());
-        if !is_wanted(&below) || is_special {
+        if !is_wanted(&below) {
             return Ok(());
         }
-        match read_text(path) {
+        // A pipe would never end. A link that leads nowhere fails here, and is reported: its node is missing.
+        let read = match fs::metadata(path) {
+            Ok(status) if !status.is_file() => Err(io::Error::other("neither a file nor a folder")),
+            _ => read_text(path),
+        };
+        match read {
             Ok(text) => {
                 self.bytes += text.len();
                 if self.files.len() >= FILES_MAX || self.bytes > BYTES_MAX {
