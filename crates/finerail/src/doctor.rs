@@ -87,7 +87,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     }
     let mut examined_nodes = Vec::new();
     for text in &args.nids {
-        let examined = args.examined(text)?;
+        let examined = args.examine_node(text)?;
         if !args.json {
             print_bytes(examined.text().as_bytes(), &mut io::stdout())?;
         }
@@ -100,7 +100,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     }
     let healthy = examined_nodes
         .iter()
-        .all(|it| it.diagnosis.findings.is_empty());
+        .all(|node| node.diagnosis.findings.is_empty());
     Ok(if healthy {
         ExitCode::SUCCESS
     } else {
@@ -109,15 +109,15 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl DoctorArgs {
-    fn examined(&self, text: &str) -> anyhow::Result<Examined> {
+    fn examine_node(&self, text: &str) -> anyhow::Result<Examined> {
         let (nid, resolved) = match self.resolve(text)? {
             Resolved::Given(nid) => (nid, None),
             Resolved::Found(nid) => (nid, Some(format!("{text} is {nid}"))),
             Resolved::Unknown(finding) => return Ok(Examined::unknown(text, finding)),
         };
         let examination = match self.examination(nid) {
-            // This machine has no route to the address. The doctor still examines the other nodes.
-            Err(error) if error.is::<io::Error>() => {
+            // The system has no route to the address: a finding, so that the other nodes are examined, too.
+            Err(error) if self.source.is_none() && error.is::<io::Error>() => {
                 let kind = &NO_WAY;
                 let seen = format!("{error:#}");
                 return Ok(Examined::unknown(text, Finding { kind, seen }));
@@ -203,7 +203,7 @@ enum Resolved {
     Unknown(Finding),
 }
 
-/// A node, and what was found.
+/// A node that was examined, and the findings.
 struct Examined {
     nid: String,
     subject: Option<Subject>,

@@ -130,13 +130,11 @@ fn who_may_not_control_a_node_is_told_so_whatever_the_mode_of_its_socket() {
         &["--control-group", &GROUP.to_string()],
     );
     node.wait_for_output("ready: ");
-    for (path, mode) in [
-        ("", 0o755),
-        ("finerail", 0o755),
-        ("finerail/control.sock", 0o666),
-    ] {
+    let permit = |path: &str, mode| {
         fs::set_permissions(site.path(path), Permissions::from_mode(mode)).unwrap();
-    }
+    };
+    permit("", 0o755);
+    permit("finerail", 0o755);
     // The program may stand where only root comes.
     let program = site.path("program");
     fs::copy(env!("CARGO_BIN_EXE_finerail"), &program).unwrap();
@@ -149,6 +147,11 @@ fn who_may_not_control_a_node_is_told_so_whatever_the_mode_of_its_socket() {
         command.uid(NOBODY).gid(group);
         run(command)
     };
+    as_other(GROUP).expect_code(0);
+    as_other(OTHERS)
+        .expect_code(1)
+        .expect_error("this user may not control the node");
+    permit("finerail/control.sock", 0o666);
     as_other(GROUP).expect_code(0);
     as_other(OTHERS)
         .expect_code(1)

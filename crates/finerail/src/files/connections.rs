@@ -259,19 +259,20 @@ impl<'a> Connections<'a> {
         Ok(files)
     }
 
-    /// What asks the node why it cannot reach a server. Nothing is known of servers that LNet does not lead to.
-    fn obstacle(&self, server: &Server) -> Arc<Obstacle> {
+    /// Returns a function that asks the node why no path leads to a server, or to the first of several to which none
+    /// does. Of a server that is not on LNet the function knows nothing.
+    fn obstacle(&self, server: &Server) -> Box<Obstacle> {
         match (server, &self.node) {
             (Server::Lnet(nids), Some((node, _))) => {
                 let (nids, node) = (nids.clone(), node.clone());
-                Arc::new(move || {
+                Box::new(move || {
                     node.with_engine(|engine, _| {
                         let mut obstacles = nids.iter().map(|nid| engine.core().no_path_to(*nid));
                         obstacles.find_map(|obstacle| obstacle.map(|why| why.to_string()))
                     })
                 })
             }
-            _ => Arc::new(|| None),
+            _ => Box::new(|| None),
         }
     }
 

@@ -1,8 +1,8 @@
 //! Tells the user on standard error that a server is silent, and why if the node knows: silence looks like a hang.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -10,17 +10,22 @@ use files::{Caller, Data, Errno, FileSystem, Reply, Request};
 
 use crate::common::complaint;
 
-/// A file system whose silence is reported once, and so is the reason why its server cannot be reached.
+/// A file system whose silence is reported once, and why its server cannot be reached once for each reason.
 pub(super) struct Watched {
     files: Arc<dyn FileSystem>,
     calls: Arc<Calls>,
-    obstacle: Arc<Obstacle>,
-    is_explained: AtomicBool,
+    reasons: Arc<Reasons>,
     _ended: Sender<()>,
 }
 
 /// Returns why no message can reach the server, for example that a gateway does not forward messages.
 pub(super) type Obstacle = dyn Fn() -> Option<String> + Send + Sync;
+
+/// Asks why the server cannot be reached, and remembers the reason that was last reported.
+struct Reasons {
+    obstacle: Box<Obstacle>,
+    reported: Mutex<Option<String>>,
+}
 
 #[derive(Default)]
 struct Calls {
@@ -37,11 +42,13 @@ impl Watched {
         files: Arc<dyn FileSystem>,
         server: String,
         limit: Duration,
-        obstacle: Arc<Obstacle>,
+        obstacle: Box<Obstacle>,
     ) -> Arc<Self> {
         let (ended, watch) = mpsc::channel();
         let calls = Arc::<Calls>::default();
-        let (watched, asked) = (Arc::clone(&calls), Arc::clone(&obstacle));
+        let reported = Mutex::default();
+        let reasons = Arc::new(Reasons { obstacle, reported });
+        let (watched, asked) = (Arc::clone(&calls), Arc::clone(&reasons));
         thread::spawn(move || {
             loop {
                 let before = watched.ended.load(Ordering::Relaxed);
@@ -51,7 +58,9 @@ impl Watched {
                     _ => return,
                 }
             }
-            let reason = asked().map_or_else(String::new, |reason| format!(": {reason}"));
+            let reason = asked
+                .news()
+                .map_or_else(String::new, |reason| format!(": {reason}"));
             complaint(&format!(
                 "waiting for an answer of {server}, {} s at most for each call (--timeout){reason}",
                 limit.as_secs()
@@ -60,19 +69,19 @@ impl Watched {
         Arc::new(Self {
             files,
             calls,
-            obstacle,
-            is_explained: AtomicBool::new(false),
+            reasons,
             _ended: ended,
         })
     }
+}
 
-    /// Prints why the server cannot be reached, if the node knows, with the first call that got no answer.
-    fn explain(&self) {
-        if let Some(reason) = (self.obstacle)()
-            && !self.is_explained.swap(true, Ordering::Relaxed)
-        {
-            complaint(&reason);
-        }
+impl Reasons {
+    /// Returns why the server cannot be reached, unless that reason was the last one reported.
+    fn news(&self) -> Option<String> {
+        let reason = (self.obstacle)()?;
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = reported.as_ref() != Some(&reason);
+        is_new.then(|| reported.insert(reason).clone())
     }
 }
 
@@ -88,8 +97,10 @@ impl FileSystem for Watched {
         self.calls.begun.fetch_add(1, Ordering::Relaxed);
         let reply = self.files.call(caller, request, data);
         self.calls.ended.fetch_add(1, Ordering::Relaxed);
-        if let Err(Errno::ETIMEDOUT | Errno::EHOSTUNREACH) = reply {
-            self.explain();
+        if let Err(Errno::ETIMEDOUT | Errno::EHOSTUNREACH) = reply
+            && let Some(reason) = self.reasons.news()
+        {
+            complaint(&reason);
         }
         reply
     }
