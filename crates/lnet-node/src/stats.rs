@@ -100,8 +100,8 @@ pub struct SocklndStats {
     pub bytes_in: u64,
     /// Bytes written to connections.
     pub bytes_out: u64,
-    /// Bytes of payload copied between buffers of this process: of messages that one read takes together with
-    /// others, small ones above all. Other payload goes from the socket into its final memory.
+    /// Bytes of payload copied between buffers of this process: those of small messages, of which one read takes
+    /// many, and the beginning of a large message behind them. All other payload is read into its final memory.
     pub copied_payload_bytes: u64,
     /// Payload of large messages that went through a pipe of the kernel instead of a router buffer's memory.
     pub piped_payload_bytes: u64,

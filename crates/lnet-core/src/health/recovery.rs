@@ -296,8 +296,8 @@ impl Core {
         }
     }
 
-    /// Pings a node once more after the node has pushed that an interface is up from which nothing was ever
-    /// received: an older push may have arrived late.
+    /// Asks a node once whether an interface is up that the node has pushed as up and from which nothing was ever
+    /// received: pushes may arrive in another order than the node sent them.
     pub(crate) fn confirm(&mut self, id: PeerNiId, now: Time) {
         let target = RecoveryTarget::Peer(id);
         self.begin_recovery_at(target, now + pause(0, Duration::MAX));
