@@ -238,7 +238,7 @@ fn random_operations_give_what_the_model_gives_while_the_daemon_is_killed() {
         }
         let _over = Over(over);
         let node = &mut node;
-        scope.spawn(move || {
+        let killer = scope.spawn(move || {
             while !over.load(Ordering::SeqCst) {
                 node.restart();
                 restarts.fetch_add(1, Ordering::SeqCst);
@@ -265,8 +265,14 @@ fn random_operations_give_what_the_model_gives_while_the_daemon_is_killed() {
                 client.null(&Caller::default()).unwrap();
             }
             let clients: Vec<&dyn FileSystem> = clients.iter().map(|client| client as _).collect();
-            compare(&clients, &Caller::default(), &steps)
-                .map_err(|mismatch| TestCaseError::fail(mismatch.to_string()))
+            let before = restarts.load(Ordering::SeqCst);
+            killer.thread().unpark();
+            let compared = compare(&clients, &Caller::default(), &steps);
+            // The daemon is killed for each case, however fast the operations are.
+            testkit::eventually("the daemon is started again", || {
+                restarts.load(Ordering::SeqCst) > before
+            });
+            compared.map_err(|mismatch| TestCaseError::fail(mismatch.to_string()))
         });
         result.unwrap_or_else(|error| panic!("{error}"));
         let counts = forwarder.borrow().as_ref().unwrap().counters().snapshot();
