@@ -12,8 +12,8 @@
 //!   pieces, `write` may return before the server has the data ([`Options::write_behind`]): `close`, `fsync` and all
 //!   operations that read the file or its attributes wait for these pieces, and the next `write`, `fsync` or `close`
 //!   returns an error of a piece. Only `fsync` writes data to the server's stable storage.
-//! * **Close-to-open.** Each `open` asks the server for the attributes of the file, and drops the contents that the
-//!   kernel has cached if they changed. Names and attributes may be as old as [`Options::cache`].
+//! * **Close-to-open.** Each `open` asks the server for the attributes of the file, and the kernel drops the contents
+//!   that it has cached. Names and attributes may be as old as [`Options::cache`].
 //! * **Files that are removed while they are open** stay until they are closed, under a hidden name in their
 //!   directory ([`HIDDEN_PREFIX`]). NFS clients do the same. The reason is that [`files::FileSystem`] has no open and
 //!   no close.
