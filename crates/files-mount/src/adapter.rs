@@ -110,7 +110,7 @@ fn opened_as(flags: OpenFlags) -> FopenFlags {
     }
 }
 
-/// Shorter writes, in bytes, reach the server before `write` returns: databases and logs use short writes, and the
+/// Writes of fewer bytes reach the server before `write` returns: databases and logs use short writes, and the
 /// round trip costs more than their bytes.
 const BEHIND_MIN: usize = 64 << 10;
 

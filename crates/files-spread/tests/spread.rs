@@ -164,7 +164,7 @@ fn gateways_that_do_not_declare_one_coherent_file_system_are_refused() {
         let spread = site.spread(Mode::Serial, 100);
         let refused = SpreadError::NotCoherent("gateway 1".to_owned());
         assert_eq!(spread.check(), Err(refused));
-        // The gateway gets no operation even when the other one is gone.
+        // The gateway gets no operation even after the other gateway has died.
         site.gates[0].arm(
             0,
             What::Die {

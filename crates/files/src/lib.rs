@@ -71,6 +71,6 @@ pub use types::{
     Listing, Segment, SetAttributes, SetTime, Space, Timestamp,
 };
 
-/// The outcome of an operation is unknown: the server that received the request is gone, no other
-/// server knows whether it executed the operation, and a second execution could do harm.
+/// The outcome of an operation is unknown: the server that received the request no longer answers,
+/// no other server knows whether the operation was executed, and a second execution could do harm.
 pub const OUTCOME_UNKNOWN: Errno = Errno::EREMOTEIO;

@@ -269,7 +269,7 @@ fn a_network_that_went_down_comes_up_with_what_the_nodes_file_says() {
         let routes = run(ctl(&site, &["route", "show"])).expect_code(0).out;
         assert!(routes.contains("gateway: 127.0.0.9@tcp"), "{routes}");
     }
-    // Nets that exist already stay unchanged.
+    // A configure of a node that is up does not undo an administrator's change.
     run(ctl(&site, &["net", "del", "--net", "tcp1"])).expect_code(0);
     run(ctl(&site, &["lnet", "configure", "--all"])).expect_code(0);
     assert_eq!(lctl("list_nids"), "127.0.0.1@tcp\n");

@@ -20,7 +20,7 @@ use common::{PATIENCE, finerail};
 const HERE: [&str; 3] = ["127.0.0.1@tcp", "127.0.0.2@tcp", "127.0.0.3@tcp1"];
 const THERE: [&str; 3] = ["127.0.0.4@tcp", "127.0.0.5@tcp", "127.0.0.6@tcp1"];
 
-/// More sends than the printed picks show when two rails take turns.
+/// Number of messages that are predicted and then sent: enough for several rails to take many turns.
 const SENDS: usize = 100;
 
 /// The local NID and the destination NID of a message.
@@ -112,8 +112,8 @@ fn the_next_hundred_messages_of_a_running_node_take_the_rails_that_were_foretold
     let control = ControlEndpoint::open(&managed, &options).unwrap();
     let mut dlc = Dlc::connect(control.path()).unwrap();
     let queue = ours.event_queue();
-    // A fresh node has no such stamps: one rail was used more than the others, and all rails have
-    // answers.
+    // Create stamps that a fresh node does not have: one rail is used more than the others, and all
+    // rails have answers.
     for (from, to) in [(0, 0), (2, 2), (1, 0), (0, 1), (0, 0)] {
         ours.ping(nid(THERE[to]), Some(nid(HERE[from])), PATIENCE)
             .unwrap();

@@ -266,7 +266,8 @@ fn flows_of_a_file_are_run_and_measured() {
     assert_eq!(done.iter().sum::<u64>(), 60, "{figures}");
     assert!(done.iter().all(|count| *count > 0), "{figures}");
     assert!(of(0, "read")["latency_us"]["p99"].as_u64().unwrap() > 0);
-    // The first ping is sent at once. Late pings are sent later, none is added.
+    // 100 pings a second for half a second are 50, and the first one is sent at once. A late ping is sent later, but
+    // only once.
     assert!(of(1, "ping")["done"].as_u64().unwrap() <= 51, "{figures}");
     let table = run(bed
         .site

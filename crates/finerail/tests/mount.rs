@@ -185,7 +185,7 @@ fn long_pieces_are_at_the_server_once_the_file_is_closed_or_looked_at() {
     file.sync_all().unwrap();
     is_there("synchronised");
     let file = written();
-    // This test must not depend on the length that the kernel knows.
+    // The open alone must make the pieces arrive: nothing here asks for the length of the file.
     drop(File::open(lab.seen("a")).unwrap());
     is_there("opened by another one");
     let other = written();
@@ -559,7 +559,8 @@ fn what_only_an_access_control_list_permits_is_refused() {
     let cat = "setpriv --reuid 54321 --regid 54321 --clear-groups cat";
     let here = lab.directory.path();
     script(here, &format!("{cat} kept/a"));
-    // The mode shows the mask of the list in the group's bits, but this user has fewer rights.
+    // The mount checks the mode only. The group bits of the mode show the mask of the list, and this user is not in
+    // the group.
     script(here, &format!("! {cat} seen/a 2>/dev/null"));
 }
 

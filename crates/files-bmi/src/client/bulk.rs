@@ -131,7 +131,7 @@ pub(super) struct Spare {
 
 /// Limit of the number of spans that are kept.
 const SPARE_MAX: usize = 16;
-/// Shorter spans are not kept, in bytes.
+/// Spans of fewer bytes are not kept.
 const SPARE_BYTES: usize = 64 << 10;
 
 impl Spare {

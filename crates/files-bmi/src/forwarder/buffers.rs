@@ -28,7 +28,7 @@ struct Free {
     kept: usize,
 }
 
-/// Buffers up to this length are not kept, in bytes.
+/// Buffers of up to this many bytes are not kept.
 const SHORT: usize = 64 << 10;
 
 impl Buffers {

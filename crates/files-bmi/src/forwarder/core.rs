@@ -19,7 +19,7 @@ use crate::proto::{ANSWER_BYTES, AnswerHead, CallHead, PIECE_MIN};
 
 /// Limit of the exchanges of one peer at the same time: the slots of four clients in one process.
 const PEER_EXCHANGES_MAX: usize = 64;
-/// Replies up to this length, in bytes, do not count as memory for buffers.
+/// Replies of up to this many bytes do not count as memory for buffers.
 const REPLY_SMALL: u32 = 16 << 10;
 
 /// What the caller must do, in the order of the list.
@@ -547,7 +547,7 @@ impl Core {
             Carries::Request | Carries::Piece if error == Error::MsgSize => {
                 self.bad_length(id, actions);
             }
-            // The answer tells a live client to retry at once. If the client is gone, the send of the answer fails at
+            // The answer tells a live client to retry at once. If the client has disconnected, the send of the answer fails at
             // once.
             Carries::Request | Carries::Piece => self.again(id, actions),
         }

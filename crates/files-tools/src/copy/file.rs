@@ -16,7 +16,7 @@ use crate::tree::{below, is_same_object, place};
 
 /// Limit of the restarts of one file.
 const BEGINNINGS_MAX: u32 = 4;
-/// Files up to this length, in bytes, are not searched for holes.
+/// Files of up to this many bytes are not searched for holes.
 const SPARSE_MIN: u64 = 64 << 10;
 /// The unit of [`Attributes::blocks`], in bytes.
 const BLOCK: u64 = 512;

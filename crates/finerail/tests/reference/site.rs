@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Fabric::Cables     vm1 ══ eth0, eth1 ══ vm2             as a, b, c, e and f have it
-//!  Fabric::Switched   vm1 ── eth0, eth1 ── switch ── vm2   a link that goes down is nobody else's
+//!  Fabric::Switched   vm1 ── eth0, eth1 ── switch ── vm2   a link goes down at one node only
 //!  Fabric::Router     vm1 ── eth0 ── vm3 ── eth1 ── vm2    d and k-router-down
 //!  Fabric::Host       vm1 ── eth0 ── host                  h: the host has no node of ours
 //! ```
