@@ -1,11 +1,11 @@
-//! How fast files are through client, daemon, forwarder and directory, beside each of these hops alone, in processes of
-//! their own and in the same rounds. Prints ratios to the slowest hop.
+//! Measures the speed of files through client, daemon, forwarder and directory, and the speed of each of these hops
+//! alone, in separate processes and in the same rounds. Prints ratios to the slowest hop.
 //!
 //! ```console
 //! $ cargo run --release -p files-bmi --example speed -- [DIRECTORY]
 //! ```
 //!
-//! The directory is `/dev/shm` unless told otherwise, so that a disk does not decide.
+//! The default directory is `/dev/shm`, so that a disk does not decide the result.
 
 #![expect(clippy::unwrap_used, reason = "a measurement fails by panicking")]
 
@@ -39,7 +39,7 @@ fn main() {
     }
 }
 
-/// A process of this program that ends with this one.
+/// A child process of this program in one role, which ends together with this process.
 struct Role(Child);
 
 impl Role {
@@ -67,7 +67,7 @@ impl Drop for Role {
     }
 }
 
-/// Says that it is ready, and waits for the end of standard input.
+/// Prints that the process is ready, and waits for the end of standard input.
 fn until_over() {
     println!("ready");
     std::io::stdout().flush().unwrap();
@@ -121,7 +121,7 @@ fn forward(directory: &str, instance: &str, export: &str) {
     bmi.finalize();
 }
 
-/// Takes and gives as many pieces as each request says, in memory of the segment.
+/// Receives and sends as many pieces as each request specifies, in memory of the segment.
 fn sink(directory: &str, instance: &str) {
     let method = Zoid::new(options(directory, instance));
     let bmi = Bmi::builder()
@@ -155,10 +155,10 @@ fn sink(directory: &str, instance: &str) {
     bmi.finalize();
 }
 
-/// Messages under way at the same time, as in an exchange of the forwarder.
+/// Messages in flight at the same time, as in an exchange of the forwarder.
 const WINDOW: usize = 2;
 
-/// Moves a file's worth of pieces.
+/// Moves as many pieces as a file has.
 fn pump(bmi: &Bmi, context: ContextId, spare: &mut Vec<Buffer>, post: impl Fn(Buffer) -> Post) {
     let (mut posted, mut done) = (0, 0);
     while done < FILE / PIECE {
@@ -179,7 +179,7 @@ fn pump(bmi: &Bmi, context: ContextId, spare: &mut Vec<Buffer>, post: impl Fn(Bu
     }
 }
 
-/// The raw messages of a client.
+/// Measures the raw messages of a client, in GB/s.
 fn raw(bmi: &Bmi, context: ContextId, to: Address, tag: i32, sends: bool) -> f64 {
     let mut spare: Vec<Buffer> = (0..WINDOW)
         .map(|_| Buffer::zeroed(PIECE).unwrap())
@@ -200,7 +200,7 @@ fn raw(bmi: &Bmi, context: ContextId, to: Address, tag: i32, sends: bool) -> f64
     FILE as f64 / begun.elapsed().as_secs_f64() / 1e9
 }
 
-/// GB/s of a whole file in large calls.
+/// Returns the rate of large calls over a whole file, in GB/s.
 fn rate(mut call: impl FnMut(u64)) -> f64 {
     let begun = Instant::now();
     for offset in (0..FILE).step_by(CALL) {
@@ -330,7 +330,7 @@ fn through(files: &BmiFiles, rows: &mut Vec<Row>) {
     small(files, file, rows);
 }
 
-/// Operations a second, and messages for each.
+/// Measures small operations: their number per second, and messages for each.
 fn small(files: &BmiFiles, file: Handle, rows: &mut Vec<Row>) {
     const COUNT: u32 = 2000;
     let caller = Caller::default();

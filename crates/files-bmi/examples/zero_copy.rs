@@ -1,5 +1,5 @@
-//! Writes and reads a file through a forwarder in memory of the interface, so that nothing is copied in this
-//! process: from there the bytes go to the daemon, or into the forwarder's buffer where the daemon grants that.
+//! Writes and reads a file through a forwarder in memory of the interface, so that this process copies nothing: the
+//! bytes go from this memory to the daemon, or directly into the forwarder's buffer if the daemon permits that.
 //!
 //! ```console
 //! $ finerail zoid daemon &
@@ -15,7 +15,7 @@ use files::{Caller, FileSystem, Place};
 use files_bmi::{BmiFiles, ClientOptions};
 use zoid::{Options, Zoid};
 
-/// Bytes of the file.
+/// Length of the file in bytes.
 const LENGTH: usize = 16 << 20;
 
 #[allow(dead_code, reason = "a test runs the rest")]
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "zero-copy-example".to_owned());
-    // Posts must not wait one for the other.
+    // Posts must not wait for each other.
     let options = Options {
         pipelined: true,
         ..Options::from_environment()
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Writes a file of this name, reads it back and compares.
+/// Writes a file with this name, reads it back and compares the contents.
 pub(crate) fn run(files: &BmiFiles, name: &str) -> Result<(), Box<dyn Error>> {
     let caller = Caller::default();
     let place = Place::from_root(name.as_bytes())?;

@@ -1,8 +1,8 @@
-//! What is counted.
+//! The counters of clients and forwarders.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counters that are incremented by name and read together.
+/// Defines counters that are incremented by name and read together.
 macro_rules! counters {
     ($(#[$about:meta])* $name:ident, $(#[$about_counts:meta])* $counts:ident { $($(#[doc = $doc:literal])* $field:ident)* }) => {
         $(#[$about])*
@@ -35,7 +35,7 @@ macro_rules! counters {
     };
 }
 
-/// One of them.
+/// One counter.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -60,7 +60,7 @@ impl Counter {
 counters! {
     /// Counters of a client.
     ClientCounters,
-    /// What they were.
+    /// Values of [`ClientCounters`] at one time.
     ClientCounts {
         /// Calls that were made.
         calls
@@ -84,7 +84,7 @@ counters! {
 counters! {
     /// Counters of a forwarder.
     Counters,
-    /// What they were.
+    /// Values of [`Counters`] at one time.
     Counts {
         /// Exchanges that began.
         exchanges
@@ -140,13 +140,13 @@ counters! {
 /// Why a message of a client was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dropped {
-    /// It was no call.
+    /// The message was not a call.
     Garbage,
-    /// The peer had too many exchanges under way.
+    /// The peer had too many exchanges in flight.
     TooMany,
-    /// A later attempt or call had come already.
+    /// A later attempt or call had arrived before.
     Late,
-    /// There is no such slot.
+    /// The slot does not exist.
     BadSlot,
 }
 

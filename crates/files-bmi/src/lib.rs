@@ -4,31 +4,32 @@
 //!   BmiFiles (a FileSystem) ──▶ bmi ═══ any method ═══ bmi ──▶ Forwarder ──▶ any FileSystem
 //! ```
 //!
-//! An exchange has one tag of its own (bmi-zoid specification, section 6.2):
+//! An exchange is one attempt to execute an operation. It has a tag of its own (bmi-zoid specification, section 6.2):
 //!
 //! ```text
 //!   client                                                    forwarder
 //!     unexpected   head 64, request, short data ──────────────▶
-//!     expected     the request, where it was too long ────────▶  into a buffer, when there is one
-//!     expected     a piece of what is written ────────────────▶  written while the next one arrives
-//!     expected     ◀────────────────── head 32, a piece of what is read
+//!     expected     the request, if it was too long ───────────▶  into a buffer, once one is free
+//!     expected     a piece of the data to write ──────────────▶  written while the next piece arrives
+//!     expected     ◀────────────────── head 32, a piece of the data read
 //!     expected     ◀────────────────── head 32, the last piece, reply
 //! ```
 //!
-//! A small operation is two messages: the request, with up to some 8000 bytes to write, and the answer, with
-//! what was read. Requests and replies are those of [`files::wire`].
+//! A small operation is two messages: the request, with up to about 8000 bytes to write, and the answer, with
+//! the data that was read. Requests and replies are those of [`files::wire`].
 //!
-//! **Exactly once.** A call has a place at the forwarder: the client's name (16 random bytes), a slot, and the
-//! slot's sequence number. A client whose exchange was lost with the daemon between them makes it again, as another
-//! attempt at the same place. The forwarder keeps the answer of the last call of each slot where carrying the call
-//! out twice could do harm, and drops attempts that come late. Where the forwarder itself was started anew,
-//! such a call ends with [`files::OUTCOME_UNKNOWN`].
+//! **Exactly once.** A call is identified by three values: the client's name (16 random bytes), a slot, and the
+//! slot's sequence number. If the daemon between client and forwarder is lost, the client starts a new exchange:
+//! another attempt of the same call. The forwarder keeps the answer of the last call of each slot if a second
+//! execution of the call could do harm, and drops attempts that arrive late. If the forwarder itself was restarted,
+//! such a call completes with [`files::OUTCOME_UNKNOWN`].
 //!
-//! **Who pays.** Whatever a client can cause at the forwarder has a limit and a counter: exchanges, memory, time.
-//! Buffers that wait for a client that does not move are taken from it while others want them.
+//! **Limits.** Everything that a client can use at the forwarder has a limit and a counter: exchanges, memory, time.
+//! If a client makes no progress while others wait for memory, the forwarder takes its buffers back.
 //!
-//! The crate knows no method of BMI. For the zoid method, posts must not wait: set `zoid::Options::pipelined`;
-//! [`BmiFiles`] asks for it too, and makes its posts wait in the daemon (`PostTimeout`), which saves a round trip.
+//! The crate depends on no particular method of BMI. With the zoid method, posts must not wait for each other: set
+//! `zoid::Options::pipelined`. [`BmiFiles`] requests this setting too, and lets its posts wait in the daemon
+//! (`PostTimeout`), which saves a round trip.
 
 mod client;
 mod counters;
@@ -41,5 +42,5 @@ pub use counters::{ClientCounters, ClientCounts, Counters, Counts, Dropped};
 pub use forwarder::{Forwarder, Standing};
 pub use options::{ClientOptions, ForwarderOptions, SLOTS_MAX, Schedule};
 
-/// The setting of the zoid method by which posts do not wait; other methods pass over it.
+/// The setting of the zoid method with which posts do not wait for each other. Other methods ignore this setting.
 pub const PIPELINED: bmi::Setting = bmi::Setting::Other(0x7A21);

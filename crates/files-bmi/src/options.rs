@@ -1,21 +1,21 @@
-//! What a client and a forwarder can be told.
+//! The options of a client and of a forwarder.
 
 use std::time::Duration;
 
-/// How a client calls.
+/// Options of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// How long a call is tried, over losses of the daemon and of the forwarder. Then it ends with `ETIMEDOUT`, or with
-    /// [`files::OUTCOME_UNKNOWN`] where it may have been carried out and must not be repeated.
+    /// How long a call is retried after losses of the daemon and of the forwarder. Then the call completes with
+    /// `ETIMEDOUT`, or with [`files::OUTCOME_UNKNOWN`] if it may have been executed and must not be repeated.
     pub deadline: Duration,
-    /// The job that this process belongs to, for fairness between jobs.
+    /// The job of this process. The forwarder shares its time fairly among jobs.
     pub job: u32,
-    /// Calls under way at the same time, 1 to [`SLOTS_MAX`]; further threads wait.
+    /// Number of calls in flight at the same time, 1 to [`SLOTS_MAX`]. Further threads wait.
     pub slots: u16,
 }
 
-/// Most calls of one client that are under way at the same time. With two messages and an answer each they fit
-/// into what the zoid method sends side by side.
+/// Limit of the calls of one client in flight at the same time. The zoid method can have two messages and an answer
+/// of each of 16 calls in flight.
 pub const SLOTS_MAX: u16 = 16;
 
 impl Default for ClientOptions {
@@ -28,36 +28,38 @@ impl Default for ClientOptions {
     }
 }
 
-/// In which order a forwarder carries operations out, within the turns that jobs and clients take.
+/// The order in which a forwarder executes the operations of one turn of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Schedule {
-    /// As they came.
+    /// In the order of arrival.
     Fifo,
-    /// Reads, and writes, of one file that continue one another are carried out as one.
+    /// In the order of arrival, but adjacent reads of one file are executed as one read, and adjacent writes as one
+    /// write.
     #[default]
     Merge,
 }
 
-/// How a forwarder serves.
+/// Options of a forwarder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForwarderOptions {
-    /// Threads that carry operations out.
+    /// Number of threads that execute operations.
     pub workers: usize,
-    /// Bytes of buffers that may be in use at the same time. At least 8 MiB.
+    /// Limit of the buffers in use at the same time, in bytes. At least 8 MiB.
     pub memory: u64,
-    /// Most bytes of one message of file data, 64 KiB to a quarter of the memory.
+    /// Limit of the file data in one message, in bytes: 64 KiB to a quarter of `memory`.
     pub piece: u32,
-    /// The order.
+    /// The order in which operations are executed.
     pub schedule: Schedule,
-    /// Operations of one client that are carried out before the next client's turn.
+    /// Number of operations of one client that are executed before the turn of the next client.
     pub quantum: usize,
-    /// Most operations that are carried out as one.
+    /// Limit of the number of operations that are executed as one.
     pub batch: usize,
-    /// Clients that are remembered; those that were not heard for longest are forgotten.
+    /// Limit of the number of clients in memory. Beyond this limit, the forwarder forgets the client that was silent
+    /// for longest.
     pub clients_max: usize,
-    /// How long an exchange may stand still before it is given up.
+    /// How long an exchange may make no progress before the forwarder cancels it.
     pub patience: Duration,
-    /// How long a client that does not move keeps a buffer that others wait for.
+    /// How long a client that makes no progress may keep its buffers while others wait for memory.
     pub turn: Duration,
 }
 
@@ -68,7 +70,7 @@ impl Default for ForwarderOptions {
             memory: 64 << 20,
             piece: 1 << 20,
             schedule: Schedule::default(),
-            // Both are what the specification names, section 6.2.
+            // Both numbers are those of the specification, section 6.2.
             quantum: 8,
             batch: 16,
             clients_max: 4096,

@@ -1,4 +1,4 @@
-//! The heads of messages.
+//! The heads of messages between client and forwarder.
 //!
 //! ```text
 //! call, 64 bytes                          answer, 32 bytes
@@ -16,61 +16,63 @@
 //!   8 position of the piece 8
 //! ```
 //!
-//! Messages of one tag match in the order in which they are posted, but a message that is cancelled makes room for the
-//! next one. So data and answers say which they are.
+//! Messages of one tag match in the order in which they are posted. If a message is cancelled, however, the next
+//! message takes its place. Data and answers therefore carry their own position or number.
 //!
-//! Numbers are little-endian. Zeros are not looked at, so that later versions may use them.
+//! Numbers are little-endian. Decoders ignore the fields marked zero, so that later versions may use them.
 
-/// Length of the head of a call.
+/// Length of the head of a call, in bytes.
 pub(crate) const CALL_BYTES: usize = 64;
-/// Length of the head of an answer.
+/// Length of the head of an answer, in bytes.
 pub(crate) const ANSWER_BYTES: usize = 32;
-/// Length of the head of a piece of what is written.
+/// Length of the head of a piece of data to write, in bytes.
 pub(crate) const DATA_BYTES: usize = 16;
-/// Longest piece that a client offers before the forwarder has said what it takes.
+/// Limit of a piece that a client assumes until it knows the limit of the forwarder, in bytes.
 pub(crate) const PIECE_FIRST: u32 = 1 << 20;
-/// Shortest largest piece.
+/// Least value of the limit of a piece, in bytes.
 pub(crate) const PIECE_MIN: u32 = 64 << 10;
-/// Most bytes of a reply behind the last piece of a read: a count for each of the segments, and what is around them.
+/// Limit in bytes of a reply behind the last piece of a read: a count for each segment, and the fields around the
+/// counts.
 pub(crate) const COUNTS_BYTES: usize = 16 + 8 * files::SEGMENTS_MAX;
 
 const CALL_MAGIC: [u8; 4] = *b"FBC1";
 const ANSWER_MAGIC: [u8; 4] = *b"FBA1";
 const DATA_MAGIC: [u8; 4] = *b"FBD1";
 
-/// An earlier attempt may have arrived.
+/// Flag of a call: an earlier attempt may have arrived.
 const REPEATS: u8 = 1;
-/// The request comes as an expected message of its own.
+/// Flag of a call: the request follows as an expected message of its own.
 const LONG: u8 = 2;
-/// The answer is the last one.
+/// Flag of an answer: this is the last answer of the exchange.
 const LAST: u8 = 1;
-/// The exchange was given up before it was carried out: it may be tried again.
+/// Flag of an answer: the forwarder cancelled the exchange before it executed the call. The client may retry the
+/// call.
 const AGAIN: u8 = 2;
 
-/// Who calls: 16 random bytes.
+/// The name of a client: 16 random bytes.
 pub(crate) type ClientName = [u8; 16];
 
-/// What stands before a request.
+/// The head of a call, which precedes the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallHead {
-    /// An earlier attempt may have arrived.
+    /// Whether an earlier attempt may have arrived.
     pub(crate) repeats: bool,
-    /// The request is an expected message of its own.
+    /// Whether the request follows as an expected message of its own.
     pub(crate) is_long: bool,
     pub(crate) slot: u16,
     pub(crate) sequence: u32,
-    /// Counts the attempts of one call.
+    /// Number of this attempt of the call, from 0.
     pub(crate) attempt: u32,
     pub(crate) client: ClientName,
-    /// The forwarder that the client knew when it made the first attempt; 0 for none.
+    /// The epoch of the forwarder that the client knew at its first attempt; 0 for none.
     pub(crate) epoch: u64,
     pub(crate) job: u32,
-    /// Most bytes of the reply.
+    /// Limit of the reply in bytes.
     pub(crate) room: u32,
-    /// Length of each piece of data but the last.
+    /// Length of each piece of data except the last, in bytes.
     pub(crate) piece: u32,
     pub(crate) request: u32,
-    /// Bytes of data behind the request.
+    /// Number of bytes of data behind the request.
     pub(crate) data: u32,
 }
 
@@ -96,7 +98,7 @@ impl CallHead {
         bytes
     }
 
-    /// The head, and what is behind it; `None` for anything else than a call.
+    /// Returns the head and the bytes behind it; `None` if the message is not a call.
     pub(crate) fn decode(message: &[u8]) -> Option<(Self, &[u8])> {
         let (head, rest) = message.split_first_chunk::<CALL_BYTES>()?;
         let fields = Fields(head);
@@ -122,17 +124,17 @@ impl CallHead {
     }
 }
 
-/// What stands before an answer.
+/// The head of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AnswerHead {
     pub(crate) is_last: bool,
-    /// The exchange was given up and may be tried again.
+    /// Whether the forwarder cancelled the exchange, so that the client may retry the call.
     pub(crate) again: bool,
     pub(crate) epoch: u64,
     pub(crate) data: u32,
     pub(crate) reply: u32,
     pub(crate) piece: u32,
-    /// Counts the answers of the exchange.
+    /// Number of this answer in the exchange, from 0.
     pub(crate) number: u32,
 }
 
@@ -153,7 +155,7 @@ impl AnswerHead {
         bytes
     }
 
-    /// `None` for anything else than an answer.
+    /// Returns the head; `None` if the bytes are not the head of an answer.
     pub(crate) fn decode(head: &[u8; ANSWER_BYTES]) -> Option<Self> {
         let fields = Fields(head);
         let known = head[..4] == ANSWER_MAGIC && head[4] & !(LAST | AGAIN) == 0;
@@ -169,7 +171,7 @@ impl AnswerHead {
     }
 }
 
-/// The head of the piece at `position` of what is written.
+/// Returns the head of the piece at `position` of the data to write.
 pub(crate) fn data_head(position: u64) -> [u8; DATA_BYTES] {
     let mut bytes = [0; DATA_BYTES];
     bytes[..4].copy_from_slice(&DATA_MAGIC);
@@ -177,7 +179,7 @@ pub(crate) fn data_head(position: u64) -> [u8; DATA_BYTES] {
     bytes
 }
 
-/// Fields of a head, at places that are inside of it.
+/// Access to the fields of a head. The offsets passed in must be inside the head.
 struct Fields<'a, const H: usize>(&'a [u8; H]);
 
 impl<const H: usize> Fields<'_, H> {

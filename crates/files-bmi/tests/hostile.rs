@@ -1,4 +1,5 @@
-//! Clients that break the rules, stand still, die, or never stop: they cost nobody else anything, and are counted.
+//! Clients that break the rules, stand still, die, or never stop. They must not harm other clients, and must be
+//! counted.
 
 #![expect(
     clippy::unwrap_used,
@@ -21,14 +22,14 @@ use files_bmi::{ClientOptions, Counts, ForwarderOptions};
 
 use common::{Exported, TcpSite, at};
 
-/// Speaks the protocol by hand.
+/// A client that builds its messages by hand.
 struct Stranger {
     bmi: Bmi,
     context: ContextId,
     server: Address,
 }
 
-/// A head of a call: slot 0, and as many pieces as the test says.
+/// The head of a call. The test sets the fields, from slot 0 on.
 struct Head {
     flags: u8,
     slot: u16,
@@ -98,14 +99,14 @@ impl Stranger {
             .unwrap();
     }
 
-    /// Sends a request with its right length.
+    /// Sends a request with its correct length.
     fn call(&self, mut head: Head, request: &Request, tag: i32) {
         let request = encode_request(&Caller::default(), request);
         head.request = request.len() as u32;
         self.send([head.bytes(), request].concat(), tag);
     }
 
-    /// The error in the answer of this tag.
+    /// Returns the error number in the answer with this tag.
     fn answer(&self, tag: i32) -> u16 {
         let room = Buffer::zeroed(4096).unwrap();
         let posted = self
@@ -148,7 +149,7 @@ fn counted(site: &TcpSite, what: &str, holds: impl Fn(&Counts) -> bool) {
     testkit::eventually(what, || holds(&site.forwarder().counters().snapshot()));
 }
 
-/// A whole file of an ordinary client, written and read.
+/// Writes and reads back a whole file as an ordinary client.
 fn bystander(site: &TcpSite, name: &str) {
     let (files, caller) = (site.client(ClientOptions::default()), Caller::default());
     let file = files
@@ -207,7 +208,7 @@ fn lies_about_lengths_are_answered_with_an_error() {
         stranger.call(head, &read(Handle::ROOT, 1 << 20), tag);
         assert_eq!(stranger.answer(tag), Errno::EMSGSIZE as u16);
     }
-    // Data of another length than the request says, and of another piece.
+    // Data of another length than the request specifies, and data of another piece.
     let file = site.client(ClientOptions::default());
     let file = file
         .create(&Caller::default(), at("f"), 0o644, true)
@@ -247,7 +248,7 @@ fn clients_that_do_not_move_give_their_buffers_to_those_who_do() {
     files
         .write(&Caller::default(), file, 0, &testkit::pattern(16 << 20))
         .unwrap();
-    // More than all of the memory, by writes that never send and reads that never receive.
+    // Writes that never send and reads that never receive want more than all memory.
     let strangers: Vec<_> = (1..=4).map(|_| Stranger::new(&site)).collect();
     for (number, stranger) in strangers.iter().enumerate() {
         for tag in 1..=8_u16 {
@@ -269,7 +270,7 @@ fn clients_that_do_not_move_give_their_buffers_to_those_who_do() {
     let counts = site.forwarder().counters().snapshot();
     assert!(counts.buffers_taken_back > 0, "{counts:?}");
     assert!(counts.memory_high_bytes <= 8 << 20, "{counts:?}");
-    // They die, and nothing is left of them.
+    // They die: all their exchanges and memory must be freed.
     drop(strangers);
     testkit::eventually("nothing is left", || {
         let standing = site.forwarder().standing();
@@ -291,7 +292,7 @@ fn a_client_that_stood_still_gets_all_of_its_bytes_later() {
     counted(&site, "it has buffers", |counts| {
         counts.memory_high_bytes > 1 << 20
     });
-    // Others want all of the memory until its buffers are gone.
+    // Other clients want all memory until the strangers' buffers are taken back.
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for number in 0..6 {
@@ -339,7 +340,7 @@ fn an_exchange_that_stands_still_is_given_up() {
         .handle;
     stranger.call(Head::new(1), &write(file, 16 << 20), 1);
     counted(&site, "given up", |counts| counts.exchanges_stalled > 0);
-    // The slot is free for the next call, and for another attempt of the same.
+    // The slot is free for the next call, and for another attempt of the same call.
     stranger.call(
         Head {
             attempt: 1,
@@ -366,7 +367,7 @@ fn an_attempt_takes_the_place_of_one_that_waits_for_its_client() {
         files.write(&caller, file, 0, &vec![7; 3 << 20]),
         Ok(3 << 20)
     );
-    // One whose data never comes, and one whose data nobody takes.
+    // A write whose data never comes, and a read whose data the client never receives.
     for (sequence, stuck) in [(1, write(file, 3 << 20)), (2, read(file, 3 << 20))] {
         let tag = 10 * sequence as i32;
         stranger.call(Head::new(sequence), &stuck, tag);
@@ -411,7 +412,7 @@ fn an_attempt_that_is_repeated_is_carried_out_once() {
     stranger.call(Head::new(1), &Request::Null, 1);
     assert_eq!(stranger.answer(1), 0);
     stranger.call(Head::new(2), &mkdir, 2);
-    // The answer is not looked at: it was lost.
+    // The test ignores the answer, as if it were lost.
     testkit::eventually("it was made", || {
         exported.directory.path().join("d").is_dir()
     });
@@ -424,7 +425,7 @@ fn an_attempt_that_is_repeated_is_carried_out_once() {
         stranger.call(head, &mkdir, tag);
         assert_eq!(stranger.answer(tag), 0, "attempt {attempt}");
     }
-    // One that comes late is dropped, and so is a call before it.
+    // A late attempt is dropped, and so is an earlier call.
     stranger.call(
         Head {
             attempt: 2,
@@ -437,7 +438,7 @@ fn an_attempt_that_is_repeated_is_carried_out_once() {
     counted(&site, "late ones", |counts| counts.dropped_late == 2);
     stranger.call(Head::new(3), &mkdir, 22);
     assert_eq!(stranger.answer(22), Errno::EEXIST as u16);
-    // This forwarder cannot know what another one did.
+    // An earlier attempt may have reached another forwarder: this forwarder cannot know its outcome.
     let mut head = Head {
         flags: 1,
         attempt: 1,
@@ -450,7 +451,7 @@ fn an_attempt_that_is_repeated_is_carried_out_once() {
     assert_eq!((counts.answers_repeated, counts.outcome_unknown), (3, 1));
 }
 
-/// Notes in which order files are read, once it is let go.
+/// A file system that holds reads until it is opened, and records their order.
 struct Gate {
     open: AtomicBool,
     order: Mutex<Vec<u8>>,
@@ -506,7 +507,7 @@ fn one_client_that_never_stops_starves_nobody() {
         }
         over.store(true, Ordering::SeqCst);
     });
-    // They took turns, though the greedy one had come before.
+    // They took turns, although the calls of the greedy client arrived first.
     let order = gate.order.lock().unwrap();
     let last = order.iter().rposition(|&client| client == 1).unwrap();
     assert!(last <= 8, "{order:?}");

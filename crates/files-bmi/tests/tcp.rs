@@ -1,4 +1,4 @@
-//! The forwarder over BMI's tcp method: what a directory does, its clients see.
+//! The forwarder over BMI's tcp method: its clients see the same as the directory does.
 
 mod common;
 
@@ -113,7 +113,8 @@ fn requests_and_replies_longer_than_a_message_arrive_whole() {
     let value = testkit::pattern(50_000);
     match files.setxattr(&caller, file, b"user.long", &value, XattrMode::Any) {
         Ok(()) => assert_eq!(files.getxattr(&caller, file, b"user.long"), Ok(value)),
-        // The file system of the directory has no room for it: the request has arrived.
+        // The directory's file system has no room for such an attribute, but the request has
+        // arrived.
         Err(errno) => println!("no long attributes here: {errno}"),
     }
 }
@@ -141,7 +142,7 @@ fn a_small_operation_is_one_exchange_of_two_messages() {
     );
     assert_eq!(after.0.attempts - before.0.attempts, 3);
     assert_eq!(after.0.messages - before.0.messages, 6);
-    // The forwarder posts the answers only.
+    // The forwarder posts only the answers.
     assert_eq!(after.1.messages - before.1.messages, 3);
     assert_eq!(back, [7; 4096]);
 }

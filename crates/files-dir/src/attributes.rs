@@ -1,4 +1,4 @@
-//! Attributes, extended ones among them.
+//! Attributes, including extended attributes.
 
 use std::os::fd::AsFd;
 
@@ -130,17 +130,17 @@ impl LocalDirectory {
     }
 }
 
-/// What an object is known by.
+/// Returns the identity of an object.
 pub(crate) fn identity(status: &Statx) -> Identity {
     Identity {
         filesystem: makedev(status.stx_dev_major, status.stx_dev_minor),
         file: status.stx_ino,
-        // All zero where the file system does not know it.
+        // All zeros if the file system does not know the time of creation.
         born: (status.stx_btime.tv_sec, status.stx_btime.tv_nsec),
     }
 }
 
-/// What is known of an object.
+/// Returns the attributes of an object.
 pub(crate) fn attributes(status: &Statx) -> Result<Attributes, Errno> {
     let mode = u32::from(status.stx_mode);
     Ok(Attributes {
@@ -162,7 +162,7 @@ pub(crate) fn attributes(status: &Statx) -> Result<Attributes, Errno> {
     })
 }
 
-/// The kind of a type; `None` for one that the system does not say.
+/// Returns the kind of an object; `None` if the system does not report its type.
 pub(crate) fn kind(file_type: FileType) -> Option<Kind> {
     match file_type {
         FileType::RegularFile => Some(Kind::File),
@@ -183,7 +183,7 @@ fn timestamp(time: StatxTimestamp) -> Timestamp {
     }
 }
 
-/// The owner before the mode, because a change of owner takes set-user-id and set-group-id away.
+/// Sets the owner before the mode, because a change of owner clears set-user-id and set-group-id.
 fn set_owner_mode_and_times(open: &Open, set: &SetAttributes) -> Result<(), Errno> {
     let fd = open.fd.as_fd();
     if set.uid.is_some() || set.gid.is_some() {
@@ -216,7 +216,8 @@ fn timespec(time: Option<SetTime>) -> Timespec {
     }
 }
 
-/// Only what belongs to users, and access control lists: the other namespaces are the server's own.
+/// Permits the namespace of users and access control lists only: the other namespaces belong to the
+/// server.
 fn check_namespace(name: &[u8]) -> Result<(), Errno> {
     let is_acl = matches!(
         name,

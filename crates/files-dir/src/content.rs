@@ -12,11 +12,11 @@ use crate::directory::{proc_path, reopen_directory, status};
 use crate::identity::{Acting, errno};
 use crate::table::{Access, Object, Open};
 
-/// Most pieces of memory in one system call (`IOV_MAX` of Linux).
+/// Limit of the pieces of memory in one system call (`IOV_MAX` of Linux).
 const PIECES_MAX: usize = 1024;
 
 impl LocalDirectory {
-    /// A descriptor of a regular file, good for `access`.
+    /// Returns a descriptor of a regular file that permits `access`.
     pub(crate) fn content(
         &self,
         acting: &Acting,
@@ -35,7 +35,7 @@ impl LocalDirectory {
         self.reopen(acting, &object, &open, access)
     }
 
-    /// Opens a file again with more rights, and keeps that descriptor.
+    /// Reopens a file with more rights, and keeps the new descriptor.
     fn reopen(
         &self,
         acting: &Acting,
@@ -48,7 +48,7 @@ impl LocalDirectory {
             Access::Read | Access::Path => OFlags::RDONLY,
         };
         let opened = match open_as(acting, open, flags) {
-            // Whoever may write need not be allowed to read.
+            // A user who may write a file need not be allowed to read it.
             Err(Errno::EACCES) if access == Access::Write => {
                 let fd = open_as(acting, open, OFlags::WRONLY)?;
                 let acting = acting.clone();
@@ -116,17 +116,17 @@ impl LocalDirectory {
         memory: &[IoSlice<'_>],
     ) -> Result<Reply, Errno> {
         let file = self.content(acting, handle, Access::Write)?;
-        // A descriptor of its own has a position of its own, which tells where the bytes went.
+        // A separate descriptor has a separate position, which shows where the bytes were appended.
         let flags = OFlags::WRONLY | OFlags::APPEND;
         let end = match open_as(acting, &file, flags) {
-            // Whoever has a descriptor for writing may write.
+            // The caller has a descriptor for writing, so the caller may append.
             Err(Errno::EACCES) => open_as(&Acting::Server, &file, flags)?,
             opened => opened?,
         };
         let memory = &memory[..memory.len().min(PIECES_MAX)];
         let write = || rustix::io::writev(&end, memory).map_err(errno);
         let count = acting.run(|| retry(write))? as u64;
-        // A write of nothing leaves the position at the beginning.
+        // An empty write leaves the position at 0.
         let behind = match count {
             0 => rustix::fs::seek(&end, SeekFrom::End(0)),
             _ => rustix::fs::tell(&end),
@@ -148,7 +148,7 @@ impl LocalDirectory {
                 fresh = open_for_flush(&open)?;
                 &fresh
             }
-            // Nothing of these can be brought to the disk by itself.
+            // Other objects have no contents to write to stable storage.
             _ => return Ok(Reply::Done),
         };
         let flush = || {
@@ -195,14 +195,14 @@ impl LocalDirectory {
             SeekTarget::Data => SeekFrom::Data(offset),
             SeekTarget::Hole => SeekFrom::Hole(offset),
         };
-        // The descriptor's position is nobody's: everything else names its offset.
+        // No other operation uses the position of the descriptor: all others pass an offset.
         let found = rustix::fs::seek(&file.fd, from).map_err(errno)?;
         Ok(Reply::Offset(found))
     }
 }
 
-/// Opens a file again. Its owner may always, as with NFS: permission was checked when the caller's own
-/// machine opened the file, and there is no descriptor here that remembers it.
+/// Reopens a file. Its owner may always do so, as with NFS: the caller's machine checked permission when it opened
+/// the file, and this program has no descriptor from that time.
 fn open_as(acting: &Acting, open: &Open, flags: OFlags) -> Result<OwnedFd, Errno> {
     let path = proc_path(open.fd.as_fd());
     let flags = flags | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -215,7 +215,7 @@ fn open_as(acting: &Acting, open: &Open, flags: OFlags) -> Result<OwnedFd, Errno
     }
 }
 
-/// Flushing harms nobody, so this process's own right to the file will do.
+/// Reopens a file to flush it. A flush is harmless, so the rights of this process suffice.
 fn open_for_flush(open: &Open) -> Result<OwnedFd, Errno> {
     open_as(&Acting::Server, open, OFlags::RDONLY)
         .or_else(|_| open_as(&Acting::Server, open, OFlags::WRONLY))
@@ -244,7 +244,7 @@ fn read_segment(file: &Open, offset: u64, pieces: &mut [&mut [u8]]) -> Result<u6
     }
 }
 
-/// Bytes written, and what stopped it.
+/// Returns the number of bytes written, and the error that ended the write early.
 fn write_segment(file: &Open, offset: u64, pieces: &mut [&[u8]]) -> (u64, Option<Errno>) {
     let (mut done, mut first) = (0, 0);
     loop {
@@ -270,7 +270,7 @@ fn write_segment(file: &Open, offset: u64, pieces: &mut [&[u8]]) -> (u64, Option
     }
 }
 
-/// Cuts `count` bytes off the front of the pieces.
+/// Removes the first `count` bytes from the pieces.
 fn advance<P: AsRef<[u8]>>(pieces: &mut [P], mut count: usize, cut: impl Fn(&mut P, usize)) {
     for piece in pieces {
         let by = piece.as_ref().len().min(count);
@@ -282,7 +282,7 @@ fn advance<P: AsRef<[u8]>>(pieces: &mut [P], mut count: usize, cut: impl Fn(&mut
     }
 }
 
-/// Takes pieces of `length` bytes off the end of a reversed list.
+/// Removes pieces of `length` bytes from the end of a reversed list.
 fn take<'a>(memory: &mut Vec<&'a [u8]>, length: u64) -> Vec<&'a [u8]> {
     let (mut left, mut taken) = (length as usize, Vec::new());
     while left > 0
@@ -298,7 +298,7 @@ fn take<'a>(memory: &mut Vec<&'a [u8]>, length: u64) -> Vec<&'a [u8]> {
     taken
 }
 
-/// The same of memory to be written to.
+/// Does the same as [`take`] for memory to read into.
 fn take_mut<'a>(memory: &mut Vec<&'a mut [u8]>, length: u64) -> Vec<&'a mut [u8]> {
     let (mut left, mut taken) = (length as usize, Vec::new());
     while left > 0
@@ -315,7 +315,7 @@ fn take_mut<'a>(memory: &mut Vec<&'a mut [u8]>, length: u64) -> Vec<&'a mut [u8]
     taken
 }
 
-/// Makes a call again that a signal interrupted.
+/// Retries a call that a signal interrupted.
 fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
     loop {
         match call() {

@@ -1,4 +1,4 @@
-//! The directory, and how handles and names become descriptors.
+//! The exported directory, and the conversion of handles and names to descriptors.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,16 +15,16 @@ use crate::attributes;
 use crate::identity::{Acting, Identity, errno};
 use crate::table::{self, Access, Id, Object, Open, Table};
 
-/// What a directory is exported with.
+/// Options of an exported directory.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// As whom operations are carried out.
+    /// The identity with which operations are executed.
     pub identity: Identity,
-    /// Whether changes are refused (`EROFS`).
+    /// Whether changes are rejected (`EROFS`).
     pub read_only: bool,
-    /// Most objects that are known, some 200 bytes each.
+    /// Limit of the number of objects in the table, about 200 bytes each.
     pub objects_max: usize,
-    /// Most descriptors that are kept open; half of what the process may open where that is less.
+    /// Limit of the open descriptors. At most half of the number that the process may open.
     pub descriptors_max: usize,
 }
 
@@ -42,7 +42,7 @@ impl Default for Options {
 /// Why a directory cannot be exported.
 #[derive(Debug, Error)]
 pub enum DirectoryError {
-    /// It cannot be opened, or is no directory.
+    /// The path cannot be opened, or it is not a directory.
     #[error("{0}: {1}", .path.display(), io::Error::from(*.errno))]
     Open {
         /// The directory.
@@ -53,13 +53,13 @@ pub enum DirectoryError {
     /// `/proc` does not show this process's descriptors.
     #[error("/proc/self/fd: {}; mount /proc, through which files are opened again", .0.desc())]
     Proc(Errno),
-    /// This process may not act as others.
+    /// This process may not act as other users.
     #[error(
         "this process may not act as its callers: it lacks CAP_SETUID and CAP_SETGID; run it as root or let all \
          operations run as this user"
     )]
     Identity,
-    /// There is no randomness to tell this start from others by.
+    /// The system provides no random number to distinguish this start from others.
     #[error("no random number for this start: {0}")]
     Random(getrandom::Error),
 }
@@ -71,7 +71,7 @@ pub struct LocalDirectory {
     boot: u64,
 }
 
-/// A directory that is open, and a name in it.
+/// An open directory and a name in it.
 pub(crate) struct Target {
     pub(crate) directory: Id,
     pub(crate) open: Arc<Open>,
@@ -87,7 +87,7 @@ impl LocalDirectory {
     ///
     /// # Errors
     ///
-    /// It cannot be opened, or the system does not have what exporting it needs.
+    /// The directory cannot be opened, or the system lacks a feature that the export needs.
     pub fn open(path: &FilePath, options: Options) -> Result<Self, DirectoryError> {
         let failed = |errno| DirectoryError::Open {
             path: path.to_owned(),
@@ -96,7 +96,7 @@ impl LocalDirectory {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| failed(errno(e)))?;
         let status = status(fd.as_fd(), b"").map_err(failed)?;
-        // Whether openat2 is there, before the first operation needs it.
+        // Check that openat2 exists before the first operation needs it.
         reopen_directory(fd.as_fd()).map_err(failed)?;
         rustix::fs::stat(proc_path(fd.as_fd())).map_err(|e| DirectoryError::Proc(errno(e)))?;
         if let Identity::Caller { uid, gid, .. } = options.identity {
@@ -135,12 +135,12 @@ impl LocalDirectory {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The object that a handle names.
+    /// Returns the object that a handle names.
     pub(crate) fn object(&self, handle: Handle) -> Result<Object, Errno> {
         self.table().find(handle)
     }
 
-    /// An object and a descriptor of it, good for [`Access::Path`] at least.
+    /// Returns an object and a descriptor of it, which permits at least [`Access::Path`].
     pub(crate) fn resolve(&self, handle: Handle) -> Result<(Object, Arc<Open>), Errno> {
         let object = self.object(handle)?;
         let open = self.path_of(&object)?;
@@ -168,7 +168,7 @@ impl LocalDirectory {
         Ok(open)
     }
 
-    /// The directory that a place names, and the name there.
+    /// Returns the directory of a place's last name, and this name.
     pub(crate) fn target(&self, place: &Place, acting: &Acting) -> Result<Target, Errno> {
         let (mut object, mut open) = self.resolve(place.directory)?;
         let (parents, name) = place.path.split_last();
@@ -186,7 +186,7 @@ impl LocalDirectory {
         })
     }
 
-    /// Finds a name in a directory.
+    /// Looks up a name in a directory.
     pub(crate) fn look_up(
         &self,
         directory: Id,
@@ -204,7 +204,7 @@ impl LocalDirectory {
         Ok((entry, found))
     }
 
-    /// Notes an open object under the name by which it was opened.
+    /// Records an open object under the name by which it was opened.
     pub(crate) fn note(&self, directory: Id, name: &[u8], open: Arc<Open>) -> Result<Entry, Errno> {
         let status = status(open.fd.as_fd(), b"")?;
         let attributes = attributes::attributes(&status)?;
@@ -309,22 +309,22 @@ impl Located for LocalDirectory {
     }
 }
 
-/// Which start of this machine it is, as the kernel says; 0 where it does not.
+/// Returns a number for the current boot of this machine from the kernel; 0 if the kernel does not report one.
 fn boot() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let digits = text.chars().filter(char::is_ascii_hexdigit);
-    // Half of the number tells starts apart as well as all of it.
+    // 64 of the 128 bits suffice to distinguish boots.
     let digits: String = digits.take(16).collect();
     u64::from_str_radix(&digits, 16).unwrap_or(0)
 }
 
-/// Opens a name in a directory without following it, and without any right to the content.
+/// Opens a name in a directory without following it, and without access to the content.
 pub(crate) fn open_path(directory: BorrowedFd<'_>, name: &[u8]) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     open_confined(directory, name, flags, 0)
 }
 
-/// Opens a name in a directory. Nothing outside of the directory can be the result.
+/// Opens a name in a directory. The result is never outside of the directory.
 pub(crate) fn open_confined(
     directory: BorrowedFd<'_>,
     name: &[u8],
@@ -332,8 +332,7 @@ pub(crate) fn open_confined(
     mode: u32,
 ) -> Result<OwnedFd, Errno> {
     let mode = Mode::from_raw_mode(mode);
-    // The kernel asks for another try where a rename came in between and it cannot tell whether the
-    // result is confined.
+    // The kernel returns EAGAIN if a rename interferes and the kernel cannot tell whether the result is confined.
     for _ in 0..64 {
         match rustix::fs::openat2(directory, name, flags, mode, CONFINED) {
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
@@ -343,20 +342,20 @@ pub(crate) fn open_confined(
     Err(Errno::EAGAIN)
 }
 
-/// A descriptor of the same directory with a position of its own.
+/// Returns a new descriptor of the same directory, with a position of its own.
 pub(crate) fn reopen_directory(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     open_confined(directory, b".", flags, 0)
 }
 
-/// What the system says of a name in a directory, or of the descriptor itself where the name is empty.
+/// Returns the status of a name in a directory. With an empty name, returns the status of the descriptor itself.
 pub(crate) fn status(at: BorrowedFd<'_>, name: &[u8]) -> Result<Statx, Errno> {
     let flags = AtFlags::EMPTY_PATH | AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT;
     let wanted = StatxFlags::BASIC_STATS | StatxFlags::BTIME;
     rustix::fs::statx(at, name, flags, wanted).map_err(errno)
 }
 
-/// The path by which an open object is reached again.
+/// Returns the path through which an open object can be reopened.
 pub(crate) fn proc_path(fd: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", fd.as_raw_fd())
 }
@@ -369,7 +368,7 @@ pub(crate) fn require_directory(kind: Kind) -> Result<(), Errno> {
     }
 }
 
-/// Opens what was seen at the end of some names. What is not there any longer is stale.
+/// Opens the object at the end of some names. A name that no longer exists gives `ESTALE`.
 fn walk(from: BorrowedFd<'_>, names: &[Box<[u8]>]) -> Result<OwnedFd, Errno> {
     let mut at: Option<OwnedFd> = None;
     for name in names {

@@ -1,8 +1,8 @@
-//! As whom an operation is carried out.
+//! The identity with which an operation is executed.
 //!
-//! The identity that Linux checks when files are used belongs to the thread. Where operations run as the
-//! caller, the thread takes the caller's user, group and supplementary groups for the system calls of one
-//! operation, and gives them back.
+//! Linux checks the identity of the thread when it accesses files. If operations run as the caller, the thread
+//! assumes the caller's user, group and supplementary groups for the system calls of one operation, and then restores
+//! its own.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use files::{Caller, Errno};
 use nix::unistd::{Gid, Uid, getegid, geteuid, setfsgid, setfsuid};
 use rustix::thread::{CapabilitySet, set_thread_groups};
 
-/// As whom operations are carried out.
+/// The identity with which operations are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Identity {
-    /// As this process, whoever calls.
+    /// The identity of this process, for every caller.
     #[default]
     Server,
-    /// As the caller. Needs `CAP_SETUID` and `CAP_SETGID`.
+    /// The identity of the caller. Needs `CAP_SETUID` and `CAP_SETGID`.
     Caller {
         /// Which callers count as anonymous.
         squash: Squash,
@@ -30,26 +30,26 @@ pub enum Identity {
 /// Which callers count as anonymous, as in the options of NFS exports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Squash {
-    /// Root, and group root of the others: `root_squash`.
+    /// Root is anonymous. For other users, only the group root is replaced: `root_squash`.
     #[default]
     Root,
-    /// None: `no_root_squash`.
+    /// No caller is anonymous: `no_root_squash`.
     None,
-    /// Everybody: `all_squash`.
+    /// Every caller is anonymous: `all_squash`.
     All,
 }
 
-/// As whom one operation is carried out.
+/// The identity with which one operation is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Acting {
-    /// As this process.
+    /// The identity of this process.
     Server,
-    /// As somebody else.
+    /// The identity of this user.
     As(Arc<Caller>),
 }
 
 impl Identity {
-    /// As whom operations of `caller` are carried out.
+    /// Returns the identity with which operations of `caller` are executed.
     pub(crate) fn of(&self, caller: &Caller) -> Acting {
         let Self::Caller { squash, uid, gid } = *self else {
             return Acting::Server;
@@ -78,7 +78,7 @@ impl Identity {
 }
 
 impl Acting {
-    /// Makes system calls under this identity.
+    /// Executes system calls with this identity.
     pub(crate) fn run<T>(&self, call: impl FnOnce() -> Result<T, Errno>) -> Result<T, Errno> {
         match self {
             Self::Server => call(),
@@ -89,7 +89,7 @@ impl Acting {
         }
     }
 
-    /// The user; `None` for this process.
+    /// Returns the user; `None` for this process.
     pub(crate) fn uid(&self) -> Option<u32> {
         match self {
             Self::Server => None,
@@ -98,27 +98,27 @@ impl Acting {
     }
 }
 
-/// Gives up the right to ignore quotas and to take the blocks that a file system keeps for root, for this thread and
-/// those that it starts. Root has it (`CAP_SYS_RESOURCE`), and keeps it when it acts as somebody else: without this call no
-/// quota holds for callers of a server that root started.
+/// Drops the right to exceed quotas and to use the blocks that a file system reserves for root, for this thread and
+/// the threads that it starts. Root has this right (`CAP_SYS_RESOURCE`), and keeps it when it acts as another user:
+/// without this call, no quota applies to callers of a server that root started.
 ///
 /// # Errors
 ///
-/// The system refuses.
+/// The error of the system call that changes the capabilities.
 pub fn obey_quotas() -> Result<(), Errno> {
     let mut sets = rustix::thread::capabilities(None).map_err(errno)?;
     sets.effective.remove(CapabilitySet::SYS_RESOURCE);
     rustix::thread::set_capabilities(None, sets).map_err(errno)
 }
 
-/// The identity of this thread is another one than the process's as long as this lives.
+/// Gives this thread another identity than the process until this value is dropped.
 struct Assumed {
     groups: Vec<rustix::process::Gid>,
 }
 
 impl Assumed {
     fn new(caller: &Caller) -> Result<Self, Errno> {
-        // The thread has the process's groups: only this type changes them, and restores them.
+        // The thread has the groups of the process, because only this type changes them and always restores them.
         let groups = rustix::process::getgroups().map_err(errno)?;
         let wanted: Vec<_> = caller.groups.iter().copied().map(gid).collect();
         set_thread_groups(&wanted).map_err(errno)?;
@@ -126,7 +126,8 @@ impl Assumed {
         let (uid, gid) = (Uid::from_raw(caller.uid), Gid::from_raw(caller.gid));
         setfsgid(gid);
         setfsuid(uid);
-        // Both answer with the id before the call, and say nothing when they refuse.
+        // Both calls return the previous id, and do not report a failure: the second call shows whether the first
+        // succeeded.
         if setfsgid(gid) == gid && setfsuid(uid) == uid {
             Ok(assumed)
         } else {
@@ -137,7 +138,7 @@ impl Assumed {
 
 impl Drop for Assumed {
     fn drop(&mut self) {
-        // A process may always go back to its own ids; the capability that changed the groups restores them.
+        // A process may always return to its own ids. The capability that changed the groups also restores them.
         setfsuid(geteuid());
         setfsgid(getegid());
         let _restored = set_thread_groups(&self.groups);
@@ -148,7 +149,7 @@ fn gid(raw: u32) -> rustix::process::Gid {
     rustix::process::Gid::from_raw(raw)
 }
 
-/// The same error by the name that the interface uses.
+/// Converts an error to the type of the interface.
 pub(crate) fn errno(error: rustix::io::Errno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }

@@ -12,7 +12,7 @@ use crate::directory::{ROOT, reopen_directory, require_directory, status};
 use crate::identity::{Acting, errno};
 use crate::table::{Object, Open};
 
-/// What is read from the system at once: some hundred entries.
+/// Bytes of entries that are read from the system at a time: some hundred entries.
 const BUFFER_BYTES: usize = 32 << 10;
 
 impl LocalDirectory {
@@ -51,7 +51,7 @@ impl LocalDirectory {
         Ok(Reply::Listing(listing))
     }
 
-    /// The object of a listed name; `None` where it went meanwhile, or the caller may list names only.
+    /// Returns the object of a listed name; `None` if it was removed since, or if the caller may only list names.
     fn listed_object(
         &self,
         acting: &Acting,

@@ -1,4 +1,4 @@
-//! Names: looking them up, making and removing them.
+//! Looks up, creates and removes names.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::directory::{Target, open_confined, open_path, proc_path, status};
 use crate::identity::{Acting, errno};
 use crate::table::{Access, Identity, Open};
 
-/// How often making a file is tried again, because another one came or went meanwhile.
+/// Limit of the attempts to create a file while other files come and go under its name.
 const TRIES: usize = 8;
 
 impl LocalDirectory {
@@ -154,7 +154,7 @@ impl LocalDirectory {
         let moved = identity_of(&moved);
         if let Some(replaced) = &replaced {
             match identity_of(replaced) {
-                // Renaming to another name of the same object leaves both.
+                // A rename to another name of the same object leaves both names.
                 same if same == moved => return Ok(Reply::Done),
                 Some(other) if mode == RenameMode::Exchange => {
                     self.table().moved(other, (from.directory, from.name));
@@ -168,7 +168,7 @@ impl LocalDirectory {
         Ok(Reply::Done)
     }
 
-    /// Makes something and looks it up.
+    /// Creates an object and looks it up.
     fn make(
         &self,
         acting: &Acting,
@@ -185,10 +185,10 @@ impl LocalDirectory {
         Ok(entry)
     }
 
-    /// Notes that an object has lost a name.
+    /// Records that an object has lost a name.
     fn lost(&self, object: &impl AsFd, name: &Target) {
         if let Ok(after) = status(object.as_fd(), b"") {
-            // Some file systems keep the number of links of a directory at 1, also of one that is gone.
+            // Some file systems report 1 link for every directory, even for a removed one.
             let is_directory = FileType::from_raw_mode(after.stx_mode.into()).is_dir();
             let last = is_directory || after.stx_nlink == 0;
             let spot = (name.directory, &*name.name);
@@ -203,7 +203,7 @@ fn identity_of(object: &impl AsFd) -> Option<Identity> {
         .map(|status| identity(&status))
 }
 
-/// A file that is there already will do; anything else will not.
+/// Accepts an existing file as the result of a create. Any other object is an error.
 fn existing_file(entry: Entry) -> Result<Reply, Errno> {
     match entry.attributes.kind {
         Kind::File => Ok(Reply::Created(entry, false)),

@@ -1,16 +1,16 @@
-//! Which objects handles name, and which of them are open.
+//! The objects that handles name, and their open descriptors.
 //!
 //! ```text
 //! handle   0 (4) · start of this program (8) · slot (4) · generation (4) · 0 (12)        32 bytes
 //! ```
 //!
-//! An object is known by file system, file number and time of birth, so that a new file that got the number of
-//! a removed one is another object. It has the place where it was seen last, as the slot of its directory
-//! and a name, by which it is opened again after its descriptor was closed. Slot 0 is the root and stays open.
+//! The identity of an object is its file system, file number and time of creation. A new file with the number of
+//! a removed file is therefore another object. The table keeps the last known place of an object, as the slot of its
+//! directory and a name, to reopen the object after its descriptor was closed. Slot 0 is the root and stays open.
 //!
-//! Both the objects and the descriptors are limited. Each has a queue; what comes to its front and was used
-//! since the last time goes to the back, else it is forgotten or closed. A directory of known objects stays
-//! known.
+//! The numbers of objects and of descriptors are limited. Each has a queue. If the entry at the front was used since
+//! its last examination, it goes to the back. Otherwise the object is forgotten, or the descriptor closed. A
+//! directory of known objects is never forgotten.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 use crate::identity::Acting;
 
-/// What an object is known by.
+/// What identifies an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Identity {
     pub(crate) filesystem: u64,
@@ -29,14 +29,14 @@ pub(crate) struct Identity {
     pub(crate) born: (i64, u32),
 }
 
-/// What a descriptor can be used for.
+/// What a descriptor permits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
-    /// Names in it, attributes.
+    /// Access to attributes and to names in a directory.
     Path,
-    /// Reading the content too.
+    /// Also reading of the content.
     Read,
-    /// Reading and writing.
+    /// Reading and writing of the content.
     Write,
 }
 
@@ -45,11 +45,11 @@ pub(crate) enum Access {
 pub(crate) struct Open {
     pub(crate) fd: OwnedFd,
     pub(crate) access: Access,
-    /// As whom it was opened; does not matter for [`Access::Path`].
+    /// The identity that opened the object; has no meaning for [`Access::Path`].
     pub(crate) acting: Acting,
 }
 
-/// A slot, and which of the objects that used it one after the other.
+/// A slot, and a number that distinguishes the objects that use the slot one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Id {
     slot: u32,
@@ -67,7 +67,7 @@ pub(crate) struct Object {
     pub(crate) kind: Kind,
 }
 
-/// How an object is opened again: from an open directory, along names.
+/// How to reopen an object: from an open directory, along names.
 pub(crate) struct Way {
     pub(crate) from: Arc<Open>,
     pub(crate) names: Vec<Box<[u8]>>,
@@ -89,25 +89,25 @@ struct Node {
     open_used: bool,
 }
 
-/// The root.
+/// The id of the root.
 pub(crate) const ROOT: Id = Id {
     slot: 0,
     generation: 0,
 };
-/// Deepest tree: no path of Linux has more components.
+/// Limit of the depth of a tree: no path of Linux has more components.
 const DEPTH_MAX: usize = 2048;
-/// Entries of a queue that may name what is gone, besides as many as there are others.
+/// Limit of the queue entries of forgotten objects beyond the number of valid entries.
 const QUEUE_SLACK: usize = 64;
 
-/// The objects that are known.
+/// The objects that this program knows.
 pub(crate) struct Table {
     start: [u8; 8],
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_identity: FxHashMap<Identity, Id>,
-    /// The objects in the order of their next examination. Some may be gone; the root is not among them.
+    /// Objects in the order of their next examination, without the root. Some of them may be forgotten already.
     known: VecDeque<Id>,
-    /// Those with a descriptor, likewise.
+    /// Objects with a descriptor, in the order of their next examination.
     opened: VecDeque<Id>,
     open_count: usize,
     objects_max: usize,
@@ -115,7 +115,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// A table that knows the root.
+    /// Creates a table that contains the root.
     pub(crate) fn new(
         start: [u8; 8],
         root: Open,
@@ -141,7 +141,7 @@ impl Table {
         }
     }
 
-    /// The object that a handle names.
+    /// Returns the object that a handle names.
     pub(crate) fn find(&mut self, handle: Handle) -> Result<Object, Errno> {
         let id = self.id_of(handle).ok_or(Errno::ESTALE)?;
         let node = self.node(id).ok_or(Errno::ESTALE)?;
@@ -150,14 +150,14 @@ impl Table {
         Ok(Object { id, identity, kind })
     }
 
-    /// The descriptor of an object, where it has one.
+    /// Returns the descriptor of an object, if the object has one.
     pub(crate) fn open(&mut self, id: Id) -> Option<Arc<Open>> {
         let node = self.node(id)?;
         node.open_used = true;
         node.open.clone()
     }
 
-    /// How to open an object again; `None` where no place of it is known.
+    /// Returns how to reopen an object; `None` if its place is not known.
     pub(crate) fn way(&mut self, id: Id) -> Option<Way> {
         let (mut at, mut names) = (id, Vec::new());
         while names.len() < DEPTH_MAX {
@@ -175,7 +175,7 @@ impl Table {
         None
     }
 
-    /// The names from the root to where an object was seen last; `None` where no place of it is known.
+    /// Returns the path from the root to the last known place of an object; `None` if its place is not known.
     pub(crate) fn path(&mut self, id: Id) -> Option<Vec<u8>> {
         let (mut at, mut names) = (id, Vec::new());
         while at != ROOT {
@@ -190,7 +190,7 @@ impl Table {
         Some(names.join(&b'/'))
     }
 
-    /// Notes that an object was seen at a place.
+    /// Records the place of an object.
     pub(crate) fn note(&mut self, identity: Identity, kind: Kind, spot: Spot) -> (Object, Handle) {
         let id = match self.by_identity.get(&identity) {
             Some(&id) => id,
@@ -203,7 +203,7 @@ impl Table {
         (Object { id, identity, kind }, self.handle_of(id))
     }
 
-    /// Keeps a descriptor of an object, unless the one that is kept can do more.
+    /// Keeps a descriptor of an object, unless the present descriptor permits more.
     pub(crate) fn keep(&mut self, id: Id, open: Arc<Open>) {
         let Some(node) = self.node(id) else { return };
         node.open_used = true;
@@ -219,7 +219,7 @@ impl Table {
         }
     }
 
-    /// Notes that a name is gone. With `last` the object has no other name.
+    /// Records that a name was removed. With `last`, the object has no other name.
     pub(crate) fn removed(&mut self, identity: Identity, spot: (Id, &[u8]), last: bool) {
         let Some(&id) = self.by_identity.get(&identity) else {
             return;
@@ -231,7 +231,7 @@ impl Table {
         }
     }
 
-    /// Notes that an object, if it is known, has another place.
+    /// Records a new place of an object, if the object is known.
     pub(crate) fn moved(&mut self, identity: Identity, spot: Spot) {
         if let Some(&id) = self.by_identity.get(&identity) {
             self.put(id, Some(spot));
@@ -276,7 +276,7 @@ impl Table {
         self.forget_some();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
-            // The number of objects is limited far below 2^32.
+            // `objects_max` limits the number of slots far below 2^32.
             (self.slots.len() - 1) as u32
         });
         let place = &mut self.slots[slot as usize];
@@ -288,7 +288,7 @@ impl Table {
         id
     }
 
-    /// Gives an object a place, or none. The root keeps none.
+    /// Sets or clears the place of an object. The root never has a place.
     fn put(&mut self, id: Id, spot: Option<Spot>) {
         let spot = spot.filter(|(parent, _)| *parent != id && id != ROOT);
         if let Some((parent, _)) = &spot
@@ -304,7 +304,7 @@ impl Table {
         }
     }
 
-    /// Closes descriptors until there are as few as there may be.
+    /// Closes descriptors until their number is within the limit.
     fn close_some(&mut self) {
         while self.open_count > self.descriptors_max {
             let Some(id) = self.opened.pop_front() else {
@@ -327,9 +327,9 @@ impl Table {
         }
     }
 
-    /// Forgets objects until there is room for one more.
+    /// Forgets objects until their number is within the limit.
     fn forget_some(&mut self) {
-        // Leaves of the tree can always be forgotten, after each was passed over once.
+        // Two rounds suffice: the first clears `used`, and leaves of the tree can always be forgotten then.
         let mut looks = 2 * self.known.len();
         while self.by_identity.len() > self.objects_max && looks > 0 {
             looks -= 1;

@@ -1,4 +1,4 @@
-//! What a directory does with each operation, and with bad ones.
+//! The results of each operation, valid and invalid, on a directory.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -573,7 +573,7 @@ fn operations_run_as_the_caller_where_configured() {
 
     let file = it.files.create(&one, at("f"), 0o444, true).unwrap().0;
     assert_eq!((file.attributes.uid, file.attributes.gid), (1000, 100));
-    // Who made it may write to it, whatever its bits say; nobody else may, root neither.
+    // The creator may write to the file despite its bits. No other user may, not even root.
     assert_eq!(it.files.write(&one, file.handle, 0, b"x"), Ok(1));
     assert_eq!(
         it.files.write(&other, file.handle, 0, b"y"),
@@ -595,13 +595,13 @@ fn operations_run_as_the_caller_where_configured() {
         it.files.setattr(&other, file.handle, mode),
         Err(Errno::EPERM)
     );
-    // A group that the caller brings along counts.
+    // A supplementary group of the caller counts.
     let group = SetAttributes {
         gid: Some(7),
         ..SetAttributes::default()
     };
     assert_eq!(it.files.setattr(&one, file.handle, group).unwrap().gid, 7);
-    // This thread is itself again.
+    // This thread has its own identity again.
     assert!(fs::write(it.path().join("d/own"), b"x").is_ok());
 }
 

@@ -1,4 +1,4 @@
-//! A directory does what the reference model says, whatever is done to it.
+//! A directory behaves like the reference model for every sequence of operations.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 use tempfile::TempDir;
 
-/// With few descriptors and many objects, so that handles outlive descriptors.
+/// Few descriptors and many objects, so that handles outlive descriptors.
 const OPTIONS: Options = Options {
     identity: files_dir::Identity::Server,
     read_only: false,
@@ -44,7 +44,7 @@ proptest! {
     }
 }
 
-/// A file system that does wrong what `spoil` says.
+/// A file system whose behaviour `spoil` breaks.
 struct Spoiled<F>(LocalDirectory, F);
 
 impl<F> FileSystem for Spoiled<F>

@@ -1,7 +1,7 @@
-//! What the kernel asks, by the crate `fuser`, and the answers.
+//! Answers the kernel's requests, with the crate `fuser`.
 //!
-//! Each method answers from the thread that it is called on, so as many operations are under way as the mount has
-//! threads. A server that does not answer holds a thread as long as the file system's own limit.
+//! Each method answers from the thread that calls it, so the number of threads of the mount limits the operations in
+//! flight. A server that does not answer blocks a thread until the file system's own timeout.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -26,33 +26,33 @@ use crate::callers::Callers;
 use crate::convert::{attributes, errno, kind, set_time};
 use crate::tree::{Known, Tree, dots};
 
-/// Requests of the kernel's own (reading ahead, writing back) that may wait at a time.
+/// Limit of the kernel's background requests (read ahead and write back) in flight.
 const BACKGROUND_MAX: u16 = 64;
-/// What the kernel is asked for where it has it.
+/// Capabilities that are requested from the kernel.
 const WANTED: [InitFlags; 7] = [
-    // Listing gives objects with their names, where the kernel sees that they are used.
+    // A listing includes the objects if the kernel sees that programs use them.
     InitFlags::FUSE_DO_READDIRPLUS,
     InitFlags::FUSE_READDIRPLUS_AUTO,
     InitFlags::FUSE_PARALLEL_DIROPS,
-    // What another client writes is seen when attributes are fetched again.
+    // The kernel drops cached data when newly fetched attributes show that another client has written.
     InitFlags::FUSE_AUTO_INVAL_DATA,
     InitFlags::FUSE_ASYNC_DIO,
-    // The server takes the set-user-id bit away from what is written, in the writer's name; without this the kernel
+    // The server clears the set-user-id bit at a write, as it acts for the writer. Without this flag, the kernel
     // looks for capabilities before each write.
     InitFlags::FUSE_HANDLE_KILLPRIV_V2,
     // Files that are opened to append can be mapped.
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
 ];
-/// A node's number is not used for another object as long as the kernel knows it.
+/// Generation of every node: the number of a node is not reused as long as the kernel knows the node.
 const GENERATION: Generation = Generation(0);
 
 /// Answers the kernel.
 pub(crate) struct Adapter {
     pub(crate) tree: Arc<Tree>,
     pub(crate) callers: Callers,
-    /// How long names and attributes are believed.
+    /// How long the kernel may cache names and attributes.
     pub(crate) cache: Duration,
-    /// There once the mount is.
+    /// Sends notifications to the kernel. Set once the mount exists.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
 }
 
@@ -71,10 +71,10 @@ impl Adapter {
         }
     }
 
-    /// Makes the kernel fetch attributes before it relies on the length that it knows.
+    /// Makes the kernel fetch the attributes before it uses the length in its cache.
     fn forget_attributes(&self, ino: INodeNo) {
         if let Some(notifier) = self.notifier.get() {
-            // The kernel may have forgotten the node altogether.
+            // This fails if the kernel has forgotten the node already.
             let _forgotten = notifier.inval_inode(ino, -1, 0);
         }
     }
@@ -87,7 +87,7 @@ fn empty(result: Result<(), Errno>, reply: ReplyEmpty) {
     }
 }
 
-/// The answer to a question for an attribute of `size` bytes at most; 0 asks for its length.
+/// Answers a request for an extended attribute, with a limit of `size` bytes. 0 requests its length only.
 fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
     match result {
         Ok(value) if size == 0 => reply.size(value.len() as u32),
@@ -97,11 +97,11 @@ fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
     }
 }
 
-/// How a file is to be used by the kernel. Data that is appended does not go through its cache, because the server
-/// says where the end is.
+/// Returns how the kernel must use an open file. Data that is appended bypasses the kernel's cache, because only the
+/// server knows the end of the file.
 fn opened_as(flags: OpenFlags) -> FopenFlags {
     if flags.acc_mode() == OpenAccMode::O_RDONLY {
-        // Nothing is written by it that a close would have to wait for.
+        // A close need not wait, because nothing is written through this file.
         FopenFlags::FOPEN_NOFLUSH
     } else if appends(flags) {
         FopenFlags::FOPEN_DIRECT_IO
@@ -110,11 +110,11 @@ fn opened_as(flags: OpenFlags) -> FopenFlags {
     }
 }
 
-/// Shorter writes are at the server when the kernel is told of them: databases and logs write them, and a round trip
-/// costs more than their bytes.
+/// Writes of fewer bytes reach the server before `write` returns: databases and logs use short writes, and the
+/// round trip costs more than their bytes.
 const BEHIND_MIN: usize = 64 << 10;
 
-/// Whether the kernel may be told of a write before the server has it.
+/// Returns whether a write may be confirmed to the kernel before the server has its data.
 fn may_go_behind(flags: OpenFlags, length: usize) -> bool {
     // `SYNC` contains the bit of `DSYNC`.
     let at_once = OFlags::DIRECT | OFlags::APPEND | OFlags::SYNC;
@@ -123,7 +123,7 @@ fn may_go_behind(flags: OpenFlags, length: usize) -> bool {
 }
 
 thread_local! {
-    /// What a thread reads into: fresh pages cost more than a copy.
+    /// Memory for the reads of a thread: fresh pages cost more than a copy.
     static MEMORY: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -134,7 +134,7 @@ fn appends(flags: OpenFlags) -> bool {
 impl Filesystem for Adapter {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         for flag in WANTED {
-            // What the kernel does not have it does without.
+            // The mount works without a capability that the kernel lacks.
             let _missing = config.add_capabilities(flag);
         }
         let _refused = config.set_max_background(BACKGROUND_MAX);
@@ -183,7 +183,7 @@ impl Filesystem for Adapter {
             accessed: atime.map(set_time),
             modified: mtime.map(set_time),
         };
-        // Whoever has a file open may cut it, whoever may open it by now.
+        // A caller with an open file may truncate it, even if the permission to open it was withdrawn since.
         let opened = match (fh, size) {
             (Some(fh), Some(_)) => self.tree.opened(fh.0).ok(),
             _ => None,
@@ -370,7 +370,7 @@ impl Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        // What comes from a map has its place, whatever file it is written by.
+        // Data from a map has a fixed offset, even if the kernel sends it through a file that was opened to append.
         let is_from_map = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let append = appends(flags) && !is_from_map;
         let file = match self.tree.opened(fh.0) {
@@ -380,7 +380,7 @@ impl Filesystem for Adapter {
         if !is_from_map && may_go_behind(flags, data.len()) {
             match self.tree.begin_behind(&file, offset, data.len()) {
                 Ok(Some(ticket)) => {
-                    // A request of the kernel has 32 bits for its length.
+                    // The length of a kernel request has 32 bits.
                     reply.written(data.len() as u32);
                     return self.tree.write_behind(ticket, &file, offset, data);
                 }
@@ -389,7 +389,7 @@ impl Filesystem for Adapter {
             }
         }
         match self.tree.write(&file, offset, data, append) {
-            // A count of what came in one request of the kernel has 32 bits.
+            // The count cannot exceed the length of a kernel request, which has 32 bits.
             Ok(count) => reply.written(count as u32),
             Err(error) => reply.error(errno(error)),
         }
@@ -626,7 +626,7 @@ impl Filesystem for Adapter {
         reply: ReplyLseek,
     ) {
         self.tree.settle(ino.0);
-        // lseek(2): SEEK_DATA is 3, SEEK_HOLE 4; the kernel does the others itself.
+        // lseek(2): SEEK_DATA is 3, SEEK_HOLE 4. The kernel handles the other values itself.
         let target = match whence {
             3 => SeekTarget::Data,
             4 => SeekTarget::Hole,

@@ -1,15 +1,15 @@
-//! Writes that the kernel was told are done before the server has them.
+//! Writes that are confirmed to the kernel before the server has the data.
 //!
-//! The thread that took a piece from the kernel sends the piece to the server, out of the memory that the piece came in;
-//! only the place of the piece is kept here. The number of threads for such pieces limits their number. Whatever must see
-//! a file as the kernel counts it written waits for the pieces of the file that have begun by then.
+//! The thread that received a piece from the kernel sends it to the server, directly from the memory of the request.
+//! This module keeps only the place of the piece. The number of threads for such pieces limits their number. An
+//! operation that must see all confirmed writes of a file waits for the pieces of the file that have begun.
 //!
-//! Pieces of one file that overlap never are under way together, or the older one could come last.
+//! Pieces of one file that overlap are never in flight together, because the older one could be executed last.
 
 use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The pieces under way.
+/// The pieces in flight.
 pub(crate) struct Behind {
     most: usize,
     state: Mutex<State>,
@@ -28,14 +28,14 @@ struct Piece {
     range: Range<u64>,
 }
 
-/// A piece under way, until it is dropped.
+/// A piece in flight. Dropping the ticket ends the piece.
 pub(crate) struct Ticket<'a> {
     behind: &'a Behind,
     id: u64,
 }
 
 impl Behind {
-    /// At most so many pieces under way; none with 0.
+    /// Limits the pieces in flight to `most`; 0 permits none.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -44,8 +44,8 @@ impl Behind {
         }
     }
 
-    /// Begins a piece, after all pieces under way that overlap the range have ended. Returns `None` if there is no room:
-    /// the caller then writes the piece before it answers the kernel.
+    /// Begins a piece, after all pieces in flight that overlap the range have ended. Returns `None` if the limit is
+    /// reached: the caller then writes the piece before it answers the kernel.
     pub(crate) fn begin(&self, node: u64, range: Range<u64>) -> Option<Ticket<'_>> {
         let mut state = self.state();
         while state
@@ -79,7 +79,7 @@ impl Behind {
         self.settle_those(|_| true);
     }
 
-    /// The nodes that have pieces under way.
+    /// Returns the nodes that have pieces in flight.
     pub(crate) fn nodes(&self) -> Vec<u64> {
         self.state().pieces.iter().map(|piece| piece.node).collect()
     }
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether `second` goes on only after `first` was dropped.
+    /// Returns whether `second` continues only after `first` was dropped.
     fn waits<'a>(first: Ticket<'a>, second: impl FnOnce() + Send + 'a) -> bool {
         let is_dropped = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -138,7 +138,7 @@ mod tests {
                 second();
                 is_dropped.load(Ordering::SeqCst)
             });
-            // A thread that does not wait has its turn by then, or makes the test weaker.
+            // A thread that does not wait has run by then. If it has not, the test is only weaker.
             for _ in 0..10_000 {
                 thread::yield_now();
             }

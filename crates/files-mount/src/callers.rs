@@ -1,4 +1,4 @@
-//! On whose behalf the kernel asks.
+//! The callers on whose behalf the kernel sends requests.
 
 use std::fs;
 use std::sync::{Mutex, PoisonError};
@@ -7,29 +7,29 @@ use std::time::{Duration, Instant};
 use files::{Caller, GROUPS_MAX};
 use rustc_hash::FxHashMap;
 
-/// How long the groups of a process are believed.
+/// How long the groups of a process are cached.
 const BELIEVED: Duration = Duration::from_secs(1);
-/// Most processes whose groups are kept.
+/// Limit of the number of processes whose groups are cached.
 const KEPT_MAX: usize = 1024;
 
-/// Who asks: process, user, group.
+/// A caller: process, user, group.
 type Who = (u32, u32, u32);
 
-/// The groups of processes, which the kernel does not send.
+/// The supplementary groups of processes, which the kernel does not send.
 pub(crate) struct Callers {
     with_groups: bool,
     kept: Mutex<FxHashMap<Who, (Instant, Vec<u32>)>>,
 }
 
 impl Callers {
-    /// Without `with_groups` callers have no groups but their own.
+    /// Creates an empty cache. Without `with_groups`, callers have no supplementary groups.
     pub(crate) fn new(with_groups: bool) -> Self {
         let kept = Mutex::default();
         Self { with_groups, kept }
     }
 
-    /// The caller that a request of process `pid` is made for. 0 is the kernel itself, or a process that cannot
-    /// be seen from here.
+    /// Returns the caller of a request from process `pid`. 0 is the kernel itself, or a process outside of this
+    /// process's namespace.
     pub(crate) fn caller(&self, uid: u32, gid: u32, pid: u32) -> Caller {
         let groups = if self.with_groups && pid != 0 {
             self.groups((pid, uid, gid))
@@ -57,7 +57,7 @@ impl Callers {
     }
 }
 
-/// The line of groups in `/proc/PID/status` (proc_pid_status(5)).
+/// Returns the groups in `/proc/PID/status` (proc_pid_status(5)).
 fn groups_in(status: &str) -> Vec<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Groups:"));
     let words = line.unwrap_or_default().split_ascii_whitespace();

@@ -1,4 +1,4 @@
-//! The types of [`files`] and those of the crate `fuser`.
+//! Conversions between the types of [`files`] and those of the crate `fuser`.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -6,12 +6,12 @@ use files::{Attributes, Errno, Kind, SetTime, Timestamp};
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use rustix::fs::{major, minor};
 
-/// An error as FUSE carries it.
+/// Converts an error to FUSE.
 pub(crate) fn errno(errno: Errno) -> fuser::Errno {
     fuser::Errno::from_i32(errno as i32)
 }
 
-/// What a node is told to be.
+/// Converts the attributes of a node to FUSE.
 pub(crate) fn attributes(number: u64, from: &Attributes) -> FileAttr {
     FileAttr {
         ino: INodeNo(number),
@@ -32,7 +32,7 @@ pub(crate) fn attributes(number: u64, from: &Attributes) -> FileAttr {
     }
 }
 
-/// A kind of object.
+/// Converts the kind of an object to FUSE.
 pub(crate) fn kind(kind: Kind) -> FileType {
     match kind {
         Kind::File => FileType::RegularFile,
@@ -45,7 +45,7 @@ pub(crate) fn kind(kind: Kind) -> FileType {
     }
 }
 
-/// A time to be set.
+/// Converts the new value of a time from FUSE.
 pub(crate) fn set_time(time: TimeOrNow) -> SetTime {
     match time {
         TimeOrNow::Now => SetTime::Now,
@@ -53,7 +53,7 @@ pub(crate) fn set_time(time: TimeOrNow) -> SetTime {
     }
 }
 
-/// A device number in the 32 bits that the kernel's protocol has for it (`new_encode_dev`).
+/// Converts a device number to the 32 bits of the kernel's protocol (`new_encode_dev`).
 fn device(device: u64) -> u32 {
     let (major, minor) = (major(device), minor(device));
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
@@ -72,8 +72,8 @@ fn system_time(time: Timestamp) -> SystemTime {
         .unwrap_or(UNIX_EPOCH)
 }
 
-/// The time that the kernel sent. fuser 0.18 counts the nanoseconds of a time before 1970 backwards, as if both
-/// parts were negative, so that seconds and nanoseconds are those of the difference to 1970.
+/// Converts a time from the kernel. For a time before 1970, fuser 0.18 treats both parts as negative, so the seconds
+/// and nanoseconds here are those of the difference to 1970.
 fn timestamp(time: SystemTime) -> Timestamp {
     let (seconds, nanoseconds) = match time.duration_since(UNIX_EPOCH) {
         Ok(after) => (

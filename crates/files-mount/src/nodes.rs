@@ -1,30 +1,30 @@
-//! Which objects the kernel knows, and by which numbers.
+//! The objects that the kernel knows, and their numbers.
 //!
-//! A node is an object that the kernel holds a reference to. Its number is that of the file at the server where
-//! that is free, so that programs see the same number again after the kernel has forgotten the object; else one
-//! with the highest bit set. An object that comes with another handle than before is another node: its server
+//! A node is an object to which the kernel has a reference. If the number of the file at the server is free, the node
+//! gets the same number, so that programs see the same number even after the kernel has forgotten the object.
+//! Otherwise the node gets a number with the highest bit set. An object with a new handle is another node: its server
 //! restarted, or another file has got its number.
 
 use files::{Attributes, Caller, Entry, Errno, Handle, Place, Timestamp};
 use rustc_hash::FxHashMap;
 
-/// What begins the hidden name of a file that was removed while it was open. Names of this form that are left by
-/// a machine that crashed may be removed.
+/// Prefix of the hidden name of a file that was removed while it was open. A machine that crashes leaves such names
+/// behind; they may be removed.
 pub const HIDDEN_PREFIX: &str = ".finerail-removed-";
 
 /// The number of the root.
 pub(crate) const ROOT: u64 = 1;
-/// Set in numbers that are not those of files.
+/// Bit that is set in numbers other than file numbers.
 const ALLOTTED: u64 = 1 << 63;
 
-/// Where a removed file is until it is closed, and on whose behalf it goes then.
+/// The hidden place of a removed file, and the caller on whose behalf it is removed at the close.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Hidden {
     pub(crate) place: Place,
     pub(crate) caller: Caller,
 }
 
-/// What tells one content of a file from another.
+/// The version of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Version {
     size: u64,
@@ -34,7 +34,7 @@ struct Version {
 
 #[derive(Default)]
 struct Node {
-    /// None for a listed name whose object could not be seen.
+    /// Handle at the server; `None` for a listed name without an accessible object.
     handle: Option<Handle>,
     lookups: u64,
     opens: u32,
@@ -43,7 +43,7 @@ struct Node {
     told: Option<Version>,
 }
 
-/// The nodes.
+/// All nodes.
 pub(crate) struct Nodes {
     by_number: FxHashMap<u64, Node>,
     by_handle: FxHashMap<Handle, u64>,
@@ -53,7 +53,7 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    /// The root alone, which is in file system `filesystem` of the server.
+    /// Creates the node of the root, which is in the server's file system `filesystem`.
     pub(crate) fn new(filesystem: u64) -> Self {
         let root = Node {
             handle: Some(Handle::ROOT),
@@ -69,13 +69,13 @@ impl Nodes {
         }
     }
 
-    /// The handle of a node.
+    /// Returns the handle of a node.
     pub(crate) fn handle(&self, number: u64) -> Result<Handle, Errno> {
         let node = self.by_number.get(&number);
         node.and_then(|node| node.handle).ok_or(Errno::ESTALE)
     }
 
-    /// The number of an object that the kernel is told of: one more reference.
+    /// Returns the number of an object for the kernel, and adds one reference.
     pub(crate) fn refer(&mut self, entry: &Entry) -> u64 {
         let number = match self.by_handle.get(&entry.handle) {
             Some(&number) => number,
@@ -87,7 +87,7 @@ impl Nodes {
         number
     }
 
-    /// A number for a name whose object could not be seen: one reference. Every operation on it is stale.
+    /// Returns a number with one reference for a name without an accessible object. Operations on it return `ESTALE`.
     pub(crate) fn refer_unseen(&mut self, attributes: &Attributes) -> u64 {
         let number = self.insert(attributes, None);
         if let Some(node) = self.by_number.get_mut(&number) {
@@ -96,7 +96,7 @@ impl Nodes {
         number
     }
 
-    /// The kernel gives references back.
+    /// Releases references of the kernel.
     pub(crate) fn forget(&mut self, number: u64, count: u64) {
         if let Some(node) = self.by_number.get_mut(&number) {
             node.lookups = node.lookups.saturating_sub(count);
@@ -104,7 +104,7 @@ impl Nodes {
         self.drop_unused(number);
     }
 
-    /// The attributes as the kernel is told them: without the hidden name of a removed file.
+    /// Returns the attributes for the kernel, without the link of the hidden name, and records their version.
     pub(crate) fn tell(&mut self, number: u64, mut attributes: Attributes) -> Attributes {
         if let Some(node) = self.by_number.get_mut(&number) {
             node.told = Some(version(&attributes));
@@ -115,13 +115,13 @@ impl Nodes {
         attributes
     }
 
-    /// Whether the kernel was told another content than this.
+    /// Returns whether the content differs from the last version that the kernel was told.
     pub(crate) fn is_news(&self, number: u64, attributes: &Attributes) -> bool {
         let told = self.by_number.get(&number).and_then(|node| node.told);
         told != Some(version(attributes))
     }
 
-    /// A file is opened.
+    /// Records that a file was opened.
     pub(crate) fn open(&mut self, number: u64) {
         if let Some(node) = self.by_number.get_mut(&number) {
             node.opens += 1;
@@ -129,7 +129,7 @@ impl Nodes {
         }
     }
 
-    /// A file is closed. What was removed meanwhile is to go now.
+    /// Records that a file was closed. Returns the hidden name if it must be removed now.
     pub(crate) fn close(&mut self, number: u64) -> Option<Hidden> {
         let node = self.by_number.get_mut(&number)?;
         self.opens = self.opens.saturating_sub(1);
@@ -142,19 +142,19 @@ impl Nodes {
         hidden
     }
 
-    /// Whether any file is open.
+    /// Returns whether any file is open.
     pub(crate) fn any_open(&self) -> bool {
         self.opens > 0
     }
 
-    /// The number of an object that is open, and its hidden name.
+    /// Returns the number and the hidden name of an object; `None` if the object is not open.
     pub(crate) fn opened(&self, handle: Handle) -> Option<(u64, Option<&Hidden>)> {
         let number = *self.by_handle.get(&handle)?;
         let node = self.by_number.get(&number)?;
         (node.opens > 0).then_some((number, node.hidden.as_ref()))
     }
 
-    /// A file has got a hidden name. Gives it back where the file was closed meanwhile.
+    /// Records the hidden name of a file. Returns the name if the file was closed since or has a hidden name already.
     pub(crate) fn hide(&mut self, number: u64, hidden: Hidden) -> Option<Hidden> {
         match self.by_number.get_mut(&number) {
             Some(node) if node.opens > 0 && node.hidden.is_none() => {
@@ -165,19 +165,19 @@ impl Nodes {
         }
     }
 
-    /// A file has its hidden name no longer.
+    /// Removes and returns the hidden name of a file.
     pub(crate) fn unhide(&mut self, number: u64) -> Option<Hidden> {
         self.by_number.get_mut(&number)?.hidden.take()
     }
 
-    /// A name in a directory has gone or stands for something else.
+    /// Counts a name in a directory that was removed or belongs to another object now.
     pub(crate) fn removed_in(&mut self, directory: u64) {
         if let Some(node) = self.by_number.get_mut(&directory) {
             node.removals += 1;
         }
     }
 
-    /// Counts what [`Nodes::removed_in`] was told.
+    /// Returns the count of [`Nodes::removed_in`].
     pub(crate) fn removals(&self, directory: u64) -> u64 {
         let node = self.by_number.get(&directory);
         node.map_or(0, |node| node.removals)

@@ -1,4 +1,4 @@
-//! Mounting, serving, ending.
+//! Mounts, serves, and ends a mount.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,31 +17,32 @@ use crate::adapter::Adapter;
 use crate::callers::Callers;
 use crate::tree::Tree;
 
-/// Most threads of a mount. Each has a buffer of 16 MiB, whose pages are taken as they are used.
+/// Limit of the threads of a mount. Each has a buffer of 16 MiB, whose pages are allocated when they are used.
 pub const THREADS_MAX: usize = 256;
 
-/// How a file system is mounted.
+/// Options of a mount.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What stands in the list of mounts as the source.
+    /// Source in the list of mounts.
     pub source: String,
-    /// Nothing may be changed.
+    /// Whether changes are rejected.
     pub read_only: bool,
-    /// Other users may use the mount too, as far as permission bits let them.
+    /// Whether other users may use the mount too, as far as permission bits permit.
     pub allow_other: bool,
-    /// Set-user-id bits of programs count, which needs root.
+    /// Whether set-user-id bits of programs have an effect, which needs root.
     pub suid: bool,
-    /// Programs may be run.
+    /// Whether programs may be executed.
     pub exec: bool,
-    /// Reading leaves the time of access.
+    /// Whether reads leave the time of access unchanged.
     pub no_access_time: bool,
-    /// How long names and attributes are believed before the server is asked again.
+    /// How long the kernel may cache names and attributes.
     pub cache: Duration,
-    /// Operations at the same time, 1 to [`THREADS_MAX`].
+    /// Number of operations at the same time, 1 to [`THREADS_MAX`].
     pub threads: usize,
-    /// Whether `write` may return before the server has a large piece. Three of four threads carry such pieces at most.
+    /// Whether `write` may return before the server has a large piece. At most three of four threads carry such
+    /// pieces.
     pub write_behind: bool,
-    /// Whether callers come with all their groups: for a file system that acts as its callers.
+    /// Whether requests carry all groups of their callers. For a file system that acts as its callers.
     pub groups: bool,
 }
 
@@ -65,31 +66,31 @@ impl Default for Options {
 /// Why a file system cannot be mounted.
 #[derive(Debug, Error)]
 pub enum MountError {
-    /// The file system does not answer, or its root is no directory.
+    /// The file system does not answer, or its root is not a directory.
     #[error("the file system's root cannot be used: {}", .0.desc())]
     Root(Errno),
-    /// The place to mount at cannot be used.
+    /// The mount point cannot be used.
     #[error("{}: {error}", .directory.display())]
     Directory {
-        /// The place.
+        /// The mount point.
         directory: PathBuf,
-        /// What is wrong with it.
+        /// Why it cannot be used.
         error: io::Error,
     },
-    /// The kernel does not mount it.
+    /// The kernel rejects the mount.
     #[error("cannot mount at {}: {error}; {}", .directory.display(), advice(.error))]
     Mount {
-        /// The place.
+        /// The mount point.
         directory: PathBuf,
-        /// What the kernel, or the program `fusermount3`, says.
+        /// The error of the kernel or of the program `fusermount3`.
         error: io::Error,
     },
-    /// There is no randomness for hidden names.
+    /// The system provides no random number for hidden names.
     #[error("no random number: {0}")]
     Random(getrandom::Error),
 }
 
-/// What helps against an error of mounting.
+/// Returns advice for an error of a mount.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => {
@@ -103,7 +104,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// A mounted file system, which is served until it is unmounted. Dropping it unmounts.
+/// A mounted file system, which is served until it is unmounted. Dropping this value unmounts it.
 pub struct Mounted {
     session: BackgroundSession,
     directory: PathBuf,
@@ -120,7 +121,7 @@ impl Mounted {
     ///
     /// # Errors
     ///
-    /// The file system does not answer, the place cannot be used, or the kernel does not mount.
+    /// The file system does not answer, the mount point cannot be used, or the kernel rejects the mount.
     pub fn open(
         files: Arc<dyn FileSystem>,
         directory: &Path,
@@ -162,25 +163,25 @@ impl Mounted {
                 error,
             })?;
         read_ahead(&directory);
-        // Nobody else sets it.
+        // This is the only place that sets the notifier.
         let _set = notifier.set(session.notifier());
         Ok(Self { session, directory })
     }
 
-    /// Where it is mounted: the whole path.
+    /// Returns the whole path of the mount point.
     #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// What ends it.
+    /// Returns an [`Ender`] for this mount.
     #[must_use]
     pub fn ender(&self) -> Ender {
         let directory = self.directory.clone();
         Ender { directory }
     }
 
-    /// Serves until the file system is unmounted and nothing in it is in use any longer.
+    /// Serves until the file system is unmounted and no longer in use.
     ///
     /// # Errors
     ///
@@ -188,7 +189,7 @@ impl Mounted {
     pub fn wait(self) -> io::Result<()> {
         let aborted = rustix::io::Errno::CONNABORTED.raw_os_error();
         match self.session.join() {
-            // The kernel took back a request that a thread was reading while the last file was closed.
+            // At the unmount, the kernel withdrew a request while a thread was reading the request.
             Err(error) if error.raw_os_error() == Some(aborted) => Ok(()),
             ended => ended,
         }
@@ -196,18 +197,18 @@ impl Mounted {
 }
 
 impl Ender {
-    /// Writes what the kernel still holds to the server and unmounts. Where files are in use, the mount goes from its
-    /// place at once and its service goes on until they are closed.
+    /// Sends the data that the kernel still keeps to the server, and unmounts. If files are in use, the mount point
+    /// becomes free at once, and the file system is served until the files are closed.
     ///
     /// # Errors
     ///
-    /// Unmounting is refused. A mount that is gone already is none.
+    /// The system call or `fusermount3` failed. A mount that has ended already is not an error.
     pub fn end(&self) -> io::Result<()> {
         self.flush();
         for flags in [UnmountFlags::empty(), UnmountFlags::DETACH] {
             match rustix::mount::unmount(&self.directory, flags) {
                 Ok(()) | Err(rustix::io::Errno::INVAL) => return Ok(()),
-                // Whoever mounted by fusermount3 unmounts by it.
+                // A user without the right to unmount used fusermount3 to mount.
                 Err(rustix::io::Errno::PERM) => return self.unmount_by_program(),
                 Err(rustix::io::Errno::BUSY) => {}
                 Err(error) => return Err(error.into()),
@@ -216,7 +217,8 @@ impl Ender {
         Ok(())
     }
 
-    /// Data of maps is all that the kernel holds back. What went behind is at the server once its file is closed.
+    /// Flushes the mount. The kernel keeps only data of maps back; pieces written behind wait for the close of their
+    /// file.
     fn flush(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let root = rustix::fs::open(&self.directory, flags, Mode::empty());
@@ -238,13 +240,13 @@ impl Ender {
     }
 }
 
-/// How far the kernel reads ahead of a program that reads a file from its beginning, in KiB: several reads of the most
-/// that one request has are under way then. The kernel's own value is 128.
+/// How far the kernel reads ahead of a program that reads a file sequentially, in KiB: several read requests of the
+/// greatest length are in flight then. The kernel's own value is 128.
 const READ_AHEAD: &str = "4096";
 
-/// Sets how far the kernel reads ahead of programs, where this process may.
+/// Sets how far the kernel reads ahead of programs, if this process may.
 fn read_ahead(directory: &Path) {
-    // Without a look at the file system, which this process may have to serve first.
+    // Do not ask the file system for attributes: this process may have to answer the request itself.
     let flags = AtFlags::from_bits_retain(AT_STATX_DONT_SYNC);
     let status = rustix::fs::statx(rustix::fs::CWD, directory, flags, StatxFlags::MNT_ID);
     let Ok(status) = status else { return };

@@ -1,41 +1,41 @@
-//! An open directory: what was listed ahead.
+//! The entries of an open directory that were fetched ahead.
 //!
-//! The kernel asks for a few entries at a time, the server is asked for many. What was listed ahead is dropped
-//! where the kernel goes on elsewhere, where names in the directory were removed through this mount meanwhile, and
-//! where objects are wanted that were not asked for.
+//! The kernel asks for a few entries at a time, and this module asks the server for many. The entries fetched ahead
+//! are dropped if the kernel continues at another place, if names in the directory were removed through this mount,
+//! or if the kernel wants objects and only names were fetched.
 
 use std::collections::VecDeque;
 
 use files::{Caller, DirectoryEntry, Errno, FileSystem, Handle};
 
-/// Entries that are asked for at once.
+/// Number of entries of one request to the server.
 const AHEAD: u32 = 512;
 
-/// What was listed ahead of the kernel.
+/// Entries that were fetched ahead of the kernel.
 #[derive(Default)]
 pub(crate) struct Stream {
     entries: VecDeque<DirectoryEntry>,
-    /// The cookie that they begin behind; `None` before the first.
+    /// The cookie behind which `entries` begin; `None` before the first fetch.
     from: Option<u64>,
     is_end: bool,
     has_objects: bool,
     removals: u64,
 }
 
-/// What is listed, on whose behalf.
+/// The directory to list, and its caller.
 pub(crate) struct Listed<'a> {
     pub(crate) files: &'a dyn FileSystem,
     pub(crate) caller: &'a Caller,
     pub(crate) handle: Handle,
-    /// How many names were removed from the directory so far.
+    /// Number of names that were removed from the directory so far.
     pub(crate) removals: u64,
-    /// Whether the objects come with their names.
+    /// Whether the objects are listed with their names.
     pub(crate) objects: bool,
 }
 
 impl Stream {
-    /// Gives entries behind `cookie` to `take` until that takes no more (`false`) or the directory ends. None is
-    /// given only at the end.
+    /// Passes entries behind `cookie` to `take` until `take` returns `false` or no fetched entry is left. If `take`
+    /// gets no entry at all, the directory has ended.
     pub(crate) fn list(
         &mut self,
         listed: &Listed<'_>,

@@ -1,4 +1,4 @@
-//! What the operations of the kernel are in terms of [`FileSystem`].
+//! Maps the operations of the kernel to those of [`FileSystem`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,24 +14,24 @@ use crate::behind::{Behind, Ticket};
 use crate::nodes::{HIDDEN_PREFIX, Hidden, Nodes, ROOT};
 use crate::stream::{Listed, Stream};
 
-/// A file system as the kernel sees it.
+/// A file system as the kernel uses it.
 pub(crate) struct Tree {
     pub(crate) files: Arc<dyn FileSystem>,
     nodes: Mutex<Nodes>,
     opened: Mutex<Slab<Arc<Opened>>>,
     streams: Mutex<Slab<Arc<Listing>>>,
     behind: Behind,
-    /// Tells hidden names of this mount from those of others.
+    /// A random number that distinguishes hidden names of this mount from those of others.
     salt: u64,
     hidden: AtomicU64,
 }
 
-/// An open file, and who opened it.
+/// An open file and its opener.
 pub(crate) struct Opened {
     number: u64,
     pub(crate) handle: Handle,
     pub(crate) caller: Caller,
-    /// What a piece that went behind met, until somebody was told.
+    /// The first error of a piece written behind, until it is reported.
     failure: Mutex<Option<Errno>>,
 }
 
@@ -43,10 +43,10 @@ struct Listing {
     stream: Mutex<Stream>,
 }
 
-/// A node and what is known of it.
+/// A node and its attributes.
 pub(crate) type Known = (u64, Attributes);
 
-/// How often another hidden name is tried.
+/// Limit of the attempts to find a hidden name that is free.
 const HIDDEN_TRIES: usize = 4;
 
 impl Opened {
@@ -60,8 +60,8 @@ impl Opened {
 }
 
 impl Tree {
-    /// The file system of `files`, whose root has these attributes. At most `behind` pieces of files are under way that
-    /// the kernel was told are written.
+    /// Creates the tree of `files`, whose root has the attributes `root`. `behind` is the limit of the pieces in
+    /// flight that were confirmed to the kernel.
     pub(crate) fn new(
         files: Arc<dyn FileSystem>,
         root: &Attributes,
@@ -91,7 +91,7 @@ impl Tree {
         Place::of(self.handle(parent)?, name)
     }
 
-    /// Notes a reference of the kernel to an object.
+    /// Adds a reference of the kernel to an object.
     fn refer(&self, entry: &Entry) -> Known {
         let mut nodes = self.nodes();
         let number = nodes.refer(entry);
@@ -109,7 +109,7 @@ impl Tree {
         if !under_way.contains(&known.0) {
             return Ok(known);
         }
-        // The server may have been asked before it had what the kernel counts as written.
+        // The lookup may have reached the server before a confirmed write did: fetch the attributes after the write.
         let attributes = self.getattr(caller, known.0);
         if attributes.is_err() {
             self.forget(known.0, 1);
@@ -117,7 +117,7 @@ impl Tree {
         Ok((known.0, attributes?))
     }
 
-    /// Waits until the server has what was written to a node.
+    /// Waits until the server has all confirmed writes of a node.
     pub(crate) fn settle(&self, number: u64) {
         self.behind.settle(number);
     }
@@ -139,7 +139,7 @@ impl Tree {
         Ok(self.nodes().tell(number, attributes))
     }
 
-    /// Makes a file of any kind that has no content from elsewhere. `mode` holds the kind, as in mknod(2).
+    /// Creates a file, a named pipe or a socket. `mode` contains the type, as in mknod(2).
     pub(crate) fn mknod(
         &self,
         caller: &Caller,
@@ -196,8 +196,7 @@ impl Tree {
         Ok(self.refer(&entry))
     }
 
-    /// Opens a file that exists. Whether the kernel was told other attributes than it has now stands beside its
-    /// key.
+    /// Opens a file that exists. Returns its key, and whether the kernel's version of its content is outdated.
     pub(crate) fn open(&self, caller: Caller, number: u64) -> Result<(u64, bool), Errno> {
         self.settle(number);
         let handle = self.handle(number)?;
@@ -217,8 +216,8 @@ impl Tree {
         lock(&self.opened).insert(Arc::new(opened)) as u64
     }
 
-    /// Makes a file and opens it. Where there is something of that name, which the kernel did not see, `ESTALE` makes
-    /// the kernel look the name up and open what is there, with all its checks.
+    /// Creates a file and opens it. If the name exists already and the kernel did not know that, `ESTALE` makes the
+    /// kernel look the name up and open the existing object with all its checks.
     pub(crate) fn create(
         &self,
         caller: Caller,
@@ -240,14 +239,14 @@ impl Tree {
         Ok((known, key))
     }
 
-    /// The open file of a key.
+    /// Returns the open file of a key.
     pub(crate) fn opened(&self, key: u64) -> Result<Arc<Opened>, Errno> {
         let opened = lock(&self.opened);
         let file = usize::try_from(key).ok().and_then(|key| opened.get(key));
         file.cloned().ok_or(Errno::EBADF)
     }
 
-    /// Closes a file; one that was removed goes now.
+    /// Closes a file. Removes its hidden name, if it has one.
     pub(crate) fn release(&self, key: u64) {
         let key = usize::try_from(key).ok();
         let file = key.and_then(|key| lock(&self.opened).try_remove(key));
@@ -261,7 +260,7 @@ impl Tree {
         let name = hidden.place.path.clone();
         let removed = self.files.remove(&hidden.caller, hidden.place, Some(false));
         match removed {
-            // Another machine was faster, or its directory has gone with it.
+            // Another machine removed the file first, or its directory was removed.
             Ok(()) | Err(Errno::ENOENT | Errno::ESTALE) => {}
             Err(errno) => warn!(%name, %errno, "a removed file is left under its hidden name"),
         }
@@ -277,14 +276,15 @@ impl Tree {
         self.files.read(&file.caller, file.handle, offset, memory)
     }
 
-    /// Waits until the server has what was written to an open file, and says what went wrong since the last question.
+    /// Waits until the server has all confirmed writes of an open file. Returns the error of a piece since the last
+    /// report.
     pub(crate) fn flush(&self, file: &Opened) -> Result<(), Errno> {
         self.settle(file.number);
         file.check()
     }
 
-    /// Begins a piece of which the kernel is told that it is written; `None` where it must not be. What went wrong with
-    /// earlier ones comes first.
+    /// Begins a piece that is confirmed to the kernel before it is written. Returns `None` if the caller must write
+    /// the piece first. Returns the error of an earlier piece instead, if there was one.
     pub(crate) fn begin_behind(
         &self,
         file: &Opened,
@@ -296,7 +296,7 @@ impl Tree {
         Ok(self.behind.begin(file.number, offset..end))
     }
 
-    /// Writes a piece that has begun. An error is for whoever asks next.
+    /// Writes a piece that has begun. Keeps an error for the next operation that reports errors.
     pub(crate) fn write_behind(
         &self,
         ticket: Ticket<'_>,
@@ -307,7 +307,7 @@ impl Tree {
         while !bytes.is_empty() {
             let written = self.files.write(&file.caller, file.handle, offset, bytes);
             match written {
-                // A server that takes a part is asked for the rest, so that it says what is wrong.
+                // After a short write, retry the rest, so that the server returns the error.
                 Ok(count @ 1..) => {
                     offset += count as u64;
                     bytes = bytes.get(count..).unwrap_or_default();
@@ -319,7 +319,7 @@ impl Tree {
         drop(ticket);
     }
 
-    /// Writes at an offset, or with `append` wherever the file ends by then.
+    /// Writes at an offset, or with `append` at the end of the file at the time of execution.
     pub(crate) fn write(
         &self,
         file: &Opened,
@@ -355,14 +355,14 @@ impl Tree {
         removed
     }
 
-    /// The file of this name where it is open and would go with the name.
+    /// Returns the file of a name if it is open and would disappear with the name.
     fn open_at(&self, caller: &Caller, place: &Place) -> Result<Option<u64>, Errno> {
         if !self.nodes().any_open() {
             return Ok(None);
         }
         let entry = match self.files.lookup(caller, place.clone()) {
             Ok(entry) if entry.attributes.kind == Kind::File => entry,
-            // Whatever is wrong, the operation itself says so.
+            // The operation itself returns the error of the lookup.
             _ => return Ok(None),
         };
         match self.nodes().opened(entry.handle) {
@@ -372,7 +372,7 @@ impl Tree {
         }
     }
 
-    /// Gives an open file a hidden name instead of the one that it has.
+    /// Replaces the name of an open file by a hidden name.
     fn hide(&self, caller: &Caller, number: u64, place: &Place) -> Result<(), Errno> {
         for _ in 0..HIDDEN_TRIES {
             let to = self.hidden_place(place)?;
@@ -398,7 +398,7 @@ impl Tree {
         }
     }
 
-    /// A name beside `place` that nobody has.
+    /// Returns a place for a hidden name in the directory of `place`.
     fn hidden_place(&self, place: &Place) -> Result<Place, Errno> {
         let count = self.hidden.fetch_add(1, Ordering::Relaxed);
         let name = format!("{HIDDEN_PREFIX}{:016x}", self.salt.wrapping_add(count));
@@ -431,8 +431,8 @@ impl Tree {
         renamed
     }
 
-    /// Gives an open file that is about to be replaced a hidden name: one more where that is possible, so that the
-    /// name that is replaced always stands for something, else instead of it.
+    /// Gives an open file that is about to be replaced a hidden name. Adds the hidden name as a link if possible, so
+    /// that the replaced name always exists. Otherwise renames the file.
     fn keep_replaced(&self, caller: &Caller, number: u64, place: &Place) -> Result<(), Errno> {
         let to = self.hidden_place(place)?;
         let handle = self.handle(number)?;
@@ -445,7 +445,7 @@ impl Tree {
         }
     }
 
-    /// Takes the hidden name back after a replacement that did not happen.
+    /// Restores the name of a file whose replacement failed.
     fn restore(&self, caller: &Caller, number: u64, place: Place) {
         let Some(hidden) = self.nodes().unhide(number) else {
             return;
@@ -477,7 +477,7 @@ impl Tree {
         }
     }
 
-    /// The handle and the opener of an open directory.
+    /// Returns the handle and the opener of an open directory.
     pub(crate) fn directory(&self, key: u64) -> Result<(Handle, Caller), Errno> {
         let listing = self.listing(key)?;
         Ok((listing.handle, listing.caller.clone()))
@@ -489,7 +489,7 @@ impl Tree {
         listing.cloned().ok_or(Errno::EBADF)
     }
 
-    /// Lists names until `take` takes no more.
+    /// Lists entries until `take` returns `false`.
     pub(crate) fn readdir(
         &self,
         key: u64,
@@ -511,8 +511,8 @@ impl Tree {
         lock(&listing.stream).list(&listed, cookie, take)
     }
 
-    /// Notes a reference to what was listed. A name whose object could not be seen gets a node that is stale: the
-    /// kernel looks the name up before it uses the node.
+    /// Adds a reference to a listed object. A name without an accessible object gets a stale node: the kernel looks
+    /// the name up before it uses the node.
     pub(crate) fn refer_listed(&self, listed: &DirectoryEntry) -> Known {
         match &listed.entry {
             Some(entry) => self.refer(entry),
@@ -529,7 +529,7 @@ const S_IFREG: u32 = 0o100_000;
 const S_IFIFO: u32 = 0o010_000;
 const S_IFSOCK: u32 = 0o140_000;
 
-/// What is shown of a name whose object could not be seen: its kind.
+/// Returns attributes for a name without an accessible object. Only the kind is real.
 fn unseen(listed: &DirectoryEntry) -> Attributes {
     let zero = files::Timestamp::default();
     Attributes {
@@ -554,7 +554,7 @@ fn unseen(listed: &DirectoryEntry) -> Attributes {
     }
 }
 
-/// What is known of `.` and `..`, which the kernel keeps no reference to.
+/// Returns attributes for `.` and `..`, to which the kernel keeps no reference; `None` for other names.
 pub(crate) fn dots(listed: &DirectoryEntry) -> Option<Attributes> {
     matches!(listed.name.as_slice(), b"." | b"..").then(|| unseen(listed))
 }

@@ -11,7 +11,7 @@ use crate::step::{SLOTS, Step, Steps};
 /// A difference between a file system and the model.
 #[derive(Debug)]
 pub struct Mismatch {
-    /// The step; for the final comparison, a text that says so.
+    /// The step. For the final comparison, a text that names it.
     pub step: String,
     /// The result of the file system.
     pub found: String,
@@ -223,7 +223,7 @@ impl<'a> Run<'a> {
     /// Returns all names of a directory in order, without `.` and `..`.
     fn list(&self, files: &dyn FileSystem, handle: Handle, page: u32) -> Result<Outcome, Errno> {
         let (mut found, mut cookie) = (Vec::new(), 0);
-        // A listing with more pages than there can be names does not end.
+        // A listing with more pages than there can be names would never end.
         for _ in 0..1000 {
             let listing = files.readdir(self.caller, handle, cookie, page, true)?;
             cookie = listing.entries.last().map_or(cookie, |last| last.cookie);
@@ -374,7 +374,7 @@ fn seen(attributes: &Attributes) -> Seen {
     }
 }
 
-/// Formats an outcome; long contents are cut.
+/// Formats an outcome. Shortens long contents.
 fn shown(result: &Result<Outcome, Errno>) -> String {
     match result {
         Ok(Outcome::Bytes(bytes)) if bytes.len() > 40 => {

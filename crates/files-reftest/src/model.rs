@@ -1,4 +1,4 @@
-//! The model: a tree in memory that behaves as Linux does.
+//! The model: a tree in memory that behaves like a Linux file system.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub(crate) enum Outcome {
     Appended(u64, u64),
 }
 
-/// The attributes of an object that are compared.
+/// The attributes of an object that the comparison uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) kind: files::Kind,

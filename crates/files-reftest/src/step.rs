@@ -23,7 +23,7 @@ impl Target {
     }
 }
 
-/// One operation. A slot number says which kept handle is used, or where the new handle is kept.
+/// One operation. A slot number selects the kept handle to use, or the slot for the new handle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     Lookup {
@@ -188,12 +188,12 @@ fn slot() -> impl Strategy<Value = usize> {
     0..SLOTS
 }
 
-/// A slot that can receive a new handle.
+/// Generates a slot that can receive a new handle.
 fn new_slot() -> impl Strategy<Value = usize> {
     1..SLOTS
 }
 
-/// Modes with all the owner's permissions that the model assumes.
+/// Generates modes with all permissions of the owner that the model assumes.
 fn mode() -> impl Strategy<Value = u32> {
     select(&[0o600_u32, 0o644, 0o700, 0o755][..])
 }

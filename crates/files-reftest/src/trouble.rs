@@ -1,5 +1,5 @@
-//! Executes the same steps on a file system with failing parts and on the model. Each step is
-//! executed once, or reported.
+//! Executes the same steps on the model and on a file system whose parts fail. Checks that each
+//! step is executed once, or reported as not executed or unknown.
 
 use files::{Caller, Errno, FileSystem, OUTCOME_UNKNOWN};
 
@@ -24,8 +24,8 @@ pub trait Trouble {
 pub struct Subject<'a> {
     /// The clients, each with its own handles.
     pub clients: &'a [&'a dyn FileSystem],
-    /// The number of clients, counted from the last, that cannot change anything. Their changing
-    /// steps are left out.
+    /// The number of clients, counted from the last, that cannot change anything. Steps of these
+    /// clients that change something are skipped.
     pub readers: usize,
     /// Another client of the same files, which never fails.
     pub truth: &'a dyn FileSystem,
@@ -33,21 +33,21 @@ pub struct Subject<'a> {
     pub trouble: &'a dyn Trouble,
 }
 
-/// How many steps ended in each way.
+/// The number of steps by their result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// As if nothing had failed.
+    /// Steps that ended as if nothing had failed, while nothing failed.
     pub done: u64,
-    /// As if nothing had failed, although something failed during the step.
+    /// Steps that ended as if nothing had failed, although something failed during the step.
     pub survived: u64,
-    /// With an unknown outcome.
+    /// Steps with an unknown outcome.
     pub unknown: u64,
-    /// Rejected without effect because no server replied, and repeated if idempotent.
+    /// Steps that failed without effect because no server replied. Idempotent ones were repeated.
     pub unreached: u64,
-    /// With the report that earlier changes may not be on stable storage.
+    /// Commits that reported that earlier changes may not be on stable storage.
     pub uncommitted: u64,
-    /// With a dropped handle, because another client moved the object, or some of the servers lost
-    /// it.
+    /// Steps whose handle was dropped, because another client moved the object, or some of the
+    /// servers lost it.
     pub stale: u64,
 }
 

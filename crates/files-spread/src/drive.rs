@@ -1,4 +1,4 @@
-//! One operation, from gateway to gateway until one has carried it out.
+//! Executes one operation at the gateways in order, until one of them completes it.
 
 use std::io::IoSliceMut;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use crate::spread::{Inner, Spread};
 use crate::table::Spot;
 use crate::translate::handles_of;
 
-/// An operation on its way.
+/// An operation to execute.
 pub(crate) struct Job<'a, 'd> {
     pub(crate) caller: &'a Caller,
-    /// With the spread's handles.
+    /// The request, with the handles of the spread.
     pub(crate) request: &'a Request,
     pub(crate) data: Data<'d>,
-    /// What was known before, for [`Spread::prove`].
+    /// The objects that had the names of the request before, for [`Spread::prove`].
     pub(crate) before: Before,
 }
 
 impl Spread {
-    /// Carries out an operation at the first gateway of `order` that answers.
+    /// Executes an operation at the first gateway of `order` that answers.
     pub(crate) fn drive(&self, order: &[usize], job: &mut Job<'_, '_>) -> Result<Reply, Errno> {
         let mut failed: Vec<usize> = Vec::new();
         let (mut in_doubt, mut was_in_doubt, mut last) = (None, false, Errno::ETIMEDOUT);
-        // A gateway that loses an operation and answers when it is knocked at gets a second one.
+        // Twice for each gateway: a gateway that lost an operation but answers a probe gets a second attempt.
         for _ in 0..2 * order.len() {
             let Some(gateway) = self.choose(order, &failed, &mut last) else {
                 break;
@@ -59,7 +59,7 @@ impl Spread {
                         (in_doubt, was_in_doubt) = (Some(gateway), true);
                     }
                 }
-                // The first gateway may have carried it out behind the look.
+                // The first gateway may have executed the operation after the proof had not found a result.
                 Err(Errno::EEXIST | Errno::ENOENT | Errno::ENODATA)
                     if was_in_doubt && in_doubt.is_none() =>
                 {
@@ -80,7 +80,7 @@ impl Spread {
         }
     }
 
-    /// Carries out an operation at one gateway, and notes what it has done.
+    /// Executes an operation at one gateway, and records its effect.
     pub(crate) fn attempt(&self, gateway: usize, job: &mut Job<'_, '_>) -> Result<Reply, Errno> {
         let boot = self.inner.gateways[gateway].boot();
         let reply = self.send(gateway, job)?;
@@ -88,8 +88,8 @@ impl Spread {
         self.for_caller(gateway, job.request, reply)
     }
 
-    /// Sends an operation to one gateway; an object that the gateway does not know is looked up once. The reply has the
-    /// gateway's handles.
+    /// Sends an operation to one gateway. If the gateway does not know an object, looks the object up and retries
+    /// once. The reply has the gateway's handles.
     pub(crate) fn send(&self, gateway: usize, job: &mut Job<'_, '_>) -> Result<Reply, Errno> {
         let Job {
             caller, request, ..
@@ -100,7 +100,7 @@ impl Spread {
             Err(Errno::ESTALE) => {
                 at.stale.fetch_add(1, Ordering::Relaxed);
                 self.forget_handles(gateway, request, &sent);
-                // Perhaps it was started again, or is another one.
+                // Perhaps the gateway was restarted, or another server has its address.
                 self.inner.knock(gateway)?;
                 let sent = self.for_gateway(gateway, caller, request)?;
                 call(at, caller, &sent, &mut job.data)
@@ -109,7 +109,7 @@ impl Spread {
         }
     }
 
-    /// Which gateway is asked next: one that is up, else one that answers.
+    /// Selects the next gateway: one that is up, otherwise one that answers a probe.
     fn choose(&self, order: &[usize], failed: &[usize], last: &mut Errno) -> Option<usize> {
         for &gateway in order.iter().filter(|gateway| !failed.contains(gateway)) {
             match self.inner.gateways[gateway].state() {
@@ -131,20 +131,20 @@ impl Spread {
         order.iter().find(answers).copied()
     }
 
-    /// Has a gateway knocked at whose pause is over.
+    /// Starts a probe of a gateway whose pause is over.
     fn knock_later(&self, gateway: usize) {
         if !self.inner.gateways[gateway].take_knock(self.inner.surroundings.now()) {
             return;
         }
         let inner = Arc::clone(&self.inner);
         self.inner.surroundings.later(Box::new(move || {
-            // What it says is noted.
+            // `knock` records the answer.
             let _answer = inner.knock(gateway);
             inner.gateways[gateway].knocked();
         }));
     }
 
-    /// An operation was lost. A gateway that may be well is asked whether it is.
+    /// Records that a gateway lost an operation. Probes a gateway that may be healthy before it counts as down.
     pub(crate) fn lost(&self, gateway: usize, epoch: u64, errno: Errno) {
         let at = &self.inner.gateways[gateway];
         at.count_lost();
@@ -153,7 +153,7 @@ impl Spread {
         }
     }
 
-    /// Nobody knows what became of the operation.
+    /// Records that the outcome of an operation is unknown, and returns the error for the caller.
     fn unknown(&self, by: usize, job: &Job<'_, '_>) -> Errno {
         self.inner.gateways[by]
             .unknown
@@ -164,7 +164,7 @@ impl Spread {
         OUTCOME_UNKNOWN
     }
 
-    /// Notes which objects a gateway has changed, and which names.
+    /// Records which objects and names a gateway has changed.
     fn note_effect(&self, gateway: usize, boot: u64, job: &Job<'_, '_>) {
         if !job.request.is_change() {
             return;
@@ -178,7 +178,7 @@ impl Spread {
         self.note_names(job);
     }
 
-    /// Notes which names are gone or others'.
+    /// Records which names were removed or belong to other objects now.
     fn note_names(&self, job: &Job<'_, '_>) {
         let Some(first) = job.before.first else {
             return;
@@ -203,7 +203,7 @@ impl Spread {
         }
     }
 
-    /// Notes that it is not known any longer what has the names of a request.
+    /// Records that the objects of the names of a request are unknown.
     fn forget_names(&self, request: &Request) {
         for place in request.clone().places_mut() {
             let mut table = self.table();
@@ -215,8 +215,8 @@ impl Spread {
 }
 
 impl Inner {
-    /// Asks a gateway who it is, whether it is down or not. Only one that shows the same file system as the others is
-    /// used.
+    /// Probes a gateway, even if it is down: asks it for its export and root. Admits it only if it shows the same
+    /// file system as the others.
     pub(crate) fn knock(&self, gateway: usize) -> Result<(), Errno> {
         let at = &self.gateways[gateway];
         let epoch = at.epoch();
@@ -231,7 +231,7 @@ impl Inner {
     }
 }
 
-/// Calls a gateway with memory that may be needed once more.
+/// Calls a gateway. The memory of `data` stays available for another call.
 fn call(
     at: &Gateway,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! One gateway: who it is, how it is, what it has done.
+//! One gateway: its identity, its health, its counters.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,39 +13,39 @@ use crate::health::{Health, Pauses, State};
 /// A server of the file system.
 #[derive(Clone)]
 pub struct Server {
-    /// Its name, for people: an address.
+    /// Name for people: an address.
     pub name: String,
-    /// The way to it. Each call must end: with `ETIMEDOUT` where the server does not answer in time.
+    /// The client of the server. Each call must end, with `ETIMEDOUT` if the server does not answer in time.
     pub files: Arc<dyn FileSystem>,
 }
 
-/// What became of the operations of one gateway.
+/// The counters of one gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GatewayReport {
-    /// Its name.
+    /// Name of the gateway.
     pub name: String,
-    /// Whether it gets operations: it answered, and nothing was lost since.
+    /// Whether the gateway gets operations: it answered, and no operation was lost since.
     pub is_up: bool,
-    /// Why it gets none.
+    /// Why the gateway gets no operations; `None` if it does or was not asked yet.
     pub error: Option<Errno>,
-    /// Operations that were sent to it, those among them that look objects up again.
+    /// Number of operations sent to the gateway, including those that look objects up once more.
     pub operations: u64,
-    /// Operations that it did not answer.
+    /// Number of operations that the gateway did not answer.
     pub lost: u64,
-    /// Operations that it carried out after another gateway did not answer.
+    /// Number of operations that the gateway executed after another gateway did not answer.
     pub taken_over: u64,
-    /// Operations that may have been carried out by it, with [`files::OUTCOME_UNKNOWN`] for the caller.
+    /// Number of operations that the gateway may have executed. Their callers got [`files::OUTCOME_UNKNOWN`].
     pub unknown: u64,
-    /// Handles that it did not know any longer.
+    /// Number of operations with handles that the gateway no longer knew.
     pub stale: u64,
 }
 
-/// What a gateway said when it was asked who it is.
+/// The last answer of a gateway to a probe.
 #[derive(Clone, Copy, Debug, Default)]
 struct Said {
-    /// The number of the root's file system there.
+    /// The number that this gateway gives the root's file system.
     filesystem: u64,
-    /// Which start of its machine it is.
+    /// The boot of its machine.
     boot: u64,
 }
 
@@ -80,7 +80,7 @@ impl Gateway {
         }
     }
 
-    /// Sends an operation. No lock is held meanwhile.
+    /// Sends an operation. Holds no lock during the call.
     pub(crate) fn call(
         &self,
         caller: &Caller,
@@ -92,13 +92,13 @@ impl Gateway {
         let reply = self.files.call(caller, request, data);
         self.under_way.fetch_sub(1, Ordering::Relaxed);
         match reply {
-            // That word is for what may not be repeated.
+            // `OUTCOME_UNKNOWN` is only for operations that must not be repeated.
             Err(OUTCOME_UNKNOWN) if request.is_idempotent() => Err(Errno::ETIMEDOUT),
             reply => reply,
         }
     }
 
-    /// Asks who it is and what its root is.
+    /// Asks the gateway for its export and the attributes of its root.
     pub(crate) fn introduce(&self) -> Result<(Export, Attributes), Errno> {
         let caller = Caller::default();
         let Reply::Export(export) = self.call(&caller, &Request::Identify, Data::None)? else {
@@ -111,17 +111,17 @@ impl Gateway {
         }
     }
 
-    /// Notes what it said.
+    /// Records the answer to a probe.
     pub(crate) fn said(&self, filesystem: u64, boot: u64) {
         *lock(&self.said) = Said { filesystem, boot };
     }
 
-    /// The number of the root's file system there.
+    /// Returns the number that this gateway gives the root's file system.
     pub(crate) fn filesystem(&self) -> u64 {
         lock(&self.said).filesystem
     }
 
-    /// Which start of its machine the gateway runs on.
+    /// Returns the boot of the gateway's machine.
     pub(crate) fn boot(&self) -> u64 {
         lock(&self.said).boot
     }
@@ -138,7 +138,7 @@ impl Gateway {
         self.under_way.load(Ordering::Relaxed)
     }
 
-    /// Notes that it does not answer, and gets no operations for a while.
+    /// Records that the gateway does not answer. It gets no operations until its pause is over.
     pub(crate) fn failed(&self, epoch: u64, now: Duration, errno: Errno) {
         *lock(&self.error) = Some(errno);
         lock(&self.health).failed(epoch, now);
@@ -176,7 +176,7 @@ impl Gateway {
     }
 }
 
-/// Whether an error says that the gateway was not reached, or that nobody knows what it did.
+/// Returns whether an error means that the gateway was not reached, or that the effect of the operation is unknown.
 pub(crate) fn is_lost(errno: Errno) -> bool {
     is_unclear(errno)
         || matches!(
@@ -198,7 +198,7 @@ pub(crate) fn is_lost(errno: Errno) -> bool {
         )
 }
 
-/// Whether an error may come from a gateway that is well: from its disk, or from its carrier.
+/// Returns whether an error may come from a healthy gateway: from its disk or from its carrier.
 pub(crate) fn is_unclear(errno: Errno) -> bool {
     matches!(errno, Errno::EIO | Errno::EPROTO | OUTCOME_UNKNOWN)
 }

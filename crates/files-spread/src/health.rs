@@ -1,4 +1,4 @@
-//! Whether a gateway is asked: a state machine over time.
+//! Whether a gateway gets operations: a state machine over time.
 //!
 //! ```text
 //!   New ──answered──▶ Up ──failed──▶ Down ──answered──▶ Up
@@ -6,12 +6,12 @@
 //!                                    └─┘ failed: the pause doubles
 //! ```
 //!
-//! A gateway that is down gets no operation. It is knocked at when its pause is over, and when no other
-//! gateway is left.
+//! A gateway that is down gets no operations. It is probed after its pause, and when no other gateway remains. In the
+//! code, to knock is to probe.
 
 use std::time::Duration;
 
-/// How long a gateway is left alone.
+/// How long a gateway that is down is not probed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pauses {
     pub(crate) first: Duration,
@@ -20,11 +20,11 @@ pub(crate) struct Pauses {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// Nobody asked yet.
+    /// The gateway was not asked yet.
     New,
     Up,
     Down {
-        /// When it is knocked at again.
+        /// When the gateway is probed next.
         until: Duration,
         pause: Duration,
     },
@@ -33,7 +33,7 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) struct Health {
     pub(crate) state: State,
-    /// Counts the changes of the state, so that the end of an old operation says nothing of the present.
+    /// Number of changes of the state. An operation that began in an earlier epoch does not change the present state.
     pub(crate) epoch: u64,
     is_knocking: bool,
     pauses: Pauses,
@@ -49,7 +49,7 @@ impl Health {
         }
     }
 
-    /// An operation that began in `epoch` was lost.
+    /// Records that an operation that began in `epoch` was lost.
     pub(crate) fn failed(&mut self, epoch: u64, now: Duration) {
         if epoch != self.epoch {
             return;
@@ -65,7 +65,7 @@ impl Health {
         };
     }
 
-    /// The gateway was knocked at, and answered.
+    /// Records that the gateway answered a probe.
     pub(crate) fn answered(&mut self) {
         if self.state != State::Up {
             self.epoch += 1;
@@ -73,7 +73,7 @@ impl Health {
         }
     }
 
-    /// Whether somebody shall knock now; asked again, it is `false` until [`Health::knocked`].
+    /// Returns whether the caller must probe now. Then returns `false` until [`Health::knocked`] is called.
     pub(crate) fn take_knock(&mut self, now: Duration) -> bool {
         let is_due = matches!(self.state, State::Down { until, .. } if until <= now);
         let take = is_due && !self.is_knocking;
@@ -81,7 +81,7 @@ impl Health {
         take
     }
 
-    /// Whoever took the knock is done.
+    /// Records that the probe has ended.
     pub(crate) fn knocked(&mut self) {
         self.is_knocking = false;
     }

@@ -1,4 +1,4 @@
-//! One read or write as parts for several gateways, by blocks of the file.
+//! Divides one read or write into parts for several gateways, by blocks of the file.
 
 use std::collections::BTreeMap;
 use std::io::{IoSlice, IoSliceMut};
@@ -10,19 +10,19 @@ use crate::order::{from_first, of_block};
 use crate::proof::Before;
 use crate::spread::Spread;
 
-/// What lies in one block.
+/// The part of a segment in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     /// The gateway of the block.
     gateway: usize,
-    /// Which segment of the request it is from.
+    /// Index of the segment in the request.
     segment: usize,
-    /// Where in that segment it begins.
+    /// Offset of the piece in this segment.
     within: u64,
     part: Segment,
 }
 
-/// The pieces of one gateway, and their memory.
+/// The pieces of one request to a gateway, and their memory.
 struct Work<'m> {
     pieces: Vec<Piece>,
     memory: Memory<'m>,
@@ -33,14 +33,14 @@ enum Memory<'m> {
     Read(Vec<IoSliceMut<'m>>),
 }
 
-/// What is left of the memory of a request, in reverse order.
+/// The memory of a request that is not distributed yet, in reverse order.
 enum Rest<'m> {
     Write(Vec<&'m [u8]>),
     Read(Vec<&'m mut [u8]>),
 }
 
 impl Spread {
-    /// Reads or writes blocks at their gateways, all at the same time.
+    /// Reads or writes the blocks at their gateways, all at the same time.
     pub(crate) fn transfer(
         &self,
         caller: &Caller,
@@ -97,7 +97,7 @@ impl Spread {
     }
 }
 
-/// The pieces in the order of the memory.
+/// Cuts the segments into pieces, in the order of the memory.
 fn cut(segments: &[Segment], block: u64, home: usize, gateways: usize) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for (number, segment) in segments.iter().enumerate() {
@@ -117,7 +117,8 @@ fn cut(segments: &[Segment], block: u64, home: usize, gateways: usize) -> Vec<Pi
     pieces
 }
 
-/// The pieces by gateway, with their memory; no more in one request than there may be.
+/// Groups the pieces by gateway, with their memory. A group has at most [`SEGMENTS_MAX`] pieces, the limit of one
+/// request.
 fn shared_out<'m>(pieces: &[Piece], data: Data<'m>) -> Vec<Work<'m>> {
     let mut rest = match data {
         Data::None => Rest::Write(Vec::new()),
@@ -148,7 +149,7 @@ fn shared_out<'m>(pieces: &[Piece], data: Data<'m>) -> Vec<Work<'m>> {
 }
 
 impl<'m> Rest<'m> {
-    /// Moves the next `length` bytes.
+    /// Moves the next `length` bytes of memory to `to`.
     fn give(&mut self, mut length: usize, to: &mut Memory<'m>) {
         while length > 0 {
             match (&mut *self, &mut *to) {
@@ -177,8 +178,8 @@ impl<'m> Rest<'m> {
     }
 }
 
-/// What was done of each segment: up to the first gap, behind which nothing counts. A read counts only where all parts
-/// of it were read, because a short one is the end of the file.
+/// Returns the number of bytes transferred of each segment, up to the first gap. A read fails if one of its parts
+/// failed, because a short count would mean the end of the file.
 fn counts(
     segments: &[Segment],
     is_write: bool,
@@ -190,7 +191,7 @@ fn counts(
         match result {
             Ok(counts) => pieces.extend(works.into_iter().zip(counts)),
             Err(errno) => {
-                // The error of the first piece counts, as if one server had met it.
+                // The error of the first piece counts, as with a single server.
                 let at = works
                     .first()
                     .map_or((0, 0), |piece| (piece.segment, piece.within));

@@ -1,4 +1,4 @@
-//! What an operation has done whose reply was lost: another gateway shows the result.
+//! Finds out from another gateway what an operation has done whose reply was lost.
 
 use files::{Caller, Data, Entry, Errno, Handle, Place, RenameMode, Reply, Request};
 
@@ -6,31 +6,31 @@ use crate::drive::Job;
 use crate::spread::Spread;
 use crate::table::Identity;
 
-/// What had the names of an operation before it.
+/// The objects that had the names of an operation before it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Before {
-    /// The first name, or the only one.
+    /// The object of the first or only name.
     pub(crate) first: Option<Identity>,
-    /// The new name of a rename.
+    /// The object of the new name of a rename.
     pub(crate) second: Option<Identity>,
 }
 
-/// What is known afterwards.
+/// The result of a proof.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// It was carried out, and this is the result.
+    /// The operation was executed, with this result.
     Done(Reply),
-    /// It was not carried out.
+    /// The operation was not executed.
     NotDone,
-    /// It had to end with this error, and changed nothing.
+    /// The operation could only fail with this error, and changed nothing.
     Refused(Errno),
-    /// Nobody can tell.
+    /// The outcome is unknown.
     Unknown,
 }
 
 impl Spread {
-    /// What had the names of a request, as far as that is needed to prove what the request has done. Names that the
-    /// table does not know are looked up.
+    /// Returns the objects that have the names of a request, as far as [`Spread::prove`] needs them. Looks up names
+    /// that the table does not know.
     pub(crate) fn before(&self, caller: &Caller, request: &Request) -> Result<Before, Errno> {
         let known = |place: &Place| -> Result<Option<Identity>, Errno> {
             let mut table = self.table();
@@ -68,7 +68,7 @@ impl Spread {
         })
     }
 
-    /// Asks a gateway what an operation has done that another one did not answer.
+    /// Asks a gateway for the effect of an operation that another gateway did not answer.
     pub(crate) fn prove(&self, gateway: usize, job: &Job<'_, '_>) -> Result<Verdict, Errno> {
         let Job {
             caller,
@@ -118,7 +118,7 @@ impl Spread {
         }
     }
 
-    /// What has a name, as a gateway sees it. The table learns nothing of it.
+    /// Returns the object that has a name at a gateway. Does not record the object in the table.
     fn look(
         &self,
         gateway: usize,
@@ -159,7 +159,8 @@ fn is_same(one: Option<Identity>, other: Option<Identity>) -> bool {
     matches!((one, other), (Some(one), Some(other)) if one.is_same(&other))
 }
 
-/// A name that had to be new. Whose the object is that has it now, nobody can tell, unless it was there before.
+/// Decides about a name that had to be new. If the name now belongs to an object that was not there before, the
+/// operation or another client may have created it.
 fn of_new_name(found: Option<Identity>, before: Option<Identity>) -> Verdict {
     match found {
         None => Verdict::NotDone,
@@ -189,7 +190,7 @@ fn of_rename(
     before: &Before,
     is_exchange: bool,
 ) -> Verdict {
-    // Two names of one object: renaming does nothing, so that it may be done again.
+    // Two names of one object: the rename does nothing, so it may be executed once more.
     if is_same(old, before.first) {
         return Verdict::NotDone;
     }

@@ -1,4 +1,4 @@
-//! The file system of several gateways.
+//! The file system that several gateways export.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -16,23 +16,24 @@ use crate::surroundings::Surroundings;
 use crate::table::{Dirty, Id, Identity, Table};
 use crate::translate::handles_of;
 
-/// How a spread works.
+/// Options of a spread.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Who gets which operation.
+    /// How operations are distributed among the gateways.
     pub mode: Mode,
-    /// Bytes of a block of [`Mode::Stripe`]; best a multiple of the file system's own stripe size.
+    /// Bytes of a block of [`Mode::Stripe`]. A multiple of the file system's own stripe size is best.
     pub block: u64,
-    /// Most objects that are known, some 400 bytes each.
+    /// Limit of the number of objects in the table, about 400 bytes each.
     pub objects_max: usize,
-    /// How long a gateway that lost an operation is left alone; twice as long each time that it does not answer again.
+    /// How long a gateway that lost an operation gets no operations. The pause doubles after each probe without an
+    /// answer.
     pub first_pause: Duration,
-    /// Longest such time.
+    /// Limit of the pause.
     pub longest_pause: Duration,
 }
 
 impl Default for Options {
-    /// `serial`, and what NFS clients are used to: 1 MiB, 1 s, 30 s.
+    /// Serial mode, and values that are usual for NFS clients: 1 MiB, 1 s, 30 s.
     fn default() -> Self {
         Self {
             mode: Mode::Serial,
@@ -44,22 +45,22 @@ impl Default for Options {
     }
 }
 
-/// Why gateways cannot be one file system.
+/// Why gateways cannot be used as one file system.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpreadError {
-    /// None, or more than there may be.
+    /// There is no gateway, or there are more than [`GATEWAYS_MAX`].
     #[error("{0} gateways; there must be 1 to {GATEWAYS_MAX}")]
     Number(usize),
-    /// Two have one name.
+    /// Two gateways have the same name.
     #[error("gateway {0} is given twice")]
     Twice(String),
-    /// A block has no byte.
+    /// The block size is 0.
     #[error("a block of 0 bytes; there must be 1 at least")]
     Block,
-    /// There is no randomness to tell this start from others by.
+    /// The system provides no random number to distinguish this start from others.
     #[error("no random number for this start: {0}")]
     Random(getrandom::Error),
-    /// A gateway does not say that its directory is coherent with those of others, or shows another one.
+    /// A gateway does not declare its directory coherent with those of the others, or shows another directory.
     #[error(
         "gateway {0} does not export the same coherent file system as the others: each must declare the same name of it \
          and show the same directory"
@@ -68,17 +69,17 @@ pub enum SpreadError {
     /// No gateway answers.
     #[error("gateway {name} does not answer: {}; nor does any other", .errno.desc())]
     NoAnswer {
-        /// One of them.
+        /// Name of one of the gateways.
         name: String,
-        /// Its error.
+        /// The error of this gateway.
         errno: Errno,
     },
 }
 
-/// Most gateways of one spread.
+/// Limit of the number of gateways of one spread.
 pub const GATEWAYS_MAX: usize = 64;
 
-/// What a gateway gets as its error that exports something else than the others.
+/// The error of a gateway that exports something else than the others.
 const ELSEWHERE: Errno = Errno::EREMCHG;
 
 /// One file system from several gateways.
@@ -90,7 +91,7 @@ pub(crate) struct Inner {
     pub(crate) gateways: Vec<Gateway>,
     pub(crate) options: Options,
     pub(crate) surroundings: Arc<dyn Surroundings>,
-    /// What the first gateway said that answered.
+    /// The answer of the first gateway that answered.
     shown: Mutex<Option<Shown>>,
     table: Mutex<Table>,
     turn: AtomicUsize,
@@ -102,11 +103,11 @@ struct Shown {
 }
 
 impl Spread {
-    /// Makes one file system of `servers`, in the order of failover. None of them is asked yet.
+    /// Makes one file system of `servers`, in the order of failover. Does not call any server yet.
     ///
     /// # Errors
     ///
-    /// What is wrong with the arguments.
+    /// The arguments are invalid.
     pub fn new(
         servers: Vec<Server>,
         options: Options,
@@ -144,11 +145,11 @@ impl Spread {
         })
     }
 
-    /// Asks all gateways at the same time who they are. Some may be silent; they are asked again when they are needed.
+    /// Probes all gateways at the same time. Some may be silent: these are probed later, when they are needed.
     ///
     /// # Errors
     ///
-    /// One exports something else than the others, or none answers.
+    /// A gateway exports something else than the others, or no gateway answers.
     pub fn check(&self) -> Result<(), SpreadError> {
         let inner = &*self.inner;
         let mut answers = vec![Err(Errno::EAGAIN); inner.gateways.len()];
@@ -177,7 +178,7 @@ impl Spread {
         }
     }
 
-    /// What became of the operations, gateway by gateway.
+    /// Returns the counters of each gateway.
     #[must_use]
     pub fn report(&self) -> Vec<GatewayReport> {
         self.inner.gateways.iter().map(Gateway::report).collect()
@@ -187,18 +188,18 @@ impl Spread {
         lock(&self.inner.table)
     }
 
-    /// The root as all gateways show it, once one has.
+    /// Returns the root, which all gateways share, once one gateway has answered.
     pub(crate) fn root(&self) -> Option<Identity> {
         lock(&self.inner.shown).as_ref().map(|shown| shown.root)
     }
 
-    /// Who is asked, for an operation that is not cut into blocks.
+    /// Returns the order of the gateways for an operation that is not divided into blocks.
     fn order(&self, request: &Request, identity: Option<Identity>) -> Vec<usize> {
         let gateways = self.inner.gateways.len();
         let at_home = || identity.map_or(0, |identity| home(identity, gateways));
         match self.inner.options.mode {
             Mode::Serial => from_first(0, gateways),
-            // The pages of one listing come from one gateway.
+            // All pages of one listing must come from one gateway.
             Mode::LoadBalance if !matches!(request, Request::ReadDir { .. }) => {
                 let load: Vec<usize> = self.inner.gateways.iter().map(Gateway::under_way).collect();
                 by_load(&load, self.inner.turn.fetch_add(1, Ordering::Relaxed))
@@ -207,7 +208,7 @@ impl Spread {
         }
     }
 
-    /// Brings an object to the disk, through each gateway that has changed it.
+    /// Writes an object to stable storage, through each gateway that has changed it.
     fn commit(
         &self,
         caller: &Caller,
@@ -251,7 +252,7 @@ impl Spread {
     ) -> Result<(), Errno> {
         let result = self.commit_through(gateway, caller, request);
         let Some(dirty) = dirty else {
-            // It may hold changes of objects that were forgotten, or none.
+            // The gateway may have uncommitted changes of forgotten objects, or none: a lost gateway is no error.
             return match result {
                 Err(errno) if is_lost(errno) => Ok(()),
                 result => result.map(|_| ()),
@@ -259,14 +260,14 @@ impl Spread {
         };
         let boot = match result {
             Ok(boot) => boot,
-            // An error that may be the disk's is said, and not tried away.
+            // An error that may come from the disk is returned: another gateway must not hide it.
             Err(errno) if is_lost(errno) && !is_unclear(errno) => {
                 self.commit_beside(&dirty, caller, request, errno)?
             }
             Err(errno) => return Err(errno),
         };
         self.table().settled(id, &dirty);
-        // What a machine held that was started again is lost.
+        // If the machine rebooted, its uncommitted changes are lost.
         if boot == dirty.boot {
             Ok(())
         } else {
@@ -274,7 +275,7 @@ impl Spread {
         }
     }
 
-    /// Commits at one gateway, and says which start of its machine that was.
+    /// Commits at one gateway. Returns the boot of its machine.
     fn commit_through(
         &self,
         gateway: usize,
@@ -297,7 +298,7 @@ impl Spread {
         }
     }
 
-    /// Commits at another gateway of the same machine, whose kernel holds the same changes.
+    /// Commits at another gateway on the same machine, whose kernel holds the same changes.
     fn commit_beside(
         &self,
         dirty: &Dirty,
@@ -316,7 +317,7 @@ impl Spread {
 }
 
 impl Inner {
-    /// Takes a gateway in, if it shows the same file system as the first one that answered.
+    /// Admits a gateway if it shows the same file system as the first gateway that answered.
     pub(crate) fn admit(
         &self,
         gateway: usize,
@@ -354,7 +355,7 @@ impl Inner {
 }
 
 impl<'a, 'd> Job<'a, 'd> {
-    /// An operation that needs no proof.
+    /// Creates an operation that needs no proof.
     pub(crate) fn new(caller: &'a Caller, request: &'a Request, data: Data<'d>) -> Self {
         let before = Before::default();
         Self {

@@ -1,4 +1,4 @@
-//! Time and threads, which a spread takes from outside.
+//! Time and threads, which a spread gets from outside.
 
 use std::sync::Arc;
 use std::thread;
@@ -9,15 +9,15 @@ pub type Part<'a> = Box<dyn FnOnce() + Send + 'a>;
 /// Work for [`Surroundings::later`].
 pub type Later = Box<dyn FnOnce() + Send>;
 
-/// Where a spread takes time and threads from. Tests bring a clock of their own and no threads.
+/// The source of time and threads for a spread. Tests use a clock of their own and no threads.
 pub trait Surroundings: Send + Sync {
-    /// Time since some beginning; never goes back.
+    /// Returns the time since a fixed start. Never decreases.
     fn now(&self) -> Duration;
 
-    /// Carries out the parts at the same time, and returns when all are done. Leaves out what gets no thread.
+    /// Executes the parts at the same time, and returns when all are done. Omits parts for which there is no thread.
     fn together(&self, parts: Vec<Part<'_>>);
 
-    /// Carries out work without the caller waiting for it.
+    /// Executes work in the background. The caller does not wait.
     fn later(&self, work: Later);
 }
 
@@ -28,7 +28,7 @@ pub struct Real {
 }
 
 impl Real {
-    /// The clock begins now.
+    /// Creates surroundings whose clock starts now.
     #[must_use]
     pub fn new() -> Arc<Self> {
         let start = Instant::now();
@@ -45,7 +45,7 @@ impl Surroundings for Real {
         let Some(own) = parts.pop() else { return };
         thread::scope(|scope| {
             for part in parts {
-                // A part that got no thread is left out; its result stays what it was.
+                // A part without a thread is omitted, so its result keeps the initial value.
                 drop(thread::Builder::new().spawn_scoped(scope, part));
             }
             own();
@@ -54,7 +54,7 @@ impl Surroundings for Real {
 
     fn later(&self, work: Later) {
         let started = thread::Builder::new().name("spread".into()).spawn(work);
-        // Without a thread a gateway that is down is asked again by the next operation that finds none.
+        // Without a thread, the next operation that finds no other gateway probes this one.
         drop(started);
     }
 }

@@ -1,19 +1,19 @@
-//! Which objects the handles of a spread name, where they stand, and what each gateway calls them.
+//! The objects that the handles of a spread name, with their names and their handles at each gateway.
 //!
 //! ```text
 //! handle   0 (4) · start of this spread (8) · slot (4) · generation (4) · 0 (12)         32 bytes
 //! ```
 //!
-//! An object has the names by which this client saw it last, each as the slot of its directory and one component, so
-//! that a directory that is renamed takes along all below it. Slot 0 is the root. The table is bounded: what was
-//! not used for longest is forgotten, except directories of known objects.
+//! The table has the last known names of each object. A name is the slot of its directory and one component, so a
+//! renamed directory takes everything below it along. Slot 0 is the root. The size of the table is limited: it
+//! forgets the least recently used objects, except directories of known objects.
 
 use std::collections::VecDeque;
 
 use files::{Errno, Handle, Kind, Timestamp};
 use rustc_hash::FxHashMap;
 
-/// What an object is known by at every gateway.
+/// What identifies an object at every gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) kind: Kind,
@@ -23,7 +23,8 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Whether both are one object. Where a server does not know when an object was made, its number decides.
+    /// Returns whether both are the same object. If a server does not know the time of creation, only type and number
+    /// decide.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         let unknown = Timestamp::default();
         let is_born = self.born == other.born || self.born == unknown || other.born == unknown;
@@ -36,14 +37,14 @@ impl Identity {
     }
 }
 
-/// A slot, and which of the objects that used it one after the other.
+/// A slot, and a number that distinguishes the objects that use the slot one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id {
     slot: u32,
     generation: u32,
 }
 
-/// The root.
+/// The id of the root.
 pub(crate) const ROOT: Id = Id {
     slot: 0,
     generation: 0,
@@ -55,13 +56,13 @@ pub(crate) type Spot = (Id, Box<[u8]>);
 /// The components of a path from the root.
 pub(crate) type Way = Vec<Box<[u8]>>;
 
-/// A gateway through which an object was changed and that has not brought the change to the disk yet.
+/// A gateway that has executed changes of an object and not committed them yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dirty {
     pub(crate) gateway: usize,
-    /// Which start of the gateway's machine took the change.
+    /// The boot of the gateway's machine that executed the change.
     pub(crate) boot: u64,
-    /// Grows with each change.
+    /// Number of the last change. Grows with each change.
     change: u64,
 }
 
@@ -69,9 +70,9 @@ pub(crate) struct Dirty {
 struct Node {
     identity: Identity,
     links: u32,
-    /// The newest last.
+    /// Known names. The newest is the last.
     spots: Vec<Spot>,
-    /// How many spots of others are in this directory.
+    /// Number of known names in this directory.
     children: u32,
     handles: Box<[Option<Handle>]>,
     dirty: Vec<Dirty>,
@@ -84,14 +85,14 @@ struct Slot {
     node: Option<Node>,
 }
 
-/// Most names that are remembered of one file.
+/// Limit of the known names of one file.
 const SPOTS_MAX: usize = 8;
-/// Deepest tree: no path of Linux has more components.
+/// Limit of the depth of a tree: no path of Linux has more components.
 const DEPTH_MAX: usize = 2048;
-/// Entries of the queue that may name what is gone, besides as many as there are others.
+/// Limit of the queue entries of forgotten objects beyond the number of known objects.
 const QUEUE_SLACK: usize = 64;
 
-/// The objects that are known.
+/// The objects that a spread knows.
 #[derive(Debug)]
 pub(crate) struct Table {
     start: [u8; 8],
@@ -103,7 +104,7 @@ pub(crate) struct Table {
     by_spot: FxHashMap<Spot, Id>,
     known: VecDeque<Id>,
     changes: u64,
-    /// Gateways of changed objects that were forgotten.
+    /// Gateways with uncommitted changes of forgotten objects.
     forgotten_dirty: Vec<usize>,
 }
 
@@ -135,7 +136,7 @@ impl Table {
         }
     }
 
-    /// Says what the root is, once a gateway has said so.
+    /// Sets the identity of the root, once a gateway has answered.
     pub(crate) fn name_root(&mut self, identity: Identity) {
         if let Some(root) = self.node_mut(ROOT) {
             root.identity = identity;
@@ -143,7 +144,7 @@ impl Table {
         }
     }
 
-    /// The object that a handle names.
+    /// Returns the object that a handle names.
     pub(crate) fn find(&mut self, handle: Handle) -> Result<(Id, Identity), Errno> {
         let id = self.id_of(handle).ok_or(Errno::ESTALE)?;
         let node = self.node_mut(id).ok_or(Errno::ESTALE)?;
@@ -151,7 +152,7 @@ impl Table {
         Ok((id, node.identity))
     }
 
-    /// The handle by which callers name an object.
+    /// Returns the handle by which callers name an object.
     pub(crate) fn handle_of(&self, id: Id) -> Handle {
         if id == ROOT {
             return Handle::ROOT;
@@ -163,12 +164,12 @@ impl Table {
         Handle(bytes)
     }
 
-    /// What a gateway calls an object, as far as that is known.
+    /// Returns the handle of an object at a gateway; `None` if it is not known.
     pub(crate) fn at_gateway(&self, id: Id, gateway: usize) -> Option<Handle> {
         self.node(id)?.handles[gateway]
     }
 
-    /// Notes what a gateway calls an object; `None`: that it may call it something else by now.
+    /// Records the handle of an object at a gateway; `None` if the gateway may use another handle now.
     pub(crate) fn set_at_gateway(&mut self, id: Id, gateway: usize, handle: Option<Handle>) {
         if id == ROOT {
             return;
@@ -178,13 +179,13 @@ impl Table {
         }
     }
 
-    /// The object that has a name, as far as this client knows.
+    /// Returns the object that has a name, as far as this client knows.
     pub(crate) fn at_spot(&self, directory: Id, name: &[u8]) -> Option<Identity> {
         let id = self.by_spot.get(&(directory, name.into()))?;
         Some(self.node(*id)?.identity)
     }
 
-    /// The known paths of an object, the newest first.
+    /// Returns the known paths of an object, the newest first.
     pub(crate) fn ways(&self, id: Id) -> Vec<Way> {
         let spots = self.node(id).map_or(&[][..], |node| &node.spots);
         let way = |spot: &Spot| self.way(spot);
@@ -205,7 +206,7 @@ impl Table {
         Some(way)
     }
 
-    /// Notes an object that a gateway showed, with its number of names.
+    /// Records an object that a gateway returned, with its number of names.
     pub(crate) fn note(
         &mut self,
         identity: Identity,
@@ -225,14 +226,14 @@ impl Table {
         id
     }
 
-    /// Notes the number of names of an object.
+    /// Records the number of names of an object.
     pub(crate) fn see_links(&mut self, id: Id, links: u32) {
         if let Some(node) = self.node_mut(id) {
             node.links = links;
         }
     }
 
-    /// Notes that `identity` has lost a name. Its last name takes it along.
+    /// Records that `identity` has lost a name. Forgets the object if this was its last name.
     pub(crate) fn removed(&mut self, identity: &Identity, directory: Id, name: &[u8]) {
         let spot = (directory, name.into());
         let Some(id) = self.holder(&spot, identity) else {
@@ -247,10 +248,11 @@ impl Table {
         }
     }
 
-    /// Notes that `identity` was renamed. What had the new name has lost it, or has the old one now.
+    /// Records that `identity` was renamed. The object that had the new name loses it, or gets the old name in an
+    /// exchange.
     pub(crate) fn moved(&mut self, identity: &Identity, from: Spot, to: Spot, is_exchange: bool) {
         let Some(id) = self.holder(&from, identity) else {
-            // Who knows what had these names?
+            // The table does not know the renamed object, so the objects of both names are now unknown.
             self.forget_spot(&from);
             self.forget_spot(&to);
             return;
@@ -271,7 +273,7 @@ impl Table {
         self.put(id, to);
     }
 
-    /// Notes that it is not known any longer what has a name.
+    /// Records that the object of a name is unknown.
     pub(crate) fn forget_spot(&mut self, spot: &Spot) {
         let Some(id) = self.by_spot.remove(spot) else {
             return;
@@ -284,7 +286,7 @@ impl Table {
         }
     }
 
-    /// Notes that a gateway has changed an object.
+    /// Records that a gateway has changed an object.
     pub(crate) fn changed(&mut self, id: Id, gateway: usize, boot: u64) {
         self.changes += 1;
         let change = self.changes;
@@ -302,18 +304,18 @@ impl Table {
         }
     }
 
-    /// The gateways that have not brought all changes of an object to the disk.
+    /// Returns the gateways that have not committed all changes of an object.
     pub(crate) fn dirty(&self, id: Id) -> Vec<Dirty> {
         self.node(id)
             .map_or_else(Vec::new, |node| node.dirty.clone())
     }
 
-    /// The gateways of which that is not known, because the objects were forgotten.
+    /// Returns the gateways that may have uncommitted changes of forgotten objects.
     pub(crate) fn forgotten_dirty(&self) -> &[usize] {
         &self.forgotten_dirty
     }
 
-    /// Notes that the changes that [`Table::dirty`] told of are on the disk, or lost.
+    /// Records that a change from [`Table::dirty`] is committed or lost.
     pub(crate) fn settled(&mut self, id: Id, dirty: &Dirty) {
         if let Some(node) = self.node_mut(id) {
             node.dirty.retain(|kept| kept != dirty);
@@ -329,14 +331,14 @@ impl Table {
         if let Some(&id) = self.by_number.get(&identity.number()) {
             match self.node_mut(id) {
                 Some(node) if node.identity.is_same(&identity) => return id,
-                // Another object has the number of one that is gone.
+                // The number was reused: its earlier object no longer exists.
                 _ => self.forget(id),
             }
         }
         self.forget_some();
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
-            // The number of objects is limited far below 2^32.
+            // `objects_max` limits the number of slots far below 2^32.
             (self.slots.len() - 1) as u32
         });
         let place = &mut self.slots[slot as usize];
@@ -348,7 +350,7 @@ impl Table {
         id
     }
 
-    /// Gives an object a name. A directory has one only.
+    /// Gives an object a name. A directory has only one name.
     fn put(&mut self, id: Id, spot: Spot) {
         if id == ROOT || spot.0 == id || self.by_spot.get(&spot) == Some(&id) {
             return;
@@ -390,9 +392,9 @@ impl Table {
         self.free.push(id.slot);
     }
 
-    /// Forgets objects until there is room for one more.
+    /// Forgets objects until there is space for one more.
     fn forget_some(&mut self) {
-        // Leaves of the tree can always be forgotten, after each was passed over once.
+        // Two rounds suffice: the first clears `used`, and leaves of the tree can always be forgotten then.
         let mut looks = 2 * self.known.len();
         while self.by_number.len() >= self.objects_max && looks > 0 {
             looks -= 1;

@@ -1,11 +1,11 @@
-//! Handles in requests and replies: those of the spread for callers, those of a gateway for the gateway.
+//! Translates handles in requests and replies: callers use handles of the spread, each gateway its own.
 
 use files::{Attributes, Caller, Entry, Errno, Handle, Kind, Path, Place, Reply, Request};
 
 use crate::spread::Spread;
 use crate::table::{Id, Identity, ROOT, Spot, Way};
 
-/// The handles in a request, to be read.
+/// Returns copies of the handles in a request.
 pub(crate) fn handles_of(request: &Request) -> Vec<Handle> {
     let mut request = request.clone();
     request
@@ -16,7 +16,7 @@ pub(crate) fn handles_of(request: &Request) -> Vec<Handle> {
 }
 
 impl Spread {
-    /// What a gateway calls an object. It looks the object up where it has not told yet.
+    /// Returns the handle of an object at a gateway. Looks the object up if the handle is not known.
     pub(crate) fn at_gateway(
         &self,
         gateway: usize,
@@ -45,7 +45,7 @@ impl Spread {
         Err(Errno::ESTALE)
     }
 
-    /// Looks a path up, from the root on, in as few requests as the length of paths permits.
+    /// Looks a path up from the root, in as few requests as the limit of a path permits.
     fn walk(&self, gateway: usize, caller: &Caller, way: &Way) -> Result<Entry, Errno> {
         let (mut directory, mut rest) = (Handle::ROOT, &way[..]);
         loop {
@@ -71,7 +71,7 @@ impl Spread {
         }
     }
 
-    /// What an object is known by, from what a gateway says of it.
+    /// Returns the identity of an object from its attributes at a gateway.
     pub(crate) fn identity(&self, gateway: usize, attributes: &Attributes) -> Identity {
         Identity {
             kind: attributes.kind,
@@ -81,7 +81,8 @@ impl Spread {
         }
     }
 
-    /// Gateways number file systems each in its own way; that of the root is the same one at all of them.
+    /// Returns the spread's number of a file system. Each gateway has its own number for the root's file system;
+    /// other numbers stay unchanged.
     fn filesystem(&self, gateway: usize, number: u64) -> u64 {
         match self.root() {
             Some(root) if number == self.inner.gateways[gateway].filesystem() => root.filesystem,
@@ -89,7 +90,7 @@ impl Spread {
         }
     }
 
-    /// The request with the gateway's handles.
+    /// Returns the request with the gateway's handles.
     pub(crate) fn for_gateway(
         &self,
         gateway: usize,
@@ -104,7 +105,7 @@ impl Spread {
         Ok(request)
     }
 
-    /// Notes that a gateway does not know the handles that it was sent.
+    /// Forgets the handles of a request at a gateway, which does not know them.
     pub(crate) fn forget_handles(&self, gateway: usize, request: &Request, sent: &Request) {
         let mut table = self.table();
         for (own, sent) in handles_of(request).into_iter().zip(handles_of(sent)) {
@@ -116,7 +117,7 @@ impl Spread {
         }
     }
 
-    /// The reply with the spread's handles and numbers; what it shows is noted.
+    /// Returns the reply with the spread's handles and numbers. Records the objects in the reply.
     pub(crate) fn for_caller(
         &self,
         gateway: usize,
@@ -149,7 +150,7 @@ impl Spread {
         Ok(reply)
     }
 
-    /// The name that a request is about.
+    /// Returns the first name in a request.
     pub(crate) fn spot(&self, request: &Request) -> Result<Option<Spot>, Errno> {
         let mut request = request.clone();
         let places = request.places_mut();
@@ -179,8 +180,8 @@ impl Spread {
         entry.handle = table.handle_of(id);
     }
 
-    /// The same request with places of one component each. The directories on the way are looked up one by one, so that
-    /// the table knows them.
+    /// Returns the same request with places of one component each. Looks the directories of the paths up one by one,
+    /// so that the table knows them.
     pub(crate) fn narrowed(&self, caller: &Caller, request: &Request) -> Result<Request, Errno> {
         let mut request = request.clone();
         if let Request::Link { handle, .. } = &request
@@ -196,7 +197,7 @@ impl Spread {
                 let place = Place::of(directory, component)?;
                 directory = files::FileSystem::lookup(self, caller, place)?.handle;
             }
-            // Before the next place is looked at, as a server would.
+            // Check before the next place is processed, as a server would.
             match self.table().find(directory)?.1.kind {
                 Kind::Directory => {}
                 Kind::Symlink => return Err(Errno::ELOOP),

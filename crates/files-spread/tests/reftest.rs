@@ -1,4 +1,4 @@
-//! A spread does what the reference model says while its gateways fail, hang, restart and come back.
+//! A spread behaves like the reference model while its gateways fail, hang, restart and recover.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -15,7 +15,7 @@ use proptest::test_runner::TestRunner;
 
 use common::{Fault, Site, faults};
 
-/// How a site is used.
+/// How a test uses a site.
 #[derive(Clone, Copy, Debug)]
 struct Use {
     mode: Mode,
@@ -94,7 +94,7 @@ fn the_drawn_faults_meet_the_operations() {
         sum.unknown += tally.unknown;
         sum.unreached += tally.unreached;
     }
-    // Some of each; the figures are those of the draw.
+    // The draw must contain some of each; the limits fit its number of cases.
     assert!(
         sum.survived >= 100 && sum.unknown >= 5 && sum.unreached >= 5,
         "{sum:?}"

@@ -1,4 +1,4 @@
-//! Which gateway gets what, what happens when one is gone, and that the proof of all this can fail.
+//! The distribution of operations, failover, and proofs that these tests can fail.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -34,7 +34,7 @@ fn lose(is_done: bool) -> What {
     What::Lose { is_done, errno }
 }
 
-/// Operations that gateways got, apart from questions who they are.
+/// Returns the number of operations of each gateway, without probes.
 fn operations(spread: &Spread) -> Vec<u64> {
     let report = spread.report();
     report.iter().map(|gateway| gateway.operations).collect()
@@ -60,7 +60,7 @@ fn serial_asks_the_first_and_fails_over_in_order_and_back() {
     assert!(!spread.report()[0].is_up);
     assert_eq!(spread.report()[0].error, Some(Errno::ECONNREFUSED));
     assert_eq!(spread.report()[1].taken_over, 1);
-    // It is there again, and found out after the pause.
+    // The gateway recovers, and the client notices after the pause.
     files_reftest::Trouble::heal(&site);
     spread.null(&caller()).unwrap();
     spread.null(&caller()).unwrap();
@@ -88,7 +88,7 @@ fn a_gateway_that_stays_away_is_knocked_at_with_longer_and_longer_pauses() {
         }
         site.clock.pass(Duration::from_secs(1));
     }
-    // Pauses of 1, 2, 4, 8, 16 and 30 seconds.
+    // The pauses are 1, 2, 4, 8, 16 and 30 seconds.
     assert_eq!(knocks, [0, 1, 3, 7, 15, 31, 61]);
 }
 
@@ -164,7 +164,7 @@ fn gateways_that_do_not_declare_one_coherent_file_system_are_refused() {
         let spread = site.spread(Mode::Serial, 100);
         let refused = SpreadError::NotCoherent("gateway 1".to_owned());
         assert_eq!(spread.check(), Err(refused));
-        // Nor is it asked when the other one is gone.
+        // The gateway gets no operation even after the other gateway has died.
         site.gates[0].arm(
             0,
             What::Die {
@@ -190,7 +190,7 @@ fn gateways_that_all_declare_nothing_are_refused_in_every_mode() {
         assert!(spread.mkdir(&caller(), at("a"), 0o700).is_err());
         assert!(!site.path("a").exists());
     }
-    // One alone has nobody to be coherent with.
+    // A single gateway needs no name of a coherent file system.
     let site = Site::new(1, &[]);
     site.gates[0].declare(b"");
     let spread = site.spread(Mode::Serial, 100);
@@ -233,7 +233,7 @@ fn a_gateway_that_shows_another_directory_is_refused() {
         )),
     });
     let spread = Spread::new(servers.to_vec(), Options::default(), Real::new()).unwrap();
-    // The first one that answers says what the file system is, whichever that is.
+    // The first gateway that answers defines the file system, whichever it is.
     assert!(matches!(spread.check(), Err(SpreadError::NotCoherent(_))));
     let refused = spread
         .report()
@@ -246,7 +246,7 @@ fn a_gateway_that_shows_another_directory_is_refused() {
     assert!(matches!(twice, Err(SpreadError::Twice(_))));
 }
 
-/// A directory that says it is coherent.
+/// A directory that declares itself coherent.
 struct Declared(LocalDirectory);
 
 impl FileSystem for Declared {
@@ -403,7 +403,7 @@ fn a_commit_fails_once_where_the_machine_of_a_write_was_started_again() {
         Err(Errno::EIO)
     );
     assert_eq!(spread.commit(&caller(), entry.handle, true), Ok(()));
-    // A gateway alone that was started again has lost nothing.
+    // A restart of the gateway without a reboot of its machine loses nothing.
     spread.write(&caller(), entry.handle, 0, b"abc").unwrap();
     site.gates[0].arm(0, What::Restart);
     assert_eq!(spread.commit(&caller(), entry.handle, true), Ok(()));
@@ -425,7 +425,7 @@ fn a_commit_is_made_by_another_gateway_of_the_same_machine() {
     assert_eq!(spread.commit(&caller(), entry.handle, true), Ok(()));
 }
 
-/// A gateway whose operations wait until the test lets them go, and end as if the carrier had given up.
+/// A gateway whose operations wait until the test releases them, and then fail as if the carrier had timed out.
 struct Hung {
     files: Declared,
     gate: Mutex<Option<mpsc::Receiver<()>>>,
@@ -482,7 +482,7 @@ fn no_operation_waits_for_one_that_hangs() {
     assert_eq!(spread.report()[1].taken_over, 1);
 }
 
-/// A gateway whose writes end when as many are under way as there are gateways.
+/// A gateway whose reads and writes complete only once as many are in flight as there are gateways.
 struct Meeting(Declared, Arc<Barrier>, Arc<AtomicUsize>);
 
 impl FileSystem for Meeting {
@@ -548,7 +548,7 @@ fn the_parts_of_one_write_and_read_are_under_way_at_the_same_time() {
     assert_eq!(met.load(Ordering::Relaxed), 6);
 }
 
-/// A client that does wrong what `spoil` says.
+/// A client whose behaviour `spoil` breaks.
 struct Spoiled<F>(Spread, F);
 
 impl<F> FileSystem for Spoiled<F>
@@ -586,7 +586,7 @@ fn what_is_done_twice_or_not_at_all_is_noticed() {
     assert!(!is_noticed(
         |spread, caller, request, data| spread.call(caller, request, data)
     ));
-    // An unknown append is sent once more.
+    // An append with unknown outcome is sent once more.
     assert!(is_noticed(|spread, caller, request, data| {
         match (request, data) {
             (Request::Append { .. }, Data::Write(memory)) => {
@@ -598,7 +598,7 @@ fn what_is_done_twice_or_not_at_all_is_noticed() {
             (_, data) => spread.call(caller, request, data),
         }
     }));
-    // A rename of which nothing is known is said to be done.
+    // A rename with unknown outcome returns a definite error, a removal success.
     assert!(is_noticed(|spread, caller, request, data| {
         match (request, spread.call(caller, request, data)) {
             (Request::Rename { .. } | Request::Mkdir { .. }, Err(OUTCOME_UNKNOWN)) => {
@@ -608,7 +608,7 @@ fn what_is_done_twice_or_not_at_all_is_noticed() {
             (_, result) => result,
         }
     }));
-    // A removal takes the handle of the root along.
+    // Every getattr except that of the root returns ESTALE.
     assert!(is_noticed(|spread, caller, request, data| match request {
         Request::GetAttr { handle } if *handle != Handle::ROOT => Err(Errno::ESTALE),
         _ => spread.call(caller, request, data),

@@ -1,5 +1,5 @@
-//! Many threads of several clients at once, with real threads for the parts, while gateways fail: whatever was done
-//! was done once.
+//! Many threads of several clients at the same time, with real threads for the parts, while gateways fail: every
+//! operation is executed once at most.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -20,7 +20,7 @@ const CLIENTS: usize = 2;
 const THREADS: usize = 4;
 const ROUNDS: usize = 40;
 
-/// The clock of the test, and real threads.
+/// The clock of the test with real threads.
 struct Threads(Arc<common::Clock>, Arc<Real>);
 
 impl Surroundings for Threads {
@@ -41,7 +41,7 @@ fn at(name: &str) -> Place {
     Place::from_root(name.as_bytes()).unwrap()
 }
 
-/// What one thread has seen: how each of its operations ended.
+/// The results of the operations of one thread.
 #[derive(Default)]
 struct Seen {
     appends: BTreeMap<String, Result<(u64, u64), Errno>>,
@@ -72,7 +72,7 @@ fn work(spread: &Spread, name: &str) -> Seen {
     seen
 }
 
-/// Strikes at one gateway after the other until nobody works any longer.
+/// Causes faults at one gateway after the other while threads are at work.
 fn trouble(site: &Site, at_work: &AtomicUsize) {
     let mut round = 0;
     while at_work.load(Ordering::Acquire) > 0 {

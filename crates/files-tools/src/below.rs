@@ -1,4 +1,4 @@
-//! A directory of a file system as a file system of its own.
+//! A file system whose root is a directory of another file system.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,16 +7,17 @@ use files::{Caller, Data, Errno, FileSystem, Handle, Path, Place, Reply, Request
 use crate::progress::lock;
 use crate::tree::place;
 
-/// A directory as the root of a file system. It is found by its path, so it outlives a restart of its server.
+/// A file system whose root is a directory of another one. The directory is found by its path, so this file system
+/// survives a restart of the server.
 pub struct Below {
     files: Arc<dyn FileSystem>,
     top: Path,
-    /// The directory, as it was found last.
+    /// Handle of the directory from the last lookup; `None` before the first lookup and after `ESTALE`.
     handle: Mutex<Option<Handle>>,
 }
 
 impl Below {
-    /// What is below `top` in `files`.
+    /// Returns the directory `top` of `files` as a file system.
     #[must_use]
     pub fn new(files: Arc<dyn FileSystem>, top: Path) -> Self {
         Self {
@@ -36,7 +37,7 @@ impl Below {
         })
     }
 
-    /// The handle of the directory, for an operation on itself.
+    /// Returns the handle of the directory itself.
     fn root(&self, caller: &Caller) -> Result<Handle, Errno> {
         let known = *lock(&self.handle);
         if let Some(handle) = known {
@@ -47,7 +48,8 @@ impl Below {
         Ok(found)
     }
 
-    /// The request as the file system below knows it, and whether it names the directory itself.
+    /// Returns the request with the places and handles of the underlying file system, and whether the request is for
+    /// the directory itself.
     fn translated(&self, caller: &Caller, request: &Request) -> Result<(Request, bool), Errno> {
         let mut request = request.clone();
         for place in request.places_mut() {
@@ -69,7 +71,7 @@ impl FileSystem for Below {
         if !is_root {
             return self.files.call(caller, &translated, data);
         }
-        // What is asked of a directory has no data.
+        // Requests for a directory carry no data, so the second call needs none.
         match self.files.call(caller, &translated, data) {
             Err(Errno::ESTALE) => {
                 *lock(&self.handle) = None;

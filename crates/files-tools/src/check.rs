@@ -14,33 +14,33 @@ use crate::failure::Failure;
 use crate::progress::{Failures, Progress, add, lock};
 use crate::tree::{Tree, below};
 
-/// How trees are compared.
+/// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckOptions {
-    /// Files that are compared at the same time, at least 1.
+    /// Number of files that are compared at the same time, at least 1.
     pub jobs: usize,
-    /// Whether equal length and time of modification are enough, and the content is not read.
+    /// Whether files with equal length and time of modification count as equal, without a read of their contents.
     pub quick: bool,
     /// Whether permission bits and times of modification are compared too.
     pub attributes: bool,
 }
 
-/// One difference.
+/// One difference between the trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// Only the first tree has it.
+    /// The object exists in the first tree only.
     Missing,
-    /// Only the second tree has it.
+    /// The object exists in the second tree only.
     Extra,
-    /// It is of another kind.
+    /// The objects are of different types.
     Kind,
-    /// The files have these lengths.
+    /// The files have these different lengths, in bytes: in the first tree, and in the second.
     Size(u64, u64),
-    /// The contents differ at this offset, or before it by less than [`PIECE`].
+    /// The contents differ at this offset or less than [`PIECE`] bytes behind it.
     Content(u64),
-    /// The symbolic links point elsewhere.
+    /// The symbolic links have different targets.
     Target,
-    /// The permission bits are these.
+    /// The permission bits differ: in the first tree, and in the second.
     Mode(u32, u32),
     /// The times of modification differ.
     Modified,
@@ -61,8 +61,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares what stands at two paths, with everything below them, and tells `found` of each difference with the path
-/// in the second tree. What cannot be compared is a failure.
+/// Compares two objects and, for directories, everything below them. Calls `found` for each difference, with the path
+/// in the second tree. An object that cannot be compared is a failure.
 #[must_use]
 pub fn check(
     one: Tree<'_>,
@@ -102,7 +102,7 @@ struct Checker<'a> {
     failures: Mutex<Failures>,
 }
 
-/// Two files of the same length.
+/// Two files of the same length, to be compared.
 struct Pair {
     from: Option<Path>,
     to: Option<Path>,
@@ -123,7 +123,7 @@ impl Checker<'_> {
         loop {
             let next = lock(pairs).recv();
             let Ok(pair) = next else { return };
-            // The sender must not wait for room for ever.
+            // Continue to receive pairs: otherwise the sender would wait for space in the channel for ever.
             if self.progress.is_cancelled() {
                 continue;
             }
@@ -184,7 +184,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Compares what two paths stand for; the names in it where both are directories.
+    /// Compares two objects. Returns the entries to compare below them if both are directories.
     fn enter(&self, item: Item, pairs: &SyncSender<Pair>) -> Option<(Item, Entries<'_>)> {
         let entered = self.visit(&item, pairs).and_then(|is_directory| {
             let path = item.from.as_ref();
@@ -200,7 +200,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Compares what two paths stand for; true where both are directories.
+    /// Compares two objects. Returns true if both are directories.
     fn visit(&self, item: &Item, pairs: &SyncSender<Pair>) -> Result<bool, Failure> {
         let one = self.one.lookup_if_any(item.from.as_ref())?;
         let other = self.other.lookup_if_any(item.to.as_ref())?;
@@ -260,7 +260,7 @@ impl Checker<'_> {
         }
         add(&self.progress.found_bytes, size);
         let Item { from, to } = item.clone();
-        // The workers end after the walk.
+        // The send cannot fail, because the workers end after the walk.
         let _sent = pairs.send(Pair {
             from,
             to,
@@ -284,7 +284,7 @@ impl Checker<'_> {
         Ok(false)
     }
 
-    /// Tells which names only a directory of the second tree has.
+    /// Reports the names that only the directory of the second tree has.
     fn find_extras(&self, item: &Item) {
         let entry = match self.other.lookup(item.to.as_ref()) {
             Ok(entry) => entry,

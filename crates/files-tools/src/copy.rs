@@ -1,22 +1,24 @@
-//! Trees of files from one file system to another.
+//! Copies trees of files from one file system to another.
 //!
 //! ```text
-//!   walker: directories ──▶ made at the target; their names ──▶ queue, as long as there is room
+//!   walker: directories ──▶ made at the target; their names ──▶ queue, as long as there is space
 //!   workers: queue ──▶ short file, link ──▶ done
-//!                  ──▶ long file, begun ──▶ pieces ──▶ any worker ──▶ the last one finishes the file
+//!                  ──▶ long file, begun ──▶ pieces ──▶ any worker ──▶ the last piece completes the file
 //!   last file below a directory done ──▶ the directory gets its mode and time
 //! ```
 //!
-//! **A name stands for a whole file or for what it stood for before.** A file is written under a name that begins with
-//! [`PART_PREFIX`], beside its place, and renamed when all of it is there, was read back and is right. The rest of
-//! that name is made of the file's name and of the length, time and number of its source. So whoever copies the same
-//! file again finds the part that an interrupted copy left, compares it with the source piece by piece, and writes
-//! only what is missing or wrong; and two that copy different files to one name do not write to one part.
+//! **A name at the target belongs either to its old object or to the complete new file.** A file is written under a
+//! temporary name in the same directory, and renamed after all of it was written, read back and compared. This file
+//! is called a part. Its name begins with [`PART_PREFIX`]. The rest of the name is derived from the name of the file,
+//! and from the length, time and number of its source. A later copy of the same file therefore finds the part that an
+//! interrupted copy left, compares it with the source piece by piece, and writes only missing or wrong pieces. Two
+//! processes that copy different files to one name write to different parts.
 //!
-//! **What is kept**: content, holes, permission bits, times of modification, symbolic links as they are, empty
-//! directories. Set-user-id and set-group-id bits of files are not, because the source need not be trusted. Hard links
-//! become files of their own. Named pipes, sockets and devices are left out. Owners are those of whoever copies. With
-//! [`Options::preserve`] owners, extended attributes, times of access, and the two bits of files whose owner is kept, too.
+//! **What is kept**: content, holes, permission bits, times of modification, the targets of symbolic links, empty
+//! directories. Set-user-id and set-group-id bits of files are not kept, because the source need not be trusted. Hard
+//! links become separate files. Named pipes, sockets and devices are not copied. The user who copies owns the copies.
+//! [`Options::preserve`] also keeps owners, extended attributes and times of access, and the two bits of those files
+//! whose owner was kept.
 
 mod file;
 mod keep;
@@ -37,42 +39,42 @@ use crate::failure::Failure;
 use crate::progress::{Failures, Progress, lock};
 use crate::tree::Tree;
 
-/// What the names of files begin with that are not complete.
+/// Prefix of the names of incomplete files.
 pub const PART_PREFIX: &str = ".finerail-part-";
-/// Hexadecimal digits behind it.
+/// Number of hexadecimal digits behind the prefix.
 const PART_DIGITS: usize = 32;
 
-/// Whether a name is that of a file that an interrupted copy left.
+/// Returns whether a name is that of a part, which an interrupted copy may have left.
 #[must_use]
 pub fn is_part(name: &[u8]) -> bool {
     let rest = name.strip_prefix(PART_PREFIX.as_bytes());
     rest.is_some_and(|rest| rest.len() == PART_DIGITS && rest.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// What is read a second time before a file gets its name.
+/// What to read a second time before a file gets its name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
     /// Nothing.
     None,
-    /// What was written, and it is compared with what was read: for a source that is at hand.
+    /// The written bytes, to compare them with those read from the source. Enough if the source is local.
     #[default]
     Written,
-    /// The source too, so that damage on the way from it is found.
+    /// The written bytes and the source, so that damage on the path from the source is found too.
     Both,
 }
 
-/// How a tree is copied.
+/// Options of a copy.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Operations in flight, at least 1. Each takes up to two times [`crate::PIECE`] bytes of memory.
+    /// Number of operations in flight, at least 1. Each uses up to two times [`crate::PIECE`] bytes of memory.
     pub jobs: usize,
     /// Whether directories are copied, with everything below them.
     pub recursive: bool,
-    /// What is read again.
+    /// What to read a second time.
     pub verify: Verify,
-    /// Whether a file is left alone that is there with the same length and time of modification.
+    /// Whether a file is skipped if the target has a file with the same length and time of modification.
     pub skip_same: bool,
-    /// Whether each file, and its name, is brought to the target's disk before it counts as done.
+    /// Whether each file and its name are written to the target's stable storage before the file counts as done.
     pub sync: bool,
     /// Whether owners, extended attributes and times of access are kept too, as far as the target permits.
     pub preserve: bool,
@@ -94,20 +96,20 @@ impl Default for Options {
     }
 }
 
-/// An object and the path that it gets; `None` is the root, which is a directory.
+/// An object to copy and its new path. `None` is the root, which is a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    /// Its path at the source.
+    /// Path at the source.
     pub from: Option<Path>,
-    /// Its path at the target, whose directory must exist.
+    /// Path at the target. Its directory must exist.
     pub to: Option<Path>,
 }
 
-/// Copies objects from one file system to another, and says what failed. A file that exists is replaced; a directory
-/// that exists gets what is not there.
+/// Copies objects from one file system to another, and returns the failures. Replaces files that exist. Adds the
+/// missing objects to directories that exist.
 ///
-/// When a server does not answer, or [`Progress::cancel`] was called, the copy ends after the operations under way. What
-/// is complete by then has its name; the rest stays in parts that the next copy takes up.
+/// If a server does not answer, or [`Progress::cancel`] was called, the copy ends after the operations in flight.
+/// Complete files have their names by then. The others stay as parts, which the next copy continues.
 #[must_use]
 pub fn copy(
     from: Tree<'_>,
@@ -135,7 +137,7 @@ pub fn copy(
     copier.failures.into_inner().unwrap_or_default()
 }
 
-/// A copy under way.
+/// The state of a copy in progress.
 struct Copier<'a> {
     from: Tree<'a>,
     to: Tree<'a>,
@@ -145,24 +147,24 @@ struct Copier<'a> {
     failures: Mutex<Failures>,
 }
 
-/// A file or a symbolic link that is to be copied.
+/// A file or a symbolic link to copy.
 struct Job {
     from: Path,
     to: Path,
-    /// The object, where its handle is fresh.
+    /// The object, if its handle is fresh.
     entry: Option<Entry>,
-    /// The directory that it is in, where that is copied too.
+    /// The directory of the object, if the directory is copied too.
     parent: Option<Arc<Directory>>,
-    /// How often it began.
+    /// How often the copy of this object was restarted.
     beginnings: u32,
 }
 
-/// A directory under way. When nobody refers to it any longer, everything below it is done.
+/// A directory in progress. When the last reference to it is released, everything below it is done.
 struct Directory {
     from: Option<Path>,
     to: Option<Path>,
     source: Entry,
-    /// Whether it gets the source's mode and time.
+    /// Whether the directory gets the source's mode and time.
     is_set: bool,
     parent: Option<Arc<Directory>>,
 }
@@ -179,12 +181,12 @@ impl Copier<'_> {
         }
     }
 
-    /// Notes a failure; one that concerns everything ends everything.
+    /// Records a failure. A fatal failure ends the whole copy.
     fn fail(&self, failure: Failure) {
         if failure.is_fatal() {
             self.queue.end();
             let mut failures = lock(&self.failures);
-            // All that are under way at this time fail for the same reason.
+            // Record only the first fatal failure: the other operations in flight fail for the same reason.
             if !failures.is_fatal() {
                 failures.add(failure);
             }

@@ -1,4 +1,4 @@
-//! Digests of files, and lists of them as `b3sum` writes and reads.
+//! Digests of files, and lists of digests in the format of `b3sum`.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -15,7 +15,7 @@ use crate::tree::Tree;
 pub struct Digest(pub [u8; 32]);
 
 impl fmt::Display for Digest {
-    /// 64 hexadecimal digits.
+    /// Writes 64 hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -27,11 +27,11 @@ impl fmt::Debug for Digest {
     }
 }
 
-/// The digest of the file at a path.
+/// Computes the digest of the file at a path.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or changed meanwhile.
+/// The file cannot be read, or it changed during the read.
 pub fn digest(tree: Tree<'_>, path: &Path, progress: &Progress) -> Result<Digest, Failure> {
     let failed = |errno| tree.failure("read", Some(path), errno);
     let entry = tree.lookup(Some(path))?;
@@ -64,8 +64,8 @@ pub fn digest(tree: Tree<'_>, path: &Path, progress: &Progress) -> Result<Digest
     Ok(Digest(*hasher.finalize().as_bytes()))
 }
 
-/// A line as `b3sum` writes it: the digest, two spaces, the path. A path with a line feed, a carriage return or a
-/// backslash is escaped, and a backslash begins its line.
+/// Returns a line in the format of `b3sum`: the digest, two spaces, the path. If the path has a line feed, a carriage
+/// return or a backslash, these are escaped and the line begins with a backslash.
 #[must_use]
 pub fn digest_line(digest: &Digest, path: &Path) -> Vec<u8> {
     let path = path.as_bytes();
@@ -89,7 +89,7 @@ pub fn digest_line(digest: &Digest, path: &Path) -> Vec<u8> {
     line
 }
 
-/// A list of digests, read line by line.
+/// A list of digests that is read line by line.
 pub struct Manifest<R> {
     source: R,
     line: u64,
@@ -98,7 +98,7 @@ pub struct Manifest<R> {
 /// Why a list of digests cannot be used.
 #[derive(Debug)]
 pub enum ManifestError {
-    /// It cannot be read.
+    /// The list cannot be read.
     Io(io::Error),
     /// This line, counted from 1, is not 64 hexadecimal digits, two spaces and a relative path without `.` and `..`.
     Line(u64),
@@ -119,11 +119,11 @@ impl fmt::Display for ManifestError {
 
 impl std::error::Error for ManifestError {}
 
-/// Longer than any line: a path of [`files::PATH_MAX`] bytes, each escaped, and the digest.
+/// Length in bytes that no valid line reaches: a path of [`files::PATH_MAX`] bytes, each escaped, and the digest.
 const LINE_MAX: u64 = 2 * files::PATH_MAX as u64 + 128;
 
 impl<R: BufRead> Manifest<R> {
-    /// The list that is read from here.
+    /// Creates a list that is read from `source`.
     pub fn new(source: R) -> Self {
         Self { source, line: 0 }
     }

@@ -1,4 +1,4 @@
-//! A directory, page by page.
+//! Reads a directory page by page.
 
 use std::collections::VecDeque;
 
@@ -7,22 +7,22 @@ use files::{DirectoryEntry, Entry, Errno, Handle, Path};
 use crate::failure::{Failure, Why};
 use crate::tree::{Tree, below};
 
-/// Names asked for at a time.
+/// Number of names in one page.
 const PAGE: u32 = 256;
-/// How often a directory is looked up again because its server has forgotten it.
+/// Limit of the lookups of a directory after its server forgot the handle.
 const LOOKUPS_MAX: u32 = 4;
 
 /// An object that was listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// Its path from the root.
+    /// Path from the root.
     pub path: Path,
-    /// The object.
+    /// Handle and attributes of the object.
     pub entry: Entry,
 }
 
-/// The objects of one directory, in its own order, without `.` and `..`. After an error that concerns one name the
-/// iterator goes on; after one that concerns the directory it ends.
+/// The objects of one directory, in the order of the server, without `.` and `..`. After an error of one name the
+/// iterator continues. After an error of the directory it ends.
 pub struct Entries<'a> {
     tree: Tree<'a>,
     directory: Option<Path>,
@@ -34,7 +34,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// The directory at `path`, whose handle is known; `None` is the root.
+    /// Returns the entries of the directory at `path`, whose handle is `handle`. `None` is the root.
     #[must_use]
     pub fn new(tree: Tree<'a>, path: Option<Path>, handle: Handle) -> Self {
         Self {
@@ -60,7 +60,7 @@ impl<'a> Entries<'a> {
             }
             Err(errno) => return Err(self.failed(Why::Errno(errno))),
         };
-        // A page that leads back to where it was asked for would be read for ever.
+        // If a page ended where it started, the listing would never end.
         let last = listing.entries.last().map(|entry| entry.cookie);
         match last {
             Some(cookie) if cookie != self.cookie && cookie != 0 => self.cookie = cookie,
@@ -79,7 +79,7 @@ impl<'a> Entries<'a> {
     fn found(&self, listed: &DirectoryEntry) -> Result<Found, Failure> {
         let path = below(self.directory.as_ref(), &listed.name);
         let path = path.map_err(|errno| match errno {
-            // The name may be right and the whole too long.
+            // The name may be valid although the whole path is too long.
             Errno::ENAMETOOLONG => self.failed(Why::Errno(errno)),
             _ => self.failed(Why::BadName),
         })?;

@@ -1,39 +1,39 @@
-//! What was wrong with one object.
+//! The failure of an operation on one object.
 
 use std::fmt;
 
 use files::{Errno, OUTCOME_UNKNOWN};
 
-/// What was wrong with one object. Its text is one line, fit to be shown.
+/// The failure of an operation on one object. Its text is one line for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
-    /// What was to be done: a verb, such as `read`.
+    /// The operation: a verb, such as `read`.
     pub verb: &'static str,
-    /// The object, as it may be shown.
+    /// The object, as text for people.
     pub object: String,
-    /// Why it was not done.
+    /// Why the operation failed.
     pub why: Why,
 }
 
-/// Why something was not done.
+/// Why an operation failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Why {
-    /// The file system's error.
+    /// The file system returned this error.
     Errno(Errno),
-    /// The file was written to while it was read.
+    /// The file was changed while it was read.
     Changed,
-    /// What was read back is not what was written.
+    /// The bytes read back are not the bytes written.
     Differs,
-    /// A directory, which is taken with everything below it only where that is asked for.
+    /// The object is a directory, and the operation is not recursive.
     IsDirectory,
-    /// The server listed a name that is none: it is empty, too long, or holds a slash or a NUL byte.
+    /// The server listed an invalid name: it is empty, too long, or contains a slash or a NUL byte.
     BadName,
-    /// The server's listing does not come to an end.
+    /// The server's listing does not end.
     BadListing,
 }
 
 impl Failure {
-    /// The file system's error, where that is the reason.
+    /// Returns the file system's error, if this is the reason.
     #[must_use]
     pub fn errno(&self) -> Option<Errno> {
         match self.why {
@@ -42,19 +42,19 @@ impl Failure {
         }
     }
 
-    /// Whether nothing more can be expected of the server.
+    /// Returns whether the server does not answer, so that further operations are useless.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.errno().is_some_and(is_fatal)
     }
 
-    /// Whether the work on this object must begin again: the server restarted, or forgot the object.
+    /// Returns whether the work on this object must be restarted, because the server restarted or forgot the object.
     pub(crate) fn is_stale(&self) -> bool {
         self.errno() == Some(Errno::ESTALE)
     }
 }
 
-/// Whether an error says that the server does not answer.
+/// Returns whether an error means that the server does not answer.
 pub(crate) fn is_fatal(errno: Errno) -> bool {
     matches!(
         errno,

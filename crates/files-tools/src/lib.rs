@@ -1,4 +1,5 @@
-//! What people do with trees of files, on any [`FileSystem`](files::FileSystem): copy, list, add up, compare, remove.
+//! Operations on whole trees of files, for any [`FileSystem`](files::FileSystem): copy, list, add up, compare,
+//! remove.
 //!
 //! ```text
 //!   copy(from, to, …)   check(…)   usage(…)   remove(…)   digest(…)
@@ -8,15 +9,15 @@
 //!   files::FileSystem: a local directory, a gateway over LNet, a forwarder over BMI
 //! ```
 //!
-//! A local directory is one file system among others, so there is one way to copy, whatever the direction. The crate
-//! knows no terminal and no carrier. Everything works in bounded memory: directories are read page by page, files in
-//! pieces of [`PIECE`] bytes.
+//! A local directory is one file system among others, so one copy function serves every direction. The crate knows no
+//! terminal and no carrier. Its memory is limited: it reads directories page by page, and files in pieces of
+//! [`PIECE`] bytes.
 //!
-//! **Servers are not trusted.** A name that could lead elsewhere, a listing that goes back, a position that lies before
-//! the one that was asked for, and counts that cannot be end the work on that object with an error.
+//! **Servers are not trusted.** The work on an object ends with an error if the server returns a name that could lead
+//! elsewhere, a listing that goes back, an offset before the requested one, or an impossible count.
 //!
-//! **One failure ends nothing else.** What is wrong with one file is a [`Failure`]; the others go on. A server that does
-//! not answer ends the whole operation.
+//! **One failure ends nothing else.** An error of one file is a [`Failure`], and the work on the other files
+//! continues. If a server does not answer, the whole operation ends.
 
 mod below;
 mod check;
@@ -42,5 +43,5 @@ pub use remove::remove;
 pub use tree::Tree;
 pub use usage::{Usage, usage};
 
-/// Most bytes of a file that are moved at a time: as many as a gateway takes in one call.
+/// Limit of the bytes of a file that are moved at a time: as many as a gateway accepts in one call.
 pub const PIECE: u64 = 4 << 20;

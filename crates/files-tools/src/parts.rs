@@ -1,4 +1,4 @@
-//! What interrupted copies left.
+//! Finds the parts that interrupted copies left.
 
 use files::{Kind, Path};
 
@@ -8,8 +8,9 @@ use crate::failure::Failure;
 use crate::progress::{Failures, Progress, add};
 use crate::tree::{Tree, place};
 
-/// Finds the parts of files below a directory that no copy has changed since `before`, in seconds since 1970 by the server's
-/// clock: nobody is at work on those of yesterday. `found` is told each, and says whether it is removed.
+/// Finds the parts of files below a directory that no copy has changed since `before`, in seconds since 1970 by the
+/// server's clock. A part from yesterday, for example, belongs to no running copy. Calls `found` for each part, and
+/// removes the part if `found` returns true.
 pub fn old_parts(
     tree: Tree<'_>,
     top: Option<&Path>,
@@ -43,7 +44,8 @@ pub fn old_parts(
         if attributes.kind == Kind::Directory {
             stack.push(Entries::new(tree, Some(path), handle));
         } else if is_part(path.split_last().1)
-            // The time of modification of a part that gets its name next is that of its source.
+            // The change time, because a part that is about to be renamed already has the modification time of its
+            // source.
             && attributes.changed.seconds < before
             && found(&path)
             && let Err(failure) = remove(tree, &path, progress)

@@ -1,11 +1,11 @@
-//! What an operation has done so far.
+//! The progress and the failures of an operation.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::failure::Failure;
 
-/// What an operation has done so far; shared with whoever shows it.
+/// The progress of an operation, shared with the code that shows it.
 #[derive(Debug, Default)]
 pub struct Progress {
     pub(crate) found_files: AtomicU64,
@@ -24,114 +24,114 @@ pub struct Progress {
 
 /// The counters.
 impl Progress {
-    /// Regular files that were found so far; grows until the last directory was read.
+    /// Returns the number of regular files found so far. It grows until the last directory was read.
     #[must_use]
     pub fn found_files(&self) -> u64 {
         self.found_files.load(Ordering::Relaxed)
     }
 
-    /// Bytes in them.
+    /// Returns the number of bytes in the files found so far.
     #[must_use]
     pub fn found_bytes(&self) -> u64 {
         self.found_bytes.load(Ordering::Relaxed)
     }
 
-    /// Regular files that are done.
+    /// Returns the number of regular files that are done.
     #[must_use]
     pub fn files(&self) -> u64 {
         self.files.load(Ordering::Relaxed)
     }
 
-    /// Directories that are done.
+    /// Returns the number of directories that are done.
     #[must_use]
     pub fn directories(&self) -> u64 {
         self.directories.load(Ordering::Relaxed)
     }
 
-    /// Symbolic links that are done.
+    /// Returns the number of symbolic links that are done.
     #[must_use]
     pub fn links(&self) -> u64 {
         self.links.load(Ordering::Relaxed)
     }
 
-    /// Bytes of files that are done or under way, holes not counted. What was moved of a file that failed or began
-    /// again counts no longer.
+    /// Returns the number of bytes transferred of files that are done or in progress. Holes do not count. The bytes
+    /// of a file that failed or was restarted are subtracted.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes among them that an earlier, interrupted copy had brought already.
+    /// Returns how many of these bytes an earlier, interrupted copy had written already.
     #[must_use]
     pub fn resumed(&self) -> u64 {
         self.resumed.load(Ordering::Relaxed)
     }
 
-    /// Files that were there already, with the same length and time.
+    /// Returns the number of files that were skipped, because the target had a file with the same length and time.
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped.load(Ordering::Relaxed)
     }
 
-    /// Named pipes, sockets and devices, which are not copied.
+    /// Returns the number of named pipes, sockets and devices, which are not copied.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
     }
 
-    /// How often a file began again, because a server restarted or forgot the file.
+    /// Returns how often a file was restarted, because a server restarted or forgot the file.
     #[must_use]
     pub fn begun_again(&self) -> u64 {
         self.begun_again.load(Ordering::Relaxed)
     }
 
-    /// Owners and extended attributes that the target does not let this user set.
+    /// Returns the number of owners and extended attributes that the target did not permit this user to set.
     #[must_use]
     pub fn not_kept(&self) -> u64 {
         self.not_kept.load(Ordering::Relaxed)
     }
 
-    /// Notes one more file that is done.
+    /// Counts one more file as done.
     pub fn note_file(&self) {
         add(&self.files, 1);
     }
 
-    /// Ends the operation after the calls under way.
+    /// Ends the operation after the calls in flight.
     pub fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`Progress::cancel`] was called.
+    /// Returns whether [`Progress::cancel`] was called.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.load(Ordering::Relaxed)
     }
 }
 
-/// Adds to one of the counters.
+/// Adds to a counter.
 pub(crate) fn add(counter: &AtomicU64, amount: u64) {
     counter.fetch_add(amount, Ordering::Relaxed);
 }
 
-/// Takes back what was added.
+/// Subtracts from a counter.
 pub(crate) fn take_back(counter: &AtomicU64, amount: u64) {
     counter.fetch_sub(amount, Ordering::Relaxed);
 }
 
-/// What failed: the first [`Failures::KEPT`] in full, the others as a number.
+/// The failures of an operation: the first [`Failures::KEPT`] in full, the others as a number only.
 #[derive(Debug, Default)]
 pub struct Failures {
-    /// The first ones.
+    /// The first failures.
     pub list: Vec<Failure>,
-    /// How many there are in all.
+    /// Number of all failures.
     pub count: u64,
 }
 
 impl Failures {
-    /// How many are kept in full.
+    /// Limit of the failures that are kept in full.
     pub const KEPT: usize = 1000;
 
-    /// Notes one.
+    /// Records a failure.
     pub fn add(&mut self, failure: Failure) {
         self.count += 1;
         if self.list.len() < Self::KEPT {
@@ -139,7 +139,7 @@ impl Failures {
         }
     }
 
-    /// Whether a server did not answer.
+    /// Returns whether a server did not answer.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.list.iter().any(Failure::is_fatal)

@@ -7,11 +7,11 @@ use crate::failure::{Failure, Why};
 use crate::progress::{Failures, Progress, add};
 use crate::tree::{Tree, place};
 
-/// How often a directory is read again because something was left in it.
+/// Limit of the extra reads of a directory that was not empty after all its entries were removed.
 const ROUNDS_MAX: u32 = 3;
 
-/// Removes what stands at a path: an object, or with `recursive` a directory and everything below it. A symbolic link
-/// is removed, and not what it points to. What cannot be removed is noted, and the rest goes.
+/// Removes the object at a path, or with `recursive` a directory and everything below it. Removes a symbolic link
+/// itself, never its target. An object that cannot be removed is recorded as a failure, and the removal continues.
 pub fn remove(
     tree: Tree<'_>,
     path: &Path,
@@ -42,12 +42,12 @@ struct Removal<'a> {
     progress: &'a Progress,
 }
 
-/// A directory that is being emptied.
+/// A directory whose contents are being removed.
 struct Frame<'a> {
     path: Path,
     entries: Entries<'a>,
     rounds: u32,
-    /// Whether something in it could not be removed.
+    /// Whether an object in the directory could not be removed.
     is_kept: bool,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Removal<'a> {
     fn unlink(&self, path: &Path, directory: bool) -> Result<(), Failure> {
         let (files, caller) = (self.tree.files, self.tree.caller);
         match files.remove(caller, place(path), Some(directory)) {
-            // Somebody else was faster.
+            // ENOENT: another process removed the object first.
             Ok(()) | Err(Errno::ENOENT) => {
                 let counter = match directory {
                     true => &self.progress.directories,
@@ -103,20 +103,20 @@ impl<'a> Removal<'a> {
         }
     }
 
-    /// The last directory was read to its end.
+    /// Removes the last directory, which was read to its end.
     fn close(&self, stack: &mut Vec<Frame<'a>>, failures: &mut Failures) {
         let Some(mut frame) = stack.pop() else {
             return;
         };
         let removed = match frame.is_kept {
-            // Its content says why; saying that it is not empty adds nothing.
+            // The failure of its content was recorded already: ENOTEMPTY would add nothing.
             true => Ok(false),
             false => self.unlink(&frame.path, true).map(|()| true),
         };
         match removed {
             Ok(true) => return,
             Ok(false) => {}
-            // A listing may have left out what moved while the directory was emptied.
+            // Entries that moved during the removal may be missing from the listing: read the directory once more.
             Err(failure)
                 if failure.errno() == Some(Errno::ENOTEMPTY) && frame.rounds < ROUNDS_MAX =>
             {

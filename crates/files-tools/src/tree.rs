@@ -1,24 +1,25 @@
-//! A file system as somebody uses it, by paths.
+//! A file system together with its user and its name, accessed by paths.
 
 use files::{Attributes, Caller, Entry, Errno, FileSystem, Handle, Kind, Path, Place};
 
 use crate::failure::{Failure, Why};
 
-/// A file system, who uses it, and what it is called in messages.
+/// A file system, the user of it, and its name in messages.
 ///
-/// Objects are named by their whole path from the root, because handles of directories do not outlive the server.
+/// Objects are named by their whole path from the root, because handles of directories do not survive a restart of
+/// the server.
 #[derive(Clone, Copy)]
 pub struct Tree<'a> {
     /// The file system.
     pub files: &'a dyn FileSystem,
-    /// On whose behalf it is used.
+    /// The user on whose behalf the file system is used.
     pub caller: &'a Caller,
-    /// What stands before paths in messages: `lnet:10.0.0.1@tcp:`.
+    /// Prefix of paths in messages: `lnet:10.0.0.1@tcp:`.
     pub name: &'a str,
 }
 
 impl Tree<'_> {
-    /// The object at a path; `None` is the root.
+    /// Looks up the object at a path; `None` is the root.
     ///
     /// # Errors
     ///
@@ -28,7 +29,7 @@ impl Tree<'_> {
             .map_err(|errno| self.failure("find", path, errno))
     }
 
-    /// The object at a path, or `None` where there is none.
+    /// Looks up the object at a path. Returns `None` if there is no object.
     ///
     /// # Errors
     ///
@@ -52,11 +53,11 @@ impl Tree<'_> {
         }
     }
 
-    /// Makes a directory, and those on the way to it. Those that are there already are left alone.
+    /// Makes a directory and its missing parents. Leaves directories that exist unchanged.
     ///
     /// # Errors
     ///
-    /// The file system's error; `ENOTDIR` where something else is there.
+    /// The file system's error; `ENOTDIR` if the path belongs to another kind of object.
     pub fn make_directories(&self, path: &Path) -> Result<(), Failure> {
         match self.lookup_if_any(Some(path))? {
             Some(entry) if entry.attributes.kind == Kind::Directory => return Ok(()),
@@ -67,13 +68,13 @@ impl Tree<'_> {
             self.make_directories(&parent)?;
         }
         match self.files.mkdir(self.caller, place(path), 0o777) {
-            // Somebody else was faster.
+            // EEXIST: another process made the directory first.
             Ok(_) | Err(Errno::EEXIST) => Ok(()),
             Err(errno) => Err(self.failure("make", Some(path), errno)),
         }
     }
 
-    /// The error of an operation on a path.
+    /// Returns the failure of an operation on a path.
     #[must_use]
     pub fn failure(&self, verb: &'static str, path: Option<&Path>, errno: Errno) -> Failure {
         self.failed(verb, path, Why::Errno(errno))
@@ -84,7 +85,7 @@ impl Tree<'_> {
         Failure { verb, object, why }
     }
 
-    /// A path as it is shown: the tree's name, a slash, and the path.
+    /// Returns a path as text for people: the tree's name, a slash, and the path.
     #[must_use]
     pub fn shown(&self, path: Option<&Path>) -> String {
         match path {
@@ -94,20 +95,20 @@ impl Tree<'_> {
     }
 }
 
-/// The place of a path from the root.
+/// Returns the place of a path from the root.
 pub(crate) fn place(path: &Path) -> Place {
     let path = path.clone();
     let directory = Handle::ROOT;
     Place { directory, path }
 }
 
-/// The path of a name in a directory.
+/// Returns the path of a name in a directory.
 pub(crate) fn below(directory: Option<&Path>, name: &[u8]) -> Result<Path, Errno> {
     let name = Path::name(name)?;
     directory.map_or(Ok(name.clone()), |directory| directory.join(&name))
 }
 
-/// Whether two objects are one: they have the same number in the same file system.
+/// Returns whether two objects are the same: they have the same number in the same file system.
 pub(crate) fn is_same_object(one: &Attributes, other: &Attributes) -> bool {
     (one.filesystem, one.file) == (other.filesystem, other.file)
 }

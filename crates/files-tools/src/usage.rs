@@ -1,4 +1,4 @@
-//! How much there is below a path.
+//! Adds up the objects below a path.
 
 use std::collections::BTreeSet;
 
@@ -10,29 +10,29 @@ use crate::failure::Failure;
 use crate::progress::{Failures, Progress, add};
 use crate::tree::Tree;
 
-/// What there is below a path, the path's own object included.
+/// The sum of the objects below a path, including the object at the path itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Regular files; each counts once, however many names it has.
+    /// Number of regular files. A file with several names counts once.
     pub files: u64,
-    /// Directories.
+    /// Number of directories.
     pub directories: u64,
-    /// Symbolic links, and whatever else there is.
+    /// Number of symbolic links and all other objects.
     pub others: u64,
-    /// Parts that interrupted copies left; they are counted as files too.
+    /// Number of parts that interrupted copies left. They are included in `files`.
     pub parts: u64,
     /// Length of all files in bytes.
     pub bytes: u64,
-    /// Space that everything takes, in bytes.
+    /// Allocated space of all objects, in bytes.
     pub space: u64,
 }
 
-/// Adds up what there is below a path. What cannot be listed is noted in `failures` and not counted. Files with
-/// several names are remembered until the end, 16 bytes each.
+/// Adds up the objects below a path. Objects that cannot be listed are recorded in `failures` and not counted. The
+/// numbers of files with several names stay in memory until the end, 16 bytes each.
 ///
 /// # Errors
 ///
-/// There is no such object, or the server does not answer.
+/// The object does not exist, or the server does not answer.
 pub fn usage(
     tree: Tree<'_>,
     path: Option<&Path>,
@@ -72,7 +72,7 @@ pub fn usage(
 #[derive(Default)]
 struct Sum {
     usage: Usage,
-    /// Files with several names that were counted: file system and number.
+    /// File system and number of each counted file with several names.
     linked: BTreeSet<(u64, u64)>,
 }
 

@@ -1,4 +1,5 @@
-//! Copies, between directories, and with servers that fail, stop, forget and lie.
+//! Copies between directories, also with servers that fail, stop, forget handles or return wrong
+//! replies.
 
 #![allow(
     clippy::unwrap_used,
@@ -63,7 +64,7 @@ fn a_tree_is_copied_with_content_modes_times_links_and_empty_directories() {
     assert_eq!(target("d/link"), OsStr::new("/etc/passwd"));
     assert_eq!(target("d/dangling"), OsStr::new("nowhere"));
     let status = |name| fs::metadata(lab.to(name)).unwrap();
-    // Set-user-id of a file is not kept, set-group-id of a directory is.
+    // Set-user-id of a file is not kept; set-group-id of a directory is kept.
     assert_eq!(status("long").mode() & 0o7777, 0o751);
     assert_eq!(status("d/e").mode() & 0o7777, 0o2750);
     for (name, time) in [("long", 1_000), ("d/e", 2_000), ("d", 3_000)] {
@@ -95,7 +96,7 @@ fn holes_are_copied_as_holes() {
     assert_eq!(bytes, pattern(100_000));
 }
 
-/// A rule that lets `count` writes through, then gives an error.
+/// Returns a rule that lets `count` writes succeed, and then returns an error.
 fn after(count: u64, errno: Errno) -> impl Fn(&Request) -> Result<(), Errno> + Send + Sync {
     let writes = AtomicU64::new(0);
     move |request| match request {
@@ -124,7 +125,7 @@ fn what_an_interrupted_copy_brought_is_taken_over_after_a_comparison() {
     assert!(failures.is_fatal(), "{failures:?}");
     assert!(!lab.to("long").exists());
     let part = lab.parts().pop().unwrap();
-    // One byte of what is there is wrong.
+    // One byte of the part is wrong.
     let file = File::options().write(true).open(&part).unwrap();
     file.write_all_at(b"\x00", 100).unwrap();
     let (progress, failures) = lab.copy(&lab.source(), &lab.target(), &one_at_a_time());
@@ -149,7 +150,7 @@ fn a_sparse_file_is_taken_over_with_its_holes() {
     });
     let (_, failures) = lab.copy(&lab.source(), &gone, &one_at_a_time());
     assert!(failures.is_fatal());
-    // Something stands where a hole belongs.
+    // Data stands where a hole belongs.
     let part = File::options()
         .write(true)
         .open(lab.parts().pop().unwrap())
@@ -283,7 +284,7 @@ fn a_server_that_takes_nothing_or_counts_too_much_ends_the_file() {
     }
 }
 
-/// A source that lists a directory as `entries` says.
+/// Returns a source that changes each listing with `entries`.
 fn listing(lab: &Lab, entries: fn(Listing) -> Listing) -> common::Odd {
     lab.odd_source(move |files, caller, request, data| match request {
         Request::ReadDir { .. } => match files.call(caller, request, data)? {
@@ -353,7 +354,7 @@ fn a_directory_that_holds_itself_ends_at_the_longest_path() {
     let name = "x".repeat(200);
     fs::create_dir(lab.from(&name)).unwrap();
     let inside = lab.odd_source(move |files, caller, request, data| match request {
-        // Whatever is asked for is the first directory, which lists itself.
+        // Every lookup returns the first directory, which lists itself.
         Request::Lookup { .. } => Ok(Reply::Entry(
             files.lookup(caller, files::Place::from_root(name.as_bytes())?)?,
         )),
@@ -439,7 +440,7 @@ fn a_server_that_forgot_a_file_is_asked_for_it_again() {
     let (progress, failures) = lab.copy(&source, &forgetful, &one_at_a_time());
     assert_eq!(texts(&failures), [""; 0]);
     assert!(progress.begun_again() > 0);
-    // What was copied before a file began again is not counted twice.
+    // Bytes that were copied before a file was restarted do not count twice.
     assert_eq!(progress.bytes(), (LONG + "short".len()) as u64);
     assert_eq!(fs::read(lab.to("long")).unwrap(), pattern(LONG));
     let always = lab.odd_target(|files, caller, request, data| match request {
@@ -590,7 +591,7 @@ fn nix_fifo(lab: &Lab) {
         .unwrap();
 }
 
-/// What the target refuses, without a failure.
+/// Rejects what the target may reject without a failure of the copy.
 fn refuses_owners(
     files: &files_dir::LocalDirectory,
     caller: &files::Caller,
@@ -604,7 +605,7 @@ fn refuses_owners(
     }
 }
 
-/// A tree with owners, if this user may set some, and whether the user may.
+/// Makes a tree with owners, if this user may set some. Returns whether the user may.
 fn with_owners(lab: &Lab) -> bool {
     fs::create_dir(lab.from("d")).unwrap();
     fs::write(lab.from("d/a"), pattern(100)).unwrap();

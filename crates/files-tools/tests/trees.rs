@@ -1,4 +1,4 @@
-//! What there is below a path, what differs, what is removed.
+//! Usage, comparison and removal of trees.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use files_tools::{
 
 use common::{Lab, everything, path, pattern, texts};
 
-/// The differences, in order.
+/// Returns the differences, sorted.
 fn differences(lab: &Lab, options: &CheckOptions) -> Vec<String> {
     let (one, other) = (lab.source(), lab.target());
     let (one, other) = (lab.tree(&one, "from"), lab.tree(&other, "to"));
@@ -37,7 +37,8 @@ fn differences(lab: &Lab, options: &CheckOptions) -> Vec<String> {
     let failures = check(one, other, &everything(), options, &progress, &note);
     assert_eq!(texts(&failures), [""; 0]);
     let mut found = found.into_inner().unwrap();
-    // A copy leaves mode and time of the first directory, which was there.
+    // A copy leaves mode and time of the top directory unchanged, because this directory existed
+    // before.
     found.retain(|line| !line.starts_with("to/: "));
     found.sort();
     found

@@ -13,16 +13,16 @@ use crate::{
 pub enum Data<'a> {
     /// No contents.
     None,
-    /// Bytes to write: as many as the request says.
+    /// Bytes to write: as many as the request specifies.
     Write(&'a [IoSlice<'a>]),
-    /// Memory for bytes to read: as many as the request says. Memory behind what was read keeps its
-    /// contents, except behind a short segment, where its contents are unspecified.
+    /// Memory for bytes to read: as many as the request specifies. Memory behind the last byte read
+    /// keeps its contents. Memory behind a short segment has unspecified contents.
     Read(&'a mut [IoSliceMut<'a>]),
 }
 
 impl Data<'_> {
-    /// Checks that there is as much memory as `request` requires. Every implementation calls this
-    /// first.
+    /// Checks that there is exactly as much memory as `request` requires. Every implementation
+    /// calls this method first.
     ///
     /// # Errors
     ///
@@ -293,7 +293,7 @@ pub trait FileSystem: Send + Sync {
             .entry()
     }
 
-    /// Returns how full the file system of an object is: [`Request::StatFs`].
+    /// Returns the total and free space of the file system of an object: [`Request::StatFs`].
     ///
     /// # Errors
     ///
@@ -381,11 +381,11 @@ pub trait FileSystem: Send + Sync {
         self.call(caller, &request, Data::None)?.done()
     }
 
-    /// Finds the next data or hole: [`Request::Seek`].
+    /// Returns the offset of the next data or hole: [`Request::Seek`].
     ///
     /// # Errors
     ///
-    /// See [`FileSystem`]; `ENXIO` if there is none.
+    /// See [`FileSystem`]; `ENXIO` if there is no further data or hole.
     fn seek(
         &self,
         caller: &Caller,
@@ -427,10 +427,10 @@ pub trait FileSystem: Send + Sync {
     }
 }
 
-/// A file system that can find its objects again by path after handles became invalid.
+/// A file system that can find its objects by path after their handles became invalid.
 pub trait Located: FileSystem {
-    /// Returns the last known path of an object from the root, which is empty for the root itself.
-    /// Returns `None` if no path is known.
+    /// Returns the last known path of an object from the root. The path of the root itself is
+    /// empty. Returns `None` if no path is known.
     fn path_of(&self, handle: Handle) -> Option<Vec<u8>>;
 }
 

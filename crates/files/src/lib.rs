@@ -11,20 +11,21 @@
 //! An implementation of [`FileSystem`] has one method, [`FileSystem::call`]: it takes a [`Request`]
 //! and returns a [`Reply`] or an [`Errno`]. Named methods such as [`FileSystem::lookup`] and
 //! [`FileSystem::read`] call it. A carrier therefore only encodes, transports and decodes two
-//! types, and a layer between two file systems (a forwarder, a choice among gateways) only forwards
-//! one method.
+//! types, and a layer between two file systems (a forwarder, a choice among gateways) only passes
+//! on the calls of one method.
 //!
 //! * **No open and no close.** Every operation takes a [`Handle`], which names a file, a directory
 //!   or any other object. A handle stays valid until the last name of the object is removed, the
-//!   server restarts, or the server forgets the handle. Operations then return `ESTALE`, and the
-//!   caller looks the object up again. [`Handle::ROOT`] is always valid. A caller that needs a
-//!   removed file a little longer first renames it and removes it later, as NFS clients do.
+//!   server restarts, or the server forgets the handle. Operations with an invalid handle return
+//!   `ESTALE`, and the caller then looks the object up again. [`Handle::ROOT`] is always valid. A
+//!   caller that still needs a file first renames the file and removes it later, as NFS clients do.
 //! * **Names are bytes.** A [`Path`] has one or more components and is relative to a directory's
 //!   handle. No component is `.` or `..`, and no server follows a symbolic link within a path: such
 //!   a link gives `ELOOP`.
 //! * **Calls are synchronous.** Many threads may call at once; a caller that wants several
 //!   operations in flight uses several threads.
-//! * **Errors are those of Linux.** Only [`OUTCOME_UNKNOWN`] has a meaning of its own.
+//! * **Errors are those of Linux.** Only [`OUTCOME_UNKNOWN`] has a meaning that Linux does not give
+//!   it.
 //!
 //! # Example
 //!
@@ -70,6 +71,6 @@ pub use types::{
     Listing, Segment, SetAttributes, SetTime, Space, Timestamp,
 };
 
-/// The outcome of an operation is unknown: the server that received the request is gone, no other
-/// server knows whether it executed the operation, and a second execution could do harm.
+/// The outcome of an operation is unknown: the server that received the request no longer answers,
+/// no other server knows whether the operation was executed, and a second execution could do harm.
 pub const OUTCOME_UNKNOWN: Errno = Errno::EREMOTEIO;

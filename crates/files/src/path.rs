@@ -4,16 +4,16 @@ use std::fmt;
 
 use crate::{Errno, Handle};
 
-/// Most bytes of a path (bmi-zoid specification, section 6.1).
+/// Limit of a path in bytes (bmi-zoid specification, section 6.1).
 pub const PATH_MAX: usize = 4096;
-/// Most bytes of a component, as in Linux file systems.
+/// Limit of a component in bytes, as in Linux file systems.
 pub const COMPONENT_MAX: usize = 255;
 
 /// A relative path of one or more components, in bytes.
 ///
 /// Components have 1 to [`COMPONENT_MAX`] bytes, contain neither `/` nor NUL, and are neither `.`
 /// nor `..`. One `/` separates components, and there is none at the ends. A path therefore leads to
-/// a place below its directory, provided that no symbolic link is followed.
+/// a place below its directory, if the server follows no symbolic link.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path(Box<[u8]>);
 
@@ -63,13 +63,13 @@ impl Path {
         Self::new(&[&self.0, &b"/"[..], &below.0].concat())
     }
 
-    /// The bytes.
+    /// Returns the bytes of the path.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 
-    /// The components.
+    /// Returns the components in order.
     pub fn components(&self) -> impl Iterator<Item = &[u8]> {
         self.0.split(|&byte| byte == b'/')
     }

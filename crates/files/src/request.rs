@@ -1,26 +1,26 @@
-//! Requests to a file system, and its replies.
+//! Requests to a file system and their replies.
 
 use crate::{
     Attributes, Caller, Entry, Errno, Export, GROUPS_MAX, Handle, Kind, Listing, Place, Segment,
     SetAttributes, SetTime, Space, Timestamp,
 };
 
-/// Most segments of a read or write.
+/// Limit of the number of segments of a read or write.
 pub const SEGMENTS_MAX: usize = 1024;
-/// Most bytes of one read or write: the most that BMI carries in one message (bmi-zoid
+/// Limit of one read or write in bytes: the most that BMI carries in one message (bmi-zoid
 /// specification, section 1.6).
 pub const TRANSFER_MAX: u64 = 128 << 20;
-/// Most bytes of one append. Every server holds them in memory to write them at once.
+/// Limit of one append in bytes. Every server holds all bytes in memory to write them at once.
 pub const APPEND_MAX: u64 = 4 << 20;
-/// Most entries of one listing.
+/// Limit of the number of entries of one listing.
 pub const ENTRIES_MAX: u32 = 1024;
-/// Most bytes of the value of an extended attribute, and of the list of their names, as in Linux.
+/// Limit in bytes of the value of an extended attribute, and of the list of attribute names, as in Linux.
 pub const XATTR_MAX: usize = 65536;
 
 /// An operation.
 ///
-/// The numbers of operations are those of the bmi-zoid specification, section 6.1, as far as it has
-/// them. Its `resize` is [`Request::SetAttr`] with a size.
+/// The numbers of operations are those of the bmi-zoid specification, section 6.1, for the operations
+/// that it defines. Its `resize` is [`Request::SetAttr`] with a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Makes a round trip. → [`Reply::Done`]
@@ -53,7 +53,7 @@ pub enum Request {
     Commit {
         /// The object.
         handle: Handle,
-        /// Leaves out attributes that are not needed to read the contents back.
+        /// Whether to omit attributes that are not needed to read the contents back.
         data_only: bool,
     },
     /// Creates a regular file. If a file exists already and `exclusive` is not set, returns that
@@ -129,7 +129,7 @@ pub enum Request {
         /// The place of the new name.
         place: Place,
     },
-    /// Returns how full the file system of an object is. → [`Reply::Space`]
+    /// Returns the total and free space of the file system of an object. → [`Reply::Space`]
     StatFs {
         /// The object.
         handle: Handle,
@@ -168,7 +168,7 @@ pub enum Request {
     Allocate {
         /// The file.
         handle: Handle,
-        /// The operation.
+        /// What to do with the part of the file.
         mode: AllocateMode,
         /// The part of the file, which must not be empty.
         segment: Segment,
@@ -179,12 +179,12 @@ pub enum Request {
         handle: Handle,
         /// The offset at which the search starts.
         offset: u64,
-        /// The target of the search. Gives `ENXIO` if there is none, or if `offset` is not below
-        /// the end of the file.
+        /// What to find. The reply is `ENXIO` if there is none, or if `offset` is not below the end of
+        /// the file.
         target: SeekTarget,
     },
-    /// Appends to a file at its end when the server executes the operation. The bytes are in
-    /// [`crate::Data::Write`]. → [`Reply::Appended`]
+    /// Appends to a file. The server chooses the offset: the end of the file at the time of execution.
+    /// The bytes are in [`crate::Data::Write`]. → [`Reply::Appended`]
     Append {
         /// The file.
         handle: Handle,
@@ -218,11 +218,11 @@ pub enum RenameMode {
 /// Whether an extended attribute may or must exist before a value is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum XattrMode {
-    /// It may exist.
+    /// The attribute may exist.
     Any,
-    /// It must not exist, otherwise `EEXIST`.
+    /// The attribute must not exist, otherwise `EEXIST`.
     Create,
-    /// It must exist, otherwise `ENODATA`.
+    /// The attribute must exist, otherwise `ENODATA`.
     Replace,
 }
 
@@ -241,16 +241,16 @@ pub enum AllocateMode {
     ZeroKeepSize,
 }
 
-/// What [`Request::Seek`] searches.
+/// What [`Request::Seek`] searches for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SeekTarget {
     /// Data.
     Data,
-    /// A hole. Every file has one at its end.
+    /// A hole. Every file has a hole at its end.
     Hole,
 }
 
-/// Nodes without contents that can be created. Devices are left out, because they would give access
+/// A node without contents that can be created. Devices are excluded, because they would give access
 /// to the server's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
@@ -277,13 +277,13 @@ pub enum Reply {
     Names(Vec<Vec<u8>>),
     /// A part of a directory.
     Listing(Listing),
-    /// Number of bytes per segment. A read is short only at the end of the file. Each segment has a
-    /// fixed place in memory, even behind a short segment.
+    /// Number of bytes per segment. A read is short only at the end of the file. A short segment does
+    /// not move the following segments in memory: each segment has a fixed place.
     Counts(Vec<u64>),
     /// Offset of the appended bytes in the file, and their number. The number is less than
     /// requested only if an error, such as a full disk, occurred in the middle.
     Appended(u64, u64),
-    /// How full a file system is.
+    /// The total and free space of a file system.
     Space(Space),
     /// A position in a file.
     Offset(u64),
@@ -292,7 +292,7 @@ pub enum Reply {
 }
 
 impl Request {
-    /// Name of the operation, for people and metrics.
+    /// Returns the name of the operation, for people and metrics.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -343,7 +343,7 @@ impl Request {
         }
     }
 
-    /// Returns the handle of the object that the request is about.
+    /// Returns the handle of the object on which the request acts.
     pub fn handle_mut(&mut self) -> Option<&mut Handle> {
         match self {
             Self::GetAttr { handle }
@@ -381,7 +381,7 @@ impl Request {
         }
     }
 
-    /// Returns all handles of the request: that of its object, and those of the directories of its places.
+    /// Returns all handles of the request: the handle of its object, and those of the directories of its places.
     pub fn handles_mut(&mut self) -> Vec<&mut Handle> {
         let is_by_handle = self.handle_mut().is_some();
         match self {
@@ -394,7 +394,7 @@ impl Request {
         }
     }
 
-    /// Returns whether the request changes files. Reading only changes access times.
+    /// Returns whether the request changes files. A change of access times by a read does not count.
     #[must_use]
     pub fn is_change(&self) -> bool {
         !matches!(
@@ -414,7 +414,7 @@ impl Request {
         )
     }
 
-    /// Number of bytes that the caller writes with this request, if the request is valid.
+    /// Returns the number of bytes that the caller writes with this request, if the request is valid.
     #[must_use]
     pub fn write_length(&self) -> u64 {
         match self {
@@ -424,7 +424,8 @@ impl Request {
         }
     }
 
-    /// Number of bytes for which the caller has memory with this request, if the request is valid.
+    /// Returns the number of bytes of memory that the caller provides for this request, if the request
+    /// is valid.
     #[must_use]
     pub fn read_length(&self) -> u64 {
         match self {
@@ -543,7 +544,7 @@ fn check_segments(segments: &[Segment], beyond: Errno) -> Result<(), Errno> {
         .try_for_each(|&segment| check_end(segment, beyond))
 }
 
-/// File offsets have 63 bits in Linux.
+/// Checks that the segment ends within 63 bits, the size of file offsets in Linux.
 fn check_end(segment: Segment, beyond: Errno) -> Result<(), Errno> {
     match segment.offset.checked_add(segment.length) {
         Some(end) if i64::try_from(end).is_ok() => Ok(()),
@@ -551,7 +552,7 @@ fn check_end(segment: Segment, beyond: Errno) -> Result<(), Errno> {
     }
 }
 
-/// The limit of 255 bytes is that of Linux.
+/// Checks the name of an extended attribute. The limit of 255 bytes is that of Linux.
 fn check_xattr(name: &[u8]) -> Result<(), Errno> {
     match name.len() {
         1..=255 => require(!name.contains(&0)),

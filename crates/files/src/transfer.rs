@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::{Errno, Segment};
 
-/// A read or write that is divided into pieces of memory: the segments of the file for each piece,
-/// and the number of bytes transferred per segment.
+/// A read or write that is divided into pieces of memory. Computes the segments of the file for
+/// each piece, and counts the bytes transferred per segment.
 #[derive(Clone, Debug)]
 pub struct Transfer<'a> {
     segments: &'a [Segment],
@@ -30,7 +30,7 @@ impl<'a> Transfer<'a> {
         Self { segments, counts }
     }
 
-    /// Total number of bytes.
+    /// Returns the total number of bytes.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.segments.iter().map(|segment| segment.length).sum()
@@ -51,7 +51,7 @@ impl<'a> Transfer<'a> {
         self.parts(piece).map(|(_, _, part)| part).collect()
     }
 
-    /// Records the result of a piece: a count for each segment of [`Transfer::cut`].
+    /// Records the result of a piece: one count for each segment of [`Transfer::cut`].
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ impl<'a> Transfer<'a> {
             if count > part.length {
                 return Err(Errno::EPROTO);
             }
-            // Bytes behind a gap do not count: the file ended at the gap when it was read.
+            // Bytes behind a gap do not count: the file ended at the gap when that piece was read.
             if self.counts[index] == within {
                 self.counts[index] += count;
             }
@@ -77,18 +77,19 @@ impl<'a> Transfer<'a> {
     #[must_use]
     pub fn is_done_to(&self, position: u64) -> bool {
         let mut parts = self.parts(&(0..position)).peekable();
-        // Each segment is one part here, because the piece starts with the first segment.
+        // `parts` has one part for each segment here, because the piece starts with the first
+        // segment.
         parts.all(|(index, _, part)| self.counts[index] >= part.length)
     }
 
-    /// Number of bytes transferred per segment.
+    /// Returns the number of bytes transferred per segment.
     #[must_use]
     pub fn into_counts(self) -> Vec<u64> {
         self.counts
     }
 
-    /// For each segment in a piece: its index, the offset of the part within the segment, and the
-    /// part.
+    /// Returns, for each segment that overlaps the piece: its index, the offset of the overlap
+    /// within the segment, and the overlap as a part of the file.
     fn parts(&self, piece: &Range<u64>) -> impl Iterator<Item = (usize, u64, Segment)> + use<'a> {
         let (mut at, piece) = (0, piece.clone());
         let met = move |(index, segment): (usize, &Segment)| {
@@ -107,7 +108,7 @@ impl<'a> Transfer<'a> {
     }
 }
 
-/// Returns the end of the last byte read, as an offset in the memory of a read.
+/// Returns the end of the last byte that was read, as an offset in the memory of the read.
 #[must_use]
 pub fn filled(segments: &[Segment], counts: &[u64]) -> u64 {
     let (mut at, mut end) = (0, 0);
@@ -120,7 +121,7 @@ pub fn filled(segments: &[Segment], counts: &[u64]) -> u64 {
     end
 }
 
-/// Copies a piece of memory into one vector.
+/// Copies a piece of the memory of a write into one vector.
 #[must_use]
 pub fn gather(memory: &[IoSlice<'_>], piece: &Range<u64>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity((piece.end - piece.start) as usize);
@@ -132,7 +133,7 @@ pub fn gather(memory: &[IoSlice<'_>], piece: &Range<u64>) -> Vec<u8> {
     bytes
 }
 
-/// Copies `bytes` into memory from `position` on. Bytes that do not fit are left out.
+/// Copies `bytes` into the memory of a read, from `position` on. Omits bytes that do not fit.
 pub fn scatter(memory: &mut [IoSliceMut<'_>], position: u64, mut bytes: &[u8]) {
     let piece = position..position + bytes.len() as u64;
     let mut at = 0;
@@ -145,7 +146,7 @@ pub fn scatter(memory: &mut [IoSliceMut<'_>], position: u64, mut bytes: &[u8]) {
     }
 }
 
-/// Returns which bytes of a memory block at offset `at` belong to a piece.
+/// Returns which bytes of a memory block that starts at offset `at` belong to a piece.
 fn within(piece: &Range<u64>, at: u64, length: usize) -> Range<usize> {
     let clamp = |position: u64| position.saturating_sub(at).min(length as u64) as usize;
     clamp(piece.start)..clamp(piece.end)

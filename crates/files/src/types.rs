@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Names an object at a server: 32 bytes (bmi-zoid specification, section 6.1) that only the server
-/// interprets.
+/// The name of an object at a server: 32 bytes (bmi-zoid specification, section 6.1) that only the
+/// server interprets.
 ///
 /// The first 4 bytes are reserved for a layer that distributes requests among servers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -23,11 +23,11 @@ impl fmt::Debug for Handle {
     }
 }
 
-/// Most supplementary groups of a caller.
+/// Limit of the number of supplementary groups of a caller.
 pub const GROUPS_MAX: usize = 256;
 
-/// The user on whose behalf an operation is executed. The server's configuration decides how it is
-/// used.
+/// The user on whose behalf an operation is executed. The server's configuration decides how these
+/// ids are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Caller {
     /// User id.
@@ -62,7 +62,7 @@ pub enum Kind {
 pub struct Timestamp {
     /// Seconds; negative before 1970.
     pub seconds: i64,
-    /// Nanoseconds after these seconds, below 1,000,000,000.
+    /// Nanoseconds to add to `seconds`, below 1,000,000,000.
     pub nanoseconds: u32,
 }
 
@@ -73,7 +73,7 @@ pub struct Attributes {
     pub kind: Kind,
     /// Permission bits, including set-user-id, set-group-id and sticky: at most `0o7777`.
     pub mode: u32,
-    /// Number of names.
+    /// Number of names (hard links).
     pub links: u32,
     /// Owner.
     pub uid: u32,
@@ -91,11 +91,11 @@ pub struct Attributes {
     pub filesystem: u64,
     /// The number of the object in its file system.
     pub file: u64,
-    /// Last read.
+    /// Time of the last read.
     pub accessed: Timestamp,
-    /// Last change of the contents.
+    /// Time of the last change of the contents.
     pub modified: Timestamp,
-    /// Last change of contents or attributes.
+    /// Time of the last change of contents or attributes.
     pub changed: Timestamp,
     /// Time of creation, which distinguishes the object from an earlier object with the same
     /// number. All zeros if the server's file system does not have it.
@@ -107,7 +107,7 @@ pub struct Attributes {
 pub enum SetTime {
     /// The time of the server's clock.
     Now,
-    /// This time.
+    /// The given time.
     To(Timestamp),
 }
 
@@ -120,11 +120,11 @@ pub struct SetAttributes {
     pub uid: Option<u32>,
     /// Group.
     pub gid: Option<u32>,
-    /// Length. A regular file is truncated, or extended by a hole.
+    /// Length in bytes. A regular file is truncated, or extended by a hole.
     pub size: Option<u64>,
-    /// Last read.
+    /// Time of the last read.
     pub accessed: Option<SetTime>,
-    /// Last change of the contents.
+    /// Time of the last change of the contents.
     pub modified: Option<SetTime>,
 }
 
@@ -140,16 +140,16 @@ pub struct Entry {
 /// One entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DirectoryEntry {
-    /// One component. Listings include `.` and `..`.
+    /// The name: one component. Listings include `.` and `..`.
     pub name: Vec<u8>,
-    /// Continues a listing after this entry. Never 0, which starts a listing.
+    /// Position behind this entry, from which a listing continues. Never 0, which starts a listing.
     pub cookie: u64,
     /// The number of the file in its file system.
     pub file: u64,
     /// Type of the object; `None` if the server's file system does not list it.
     pub kind: Option<Kind>,
-    /// The object itself, if requested. `None` for `.` and `..`, and if the object was removed
-    /// meanwhile.
+    /// Handle and attributes of the object, if requested. `None` for `.` and `..`, and if the
+    /// object was removed before the server looked it up.
     pub entry: Option<Entry>,
 }
 
@@ -175,28 +175,30 @@ pub struct Segment {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Export {
     /// Name of the file system, which several servers may export coherently: changes through one
-    /// server are visible at the others at once. Servers with the same name may replace each other.
-    /// Empty if the server does not say; at most [`COHERENT_MAX`] bytes.
+    /// server are visible at the others at once. A client may use any server with the same name in
+    /// place of another. Empty if the server does not report a name; at most [`COHERENT_MAX`]
+    /// bytes.
     pub coherent: Vec<u8>,
-    /// Whether changes are rejected.
+    /// Whether the server rejects changes.
     pub read_only: bool,
     /// Whether operations run as the caller, so that permissions apply to each user of a client.
     pub as_caller: bool,
     /// Whether an operation that is not idempotent runs only once, even if the server restarts
     /// before it replies.
     pub remembers: bool,
-    /// Identifies the start of the server's machine. After another start, uncommitted changes are
-    /// lost. Servers on one machine have the same value. 0 if the server does not say.
+    /// A number that identifies the current boot of the server's machine. A reboot changes the
+    /// number and loses uncommitted changes. Servers on one machine have the same number. 0 if the
+    /// server does not report a number.
     pub boot: u64,
 }
 
-/// Most bytes of the name of a coherent file system.
+/// Limit of the name of a coherent file system, in bytes.
 pub const COHERENT_MAX: usize = 255;
 
-/// How full a file system is.
+/// The total and free space of a file system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes of a block, the unit of the next three fields.
+    /// Size of a block in bytes. A block is the unit of the next three fields.
     pub block_size: u64,
     /// Total number of blocks.
     pub blocks: u64,
@@ -208,6 +210,6 @@ pub struct Space {
     pub files: u64,
     /// Number of files that can still be created.
     pub files_free: u64,
-    /// Most bytes of a name.
+    /// Limit of a name in bytes.
     pub name_max: u32,
 }

@@ -4,13 +4,14 @@
 //! request   version 1, operation 1, caller, fields          reply   errno 2 (0: done), what 1, fields
 //! ```
 //!
-//! Numbers are little-endian. A list is its length (4 bytes) followed by its elements; a byte
-//! string is a list of bytes. An optional value is 0, or 1 followed by the value; a truth value is
-//! 0 or 1. The tables in this file list the fields in order, and both directions are generated from
-//! them. A value has exactly one encoding, so decoded bytes encode to the same bytes. The contents
-//! of files are not part of the encoding: the carrier moves them beside the message.
+//! Numbers are little-endian. A list is its length (4 bytes) followed by its elements. A byte string
+//! is a list of bytes. An optional value is 0, or 1 followed by the value. A truth value is 0 or 1.
+//! The tables in this file list the fields in order, and macros generate both directions from the
+//! tables. A value has exactly one encoding, so decoded bytes encode to the same bytes. The contents
+//! of files are not part of the encoding: the carrier moves them separately.
 //!
-//! Decoding cannot panic, and uses memory in proportion to the message. The carrier limits the
+//! Decoding cannot panic, and its use of memory is proportional to the message. The carrier limits
+//! the length of messages to [`REQUEST_MAX`] and [`REPLY_MAX`].
 //! length of messages to [`REQUEST_MAX`] and [`REPLY_MAX`].
 
 use thiserror::Error;
@@ -23,11 +24,11 @@ use crate::{
 
 /// The version of the protocol. A server with another version replies `EPROTONOSUPPORT`.
 pub const VERSION: u8 = 1;
-/// Most bytes of a request: enough for the longest value of an extended attribute with everything
-/// around it, and more than two paths take.
+/// Limit of a request in bytes: enough for the longest value of an extended attribute with all other
+/// fields, and more than two paths need.
 pub const REQUEST_MAX: usize = 72 << 10;
-/// Most bytes of a reply: a listing of [`ENTRIES_MAX`](crate::ENTRIES_MAX) objects with the longest
-/// names.
+/// Limit of a reply in bytes: a listing of [`ENTRIES_MAX`](crate::ENTRIES_MAX) objects with the
+/// longest names.
 pub const REPLY_MAX: usize = 512 << 10;
 
 /// Why a message is rejected.
@@ -51,7 +52,7 @@ pub enum Malformed {
 }
 
 impl Malformed {
-    /// The error that a server replies.
+    /// Returns the error that a server replies.
     #[must_use]
     pub fn errno(self) -> Errno {
         match self {
@@ -99,7 +100,7 @@ pub fn encode_reply(reply: &Result<Reply, Errno>) -> Vec<u8> {
             0_u16.put(&mut bytes);
             reply.put(&mut bytes);
         }
-        // The errors of Linux have at most 12 bits.
+        // The error numbers of Linux have at most 12 bits.
         Err(errno) => (*errno as i32 as u16).put(&mut bytes),
     }
     bytes
@@ -114,7 +115,7 @@ pub fn decode_reply(bytes: &[u8]) -> Result<Result<Reply, Errno>, Malformed> {
     let mut rest = bytes;
     let reply = match u16::take(&mut rest)? {
         0 => Ok(Reply::take(&mut rest)?),
-        // An error number that this system does not know is still an error.
+        // An error number that this system does not know is still an error: report `EIO`.
         number => match Errno::from_raw(i32::from(number)) {
             Errno::UnknownErrno => Err(Errno::EIO),
             errno => Err(errno),
@@ -124,8 +125,8 @@ pub fn decode_reply(bytes: &[u8]) -> Result<Result<Reply, Errno>, Malformed> {
     Ok(reply)
 }
 
-/// Checks the rules for arbitrary bytes: no decoder panics, and decoded bytes encode to the same
-/// bytes.
+/// Decodes arbitrary bytes as both kinds of message, and asserts that no decoder panics and that
+/// decoded bytes encode to the same bytes.
 #[doc(hidden)]
 pub fn fuzz_messages(bytes: &[u8]) {
     if let Ok((caller, request)) = decode_request(bytes) {
@@ -203,13 +204,14 @@ impl<T: Wire> Wire for Option<T> {
 
 impl<T: Wire> Wire for Vec<T> {
     fn put(&self, bytes: &mut Vec<u8>) {
-        // A list with more elements than 32 bits can count is longer than any message.
+        // A list with more elements than 32 bits can count is longer than any message allows, so the
+        // wrong length is never sent.
         u32::try_from(self.len()).unwrap_or(u32::MAX).put(bytes);
         self.iter().for_each(|element| element.put(bytes));
     }
     fn take(rest: &mut &[u8]) -> Result<Self, Malformed> {
         let length = u32::take(rest)? as usize;
-        // Each element has at least one byte.
+        // Each element has at least one byte, so the list cannot fit.
         if length > rest.len() {
             return Err(Malformed::Short);
         }

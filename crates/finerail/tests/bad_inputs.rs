@@ -1,6 +1,7 @@
-//! Bad inputs, one a line: each ends at once, with the right exit code and a message that says what to do.
+//! Bad inputs, one per line: each command ends at once, with the correct exit code and a message that says what to
+//! do.
 //!
-//! `tests/bad_inputs/cases.txt` has the lines; the files that they name are made here.
+//! `tests/bad_inputs/cases.txt` has the lines. The test creates the files that they name.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,7 +28,8 @@ const CASES: &str = include_str!("bad_inputs/cases.txt");
 const NET: &str =
     "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.0.0.1@tcp\n    interfaces: {0: eth0}\n";
 
-/// A line: where output goes and what the environment is, the exit codes that are right, words that must be said.
+/// A line: the settings for output and environment, the permitted exit codes, words of the message, and the
+/// arguments.
 struct Case<'a> {
     settings: Vec<&'a str>,
     codes: Vec<i32>,
@@ -35,7 +37,7 @@ struct Case<'a> {
     arguments: Vec<&'a str>,
 }
 
-/// `settings | codes | words | arguments`; `''` stands for an empty argument.
+/// Parses `settings | codes | words | arguments`; `''` stands for an empty argument.
 fn cases() -> Vec<Case<'static>> {
     let lines = CASES
         .lines()
@@ -175,7 +177,7 @@ fn links(at: &Path) {
     fs::write(at.join("bytes").join(name), NET).unwrap();
 }
 
-/// A few lines that are a gigabyte when they are written out.
+/// Returns a few lines of YAML that expand to a gigabyte.
 fn aliases() -> String {
     let mut text = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n".to_owned();
     for level in 1..10 {
@@ -201,7 +203,7 @@ fn run(case: &Case<'_>, at: &Path) -> Ended {
                 command.env(name, value);
             }
             None if setting == "closed" => {
-                // The reader is gone before anything is written.
+                // The reader closes the pipe before anything is written.
                 command = shell(command, "\"$@\" | true; exit ${PIPESTATUS[0]}");
             }
             None => {
@@ -212,7 +214,7 @@ fn run(case: &Case<'_>, at: &Path) -> Ended {
     Process::start(command).wait()
 }
 
-/// The command with its output in a file.
+/// Returns the command with its output redirected to a file.
 fn into(command: Command, path: &str) -> Command {
     shell(command, &format!("exec \"$@\" >{path}"))
 }

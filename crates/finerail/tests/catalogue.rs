@@ -1,5 +1,5 @@
 //! Cases of the catalogue of configurations (sections 7.5 and 7.6 of lnet-selection) that need a running
-//! node and the commands of `lnetctl`. `crates/lnet-config/tests/catalogue.txt` says where the others are.
+//! node and the commands of `lnetctl`. `crates/lnet-config/tests/catalogue.txt` lists where the other cases are.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use common::netns::{End, Lab};
 use common::process::Process;
 use common::site::Site;
 
-/// A node with one interface, and where it is controlled.
+/// A node with one interface, and its control socket.
 struct Bed {
     site: Site,
     node: Process,
@@ -38,7 +38,7 @@ impl Bed {
         Self { site, node }
     }
 
-    /// The exit code, and both outputs.
+    /// Returns the exit code and both outputs of a command.
     fn lnetctl<S: AsRef<str>>(&self, words: &[S]) -> (i32, String) {
         let mut command = Command::new(self.site.path("lnetctl"));
         command.args(words.iter().map(AsRef::as_ref));
@@ -48,7 +48,7 @@ impl Bed {
         (output.status.code().unwrap_or(-1), out + &err)
     }
 
-    /// What a command prints that must succeed.
+    /// Returns the output of a command, which must succeed.
     fn done(&self, command: &str) -> String {
         let words: Vec<&str> = command.split_whitespace().collect();
         let (code, printed) = self.lnetctl(&words);
@@ -56,7 +56,7 @@ impl Bed {
         printed
     }
 
-    /// The node goes on after a command that was refused.
+    /// Checks that a command is rejected, and that the node still works afterwards.
     fn refused(&self, words: &[&str]) {
         let (code, printed) = self.lnetctl(words);
         assert_eq!(code, USAGE, "{words:?}: {printed}");
@@ -77,7 +77,7 @@ fn t_p10_two_peers_that_were_added_are_listed() {
     assert_eq!(bed.done("peer list"), expected);
 }
 
-/// A node with two interfaces beside the one of the bed.
+/// Starts a node with two interfaces beside the node of the bed.
 fn neighbour(site: &Site) -> Process {
     site.write(
         "neighbour.yaml",
@@ -88,7 +88,7 @@ fn neighbour(site: &Site) -> Process {
     node
 }
 
-/// How a discovered peer is shown.
+/// The output for a discovered peer.
 const NEIGHBOUR: &str = "\
 peer:
 -     primary nid: 127.0.0.5@tcp
@@ -132,7 +132,7 @@ fn t_p11_a_reachable_nid_is_merged_under_an_unreachable_locked_primary() {
     bed.done("peer add --prim_nid 127.0.0.77@tcp --nid 127.0.0.5@tcp --lock_prim");
     let shown = bed.done("peer show");
     assert!(shown.contains("primary nid: 127.0.0.77@tcp"), "{shown}");
-    // An administrator's list of NIDs is the list; without it discovery adds what the peer has.
+    // An administrator's list of NIDs is final. Without such a list, discovery adds the NIDs of the peer.
     bed.done("peer set --nid 127.0.0.77@tcp --state 1048577");
     bed.done("discover 127.0.0.6@tcp");
     let shown = bed.done("peer show");
@@ -203,7 +203,7 @@ fn profile_and_discovery_are_set_shown_and_exported() {
             assert!(shown.contains(line), "{line}: {shown}");
         }
     }
-    // Like kernels, such a node reaches itself as it reaches others.
+    // Like kernel nodes, such a node reaches itself by the same path as other nodes.
     bed.done("ping 127.0.0.1@tcp");
     let (code, printed) = bed.lnetctl(&["set", "profile", "solaris"]);
     assert_ne!(code, 0, "{printed}");
@@ -276,7 +276,7 @@ fn t_c22_a_reset_of_faults_with_an_empty_argument_is_an_error() {
     }
 }
 
-/// An interface that has its name and its address in one namespace only.
+/// The interface has its name and its address in one namespace only.
 #[test]
 fn t_c23_a_network_that_is_added_in_a_namespace_has_the_address_of_that_namespace() {
     let Some(lab) = Lab::build(&["here", "there"]) else {
@@ -298,7 +298,7 @@ fn t_c23_a_network_that_is_added_in_a_namespace_has_the_address_of_that_namespac
     let node = option("node", &control);
     let added = ["ctl", &node, "net", "add", "--net", "tcp1", "--if", "rail0"];
     lab.run("there", &added).expect_code(0);
-    // The command may be given from anywhere: the node is where it is.
+    // The command may come from any namespace: the namespace of the node counts.
     let shown = lab.run("here", &["ctl", &node, "net", "show", "--net", "tcp1"]);
     let shown = shown.expect_code(0).out;
     assert!(shown.contains("nid: 10.23.0.2@tcp1"), "{shown}");

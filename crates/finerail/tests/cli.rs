@@ -1,5 +1,5 @@
-//! The command line: help texts, exit codes, and what it says of wrong usage, bad input and a machine that does not
-//! allow what is asked.
+//! The command line: help texts, exit codes, and messages about wrong usage, bad input and a machine that does not
+//! permit a command.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,15 +21,15 @@ use common::process::{Ended, Process, run};
 use common::site::{CLIENT, Site, yaml};
 use common::{can_run, eventually, finerail, finerail_by, is_root};
 
-/// Wrong usage or bad input.
+/// Exit code for wrong usage or bad input.
 const BAD_INPUT: i32 = 2;
-/// The thing asked about is not so.
+/// Exit code if the answer to the question of a command is no.
 const NOT_SO: i32 = 1;
 
-/// Where `--help` of each command is written down.
+/// The directory with the expected `--help` of each command.
 const HELP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/help");
 
-/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test cli`, and look at the difference.
+/// After an intended change: `TRYCMD=overwrite cargo test -p finerail --test cli`, and check the difference.
 #[test]
 fn help_texts_and_usage_errors_are_those_written_down() {
     let cases = trycmd::TestCases::new();
@@ -37,7 +37,7 @@ fn help_texts_and_usage_errors_are_those_written_down() {
     cases.case(format!("{HELP}/*.trycmd")).run();
 }
 
-/// A new command's file begins with the line `$ finerail COMMAND --help`; the rest comes as above.
+/// The file of a new command begins with the line `$ finerail COMMAND --help`. The command above writes the rest.
 #[test]
 fn every_command_has_its_help_written_down() {
     let mut left = vec![Vec::<String>::new()];
@@ -69,7 +69,7 @@ fn subcommands(help: &str) -> Vec<String> {
         .collect()
 }
 
-/// What `finerail node` says of a configuration, which is refused.
+/// Returns the result of `finerail node` with a configuration that must be rejected.
 fn refused(config: impl AsRef<[u8]>) -> Ended {
     let site = Site::new();
     site.write("node.yaml", config);
@@ -147,7 +147,7 @@ fn a_missing_configuration_is_named() {
 
 #[test]
 fn an_address_of_another_machine_is_refused_with_where_to_look() {
-    // TEST-NET-3 (RFC 5737) belongs to nobody.
+    // TEST-NET-3 (RFC 5737) is assigned to no machine.
     let ended = refused(yaml(&["203.0.113.77@tcp"], ""));
     ended
         .expect_error("203.0.113.77 is not an address of this machine")
@@ -182,7 +182,7 @@ fn a_port_in_use_is_named_with_what_to_do() {
         .expect_error("ss -ltnp");
 }
 
-/// Runs the program without privileges; `None`, and a line that says why, where that is not possible.
+/// Runs the program without privileges. If that is not possible, prints the reason and returns `None`.
 fn unprivileged(args: &[&str]) -> Option<Ended> {
     const NOBODY: [&str; 6] = [
         "setpriv",
@@ -208,7 +208,7 @@ fn unprivileged(args: &[&str]) -> Option<Ended> {
     Some(run(finerail_by(&NOBODY, args)))
 }
 
-/// A configuration that nobody can read too.
+/// Returns a configuration that every user can read.
 fn public_config() -> (Site, PathBuf) {
     use std::os::unix::fs::PermissionsExt as _;
     let site = Site::new();
@@ -257,7 +257,7 @@ fn a_ping_of_a_node_of_this_machine_is_answered_by_that_node() {
     site.write("node.yaml", yaml(&[CLIENT, "127.0.0.9@tcp7"], ""));
     let _node = site.start_node("node");
     let out = site.ping(CLIENT, &[]).expect_code(0).out;
-    // The endpoint that asks has no such interface.
+    // The endpoint of the ping command has no such interface.
     assert!(out.contains("127.0.0.9@tcp7"), "{out}");
 }
 
@@ -285,7 +285,7 @@ fn a_ping_of_a_server_that_speaks_something_else_ends_soon() {
     let port = server.local_addr().unwrap().port().to_string();
     thread::spawn(move || {
         for mut stream in server.incoming().flatten() {
-            // It may be gone already.
+            // The client may have closed the connection already.
             let _unsent = stream.write_all(&b"SSH-2.0-OpenSSH_9.2\r\n".repeat(20));
         }
     });
@@ -336,7 +336,7 @@ fn a_ping_with_several_questions_prints_times_and_json_is_one_document() {
     assert_eq!(document[0]["primary_nid"], CLIENT);
 }
 
-/// A small capture of two nodes.
+/// Returns the path of a small capture of two nodes.
 fn small_capture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet-capture/tests/data/ping.pcap")
 }
@@ -459,7 +459,7 @@ fn without_arguments_the_program_says_what_to_begin_with() {
     }
 }
 
-/// A named pipe has no end before somebody has written to it, and closed it.
+/// A reader of a named pipe waits until a writer has opened the pipe and closed it.
 #[test]
 fn a_file_that_is_waited_for_is_named() {
     let site = Site::new();
@@ -504,7 +504,7 @@ fn completions_are_scripts_that_their_shells_can_read() {
         assert!(script.out.contains("finerail"), "{shell}");
         assert_eq!(script.err, "", "{shell}");
         let file = site.write(shell, &script.out);
-        // Elvish knows its editor, for which the script is, on a terminal only.
+        // Elvish provides its editor, which the script needs, on a terminal only.
         if shell != "elvish" && can_run(shell, &["-c", "true"]) {
             let mut check = Command::new(shell);
             check.arg("-n").arg(file).stdin(Stdio::null());
@@ -582,7 +582,7 @@ fn counters_that_cannot_be_written_are_an_error_that_names_the_file() {
     ended.expect_error("cannot write /nonexistent/stats.json");
 }
 
-/// Section 6.8 of lnet-selection: 0 done, 1 nothing to convert or asked wrongly, 2 not understood.
+/// Exit codes of section 6.8 of lnet-selection: 0 success, 1 nothing to convert or wrong usage, 2 invalid input.
 #[test]
 fn the_converter_ends_with_the_codes_of_that_of_kernels() {
     let convert = |words: &[&str]| run(finerail([&["convert"], words].concat()));

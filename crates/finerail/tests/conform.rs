@@ -10,7 +10,7 @@ use common::site::{Site, yaml};
 
 const NODE: &str = "127.0.0.2@tcp";
 
-/// A site with one node.
+/// Starts a site with one node.
 fn site() -> (Site, Process) {
     let site = Site::new();
     site.write("node.yaml", yaml(&[NODE], ""));
@@ -37,7 +37,7 @@ fn a_node_passes_every_check_that_may_be_made_in_production() {
         last.ends_with(" intrusive ones not made (--intrusive)"),
         "{text}"
     );
-    // Nothing that a node would log: standard error has its warnings.
+    // The node must log nothing: its warnings go to standard error.
     assert_eq!(node.errors(), "");
     drop(node.stop());
 }

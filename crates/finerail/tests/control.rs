@@ -1,4 +1,4 @@
-//! Who controls which node, and what is said when nobody answers.
+//! Who may control a node, and the messages when no node answers.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -17,7 +17,7 @@ use common::process::{Ended, Process, run};
 use common::site::{Site, yaml};
 use common::{eventually, finerail};
 
-/// A node on this NID with more arguments, in a machine of its own as far as default sockets are concerned.
+/// Starts a node on this NID with more arguments. Its default control socket is in the site's directory.
 fn node(site: &Site, nid: &str, more: &[&str]) -> Process {
     let config = site.write(&format!("{nid}.yaml"), yaml(&[nid], ""));
     let mut command = finerail(["node", "--port", &site.port.to_string(), "--config"]);
@@ -68,7 +68,7 @@ fn who_changes_one_of_several_nodes_is_told_which() {
     drop((first, second));
 }
 
-/// A node that is stopped accepts nothing; the queue of its socket still takes some connections.
+/// A node that is stopped accepts no connection, but the queue of its socket still takes some.
 #[test]
 fn a_node_that_does_not_answer_is_given_up_and_named() {
     let site = Site::new();
@@ -88,7 +88,7 @@ fn a_node_that_does_not_answer_is_given_up_and_named() {
     let mut lnetctl = ctl(&site, &[]);
     lnetctl.args(["--timeout=1", "set", "retry_count", "1"]);
     said(run(lnetctl), 1);
-    // Connections fill the queue, and the next one waits to be let in.
+    // Connections fill the queue, so the next one waits.
     let waiting: Vec<UnixStream> = filled(Path::new(&socket));
     run(ctl(&site, &["--timeout", "1", "net", "show"]))
         .expect_code(1)
@@ -98,7 +98,7 @@ fn a_node_that_does_not_answer_is_given_up_and_named() {
     run(ctl(&site, &["net", "show"])).expect_code(0);
 }
 
-/// Connections until no more are taken.
+/// Opens connections until the queue is full.
 fn filled(path: &Path) -> Vec<UnixStream> {
     use socket2::{Domain, SockAddr, Socket, Type};
     let connect = || {
@@ -112,12 +112,12 @@ fn filled(path: &Path) -> Vec<UnixStream> {
     std::iter::from_fn(connect).take(1000).collect()
 }
 
-/// A group that is let in, and one that is not.
+/// The group that may control the node; the next ids may not.
 const GROUP: u32 = 54_321;
 const OTHERS: u32 = 54_322;
 const NOBODY: u32 = 65_534;
 
-/// Needs root, to be others.
+/// Needs root, to run commands as other users.
 #[test]
 fn who_may_not_control_a_node_is_told_so_whatever_the_mode_of_its_socket() {
     if !nix::unistd::geteuid().is_root() {
@@ -135,7 +135,7 @@ fn who_may_not_control_a_node_is_told_so_whatever_the_mode_of_its_socket() {
     };
     permit("", 0o755);
     permit("finerail", 0o755);
-    // The program may stand where only root comes.
+    // The program may be in a directory that only root can enter.
     let program = site.path("program");
     fs::copy(env!("CARGO_BIN_EXE_finerail"), &program).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
@@ -159,7 +159,7 @@ fn who_may_not_control_a_node_is_told_so_whatever_the_mode_of_its_socket() {
         .expect_error(&format!("the members of group {GROUP} may"));
 }
 
-/// This node moves bytes by TCP only; gateways and peers may have other networks.
+/// This node has TCP nets only, but gateways and peers may have nets of other LNDs.
 #[test]
 fn names_of_every_lnd_are_taken_shown_and_exported() {
     const LNDS: [&str; 6] = ["gni", "ptlf", "kfi", "efa", "bxi3f", "o2ib"];
@@ -269,15 +269,15 @@ fn a_network_that_went_down_comes_up_with_what_the_nodes_file_says() {
         let routes = run(ctl(&site, &["route", "show"])).expect_code(0).out;
         assert!(routes.contains("gateway: 127.0.0.9@tcp"), "{routes}");
     }
-    // What was changed meanwhile stays as it is.
+    // A configure of a node that is up does not undo an administrator's change.
     run(ctl(&site, &["net", "del", "--net", "tcp1"])).expect_code(0);
     run(ctl(&site, &["lnet", "configure", "--all"])).expect_code(0);
     assert_eq!(lctl("list_nids"), "127.0.0.1@tcp\n");
     node.stop().expect_code(0);
 }
 
-/// A watch sees what happens after it began; health is set until it has.
-/// The first event that an administrator caused: whoever watches health sees the pings of recovery, too.
+/// Returns the first event of health that an administrator caused. A watch shows only changes after its begin, so the
+/// health is set until the watch prints an event. A watch of health also shows the pings of recovery.
 fn watched_change(site: &Site, more: &[&str]) -> String {
     let words = [&["watch", "--health", "--count", "1"], more].concat();
     let mut healths = ["400", "900"].iter().cycle();
@@ -319,7 +319,7 @@ fn watches_that_have_left_make_room_and_the_end_of_a_node_ends_a_watch() {
     let site = Site::new();
     let node = node(&site, "127.0.0.1@tcp", &[]);
     node.wait_for_output("ready: ");
-    // Whoever leaves makes room for others: a node serves 32 connections.
+    // A watch that ends frees its connection: a node serves 32 connections at the same time.
     let watches: Vec<Process> = (0..32)
         .map(|_| Process::start(ctl(&site, &["watch"])))
         .collect();
@@ -336,7 +336,7 @@ fn watches_that_have_left_make_room_and_the_end_of_a_node_ends_a_watch() {
         }
         None
     });
-    // A node that ends says so at once.
+    // A node that ends closes the watch at once.
     node.stop();
     watch.wait().expect_code(1);
 }

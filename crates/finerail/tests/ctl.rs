@@ -1,7 +1,7 @@
-//! The commands of `lnetctl` on a running node: what each prints, and its exit code.
+//! The commands of `lnetctl` on a running node: the output and the exit code of each.
 //!
-//! `ctl/transcript.txt` has the commands, what they print on both outputs, and their exit codes, in the
-//! layout of a terminal session. With `FINERAIL_OVERWRITE=1` it is written anew.
+//! `ctl/transcript.txt` has the commands with both outputs and exit codes, in the layout of a terminal session.
+//! `FINERAIL_OVERWRITE=1` writes the file anew.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -46,7 +46,7 @@ fn the_transcript_of_a_session_is_what_is_printed() {
     assert_eq!(printed.lines().count(), expected.lines().count());
 }
 
-/// A node that is killed or was never there is said to be so at once.
+/// A command reports at once that no node listens, after a node was killed or if none was ever started.
 #[test]
 fn without_a_node_a_command_says_where_it_looked() {
     let (site, node) = node();
@@ -56,7 +56,7 @@ fn without_a_node_a_command_says_where_it_looked() {
     assert!(said.ends_with("[rc=1]\n"), "{said}");
 }
 
-/// What was exported goes in again, by file and by standard input.
+/// An exported configuration can be imported, from a file and from standard input.
 #[test]
 fn an_export_is_imported_again_by_another_node() {
     let (site, node) = node();
@@ -91,7 +91,7 @@ fn socket(site: &Site) -> PathBuf {
     site.path("control.sock")
 }
 
-/// One command as a terminal shows it; quotes are not interpreted.
+/// Returns one command with its output as a terminal shows them. Does not interpret quotes.
 fn session(site: &Site, command: &str) -> String {
     let program = site.path("lnetctl");
     if !program.exists() {
@@ -113,7 +113,7 @@ fn session(site: &Site, command: &str) -> String {
     format!("### lnetctl{command}\n{text}[rc={code}]\n")
 }
 
-/// Latencies differ from run to run.
+/// Replaces latencies, which differ from run to run.
 fn timeless(line: &str) -> String {
     let kinds = ["put_egress_", "get_rtt_", "put_ack_"];
     match line.split_once(": ") {
@@ -128,7 +128,7 @@ fn binary() -> &'static Path {
     Path::new(env!("CARGO_BIN_EXE_finerail"))
 }
 
-/// A top-level section of a document.
+/// Returns a top-level section of a document.
 fn section(text: &str, key: &str) -> String {
     let head = format!("{key}:");
     let from = text.lines().skip_while(|line| **line != head);
@@ -140,13 +140,13 @@ fn section(text: &str, key: &str) -> String {
     format!("{head}\n{}\n", body.join("\n"))
 }
 
-/// A reading of the node's counters and interfaces, as a file.
+/// Returns a reading of the node's counters and interfaces, in the format of a file.
 fn reading(site: &Site) -> String {
     let printed = [" stats show", " net show -v 1"].map(|command| session(site, command));
     let printed = printed.concat();
     let lines = printed.lines();
     let lines = lines.filter(|line| !line.starts_with("###") && !line.starts_with("[rc="));
-    // The session shows latencies as N; a reading has numbers.
+    // The session replaces latencies by N, but a reading needs numbers.
     let lines = lines.map(|line| line.replace(": N", ": 0"));
     lines.map(|line| format!("{line}\n")).collect()
 }

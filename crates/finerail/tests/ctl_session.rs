@@ -1,4 +1,4 @@
-//! `lnetctl` without a command: what a script on standard input does, and how it ends.
+//! `lnetctl` without a command: the effects and the exit code of a script on standard input.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use common::process::{Ended, Process};
 use common::site::{CLIENT, Site, yaml};
 
-/// A node, and the binary under the names by which it is called.
+/// A node, and the binary under all its names.
 struct Bed {
     site: Site,
     node: Process,
@@ -23,7 +23,7 @@ impl Bed {
         Self::of(site)
     }
 
-    /// With the configuration that is there.
+    /// Starts the bed with the configuration in the site.
     fn of(site: Site) -> Self {
         for name in ["lnetctl", "lctl"] {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_finerail"), site.path(name)).unwrap();
@@ -206,7 +206,8 @@ fn a_session_outlives_the_node_and_finds_the_next_one() {
     node.stop().expect_code(0);
     ask("net show --net tcp");
     let node = start(&site);
-    // The first one may find the old connection broken, or no node; the next ones find it.
+    // The first command may find a broken connection or no node. The later commands reach the new
+    // node.
     ask("net show --net tcp");
     ask("net show --net tcp");
     assert!(out.any(|line| line.unwrap() == "net:"));
@@ -270,7 +271,7 @@ fn lctl_lists_connections_by_type_and_peers_with_their_number() {
     let bed = Bed::new();
     let script = "set_param own=1\nping 127.0.0.1@tcp\n";
     bed.script("lctl", script).expect_code(2);
-    // A ping of an own NID travels over TCP, so both ends of its connections are here.
+    // A ping of an own NID travels over TCP, so this node has both ends of its connections.
     bed.script("lnetctl", "discover 127.0.0.1@tcp\n")
         .expect_code(0);
     let ended = bed.script("lctl", "--net tcp conn_list\n--net tcp peer_list\n");
@@ -314,7 +315,7 @@ fn documents_that_cannot_be_read_are_refused_here_with_the_reason() {
             ended.expect_code(234).expect_error(complaint);
         }
     }
-    // Escaped, it is longer than a request can be.
+    // With escapes, the text exceeds the limit of a request.
     bed.site.write("wide.yaml", "#\"\n".repeat(5 << 20));
     let ended = bed.script("lnetctl", "import wide.yaml\n");
     ended

@@ -1,4 +1,4 @@
-//! `finerail demo`: the whole path with real processes while parts of it fail, and the report of a run.
+//! `finerail demo`: the whole path with real processes while some of them fail, and the report of a run.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ fn demo(words: &[&str]) -> Ended {
     run(command)
 }
 
-/// A finished quick run: its directory, the page and the figures.
+/// A quick run that is complete: its directory, the page, the figures and the output.
 struct Finished {
     directory: TempDir,
     page: String,
@@ -61,7 +61,7 @@ impl Finished {
     }
 }
 
-/// A file below `root`, the first by name.
+/// Returns a file below `root`, the first by name.
 fn some_file(root: &Path) -> PathBuf {
     let mut entries: Vec<PathBuf> = fs::read_dir(root)
         .unwrap()
@@ -111,7 +111,7 @@ fn every_fault_strikes_every_byte_is_right_and_a_changed_byte_is_found() {
     assert!(ended.err.contains("came back different"), "{}", ended.err);
 }
 
-/// Each figure of the page stands in the JSON, and a browser finds nothing wrong.
+/// Checks that each figure of the page is in the JSON, and that a browser reports no error.
 fn report_is_right(finished: &Finished) {
     let figures = &finished.figures;
     #[expect(
@@ -145,7 +145,7 @@ fn report_is_right(finished: &Finished) {
 
 #[test]
 fn without_namespaces_the_demo_runs_on_loopback_addresses_and_says_so() {
-    // Root of a user namespace in which there may be no further network.
+    // The command runs as root of a user namespace that may not create network namespaces.
     let deny = "echo 0 > /proc/sys/user/max_net_namespaces; exec \"$0\" \"$@\"";
     let without = ["unshare", "--user", "--map-root-user", "sh", "-c", deny];
     if !can_run(without[0], &[&without[1..5], &["true"]].concat()) {

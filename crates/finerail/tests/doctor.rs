@@ -1,4 +1,4 @@
-//! `finerail doctor` against real peers, in good order and not: each finding once, and none of a healthy node.
+//! `finerail doctor` with real peers, healthy and faulty: each finding appears once, and a healthy node has none.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ use common::{finerail, is_root};
 const NODE: &str = "127.0.0.2@tcp";
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-/// Longer than any step takes on a busy machine; where silence is the finding, less is enough.
+/// Timeouts in seconds: `AMPLE` exceeds every step on a busy machine. `SHORT` suffices if silence is the finding.
 const AMPLE: &str = "60";
 const SHORT: &str = "1";
 
@@ -35,7 +35,7 @@ fn doctor(port: u16, timeout: &str, more: &[&str]) -> Ended {
     run(finerail(words))
 }
 
-/// The names of the findings of the only node that is examined.
+/// Returns the names of the findings. Only one node is examined.
 fn findings(port: u16, timeout: &str, more: &[&str]) -> Vec<String> {
     let ended = doctor(port, timeout, &[more, &["--json"]].concat());
     let report: Value = serde_json::from_str(&ended.out).unwrap();
@@ -48,7 +48,7 @@ fn findings(port: u16, timeout: &str, more: &[&str]) -> Vec<String> {
     names
 }
 
-/// A site with one node.
+/// Starts a site with one node.
 fn site(nid: &str) -> (Site, Process) {
     let site = Site::new();
     site.write("node.yaml", yaml(&[nid], ""));
@@ -56,7 +56,7 @@ fn site(nid: &str) -> (Site, Process) {
     (site, node)
 }
 
-/// A peer that does this with each connection.
+/// Starts a peer that calls `serve` for each connection, with its number. Returns its port.
 fn peer(serve: impl Fn(TcpStream, usize) + Send + Sync + Clone + 'static) -> u16 {
     let port = testkit::port();
     let listener = TcpListener::bind((ADDRESS, port)).unwrap();
@@ -70,7 +70,7 @@ fn peer(serve: impl Fn(TcpStream, usize) + Send + Sync + Clone + 'static) -> u16
     port
 }
 
-/// Carries a connection on to a node; of what the client says, at most so many bytes.
+/// Forwards a connection to a node. Forwards at most `budget` bytes from the client.
 fn carry(client: TcpStream, port: u16, budget: u64) {
     let node = TcpStream::connect((ADDRESS, port)).unwrap();
     node.set_nodelay(true).unwrap();
@@ -82,7 +82,7 @@ fn carry(client: TcpStream, port: u16, budget: u64) {
     });
     let mut rest = client;
     let _ends_when_either_does = std::io::copy(&mut (&rest).take(budget), &mut &node);
-    // What is beyond the budget is lost on the way, and the connection stays.
+    // Bytes beyond the budget are lost, but the connection stays open.
     let _ends_when_the_client_does = std::io::copy(&mut rest, &mut std::io::sink());
     let _closed = node.shutdown(Shutdown::Both);
     answers.join().unwrap();
@@ -104,7 +104,7 @@ fn a_node_in_good_order_has_no_findings() {
     ] {
         assert!(text.contains(seen), "no '{seen}' in {text}");
     }
-    // Nothing that a node would log: standard error has its warnings.
+    // The node must log nothing: its warnings go to standard error.
     assert_eq!(node.errors(), "");
     drop(node.stop());
 }
@@ -147,7 +147,7 @@ fn nothing_that_listens_is_a_refused_port_and_further_ports_need_no_listener() {
 
 #[test]
 fn a_port_that_answers_no_attempt_is_filtered() {
-    // A listener whose queue is full drops attempts to connect, as a firewall does.
+    // A listener with a full queue drops connection attempts, as a firewall does.
     let listener = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
     let any: SocketAddr = (ADDRESS, 0).into();
     listener.bind(&any.into()).unwrap();
@@ -186,7 +186,7 @@ fn a_node_of_another_net_and_of_another_address_are_told_apart() {
         "{}",
         ended.out
     );
-    // Address translation: the address of one NID leads to the node of another.
+    // Address translation: the address of one NID leads to the node of another NID.
     let real = site.port;
     let port = peer(move |client, _| carry(client, real, u64::MAX));
     drop(node.stop());
@@ -253,7 +253,7 @@ fn two_nodes_that_claim_one_nid_are_told_apart() {
 fn a_path_that_loses_what_is_large_is_seen_by_its_stall() {
     let (site, node) = site(NODE);
     let real = site.port;
-    // Enough for a handshake and the small pings.
+    // 4000 bytes suffice for a handshake and the small pings.
     let port = peer(move |client, _| carry(client, real, 4000));
     let ended = doctor(port, SHORT, &[NODE]).expect_code(1);
     assert!(ended.out.contains("error large-stalls: "), "{}", ended.out);

@@ -1,4 +1,4 @@
-//! `finerail explain`: what it prints, written down, and what it says of bad input.
+//! `finerail explain`: its expected pages, and its messages about bad input.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// One example of a theme of user reports.
+/// Returns the path of one example of a theme of user reports.
 fn theme(name: &str) -> String {
     let themes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet-explain/tests/themes");
     themes.join(name).join("node.yaml").display().to_string()
@@ -22,7 +22,7 @@ fn explain(arguments: &[&str]) -> Output {
     command.arg("explain").args(arguments).output().unwrap()
 }
 
-/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test explain`, and look at the difference.
+/// After an intended change: `TRYCMD=overwrite cargo test -p finerail --test explain`, and check the difference.
 #[test]
 fn pages_are_those_written_down() {
     let cases = trycmd::TestCases::new();

@@ -1,4 +1,4 @@
-//! `finerail explain --node`: what is foretold of a running node is what it does.
+//! `finerail explain --node`: a running node makes the choices that were predicted for it.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -20,10 +20,10 @@ use common::{PATIENCE, finerail};
 const HERE: [&str; 3] = ["127.0.0.1@tcp", "127.0.0.2@tcp", "127.0.0.3@tcp1"];
 const THERE: [&str; 3] = ["127.0.0.4@tcp", "127.0.0.5@tcp", "127.0.0.6@tcp1"];
 
-/// More than what the picks leave out when two rails take turns.
+/// Number of messages that are predicted and then sent: enough for several rails to take many turns.
 const SENDS: usize = 100;
 
-/// A message's local NID and the NID that it went to.
+/// The local NID and the destination NID of a message.
 type Rail = (Nid, Nid);
 
 fn nid(text: &str) -> Nid {
@@ -73,7 +73,7 @@ fn foretold(socket: &Path) -> Vec<Rail> {
         .collect()
 }
 
-/// Sends a message and reads off the node's stamps which rail it took.
+/// Sends a message, and finds out from the node's stamps which rail it used.
 fn send(node: &Node, queue: &EventQueue, dlc: &mut Dlc) -> Rail {
     let md = Md::source(Vec::new()).threshold(1);
     let put = PutRequest {
@@ -112,7 +112,8 @@ fn the_next_hundred_messages_of_a_running_node_take_the_rails_that_were_foretold
     let control = ControlEndpoint::open(&managed, &options).unwrap();
     let mut dlc = Dlc::connect(control.path()).unwrap();
     let queue = ours.event_queue();
-    // Stamps that no fresh node has: one rail used more than the others, and answers on all.
+    // Create stamps that a fresh node does not have: one rail is used more than the others, and all
+    // rails have answers.
     for (from, to) in [(0, 0), (2, 2), (1, 0), (0, 1), (0, 0)] {
         ours.ping(nid(THERE[to]), Some(nid(HERE[from])), PATIENCE)
             .unwrap();

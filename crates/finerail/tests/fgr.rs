@@ -1,4 +1,4 @@
-//! `finerail fgr` as people run it: what it prints, what it writes, how it ends.
+//! `finerail fgr` on the command line: its output, its files and its exit codes.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use common::finerail;
 use common::process::{Ended, run};
 
-/// A torus of 192 clients, two groups of two sub-groups of three modules.
+/// A torus of 192 clients, with two groups of two sub-groups of three modules.
 const SMALL: [&str; 2] = ["--machine", "synthetic:6x8x4:2x3x1"];
 
 fn fgr(words: &[&str]) -> Ended {
@@ -28,7 +28,7 @@ fn small(command: &str, words: &[&str]) -> Ended {
     fgr(&[&[command], &SMALL[..], words].concat())
 }
 
-/// Writes the configuration of the small machine.
+/// Writes the configuration of the small machine, and returns its directory.
 fn configure(directory: &Path, words: &[&str]) -> PathBuf {
     let out = directory.join("conf");
     let net = ["--client-net", "tcp100", "-o", out.to_str().unwrap()];
@@ -36,7 +36,8 @@ fn configure(directory: &Path, words: &[&str]) -> PathBuf {
     out
 }
 
-/// A file of Titan's data; `None`, with a message, where it is absent, which in CI is a failure.
+/// Returns the path of a file of Titan's data. If it is absent, prints a message and returns
+/// `None`, or fails in CI.
 fn titan_file(name: &str) -> Option<String> {
     let path = testkit::shared_data(format!("titan/{name}"))?;
     Some(path.to_str().unwrap().to_owned())
@@ -246,7 +247,7 @@ fn more_nets_than_lnet_takes_are_refused_before_a_plan_is_made_and_used_slots_ar
     let directory = TempDir::new().unwrap();
     let out = directory.path().join("conf");
     let out = out.to_str().unwrap();
-    // Planned by an exact optimum, which would take long.
+    // An exact optimum for this plan would take long.
     let config = |words: &[&str]| {
         let common = ["config", "--machine", machine, "--client-net", "tcp100"];
         fgr(&[&common[..], &["-o", out], words].concat())

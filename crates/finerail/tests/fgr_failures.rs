@@ -1,4 +1,4 @@
-//! `finerail fgr` on machines with failures, for one job, and where it writes.
+//! `finerail fgr` on machines with failures, for one job, and the places of its output.
 
 #![allow(
     clippy::unwrap_used,
@@ -138,7 +138,7 @@ fn a_job_is_told_its_routers_and_what_is_faster_also_by_a_saved_plan() {
     );
     assert_eq!(answer["write"]["limit"], "router");
     assert!(answer["better_nodes"]["write_gb_s"].as_f64() > answer["write"]["gb_s"].as_f64());
-    // What a plan is made by says nothing of a plan that there is.
+    // Options for making a plan do not apply to an existing plan.
     for words in [
         ["--policy", "nearest"],
         ["--failed", "nid00001"],

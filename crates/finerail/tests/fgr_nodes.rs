@@ -1,6 +1,6 @@
-//! The configurations that the planner writes, loaded into real nodes on loopback addresses: messages take the
-//! planned primary, and the planned backups when it stops. Routers that are processes are killed, stopped and
-//! restarted, and messages arrive in both directions, as `fgr check` says.
+//! The configurations that the planner writes, loaded into real nodes on loopback addresses: messages use the
+//! planned primary, and the planned backups when the primary stops. Routers as processes are killed, stopped and
+//! restarted, and messages arrive in both directions, as `fgr check` predicts.
 
 #![allow(
     clippy::unwrap_used,
@@ -27,8 +27,8 @@ use tempfile::TempDir;
 use common::process::Process;
 use common::{eventually, finerail};
 
-/// Client 1 beside router 3; router 4 is a hop further, router 2 another. The net behind them is a socket net,
-/// because these nodes speak no other.
+/// Client 1 is beside router 3. Router 4 is one hop further, and router 2 one more. The net behind the routers is a
+/// socket net, because these nodes have no other LND.
 const MACHINE: &str = "
 machine: three routers
 fabric:
@@ -49,7 +49,7 @@ groups:
           - {blade: next, at: [3, 0], nodes: [4]}
 ";
 
-/// Longer than an answer on this machine takes, shorter than anybody waits.
+/// Longer than an answer takes on this machine, and short enough for a retry.
 const ANSWER: Duration = Duration::from_secs(2);
 
 /// The nodes of the plan, by number.
@@ -57,7 +57,7 @@ struct Running {
     nodes: BTreeMap<u32, Node>,
 }
 
-/// What is planned.
+/// Returns the machine and its plan.
 fn planned() -> (Machine, Plan) {
     let machine = read_machine("machine.yaml", MACHINE).unwrap();
     let plan = assign(&machine, Policy::STRICT, &Options::default()).unwrap();
@@ -86,8 +86,8 @@ fn site_in(machine: &Machine, plan: &Plan, form: Form, backups: BackupPriority) 
 }
 
 impl Running {
-    /// Starts every node from the text of its own file: routers, server, client, as a roll-out does, so that no
-    /// gateway is found dead before it is there.
+    /// Starts every node from its own file in the order of a roll-out: routers, server, client. Otherwise the client
+    /// would find its gateways dead before they are started.
     fn start(site: &Site) -> Self {
         let options = NodeOptions {
             port: testkit::port(),
@@ -99,7 +99,7 @@ impl Running {
         };
         let mut nodes = BTreeMap::new();
         let mut files: Vec<(String, String)> = site.node_files().collect();
-        // Clients come first.
+        // The file of the client comes first; move it to the end.
         files.rotate_left(1);
         for (path, text) in files {
             let config = lnet_config::parse(&text).unwrap_or_else(|e| panic!("{path}: {e}"));
@@ -111,19 +111,19 @@ impl Running {
         Self { nodes }
     }
 
-    /// Waits until a router has forwarded a message each way.
+    /// Waits until a router has forwarded one message in each direction.
     fn expect_both_ways(&self, router: u32) {
         eventually("a message each way", || {
             (self.forwarded(router) >= 2).then_some(())
         });
     }
 
-    /// Messages that a router has forwarded.
+    /// Returns the number of messages that a router has forwarded.
     fn forwarded(&self, router: u32) -> u64 {
         self.nodes[&router].stats().route_count
     }
 
-    /// The client asks the server, until there is an answer.
+    /// Lets the client ping the server until there is an answer.
     fn ask(&self) {
         let server = self.nodes[&5].primary_nid();
         eventually("the server answers", || {
@@ -161,7 +161,7 @@ fn messages_take_the_planned_primary_and_after_its_end_the_planned_backups() {
     running.expect_both_ways(2);
 }
 
-/// A client and a server in this process, and routers that are processes.
+/// A client and a server in this process, with routers as processes.
 struct Fleet {
     directory: TempDir,
     port: u16,
@@ -172,7 +172,7 @@ struct Fleet {
     session: Nid,
 }
 
-/// Seconds between two pings of a gateway, and for such a ping.
+/// The interval between pings of a gateway, and the timeout of such a ping, in seconds.
 const INTERVAL: u64 = 1;
 const TIMEOUT: u64 = 2;
 
@@ -225,7 +225,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until messages arrive in a direction, and says how long that took.
+    /// Waits until messages arrive in both directions, and prints how long each direction took.
     fn both_ways(&self, what: &str) {
         let begin = Instant::now();
         let server = self.server.primary_nid();
@@ -251,8 +251,8 @@ impl Fleet {
         self.routers.remove(&router).unwrap().kill();
     }
 
-    /// Each way of failing, and the return from it. That the primary is in use again shows when the backups are
-    /// gone.
+    /// Causes each kind of failure and recovery. The primary is known to be in use again if messages arrive after the
+    /// backups are killed.
     fn suffer(mut self) {
         self.both_ways("in health");
         self.kill(3);

@@ -1,4 +1,4 @@
-//! What `finerail fgr` writes: the same bytes for the same input, reports that load nothing, and what it refuses to write.
+//! The output of `finerail fgr`: the same bytes for the same input, reports that load nothing, and rejected outputs.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,10 +19,10 @@ use tempfile::TempDir;
 use common::finerail;
 use common::process::{Ended, run};
 
-/// A torus of 192 clients, two groups of two sub-groups of three modules.
+/// A torus of 192 clients, with two groups of two sub-groups of three modules.
 const SMALL: [&str; 2] = ["--machine", "synthetic:6x8x4:2x3x1"];
 
-/// Runs a command on so many threads.
+/// Runs a command with the given number of threads.
 fn small(threads: &str, words: &[&str]) -> Ended {
     let (command, words) = words.split_first().unwrap();
     let mut program = finerail([&["fgr", command], &SMALL[..], words].concat());
@@ -30,7 +30,7 @@ fn small(threads: &str, words: &[&str]) -> Ended {
     run(program).expect_code(0)
 }
 
-/// Every file below a directory.
+/// Returns every file below a directory.
 fn files(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in directory.read_dir().unwrap() {
@@ -103,7 +103,7 @@ fn a_report_is_one_file_that_loads_nothing() {
     ] {
         assert!(!text.contains(sign), "{sign}");
     }
-    // What leads somewhere leads to a part of the page.
+    // Every link must lead to a part of the page.
     let links: Vec<&str> = text.split("href=\"").skip(1).collect();
     assert!(links.len() > 10);
     for link in links {
@@ -136,7 +136,7 @@ fn the_front_is_a_table_for_people_from_strict_to_turns() {
 fn more_selection_rules_than_a_node_keeps_are_refused_with_what_would_work() {
     const CLIENTS: u32 = 5 * 1024 + 1;
     let directory = TempDir::new().unwrap();
-    // Each client in another block of 256 addresses: a rule for each of them on every server.
+    // Each client is in a different block of 256 addresses, so every server needs one rule for each client.
     let mut text = "machine: wide
 fabric:
   kind: fat-tree

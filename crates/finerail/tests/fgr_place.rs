@@ -1,4 +1,5 @@
-//! `finerail fgr place` and `report` from outside: what they print, what they write, how they end.
+//! `finerail fgr place` and `report` on the command line: their output, their files and their exit
+//! codes.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +21,7 @@ fn finerail(directory: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// Every place of the machine as a blade of one node.
+/// Returns every place of the machine as a blade of one node.
 fn blades() -> String {
     let mut text = "blade,cabinet,kind,node,at\n".to_owned();
     for number in 0..6 * 8 * 4 {

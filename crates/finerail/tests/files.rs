@@ -1,4 +1,4 @@
-//! `finerail files` on directories of this machine, by the real program.
+//! `finerail files` on directories of this machine, with the real program.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,7 +34,7 @@ impl Lab {
         self.0.path().join(name.as_ref())
     }
 
-    /// `finerail files` with these words; `@` stands for `dir:` and this directory, `~` for this directory.
+    /// Runs `finerail files` with these words; `@` stands for `dir:` and this directory, `~` for this directory.
     fn files(&self, words: &[&str]) -> Ended {
         let here = self.0.path().as_os_str();
         let word = |word: &&str| match word.as_bytes() {

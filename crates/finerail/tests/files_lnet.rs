@@ -1,4 +1,4 @@
-//! `finerail files` behind a router and a gateway, as real processes that are killed, stopped and started again.
+//! `finerail files` behind a router and a gateway: real processes that are killed, stopped and restarted.
 
 #![allow(
     clippy::unwrap_used,
@@ -23,7 +23,7 @@ use common::process::{Ended, Process, run};
 use common::site::{ROUTER, STORAGE, Site, yaml};
 use common::{eventually, is_root, pattern};
 
-/// A client, a router, and a gateway behind it.
+/// A client, a router, and a gateway behind the router.
 struct Lab {
     site: Site,
     _router: Process,
@@ -63,7 +63,7 @@ impl Lab {
         self.site.path("kept").join(name)
     }
 
-    /// `finerail files`; `@` stands for the gateway, `~` for the directory of the test.
+    /// Returns a command `finerail files`; `@` stands for the gateway, `~` for the directory of the test.
     fn command(&self, words: &[&str]) -> Command {
         let here = self.site.path("");
         let word = |word: &&str| match word.split_at_checked(1) {
@@ -84,7 +84,7 @@ impl Lab {
         serde_json::from_str(&ended.out).unwrap()
     }
 
-    /// Waits until an interrupted copy has left something behind.
+    /// Waits until a running copy has written some of its part.
     fn part(&self, bytes: u64) {
         eventually("a part grows", || {
             let entries = fs::read_dir(self.kept("")).unwrap();

@@ -1,4 +1,4 @@
-//! The whole path of an I/O node: clients, the daemon, the forwarder, each of which may die or stand still.
+//! The whole path of an I/O node: clients, the daemon and the forwarder. Each of them may die or stand still.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,7 +27,7 @@ use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
 use zoid::Zoid;
 
-/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+/// Takes the lock that all tests of this user share, because the system limits message queues per user.
 fn take_turn() -> File {
     let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
     let path = std::env::temp_dir().join(name);
@@ -53,7 +53,7 @@ fn at(path: &str) -> Place {
 struct Process(Child);
 
 impl Process {
-    /// Starts `finerail zoid …`, and waits for the line that says that it is ready.
+    /// Starts `finerail zoid …`, and waits for the line that reports that it is ready.
     fn start(arguments: &[&str]) -> (Self, String) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_finerail"))
             .arg("zoid")
@@ -77,13 +77,13 @@ impl Process {
         }
     }
 
-    /// Dead at once, with nothing cleaned up.
+    /// Kills the process, so that it cannot clean up.
     fn kill(&mut self) {
         self.0.kill().unwrap();
         self.0.wait().unwrap();
     }
 
-    /// Resident memory in bytes.
+    /// Returns the resident memory in bytes.
     fn resident(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
         let line = status
@@ -97,13 +97,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended before.
+        // The process may have ended before.
         let _killed = self.0.kill();
         let _waited = self.0.wait();
     }
 }
 
-/// A daemon that can be started again.
+/// A daemon that can be restarted.
 struct Node {
     instance: String,
     directory: TempDir,
@@ -141,7 +141,7 @@ impl Node {
         Process::start(&arguments).0
     }
 
-    /// Kills the daemon, and starts another one.
+    /// Kills the daemon and starts a new one.
     fn restart(&mut self) {
         self.daemon.kill();
         self.daemon = Self::daemon(&self.settings);
@@ -182,7 +182,7 @@ impl Node {
         )
     }
 
-    /// A forwarder as a process.
+    /// Starts a forwarder as a process.
     fn forward(&self, export: &Path, more: &[&str]) -> Process {
         let export = format!("dir:{}", export.display());
         let directory = self.directory.path().to_str().unwrap();
@@ -200,7 +200,7 @@ impl Node {
 }
 
 impl Drop for Node {
-    /// A daemon that was killed leaves its queues, of which a user has few.
+    /// Removes the queues that a killed daemon leaves, because a user has few of them.
     fn drop(&mut self) {
         self.daemon.kill();
         let directory = self.directory.path();
@@ -229,7 +229,7 @@ fn random_operations_give_what_the_model_gives_while_the_daemon_is_killed() {
     let restarts = AtomicU32::new(0);
     let (over, restarts) = (&over, &restarts);
     thread::scope(|scope| {
-        // Whatever fails, the other thread must not go on for ever.
+        // If this thread fails, the other thread must end too.
         struct Over<'a>(&'a AtomicBool);
         impl Drop for Over<'_> {
             fn drop(&mut self) {
@@ -260,7 +260,7 @@ fn random_operations_give_what_the_model_gives_while_the_daemon_is_killed() {
                 ForwarderOptions::default(),
             );
             *forwarder.borrow_mut() = Some(begun.unwrap());
-            // A client that was in the middle of something with another forwarder learns of this one.
+            // A client that used the previous forwarder learns of the new one.
             for client in &clients {
                 client.null(&Caller::default()).unwrap();
             }
@@ -268,7 +268,7 @@ fn random_operations_give_what_the_model_gives_while_the_daemon_is_killed() {
             let before = restarts.load(Ordering::SeqCst);
             killer.thread().unpark();
             let compared = compare(&clients, &Caller::default(), &steps);
-            // The daemon is killed for each case, however fast the operations are.
+            // The daemon is killed in each case, even if the operations are fast.
             testkit::eventually("the daemon is started again", || {
                 restarts.load(Ordering::SeqCst) > before
             });
@@ -307,7 +307,8 @@ fn a_forwarder_that_was_killed_leaves_stale_handles_and_no_operation_done_twice(
         let waits = scope.spawn(|| files.mkdir(&caller, at("d"), 0o755));
         let _forwarder = node.forward(export.path(), &[]);
         let made = waits.join().unwrap();
-        // It was sent before or after the other one came: nobody may do it twice, or claim what is not so.
+        // The call was sent before or after the forwarder was replaced: the result must match the files, and the call
+        // must not be executed twice.
         match made {
             Ok(_) => assert!(export.path().join("d").is_dir()),
             Err(errno) => assert_eq!(errno, OUTCOME_UNKNOWN),
@@ -432,7 +433,7 @@ fn a_forwarder_that_stands_still_costs_no_more_than_the_deadline() {
         OUTCOME_UNKNOWN
     );
     forwarder.signal(Signal::SIGCONT);
-    // What it had received is carried out then, and the client goes on.
+    // The forwarder then executes what it had received, and the client continues.
     testkit::eventually("the directory is there", || {
         export.path().join("d").is_dir()
     });
@@ -509,12 +510,13 @@ fn sixty_four_clients_lose_nothing_and_memory_stays_within_its_pools() {
     let after = (node.daemon.resident(), forwarder.resident());
     println!("{rounds} rounds of {CLIENTS} clients; resident before {before:?}, after {after:?}");
     assert!(rounds as usize >= CLIENTS);
-    // The segment is 160 MiB, and both have it mapped or written; the rest is theirs.
+    // The segment is 160 MiB, and both processes have its pages mapped or written. The rest of the limit is their own
+    // memory.
     let limit = (160 << 20) + (64 << 20);
     assert!(after.0 < limit && after.1 < limit, "{after:?}");
 }
 
-/// Writes, reads and checks files of all sizes until it is over.
+/// Writes, reads and checks files of all sizes until `over` is set. Returns the number of rounds.
 fn work(files: &BmiFiles, caller: &Caller, number: usize, over: &AtomicBool) -> u32 {
     let name = format!("d{number}");
     files.mkdir(caller, at(&name), 0o755).unwrap();
@@ -545,7 +547,7 @@ fn work(files: &BmiFiles, caller: &Caller, number: usize, over: &AtomicBool) -> 
     rounds
 }
 
-/// Whether every thread of a process is stopped: one that runs goes on for a moment after the signal.
+/// Returns whether every thread of a process is stopped. A running thread continues for a moment after the signal.
 fn stands_still(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     threads.flatten().all(|thread| {

@@ -1,5 +1,5 @@
-//! The gateway as a process: killed at each step of each operation that must run once, stopped, without room for its log,
-//! with clients that do not listen. Each operation happens once, or its outcome is reported as unknown.
+//! The gateway as a process: killed at each step of each operation that must run once, stopped, without space for its
+//! log, or with clients that do not receive. Each operation happens once, or its outcome is reported as unknown.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ const STEPS: [&str; 5] = [
     "before-answer",
 ];
 
-/// Random numbers that are the same each time.
+/// Returns a generator of random numbers that are the same in each run.
 fn random(seed: usize) -> TestRng {
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&(seed as u64).to_le_bytes());
@@ -245,7 +245,7 @@ fn a_gateway_that_was_taken_over_executes_nothing_that_it_still_held() {
     }
     assert!(taken_over >= 10, "{taken_over} were carried out");
     lab.signal(Signal::SIGCONT);
-    // All requests came before this one, on one connection.
+    // All requests arrived before this one, on the same connection.
     lab.client(9).null(&Caller::default()).unwrap();
     let said = lab.stop_and_hear();
     for prepared in &prepared {
@@ -313,7 +313,7 @@ fn clients_that_never_read_their_replies_keep_nobody_else_out() {
     lab.end();
 }
 
-/// Writes, reads, appends, renames and removes until it is over; how often.
+/// Writes, reads, appends, renames and removes until `over` is set. Returns the number of rounds.
 fn work(files: &RemoteFiles, number: usize, over: &AtomicBool) -> usize {
     let caller = Caller::default();
     let (first, second) = (at(&format!("{number}-a")), at(&format!("{number}-b")));
@@ -372,8 +372,8 @@ fn sixty_four_clients_lose_nothing_and_the_gateway_stays_within_its_buffers() {
         "{rounds} rounds of {CLIENTS} clients; resident {before} KiB before, {highest} KiB at most"
     );
     assert!(rounds >= CLIENTS);
-    // Eight workers, each with a window of four pieces of 1 MiB, with data to append of 4 MiB, and as much again for
-    // what the allocator keeps.
+    // Eight workers, each with a window of four pieces of 1 MiB and data to append of 4 MiB. Twice this sum, because
+    // the allocator keeps freed memory.
     assert!(
         highest - before < 2 * 8 * (4 + 4) * 1024,
         "{before} KiB, then {highest} KiB"
@@ -432,7 +432,7 @@ fn a_full_disk_below_the_log_refuses_and_harms_nothing() {
     assert_eq!(made(0), Ok(()));
     let full = fs::write(&filler, vec![0; 1 << 20]).unwrap_err();
     assert_eq!(full.kind(), std::io::ErrorKind::StorageFull);
-    // The page of the log that is begun has room for some.
+    // The last page of the log still has space for some operations.
     let refused = (1..200).map(made).take_while(Result::is_ok).count();
     assert!(refused < 199, "the log never filled its disk");
     assert_eq!(made(200), Err(Errno::EIO));

@@ -1,6 +1,6 @@
-//! A running node among peers that mean no good: thousands of silent connections, garbage, bytes that come one at a
-//! time, a peer that never reads. Others are served meanwhile, memory stays bounded, the log stays short, and the
-//! counters name what happened.
+//! A running node among hostile peers: thousands of silent connections, garbage, bytes that arrive one at a
+//! time, a peer that never reads. The node still serves others, its memory and its log stay within limits, and its
+//! counters show what happened.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,20 +26,20 @@ use common::process::Process;
 use common::site::{CLIENT, Site, yaml};
 use common::{PATIENCE, eventually, pattern, scaled};
 
-/// Connections of those that say nothing: about twice the unfinished handshakes that the node keeps.
+/// Returns the number of silent connections: about twice the number of unfinished handshakes that the node keeps.
 fn idle_count() -> usize {
     scaled(2_000, 15_000)
 }
 
-/// Connections that the system takes in before the node accepts them (its backlog), and less.
+/// Connections that the system accepts before the node does: less than the backlog.
 const BURST: usize = 100;
-/// What a node may hold of memory with all of this going on, in KiB: an idle endpoint's 20 MiB, and as
-/// much again for its peers.
+/// Limit of the node's memory under this load, in KiB: the 20 MiB of an idle endpoint, and the same amount for its
+/// peers.
 const RESIDENT_KIB_MAX: u64 = 40 * 1024;
-/// Lines on standard error at `--log warn`, whatever peers do.
+/// Limit of the lines on standard error at `--log warn`, for any behaviour of peers.
 const LOG_LINES_MAX: usize = 20;
 
-/// A node that listens to anybody.
+/// A node that accepts connections from every peer.
 struct Victim {
     site: Site,
     node: Process,
@@ -69,12 +69,12 @@ impl Victim {
         stream
     }
 
-    /// Others are served.
+    /// Checks that the node serves others.
     fn answers(&self) {
         self.site.ping(CLIENT, &[]).expect_code(0);
     }
 
-    /// Memory and log are within their bounds; the counters after the end.
+    /// Checks the limits of memory and log. Returns the node's counters after its end.
     fn end(self) -> Value {
         let resident = self.node.resident_kib();
         println!("resident: {resident} KiB");
@@ -87,7 +87,7 @@ impl Victim {
     }
 }
 
-/// Waits until the node has closed a connection, and says how much it had sent.
+/// Waits until the node has closed a connection. Returns the number of bytes that the node sent.
 fn wait_for_close(stream: &mut TcpStream) -> usize {
     let mut sent = 0;
     let mut buffer = [0; 4096];
@@ -101,8 +101,8 @@ fn wait_for_close(stream: &mut TcpStream) -> usize {
     }
 }
 
-/// This process and the nodes that it starts hold thousands of connections; false, and a line that says why, where
-/// they may not.
+/// Raises the limit of open files for this process and its nodes, for thousands of connections. If that is not
+/// permitted, prints the reason and returns false.
 fn may_open(files: u64) -> bool {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     let wanted = files.max(soft);
@@ -124,7 +124,7 @@ fn thousands_of_idle_connections_keep_nobody_from_being_served() {
     let before = victim.node.resident_kib();
     let connect = |number: usize| {
         if number.is_multiple_of(BURST) {
-            // Which shows that the node has taken in all before.
+            // The answer shows that the node has accepted all earlier connections.
             victim.answers();
         }
         victim.connect()
@@ -135,7 +135,7 @@ fn thousands_of_idle_connections_keep_nobody_from_being_served() {
         "{} KiB for {count} connections",
         victim.node.resident_kib() - before
     );
-    // Each is closed when its handshake has taken too long, if it was not among too many.
+    // The node closes each connection when its handshake expires, or earlier if there are too many.
     let total: usize = idle.iter_mut().map(wait_for_close).sum();
     assert_eq!(total, 0, "nobody was told anything");
     victim.answers();
@@ -183,7 +183,7 @@ fn garbage_is_refused_and_counted_and_logged_once() {
     let noise = pattern(4096);
     for round in 0..500 {
         let mut stream = victim.connect();
-        // The node may close before all is written.
+        // The node may close the connection before everything is written.
         let _cut = stream.write_all(&noise[round..round + 256 + round]);
         wait_for_close(&mut stream);
     }
@@ -195,7 +195,7 @@ fn garbage_is_refused_and_counted_and_logged_once() {
     println!("{refused:?}");
 }
 
-/// A connection request and the HELLO of a stranger.
+/// Returns a connection request and the HELLO of a stranger.
 fn opening(stranger: Nid) -> Vec<u8> {
     let node: Nid = CLIENT.parse().unwrap();
     let mut bytes = vec![0; Connreq::MAX_LEN + Hello::MAX_LEN];
@@ -210,7 +210,7 @@ fn stranger() -> Nid {
     "10.9.9.9@tcp".parse().unwrap()
 }
 
-/// A connection on which the handshake is done.
+/// Opens a connection and completes the handshake.
 fn establish(victim: &Victim) -> TcpStream {
     establish_as(victim, stranger())
 }
@@ -224,7 +224,7 @@ fn establish_as(victim: &Victim, stranger: Nid) -> TcpStream {
     stream
 }
 
-/// A question that is answered: a GET of the ping info.
+/// Returns a request that the node answers: a GET of the ping info.
 fn question() -> Vec<u8> {
     let header = Header {
         dest_nid: CLIENT.parse().unwrap(),
@@ -298,10 +298,10 @@ fn handshakes_that_come_byte_by_byte_end_at_their_deadline() {
     senders[0].set_read_timeout(Some(PAUSE)).unwrap();
     for byte in &bytes {
         for sender in &mut senders {
-            // The node has closed those that fail.
+            // The node has closed the connections whose writes fail.
             let _cut = sender.write_all(&[*byte]);
         }
-        // The pause, unless the node closes the connection, which is what is waited for.
+        // Waits for the pause, or until the node closes the connection, which is the expected end.
         let waited = senders[0].read(&mut [0]);
         if !waited.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) {
             break;
@@ -359,7 +359,7 @@ fn a_peer_that_asks_and_never_reads_the_answers_is_cut_off() {
     let questions = question().repeat(1000);
     let mut next = 0;
     let mut asked = 0;
-    // A ping that took long on a busy machine leaves a frame half sent for as long.
+    // If a ping took long on a busy machine, a frame stayed half sent for that time.
     let mut was_late = false;
     let mut last = Instant::now();
     let asked = eventually("the node closes the connection", || {

@@ -1,7 +1,7 @@
-//! Programs that judge file systems, at work in a mount: `fio`, the POSIX test suite `pjdfstest`, and `fsx`.
+//! Programs that test file systems, run in a mount: `fio`, the POSIX test suite `pjdfstest`, and `fsx`.
 //!
-//! The last two are built from their sources: `cargo install --locked pjdfstest fsx`. Their tests run where both are in the
-//! PATH, and must be with `FINERAIL_LONG=1`.
+//! The last two are built from source: `cargo install --locked pjdfstest fsx`. Their tests run if both are in the
+//! PATH. With `FINERAIL_LONG=1` they must be there.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ use common::lab::{Lab, script};
 use common::process::run;
 use common::{can_run, scaled};
 
-/// Whether a judge that has to be built is there.
+/// Returns whether a program is there that must be built from source.
 fn has(judge: &str) -> bool {
     let is_there = can_run(judge, &["--version"]);
     if !is_there && scaled(0, 1) == 1 {
@@ -87,7 +87,7 @@ fn fio_notices_a_byte_that_changed_behind_the_mount() {
     assert!(!run(command).status.success());
 }
 
-/// What the suite asks and a mount refuses: devices, which every test of theirs makes first.
+/// Returns whether a test is about devices. A mount rejects devices, which every such test makes first.
 fn is_of_devices(test: &str) -> bool {
     test.ends_with("::char") || test.ends_with("::block")
 }
@@ -101,7 +101,7 @@ fn the_posix_test_suite_passes_but_for_devices() {
         return;
     };
     let configuration = lab.directory.path().join("pjdfstest.toml");
-    // Users that every Debian has.
+    // These users exist in every Debian.
     let text = "\
         [features]\n posix_fallocate = {}\n rename_ctime = {}\n utimensat = {}\n utime_now = {}\n\
         [settings]\n naptime = 0.01\n allow_remount = false\n\

@@ -1,5 +1,5 @@
-//! `fio --verify` in mounts over LNet, behind two routers and two gateways of one directory, while those are killed, hung and
-//! started again: every byte that it reads back is the one that it wrote.
+//! `fio --verify` in mounts over LNet, behind two routers and two gateways of one directory. Routers and gateways are
+//! killed, stopped and restarted, and every byte that `fio` reads back must be the byte that it wrote.
 
 #![allow(
     clippy::unwrap_used,
@@ -52,7 +52,7 @@ fn client(number: usize) -> String {
 }
 
 impl Lab {
-    /// `None`, and a line that says why, where nothing can be mounted.
+    /// Mounts the clients. If mounts are not possible, prints the reason and returns `None`.
     fn new(clients: usize) -> Option<Self> {
         if !is_root() || !Path::new("/dev/fuse").exists() {
             testkit::absent("mounts need root and /dev/fuse");
@@ -142,7 +142,7 @@ impl Lab {
         self.site.path(format!("seen{client}"))
     }
 
-    /// Writes files one after the other and reads them back, in a directory of the client.
+    /// Starts `fio`, which writes files one after the other and reads them back, in a directory of the client.
     fn fio(&self, client: usize, files: usize, kib: usize) -> Process {
         let directory = self.seen(client).join(format!("c{client}"));
         fs::create_dir(&directory).unwrap();
@@ -176,7 +176,7 @@ impl Lab {
         Process::start(fio)
     }
 
-    /// Waits until a client has begun with so many files.
+    /// Waits until a client has begun with this number of files.
     fn begun(&self, client: usize, files: usize) {
         let directory = self.site.path(format!("kept/c{client}"));
         eventually("fio goes on", || {
@@ -189,7 +189,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         for number in 0..self.mounts.len() {
-            // It may not be mounted any longer.
+            // The mount may have ended already.
             let _status = Command::new("umount")
                 .arg("-l")
                 .arg(self.seen(number))
@@ -198,7 +198,7 @@ impl Drop for Lab {
     }
 }
 
-/// Longer than all that is drawn here takes together.
+/// Longer than the sum of all faults here.
 const END: std::time::Duration = std::time::Duration::from_secs(300);
 
 #[test]
@@ -215,7 +215,7 @@ fn fio_stays_clean_while_the_primary_router_is_killed_hung_and_started_again() {
     lab.begun(0, 2 * files / 3);
     lab.routers[0].as_ref().unwrap().signal(Signal::SIGCONT);
     lab.begun(0, 5 * files / 6);
-    // The other way round: the one that stood by is gone.
+    // The other direction: the router that stood by is killed.
     lab.routers[1].take().unwrap().kill();
     fio.wait_within(END).expect_code(0);
 }

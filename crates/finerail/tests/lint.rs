@@ -1,4 +1,4 @@
-//! `finerail lint`: what it prints, written down, its exit codes, and what machines read of it.
+//! `finerail lint`: its expected pages, its exit codes, and its output for machines.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ fn lint(arguments: &[&str]) -> Output {
     command.arg("lint").args(arguments).output().unwrap()
 }
 
-/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test lint`, and look at the difference.
+/// After an intended change: `TRYCMD=overwrite cargo test -p finerail --test lint`, and check the difference.
 #[test]
 fn pages_are_those_written_down() {
     let cases = trycmd::TestCases::new();
@@ -114,7 +114,7 @@ fn interfaces_belong_to_the_configuration_that_is_named() {
     );
 }
 
-/// What our own planner writes for every node of a machine is not found fault with.
+/// The files that our planner writes for every node of a machine have no findings.
 #[test]
 fn a_planned_site_has_no_findings() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `finerail lst`: a session whose commands are processes of their own, and flows of a file.
+//! `finerail lst`: a session whose commands are separate processes, and flows from a file.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ use common::finerail;
 use common::process::{Ended, Process, run};
 use common::site::{Site, yaml};
 
-/// Two test nodes, and a console's configuration.
+/// Two test nodes, and the configuration of a console.
 struct Bed {
     site: Site,
     _nodes: [Process; 2],
@@ -54,7 +54,7 @@ impl Bed {
         run(self.command(words))
     }
 
-    /// A command that succeeds, and what it prints.
+    /// Returns the output of a command, which must succeed.
     fn ok(&self, words: &str) -> String {
         self.lst(words).expect_code(0).out
     }
@@ -130,7 +130,7 @@ fn a_script_for_lst_runs_a_batch_and_ends_its_session() {
     bed.lst("show_session").expect_error("there is no session");
 }
 
-/// Each way to say which nodes are meant.
+/// Pings with each option that selects nodes.
 fn ping_all_ways(bed: &Bed) {
     let all = "12345-127.0.0.1@tcp 12345-127.0.0.5@tcp 12345-127.0.0.6@tcp";
     for (words, pinged) in [
@@ -212,7 +212,7 @@ fn what_a_console_logs_is_kept_in_a_file_and_commands_may_name_a_level() {
     assert!(begun.err.ends_with("/finerail/lst/77.log\n"), "{begun:?}");
     let length = || fs::metadata(&log).unwrap().len();
     let before = length();
-    // The command that began the session has ended, and its standard error with it.
+    // The command that began the session has ended, and its standard error is closed.
     bed.lst("add_group --log debug servers 127.0.0.77@tcp")
         .expect_code(1);
     testkit::eventually("the console logs that nobody listens there", || {
@@ -266,7 +266,8 @@ fn flows_of_a_file_are_run_and_measured() {
     assert_eq!(done.iter().sum::<u64>(), 60, "{figures}");
     assert!(done.iter().all(|count| *count > 0), "{figures}");
     assert!(of(0, "read")["latency_us"]["p99"].as_u64().unwrap() > 0);
-    // The first ping leaves at once; whatever is late is sent later.
+    // 100 pings a second for half a second are 50, and the first one is sent at once. A late ping is sent later, but
+    // only once.
     assert!(of(1, "ping")["done"].as_u64().unwrap() <= 51, "{figures}");
     let table = run(bed
         .site

@@ -1,5 +1,5 @@
-//! A mesh of eight nodes, two routers and three nets heals to full health after its last fault: real processes on
-//! machines of their own, as far as the network is concerned. `lnet_stack_sim::mesh` is the same mesh in virtual time.
+//! A mesh of eight nodes, two routers and three nets heals to full health after its last fault. The nodes are real
+//! processes in separate network namespaces. `lnet_stack_sim::mesh` is the same mesh in virtual time.
 //!
 //! ```text
 //!   m2 … m7 (near)        tcp ── m0, m1 ── tcp2      m8, m9 (far)
@@ -7,7 +7,7 @@
 //!   and one on tcp1
 //! ```
 //!
-//! The console of selftest has a machine of its own on tcp.
+//! The console of the selftest has a namespace of its own on tcp.
 
 #![allow(
     clippy::unwrap_used,
@@ -33,7 +33,7 @@ use common::netns::{End, Lab};
 use common::process::{Ended, Process, run};
 use common::{eventually, finerail};
 
-/// Seeds of a run with `FINERAIL_LONG=1`.
+/// Number of seeds of a run with `FINERAIL_LONG=1`.
 const SEEDS: u64 = 5;
 
 const ROUTERS: usize = 2;
@@ -41,16 +41,16 @@ const NEAR: usize = 6;
 const FAR: usize = 2;
 const MACHINES: usize = ROUTERS + NEAR + FAR;
 
-/// Faults begin and end within this time.
+/// Time in which all faults begin and end, in milliseconds.
 const BUSY_MS: u64 = 15_000;
-/// A session of the load during the faults: those who were killed take part in the next one.
+/// Length of a session of the load during the faults. A node that was killed takes part in the next session.
 const ROUND: Duration = Duration::from_secs(4);
-/// Far above what healing takes: recovery pings are at most 4 s apart, pings of gateways 3 s.
+/// Far more than the healing takes: recovery pings are at most 4 s apart, pings of gateways 3 s.
 const HEALED: Duration = Duration::from_secs(120);
-/// Between two looks at the mesh.
+/// Pause between two looks at the mesh.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
-/// RPCs of each client with each server, one after another, in the proof that all is well, and their size.
+/// Number of RPCs of each client with each server, one after another, in the final proof, and their size in bytes.
 const PROOF_LOOPS: u64 = 40;
 const PROOF_BYTES: u64 = 64 << 10;
 
@@ -69,7 +69,7 @@ global:
   router_ping_timeout: 3
 ";
 
-/// What goes wrong at one machine for some time.
+/// A fault of one machine for some time.
 struct Fault {
     machine: usize,
     what: Trouble,
@@ -79,15 +79,15 @@ struct Fault {
 
 #[derive(Clone, Copy, Debug)]
 enum Trouble {
-    /// The switch drops what comes by this cable; nobody is told.
+    /// The switch drops all frames of this cable, without a sign for the node.
     Mute(usize),
-    /// The cable is out: no carrier.
+    /// The cable is unplugged: no carrier.
     Unplug(usize),
     /// The interface is taken down.
     Down(usize),
-    /// `kill -9`, and started again.
+    /// The node is killed with `kill -9`, and restarted at the end.
     Kill,
-    /// SIGSTOP, SIGCONT.
+    /// The node is stopped with SIGSTOP, and continued with SIGCONT at the end.
     Stop,
 }
 
@@ -101,7 +101,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The faults of a seed; those of one machine do not overlap.
+/// Returns the faults of a seed. Faults of one machine do not overlap.
 fn faults(seed: u64) -> Vec<Fault> {
     let mut random = Random::stream(seed, 6);
     let count = random.within(5, 9) as usize;
@@ -133,7 +133,8 @@ fn fault(random: &mut Random) -> Fault {
     let what = match random.below(8) {
         0 | 1 => Trouble::Mute(link),
         2 => Trouble::Unplug(link),
-        // Routes that an administrator set for two rails on one net go with the interface.
+        // If a machine has two rails on one net, taking an interface down would remove the routes that its
+        // administrator set.
         3 if machine < ROUTERS + NEAR => Trouble::Down(link),
         3 => Trouble::Unplug(link),
         4..=6 => Trouble::Kill,
@@ -159,7 +160,7 @@ fn far() -> std::ops::Range<usize> {
     ROUTERS + NEAR..MACHINES
 }
 
-/// The address of each interface of a machine, and the number of its net.
+/// Returns the address of each interface of a machine, and the number of its net.
 fn interfaces(machine: usize) -> Vec<(String, usize)> {
     let host = machine + 1;
     let on = |net: usize| (format!("10.{net}.0.{host}"), net);
@@ -187,7 +188,7 @@ fn nids(machine: usize) -> Vec<String> {
         .collect()
 }
 
-/// The nets that a machine reaches by routers, and their NIDs.
+/// Returns the nets that a machine reaches through routers, and the NIDs of these routers.
 fn routes(machine: usize) -> Vec<(&'static str, String)> {
     if machine < ROUTERS {
         Vec::new()
@@ -235,13 +236,14 @@ fn desk_config() -> String {
     format!("{net}{}{GLOBALS}", route_list(&routes))
 }
 
-/// The machines, their cables, and what runs on them.
+/// The machines, their cables and their processes.
 struct Mesh {
     running: Vec<Option<Process>>,
     place: Place,
 }
 
-/// What the threads of a test share: the namespaces, and the directory with configurations and sockets.
+/// The part of the mesh that the threads of a test share: the namespaces, and the directory of configurations and
+/// sockets.
 struct Place {
     directory: TempDir,
     lab: Lab,
@@ -321,8 +323,8 @@ impl Place {
         command
     }
 
-    /// What makes a load in both directions and starts it: each near node with each far one, `loops` times for each
-    /// test, -1 for ever.
+    /// Returns the commands that define a load in both directions and start it: each near node with each far node,
+    /// `loops` times for each test; -1 means without end.
     fn load(&self, loops: &str, stops: bool) -> Vec<Command> {
         let all = |machines: std::ops::Range<usize>| {
             let nids: Vec<String> = machines.map(|machine| nids(machine).remove(0)).collect();
@@ -345,7 +347,7 @@ impl Place {
         words.iter().map(|words| self.lst(words)).collect()
     }
 
-    /// Sessions with a load, one after another, whatever becomes of them.
+    /// Runs sessions with a load one after another, and ignores their failures.
     fn load_until(&self, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Acquire) {
             let since = Instant::now();
@@ -395,7 +397,7 @@ fn bridge(net: usize) -> String {
     format!("br{net}")
 }
 
-/// The switch's end of a cable.
+/// Returns the name of the switch's end of a cable.
 fn port(machine: usize, number: usize) -> String {
     format!("m{machine}e{number}")
 }
@@ -412,7 +414,7 @@ impl Mesh {
         Some(Self { running, place })
     }
 
-    /// What is not at its best, a line each.
+    /// Returns a line for everything that is not fully healthy.
     fn ailing(&self) -> Vec<String> {
         (0..MACHINES)
             .flat_map(|machine| self.ailing_at(machine))
@@ -443,7 +445,7 @@ impl Mesh {
         lines.collect()
     }
 
-    /// Waits until nothing ails.
+    /// Waits until everything is fully healthy.
     fn heal(&self) -> Result<Duration, Vec<String>> {
         let begun = Instant::now();
         loop {
@@ -458,7 +460,7 @@ impl Mesh {
         }
     }
 
-    /// Bytes that a node has sent.
+    /// Returns the number of bytes that a node has sent.
     fn sent(&self, machine: usize) -> u64 {
         let shown = self
             .place
@@ -471,7 +473,7 @@ impl Mesh {
         line.unwrap().parse().unwrap()
     }
 
-    /// What the node of an ailing peer interface says of it; lines of other things say enough.
+    /// Adds what the node of an unhealthy peer interface reports about this peer. Other lines need no addition.
     fn told(&self, ailing: &[String]) -> String {
         let mut told = format!("{ailing:#?}\n");
         for line in ailing.iter().take(3) {
@@ -487,9 +489,9 @@ impl Mesh {
         told
     }
 
-    /// Loads of both directions until one has no error and nothing ails behind it. A node whose word of a change did not
-    /// reach a peer says it again when it next has something for that peer; and connections that were being made while
-    /// a cable was silent may fail for some seconds more, which health does not show.
+    /// Runs loads in both directions until one has no error and everything is healthy afterwards. A node whose push
+    /// of a change did not reach a peer repeats it with its next message to this peer. And connections that were
+    /// opened while a cable was silent may fail for some seconds more, which health does not show.
     fn heal_under_load(&self) -> Result<u32, String> {
         let begun = Instant::now();
         let mut tries = 1;
@@ -506,7 +508,7 @@ impl Mesh {
         }
     }
 
-    /// A load of both directions that ends without any error.
+    /// Runs a load in both directions, which must end without any error.
     fn prove(&self) -> Result<(), String> {
         let sent = || -> Vec<u64> { (ROUTERS..MACHINES).map(|it| self.sent(it)).collect() };
         let before = sent();
@@ -532,7 +534,7 @@ impl Mesh {
                 return Err(errors);
             }
         }
-        // Each node is read from and writes to all of the other side.
+        // Each node reads from and writes to all nodes of the other side.
         for (number, (before, after)) in before.iter().zip(sent()).enumerate() {
             let others = if number < NEAR { FAR } else { NEAR } as u64;
             let least = 2 * others * PROOF_LOOPS * PROOF_BYTES;
@@ -555,13 +557,13 @@ fn turn(running: &mut [Option<Process>], place: &Place, fault: &Fault, is_on: bo
     }
 }
 
-/// Lets the faults happen, each at its time.
+/// Causes the faults, each at its time.
 fn suffer(running: &mut [Option<Process>], place: &Place, faults: &[Fault]) {
     let mut turns: Vec<(u64, usize, bool)> = Vec::new();
     for (number, fault) in faults.iter().enumerate() {
         turns.extend([(fault.at_ms, number, true), (fault.until_ms, number, false)]);
     }
-    // A fault of no length begins before it ends.
+    // A fault without duration begins before it ends.
     turns.sort_by_key(|&(at_ms, number, is_on)| (at_ms, number, !is_on));
     let begun = Instant::now();
     for (at_ms, number, is_on) in turns {
@@ -575,7 +577,7 @@ fn suffer(running: &mut [Option<Process>], place: &Place, faults: &[Fault]) {
     }
 }
 
-/// Ends the load even when the test fails.
+/// Ends the load even if the test fails.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {
@@ -591,7 +593,7 @@ impl Drop for Mesh {
     }
 }
 
-/// An interface, a peer's interface or a route, as it is shown.
+/// An interface, a peer's interface or a route in the output of `lnetctl`.
 #[derive(Debug, Default)]
 struct Shown {
     name: String,
@@ -603,13 +605,13 @@ impl Shown {
     fn complaint(&self, what: &str) -> Option<String> {
         let Self { name, state, .. } = self;
         let health = self.health.map_or("no".to_owned(), |it| it.to_string());
-        // Only a router's state is known.
+        // The state is known only for routers.
         let is_well = (state == "up" || state == "NA") && health == "1000";
         (!is_well).then(|| format!("{what} {name} is {state}, health {health}"))
     }
 }
 
-/// What is listed in an answer in YAML, each entry from the line with its name on.
+/// Returns the entries of a list in YAML. Each entry starts at the line with its name.
 fn entries(text: &str, name: &str) -> Vec<Shown> {
     let mut entries: Vec<Shown> = Vec::new();
     for line in text.lines() {
@@ -635,7 +637,7 @@ fn entries(text: &str, name: &str) -> Vec<Shown> {
     entries
 }
 
-/// Lets the faults of a seed happen to a mesh under load, and panics unless all is well afterwards.
+/// Causes the faults of a seed in a mesh under load. Panics unless everything is healthy afterwards.
 fn endure(seed: u64) -> Option<()> {
     let faults = faults(seed);
     let plan: String = faults.iter().map(|fault| format!("{fault}\n")).collect();
@@ -653,7 +655,7 @@ fn endure(seed: u64) -> Option<()> {
         let _over = Over(&is_over);
         suffer(running, place, &faults);
     });
-    // The console is somebody's peer, too.
+    // The console is a peer of the nodes, too.
     eventually("there is a console", || {
         (run(mesh.place.new_session()).code() == Some(0)).then_some(())
     });
@@ -669,7 +671,7 @@ fn endure(seed: u64) -> Option<()> {
     Some(())
 }
 
-/// Those of the long suite; `FINERAIL_SEEDS=FIRST-LAST` takes others, in an ordinary run, too.
+/// Returns the seeds of the long suite. `FINERAIL_SEEDS=FIRST-LAST` selects others, also in an ordinary run.
 fn seeds() -> Option<std::ops::RangeInclusive<u64>> {
     if let Ok(given) = std::env::var("FINERAIL_SEEDS") {
         let (first, last) = given.split_once('-').unwrap();

@@ -1,5 +1,5 @@
-//! Nodes with IPv4 addresses, nodes with IPv6 addresses, and what has both: directly and through a router, whose hops
-//! take different forms of headers and HELLOs (sections 2.4, 4.2 and 13 of lnet-wire).
+//! Nodes with IPv4 addresses, with IPv6 addresses, and with both: directly connected and through a router whose hops
+//! use different forms of headers and HELLOs (sections 2.4, 4.2 and 13 of lnet-wire).
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use common::netns::{End, Lab};
 use common::process::{Ended, Process, run};
 use common::{eventually, pattern};
 
-/// Rooms, cables between them and the files of the nodes.
+/// Rooms (namespaces), cables between them, and the files of the nodes.
 struct Site {
     lab: Lab,
     directory: TempDir,
@@ -30,7 +30,7 @@ const SIX: &str = "fd00:1::1@tcp";
 const ROUTER: [&str; 2] = ["fd00:1::254@tcp", "10.2.0.254@tcp1"];
 const FOUR: &str = "10.2.0.9@tcp1";
 
-/// A node on one network of one address, behind a gateway or not.
+/// Returns the configuration of a node with these NIDs and the lines of `rest`.
 fn yaml(nids: &[&str], rest: &str) -> String {
     let mut text = String::from("net:\n");
     for nid in nids {
@@ -41,7 +41,7 @@ fn yaml(nids: &[&str], rest: &str) -> String {
 }
 
 impl Site {
-    /// A client with IPv6, a router with both, and a server with IPv4.
+    /// Builds a client with IPv6, a router with both, and a server with IPv4.
     fn routed() -> Option<Self> {
         let lab = Lab::build(&["six", "router", "four"])?;
         let end = |room, interface, address| End {
@@ -65,7 +65,7 @@ impl Site {
         Some(site)
     }
 
-    /// Three machines on one wire: one with IPv4, one with IPv6, one with both on one network.
+    /// Builds three machines on one wire: one with IPv4, one with IPv6, one with both on one net.
     fn direct() -> Option<Self> {
         let lab = Lab::build(&["switch", "four", "six", "both"])?;
         lab.ip("switch", &["link", "add", "br0", "type", "bridge"]);
@@ -105,7 +105,7 @@ impl Site {
         fs::write(self.path(&format!("{node}.yaml")), text).unwrap();
     }
 
-    /// These words, run in the room of a node, with its configuration.
+    /// Returns a command with these words in the room of a node, with the node's configuration.
     fn command(&self, node: &str, words: &[&str]) -> Command {
         let mut command = self.lab.finerail(node, words);
         command.env("XDG_RUNTIME_DIR", self.directory.path());
@@ -127,14 +127,14 @@ impl Site {
         process
     }
 
-    /// A command to the node that runs in a room.
+    /// Runs a control command for the node in a room.
     fn ctl(&self, node: &str, words: &[&str]) -> Ended {
         let socket = self.path(&format!("{node}.sock"));
         let called = ["ctl", "--node", socket.to_str().unwrap()];
         self.lab.run(node, &[&called, words].concat())
     }
 
-    /// A command of the session whose console is in a room.
+    /// Runs a command of the session whose console is in a room.
     fn lst(&self, node: &str, words: &str) -> String {
         let words: Vec<&str> = ["lst"].into_iter().chain(words.split(' ')).collect();
         let mut command = self.lab.finerail(node, &words);
@@ -143,7 +143,7 @@ impl Site {
         run(command).expect_code(0).out
     }
 
-    /// Routers are known to be alive, and each pings the other.
+    /// Waits until the routers are known to be alive, and both nodes can ping each other.
     fn ping_both_ways(&self, [one, other]: [(&str, &str); 2]) {
         for ((node, _), (_, nid)) in [(one, other), (other, one)] {
             eventually("a ping crosses", || {
@@ -155,7 +155,8 @@ impl Site {
         }
     }
 
-    /// Files go from a room without a node of its own to the service there, and come back whole.
+    /// Stores a file from a room without a node of its own in the service there, fetches it, and compares the
+    /// contents.
     fn store(&self, from: &str, to: &str) {
         let data = pattern(3 << 20);
         let (sent, back) = (self.path("sent"), self.path("back"));
@@ -168,7 +169,7 @@ impl Site {
         assert!(fs::read(&back).unwrap() == data, "what came back differs");
     }
 
-    /// Bulk both ways between the node of a console with IPv6 and a test node with IPv4.
+    /// Moves bulk in both directions between a console's node with IPv6 and a test node with IPv4.
     fn selftest(&self) {
         let console = "six";
         run(self.command(console, &["lst", "new_session", "mixed"])).expect_code(0);
@@ -214,7 +215,7 @@ fn nodes_with_ipv6_and_with_ipv4_reach_each_other_through_a_router_with_both() {
         let peers = site.ctl(node, &["peer", "show", "--nid", nid]).out;
         assert!(peers.contains(&format!("primary nid: {nid}")), "{peers}");
     }
-    // Nobody's health has suffered, and nothing was lost.
+    // No interface has lost health, and no message was lost.
     for node in ["six", "router", "four"] {
         let shown = site.ctl(node, &["net", "show", "-v", "2"]).out;
         let healthy = |line: &&str| line.trim() == "health value: 1000";
@@ -255,7 +256,7 @@ fn selftest_loads_both_ways_through_a_router_with_both() {
     let serving = site.start("four", &["node", "--selftest"]);
     site.selftest();
     serving.stop().expect_code(0);
-    // The protocol of tests has 8 bytes for the NID of a server; flows name any.
+    // The protocol of tests has only 8 bytes for the NID of a server. Flows accept any NID.
     let serving = site.start("six", &["node", "--selftest"]);
     let flows = site.path("flows.yaml");
     let mix = "mix: { read: 1, write: 1, ping: 1 }\n    sizes: { 64K: 1, 1M: 1 }";
@@ -283,7 +284,7 @@ fn a_node_with_both_talks_to_each_in_its_own_form_and_the_others_are_told_why_no
         for nid in ["10.1.0.3@tcp", "fd00:1::3@tcp"] {
             assert!(found.contains(&format!("nid: {nid}")), "{found}");
         }
-        // After discovery every NID of the peer leads to it, over that which has a connection.
+        // After discovery, every NID of the peer leads to the peer, through the net that has a connection.
         for nid in ["10.1.0.3@tcp", "fd00:1::3@tcp"] {
             let ping = site.ctl(node, &["ping", nid]).expect_code(0).out;
             assert!(ping.contains("primary nid: "), "{ping}");

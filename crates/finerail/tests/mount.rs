@@ -1,6 +1,6 @@
-//! Files behind a mount, used by programs that know nothing of it: through the kernel, through the real binary.
+//! Files behind a mount, used by ordinary programs: through the kernel and the real binary.
 //!
-//! Each test has mounts of its own, in a mount namespace of its thread: nothing is left when it dies.
+//! Each test has its own mounts, in the mount namespace of its thread: they disappear when the test dies.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ use common::lab::{Lab, done, script};
 use common::process::{Process, run, trace};
 use common::{eventually, finerail, pattern, scaled};
 
-/// A program in Python, for what the standard library of Rust does not have.
+/// Runs a program in Python, for calls that the standard library of Rust does not have. Returns false without Python.
 #[track_caller]
 fn python(directory: &Path, text: &str) -> bool {
     if !testkit::require("python3") {
@@ -185,7 +185,7 @@ fn long_pieces_are_at_the_server_once_the_file_is_closed_or_looked_at() {
     file.sync_all().unwrap();
     is_there("synchronised");
     let file = written();
-    // What the kernel knows of its length is not asked for here.
+    // The open alone must make the pieces arrive: nothing here asks for the length of the file.
     drop(File::open(lab.seen("a")).unwrap());
     is_there("opened by another one");
     let other = written();
@@ -559,7 +559,8 @@ fn what_only_an_access_control_list_permits_is_refused() {
     let cat = "setpriv --reuid 54321 --regid 54321 --clear-groups cat";
     let here = lab.directory.path();
     script(here, &format!("{cat} kept/a"));
-    // The group's bits show the mask of the list, which is not this user's.
+    // The mount checks the mode only. The group bits of the mode show the mask of the list, and this user is not in
+    // the group.
     script(here, &format!("! {cat} seen/a 2>/dev/null"));
 }
 

@@ -1,4 +1,4 @@
-//! A mount of what a gateway exports, while the gateway is stopped, killed and started again. And files behind a
+//! A mount of a gateway's export, while the gateway is stopped, killed and restarted. Also files behind a
 //! forwarder, over BMI.
 
 #![allow(
@@ -33,14 +33,14 @@ use common::{eventually, finerail, is_root, pattern};
 const GATEWAY: &str = "127.0.0.2@tcp";
 const QUICK: &str = "global:\n  transaction_timeout: 4\n";
 
-/// A gateway, and a mount of what it exports, in a mount namespace of this thread.
+/// A gateway, and a mount of its export in the mount namespace of this thread.
 struct Lab {
     site: Site,
     gateway: Option<Process>,
     mount: Option<Process>,
 }
 
-/// `None`, and a line that says why, where nothing can be mounted.
+/// Returns a site. If mounts are not possible, prints the reason and returns `None`.
 fn site() -> Option<Site> {
     if !is_root() || !Path::new("/dev/fuse").exists() {
         testkit::absent("mounts need root here, and /dev/fuse");
@@ -120,7 +120,7 @@ impl Drop for Lab {
 fn detach(path: &Path) {
     let mut umount = Command::new("umount");
     umount.arg("-l").arg(path);
-    // It may not be mounted.
+    // There may be no mount.
     let _unmounted = run(umount);
 }
 
@@ -181,7 +181,7 @@ fn open_files_and_directories_go_on_after_the_gateway_was_started_again() {
         .open(lab.seen("d/b"))
         .unwrap();
     lab.kill();
-    // The name stands for another file by the time that the gateway is there again.
+    // Another file has this name when the gateway is restarted.
     fs::remove_file(lab.kept("d/b")).unwrap();
     fs::write(lab.kept("d/b"), "new").unwrap();
     lab.start();
@@ -235,7 +235,7 @@ fn operations_run_in_the_name_of_whoever_opened_the_file() {
     chown(lab.kept("a"), Some(54321), Some(54321)).unwrap();
     fs::set_permissions(lab.kept("a"), fs::Permissions::from_mode(0o600)).unwrap();
     lab.start_as("caller");
-    // Root is nobody at the gateway.
+    // At the gateway, root is an anonymous user.
     let mut command = Command::new("python3");
     let text = "import os\n\
                 try: open('a', 'w').write('roots'); assert False\n\
@@ -298,7 +298,7 @@ fn a_mount_of_nobody_fails_and_says_why() {
     run(finerail(words)).expect_code(2).expect_error("--port");
 }
 
-/// A forwarder in this process, and its port.
+/// Starts a forwarder in this process. Returns its port.
 fn forwarder(directory: &Path) -> (Arc<Bmi>, Forwarder, i64) {
     let bmi = Bmi::builder()
         .method(Tcp::new())
@@ -314,7 +314,7 @@ fn forwarder(directory: &Path) -> (Arc<Bmi>, Forwarder, i64) {
 
 #[test]
 fn files_go_through_the_daemon_of_an_io_node() {
-    // Message queues are limited per user: tests that use them take turns.
+    // Message queues are limited per user, so tests with queues take turns.
     let lock = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
     let turn = File::create(std::env::temp_dir().join(lock)).unwrap();
     turn.lock().unwrap();

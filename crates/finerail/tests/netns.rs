@@ -1,5 +1,5 @@
-//! Nodes on machines of their own, as far as the network is concerned: real addresses, port 988, and the default
-//! `accept`, which listens to privileged source ports only.
+//! Nodes in separate network namespaces: real addresses, port 988, and the default `accept`, which accepts
+//! privileged source ports only.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use common::netns::{End, Lab};
 use common::process::{Process, run};
 use common::{finerail, pattern};
 
-/// Client, router and storage, and the directory with their configurations.
+/// Client, router and storage node, and the directory with their configurations.
 struct Site {
     lab: Lab,
     directory: TempDir,
@@ -98,7 +98,7 @@ impl Site {
         ["--config".to_owned(), self.path(&format!("{node}.yaml"))]
     }
 
-    /// The words of a command and the client's configuration.
+    /// Returns the words of a command and the client's configuration.
     fn as_client(&self, words: &[&str]) -> Vec<String> {
         let words = words.iter().map(|&word| word.to_owned());
         words.chain(self.config("client")).collect()
@@ -154,7 +154,7 @@ fn files_cross_a_router_between_machines_on_port_988() {
     );
     assert!(fs::read(back).unwrap() == data, "what came back differs");
     storage.stop().expect_code(0);
-    // Links that come up after the node are news; nothing else is.
+    // Links that come up after the node was started are logged. The node must log nothing else.
     let said = router.stop().expect_code(0).err;
     let is_news = |line: &str| line.contains("lnet_node::links: ");
     assert!(said.lines().all(is_news), "{said}");
@@ -181,7 +181,7 @@ fn a_host_without_a_way_to_the_target_says_so() {
         .run("client", &["ping", "--privileged", "10.2.0.9@tcp1"]);
     lost.expect_code(2)
         .expect_error("this machine has no way to 10.2.0.9");
-    // Nobody has this address: the name of the interface is known, the neighbour is not.
+    // No machine has this address: the interface is known, but there is no neighbour.
     let nobody = ["ping", "--privileged", "--timeout", "2", "10.1.0.77@tcp"];
     site.lab
         .run("client", &nobody)
@@ -224,7 +224,7 @@ fn nodes_with_ipv6_addresses_meet_by_hello_version_4_and_large_headers() {
 
     let checked = ["conform", "--privileged", "--intrusive", "fd00:1::2@tcp"];
     let checked = lab.run("a", &checked).expect_code(0);
-    // What does not apply is about forms that a large NID does not fit.
+    // The checks that do not apply are about forms that a large NID does not fit.
     assert!(
         checked.out.contains(" 0 failed, 7 not applicable\n"),
         "{checked:#?}"
@@ -236,7 +236,7 @@ fn nodes_with_ipv6_addresses_meet_by_hello_version_4_and_large_headers() {
         .run("a", &["ping", "--privileged", "fd00:1::2@tcp"])
         .expect_code(0);
     assert!(ping.out.contains("primary nid: fd00:1::2@tcp"), "{ping:#?}");
-    // The other way of asking: as a node of its own, which opens all its connections.
+    // The other mode of ping: as a node of its own, which opens all its connections itself.
     lab.run("a", &["ping", "--config", config, "fd00:1::2@tcp"])
         .expect_code(0);
     let Some(capture) = capture else { return };
@@ -257,7 +257,7 @@ fn nodes_with_ipv6_addresses_meet_by_hello_version_4_and_large_headers() {
     ] {
         assert!(dumped.contains(hello), "no '{hello}' in {dumped}");
     }
-    // The frame header's 24 bytes and the LNet header's 96: the reply's ping info begins behind both.
+    // 24 bytes of the frame header and 96 of the LNet header: the ping info of the reply begins behind both.
     let info = dumped
         .lines()
         .find(|line| line.ends_with("magic            ping"))
@@ -265,7 +265,7 @@ fn nodes_with_ipv6_addresses_meet_by_hello_version_4_and_large_headers() {
     assert_eq!(info.split_whitespace().next(), Some("120"), "{dumped}");
 }
 
-/// Two interfaces in a room, and a node there.
+/// Starts a node in a room with two interfaces.
 fn two_rails(config: &str) -> Option<(Lab, TempDir, Process)> {
     let lab = Lab::build(&["host", "switch"])?;
     let end = |room, interface, address| End {
@@ -351,7 +351,7 @@ fn sighup_with_networks_by_address_changes_what_differs_and_nothing_else() {
     );
     assert_eq!(show().matches("nid: 10.1.0.").count(), 2);
 
-    // Named one by one, in one entry: the same interfaces.
+    // An entry that names the interfaces one by one means the same interfaces.
     let named = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces: {0: eth0, 1: eth1}\n";
     reread(
         &format!("{named}global: {{numa_range: 8}}\n"),
@@ -392,7 +392,7 @@ fn setup_mrrouting_prints_what_linux_needs_and_does_nothing() {
         .unwrap();
     let rules = String::from_utf8(rules.stdout).unwrap();
     assert!(!rules.contains("lookup 101"), "{rules}");
-    // Whoever does run it gets what it says.
+    // After an administrator runs the advice, its rules are in effect.
     let ran = std::process::Command::new(inside[0])
         .args(&inside[1..])
         .args(["sh", "-e", "-c", &advice])

@@ -1,4 +1,4 @@
-//! The Debian package: every file that it is to hold is there, or is made by `contrib/deb`.
+//! The Debian package: every file of the package exists, or `contrib/deb` generates it.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -12,14 +12,14 @@ use serde_json::Value;
 
 use common::process::run;
 
-/// Where what `contrib/deb` generates is looked for.
+/// The directory of the files that `contrib/deb` generates.
 const GENERATED: &str = "../../target/package/";
 
 fn here() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// `[package.metadata.deb]` of this crate.
+/// Returns `[package.metadata.deb]` of this crate.
 fn metadata() -> Value {
     let mut command = Command::new(env!("CARGO"));
     command.args([
@@ -39,7 +39,7 @@ fn metadata() -> Value {
     this.unwrap()["metadata"]["deb"].clone()
 }
 
-/// Sources and destinations.
+/// Returns the sources and destinations of the files.
 fn assets(metadata: &Value) -> Vec<(String, String)> {
     let assets = metadata["assets"].as_array().unwrap().iter();
     let word = |value: &Value| value.as_str().unwrap().to_owned();
@@ -48,7 +48,7 @@ fn assets(metadata: &Value) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Whether a path, whose last part may begin with `*`, has at least one file.
+/// Returns whether there is at least one file at a path, whose last part may begin with `*`.
 fn has_files(path: &Path) -> bool {
     let name = path.file_name().unwrap().to_str().unwrap();
     let Some(end) = name.strip_prefix('*') else {

@@ -1,4 +1,4 @@
-//! Sessions of kernel nodes, command by command, on nodes configured alike.
+//! Sessions of kernel nodes, repeated command by command on nodes with the same configuration.
 //!
 //! ```text
 //!  ### vm1# lnetctl COMMAND         ─▶ the same words to our node vm1, in a network namespace with the
@@ -6,10 +6,9 @@
 //!  [rc=N]                           ─▶ compared: keys in their order, indentation, quoting, exit code
 //! ```
 //!
-//! Counters and times are compared by type only ([`normal`]). A command whose output differs must stand
-//! in [`DIFFERENCES`], and one that stands there must differ; the lines in which they differ are kept in
-//! `reference/differing`. `FINERAIL_OVERWRITE=1` writes these files anew, and the table's section of
-//! `docs/lnetctl-differences.md`.
+//! Counters and times are compared by type only ([`normal`]). A command whose output differs must be listed
+//! in [`DIFFERENCES`], and a listed command must differ. The differing lines are in `reference/differing`.
+//! `FINERAIL_OVERWRITE=1` writes these files anew, and the table's section of `docs/lnetctl-differences.md`.
 
 #![allow(
     clippy::unwrap_used,
@@ -67,7 +66,7 @@ fn a_session_of_nodes_behind_a_router_prints_the_same_here() {
     compare(&["d-routed.txt"], Fabric::Router, 5);
 }
 
-/// The second file goes on where the first ended.
+/// The second file continues where the first ended.
 #[test]
 fn a_session_of_every_show_and_of_errors_prints_the_same_here() {
     let files = ["e-show-export.txt", "e-errors-help.txt"];
@@ -99,16 +98,16 @@ fn a_session_with_a_router_that_goes_and_comes_prints_the_same_here() {
     );
 }
 
-/// What came of the sessions.
+/// The results of the sessions.
 #[derive(Default)]
 struct Findings {
-    /// Exchanges that are the same.
+    /// Number of exchanges without a difference.
     same: usize,
-    /// The lines in which they differ, of those that stand in the table.
+    /// The differing lines of exchanges in the table.
     differing: String,
-    /// Commands of the table that were met and differ.
+    /// Commands of the table that were executed and differ.
     met: BTreeSet<&'static str>,
-    /// Those that differ and do not stand there.
+    /// Exchanges that differ and are not in the table.
     unexplained: String,
 }
 
@@ -135,7 +134,7 @@ impl Findings {
     }
 }
 
-/// The row of an exchange, and its name there.
+/// Returns the row of an exchange in the table, and its name there.
 fn listed(key: &str) -> Option<(&'static Difference, &'static str)> {
     DIFFERENCES.iter().find_map(|row| {
         let command = row.commands.iter().find(|command| **command == key);
@@ -143,7 +142,7 @@ fn listed(key: &str) -> Option<(&'static Difference, &'static str)> {
     })
 }
 
-/// Lines of a kernel node's output that ours has not, and the other way round.
+/// Returns the lines that only the kernel node's output has, and those that only ours has.
 fn changes(expected: &str, printed: &str) -> String {
     let missing = |from: &str, other: &str, sign: &str| -> String {
         let lines = from
@@ -158,8 +157,8 @@ fn exit_code(printed: &str) -> Option<&str> {
     printed.lines().next_back()
 }
 
-/// Gives the commands of a session to nodes of our own. Later files go on where the one before ended; at
-/// least so many commands must print the same.
+/// Executes the commands of a session on our nodes, and compares the outputs. Each file continues where the previous
+/// one ended. At least `same` commands must print the same.
 fn compare(files: &[&'static str], fabric: Fabric, same: usize) {
     let mut findings = Findings::default();
     let Some(site) = Site::start(fabric) else {
@@ -177,7 +176,8 @@ fn compare(files: &[&'static str], fabric: Fabric, same: usize) {
     findings.judge(files, same);
 }
 
-/// As [`compare`], with what changes in time left to a function: it says whether it has seen to a part.
+/// Does the same as [`compare`], except for the parts that change with time: `in_time` handles these and returns
+/// true.
 fn compare_with(
     file: &'static str,
     fabric: Fabric,
@@ -198,7 +198,7 @@ fn compare_with(
     findings.judge(&[file], same);
 }
 
-/// Where the lines are kept in which a session differs.
+/// Returns the file with the differing lines of a session.
 fn kept(file: &str) -> PathBuf {
     let name = format!("tests/reference/differing/{file}");
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)

@@ -1,5 +1,5 @@
-//! A node records what enters it, under traffic, with peers that are killed, stopped and restarted; the record replays to
-//! the same decisions, holds no payload, and says where it was changed.
+//! A node records its inputs under traffic, with peers that are killed, stopped and restarted. The record replays to
+//! the same decisions, contains no payload, and shows the place of a change.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,10 +20,10 @@ use common::process::{Ended, Process, run};
 use common::site::{STORAGE, Site, yaml};
 use common::{eventually, finerail};
 
-/// Nowhere but in the payload.
+/// A text that occurs in the payload only.
 const MARK: &[u8] = b"this text is payload and stands in no record";
 
-/// Three nodes, of which the router records.
+/// Three nodes. The router records.
 struct Recorded {
     site: Site,
     router: Process,
@@ -76,19 +76,19 @@ fn replay(record: &Path, more: &[&str]) -> Ended {
     run(finerail(words))
 }
 
-/// What a replay came to, as JSON.
+/// Returns the result of a replay, as JSON.
 fn summary(ended: &Ended) -> Value {
     let last = ended.out.lines().last().unwrap();
     serde_json::from_str(last).unwrap()
 }
 
-/// Puts, with the storage node killed in the middle of one, stopped in the middle of another, and back again.
+/// Puts files. The storage node is killed during one put, stopped during another, and then works again.
 fn troubled(recorded: &mut Recorded) {
     recorded.put("first").wait().expect_code(0);
     let hit = recorded.put("second");
     recorded.storage.take().unwrap().kill();
     recorded.start_storage();
-    // Whether the put succeeds is another test's affair.
+    // Another test checks whether the put succeeds.
     hit.wait();
     let hit = recorded.put("third");
     let storage = recorded.storage.as_ref().unwrap();
@@ -125,7 +125,7 @@ fn a_recorded_router_replays_to_the_same_decisions() {
     changes_are_named(&site, &bytes);
 }
 
-/// Some event forwards a message: the explanation names the path, and says why.
+/// Finds an event that forwards a message. The explanation must name the path and the reason.
 fn explain_a_forwarded_message(record: &Path) {
     let listed = replay(record, &["--list", "--json"]).expect_code(0);
     let forwards = |event: &Value| {
@@ -153,7 +153,7 @@ fn explain_a_forwarded_message(record: &Path) {
     );
 }
 
-/// The state at an event is one that explain reads.
+/// Checks that `explain` can read the state at an event.
 fn states_agree(site: &Site, record: &Path, events: u64) {
     let state = site.path("state.json");
     let (until, path) = (events.to_string(), state.to_str().unwrap());
@@ -163,7 +163,7 @@ fn states_agree(site: &Site, record: &Path, events: u64) {
     replay(record, &["--until", &beyond]).expect_code(1);
 }
 
-/// A bit in the middle of the file changes: exit code 1 or 2, and the number of an event.
+/// Flips a bit at several places of the file: the exit code must be 1 or 2, with the number of an event.
 fn changes_are_named(site: &Site, bytes: &[u8]) {
     for part in 1..8 {
         let at = bytes.len() * part / 8;
@@ -183,7 +183,7 @@ fn the_record_of_a_killed_node_replays_up_to_its_death() {
     recorded.put("first").wait().expect_code(0);
     let hit = recorded.put("second");
     let record = recorded.record();
-    // The beginning alone takes less.
+    // The beginning of the record is shorter.
     eventually("events are on the disk", || {
         let length = fs::metadata(&record).unwrap().len();
         (length > 2_000).then_some(())

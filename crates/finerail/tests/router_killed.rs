@@ -1,5 +1,5 @@
-//! `kill -9` of every node in the middle of a transfer: the copy is right, or the error is clear and in time; a
-//! wrong file is never seen, and none that is half there.
+//! Every node is killed with `kill -9` during a transfer: the copy is correct, or the error is clear and in time.
+//! There is never a wrong or incomplete file.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,16 +20,16 @@ use common::process::{Ended, Process};
 use common::site::{STORAGE, Site};
 use common::{eventually, pattern, scaled};
 
-/// Long enough that a kill falls into the middle of it.
+/// Returns a length that is long enough for a kill during the transfer.
 fn length() -> usize {
     scaled(96 << 20, 512 << 20)
 }
-/// Seconds after which a call fails that nobody answers: longer than a restart takes.
+/// Seconds after which a call without an answer fails: longer than a restart takes.
 const PATIENT: &str = "30";
-/// Enough of it under way to be the middle.
+/// Number of bytes after which the transfer counts as in progress.
 const MIDDLE: u64 = 4 << 20;
 
-/// Three nodes as processes, one long file to carry.
+/// Three nodes as processes, and one long file to transfer.
 struct Carriage {
     site: Site,
     data: Vec<u8>,
@@ -84,7 +84,7 @@ impl Carriage {
         self.site.command("client", &[&["store"], words].concat())
     }
 
-    /// Stores the file; calls without an answer fail after so many seconds.
+    /// Stores the file. Calls without an answer fail after `deadline` seconds.
     fn put(&self, deadline: &str) -> Process {
         let sent = self.site.path("sent");
         let words = ["put", STORAGE, sent.to_str().unwrap(), "file"];
@@ -98,7 +98,7 @@ impl Carriage {
         Process::start(self.client(&[&words[..], &["--deadline", deadline]].concat()))
     }
 
-    /// Puts the file where the service keeps it, as if it had been stored long ago.
+    /// Puts the file directly into the directory of the service, as if it had been stored before.
     fn keep_file(&self) {
         fs::copy(self.site.path("sent"), self.kept().join("file")).unwrap();
     }
@@ -107,7 +107,7 @@ impl Carriage {
         judge(&self.data, ended, copy);
     }
 
-    /// Ends the services; what the storage node kept is the file or nothing.
+    /// Ends the services. The storage node must have the complete file or nothing.
     fn end_clean(mut self) {
         self.storage.take().unwrap().stop().expect_code(0);
         self.router.take().unwrap().stop().expect_code(0);
@@ -121,8 +121,7 @@ impl Carriage {
     }
 }
 
-/// The transfer either succeeded, and then the copy is right, or it failed with a message, and then there is no
-/// copy.
+/// Checks that the transfer succeeded with a correct copy, or failed with a message and without a copy.
 fn judge(data: &[u8], ended: &Ended, copy: &Path) {
     match ended.code() {
         Some(0) => assert!(
@@ -142,20 +141,20 @@ fn judge(data: &[u8], ended: &Ended, copy: &Path) {
     println!("{}{}", ended.out, ended.err);
 }
 
-/// Every entry, hidden ones too.
+/// Returns every name in a directory, including hidden ones.
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     names.collect()
 }
 
-/// Bytes in files of a directory, finished or not.
+/// Returns the number of bytes in the files of a directory, complete or not.
 fn bytes_below(directory: &Path) -> u64 {
     let mut left = vec![directory.to_owned()];
     let mut bytes = 0;
     while let Some(directory) = left.pop() {
         for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-            // It may be gone by now.
+            // The file may have been removed since.
             match entry.metadata() {
                 Ok(metadata) if metadata.is_dir() => left.push(entry.path()),
                 Ok(metadata) => bytes += metadata.len(),
@@ -166,7 +165,7 @@ fn bytes_below(directory: &Path) -> u64 {
     bytes
 }
 
-/// Waits until a transfer has written some of a directory's file, which it has not finished.
+/// Waits until a transfer has written some of a file in a directory, but not all of it.
 fn wait_for_the_middle(client: &mut Process, directory: &Path) {
     eventually("the transfer is under way", || {
         assert!(
@@ -212,7 +211,7 @@ fn a_router_that_stays_away_ends_a_put_with_an_error_within_the_deadline() {
     carriage.router.take().unwrap().kill();
     let killed = Instant::now();
     let ended = client.wait().expect_code(1);
-    // The calls in flight end at their deadline; then the client may say goodbye in vain.
+    // The calls in flight end at their deadline. The client's last message may then wait without an answer.
     assert!(
         killed.elapsed() < Duration::from_secs(30),
         "after {:?}",
@@ -284,7 +283,7 @@ fn a_client_killed_during_a_put_leaves_a_part_and_no_file_at_the_storage_node() 
     wait_for_the_middle(&mut client, &carriage.kept());
     client.kill();
     assert!(!carriage.kept().join("file").exists());
-    // Nobody sees a file that is not finished.
+    // An incomplete file is not listed.
     let listed = common::process::run(carriage.client(&["ls", STORAGE])).expect_code(0);
     assert_eq!(listed.out.trim(), "");
     carriage.storage.take().unwrap().stop().expect_code(0);
@@ -303,17 +302,17 @@ fn a_client_killed_during_a_put_leaves_a_part_and_no_file_at_the_storage_node() 
 fn a_client_killed_during_a_get_leaves_no_file_of_that_name() {
     let carriage = Carriage::prepare();
     carriage.keep_file();
-    // The service tries to serve the dead client for half a minute, and must serve others meanwhile.
+    // The service tries to serve the dead client for half a minute, and must serve others at the same time.
     let mut client = carriage.get(PATIENT);
     wait_for_the_middle(&mut client, &carriage.site.path("back"));
     client.kill();
     assert!(!carriage.site.path("back/file").exists());
-    // Again, beside what the dead one may have left.
+    // Fetches the file once more, beside the remains of the dead client.
     let ended = carriage.get(PATIENT).wait().expect_code(0);
     carriage.judge(&ended, &carriage.site.path("back/file"));
 }
 
-/// What [`judge`] is told of a client that ended so, with a copy of one wrong byte.
+/// Runs [`judge`] for a client with this exit code and this error, and a copy with one wrong byte.
 fn judged_with_a_wrong_copy(code: i32, err: &str) {
     let site = Site::new();
     let copy = site.write("copy", "right data, wronG");

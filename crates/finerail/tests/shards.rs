@@ -1,4 +1,4 @@
-//! Sweeps in shares: by hand, and as a job array of a real Slurm.
+//! Sweeps that are divided into shards: manually, and as a job array of a real Slurm.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +18,8 @@ use tempfile::TempDir;
 use common::process::{Ended, Process, run};
 use common::{can_run, eventually, finerail, is_root, scaled};
 
-/// Does all shares of a command and keeps each one's file.
+/// Runs all shards of a command, and writes the result of each to a file. Returns the paths of
+/// these files.
 fn shares(directory: &Path, words: &[&str], count: usize) -> Vec<String> {
     let share = |index| {
         let share = format!("{index}/{count}");
@@ -143,10 +144,10 @@ fn a_share_is_taken_from_slurm_and_from_kubernetes() {
 
 const KEY_BYTES: usize = 128;
 
-/// A Slurm of one machine, its daemons and files below one directory.
+/// A Slurm of one machine. Its daemons and files are below one directory.
 struct Slurm {
     directory: TempDir,
-    /// Ended in this order.
+    /// Daemons, in the order in which they must end.
     daemons: Vec<Process>,
 }
 
@@ -263,7 +264,7 @@ fn the_job_array_of_contrib_shares_a_sweep_on_a_real_slurm() {
         println!("skipped: no {program} (packages slurm-wlm and munge)");
         return;
     }
-    // Without a configuration it does not even print its version.
+    // Without a configuration, `sbatch` does not even print its version.
     if !can_run("sh", &["-c", "command -v sbatch"]) {
         println!("skipped: no sbatch (package slurm-client)");
         return;

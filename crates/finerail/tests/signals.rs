@@ -1,4 +1,4 @@
-//! How `finerail node` begins and ends: the service manager's words, signals, and what is left behind.
+//! How `finerail node` starts and ends: messages to the service manager, signals, and what remains afterwards.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ use common::process::{Process, run};
 use common::site::{CLIENT, STORAGE, Site, yaml};
 use common::{PATIENCE, eventually, finerail, pattern};
 
-/// A site with the configuration of one node.
+/// Returns a site with the configuration of one node.
 fn lonely() -> Site {
     let site = Site::new();
     site.write("node.yaml", yaml(&[CLIENT], ""));
@@ -43,7 +43,7 @@ fn ends_well(signal: Signal) {
     let stats = site.stats("node");
     assert_eq!(stats["recv_count"], 1, "{stats:#}");
     assert_eq!(stats["socklnd"]["accepted"], 1, "{stats:#}");
-    // Its port is free at once, although a connection of it ended a moment ago.
+    // The port is free at once, although one of its connections ended a moment ago.
     let again = site.start_node("node");
     again.stop().expect_code(0);
 }
@@ -79,7 +79,7 @@ fn names(directory: &Path) -> Vec<OsString> {
     names
 }
 
-/// A service manager's socket.
+/// The socket of a service manager.
 struct Manager(UnixDatagram);
 
 impl Manager {
@@ -115,7 +115,7 @@ fn the_service_manager_is_told_ready_when_the_node_answers_and_stopping_when_it_
     node.wait().expect_code(0);
 }
 
-/// A node that can be asked what it has.
+/// A node with a control socket.
 struct Asked {
     site: Site,
     node: Process,
@@ -142,7 +142,7 @@ impl Asked {
         self.ctl(&["export", "--backup"])
     }
 
-    /// Gives the node another file and tells it so.
+    /// Writes another configuration file, and signals the node to read it.
     fn reread(&self, config: &str) {
         self.site.write("node.yaml", config);
         self.node.signal(Signal::SIGHUP);
@@ -204,7 +204,7 @@ fn an_interrupted_simulation_prints_what_it_has_so_far() {
 
 #[test]
 fn who_waits_for_a_silent_node_is_told_after_two_seconds() {
-    // It takes connections and says nothing.
+    // The listener accepts connections and sends nothing.
     let site = lonely();
     let silent = std::net::TcpListener::bind(("127.0.0.9", site.port)).unwrap();
     let port = site.port.to_string();
@@ -289,7 +289,7 @@ fn sighup_leaves_alone_what_the_file_still_has() {
     asked.node.stop().expect_code(0);
 }
 
-/// The node has warned of a file with this in it, and is as before.
+/// Checks that the node rejects a file with a warning that contains `complaint`, and stays unchanged.
 fn is_left_alone_by(config: &str, complaint: &str) {
     let asked = Asked::start(&yaml(&[CLIENT], ROUTE));
     let before = asked.configuration();
@@ -300,7 +300,7 @@ fn is_left_alone_by(config: &str, complaint: &str) {
     let said = asked.node.errors();
     assert!(said.contains("WARN") && said.contains(complaint), "{said}");
     assert_eq!(asked.configuration(), before);
-    // The next file that is right is taken.
+    // The node accepts the next valid file.
     asked.reread(&yaml(&[CLIENT], ""));
     eventually("the file is read again", || {
         (asked.configuration() != before).then_some(())
@@ -315,26 +315,26 @@ fn sighup_with_a_file_that_cannot_be_read_leaves_the_node_as_it_is_and_warns_wit
 
 #[test]
 fn sighup_with_a_file_that_cannot_be_made_changes_none_of_it_and_warns() {
-    // An address of documentation, which no machine has.
+    // An address for documentation, which no machine has.
     let elsewhere = yaml(&[CLIENT, "192.0.2.1@tcp7"], "global:\n  retry_count: 7\n");
     is_left_alone_by(&elsewhere, "nothing was changed");
 }
 
-/// A router with more on its way to the storage node than sockets hold: the storage node does not read.
+/// A router with more messages to the storage node than sockets hold, because the storage node does not read.
 struct Congested {
     router: Process,
     rest: Surroundings,
 }
 
-/// What must not end before the router.
+/// Everything that must outlive the router.
 struct Surroundings {
     site: Site,
     manager: Manager,
     _client: Node,
     _storage: Node,
-    /// At the storage node; who waits here makes it read.
+    /// Events at the storage node. A wait on this queue makes the node read.
     arrivals: EventQueue,
-    /// At the client.
+    /// Events at the client.
     sent: EventQueue,
 }
 
@@ -355,7 +355,7 @@ fn node(site: &Site, name: &str, progress: Progress) -> Node {
 fn congested() -> Congested {
     let site = Site::new();
     site.write_routed_nodes();
-    // Nothing is to run out of time here, and nothing but the test's messages is to be routed.
+    // No message must expire here, and only the test's messages may be routed.
     for name in ["client", "router", "storage"] {
         let path = site.path(format!("{name}.yaml"));
         let text = fs::read_to_string(&path).unwrap();
@@ -382,7 +382,7 @@ fn congested() -> Congested {
     let client = node(&site, "client", Progress::Thread);
     let sent = client.event_queue();
     put(&client, &sent, 0);
-    // The connections stand once one message has arrived.
+    // After one message has arrived, the connections are open.
     assert_eq!(
         arrivals.wait(Some(PATIENCE)).unwrap().event.kind,
         EventKind::Put
@@ -422,7 +422,8 @@ fn put(client: &Node, queue: &EventQueue, length: usize) {
 }
 
 impl Surroundings {
-    /// Reads at the storage node until the router has ended; how many messages arrived meanwhile.
+    /// Reads at the storage node until the router has ended. Returns the number of messages that arrived in that
+    /// time.
     fn drain(&self, router: &mut Process) -> u64 {
         let mut arrived = 0;
         eventually("the router ends", || {
@@ -440,9 +441,9 @@ fn a_router_that_is_stopped_passes_on_what_it_has() {
     let Congested { mut router, rest } = congested();
     router.signal(Signal::SIGTERM);
     assert_eq!(rest.manager.next(), "STOPPING=1");
-    // Of these the router has every byte, or they are in its socket.
+    // The router has every byte of these messages in memory or in its socket.
     let sent = 2 + std::iter::from_fn(|| rest.sent.try_next()).count() as u64;
-    // Only now does the storage node read again.
+    // From here on the storage node reads.
     let arrived = 1 + rest.drain(&mut router);
     let ended = router.wait().expect_code(0);
     assert_eq!(ended.err, "", "it ended with nothing under way");

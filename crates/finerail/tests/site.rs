@@ -1,4 +1,4 @@
-//! `finerail site`: what it prints, written down, its exit codes, and what machines read of it.
+//! `finerail site`: its expected pages, its exit codes, and its output for machines.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,7 +17,7 @@ fn site(arguments: &[&str]) -> Output {
     command.arg("site").args(arguments).output().unwrap()
 }
 
-/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail --test site`, and look at the difference.
+/// After an intended change: `TRYCMD=overwrite cargo test -p finerail --test site`, and check the difference.
 #[test]
 fn pages_are_those_written_down() {
     let cases = trycmd::TestCases::new();
@@ -115,7 +115,7 @@ fn a_difference_ends_with_1_and_names_the_paths() {
     assert_eq!(ended.status.code(), Some(1));
     let json: Value = serde_json::from_slice(&ended.stdout).unwrap();
     let changes = json["changes"].as_array().unwrap();
-    // Clients and the login node to servers, and back.
+    // From clients and the login node to the servers, and back.
     assert_eq!(changes.len(), 4, "{json:#}");
     assert_eq!(changes[0]["before"], "by rtr1 (1 way)");
     assert_eq!(changes[0]["after"], "nothing arrives");

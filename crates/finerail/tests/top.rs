@@ -1,5 +1,4 @@
-//! `finerail top` on running nodes, where no terminal is needed. The live view is tested where it is
-//! drawn (`src/top/tests.rs`).
+//! `finerail top` on running nodes, in the modes that need no terminal. `src/top/tests.rs` tests the live view.
 
 mod common;
 
@@ -11,7 +10,7 @@ use common::finerail;
 use common::process::{Ended, Process, run};
 use common::site::Site;
 
-/// Client, router and storage; the client can be controlled.
+/// Starts a client, a router and a storage node. The client has a control socket.
 fn site() -> (Site, Vec<Process>) {
     let site = Site::new();
     site.write_routed_nodes();
@@ -46,7 +45,7 @@ fn once_shows_interfaces_peers_and_routes_with_what_went_along_them() {
         assert!(text.contains(part), "{part} in {text}");
     }
     assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
-    // The client pings its gateway every second, so that something goes on.
+    // The client pings its gateway every second, so the rate of sends is above 0.
     let json = top(&site.path("control"), &["--once", "--json"])
         .expect_code(0)
         .out;

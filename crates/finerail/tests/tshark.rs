@@ -1,5 +1,5 @@
-//! The traffic of our own nodes, captured on loopback, as tshark's LNet dissector and as `finerail dump` read it:
-//! type, NIDs, match bits, portal, lengths and cookies, message by message.
+//! The traffic of our own nodes, captured on loopback. tshark's LNet dissector and `finerail dump` must agree,
+//! message by message: type, NIDs, match bits, portal, lengths and cookies.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +30,7 @@ use comparison::{compare, has_tshark};
 const PORTAL: u32 = 40;
 const BITS: u64 = 0x1234_5678_9ABC_DEF0;
 
-/// Around the header, around a page, and the longest message.
+/// Lengths around the header, around a page, and of the longest message.
 const SIZES: [usize; 8] = [0, 1, 927, 928, 4095, 4096, 65_536, 1 << 20];
 
 fn node(site: &Site, name: &str) -> Node {
@@ -43,7 +43,7 @@ fn node(site: &Site, name: &str) -> Node {
     lnet_noded::start(&config, options).unwrap().into_node()
 }
 
-/// Waits for these events, each a success. The answer to a message may come before the news that it was sent.
+/// Waits for these events, each a success. The answer to a message may arrive before the event of its send.
 fn expect(queue: &EventQueue, kinds: &[EventKind]) {
     let mut missing = kinds.to_vec();
     while !missing.is_empty() {
@@ -103,8 +103,8 @@ fn get(client: &Node, server: &Node, length: usize) {
     expect(&fetched, &[EventKind::Reply]);
 }
 
-/// Runs traffic under a capture; both readers must agree on it, have at least this many messages, and
-/// `finerail dump --strict` must be content.
+/// Runs traffic under a capture. Both readers must agree on it and see at least `messages` messages, and
+/// `finerail dump --strict` must report no error.
 fn both_say_the_same(messages: usize, traffic: impl FnOnce(&Site)) {
     if !has_tshark() {
         return;
@@ -132,9 +132,10 @@ fn is_decoded_whole(file: &Path, port: u16) {
 
 #[test]
 fn puts_gets_and_pings_between_neighbours() {
-    // A PUT alone, a PUT and its ACK, a GET and its REPLY for each size; GET and REPLY of the ping.
+    // For each size a PUT alone, a PUT and its ACK, a GET and its REPLY. For the ping a GET and a REPLY.
     both_say_the_same(5 * SIZES.len() + 2, |site| {
-        // The client's gateway first: it is asked at once, and a refused dial is not repeated at once.
+        // Start the client's gateway first: the client pings it at once, and does not retry a rejected connection at
+        // once.
         let [b, a] = ["router", "client"].map(|name| node(site, name));
         for length in SIZES {
             put(&a, &b, length, false);
@@ -161,7 +162,7 @@ fn messages_that_a_router_forwards() {
 
 #[test]
 fn the_programs_themselves_ping_and_carry_a_file() {
-    // Two pings, and a file of three pieces there and back, all through the router.
+    // Two pings, and a file of three pieces in both directions, all through the router.
     both_say_the_same(2 * (2 + 3 + 3), |site| {
         let kept = site.path("kept");
         fs::create_dir(&kept).unwrap();

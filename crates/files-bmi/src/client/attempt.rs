@@ -16,9 +16,9 @@ use crate::proto::{ANSWER_BYTES, AnswerHead, CALL_BYTES, PIECE_MIN, data_head};
 /// How an attempt ended.
 pub(super) enum Ended {
     Answered(Result<Reply, Errno>),
-    /// The forwarder takes shorter pieces only, and has said which.
+    /// The forwarder accepts shorter pieces only, and has reported their limit.
     ShorterPieces,
-    /// It makes no sense to try again.
+    /// The call failed, and to retry it is useless.
     Refused(Errno),
     /// No answer came.
     Lost {
@@ -26,27 +26,28 @@ pub(super) enum Ended {
     },
 }
 
-/// Why an attempt goes no further.
+/// Why an attempt cannot continue.
 enum Failed {
     Refused(Errno),
     Lost,
 }
 
-/// Messages of data that are posted at the same time, in one direction.
+/// Number of messages of data that are posted at the same time in one direction.
 const WINDOW: usize = 2;
-/// How long a test waits before the deadline is looked at.
+/// How long a test waits before the deadline is checked.
 const SLICE: Duration = Duration::from_secs(1);
-/// How long cancelled operations are waited for.
+/// How long to wait for cancelled operations.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Tags of this process, each for one attempt, so that nothing of an earlier one is mistaken for a later one's.
+/// The next tag of this process. Each attempt has its own tag, so that a message of an earlier attempt does not match
+/// a later one.
 static TAGS: AtomicI32 = AtomicI32::new(1);
 
-/// What an answer is that is none.
+/// Why a message is not a valid answer.
 enum Strange {
-    /// It breaks the protocol.
+    /// The message breaks the protocol.
     Broken,
-    /// The forwarder has given the exchange up, or one of its messages.
+    /// The forwarder has cancelled the exchange or one of its messages.
     Again,
 }
 
@@ -54,21 +55,21 @@ enum Strange {
 enum What {
     Call,
     Request,
-    /// Data to write, in this memory.
+    /// Data to write, from this memory.
     Piece(Span),
-    /// An answer, by its number.
+    /// An answer, with its number.
     Answer(usize),
 }
 
-/// Room for an answer.
+/// Memory for an answer.
 struct Room {
     head: Span,
-    /// For a piece of what is read.
+    /// Memory for a piece of the data read; `None` if no data is expected.
     data: Option<Span>,
     tail: Span,
-    /// Where the piece stands.
+    /// Position of the piece in the data of the call.
     piece: Range<u64>,
-    /// The length of the message.
+    /// Length of the message, once it has arrived.
     arrived: Option<usize>,
 }
 
@@ -78,14 +79,14 @@ pub(super) struct Attempt<'a, 'c> {
     tag: Tag,
     piece: u64,
     posted: Vec<(OpId, What)>,
-    /// Whether the call may be at the forwarder.
+    /// Whether the call may have arrived at the forwarder.
     maybe_arrived: bool,
-    /// Up to where data was sent.
+    /// End of the data that was posted for sending.
     sent: u64,
     write_length: u64,
     read_length: u64,
     rooms: Vec<Room>,
-    /// Answers that were looked at.
+    /// Number of answers that were processed.
     answers: usize,
 }
 
@@ -131,7 +132,7 @@ impl<'a, 'c> Attempt<'a, 'c> {
         head.request = request.len() as u32;
         let is_append = matches!(self.call.request, files::Request::Append { .. });
         if is_append {
-            // It is carried out at once, so it comes as one.
+            // An append is executed at once, so its data is one piece.
             head.piece = head.piece.max(self.write_length as u32);
         }
         self.piece = u64::from(head.piece);
@@ -188,7 +189,7 @@ impl<'a, 'c> Attempt<'a, 'c> {
             .post_send(files.context, files.server, payload, self.tag, 0)
     }
 
-    /// Remembers what was posted.
+    /// Records an operation that was posted, or processes its immediate completion.
     fn keep(&mut self, posted: Result<Post, Rejected>, what: What) -> Result<(), Failed> {
         match posted {
             Ok(Post::Pending(op)) => self.posted.push((op, what)),
@@ -201,7 +202,7 @@ impl<'a, 'c> Attempt<'a, 'c> {
         Ok(())
     }
 
-    /// Exchanges messages until the last answer is there.
+    /// Exchanges messages until the last answer has arrived.
     fn drive(&mut self, bulk: &mut Bulk<'_, '_>) -> Result<Ended, Failed> {
         loop {
             self.post_more(bulk)?;
@@ -221,7 +222,7 @@ impl<'a, 'c> Attempt<'a, 'c> {
         }
     }
 
-    /// Posts what may be under way: data to write, and room for answers.
+    /// Posts as many messages as the window permits: data to write, and memory for answers.
     fn post_more(&mut self, bulk: &Bulk<'_, '_>) -> Result<(), Failed> {
         while self.sent < self.write_length
             && self.count(|what| matches!(what, What::Piece(_))) < WINDOW
@@ -294,12 +295,12 @@ impl<'a, 'c> Attempt<'a, 'c> {
         };
         let (_, what) = self.posted.swap_remove(index);
         let result = completion.result;
-        // Its memory is used again.
+        // Free the payload, so that its memory can be reused.
         drop(completion.payload);
         match result {
             Ok(length) => self.finished(what, length),
             Err(Error::MsgSize) if matches!(what, What::Answer(_)) => return Err(self.bad()),
-            // The forwarder may have answered before it took all: the answer says why.
+            // The forwarder may have answered before it received all data: its answer gives the reason.
             Err(Error::MsgSize) => {}
             Err(error) => return Err(self.failed(error)),
         }
@@ -314,7 +315,8 @@ impl<'a, 'c> Attempt<'a, 'c> {
         }
     }
 
-    /// Takes what has arrived, in the order in which it was sent. `None` until the last one is there.
+    /// Processes the answers that have arrived, in the order of sending. Returns `None` until the last answer has
+    /// arrived.
     fn look_at_answers(&mut self, bulk: &mut Bulk<'_, '_>) -> Result<Option<Ended>, Failed> {
         while let Some(length) = self.rooms.get(self.answers).and_then(|room| room.arrived) {
             let number = self.answers;
@@ -373,7 +375,7 @@ impl<'a, 'c> Attempt<'a, 'c> {
     fn failed(&self, error: Error) -> Failed {
         tracing::debug!(%error, "an exchange was lost");
         match error {
-            // Of a client: the interface was finalized.
+            // On a client, this error means that the interface was finalized.
             Error::NetDown => Failed::Refused(Errno::ESHUTDOWN),
             Error::NoMem => Failed::Refused(Errno::ENOMEM),
             _ => Failed::Lost,
@@ -392,11 +394,11 @@ impl<'a, 'c> Attempt<'a, 'c> {
         Failed::Refused(Errno::EPROTO)
     }
 
-    /// Ends what is still posted, and finds out whether the call was sent.
+    /// Cancels the operations that are still posted, and finds out whether the call was sent.
     fn clean_up(&mut self) {
         let bmi = &self.files.bmi;
         for (op, _) in &self.posted {
-            // The interface was finalized, at worst.
+            // `cancel` fails only if the interface was finalized: then the operations have ended already.
             let _nobody_is_left = bmi.cancel(*op);
         }
         let until = Instant::now() + PATIENCE;
@@ -416,7 +418,8 @@ impl<'a, 'c> Attempt<'a, 'c> {
 }
 
 impl Room {
-    /// The reply behind `data` bytes of data: it begins in the room for data where that was not filled.
+    /// Returns the reply behind `data` bytes of data. The reply begins in the memory for data if the data did not
+    /// fill it.
     fn behind(&self, data: usize, length: usize) -> Vec<u8> {
         let mut reply = Vec::with_capacity(length);
         if let Some(span) = &self.data {

@@ -1,4 +1,4 @@
-//! The bytes of files that go with a call, and the memory of the messages that carry them.
+//! The file data of a call, and the memory of the messages that carry this data.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -7,16 +7,16 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use files::transfer::gather;
 use sys::span::Span;
 
-/// The bytes that go with a call.
+/// The file data of a call.
 pub(super) enum Bulk<'a, 'b> {
     None,
-    /// What is written, in memory that is borrowed: it is copied.
+    /// Data to write, in borrowed memory. The data is copied.
     Write(&'a [IoSlice<'a>]),
-    /// Room for what is read, likewise.
+    /// Borrowed memory for the data to read. The data is copied.
     Read(&'b mut [IoSliceMut<'a>]),
-    /// Memory that messages are sent from.
+    /// Memory from which messages are sent without a copy.
     From(Span),
-    /// Memory that messages are received into.
+    /// Memory into which messages are received without a copy.
     Into(Span),
 }
 
@@ -37,7 +37,7 @@ impl Bulk<'static, 'static> {
 }
 
 impl Bulk<'_, '_> {
-    /// Bytes that are written.
+    /// Returns the number of bytes to write.
     pub(super) fn write_length(&self) -> u64 {
         match self {
             Self::Write(memory) => memory.iter().map(|part| part.len() as u64).sum(),
@@ -46,7 +46,7 @@ impl Bulk<'_, '_> {
         }
     }
 
-    /// Room for bytes that are read.
+    /// Returns the number of bytes to read.
     pub(super) fn read_length(&self) -> u64 {
         match self {
             Self::Read(memory) => memory.iter().map(|part| part.len() as u64).sum(),
@@ -55,7 +55,7 @@ impl Bulk<'_, '_> {
         }
     }
 
-    /// A piece of what is written, copied together.
+    /// Returns a copy of a piece of the data to write.
     pub(super) fn copy_of(&self, piece: &Range<u64>) -> Vec<u8> {
         match self {
             Self::Write(memory) => gather(memory, piece),
@@ -66,7 +66,8 @@ impl Bulk<'_, '_> {
         }
     }
 
-    /// Memory for the message that carries a piece.
+    /// Returns memory for the message that carries a piece, filled with the piece if the call writes. Returns `None`
+    /// if there is no memory.
     pub(super) fn memory_for(&self, piece: &Range<u64>, spare: &Spare) -> Option<Span> {
         let length = (piece.end - piece.start) as usize;
         match self {
@@ -81,7 +82,7 @@ impl Bulk<'_, '_> {
         }
     }
 
-    /// Brings what arrived for a piece to where it belongs. Says how many bytes were copied.
+    /// Copies the data that arrived for a piece to the caller's memory. Returns the number of bytes copied.
     pub(super) fn deliver(&mut self, start: u64, arrived: &Span, length: usize) -> usize {
         let Self::Read(memory) = self else { return 0 };
         let (mut at, piece) = (0_u64, start..start + length as u64);
@@ -105,7 +106,7 @@ fn part(span: &Span, piece: &Range<u64>) -> Option<Span> {
     span.part(piece.start as usize..piece.end as usize)
 }
 
-/// Copies memory from `start` on into a span. Says how many bytes there were for it.
+/// Copies the bytes of `memory` from `start` on into a span. Returns the number of bytes copied.
 fn fill(target: &Span, memory: &[IoSlice<'_>], start: u64) -> usize {
     let (mut at, mut done) = (0_u64, 0);
     for bytes in memory {
@@ -122,19 +123,19 @@ fn fill(target: &Span, memory: &[IoSlice<'_>], start: u64) -> usize {
     done
 }
 
-/// Memory of messages that are over, for the next ones: fresh pages cost more than the copy into them.
+/// Memory of completed messages, kept for later messages: fresh pages cost more than the copy into them.
 #[derive(Default)]
 pub(super) struct Spare {
     spans: Mutex<Vec<Span>>,
 }
 
-/// Most that are kept.
+/// Limit of the number of spans that are kept.
 const SPARE_MAX: usize = 16;
-/// Shorter memory is not kept.
+/// Spans of fewer bytes are not kept.
 const SPARE_BYTES: usize = 64 << 10;
 
 impl Spare {
-    /// So many bytes.
+    /// Returns `length` bytes of memory.
     fn take(&self, length: usize) -> Option<Span> {
         let mut spans = self.lock();
         let found = spans.iter().position(|span| span.len() >= length);
@@ -144,7 +145,7 @@ impl Spare {
         }
     }
 
-    /// Takes memory back that no message has any longer.
+    /// Takes back memory that no message uses any longer.
     pub(super) fn give(&self, mut span: Span) {
         let mut spans = self.lock();
         if span.len() >= SPARE_BYTES && spans.len() < SPARE_MAX && span.is_unique() {

@@ -1,4 +1,4 @@
-//! The client: a file system that is behind a forwarder.
+//! The client: a file system that uses a forwarder.
 
 mod attempt;
 mod bulk;
@@ -25,7 +25,7 @@ use crate::proto::{CallHead, ClientName, PIECE_FIRST, PIECE_MIN};
 
 /// The file system of a forwarder. Any number of threads may use it.
 ///
-/// A call survives the loss of the daemon, of the forwarder and of connections, until its deadline.
+/// A call survives the loss of the daemon, of the forwarder and of connections, until the deadline of the call.
 pub struct BmiFiles {
     bmi: Arc<Bmi>,
     context: ContextId,
@@ -33,43 +33,43 @@ pub struct BmiFiles {
     options: ClientOptions,
     name: ClientName,
     slots: Slots,
-    /// The forwarder that answered last.
+    /// The epoch of the forwarder that answered last; 0 for none.
     epoch: AtomicU64,
-    /// The longest piece that it takes.
+    /// The limit of a piece that this forwarder accepts, in bytes.
     piece: AtomicU32,
     spare: Spare,
-    /// Operations that were cancelled and had not ended by then.
+    /// Operations that were cancelled and have not completed yet.
     left: Mutex<Vec<OpId>>,
     counters: ClientCounters,
 }
 
 /// How long posts wait in the daemon: an hour (section 6.2).
 const POST_TIMEOUT: Duration = Duration::from_secs(3600);
-/// Room for replies that have a length of their own in the protocol: the longest is an entry.
+/// Memory in bytes for replies whose length the protocol limits. The longest of them is an entry.
 const SMALL_REPLY: u32 = 512;
-/// Pauses between attempts, doubled from the first to the last.
+/// First and last pause between attempts. Each pause is twice the one before, up to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
-/// One call, over all of its attempts.
+/// One call with all its attempts.
 struct Call<'a> {
     request: &'a Request,
     message: Vec<u8>,
     place: Place,
     epoch: u64,
     deadline: Instant,
-    /// An attempt may have arrived.
+    /// Whether an earlier attempt may have arrived.
     repeats: bool,
     attempt: u32,
 }
 
 impl BmiFiles {
-    /// The forwarder at `address`, such as `zoid://` or `tcp://node7:3334`, through `bmi`, which may serve
-    /// other purposes too.
+    /// Returns the file system of the forwarder at `address`, such as `zoid://` or `tcp://node7:3334`. The caller may
+    /// use `bmi` for other purposes too.
     ///
     /// # Errors
     ///
-    /// What looking the address up ends with, [`Error::Busy`] where no context is left, [`Error::Io`] without
-    /// random numbers.
+    /// The error of the lookup of the address, [`Error::Busy`] if no context is free, [`Error::Io`] if the system
+    /// provides no random numbers.
     pub fn connect(bmi: Arc<Bmi>, address: &str, options: ClientOptions) -> Result<Self, Error> {
         let server = bmi.lookup(address)?;
         bmi.set(Some(server), &PIPELINED)?;
@@ -91,24 +91,25 @@ impl BmiFiles {
         })
     }
 
-    /// What it counts.
+    /// Returns the counters of this client.
     #[must_use]
     pub fn counters(&self) -> &ClientCounters {
         &self.counters
     }
 
-    /// Memory from which files are written, and into which they are read, without a copy in this process; zeroed.
+    /// Returns zeroed memory. Files are written from it and read into it without a copy in this process.
     ///
     /// # Errors
     ///
-    /// `ENOMEM`.
+    /// `ENOMEM` if there is no memory.
     pub fn buffer(&self, length: usize) -> Result<Buffer, Errno> {
         let buffer = self.bmi.allocate(self.server, length);
         buffer.map_err(|_| Errno::ENOMEM)
     }
 
-    /// Writes a buffer to one place of a file, without copying it here. Gives the buffer back, and the bytes written,
-    /// less than all only where an error such as a full disk stopped it in the middle.
+    /// Writes a buffer to one place of a file, without a copy in this process. Returns the buffer and the number of
+    /// bytes written. The number is less than the length only if an error, such as a full disk, occurred in the
+    /// middle.
     ///
     /// # Errors
     ///
@@ -125,8 +126,8 @@ impl BmiFiles {
         self.with_buffer(caller, &request, buffer, Bulk::from_span)
     }
 
-    /// Reads one place of a file into a buffer, without copying it here. Gives the buffer back, and the bytes
-    /// read, less than all only at the end of the file.
+    /// Reads one place of a file into a buffer, without a copy in this process. Returns the buffer and the number of
+    /// bytes read. The number is less than the length only at the end of the file.
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl BmiFiles {
             .and_then(|()| caller.check())
             .and_then(|()| {
                 match self.carry(caller, request, &mut bulk(span.clone()))? {
-                    // There is one segment, of as many bytes as the buffer has.
+                    // The request has one segment, as long as the buffer.
                     Reply::Counts(counts) => Ok(counts.iter().sum::<u64>() as usize),
                     _ => Err(Errno::EPROTO),
                 }
@@ -172,7 +173,8 @@ impl BmiFiles {
         request: &Request,
         bulk: &mut Bulk<'_, '_>,
     ) -> Result<Reply, Errno> {
-        // Without it, nobody could tell later whether this forwarder can know of an earlier attempt.
+        // The call must carry the epoch of a forwarder. Otherwise a later forwarder could not decide whether it can
+        // know of an earlier attempt.
         if !request.is_idempotent() && self.epoch.load(Ordering::Relaxed) == 0 {
             self.exchange(caller, &Request::Null, &mut Bulk::None)?;
         }
@@ -207,7 +209,7 @@ impl BmiFiles {
         result
     }
 
-    /// Makes attempts until one is answered.
+    /// Makes attempts until one of them is answered or the deadline is reached.
     fn until_answered(&self, call: &mut Call<'_>, bulk: &mut Bulk<'_, '_>) -> Result<Reply, Errno> {
         let mut pause = PAUSES.0;
         loop {
@@ -239,7 +241,7 @@ impl BmiFiles {
         Errno::ETIMEDOUT
     }
 
-    /// An operation that was cancelled has not ended: it is collected later.
+    /// Keeps an operation that was cancelled and has not completed, to collect its completion later.
     fn leave(&self, op: OpId) {
         self.left
             .lock()
@@ -252,10 +254,10 @@ impl BmiFiles {
         left.retain(|op| matches!(self.bmi.test(*op, Duration::ZERO), Ok(None)));
     }
 
-    /// The longest piece that both ends take.
+    /// Returns the limit of a piece that both ends accept, in bytes.
     fn piece(&self) -> u32 {
         let largest = self.bmi.get(None, Question::MaxSize).unwrap_or(0);
-        // Heads and replies go with a piece.
+        // A message also has room for a head and a reply.
         let largest = largest.saturating_sub(64 << 10);
         let largest = u32::try_from(largest).unwrap_or(u32::MAX);
         self.piece
@@ -301,7 +303,7 @@ impl Drop for BmiFiles {
     }
 }
 
-/// The whole of a buffer at one place of a file.
+/// Returns the segment that covers a whole buffer at one place of a file.
 fn whole(offset: u64, buffer: &Buffer) -> Vec<Segment> {
     let length = buffer.len() as u64;
     vec![Segment { offset, length }]
@@ -320,7 +322,7 @@ fn room_for_reply(request: &Request) -> u32 {
     }
 }
 
-/// Counts must fit the segments.
+/// Checks that the counts of a reply fit the segments of its request.
 fn check_reply(request: &Request, reply: Reply) -> Result<Reply, Errno> {
     if let (
         Request::Read { segments, .. } | Request::Write { segments, .. },

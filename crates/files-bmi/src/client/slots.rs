@@ -1,23 +1,24 @@
-//! The slots of a client: how many calls may be under way, and which of them comes after which.
+//! The slots of a client. They limit the number of calls in flight, and order the calls of each
+//! slot.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// Where a call stands.
+/// The slot and sequence number of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) slot: u16,
-    /// Counts the calls of the slot.
+    /// Number of the call in its slot.
     pub(super) sequence: u32,
 }
 
-/// Slots that no call has.
+/// The slots that no call uses.
 pub(super) struct Slots {
     free: Mutex<Vec<Place>>,
     freed: Condvar,
 }
 
-/// A slot that a call has until this is dropped.
+/// A slot that a call uses until this value is dropped.
 pub(super) struct Taken<'a> {
     slots: &'a Slots,
     place: Place,
@@ -32,7 +33,7 @@ impl Slots {
         }
     }
 
-    /// Waits for a slot until the deadline.
+    /// Waits for a slot until the deadline. Returns `None` after the deadline.
     pub(super) fn take(&self, deadline: Instant) -> Option<Taken<'_>> {
         let mut free = self.lock();
         loop {

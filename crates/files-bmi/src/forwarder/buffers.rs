@@ -1,5 +1,5 @@
-//! Memory for messages, from the method of whoever they are exchanged with, and kept for the next ones: zeroing it each
-//! time would cost as much as a copy.
+//! Memory for messages. The method of the peer allocates the memory. Buffers are kept for later messages, because to
+//! zero new memory each time would cost as much as a copy.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,27 +12,28 @@ use crate::counters::Counters;
 pub(super) struct Buffers {
     bmi: Arc<Bmi>,
     counters: Arc<Counters>,
-    /// The length of what is kept.
+    /// Length of the buffers that are kept, in bytes.
     length: usize,
-    /// Most that are kept.
+    /// Limit of the number of buffers that are kept.
     max: usize,
     free: Mutex<Free>,
 }
 
 #[derive(Default)]
 struct Free {
-    /// By the scheme of the method.
+    /// Free buffers by the scheme of their method.
     buffers: FxHashMap<String, Vec<Held>>,
-    /// Where those come from that are out: by the address of their first byte.
+    /// Schemes of the buffers in use, by the address of their first byte.
     schemes: FxHashMap<usize, String>,
     kept: usize,
 }
 
-/// Shorter memory is not kept.
+/// Buffers of up to this many bytes are not kept.
 const SHORT: usize = 64 << 10;
 
 impl Buffers {
-    /// `length`: that of the longest.
+    /// Creates an empty store. `length` is the length of the longest buffer, `max` the limit of the buffers that are
+    /// kept.
     pub(super) fn new(bmi: Arc<Bmi>, counters: Arc<Counters>, length: usize, max: usize) -> Self {
         Self {
             bmi,
@@ -43,7 +44,7 @@ impl Buffers {
         }
     }
 
-    /// At least so many bytes for messages with a peer. What they hold is of no meaning.
+    /// Returns at least `length` bytes for messages with a peer. Their contents are unspecified.
     pub(super) fn take(&self, peer: Address, length: usize) -> Option<Held> {
         if length <= SHORT || length > self.length {
             return self.fresh(peer, length);
@@ -73,7 +74,7 @@ impl Buffers {
         }
     }
 
-    /// Takes memory back.
+    /// Takes a buffer back.
     pub(super) fn give(&self, mut held: Held) {
         let mut free = self.lock();
         let Some(scheme) = free.schemes.remove(&key(&held)) else {
@@ -86,7 +87,7 @@ impl Buffers {
         }
     }
 
-    /// The memory of a method may be gone with its daemon: none is kept.
+    /// Frees all buffers that are kept: the memory of a method may disappear with its daemon.
     pub(super) fn forget(&self) {
         let mut free = self.lock();
         free.kept = 0;

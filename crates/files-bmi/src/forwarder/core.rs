@@ -1,4 +1,5 @@
-//! What a forwarder does with messages, completions and results: decisions only. The caller posts and executes.
+//! What a forwarder does with messages, completions and results. The core only decides; its caller posts and
+//! executes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,12 +17,12 @@ use crate::counters::{Counters, Dropped};
 use crate::options::{ForwarderOptions, Schedule};
 use crate::proto::{ANSWER_BYTES, AnswerHead, CallHead, PIECE_MIN};
 
-/// Exchanges of one peer at the same time: the slots of four clients in one process.
+/// Limit of the exchanges of one peer at the same time: the slots of four clients in one process.
 const PEER_EXCHANGES_MAX: usize = 64;
-/// Replies up to this length are kept beside the memory for buffers.
+/// Replies of up to this many bytes do not count as memory for buffers.
 const REPLY_SMALL: u32 = 16 << 10;
 
-/// What the caller is to do, in this order.
+/// What the caller must do, in the order of the list.
 pub(super) enum Action {
     Receive {
         exchange: u64,
@@ -38,17 +39,17 @@ pub(super) enum Action {
         payload: Payload,
     },
     Cancel(OpId),
-    /// The memory is not needed any longer.
+    /// Frees memory that is not needed any longer.
     Release(Held),
 }
 
 pub(super) type Actions = Vec<Action>;
 
-/// An operation that was posted, or is about to be.
+/// An operation that was posted or is about to be posted.
 pub(super) struct Op {
     pub(super) exchange: u64,
     pub(super) kind: Carries,
-    /// Bytes of memory that it has.
+    /// Bytes of memory that the operation uses.
     pub(super) bytes: u64,
     pub(super) since: Instant,
     pub(super) id: Option<OpId>,
@@ -72,10 +73,10 @@ pub(super) struct Core {
     pub(super) exchanges: FxHashMap<u64, Exchange>,
     pub(super) sessions: Sessions,
     pub(super) queue: Queue<Task>,
-    /// Exchanges that want a buffer.
+    /// Exchanges that wait for a buffer.
     pub(super) wanting: Turns<u64>,
     pub(super) used: u64,
-    /// Exchanges of each peer.
+    /// Number of exchanges of each peer.
     pub(super) peers: FxHashMap<Address, usize>,
     pub(super) ops: FxHashMap<u64, Op>,
     pub(super) next: u64,
@@ -107,7 +108,7 @@ impl Core {
         self.next
     }
 
-    /// An unexpected message has come.
+    /// Processes an unexpected message.
     pub(super) fn message(
         &mut self,
         from: Address,
@@ -140,7 +141,7 @@ impl Core {
         self.requested(id, request, data.to_vec(), actions);
     }
 
-    /// The request of an exchange is there.
+    /// Decodes the request of an exchange, which has arrived completely.
     pub(super) fn requested(
         &mut self,
         id: u64,
@@ -154,7 +155,7 @@ impl Core {
         }
     }
 
-    /// An exchange that no operation comes of.
+    /// Rejects the request of an exchange: answers with an error and executes nothing.
     fn refuse(&mut self, id: u64, errno: Errno, actions: &mut Actions) {
         self.counters.bad_requests.up();
         self.answer(id, &encode_reply(&Err(errno)), actions);
@@ -180,7 +181,7 @@ impl Core {
         let piece = exchange.head.piece;
         let in_pieces = length > 0 && !comes_along && !matches!(request, Request::Append { .. });
         if in_pieces && !(PIECE_MIN..=self.options.piece).contains(&piece) {
-            // No defect of the client: the answer says how long pieces may be.
+            // This is no defect of the client: the answer carries the limit of a piece.
             return self.answer(id, &encode_reply(&Err(Errno::EMSGSIZE)), actions);
         }
         exchange.stage = match &request {
@@ -200,7 +201,7 @@ impl Core {
         self.judge(id, actions);
     }
 
-    /// Asks whether an attempt is carried out.
+    /// Decides whether an attempt is executed, waits, is answered at once, or is dropped.
     pub(super) fn judge(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -222,7 +223,8 @@ impl Core {
                     self.counters.dropped(Dropped::Late);
                     self.remove(waited, actions);
                 }
-                // Its client neither sends it more nor takes what it sends.
+                // The client has started a later attempt: it neither sends more data for this exchange nor receives
+                // its messages.
                 self.lose(runs, actions);
             }
             Verdict::Repeat(answer) => {
@@ -241,7 +243,7 @@ impl Core {
         }
     }
 
-    /// Carries an exchange out.
+    /// Starts the execution of an exchange.
     pub(super) fn start(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -256,7 +258,7 @@ impl Core {
         }
     }
 
-    /// An exchange queues for a buffer.
+    /// Puts an exchange into the queue for a buffer.
     pub(super) fn want(&mut self, id: u64, stage: Stage, actions: &mut Actions) {
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.stage = stage;
@@ -267,7 +269,7 @@ impl Core {
         self.give(actions);
     }
 
-    /// Gives buffers to those whose turn it is, as long as there is memory.
+    /// Gives buffers to the exchanges in the order of their turns, as long as there is memory.
     pub(super) fn give(&mut self, actions: &mut Actions) {
         while let Some(&id) = self.wanting.front() {
             let need = match self.exchanges.get(&id) {
@@ -286,7 +288,7 @@ impl Core {
         }
     }
 
-    /// An operation was carried out: the exchange ends with its reply.
+    /// Ends an exchange, whose operation was executed, with the reply.
     pub(super) fn finish(&mut self, id: u64, reply: &Result<Reply, Errno>, actions: &mut Actions) {
         let bytes = encode_reply(reply);
         self.executed(id, &bytes, actions);
@@ -296,7 +298,7 @@ impl Core {
         }
     }
 
-    /// Remembers that the operation of an exchange was carried out, and lets an attempt that waited for that go on.
+    /// Records that the operation of an exchange was executed, and continues the attempt that waited for it.
     pub(super) fn executed(&mut self, id: u64, reply: &[u8], actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -353,7 +355,7 @@ impl Core {
         }
     }
 
-    /// Gives an exchange up that was not carried out, and tells the client, which may try again.
+    /// Cancels an exchange that was not executed, and tells the client that it may retry the call.
     pub(super) fn again(&mut self, id: u64, actions: &mut Actions) {
         self.counters.exchanges_lost.up();
         let Some(exchange) = self.exchanges.get_mut(&id) else {
@@ -378,7 +380,7 @@ impl Core {
         self.send(id, Carries::Answer, payload, None, 0, actions);
     }
 
-    /// Posts a message of an exchange; says the operation's number.
+    /// Posts a message of an exchange. Returns the number of the operation.
     pub(super) fn send(
         &mut self,
         id: u64,
@@ -408,10 +410,11 @@ impl Core {
         number
     }
 
-    /// Ends whatever is posted for an exchange.
+    /// Cancels all posted operations of an exchange.
     pub(super) fn cancel_all(&mut self, id: u64, actions: &mut Actions) {
         let numbers = self.exchanges.get(&id).map(|exchange| exchange.ops.clone());
-        // The newest first: none may take the message of one before it.
+        // The newest operation comes first: otherwise a message could match a later receive after an earlier one is
+        // cancelled.
         for number in numbers.unwrap_or_default().into_iter().rev() {
             if let Some(op) = self.ops.get_mut(&number) {
                 op.is_cancelled = true;
@@ -420,20 +423,20 @@ impl Core {
         }
     }
 
-    /// Nobody waits for the answer of an exchange, or will send it more.
+    /// Ends an exchange whose client neither waits for the answer nor sends more data.
     pub(super) fn lose(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
         };
         exchange.is_lost = true;
         if exchange.phase == Phase::Running && exchange.is_busy {
-            // A worker is at it: the slot is free when that has ended.
+            // A worker executes the operation: the slot becomes free when the worker is done.
             return self.cancel_all(id, actions);
         }
         self.remove(id, actions);
     }
 
-    /// Forgets an exchange.
+    /// Removes an exchange with all its operations and memory.
     pub(super) fn remove(&mut self, id: u64, actions: &mut Actions) {
         self.cancel_all(id, actions);
         self.drop_data(id, actions);
@@ -458,7 +461,7 @@ impl Core {
         self.give(actions);
     }
 
-    /// Drops what has arrived and will not be written.
+    /// Frees data that arrived and will not be written.
     fn drop_data(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -479,7 +482,7 @@ impl Core {
         }
     }
 
-    /// Time passes: gives up what stands still, and takes buffers back from clients that do not move.
+    /// Checks for expired times: cancels exchanges that make no progress, and takes buffers back from slow clients.
     pub(super) fn tick(&mut self, now: Instant, actions: &mut Actions) {
         let mut stalled = Vec::new();
         let mut slow = Vec::new();
@@ -507,7 +510,7 @@ impl Core {
         }
     }
 
-    /// Nothing has moved for too long.
+    /// Cancels an exchange that made no progress for too long.
     fn give_up(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -519,7 +522,7 @@ impl Core {
         }
     }
 
-    /// Takes the buffers of an exchange back: they are given to it again later.
+    /// Takes the buffers of an exchange back. The exchange gets buffers again in its later turn.
     fn take_back(&mut self, id: u64, age: Duration, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -533,7 +536,7 @@ impl Core {
         self.cancel_all(id, actions);
     }
 
-    /// An operation could not be posted, or has ended.
+    /// Processes an operation that could not be posted or has failed.
     pub(super) fn failed(&mut self, id: u64, kind: Carries, error: Error, actions: &mut Actions) {
         tracing::debug!(?kind, %error, "a message of an exchange");
         match kind {
@@ -544,12 +547,13 @@ impl Core {
             Carries::Request | Carries::Piece if error == Error::MsgSize => {
                 self.bad_length(id, actions);
             }
-            // A client that is gone is not told, and the answer ends at once; one that lives would wait.
+            // The answer tells a live client to retry at once. If the client has disconnected, the send of the answer fails at
+            // once.
             Carries::Request | Carries::Piece => self.again(id, actions),
         }
     }
 
-    /// A message had another length than was announced.
+    /// Ends an exchange because a message has another length than announced.
     pub(super) fn bad_length(&mut self, id: u64, actions: &mut Actions) {
         self.counters.bad_lengths.up();
         let is_busy = self
@@ -559,7 +563,7 @@ impl Core {
         match is_busy {
             true => self.lose(id, actions),
             false => {
-                // Nothing of it is carried out any more.
+                // The rest of the operation is not executed.
                 if let Some(exchange) = self.exchanges.get(&id)
                     && exchange.phase == Phase::Running
                 {

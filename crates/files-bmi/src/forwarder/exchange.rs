@@ -1,4 +1,4 @@
-//! One exchange, and the bytes of files that move in it.
+//! One exchange and the file data that it moves.
 //!
 //! ```text
 //!   write    a buffer ─▶ receive posted ─▶ arrived ─▶ written (one at a time, in order) ─▶ ... ─▶ answer
@@ -19,43 +19,43 @@ use sys::span::Span;
 use super::schedule::Owner;
 use crate::proto::{ANSWER_BYTES, CallHead, DATA_BYTES};
 
-/// Buffers of one exchange at the same time: two that move and one that is worked on.
+/// Limit of the buffers of one exchange at the same time: two in transfer, and one that a worker uses.
 pub(super) const WINDOW: usize = 3;
 
-/// Memory of a message, and where it came from.
+/// Memory of a message, and its kind.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) memory: Memory,
     pub(super) span: Span,
 }
 
-/// What an exchange does.
+/// What an exchange does at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// Its request comes as a message of its own.
+    /// It receives its request, which follows as a message of its own.
     Request,
     /// It waits for an earlier attempt.
     Waiting,
-    /// It is carried out.
+    /// It is being executed.
     Running,
-    /// Its answer is on the way.
+    /// It sends its answer.
     Answering,
 }
 
-/// Which buffers it needs.
+/// Which buffers an exchange needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// None.
+    /// No buffer.
     Plain,
-    /// One for its request.
+    /// One buffer for the request.
     Request,
-    /// One for its reply.
+    /// Memory for the reply.
     Room,
-    /// Those of what is written.
+    /// Buffers for the pieces of the data to write.
     Write,
-    /// One for all that is appended.
+    /// One buffer for all data to append.
     Append,
-    /// Those of what is read.
+    /// Buffers for the pieces of the data to read.
     Read,
 }
 
@@ -64,21 +64,21 @@ pub(super) enum Stage {
 pub(super) struct Piece {
     pub(super) number: u64,
     pub(super) range: Range<u64>,
-    /// Bytes of memory that it has.
+    /// Bytes of memory that the message uses.
     pub(super) bytes: u64,
-    /// What was read of each segment before this piece.
+    /// Number of bytes read of each segment before this piece.
     pub(super) before: Vec<u64>,
-    /// How the operation ended.
+    /// How the operation ended; `None` until then.
     pub(super) end: Option<End>,
 }
 
-/// Data that arrived.
+/// Data that arrived and waits to be written.
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) range: Range<u64>,
-    /// Bytes of memory that it has.
+    /// Bytes of memory that the data uses.
     pub(super) bytes: u64,
-    /// A head and the data.
+    /// The message: a head and the data.
     pub(super) held: Held,
 }
 
@@ -97,39 +97,39 @@ pub(super) struct Exchange {
     pub(super) head: CallHead,
     pub(super) caller: Arc<Caller>,
     pub(super) request: Arc<Request>,
-    /// What came with the request to be written.
+    /// Data to write that arrived together with the request.
     pub(super) data: Vec<u8>,
     pub(super) phase: Phase,
     pub(super) stage: Stage,
     pub(super) length: u64,
-    /// Up to where buffers were given.
+    /// End of the part of the data for which the exchange was given buffers.
     pub(super) ahead: u64,
-    /// Pieces that were posted to the client, of those that were read.
+    /// Number of pieces read that were posted for sending.
     pub(super) sent: u32,
-    /// What was done of each segment.
+    /// Number of bytes transferred of each segment.
     pub(super) counts: Vec<u64>,
     pub(super) pieces: VecDeque<Piece>,
     /// Data that arrived and is not written yet.
     pub(super) ready: VecDeque<Ready>,
-    /// A worker is at it.
+    /// Whether a worker executes a task of this exchange.
     pub(super) is_busy: bool,
-    /// A piece is about to be posted.
+    /// Whether a piece is about to be posted.
     pub(super) is_posting: bool,
-    /// Operations that are posted, by number.
+    /// Numbers of the operations that are posted.
     pub(super) ops: Vec<u64>,
-    /// It waits for a buffer.
+    /// Whether the exchange waits for a buffer.
     pub(super) wants: bool,
-    /// The last piece was read.
+    /// Whether the last piece was read.
     pub(super) is_over: bool,
-    /// Its answer was sent.
+    /// Whether the answer was sent.
     pub(super) is_answered: bool,
-    /// Its buffers are being taken back.
+    /// Whether the buffers are being taken back.
     pub(super) yields: bool,
-    /// Nobody waits for its answer any longer.
+    /// Whether the client no longer waits for the answer.
     pub(super) is_lost: bool,
-    /// How long its client has kept buffers waiting that were taken back.
+    /// How long in all the client kept buffers without progress before they were taken back.
     pub(super) waited: Duration,
-    /// Bytes of memory that are kept for its reply.
+    /// Bytes of memory that are reserved for the reply.
     pub(super) reserved: u64,
 }
 
@@ -163,7 +163,7 @@ impl Exchange {
         }
     }
 
-    /// The number of the next answer: how many pieces have gone before it.
+    /// Returns the number of the next answer: the number of pieces sent before it.
     pub(super) fn ahead_answers(&self) -> u32 {
         match self.stage {
             Stage::Read => self.sent,
@@ -185,7 +185,7 @@ impl Exchange {
         }
     }
 
-    /// The piece that comes next.
+    /// Returns the range of the next piece.
     pub(super) fn next_piece(&self) -> Range<u64> {
         let piece = match self.stage {
             Stage::Append => self.length,
@@ -194,7 +194,7 @@ impl Exchange {
         self.ahead..self.length.min(self.ahead + piece)
     }
 
-    /// Bytes of memory that the next step needs.
+    /// Returns the number of bytes of memory that the next step needs.
     pub(super) fn need(&self) -> u64 {
         let piece = self.next_piece();
         match self.stage {
@@ -206,7 +206,7 @@ impl Exchange {
         }
     }
 
-    /// Whether it could use another buffer.
+    /// Returns whether the exchange could use another buffer now.
     pub(super) fn could_go_on(&self) -> bool {
         let moves = match self.stage {
             Stage::Write | Stage::Append => self.pieces.len() + self.ready.len() + 1 < WINDOW,
@@ -217,11 +217,12 @@ impl Exchange {
         moves && self.ahead < self.length && self.phase == Phase::Running && !is_held
     }
 
-    /// Takes those pieces off that have moved, in their order, and says whether all that were taken back are back.
+    /// Removes the pieces that were transferred, in their order. Once all operations of buffers to be taken back have
+    /// ended, rewinds the exchange to the first piece that was not transferred.
     ///
     /// # Errors
     ///
-    /// A message moved behind one that did not: nobody knows which is which.
+    /// A piece was transferred behind a piece that was not. The order of later messages is then unknown.
     pub(super) fn settle(&mut self) -> Result<(), ()> {
         while let Some(piece) = self
             .pieces
@@ -256,7 +257,7 @@ impl Exchange {
     }
 }
 
-/// Memory for a message with so many bytes that were read, and for the reply behind them.
+/// Returns the bytes of memory for a message with `length` bytes of data read, and for the reply behind the data.
 pub(super) fn read_need(length: u64, segments: usize) -> u64 {
     length + ANSWER_BYTES as u64 + 16 + 8 * segments as u64
 }

@@ -1,11 +1,11 @@
-//! What a forwarder counts, and how things stand with it, as Prometheus reads it.
+//! The counters and gauges of a forwarder in the format of Prometheus.
 
 use std::fmt::Write;
 
 use super::{Forwarder, Standing};
 
 impl Forwarder {
-    /// Every counter and how things stand, as text of OpenMetrics 1.0; names begin with `finerail_forward_`.
+    /// Returns every counter and gauge as text of OpenMetrics 1.0. Names begin with `finerail_forward_`.
     #[must_use]
     pub fn exposition(&self) -> String {
         let mut text = String::new();
@@ -24,7 +24,7 @@ impl Forwarder {
 }
 
 impl Standing {
-    /// Names, what they mean, and the numbers.
+    /// Returns the name, the meaning and the value of each gauge.
     #[must_use]
     pub fn list(&self) -> [(&'static str, &'static str, u64); 7] {
         [

@@ -33,28 +33,28 @@ use crate::counters::Counters;
 use crate::options::ForwarderOptions;
 use crate::proto::{ANSWER_BYTES, COUNTS_BYTES, PIECE_MIN};
 
-/// A running forwarder. Dropping it is [`Forwarder::shutdown`] without time.
+/// A running forwarder. Dropping it is the same as [`Forwarder::shutdown`] without grace.
 pub struct Forwarder {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// How things stand.
+/// The present state of a forwarder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
-    /// Exchanges under way.
+    /// Number of exchanges in flight.
     pub exchanges: usize,
-    /// Operations that wait for a worker.
+    /// Number of operations that wait for a worker.
     pub queued: usize,
-    /// Exchanges that wait for memory.
+    /// Number of exchanges that wait for memory.
     pub waiting_for_memory: usize,
     /// Bytes of buffers in use.
     pub memory: u64,
-    /// Bytes of buffers that may be in use.
+    /// Limit of the buffers in use, in bytes.
     pub memory_limit: u64,
-    /// Clients that are remembered.
+    /// Number of clients in memory.
     pub clients: usize,
-    /// Addresses of clients.
+    /// Number of addresses of clients.
     pub peers: usize,
 }
 
@@ -63,36 +63,36 @@ struct Shared {
     context: ContextId,
     files: Arc<dyn FileSystem>,
     core: Mutex<Core>,
-    /// There are tasks, or it ends.
+    /// Signals that there are tasks, or that the forwarder ends.
     work: Condvar,
     buffers: Buffers,
     counters: Arc<Counters>,
-    /// No further exchanges.
+    /// Whether the forwarder accepts no further exchanges.
     drains: AtomicBool,
     ends: AtomicBool,
 }
 
-/// Messages and completions that are taken at once, and how long they are waited for (section 6.2).
+/// Limit of the messages or completions of one test, and how long a test waits for them (section 6.2).
 const AT_ONCE: usize = 64;
 const TEST: Duration = Duration::from_secs(1);
-/// The same while something is under way that may have to be given up.
+/// How long a test waits while there are exchanges, which may have to be cancelled.
 const TEST_BUSY: Duration = Duration::from_millis(50);
-/// How often what stands still is looked for.
+/// How often the forwarder looks for exchanges without progress.
 const TICK: Duration = Duration::from_millis(10);
-/// How often addresses of clients that have gone are looked for.
+/// How often the forwarder looks for addresses of disconnected clients.
 const FORGET: Duration = Duration::from_secs(1);
-/// Least memory for buffers: two of the longest append.
+/// Least memory for buffers, in bytes: two appends of the greatest length.
 const MEMORY_MIN: u64 = 2 * files::APPEND_MAX;
 /// Pause after a test that failed.
 const PAUSE: Duration = Duration::from_millis(10);
 
 impl Forwarder {
-    /// Exports `files` to the clients of `bmi`, which was started with a listen address. Nobody else may take
-    /// unexpected messages of it.
+    /// Exports `files` to the clients of `bmi`, which was started with a listen address. Only the forwarder may
+    /// receive the unexpected messages of `bmi`.
     ///
     /// # Errors
     ///
-    /// No context, thread or random number is left.
+    /// The system has no further context, thread or random number.
     pub fn start(
         bmi: Arc<Bmi>,
         files: Arc<dyn FileSystem>,
@@ -104,7 +104,7 @@ impl Forwarder {
         bmi.set(None, &PIPELINED).map_err(io::Error::other)?;
         let options = fitting(options, &bmi);
         let counters = Arc::new(Counters::default());
-        // 0 means that a client knows no forwarder.
+        // Epoch 0 means that a client knows no forwarder yet.
         let core = Core::new(
             options,
             u64::from_le_bytes(epoch).max(1),
@@ -141,13 +141,13 @@ impl Forwarder {
         Ok(())
     }
 
-    /// What it counts.
+    /// Returns the counters of this forwarder.
     #[must_use]
     pub fn counters(&self) -> &Arc<Counters> {
         &self.shared.counters
     }
 
-    /// How things stand now.
+    /// Returns the present state of this forwarder.
     #[must_use]
     pub fn standing(&self) -> Standing {
         let core = self.shared.lock();
@@ -162,8 +162,8 @@ impl Forwarder {
         }
     }
 
-    /// Takes no further exchanges, waits at most `grace` for those under way, and ends. The interface stays as
-    /// it is: messages that were not taken wait for whoever takes them next.
+    /// Accepts no further exchanges, waits at most `grace` for those in flight, and ends. The interface stays open:
+    /// messages that were not received stay there for the next receiver.
     pub fn shutdown(mut self, grace: Duration) {
         self.end(grace);
     }
@@ -197,7 +197,7 @@ impl Drop for Forwarder {
     }
 }
 
-/// The options, within their limits.
+/// Returns the options, adjusted to their limits.
 fn fitting(options: ForwarderOptions, bmi: &Bmi) -> ForwarderOptions {
     let memory = options.memory.max(MEMORY_MIN);
     let largest = bmi.get(None, Question::MaxSize).unwrap_or(u64::MAX);
@@ -215,17 +215,17 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends what is posted.
+    /// Cancels all posted operations and closes the context.
     fn leave(&self) {
         let ops: Vec<OpId> = self.lock().ops.values().filter_map(|op| op.id).collect();
         for op in ops {
-            // The interface was finalized, at worst.
+            // `cancel` fails only if the interface was finalized: then the operations have ended already.
             let _nobody_is_left = self.bmi.cancel(op);
         }
         self.bmi.close_context(self.context);
     }
 
-    /// The loop.
+    /// Runs the loop that tests for messages and completions.
     fn run(&self) {
         let mut looked = Instant::now();
         let mut ticked = Instant::now();
@@ -243,7 +243,7 @@ impl Shared {
                     thread::sleep(PAUSE);
                 }
             }
-            // Seldom: it looks at all that is posted.
+            // Not in every turn, because it looks at all posted operations.
             if ticked.elapsed() > TICK {
                 ticked = Instant::now();
                 self.change(|core, actions| core.tick(ticked, actions));
@@ -278,9 +278,9 @@ impl Shared {
         Ok(())
     }
 
-    /// An operation has ended.
+    /// Processes a completed operation.
     fn note(&self, number: u64, result: Result<usize, Error>, payload: Payload) {
-        // The memory is the exchange's again.
+        // Free the payload: the exchange then owns the memory alone.
         drop(payload);
         if matches!(result, Err(Error::NetReset | Error::NetDown)) {
             self.buffers.forget();
@@ -308,7 +308,7 @@ impl Shared {
         }
     }
 
-    /// Lets the core decide, and does what it says, until there is nothing more to do.
+    /// Lets the core decide and executes its actions, until no action is left.
     fn change(&self, decide: impl FnOnce(&mut Core, &mut Actions)) {
         let mut actions = Vec::new();
         let mut core = self.lock();
@@ -393,7 +393,7 @@ impl Shared {
         core.posted(number, exchange, id, next);
     }
 
-    /// Forgets addresses of clients that have gone, and of which nothing is under way.
+    /// Forgets the addresses of disconnected clients without exchanges.
     fn forget_peers(&self) {
         let idle: Vec<Address> = {
             let core = self.lock();
@@ -407,7 +407,7 @@ impl Shared {
                 core.peers.remove(&address);
                 drop(core);
                 self.counters.addresses_forgotten.up();
-                // It is forgotten here; the method may have forgotten it before.
+                // The address is forgotten here. The method may have forgotten the address before.
                 let _known = self.bmi.set(Some(address), &Setting::DropAddress);
             }
         }

@@ -1,4 +1,4 @@
-//! How data moves: buffers that were given, operations that were posted and ended, results of workers.
+//! How data moves: buffers that were given, operations that were posted or have ended, results of workers.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use super::work::{Done, ReadDone, Task};
 use crate::proto::{ANSWER_BYTES, DATA_BYTES, data_head};
 
 impl Core {
-    /// An exchange has got memory for its next step.
+    /// Uses the memory that an exchange was given for its next step.
     pub(super) fn given(&mut self, id: u64, need: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             self.used -= need;
@@ -50,7 +50,7 @@ impl Core {
         }
     }
 
-    /// Posts a receive of so many bytes.
+    /// Posts a receive of `bytes` bytes.
     fn receive(&mut self, id: u64, kind: Carries, bytes: u64, actions: &mut Actions) {
         let number = self.number();
         let Some(exchange) = self.exchanges.get_mut(&id) else {
@@ -68,14 +68,14 @@ impl Core {
         });
     }
 
-    /// The memory of an operation that is about to be posted.
+    /// Records the memory of an operation that is about to be posted.
     pub(super) fn posting(&mut self, number: u64, held: Held) {
         if let Some(op) = self.ops.get_mut(&number) {
             op.held = Some(held);
         }
     }
 
-    /// An operation was posted.
+    /// Records that an operation was posted.
     pub(super) fn posted(
         &mut self,
         number: u64,
@@ -95,7 +95,7 @@ impl Core {
         self.advance(exchange, actions);
     }
 
-    /// Lets an exchange queue for its next buffer.
+    /// Puts an exchange into the queue for its next buffer, if it can use one.
     fn advance(&mut self, id: u64, actions: &mut Actions) {
         if let Some(exchange) = self.exchanges.get(&id)
             && exchange.could_go_on()
@@ -105,7 +105,7 @@ impl Core {
         }
     }
 
-    /// An operation has ended, or could not be posted.
+    /// Processes an operation that has completed or could not be posted.
     pub(super) fn completed(
         &mut self,
         number: u64,
@@ -126,7 +126,7 @@ impl Core {
             (Carries::Piece, Some(Phase::Running)) => {
                 self.piece_ended(number, op, result, actions);
             }
-            // The last piece may have gone before it.
+            // The answer with the last piece may have been posted before this piece completed.
             (Carries::Piece, Some(Phase::Answering)) if self.is_read_to_end(id) => {
                 self.piece_ended(number, op, result, actions);
             }
@@ -145,7 +145,7 @@ impl Core {
         exchange.is_some_and(|exchange| exchange.stage == Stage::Read && exchange.is_over)
     }
 
-    /// Memory is free again.
+    /// Frees memory.
     fn let_go(&mut self, bytes: u64, held: Option<Held>, actions: &mut Actions) {
         self.used -= bytes;
         actions.extend(held.map(Action::Release));
@@ -200,7 +200,8 @@ impl Core {
                 self.let_go(op.bytes, held, actions);
             }
             (Ok(_), held) => {
-                // A receive that was taken back made room for another piece: that is no defect of the client.
+                // After a receive is cancelled, the next piece can match a wrong receive: this is no defect of the
+                // client.
                 let was_slow = yields || !exchange.waited.is_zero();
                 self.let_go(op.bytes, held, actions);
                 return match was_slow {
@@ -245,7 +246,7 @@ impl Core {
                 }
             }
             Err(Error::Cancel) if exchange.yields => {
-                // Nothing of it changes files: it is carried out once more, when its turn comes.
+                // The operation changes no files: it is executed once more in a later turn.
                 exchange.phase = Phase::Running;
                 if exchange.stage == Stage::Room {
                     exchange.yields = false;
@@ -264,7 +265,7 @@ impl Core {
         }
     }
 
-    /// Lets an exchange go on after its pieces have moved.
+    /// Continues an exchange after some of its pieces were transferred.
     fn settle(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -279,7 +280,7 @@ impl Core {
         self.advance(id, actions);
     }
 
-    /// Writes what has arrived, one piece at a time.
+    /// Lets a worker write the next piece that has arrived. Only one piece at a time is written.
     fn write_next(&mut self, id: u64) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -298,7 +299,7 @@ impl Core {
         self.queue.push(task);
     }
 
-    /// A worker has carried a task out.
+    /// Processes the result of a task from a worker.
     pub(super) fn done(&mut self, id: u64, done: Done, actions: &mut Actions) {
         if let Some(exchange) = self.exchanges.get_mut(&id) {
             exchange.is_busy = false;
@@ -446,7 +447,7 @@ impl Core {
     }
 }
 
-/// Whether a read has met the end of the file, and nothing but what is behind that is left.
+/// Returns whether a read has reached the end of the file and no further segment remains.
 fn ends_here(all: &[Segment], range: &Range<u64>, parts: &[Segment], counts: &[u64]) -> bool {
     let total: u64 = all.iter().map(|segment| segment.length).sum();
     let last = all.last().map_or(0, |segment| segment.length);
@@ -457,7 +458,7 @@ fn ends_here(all: &[Segment], range: &Range<u64>, parts: &[Segment], counts: &[u
     is_short && range.end >= total - last
 }
 
-/// Nothing of what a buffer held before may go to a client.
+/// Zeroes the parts of a buffer that were not read. Earlier contents of the buffer must not reach a client.
 fn blank(memory: &mut [u8], parts: &[Segment], counts: &[u64], length: usize) {
     let mut at = 0_usize;
     for (part, count) in parts.iter().zip(counts) {
@@ -468,7 +469,7 @@ fn blank(memory: &mut [u8], parts: &[Segment], counts: &[u64], length: usize) {
     }
 }
 
-/// Whether a message is the piece at this place.
+/// Returns whether a message is the piece at `position`.
 fn is_at(held: &Held, position: u64) -> bool {
     let mut head = [0; DATA_BYTES];
     held.span.copy_out(&mut head);
@@ -486,12 +487,12 @@ impl From<Buffer> for Held {
 }
 
 impl Held {
-    /// The memory as bytes; no message has it any longer.
+    /// Returns the memory as a buffer. No message may use the memory any longer.
     pub(super) fn into_buffer(self) -> Buffer {
         Payload::from_spans([self.span].into_iter().collect(), self.memory).into_buffer()
     }
 
-    /// Memory of the heap.
+    /// Returns memory from the heap.
     pub(super) fn of_the_heap(length: usize) -> Option<Self> {
         Some(Self {
             memory: Memory::External,

@@ -1,14 +1,14 @@
-//! Whose turn it is, and which operations are carried out as one.
+//! The order of operations, and which operations are executed as one.
 //!
-//! Jobs take turns, and within a job its clients, each for a quantum. So a client that never stops delays another
-//! one by a turn, and a job with many clients one with few.
+//! Jobs take turns. Within a job, its clients take turns, each for a quantum. A busy client therefore delays another
+//! client by one turn only, and a job with many clients gets no more than a job with few.
 
 use std::collections::{BTreeSet, VecDeque};
 
 use files::{Caller, Handle};
 use rustc_hash::FxHashMap;
 
-/// Who takes a turn: a job, and one of its clients.
+/// The owner of a turn: a job and one of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Owner {
     pub(super) job: u32,
@@ -17,13 +17,13 @@ pub(super) struct Owner {
 
 /// Entries of many owners, who take turns.
 pub(super) struct Turns<T> {
-    /// Jobs with entries; the first one has the turn.
+    /// Jobs with entries. The first job has the turn.
     jobs: VecDeque<u32>,
-    /// For each of them its clients with entries; the first one has the turn.
+    /// The clients with entries of each job. The first client has the turn.
     clients: FxHashMap<u32, VecDeque<u64>>,
     entries: FxHashMap<Owner, VecDeque<T>>,
     quantum: usize,
-    /// What is left of the quantum.
+    /// Number of entries that remain of the quantum.
     left: usize,
     length: usize,
 }
@@ -57,12 +57,12 @@ impl<T> Turns<T> {
         self.length += 1;
     }
 
-    /// The entry whose turn it is.
+    /// Returns the entry whose turn it is.
     pub(super) fn front(&self) -> Option<&T> {
         self.entries.get(&self.first()?)?.front()
     }
 
-    /// Takes the entry whose turn it is.
+    /// Removes and returns the entry whose turn it is.
     pub(super) fn pop(&mut self) -> Option<T> {
         let owner = self.first()?;
         let entries = self.entries.get_mut(&owner)?;
@@ -85,7 +85,7 @@ impl<T> Turns<T> {
         Some(Owner { job, client })
     }
 
-    /// The turn goes to the next job, and to the next client of this one.
+    /// Passes the turn to the next job, and within this job to the next client.
     fn pass_on(&mut self, owner: Owner, is_empty: bool) {
         self.left = self.quantum;
         self.jobs.pop_front();
@@ -104,7 +104,7 @@ impl<T> Turns<T> {
     }
 }
 
-/// A part of a file that is read or written as a whole.
+/// One contiguous part of a file that is read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Stretch {
     pub(super) is_write: bool,
@@ -113,15 +113,15 @@ pub(super) struct Stretch {
     pub(super) length: u64,
 }
 
-/// Something to carry out.
+/// A task to execute.
 pub(super) trait Task {
     fn owner(&self) -> Owner;
     fn caller(&self) -> &Caller;
-    /// Where it reads or writes, when that is one place.
+    /// Returns the part of the file that the task reads or writes; `None` if it is not exactly one part.
     fn stretch(&self) -> Option<Stretch>;
 }
 
-/// Tasks, in the order in which they are carried out.
+/// Tasks in the order of their execution.
 pub(super) struct Queue<T> {
     turns: Turns<u64>,
     tasks: FxHashMap<u64, T>,
@@ -130,11 +130,11 @@ pub(super) struct Queue<T> {
     batch: usize,
 }
 
-/// Most bytes that are carried out as one.
+/// Limit of the bytes that are read or written as one.
 const BATCH_BYTES: u64 = 16 << 20;
 
 impl<T: Task> Queue<T> {
-    /// `batch`: most tasks that are carried out as one.
+    /// Creates an empty queue. `batch` is the limit of the tasks that are executed as one.
     pub(super) fn new(quantum: usize, batch: usize) -> Self {
         Self {
             turns: Turns::new(quantum),
@@ -158,11 +158,11 @@ impl<T: Task> Queue<T> {
         self.tasks.insert(self.next, task);
     }
 
-    /// The next tasks: one, or several that continue one another, in the order of their places.
+    /// Returns the next tasks: one, or several that continue one another, in the order of their offsets.
     pub(super) fn pop(&mut self) -> Option<Vec<T>> {
         let first = loop {
             let number = self.turns.pop()?;
-            // One that was carried out with another one has left its turn behind.
+            // A task that was executed together with another one leaves its entry in `turns`.
             if let Some(task) = self.take(number) {
                 break task;
             }
@@ -189,7 +189,8 @@ impl<T: Task> Queue<T> {
         Some(task)
     }
 
-    /// A task that ends where the batch begins, or begins where it ends.
+    /// Removes and returns a task that ends at the start of the batch or starts at its end, and whether it comes
+    /// before.
     fn neighbour(&mut self, batch: &VecDeque<T>, bytes: u64) -> Option<(T, bool)> {
         if self.places.is_empty() {
             return None;

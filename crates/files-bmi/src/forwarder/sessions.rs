@@ -1,15 +1,16 @@
-//! What clients have asked before: each call is carried out once.
+//! The calls of each client, so that each call is executed once only.
 //!
 //! ```text
-//!              a call, or a later attempt of one that was not carried out
-//!   NOT DONE ─────────────▶ RUNNING ───────────────▶ DONE (with the answer, where it must not be done twice)
-//!       ▲                      │ given up              │ the next call of the slot
+//!              a call, or a later attempt of a call that was not executed
+//!   NOT DONE ─────────────▶ RUNNING ───────────────▶ DONE (with the answer, if it must not be executed twice)
+//!       ▲                      │ cancelled             │ the next call of the slot
 //!       └──────────────────────┘◀──────────────────────┘
 //! ```
 //!
-//! A slot has one call at a time, and its client makes an attempt when it has given up the one before. So an attempt that comes
-//! while another one runs has that one given up, and waits for its end where a worker is at it; a later one takes its
-//! place. Attempts and calls that come after later ones are dropped.
+//! A slot has one call at a time. Its client makes a new attempt only after it has cancelled the previous one. If an
+//! attempt arrives while an earlier attempt runs, the earlier one is therefore cancelled. If a worker executes the
+//! earlier attempt, the new one waits for its end; a still later attempt takes the place of the waiting one. Attempts
+//! and calls that arrive after later ones are dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,27 +21,27 @@ use crate::counters::Dropped;
 use crate::options::SLOTS_MAX;
 use crate::proto::{CallHead, ClientName};
 
-/// What becomes of an attempt.
+/// What to do with an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It is carried out.
+    /// Execute it.
     Run,
-    /// It waits for the end of the exchange that runs. That one is given up, and another one that waited.
+    /// Let it wait for the end of the exchange `runs`. Cancel `runs`, and the exchange `waited` that waited before.
     Wait {
         runs: u64,
         waited: Option<u64>,
     },
-    /// The answer is this, once more.
+    /// Send this answer, which was kept.
     Repeat(Arc<[u8]>),
-    /// Nobody here can know whether it was carried out.
+    /// Answer that the outcome is unknown: this forwarder cannot know whether the call was executed.
     Unknown,
     Drop(Dropped),
 }
 
-/// All clients.
+/// The sessions of all clients.
 pub(super) struct Sessions {
     clients: FxHashMap<ClientName, Session>,
-    /// When each was heard last, by a number that grows.
+    /// Clients in the order of their last message. The key is a value of `clock`.
     heard: BTreeMap<u64, ClientName>,
     clock: u64,
     max: usize,
@@ -58,7 +59,7 @@ struct Slot {
     sequence: u32,
     attempt: u32,
     state: State,
-    /// The exchange that waits.
+    /// The exchange that waits for the end of the running one.
     waiting: Option<u64>,
 }
 
@@ -66,7 +67,7 @@ struct Slot {
 enum State {
     #[default]
     NotDone,
-    /// The exchange.
+    /// This exchange runs.
     Running(u64),
     Done(Option<Arc<[u8]>>),
 }
@@ -83,7 +84,7 @@ impl Sessions {
         }
     }
 
-    /// An attempt has come: that of `exchange`. `once`: the call must not be carried out twice.
+    /// Decides about the attempt of `exchange`, which has arrived. `once`: the call must not be executed twice.
     pub(super) fn arrived(&mut self, head: &CallHead, once: bool, exchange: u64) -> Verdict {
         if head.slot >= SLOTS_MAX {
             return Verdict::Drop(Dropped::BadSlot);
@@ -94,7 +95,7 @@ impl Sessions {
         }
         let slot = self.slot(head);
         let later = head.sequence.wrapping_sub(slot.sequence);
-        // Half of all numbers are later than any other one.
+        // Sequence numbers wrap: a difference up to half of the numbers means later, a greater one earlier.
         let is_fresh = slot.sequence == 0 && slot.attempt == 0;
         if !is_fresh && later > u32::MAX / 2 {
             return Verdict::Drop(Dropped::Late);
@@ -115,8 +116,8 @@ impl Sessions {
         Verdict::Run
     }
 
-    /// The attempt that runs has ended: it was carried out, with an answer to be kept, or given up. Gives the exchange
-    /// that waited.
+    /// Records the end of the running attempt. `done` is `Some` if it was executed, with the answer to keep if the
+    /// call must not be executed twice, and `None` if it was cancelled. Returns the exchange that waited.
     pub(super) fn ended(
         &mut self,
         head: &CallHead,
@@ -131,7 +132,7 @@ impl Sessions {
         slot.waiting.take()
     }
 
-    /// An exchange that waited is given up.
+    /// Removes an exchange that waited and was cancelled.
     pub(super) fn left(&mut self, head: &CallHead, exchange: u64) {
         let session = self.clients.get_mut(&head.client);
         let slot = session.and_then(|session| session.slots.get_mut(usize::from(head.slot)));
@@ -140,17 +141,17 @@ impl Sessions {
         }
     }
 
-    /// Clients that are remembered.
+    /// Returns the number of clients in memory.
     pub(super) fn count(&self) -> usize {
         self.clients.len()
     }
 
-    /// How many were forgotten since this was asked last.
+    /// Returns how many clients were forgotten since the last call of this method.
     pub(super) fn take_forgotten(&mut self) -> u64 {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// The slot of a call, of a client that is new, maybe.
+    /// Returns the slot of a call. Creates the session of a new client.
     fn slot(&mut self, head: &CallHead) -> &mut Slot {
         self.clock += 1;
         let clock = self.clock;
@@ -172,8 +173,8 @@ impl Sessions {
         &mut session.slots[slot]
     }
 
-    /// Forgets the client that was not heard for longest, of those for which nothing runs; there are fewer
-    /// exchanges than clients.
+    /// Forgets the client that was silent for longest, of the clients without a running exchange. There is one,
+    /// because there are fewer exchanges than clients.
     fn forget_one(&mut self) {
         let idle = self.heard.iter().find(|(_, client)| {
             let session = self.clients.get(*client);
@@ -287,12 +288,12 @@ mod tests {
     #[test]
     fn who_cannot_know_says_so() {
         let mut sessions = sessions();
-        // Another forwarder was asked first.
+        // The first attempt went to another forwarder.
         let mut other = head(1, 1, 1);
         other.epoch = 6;
         assert_eq!(sessions.arrived(&other, true, 1), Verdict::Unknown);
         assert_eq!(sessions.arrived(&other, false, 1), Verdict::Run);
-        // The client was forgotten.
+        // This forwarder forgets the client.
         sessions.ended(&other, Some(None));
         for client in 2..=3 {
             assert_eq!(

@@ -1,4 +1,4 @@
-//! What workers do: operations on the file system, several at once where they continue one another.
+//! What workers do: they execute operations on the file system, several as one if they continue one another.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::schedule::{Owner, Stretch, Task as Scheduled};
 use crate::counters::Counters;
 use crate::proto::{ANSWER_BYTES, DATA_BYTES};
 
-/// Something for a worker.
+/// A task for a worker.
 pub(super) struct Task {
     pub(super) exchange: u64,
     owner: Owner,
@@ -24,7 +24,7 @@ pub(super) struct Task {
 }
 
 enum What {
-    /// A whole operation, with what it writes.
+    /// A whole operation: the request, short data to write, and the memory with the data of an append.
     Operation(Arc<Request>, Vec<u8>, Option<(u64, Held)>),
     Write(Piece, Ready),
     Read(Piece),
@@ -35,32 +35,32 @@ struct Piece {
     handle: Handle,
     range: Range<u64>,
     segments: Vec<Segment>,
-    /// Bytes of memory that it has.
+    /// Bytes of memory that a read of the piece needs.
     need: u64,
 }
 
-/// What came of a task.
+/// The result of a task.
 pub(super) enum Done {
-    /// The reply, and the memory that the task had.
+    /// The reply, and the memory that the task used.
     Operation(Result<Reply, Errno>, Option<(u64, Held)>),
-    /// What was written of each segment of the piece.
+    /// Number of bytes written of each segment of the piece.
     Write(Ready, Result<Vec<u64>, Errno>),
     Read(ReadDone),
 }
 
-/// What was read.
+/// The result of a read.
 pub(super) struct ReadDone {
     pub(super) range: Range<u64>,
-    /// Bytes of memory that it has.
+    /// Bytes of memory that the piece uses.
     pub(super) need: u64,
-    /// Room for a head, what was read, and the reply. None where there was no memory.
+    /// Memory for a head, the data read, and the reply. `None` if there was no memory.
     pub(super) buffer: Option<Buffer>,
-    /// For each segment of the piece.
+    /// Number of bytes read of each segment of the piece.
     pub(super) result: Result<Vec<u64>, Errno>,
 }
 
 impl Task {
-    /// The whole operation of an exchange.
+    /// Returns the task for the whole operation of an exchange.
     pub(super) fn operation(id: u64, exchange: &mut Exchange, held: Option<(u64, Held)>) -> Self {
         let data = std::mem::take(&mut exchange.data);
         let what = What::Operation(Arc::clone(&exchange.request), data, held);
@@ -149,7 +149,7 @@ impl Scheduled for Task {
     }
 }
 
-/// Carries tasks out that continue one another, or one task. Gives what came of each, with its exchange.
+/// Executes one task, or several tasks that continue one another. Returns the result of each with its exchange.
 pub(super) fn execute(
     files: &dyn FileSystem,
     buffers: &Buffers,
@@ -294,7 +294,7 @@ fn read(files: &dyn FileSystem, buffers: &Buffers, tasks: Vec<Task>) -> Vec<(u64
     ended.collect()
 }
 
-/// Where a piece is read to: behind the head of its message.
+/// Returns the memory for the data of a piece: behind the head of its message.
 fn room<'a>(piece: &Piece, buffer: &'a mut Option<Buffer>) -> Option<IoSliceMut<'a>> {
     let room = buffer
         .as_mut()?
@@ -309,7 +309,7 @@ fn counts(result: Result<Reply, Errno>) -> Result<Vec<u64>, Errno> {
     }
 }
 
-/// Pieces that continue one another, as one; `None` for a single one.
+/// Returns the pieces, which continue one another, as one segment; `None` for a single piece.
 fn joined<'a>(mut pieces: impl Iterator<Item = &'a Piece>) -> Option<(Handle, Vec<Segment>)> {
     let first = pieces.next()?;
     let mut whole = *first.segments.first()?;
@@ -321,8 +321,8 @@ fn joined<'a>(mut pieces: impl Iterator<Item = &'a Piece>) -> Option<(Handle, Ve
     (count > 1).then(|| (first.handle, vec![whole]))
 }
 
-/// What was done of each piece. `None` where they are to be done one by one: for what was not done as a whole, each has an
-/// error of its own.
+/// Returns the number of bytes transferred for each piece. Returns `None` if the pieces must be executed one by one:
+/// after a failed or short transfer of the whole, each piece needs a result of its own.
 fn split<'a>(
     together: Option<Result<Reply, Errno>>,
     pieces: impl Iterator<Item = &'a Piece>,

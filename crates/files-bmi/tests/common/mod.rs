@@ -1,4 +1,4 @@
-//! A forwarder, its clients, and what is between them.
+//! A forwarder, its clients, and the method between them.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 #![allow(dead_code, reason = "each test uses a part")]
@@ -66,7 +66,7 @@ impl TcpSite {
         }
     }
 
-    /// Another forwarder in place of the one that there was.
+    /// Replaces the forwarder by a new one.
     pub(crate) fn replace(&mut self, files: Arc<dyn FileSystem>, options: ForwarderOptions) {
         self.forwarder = None;
         let server = Arc::clone(&self.server);
@@ -90,7 +90,8 @@ impl Drop for TcpSite {
     }
 }
 
-/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+/// Takes the lock that all tests of this user share, because the system limits message queues per
+/// user.
 fn take_turn() -> File {
     let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
     let path = std::env::temp_dir().join(name);
@@ -104,7 +105,7 @@ fn take_turn() -> File {
     file
 }
 
-/// A daemon in a thread, and a forwarder.
+/// A daemon in a thread, and a forwarder behind the daemon.
 pub(crate) struct ZoidSite {
     pub(crate) forwarder: Option<Forwarder>,
     pub(crate) server: Arc<Bmi>,

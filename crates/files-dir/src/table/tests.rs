@@ -110,7 +110,7 @@ fn a_place_below_itself_ends() {
     let mut table = table(10, 10);
     let (a, _) = note(&mut table, 1, ROOT, "a");
     let (b, _) = note(&mut table, 2, a.id, "b");
-    // Others moved directories around while this program looked.
+    // Another process moved directories while this program looked.
     note(&mut table, 1, b.id, "a");
     assert!(table.way(a.id).is_none());
 }

@@ -1,4 +1,4 @@
-//! Objects, their names, and how many are known.
+//! Tests of objects, their names, and the limit of the table.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn another_object_with_the_same_number_is_another() {
     let new = table.note(identity(5, 2, Kind::File), 1, Some((ROOT, b"a")), at(2));
     assert_ne!(old, new);
     assert_eq!(table.find(handle).map(|(id, _)| id), Err(Errno::ESTALE));
-    // A server that does not know the time sees the same one.
+    // A server that does not know the time of creation returns the same object.
     let again = table.note(identity(5, 0, Kind::File), 1, None, at(3));
     assert_eq!(again, new);
 }

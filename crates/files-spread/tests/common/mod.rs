@@ -1,4 +1,4 @@
-//! Gateways of one directory that fail as a list of faults says, with a clock that only the test moves.
+//! Gateways of one directory that fail according to a list of faults, with a clock that only the test moves.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,35 +12,36 @@ use files_spread::{Later, Mode, Part, Server, Spread, Surroundings};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Something that befalls a gateway.
+/// A fault of a gateway.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
-    /// Which one; the remainder by their number counts.
+    /// The gateway, modulo the number of gateways.
     pub(crate) gateway: usize,
-    /// Before which step.
+    /// The step before which the fault is armed.
     pub(crate) step: usize,
-    /// How many calls it answers before that.
+    /// Number of calls that the gateway answers before the fault.
     pub(crate) skip: usize,
     pub(crate) what: What,
 }
 
-/// What befalls it.
+/// The kind of fault.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    /// It is started again: handles are stale.
+    /// The gateway restarts: its handles become stale.
     Restart,
-    /// One call ends with an error, whether it was carried out or not.
+    /// One call fails with an error. `is_done` says whether it was executed.
     Lose { is_done: bool, errno: Errno },
-    /// It is gone for some steps, with the call or without it, and its machine is started again then.
+    /// The gateway is dead for some steps, and its machine then reboots. `is_done` says whether the call was
+    /// executed.
     Die { is_done: bool, steps: usize },
-    /// It does not answer for some steps, and goes on then.
+    /// The gateway does not answer for some steps, and then continues.
     Hang { is_done: bool, steps: usize },
 }
 
-/// The longest that a carrier waits for a gateway that hangs.
+/// How long a carrier waits for a gateway that hangs.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Up to 20 faults.
+/// Generates up to 20 faults.
 #[allow(dead_code, reason = "not every test needs it")]
 pub(crate) fn faults(steps: usize, gateways: usize) -> impl Strategy<Value = Vec<Fault>> {
     let errnos = [
@@ -77,13 +78,13 @@ pub(crate) struct Site {
     directory: TempDir,
     pub(crate) gates: Vec<Arc<Gate>>,
     pub(crate) clock: Arc<Clock>,
-    /// A way to the files that never fails.
+    /// Access to the files that never fails.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) truth: LocalDirectory,
     faults: Vec<Fault>,
 }
 
-/// Time that stands still unless it is moved; work that is done at once.
+/// A clock that only the test moves. Work in the background is done at once.
 #[derive(Default)]
 pub(crate) struct Clock(AtomicU64);
 
@@ -117,9 +118,9 @@ pub(crate) struct Gate {
 
 struct GateState {
     files: Arc<LocalDirectory>,
-    /// Faults that are to come, with the number of calls before each.
+    /// Faults to come, with the number of calls before each.
     armed: Vec<(usize, What)>,
-    /// Not there, or not answering, for so many steps.
+    /// Number of further steps for which the gateway is dead or hangs, and the fault.
     away: Option<(usize, What)>,
     coherent: Vec<u8>,
     boot: u64,
@@ -130,7 +131,7 @@ impl Site {
         let directory = TempDir::new().unwrap();
         let clock = Arc::new(Clock::default());
         let path = directory.path().to_owned();
-        // Machines of their own.
+        // Each gateway has its own machine.
         let gate = |number: usize| {
             let boot = 1000 * (number as u64 + 1);
             Arc::new(Gate::new(path.clone(), Arc::clone(&clock), boot))
@@ -144,7 +145,7 @@ impl Site {
         }
     }
 
-    /// All gateways, as a client knows them.
+    /// Returns all gateways as servers for a client.
     pub(crate) fn servers(&self) -> Vec<Server> {
         let server = |(number, gate): (usize, &Arc<Gate>)| Server {
             name: format!("gateway {number}"),
@@ -153,7 +154,7 @@ impl Site {
         self.gates.iter().enumerate().map(server).collect()
     }
 
-    /// A client of all gateways.
+    /// Returns a client of all gateways.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn spread(&self, mode: Mode, objects_max: usize) -> Spread {
         let options = files_spread::Options {
@@ -213,7 +214,7 @@ impl Gate {
         }
     }
 
-    /// Has something befall the gateway after some more calls.
+    /// Arms a fault, which occurs after `skip` more calls.
     pub(crate) fn arm(&self, skip: usize, what: What) {
         self.state.lock().unwrap().armed.push((skip, what));
     }
@@ -245,13 +246,13 @@ impl Gate {
         }
     }
 
-    /// Puts the gateway on another machine.
+    /// Moves the gateway to another machine.
     #[allow(dead_code, reason = "not every test needs it")]
     pub(crate) fn runs_on(&self, boot: u64) {
         self.state.lock().unwrap().boot = boot;
     }
 
-    /// What befalls this call.
+    /// Returns the files, the export, and the fault of this call, if any.
     fn fate(&self) -> (Arc<LocalDirectory>, Export, Option<What>) {
         let mut state = self.state.lock().unwrap();
         let due = state.armed.iter().position(|(skip, _)| *skip == 0);
@@ -314,7 +315,7 @@ impl FileSystem for Gate {
         };
         self.struck.store(true, Ordering::Relaxed);
         if is_done {
-            // Nobody hears of the reply.
+            // The reply is lost.
             let _reply = answer(data);
         }
         Err(errno)

@@ -1,4 +1,4 @@
-//! Regular files: a part that grows, and gets its name.
+//! Regular files: each is written as a part, which is renamed at the end.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -14,14 +14,14 @@ use crate::failure::{Failure, Why};
 use crate::progress::{add, lock, take_back};
 use crate::tree::{below, is_same_object, place};
 
-/// How often one file begins, at most.
+/// Limit of the restarts of one file.
 const BEGINNINGS_MAX: u32 = 4;
-/// Shorter files are not looked through for holes.
+/// Files of up to this many bytes are not searched for holes.
 const SPARSE_MIN: u64 = 64 << 10;
 /// The unit of [`Attributes::blocks`], in bytes.
 const BLOCK: u64 = 512;
 
-/// A file under way.
+/// A file in progress.
 pub(super) struct Long {
     pub(super) from: Path,
     pub(super) to: Path,
@@ -35,18 +35,18 @@ pub(super) struct Long {
     cursor: Mutex<Cursor>,
 }
 
-/// Which pieces of a file were taken, and what became of them.
+/// Which pieces of a file were taken by workers, and their results.
 #[derive(Default)]
 struct Cursor {
     next: u64,
-    /// No piece is left.
+    /// Whether no further piece is taken.
     is_exhausted: bool,
     in_flight: u32,
     moved: u64,
     resumed: u64,
     failure: Option<Failure>,
     is_concluded: bool,
-    /// The directory that the file is in, until the file is done.
+    /// The directory of the file, until the file is done.
     parent: Option<Arc<Directory>>,
 }
 
@@ -60,7 +60,8 @@ impl Long {
     }
 }
 
-/// The path of the part of a file: beside its place. The same file of the same source has the same.
+/// Returns the path of the part of a file, in the directory of the file. The same file from the same source has the
+/// same part.
 pub(super) fn part(path: &Path, source: &Attributes) -> Result<Path, Errno> {
     let (directory, name) = path.split_last();
     let mut hasher = blake3::Hasher::new();
@@ -76,7 +77,7 @@ pub(super) fn part(path: &Path, source: &Attributes) -> Result<Path, Errno> {
 }
 
 impl Copier<'_> {
-    /// Copies a link or a short file, or begins a long one.
+    /// Copies a link or a short file, or begins a long file.
     pub(super) fn begin(&self, mut job: Job, buffers: &mut Buffers) {
         let source = match job.entry.take() {
             Some(entry) => Ok(entry),
@@ -100,7 +101,7 @@ impl Copier<'_> {
         job.parent.into_iter().for_each(|parent| self.leave(parent));
     }
 
-    /// Moves a short file, and leaves a long one to all workers.
+    /// Copies a short file, or queues a long one for all workers.
     fn take_up(&self, long: Arc<Long>, buffers: &mut Buffers) {
         if long.size() > PIECE {
             return self.queue.push_long(long);
@@ -110,7 +111,7 @@ impl Copier<'_> {
         }
     }
 
-    /// Opens source and part.
+    /// Opens the source and the part.
     fn open(&self, job: &Job, source: Entry) -> Result<Begun, Failure> {
         if self.options.skip_same && self.is_same(&job.to, &source.attributes)? {
             return Ok(Begun::Same);
@@ -141,7 +142,7 @@ impl Copier<'_> {
         })))
     }
 
-    /// Whether the target has a file with the same length and time.
+    /// Returns whether the target has a file with the same length and time.
     fn is_same(&self, path: &Path, source: &Attributes) -> Result<bool, Failure> {
         let Some(entry) = self.to.lookup_if_any(Some(path))? else {
             return Ok(false);
@@ -151,19 +152,20 @@ impl Copier<'_> {
         Ok(is_file && (there.size, there.modified) == (source.size, source.modified))
     }
 
-    /// Makes a part, or finds the one that is there, and whether it is new.
+    /// Makes a part or finds the existing one. Returns whether the part is new.
     fn create(&self, part: &Path) -> Result<(Entry, bool), Errno> {
         let (files, caller) = (self.to.files, self.to.caller);
         let (entry, is_new) = files.create(caller, place(part), 0o600, false)?;
         if is_new || (entry.attributes.kind == Kind::File && entry.attributes.links == 1) {
             return Ok((entry, is_new));
         }
-        // A file with other names is no part of ours: writing to it would change those.
+        // A file with several names is not a part of this program: a write would change the file under its other
+        // names.
         files.remove(caller, place(part), Some(false))?;
         files.create(caller, place(part), 0o600, true)
     }
 
-    /// Moves the next piece of a file; whoever moves the last one finishes the file.
+    /// Moves the next piece of a file. The worker that completes the last piece completes the file.
     pub(super) fn advance(&self, long: &Arc<Long>, buffers: &mut Buffers) {
         match self.claim(long) {
             Ok(Some(piece)) => {
@@ -196,7 +198,7 @@ impl Copier<'_> {
         }
     }
 
-    /// Takes the next piece that holds data, if there is one.
+    /// Takes the next piece that contains data, if there is one.
     fn claim(&self, long: &Long) -> Result<Option<Segment>, Failure> {
         let mut cursor = long.cursor();
         if cursor.is_exhausted {
@@ -219,7 +221,8 @@ impl Copier<'_> {
         }))
     }
 
-    /// Where the next data begins and ends. What an earlier copy left in the hole before it goes.
+    /// Returns the start and end of the next data. Punches the hole before this data if an earlier copy may have
+    /// written there.
     fn next_data(&self, long: &Long, from: u64) -> Result<(u64, u64), Failure> {
         let size = long.size();
         let (files, caller) = (self.from.files, self.from.caller);
@@ -229,7 +232,7 @@ impl Copier<'_> {
                 Ok(found) if found < offset => Err(failed(Errno::EPROTO)),
                 Ok(found) => Ok(found.min(size)),
                 Err(Errno::ENXIO) => Ok(size),
-                // The server's file system does not know of holes.
+                // The server's file system does not support holes.
                 Err(Errno::EOPNOTSUPP | Errno::EINVAL) if target == SeekTarget::Data => Ok(offset),
                 Err(Errno::EOPNOTSUPP | Errno::EINVAL) => Ok(size),
                 Err(errno) => Err(failed(errno)),
@@ -251,7 +254,7 @@ impl Copier<'_> {
         }
     }
 
-    /// All pieces were moved, or one failed.
+    /// Ends a file after all pieces were moved or one failed.
     fn conclude(&self, long: &Long) {
         let (failure, moved, resumed, parent) = {
             let mut cursor = long.cursor();
@@ -265,7 +268,7 @@ impl Copier<'_> {
         take_back(&self.progress.bytes, moved);
         take_back(&self.progress.resumed, resumed);
         if !failure.is_stale() && !failure.is_fatal() {
-            // It may be gone already.
+            // The part may not exist any longer.
             let _removed = self
                 .to
                 .files
@@ -308,7 +311,8 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Renames the part. Where it has gone, or the outcome is unknown, the name may be right already.
+    /// Renames the part. If the part does not exist, or the outcome is unknown, checks whether the file has its name
+    /// already.
     fn give_name(&self, long: &Long) -> Result<(), Failure> {
         let (files, caller) = (self.to.files, self.to.caller);
         let (from, to) = (place(&long.part), place(&long.to));
@@ -325,7 +329,7 @@ impl Copier<'_> {
         }
     }
 
-    /// A file begins again, where its handle was stale, or has failed.
+    /// Restarts a file after a stale handle, or records its failure.
     fn failed(&self, job: Job, failure: Failure) {
         if failure.is_stale() && job.beginnings < BEGINNINGS_MAX {
             add(&self.progress.begun_again, 1);
@@ -337,18 +341,18 @@ impl Copier<'_> {
     }
 }
 
-/// What became of a job that began.
+/// Result of the begin of a job.
 enum Begun {
     /// A link, which is done.
     Link,
-    /// A file that is there already.
+    /// A file that the target has already.
     Same,
-    /// A file under way.
+    /// A file in progress.
     File(Box<Long>),
 }
 
 impl Cursor {
-    /// Notes the first failure; no further piece is taken.
+    /// Records the first failure. No further piece is taken.
     fn fail(&mut self, failure: Failure) {
         self.is_exhausted = true;
         self.failure.get_or_insert(failure);

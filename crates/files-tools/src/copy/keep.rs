@@ -1,4 +1,4 @@
-//! What a copy keeps of its source besides the content.
+//! Attributes of the source that a copy keeps.
 
 use files::{Entry, Errno, Handle, Kind, Path, SetAttributes, SetTime, XattrMode};
 
@@ -6,14 +6,14 @@ use super::Copier;
 use crate::failure::Failure;
 use crate::progress::add;
 
-/// Permission bits of files that are kept: set-user-id and set-group-id only where the owner is kept too.
+/// Permission bits of files to keep. Set-user-id and set-group-id are kept only together with the owner.
 const FILE_BITS: u32 = 0o777;
-/// Permission bits of directories that are kept: not set-user-id, which means nothing.
+/// Permission bits of directories to keep. Set-user-id has no meaning for directories.
 const DIRECTORY_BITS: u32 = 0o3777;
 
 impl Copier<'_> {
-    /// Gives an object the mode and the time of its source, and with [`super::Options::preserve`] owner, extended attributes
-    /// and time of access. What the target does not permit is counted.
+    /// Gives an object the mode and time of its source, and with [`super::Options::preserve`] the owner, extended
+    /// attributes and time of access. Counts the owners and attributes that the target does not permit.
     pub(super) fn keep(
         &self,
         source: &Entry,
@@ -44,7 +44,7 @@ impl Copier<'_> {
             .map_err(|errno| self.to.failure("set mode and time of", to, errno))
     }
 
-    /// Whether the object has the owner of its source now.
+    /// Sets the owner. Returns whether the object then has the owner of its source.
     fn keep_owner(
         &self,
         source: &Entry,
@@ -59,12 +59,12 @@ impl Copier<'_> {
         };
         let set = |owner| self.to.files.setattr(self.to.caller, target, owner);
         match set(both) {
-            // A server may set other owners than it was told.
+            // A server may set owners other than the requested ones.
             Ok(there) if (there.uid, there.gid) == (uid, gid) => return Ok(true),
             Ok(_) => {}
             Err(errno) if is_refusal(errno) => {
                 let group = SetAttributes { uid: None, ..both };
-                // Whether it is permitted or not, the owner is not kept.
+                // The owner is not kept, even if the group can be set.
                 let _group = set(group);
             }
             Err(errno) => return Err(self.to.failure("set the owner of", to, errno)),
@@ -91,7 +91,7 @@ impl Copier<'_> {
                 files.setxattr(caller, target, &name, &value, XattrMode::Any)
             });
             match copied {
-                // It went meanwhile.
+                // ENODATA: the attribute was removed from the source during the copy.
                 Ok(()) | Err(Errno::ENODATA) => {}
                 Err(errno) if is_refusal(errno) => add(&self.progress.not_kept, 1),
                 Err(errno) => return Err(self.to.failure("set the attributes of", to, errno)),
@@ -101,7 +101,7 @@ impl Copier<'_> {
     }
 }
 
-/// Whether an error says that the file system does not let this be set, by this user or at all.
+/// Returns whether an error means that this user may not set the value, or that the file system does not support it.
 fn is_refusal(errno: Errno) -> bool {
     matches!(
         errno,

@@ -7,11 +7,11 @@ use super::{Copier, Job};
 use crate::failure::Failure;
 use crate::tree::place;
 
-/// Longest target of a symbolic link that a server may answer with.
+/// Limit in bytes of the target of a symbolic link in a server's reply.
 const TARGET_MAX: usize = 4095;
 
 impl Copier<'_> {
-    /// Copies a link as it is, whatever it points to.
+    /// Copies a link without a check of its target.
     pub(super) fn link(&self, job: &Job, source: &Entry) -> Result<(), Failure> {
         self.make_link(job, source)?;
         if !self.options.preserve {
@@ -65,7 +65,7 @@ impl Copier<'_> {
             if errno != Errno::EEXIST {
                 return Err(errno);
             }
-            // An interrupted copy left it.
+            // An interrupted copy left the part.
             files.remove(caller, place(&part), Some(false))?;
             self.symlink(&part, target)?;
         }

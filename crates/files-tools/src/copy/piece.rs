@@ -1,4 +1,4 @@
-//! Pieces of files: read, written, read back.
+//! Pieces of files: reads, writes and reads back.
 
 use files::{Errno, Handle, Segment};
 
@@ -15,7 +15,7 @@ pub(super) struct Buffers {
 }
 
 impl Copier<'_> {
-    /// Moves one piece of a file. True where an earlier copy had brought it.
+    /// Moves one piece of a file. Returns true if an earlier copy had written the piece already.
     pub(super) fn move_piece(
         &self,
         long: &Long,
@@ -48,7 +48,7 @@ impl Copier<'_> {
         Ok(false)
     }
 
-    /// Whether the target has these bytes.
+    /// Returns whether the target has these bytes.
     fn is_written(
         &self,
         long: &Long,
@@ -63,7 +63,7 @@ impl Copier<'_> {
     }
 }
 
-/// Fills memory from a file; false where the file ends before.
+/// Fills memory from a file. Returns false if the file ends earlier.
 pub(crate) fn read_whole(
     tree: Tree<'_>,
     handle: Handle,
@@ -74,7 +74,7 @@ pub(crate) fn read_whole(
     Ok(count == memory.len())
 }
 
-/// Writes all of these bytes. A server that takes a part is asked again for the rest, so that it says what is wrong.
+/// Writes all bytes. After a short write, retries the rest, so that the server returns the error.
 fn write_whole(tree: Tree<'_>, handle: Handle, offset: u64, bytes: &[u8]) -> Result<(), Errno> {
     let mut done = 0;
     while done < bytes.len() {

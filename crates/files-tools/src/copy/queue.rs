@@ -1,4 +1,4 @@
-//! What is to be done, and who may do it.
+//! The work that remains, and its distribution to the workers.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -7,15 +7,15 @@ use super::Job;
 use super::file::Long;
 use crate::progress::lock;
 
-/// What a worker does next.
+/// The next work of a worker.
 pub(super) enum Work {
-    /// Begins a file, or copies what is short.
+    /// Begins a long file, or copies a short file or a link.
     Begin(Job),
-    /// Moves a piece of a long file, if there is one left.
+    /// Moves a piece of a long file, if one remains.
     Piece(Arc<Long>),
 }
 
-/// Jobs that wait, and long files under way.
+/// Jobs that wait, and long files in progress.
 pub(super) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
@@ -26,14 +26,14 @@ pub(super) struct Queue {
 struct State {
     jobs: VecDeque<Job>,
     long: VecDeque<Arc<Long>>,
-    /// Workers that do something that may give others something to do.
+    /// Number of workers whose present work may add to the queue.
     busy: usize,
     is_walked: bool,
     is_ended: bool,
 }
 
 impl Queue {
-    /// An empty queue in which `room` jobs may wait.
+    /// Creates an empty queue in which `room` jobs may wait.
     pub(super) fn new(room: usize) -> Self {
         Self {
             state: Mutex::default(),
@@ -42,7 +42,7 @@ impl Queue {
         }
     }
 
-    /// Adds a job when there is room; false where the copy has ended.
+    /// Adds a job once there is space. Returns false if the copy has ended.
     pub(super) fn push(&self, job: Job) -> bool {
         let mut state = lock(&self.state);
         while state.jobs.len() >= self.room && !state.is_ended {
@@ -55,7 +55,7 @@ impl Queue {
         !state.is_ended
     }
 
-    /// Adds a job that began already, for which there is always room.
+    /// Adds a job that is restarted. There is always space for it: otherwise a worker could wait for ever.
     pub(super) fn push_again(&self, job: Job) {
         lock(&self.state).jobs.push_back(job);
         self.changed.notify_all();
@@ -67,19 +67,19 @@ impl Queue {
         self.changed.notify_all();
     }
 
-    /// A long file has no piece left that nobody took.
+    /// Removes a long file without further pieces to take.
     pub(super) fn remove_long(&self, long: &Arc<Long>) {
         let mut state = lock(&self.state);
         state.long.retain(|other| !Arc::ptr_eq(other, long));
     }
 
-    /// No new jobs come.
+    /// Records that the walker adds no further jobs.
     pub(super) fn walked(&self) {
         lock(&self.state).is_walked = true;
         self.changed.notify_all();
     }
 
-    /// Everything ends after what is under way.
+    /// Ends the copy after the operations in flight.
     pub(super) fn end(&self) {
         lock(&self.state).is_ended = true;
         self.changed.notify_all();
@@ -89,7 +89,7 @@ impl Queue {
         lock(&self.state).is_ended
     }
 
-    /// The next thing to do, pieces first, so that few files are under way at once. Who takes one says
+    /// Returns the next work, pieces first, so that few files are in progress at the same time. The worker calls
     /// [`Queue::done`] afterwards.
     pub(super) fn take(&self, is_cancelled: impl Fn() -> bool) -> Option<Work> {
         let mut state = lock(&self.state);
@@ -110,7 +110,7 @@ impl Queue {
         }
     }
 
-    /// What was taken is done.
+    /// Records that the work of a worker is done.
     pub(super) fn done(&self) {
         lock(&self.state).busy -= 1;
         self.changed.notify_all();

@@ -11,7 +11,7 @@ use crate::progress::add;
 use crate::tree::{below, is_same_object, place};
 
 impl Copier<'_> {
-    /// Walks through all items; what is wrong with one is noted, and the others go on.
+    /// Walks through all items. A failure of one item is recorded, and the walk continues.
     pub(super) fn walk(&self, items: &[Item]) {
         for item in items {
             if self.is_over() {
@@ -71,7 +71,7 @@ impl Copier<'_> {
         }
     }
 
-    /// One name of a directory; what is to be walked next, if the name is a directory's.
+    /// Processes one name of a directory. Returns the directory to walk next, if the name is that of a directory.
     fn step(
         &self,
         directory: &Arc<Directory>,
@@ -104,7 +104,8 @@ impl Copier<'_> {
         self.enter(below, &entry, target)
     }
 
-    /// Makes a directory at the target. `target` is the first one, which nothing may be copied from.
+    /// Makes a directory at the target. `target` is the first target directory: the copy must not descend into it,
+    /// because it would copy into itself.
     fn enter(
         &self,
         mut directory: Directory,
@@ -131,7 +132,7 @@ impl Copier<'_> {
         Some((Arc::new(directory), entries))
     }
 
-    /// The directory of this path, and whether it is new.
+    /// Makes or finds the directory at this path. Returns whether it is new.
     fn make(&self, path: Option<&Path>) -> Result<(Entry, bool), Failure> {
         let Some(path) = path else {
             return Ok((self.to.lookup(None)?, false));
@@ -169,7 +170,7 @@ impl Copier<'_> {
         });
     }
 
-    /// Gives a reference to a directory back; whoever gives back the last one finishes it.
+    /// Releases a reference to a directory. The last release completes the directory.
     pub(super) fn leave(&self, directory: Arc<Directory>) {
         let mut next = Some(directory);
         while let Some(directory) = next.and_then(Arc::into_inner) {

@@ -1,4 +1,4 @@
-//! Two directories, and file systems that do something wrong.
+//! Two directories, and file systems that behave wrongly.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(
@@ -16,7 +16,7 @@ use files_dir::LocalDirectory;
 use files_tools::{Failures, Item, Options, Progress, Tree, copy};
 use tempfile::TempDir;
 
-/// Carries one call out, or does something else.
+/// Executes one call, or does something else instead.
 pub(crate) type Rule =
     dyn Fn(&LocalDirectory, &Caller, &Request, Data<'_>) -> Result<Reply, Errno> + Send + Sync;
 
@@ -64,7 +64,7 @@ impl Lab {
         open(self.to(""))
     }
 
-    /// The target, by a server that follows a rule.
+    /// Returns the target, served by a server that follows a rule.
     pub(crate) fn odd_target(
         &self,
         rule: impl Fn(&LocalDirectory, &Caller, &Request, Data<'_>) -> Result<Reply, Errno>
@@ -78,7 +78,7 @@ impl Lab {
         }
     }
 
-    /// The source, by a server that follows a rule.
+    /// Returns the source, served by a server that follows a rule.
     pub(crate) fn odd_source(
         &self,
         rule: impl Fn(&LocalDirectory, &Caller, &Request, Data<'_>) -> Result<Reply, Errno>
@@ -100,7 +100,7 @@ impl Lab {
         }
     }
 
-    /// Copies everything.
+    /// Copies the whole source.
     pub(crate) fn copy(
         &self,
         from: &dyn FileSystem,
@@ -113,7 +113,7 @@ impl Lab {
         (progress, failures)
     }
 
-    /// Names in the target that begin like those of parts.
+    /// Returns the paths in the target whose names are those of parts.
     pub(crate) fn parts(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.to("")).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -137,7 +137,7 @@ pub(crate) fn path(text: &str) -> Path {
     Path::new(text.as_bytes()).unwrap()
 }
 
-/// Bytes that repeat nowhere near each other.
+/// Returns bytes without a repetition at a short distance.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let step = || {
@@ -152,7 +152,7 @@ pub(crate) fn pattern(length: usize) -> Vec<u8> {
     bytes.take(length).collect()
 }
 
-/// The texts of all failures.
+/// Returns the texts of all failures.
 pub(crate) fn texts(failures: &Failures) -> Vec<String> {
     failures.list.iter().map(ToString::to_string).collect()
 }

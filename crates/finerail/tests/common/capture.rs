@@ -1,4 +1,4 @@
-//! Captures of a test's own traffic, with nothing left out: through `dumpcap` of Wireshark.
+//! Complete captures of a test's own traffic, with `dumpcap` of Wireshark.
 
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -10,30 +10,30 @@ use nix::sys::signal::Signal;
 use super::process::Process;
 use super::{can_run, eventually};
 
-/// A capture that is being made.
+/// A running capture.
 pub(crate) struct Capture {
     dumpcap: Process,
     file: PathBuf,
     port: u16,
 }
 
-/// More than any test here sends, so that nothing is dropped however slow the machine is.
+/// More than any test here sends, so that nothing is dropped even on a slow machine.
 const BUFFER_MIB: &str = "128";
 
 /// The datagram that marks the end of the capture in its file.
 const END: &[u8] = b"finerail: this is the end of the capture";
 
-/// How much of the file's end is searched for it.
+/// Number of bytes at the end of the file in which `END` is searched.
 const TAIL: usize = 1 << 16;
 
 impl Capture {
-    /// Captures what comes and goes on loopback to and from `port`; `None`, and a line that says why, where that
-    /// is not possible.
+    /// Captures the frames on loopback from and to `port`. If that is not possible, prints the reason and returns
+    /// `None`.
     pub(crate) fn of_loopback(port: u16, file: &Path) -> Option<Self> {
         Self::start(&[], "lo", port, file)
     }
 
-    /// Captures on an interface, with a command that runs `dumpcap` where the interface is.
+    /// Captures on an interface. `launcher` is a command that runs `dumpcap` in the namespace of the interface.
     pub(crate) fn start(
         launcher: &[&str],
         interface: &str,
@@ -56,7 +56,7 @@ impl Capture {
             .args(["-i", interface, "-f", &format!("port {port}"), "-w"])
             .arg(file);
         let dumpcap = Process::start(command);
-        // It says so when interface, filter and file are open.
+        // `dumpcap` prints this line after it has opened interface, filter and file.
         dumpcap.wait_for_error("File: ");
         let file = file.to_owned();
         Some(Self {
@@ -66,12 +66,12 @@ impl Capture {
         })
     }
 
-    /// Ends a capture of loopback once everything sent until now is in its file.
+    /// Ends a capture of loopback, after everything sent so far is in its file.
     pub(crate) fn finish(self) -> PathBuf {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = self.port;
         self.finish_when("the last packet is in the capture", |file| {
-            // Nobody listens there; the filter takes it all the same.
+            // No socket listens there, but the capture contains the datagram.
             let _refused = socket.send_to(END, (Ipv4Addr::LOCALHOST, port));
             let captured = fs::read(file).unwrap();
             let tail = &captured[captured.len().saturating_sub(TAIL)..];
@@ -79,7 +79,7 @@ impl Capture {
         })
     }
 
-    /// Ends the capture once the file holds what is wanted.
+    /// Ends the capture once its file satisfies `is_whole`.
     pub(crate) fn finish_when(self, what: &str, is_whole: impl Fn(&Path) -> bool) -> PathBuf {
         eventually(what, || is_whole(&self.file).then_some(()));
         self.dumpcap.signal(Signal::SIGINT);

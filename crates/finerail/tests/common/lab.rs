@@ -1,4 +1,4 @@
-//! A mount for one test: a directory, where it is mounted, and the mount namespace of the test's thread.
+//! A mount for one test: a directory, its mount point, and the mount namespace of the test's thread.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,14 +12,14 @@ use tempfile::TempDir;
 use super::process::{Process, run};
 use super::{finerail, is_root};
 
-/// A directory, and where it is mounted.
+/// A directory and its mount point.
 pub(crate) struct Lab {
     pub(crate) directory: TempDir,
     pub(crate) service: Option<Process>,
 }
 
 impl Lab {
-    /// `None`, and a line that says why, where nothing can be mounted.
+    /// Mounts a directory. If that is not possible, prints the reason and returns `None`.
     pub(crate) fn new(options: &str) -> Option<Self> {
         let lab = Self::unmounted()?;
         Some(lab.mounted(options))
@@ -67,12 +67,12 @@ impl Lab {
         )
     }
 
-    /// A name in the directory that is mounted.
+    /// Returns the path of a name in the directory that is mounted.
     pub(crate) fn kept(&self, name: &str) -> PathBuf {
         self.directory.path().join("kept").join(name)
     }
 
-    /// The same name in the mount.
+    /// Returns the path of the same name in the mount.
     pub(crate) fn seen(&self, name: &str) -> PathBuf {
         self.directory.path().join("seen").join(name)
     }
@@ -81,7 +81,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         for at in ["seen", "other"] {
-            // It may not be mounted.
+            // There may be no mount.
             let _unmounted = run_quietly(
                 "umount",
                 &["-l", self.directory.path().join(at).to_str().unwrap()],

@@ -1,5 +1,5 @@
-//! What the tests of the real binary share: processes that end with their test, free ports, and waiting for
-//! conditions. Nothing here sleeps for a length of time: every wait is for something, with a generous limit.
+//! Shared parts of the tests of the real binary: processes that end with their test, free ports, and waits for
+//! conditions. No test sleeps for a fixed time: every wait is for a condition, with a generous limit.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(
@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Between two looks at a condition that nobody announces.
+/// Pause between two checks of a condition that has no notification.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The program under test, untouched by the environment of whoever runs the tests.
+/// Returns the program under test, without the environment of the user who runs the tests.
 pub(crate) fn finerail<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     through(Command::new(env!("CARGO_BIN_EXE_finerail")), args)
 }
 
-/// The program under test, started by a command that takes a program and its arguments.
+/// Returns the program under test, started by a command that takes a program and its arguments.
 pub(crate) fn finerail_by<S: AsRef<std::ffi::OsStr>>(
     launcher: &[&str],
     args: impl IntoIterator<Item = S>,
@@ -52,11 +52,11 @@ fn through<S: AsRef<std::ffi::OsStr>>(
     command
 }
 
-/// The first answer that `look` has.
+/// Returns the first `Some` of `look`.
 ///
 /// # Panics
 ///
-/// It has none within [`PATIENCE`].
+/// `look` returns only `None` within [`PATIENCE`].
 pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -68,7 +68,7 @@ pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> 
     }
 }
 
-/// How much of something: what fits every run, or what the long suites take (`FINERAIL_LONG=1`).
+/// Returns `usual` for ordinary runs, and `long` for the long suites (`FINERAIL_LONG=1`).
 pub(crate) fn scaled(usual: usize, long: usize) -> usize {
     if std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1") {
         long
@@ -77,12 +77,12 @@ pub(crate) fn scaled(usual: usize, long: usize) -> usize {
     }
 }
 
-/// True for a process that may do everything.
+/// Returns whether this process runs as root.
 pub(crate) fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// True where a program of this name can be started and ends well with these arguments.
+/// Returns whether a program can be started and succeeds with these arguments.
 pub(crate) fn can_run(program: &str, args: &[&str]) -> bool {
     let tried = Command::new(program)
         .args(args)
@@ -93,7 +93,7 @@ pub(crate) fn can_run(program: &str, args: &[&str]) -> bool {
     tried.is_ok_and(|status| status.success())
 }
 
-/// Bytes that repeat nowhere near each other.
+/// Returns bytes without a repetition at a short distance.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let step = || {

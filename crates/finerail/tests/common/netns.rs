@@ -1,4 +1,4 @@
-//! Network namespaces with cables between them, through `ip` of iproute2.
+//! Network namespaces with cables between them, made with `ip` of iproute2.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::process::{Ended, Process, run};
 use super::{can_run, finerail_by, is_root};
 
-/// Some namespaces, which end with this value.
+/// Some namespaces, which are removed with this value. A room is one of them.
 pub(crate) struct Lab {
     prefix: String,
     rooms: Vec<String>,
 }
 
-/// A network interface in a namespace: its room, its name, its addresses with prefix length.
+/// A network interface: its room, its name, and its address with prefix length.
 pub(crate) struct End<'a> {
     pub(crate) room: &'a str,
     pub(crate) interface: &'a str,
@@ -20,7 +20,7 @@ pub(crate) struct End<'a> {
 }
 
 impl Lab {
-    /// Makes a namespace for each room; `None`, and a line that says why, where that is not possible.
+    /// Makes a namespace for each room. If that is not possible, prints the reason and returns `None`.
     pub(crate) fn build(rooms: &[&str]) -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let why_not = if !is_root() {
@@ -55,7 +55,7 @@ impl Lab {
         Some(lab)
     }
 
-    /// A cable between two rooms.
+    /// Connects two rooms with a cable.
     pub(crate) fn connect(&self, ends: [&End<'_>; 2]) {
         let [near, far] = ends.map(|end| self.namespace(end.room));
         let [name, peer] = ends.map(|end| end.interface);
@@ -68,7 +68,7 @@ impl Lab {
         }
     }
 
-    /// A cable from an interface to a port of a bridge in another room.
+    /// Connects an interface to a port of a bridge in another room.
     pub(crate) fn plug(&self, end: &End<'_>, [switch, bridge, port]: [&str; 3]) {
         let [near, far] = [end.room, switch].map(|room| self.namespace(room));
         done(ip(&[
@@ -92,26 +92,26 @@ impl Lab {
     fn address(&self, end: &End<'_>) {
         let mut add = vec!["address", "add", end.address, "dev", end.interface];
         if end.address.contains(':') {
-            // Without the seconds that looking for duplicates takes.
+            // Skip the detection of duplicate addresses, which takes seconds.
             add.push("nodad");
         }
         self.ip(end.room, &add);
         self.ip(end.room, &["link", "set", end.interface, "up"]);
     }
 
-    /// Runs a script of the shell in a room, which must succeed.
+    /// Runs a shell script in a room. The script must succeed.
     pub(crate) fn script(&self, room: &str, script: &str) {
         let namespace = self.namespace(room);
         done(ip(&["netns", "exec", &namespace, "sh", "-e", "-c", script]));
     }
 
-    /// `ip` in a room, which must succeed.
+    /// Runs `ip` in a room. The command must succeed.
     pub(crate) fn ip(&self, room: &str, args: &[&str]) {
         let namespace = self.namespace(room);
         done(ip(&[&["-n", namespace.as_str()], args].concat()));
     }
 
-    /// A command that runs the program under test in a room.
+    /// Returns a command that runs the program under test in a room.
     pub(crate) fn finerail<S: AsRef<std::ffi::OsStr>>(&self, room: &str, args: &[S]) -> Command {
         finerail_by(&["ip", "netns", "exec", &self.namespace(room)], args)
     }
@@ -136,7 +136,7 @@ impl Lab {
 impl Drop for Lab {
     fn drop(&mut self) {
         for room in &self.rooms {
-            // The interfaces go with it. Nothing can be done here if it fails.
+            // This also removes its interfaces. A failure cannot be handled here.
             let _removed = ip(&["netns", "delete", &self.namespace(room)]).status();
         }
     }

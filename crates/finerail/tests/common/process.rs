@@ -1,4 +1,4 @@
-//! A child process whose output is read all the time, and which does not outlive its test.
+//! A child process whose output is always read, and which does not outlive its test.
 
 use std::io::Read;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,14 +11,14 @@ use nix::unistd::Pid;
 
 use super::PATIENCE;
 
-/// A running program. Dropping it kills it.
+/// A running program. Dropping this value kills the program.
 pub(crate) struct Process {
     child: Child,
     out: Arc<Transcript>,
     err: Arc<Transcript>,
 }
 
-/// What a program that ended has left.
+/// The exit status and the outputs of a program that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) status: ExitStatus,
@@ -41,30 +41,30 @@ impl Process {
         self.child.id()
     }
 
-    /// Waits until standard output has this text, which must come before the program ends.
+    /// Waits until standard output contains this text. Fails if the program ends first.
     pub(crate) fn wait_for_output(&self, text: &str) {
         let seen = self.out.wait(PATIENCE, |so_far, _| so_far.contains(text));
         let err = self.err.text();
         assert!(seen, "no '{text}' in '{}'; errors: {err}", self.out.text());
     }
 
-    /// Waits until standard error has this text, which must come before the program ends.
+    /// Waits until standard error contains this text. Fails if the program ends first.
     pub(crate) fn wait_for_error(&self, text: &str) {
         let seen = self.err.wait(PATIENCE, |so_far, _| so_far.contains(text));
         assert!(seen, "no '{text}' in '{}'", self.err.text());
     }
 
-    /// Standard output so far.
+    /// Returns standard output so far.
     pub(crate) fn output(&self) -> String {
         self.out.text()
     }
 
-    /// Standard error so far.
+    /// Returns standard error so far.
     pub(crate) fn errors(&self) -> String {
         self.err.text()
     }
 
-    /// True while the program runs.
+    /// Returns whether the program runs.
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().unwrap().is_none()
     }
@@ -74,12 +74,12 @@ impl Process {
         kill(pid, signal).unwrap();
     }
 
-    /// Waits for the end, at most [`PATIENCE`].
+    /// Waits for the end of the program, at most [`PATIENCE`].
     pub(crate) fn wait(self) -> Ended {
         self.wait_within(PATIENCE)
     }
 
-    /// Waits for the end: a program that has ended has closed its output.
+    /// Waits for the end of the program. A program that has ended has closed its outputs.
     pub(crate) fn wait_within(mut self, limit: Duration) -> Ended {
         let ended =
             self.out.wait(limit, |_, closed| closed) && self.err.wait(limit, |_, closed| closed);
@@ -92,19 +92,19 @@ impl Process {
         Ended { status, out, err }
     }
 
-    /// Ends a service as an administrator would.
+    /// Ends a service with SIGTERM, as an administrator would.
     pub(crate) fn stop(self) -> Ended {
         self.signal(Signal::SIGTERM);
         self.wait()
     }
 
-    /// `kill -9`.
+    /// Kills the program with `kill -9`.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Memory that the process holds, in KiB (`VmRSS`).
+    /// Returns the resident memory of the process, in KiB (`VmRSS`).
     pub(crate) fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -116,13 +116,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The program may have ended by itself.
         let _killed = self.child.kill();
         let _reaped = self.child.wait();
     }
 }
 
-/// Begins to write down the system calls of a process, all of its threads, in a file. `None` where that cannot be done.
+/// Starts to record the system calls of all threads of a process in a file. Returns `None` without `strace`.
 pub(crate) fn trace(process: u32, calls: &str, file: &std::path::Path) -> Option<Process> {
     if !testkit::require("strace") {
         return None;
@@ -151,7 +151,7 @@ impl Ended {
         self
     }
 
-    /// The complaint is there, and nothing looks like a panic.
+    /// Checks that standard error contains this text and no panic.
     #[track_caller]
     pub(crate) fn expect_error(self, text: &str) -> Self {
         assert!(self.err.contains(text), "no '{text}' in {self:#?}");
@@ -160,7 +160,7 @@ impl Ended {
     }
 }
 
-/// What a program has written to one of its pipes.
+/// The output of a program on one of its pipes.
 struct Transcript {
     state: Mutex<State>,
     changed: Condvar,
@@ -182,7 +182,7 @@ impl Transcript {
         thread::spawn(move || {
             let mut buffer = [0; 4096];
             loop {
-                // A pipe that cannot be read any more is as good as closed.
+                // A pipe that cannot be read any longer counts as closed.
                 let count = pipe.read(&mut buffer).unwrap_or(0);
                 let mut state = writer.state.lock().unwrap();
                 state.bytes.extend_from_slice(&buffer[..count]);
@@ -200,7 +200,7 @@ impl Transcript {
         String::from_utf8_lossy(&self.state.lock().unwrap().bytes).into_owned()
     }
 
-    /// Waits until text and end of the pipe are as wanted; false when they cannot be any more.
+    /// Waits until `wanted` accepts the text and the end of the pipe. Returns false if that is no longer possible.
     fn wait(&self, limit: Duration, wanted: impl Fn(&str, bool) -> bool) -> bool {
         let deadline = Instant::now() + limit;
         let mut state = self.state.lock().unwrap();

@@ -1,4 +1,4 @@
-//! A directory with the files of some nodes, and one port for all of them.
+//! A directory with the files of some nodes, and one port for all nodes.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,17 +17,17 @@ pub(crate) struct Site {
     pub(crate) port: u16,
 }
 
-/// A client's NID, and its configuration behind [`ROUTER`].
+/// A client's NID. In the routed configuration, the client is behind [`ROUTER`].
 pub(crate) const CLIENT: &str = "127.0.0.1@tcp";
 /// A router between tcp and tcp1.
 pub(crate) const ROUTER: [&str; 2] = ["127.0.0.2@tcp", "127.0.0.3@tcp1"];
 /// A node on the far side of [`ROUTER`].
 pub(crate) const STORAGE: &str = "127.0.0.4@tcp1";
 
-/// Answers that do not come are noticed within the test.
+/// Settings with which missing answers expire within the test.
 const QUICK: &str = "global:\n  transaction_timeout: 4\n";
 
-/// A configuration with one interface for each NID.
+/// Returns a configuration with one interface for each NID.
 pub(crate) fn yaml(nids: &[&str], rest: &str) -> String {
     let mut text = String::from("net:\n");
     for nid in nids {
@@ -67,7 +67,7 @@ impl Site {
         self.write("storage.yaml", yaml(&[STORAGE], &format!("{route}{QUICK}")));
     }
 
-    /// A command that runs a node: its words, the node's configuration, the port.
+    /// Returns a command of a node: its words, the node's configuration, the port.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, node: &str, words: &[S]) -> Command {
         let mut command = finerail(words);
         command
@@ -83,7 +83,7 @@ impl Site {
         command
     }
 
-    /// Starts `finerail node` for a configuration in the directory, and waits until it is ready.
+    /// Starts `finerail node` with a configuration in the directory, and waits until it is ready.
     pub(crate) fn start_node(&self, node: &str) -> Process {
         let mut command = self.command(node, &["node"]);
         command.arg("--stats").arg(self.stats_path(node));
@@ -92,8 +92,8 @@ impl Site {
         process
     }
 
-    /// `finerail ping` of a node on the site's port, from any source port; unless `more` says otherwise,
-    /// with the time that it needs on a busy machine.
+    /// Runs `finerail ping` of a node on the site's port, from any source port. The default timeout is long enough
+    /// for a busy machine.
     pub(crate) fn ping(&self, nid: &str, more: &[&str]) -> Ended {
         let (port, timeout) = (self.port.to_string(), PATIENCE.as_secs().to_string());
         let mut ping = vec!["ping", "--port", &port, nid];
@@ -108,7 +108,7 @@ impl Site {
         self.path(format!("{node}.stats.json"))
     }
 
-    /// What a node that ended has counted.
+    /// Returns the counters of a node that has ended.
     pub(crate) fn stats(&self, node: &str) -> Value {
         let text = fs::read_to_string(self.stats_path(node)).unwrap();
         serde_json::from_str(&text).unwrap()

@@ -20,7 +20,7 @@ use crate::common::{PATIENCE, eventually};
 
 const GATEWAYS: [&str; 2] = ["127.0.0.2@tcp", "127.0.0.3@tcp"];
 
-/// The gateway of a directory, with a state directory, and perhaps a second one that takes over.
+/// The gateway of a directory with a state directory, and optionally a second gateway that takes over.
 pub(crate) struct Lab {
     site: Site,
     near: Node,
@@ -29,7 +29,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    /// The directories, and a node for clients; no gateway yet.
+    /// Makes the directories, and a node for clients. Starts no gateway.
     pub(crate) fn new() -> Self {
         let site = Site::new();
         for name in ["kept", "state", "second-state"] {
@@ -67,9 +67,9 @@ impl Lab {
         self.client_of(GATEWAYS[0], seed, patience)
     }
 
-    /// A client that goes from the first gateway to the second one after a second.
+    /// Returns a client that changes from the first gateway to the second one after a second.
     pub(crate) fn client_of_both(&self) -> Spread {
-        // A client with the seed of another one would be taken for it.
+        // Each client needs its own seed: otherwise the gateway would mistake one client for another.
         static SEED: AtomicU8 = AtomicU8::new(100);
         let server = |nid: &str| Server {
             name: nid.to_owned(),
@@ -81,7 +81,7 @@ impl Lab {
         };
         let servers = GATEWAYS.into_iter().map(server).collect();
         let options = files_spread::Options {
-            // The first one is not asked again within a test.
+            // The first gateway is not probed again within a test.
             first_pause: PATIENCE,
             longest_pause: PATIENCE,
             ..files_spread::Options::default()
@@ -105,7 +105,7 @@ impl Lab {
 
     fn command(&self, node: &str, more: &[&str]) -> Command {
         let mut command = self.site.command(node, &["store", "serve"]);
-        // Root would be anonymous otherwise.
+        // Otherwise root would be anonymous.
         command.args(["--identity", "server"]);
         command.args(more).arg(self.kept());
         command
@@ -132,7 +132,7 @@ impl Lab {
         self.serve(&words.iter().map(String::as_str).collect::<Vec<_>>());
     }
 
-    /// Starts the second gateway, which says that the directory is the same file system.
+    /// Starts the second gateway, which declares the directory as the same file system.
     pub(crate) fn start_second(&mut self, coherent: &str) {
         let state = self.site.path("second-state").display().to_string();
         let words = ["--coherent", coherent, "--state", &state];
@@ -149,7 +149,7 @@ impl Lab {
         self.stop_and_hear();
     }
 
-    /// Ends the gateway, which executes first what it holds; what it said.
+    /// Ends the gateway, which first executes the requests that it holds. Returns its standard error.
     pub(crate) fn stop_and_hear(&mut self) -> String {
         let gateway = self.gateway.take();
         gateway.map_or_else(String::new, |gateway| gateway.stop().expect_code(0).err)
@@ -203,7 +203,7 @@ impl Lab {
         self.stood_still();
     }
 
-    /// Starts a gateway that must not start; what it says.
+    /// Starts a gateway that must fail to start. Returns its output.
     pub(crate) fn serve_and_fail(&self, more: &[&str]) -> String {
         let mut words = self.with_state(&[]);
         if more.contains(&"--state") {
@@ -219,7 +219,7 @@ impl Lab {
         ended.err
     }
 
-    /// Ends all in good order.
+    /// Ends all processes in order.
     pub(crate) fn end(mut self) {
         self.stop_clean();
         if let Some(second) = self.second {

@@ -1,4 +1,4 @@
-//! The operations that must run once: what they need, what a client asks, and how often it has happened.
+//! The operations that must run once: their preparation, their request, and how often they were executed.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
@@ -43,15 +43,15 @@ pub(crate) const OPERATIONS: [Operation; 13] = [
     Operation::RemoveXattr,
 ];
 
-/// An operation with names of its own, and what it needs in place.
+/// An operation with names of its own, prepared for execution.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     operation: Operation,
-    /// The name that is made or used.
+    /// The name that is created or used.
     name: String,
-    /// The other one.
+    /// The second name of operations with two names.
     other: String,
-    /// Of the object at `name`, for operations by handle.
+    /// The handle of the object at `name`, for operations by handle.
     handle: Option<Handle>,
 }
 
@@ -109,7 +109,7 @@ impl Operation {
 }
 
 impl Prepared {
-    /// Asks for the operation; objects that it makes can be used by their handles.
+    /// Requests the operation, and checks that the handle of a created object can be used.
     pub(crate) fn call(&self, files: &dyn FileSystem) -> Result<(), Errno> {
         let caller = Caller::default();
         let place = |name: &str| Place::from_root(name.as_bytes()).unwrap();
@@ -138,12 +138,12 @@ impl Prepared {
             Operation::RemoveXattr => return files.removexattr(&caller, handle, b"user.a"),
         };
         let seen = files.getattr(&caller, made.handle);
-        // A gateway that was killed behind its answer has other handles.
+        // If the gateway was killed after its answer, its handles have changed.
         assert!(matches!(seen, Ok(_) | Err(Errno::ESTALE)), "{seen:?}");
         Ok(())
     }
 
-    /// How often it has happened, as far as the files tell.
+    /// Returns how often the operation was executed, as far as the files show.
     pub(crate) fn times(&self, kept: &Path) -> usize {
         let (at, other) = (kept.join(&self.name), kept.join(&self.other));
         let is_there = |path: &PathBuf| path.symlink_metadata().is_ok();
@@ -178,7 +178,7 @@ impl Prepared {
         }
     }
 
-    /// Takes back what has happened, so that a second time would be seen.
+    /// Undoes the operation, so that a second execution would be visible.
     pub(crate) fn undo(&self, kept: &Path, files: &dyn FileSystem) {
         let (at, other) = (kept.join(&self.name), kept.join(&self.other));
         let handle = self.handle.unwrap_or(Handle::ROOT);
@@ -213,8 +213,8 @@ impl Prepared {
         }
     }
 
-    /// Once where it succeeded, never where its object was to be looked up again, once at most where nobody knows.
-    /// Any other error would be that of a second time.
+    /// Checks the number of executions: 1 after success, 0 after `ESTALE`, at most 1 if the outcome is unknown.
+    /// Any other error would be that of a second execution.
     pub(crate) fn judge(&self, kept: &Path, result: Result<(), Errno>, case: &str) {
         let times = self.times(kept);
         match result {

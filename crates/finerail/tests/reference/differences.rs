@@ -1,4 +1,4 @@
-//! What our commands print otherwise than those of kernel nodes, each with its reason.
+//! Differences between the output of our commands and that of kernel nodes, each with its reason.
 
 /// A deliberate difference.
 pub(crate) struct Difference {
@@ -6,9 +6,9 @@ pub(crate) struct Difference {
     pub(crate) kernel: &'static str,
     pub(crate) finerail: &'static str,
     pub(crate) why: &'static str,
-    /// The text differs, the exit code does not.
+    /// Whether only the text differs, and the exit code does not.
     pub(crate) text_only: bool,
-    /// The exchanges that show it: file and command.
+    /// The exchanges that show the difference: file and command.
     pub(crate) commands: &'static [&'static str],
 }
 
@@ -268,7 +268,7 @@ sessions of kernel nodes to nodes configured alike; do not edit.
 |---|---|---|
 ";
 
-/// The sessions: what the test does with each, and what it leaves out.
+/// The sessions: the commands of each that the test executes, and those that it omits.
 const SESSIONS: [[&str; 3]; 11] = [
     [
         "a-ping",
@@ -324,7 +324,7 @@ const TABLE: &str = "
 |---|---|---|---|---|
 ";
 
-/// The table as the last section of the docs.
+/// Returns the table as the last section of the docs.
 pub(crate) fn section() -> String {
     let sessions = SESSIONS.map(|cells| format!("| {} |\n", cells.map(cell).join(" | ")));
     let rows = DIFFERENCES.iter().map(|row| {
@@ -340,7 +340,7 @@ pub(crate) fn section() -> String {
     HEAD.to_owned() + &sessions.concat() + TABLE + &rows.collect::<String>()
 }
 
-/// A bar would end the cell.
+/// Escapes bars, because a bar would end the cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }

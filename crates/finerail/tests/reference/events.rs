@@ -1,12 +1,12 @@
-//! What a session saw change in time: a link and a router that go and come back, and two pings at once.
+//! Changes in time that a session showed: a link and a router that go down and come back, and two pings at once.
 //!
 //! ```text
 //!  recorded   sample sample sample … last      taken every few seconds, while the kernel's timers ran
 //!  here       sample …             … last      taken until ours is the recorded one
 //! ```
 //!
-//! When things happen depends on timers, and these are no one's output. That the same is shown in the end,
-//! in the same layout, and nothing on the way that a kernel node does not show, is compared.
+//! The moments of changes depend on timers, so they are not compared. Compared are the final output, in the same
+//! layout, and that no sample before it shows anything that a kernel node does not show.
 
 use std::thread;
 
@@ -14,7 +14,7 @@ use crate::common::eventually;
 use crate::session::{Part, normal, parts};
 use crate::site::{Fabric, Site};
 
-/// `k-router-down`: the router's far interface goes and comes, then its node.
+/// Repeats `k-router-down`: the router's far interface goes down and comes back, then the router's node.
 pub(crate) fn router_goes_and_comes(site: &Site, part: &Part) -> bool {
     let command = part.command.as_str();
     for state in ["down", "up"] {
@@ -45,19 +45,19 @@ pub(crate) fn router_goes_and_comes(site: &Site, part: &Part) -> bool {
     true
 }
 
-/// What the loop of the session does once. Which gateway is down, and why, is said in parentheses here and not by kernel
-/// nodes.
+/// One iteration of the session's loop. Our nodes name the gateways that are down, and why, in parentheses; kernel
+/// nodes do not.
 const SAMPLE: &str = "lnetctl route show -v 4 | grep -E 'state|type'; \
     lnetctl ping 10.2.0.2@tcp1 2>&1 | tr -d '\\n' | sed 's/ (no live route[^)]*)//'; echo";
 
-/// All that a ping may end with meanwhile.
+/// All possible results of a ping while the router changes.
 const ANSWERS: [&str; 3] = [
     "ping:- primary nid: 10.2.0.2@tcp1  Multi-Rail: false  peer_ni:  - nid: 10.2.0.2@tcp1",
     "manage:- ping:  errno: -5  descr: ! 'failed to ping 10.2.0.2@tcp1: Input/output error'",
     "manage:- ping:  errno: -113  descr: ! 'failed to ping 10.2.0.2@tcp1: No route to host'",
 ];
 
-/// Behind the reason of kernels ours names the gateways that are down.
+/// Removes the gateways that are down, which our nodes name behind the kernel's reason.
 fn without_gateways(sample: &str) -> String {
     let lines = sample
         .lines()
@@ -68,7 +68,7 @@ fn without_gateways(sample: &str) -> String {
     lines.collect()
 }
 
-/// The samples of a loop: what stands between the lines with the time.
+/// Returns the samples of a loop: the text between the lines with the time.
 fn samples(printed: &str) -> Vec<String> {
     let mut samples: Vec<String> = Vec::new();
     for line in printed.lines() {
@@ -76,7 +76,7 @@ fn samples(printed: &str) -> Vec<String> {
         let is_of_loop = line.starts_with("      ") || ANSWERS.contains(&line);
         match samples.last_mut() {
             _ if is_time => samples.push(String::new()),
-            // Behind the answer stands what other programs have printed.
+            // The output of other programs follows the answer.
             Some(sample) if is_of_loop && !sample.contains("ping:") => {
                 *sample += &format!("{line}\n");
             }
@@ -87,8 +87,8 @@ fn samples(printed: &str) -> Vec<String> {
     samples
 }
 
-/// The lines about the router behind the last loop in which it is away. Peers behind it that nobody has
-/// configured are none of ours to keep (see "peers" among the differences).
+/// Compares the lines about the router after the last loop in which it is down. Unlike a kernel node, our node does
+/// not keep peers behind it that were not configured (see "peers" among the differences).
 fn compare_peers(site: &Site, part: &Part, command: &str) {
     if !command.starts_with("lnetctl peer show") {
         return;
@@ -115,12 +115,12 @@ fn compare_peers(site: &Site, part: &Part, command: &str) {
     assert_eq!(of_router(&printed), of_router(&part.below));
 }
 
-/// `g1-health`: an interface goes down and comes back, and its peers do not notice.
+/// Repeats `g1-health`: an interface goes down and comes back, and its peers do not notice.
 pub(crate) fn link_goes_and_comes(site: &Site, part: &Part) -> bool {
     let Some((sampling, _)) = part.command.split_once("done; };") else {
         return false;
     };
-    // The session's own function, without its second of waiting.
+    // The session's own function, without its wait of a second.
     let sample = format!("sleep() {{ :; }}; {sampling}done; }}; samp 1");
     let mut phases = part.below.split(" LINK ");
     for state in ["up", "down", "up"] {
@@ -134,7 +134,7 @@ pub(crate) fn link_goes_and_comes(site: &Site, part: &Part) -> bool {
     true
 }
 
-/// The last line of a text about each interface, without the time and what counts pings.
+/// Returns the last line of a text about each interface, without the time and the counters of pings.
 fn last_sample(printed: &str) -> Vec<String> {
     let mut last: Vec<String> = Vec::new();
     for line in printed.lines() {
@@ -152,7 +152,7 @@ fn last_sample(printed: &str) -> Vec<String> {
     last
 }
 
-/// `k-race`: two nodes that were started a moment ago ping each other at once, and both are answered.
+/// Repeats `k-race`: two nodes that were just started ping each other at the same time, and both get an answer.
 #[test]
 fn two_pings_at_once_print_the_same_here() {
     let (Some(site), Some(parts)) = (Site::start(Fabric::Cables), parts("k-race.txt")) else {
@@ -170,7 +170,7 @@ fn two_pings_at_once_print_the_same_here() {
                 "lnetctl lnet unconfigure; lnetctl net add --net tcp --if eth0",
             );
         }
-        // Both outputs stand below the second command, in the order in which they came.
+        // Both outputs are below the second command, in the order of their arrival.
         assert_eq!(pair[0].below.trim(), "");
         let mut recorded = answers(&pair[1].below);
         let mut printed = thread::scope(|scope| {
@@ -188,7 +188,7 @@ fn two_pings_at_once_print_the_same_here() {
     }
 }
 
-/// Each answer with its exit code.
+/// Returns each answer with its exit code.
 fn answers(printed: &str) -> Vec<String> {
     let answers = printed.trim_end().split_inclusive("[rc=0]");
     answers.map(|answer| answer.trim().to_owned()).collect()

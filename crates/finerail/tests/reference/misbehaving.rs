@@ -1,13 +1,13 @@
-//! `h-host-vs-kernel`: what `lnetctl ping` says of peers that misbehave.
+//! `h-host-vs-kernel`: the output of `lnetctl ping` for peers that misbehave.
 //!
 //! ```text
 //!  vm1 ── lnetctl ping 10.1.0.100@tcp ──▶ host: answers, swallows, is silent, resets, mistakes the
 //!                                              type or the version of its HELLO, is not there
 //! ```
 //!
-//! The first part of the file gives broken connection attempts to a kernel node and has no output of
-//! `lnetctl`; what our node answers to such is held by the tests of the socket LND. So is what becomes of
-//! the second of three connections when only that has the wrong type.
+//! The first part of the file sends broken connection attempts to a kernel node, and has no output of `lnetctl`. The
+//! tests of the socket LND check the answers of our node to such attempts. They also check the case that only the
+//! second of three connections has the wrong type.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -25,20 +25,20 @@ use crate::site::{Fabric, Site};
 
 const FILE: &str = "h-host-vs-kernel.txt";
 
-/// Bytes of a request to connect, and of a HELLO, over IPv4.
+/// Lengths in bytes of a connection request and of a HELLO, over IPv4.
 const CONNREQ_LEN: usize = 16;
 const HELLO_LEN: usize = 56;
 
 /// What the host does with a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
-    /// It takes it and says nothing.
+    /// Accepts the connection and sends nothing.
     Silent,
-    /// It closes it with what it was sent unread.
+    /// Closes the connection without reading the data that arrived.
     Reset,
-    /// Its HELLO has no type.
+    /// Sends a HELLO without a type.
     Mistyped,
-    /// Its HELLO has a version that does not exist.
+    /// Sends a HELLO with a version that does not exist.
     Unknown,
 }
 
@@ -66,7 +66,7 @@ fn pings_of_a_peer_that_cannot_shake_hands_print_the_same_here() {
         return;
     };
     let pinged = || {
-        // Nothing is known of the host, and no dialling is put off.
+        // The node must not know the host, and must not delay a connection attempt.
         site.done(
             "vm1",
             "lnetctl lnet unconfigure; lnetctl net add --net tcp --if eth0",
@@ -87,14 +87,14 @@ fn pings_of_a_peer_that_cannot_shake_hands_print_the_same_here() {
             findings.add(&exchange(mode, recorded), &pinged());
         }
     }
-    // The last part of the file has no listener, and goes on with a discovery.
+    // The last part of the file has no listener. After the ping it has a discovery.
     let refused = lnetctl(parts.last().unwrap());
     let (ping, _discovery) = refused.split_at(refused.rfind("manage:").unwrap());
     findings.add(&exchange("no listener", ping.to_owned()), &pinged());
     findings.judge(&[FILE], 4);
 }
 
-/// A ping while the host is in a mode.
+/// Returns the exchange of a ping while the host is in a mode.
 fn exchange(mode: &str, printed: String) -> Exchange {
     Exchange {
         file: FILE,
@@ -112,7 +112,7 @@ fn printed(site: &Site, command: &str) -> String {
     documents(&site.shell("vm1", command))
 }
 
-/// What was printed on the kernel node while the host was started in this mode, each time that it was.
+/// Returns the outputs on the kernel node, one for each start of the host in this mode.
 fn recorded(parts: &[Part], mode: &str) -> Vec<String> {
     let started = format!("--mode {mode}");
     let pairs = parts.windows(2);
@@ -122,13 +122,13 @@ fn recorded(parts: &[Part], mode: &str) -> Vec<String> {
     printed
 }
 
-/// What `lnetctl` printed: what other programs did stands behind it.
+/// Returns the output of `lnetctl`, without that of other programs behind it.
 fn lnetctl(part: &Part) -> String {
     let below = part.below.split("-- vm1 dmesg").next().unwrap();
     documents(below)
 }
 
-/// A listener on the host that misbehaves until this is dropped.
+/// A listener on the host that misbehaves until this value is dropped.
 struct Host {
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -147,7 +147,7 @@ impl Host {
                 if flag.load(Ordering::Acquire) {
                     return;
                 }
-                // The other side may have gone away, and dials again if it wants.
+                // The node may have closed the connection, and connects again if needed.
                 kept.extend(manner.treat(stream).unwrap_or_default());
             }
         });
@@ -186,7 +186,7 @@ impl Manner {
         let mut bytes = [0; HELLO_LEN];
         reply.encode(&mut bytes).unwrap();
         if self == Self::Unknown {
-            // The version stands behind the magic.
+            // The version is behind the magic.
             bytes[4] = 99;
         }
         stream.write_all(&bytes)?;
@@ -194,7 +194,7 @@ impl Manner {
     }
 }
 
-/// What is opened in a namespace stays there; the thread that opened it ends.
+/// Calls `open` in a namespace, on a thread of its own. What it opens stays in this namespace.
 fn in_namespace<T: Send + 'static>(
     path: &str,
     open: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,25 +1,25 @@
-//! What of a command in a session can be given again in user space.
+//! Extracts the part of a session's command that can be repeated in user space.
 //!
 //! ```text
 //!  lnetctl net add … ; modprobe lnet_selftest ; lnetctl net show -v 4 | grep nid
 //!  ───── ours ──────   ──── left out ────────   ─────────── ours ─────────────
 //! ```
 //!
-//! What is left out needs a kernel (`lst`, `dmesg`, `modprobe`, other commands of `lctl`), or looks at the
-//! machine and not at LNet (`ip`, `ss`, `date`). Ours are `lnetctl`, three commands of `lctl`, and what the
-//! shell does with their texts.
+//! A part is left out if it needs a kernel (`lst`, `dmesg`, `modprobe`, other commands of `lctl`), or if it is about
+//! the machine and not about LNet (`ip`, `ss`, `date`). Our part is `lnetctl`, three commands of `lctl`, and the
+//! shell's processing of their output.
 
-/// The part of a command that is given again.
+/// The part of a command that is repeated.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Repeated {
     pub(crate) command: String,
-    /// Something was left out, so that of the output only the documents can be compared.
+    /// Whether something was left out, so that only the documents in the output can be compared.
     pub(crate) in_part: bool,
-    /// What was left out stood at the end, and the exit code is its.
+    /// Whether a part at the end was left out, so that the exit code belongs to this part.
     pub(crate) foreign_end: bool,
 }
 
-/// `None` if nothing of it can be had again.
+/// Returns the part that can be repeated; `None` if there is none.
 pub(crate) fn repeated(command: &str) -> Option<Repeated> {
     let parts = parts(command);
     let is_ours: Vec<bool> = parts.iter().map(|part| is_ours(part)).collect();
@@ -30,7 +30,7 @@ pub(crate) fn repeated(command: &str) -> Option<Repeated> {
         .map(|(part, _)| without_limits(part))
         .collect();
     let lnet = |part: &String| part.contains("lnetctl") || part.contains("lctl");
-    // A document that is fed to a command ends with its line.
+    // A here-document ends with a line of its own.
     let command = kept.join("; ").replace("\nE; ", "\nE\n");
     kept.iter().any(lnet).then(|| Repeated {
         command,
@@ -39,7 +39,7 @@ pub(crate) fn repeated(command: &str) -> Option<Repeated> {
     })
 }
 
-/// The commands between semicolons: a loop is one, and what stands in quotes has none.
+/// Splits a command at semicolons. A loop is one part, and a semicolon in quotes does not count.
 fn parts(command: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quote = None;
@@ -66,9 +66,9 @@ fn parts(command: &str) -> Vec<String> {
     parts
 }
 
-/// Programs of a pipeline that are ours or filter text.
+/// Returns whether a pipeline has only our programs and filters of text.
 fn is_ours(part: &str) -> bool {
-    // Loops that wait, and functions, belong to the tests of what changes with time.
+    // Loops that wait, and functions, belong to the tests of changes in time.
     let in_time = ["sleep", "$(", "date", " & ", "samp", "/sys/", "/proc/"];
     if in_time.iter().any(|word| part.contains(word)) {
         return false;
@@ -83,7 +83,7 @@ fn is_ours(part: &str) -> bool {
     }
 }
 
-/// Without `time` and `timeout`: how long it took is not compared, and no command may take for ever here.
+/// Removes `time` and `timeout`: durations are not compared, and every command here has a limit anyway.
 fn without_limits(part: &str) -> String {
     let part = part.trim();
     if let Some(rest) = part.strip_prefix("time ") {

@@ -1,28 +1,28 @@
-//! Reading a session, and what is compared of it.
+//! Reads a session, and reduces its output to the parts that are compared.
 
 use std::fs;
 
 use crate::repeat::repeated;
 
-/// A command and what it printed.
+/// A command and its output.
 pub(crate) struct Exchange {
     pub(crate) file: &'static str,
-    /// The node on which it was given.
+    /// The node on which the command was executed.
     pub(crate) node: String,
     pub(crate) command: String,
-    /// Both outputs as a terminal shows them, and the line with the exit code.
+    /// Both outputs as on a terminal, and the line with the exit code.
     pub(crate) printed: String,
-    /// Programs between ours were left out, so that only documents are compared.
+    /// Whether programs between ours were left out, so that only documents are compared.
     pub(crate) in_part: bool,
-    /// One was left out at the end, and the exit code is its.
+    /// Whether a program at the end was left out, so that the exit code belongs to it.
     pub(crate) foreign_end: bool,
 }
 
-/// Characters of a command that tell it from others.
+/// Limit of the characters that identify a command in the table.
 const KEY_MAX: usize = 120;
 
 impl Exchange {
-    /// What is compared of an output of this command, the exit code included.
+    /// Returns the parts of an output of this command that are compared, including the exit code.
     pub(crate) fn compared(&self, printed: &str) -> String {
         let (text, code) = printed.rsplit_once("[rc=").unwrap_or((printed, ""));
         let text = if self.in_part {
@@ -36,7 +36,7 @@ impl Exchange {
         normal(&format!("{text}[rc={code}"))
     }
 
-    /// The name of the exchange in the table of differences: its file and how the command begins.
+    /// Returns the name of the exchange in the table of differences: its file and the begin of its command.
     pub(crate) fn key(&self) -> String {
         let file = self.file.trim_end_matches(".txt");
         let words: Vec<&str> = self.command.split_whitespace().collect();
@@ -47,14 +47,14 @@ impl Exchange {
     }
 }
 
-/// A command in a file as it stands there, and all that stands below it.
+/// A command in a file, and all text below it.
 pub(crate) struct Part {
     pub(crate) node: String,
     pub(crate) command: String,
     pub(crate) below: String,
 }
 
-/// The parts of a file; `None`, with a message, where it is not at hand.
+/// Returns the parts of a file. If the file is absent, prints a message and returns `None`.
 pub(crate) fn parts(file: &str) -> Option<Vec<Part>> {
     let path = testkit::shared_data(format!("lnetctl/{file}"))?;
     let text = fs::read_to_string(path).unwrap();
@@ -64,7 +64,7 @@ pub(crate) fn parts(file: &str) -> Option<Vec<Part>> {
 
 fn part(text: &str) -> Option<Part> {
     let (node, rest) = text.split_once("# ")?;
-    // A document that is fed to a command stands below it.
+    // A here-document is below its command.
     let head = match rest.find("<<E").and_then(|_| rest.find("\nE\n")) {
         Some(end) => end + "\nE\n".len(),
         None => 0,
@@ -79,11 +79,11 @@ fn part(text: &str) -> Option<Part> {
 }
 
 impl Part {
-    /// What of it can be had again in user space.
+    /// Returns the exchange that can be repeated in user space.
     pub(crate) fn exchange(&self, file: &'static str) -> Option<Exchange> {
         let end = self.below.find("[rc=")?;
         let line = self.below[end..].lines().next()?;
-        // Files of its own, in a directory of its own.
+        // The test runs in a directory of its own, so its files must not be in /tmp.
         let command = repeated(&self.command.replace("/tmp/", ""))?;
         let printed = self.below[..end].replace("/tmp/", "");
         Some(Exchange {
@@ -97,7 +97,7 @@ impl Part {
     }
 }
 
-/// The documents of an output among lines of other programs.
+/// Returns the documents in an output, without the lines of other programs.
 pub(crate) fn documents(printed: &str) -> String {
     let begins = |line: &str| {
         let key = line.strip_suffix(':');
@@ -106,21 +106,22 @@ pub(crate) fn documents(printed: &str) -> String {
     let mut inside = false;
     let lines = printed.lines().filter(|line| {
         inside = begins(line) || inside && (line.starts_with([' ', '-']) || *line == "...");
-        // What the older tool prints are no documents.
+        // The outputs of the older tool are not documents.
         inside || line.starts_with("failed to ping ") || line.parse::<lnet_types::Nid>().is_ok()
     });
     lines.map(|line| format!("{line}\n")).collect()
 }
 
-/// What is compared of an output: counters, times and what else depends on the moment is reduced to its
+/// Returns an output for comparison: replaces counters, times and other values that depend on the moment by their
 /// type.
 pub(crate) fn normal(printed: &str) -> String {
     let lines = printed.lines().filter(|line| !is_noise(line));
     lines.map(|line| normal_line(line) + "\n").collect()
 }
 
-/// Lines of other programs: how long a command took, and the Linux routes that `net add` shows. Besides, the nodes here
-/// ask their gateways more often than usual, and say so; and they print latencies, as releases behind the recorded ones do.
+/// Returns whether a line is not compared. Other programs print how long a command took, and `net add` shows Linux
+/// routes. The nodes here ping their gateways more often than usual, and show this setting. They also print
+/// latencies, like releases after the recorded ones.
 fn is_noise(line: &str) -> bool {
     let timed = ["real\t", "user\t", "sys\t"]
         .iter()
@@ -147,7 +148,7 @@ fn normal_line(line: &str) -> String {
         return line.trim_end().to_owned();
     };
     if name_of(key) == "state" && ["up", "down"].contains(&value.trim()) {
-        // Whether a gateway has been looked for yet.
+        // The state depends on whether the gateway was pinged already.
         return format!("{key}: UP OR DOWN");
     }
     let is_number = value.trim().parse::<i64>().is_ok();

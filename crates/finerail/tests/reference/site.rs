@@ -1,8 +1,8 @@
-//! Nodes that are configured as those of a session were, in network namespaces.
+//! Nodes in network namespaces, configured like those of a session.
 //!
 //! ```text
 //!  Fabric::Cables     vm1 ══ eth0, eth1 ══ vm2             as a, b, c, e and f have it
-//!  Fabric::Switched   vm1 ── eth0, eth1 ── switch ── vm2   a link that goes down is nobody else's
+//!  Fabric::Switched   vm1 ── eth0, eth1 ── switch ── vm2   a link goes down at one node only
 //!  Fabric::Router     vm1 ── eth0 ── vm3 ── eth1 ── vm2    d and k-router-down
 //!  Fabric::Host       vm1 ── eth0 ── host                  h: the host has no node of ours
 //! ```
@@ -19,10 +19,10 @@ use crate::common::netns::{End, Lab};
 use crate::common::process::Process;
 use crate::session::Exchange;
 
-/// A node does not start without a network.
+/// A configuration with any net, because a node does not start without one.
 const ANYTHING: &str = "net:\n- net type: tcp99\n  local NI(s):\n  - nid: 127.0.0.1@tcp99\n";
 
-/// Behind a change of routes.
+/// The end of a command that changes routes.
 const ROUTES: &str = "; lnetctl route show -v 4";
 
 /// How the nodes are connected.
@@ -34,7 +34,7 @@ pub(crate) enum Fabric {
     Host,
 }
 
-/// Nodes with cables between them, none configured.
+/// Nodes with cables between them. None is configured.
 pub(crate) struct Site {
     nodes: Vec<Process>,
     pub(crate) lab: Lab,
@@ -42,7 +42,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// `None`, with a message, where there can be no network namespaces.
+    /// Starts the nodes. If network namespaces are not possible, prints a message and returns `None`.
     pub(crate) fn start(fabric: Fabric) -> Option<Self> {
         let lab = fabric.build()?;
         let directory = TempDir::with_prefix("finerail-test-").unwrap();
@@ -63,13 +63,13 @@ impl Site {
         Some(site)
     }
 
-    /// A node without networks.
+    /// Starts a node without nets.
     pub(crate) fn start_node(&self, name: &str) -> Process {
         let config = self.directory.path().join("anything.yaml");
         fs::write(&config, ANYTHING).unwrap();
         let control = format!("--control={}", self.socket(name).display());
         let config = format!("--config={}", config.display());
-        // The minute that kernel nodes take is only longer.
+        // Kernel nodes have an interval of a minute, which would only take longer.
         let often = "--router-check-interval=1";
         let node = self.lab.start(name, &["node", &config, &control, often]);
         self.done(name, "lnetctl lnet unconfigure");
@@ -80,11 +80,11 @@ impl Site {
         self.directory.path().join(format!("{name}.sock"))
     }
 
-    /// Gives the command as its administrator would: both outputs, and the line with the exit code.
+    /// Executes the command as its administrator did. Returns both outputs, and the line with the exit code.
     pub(crate) fn run(&self, exchange: &Exchange) -> String {
         let command = exchange.command.as_str();
         if command.starts_with("lnetctl lnet configure; ") {
-            // The machine had been started anew.
+            // In the session, the machine had just been booted.
             self.shell(&exchange.node, "lnetctl lnet unconfigure");
         }
         if let Some(words) = prepared(exchange) {
@@ -104,7 +104,7 @@ impl Site {
         printed
     }
 
-    /// What is shown of routes when the gateways have answered: the session had waited for a second.
+    /// Returns the output for routes after the gateways have answered. The session waited for a second instead.
     fn routes(&self, node: &str) -> String {
         eventually("the gateway has answered", || {
             let printed = self.shell(node, ROUTES.trim_start_matches("; "));
@@ -112,13 +112,13 @@ impl Site {
         })
     }
 
-    /// A command that must succeed.
+    /// Executes a command, which must succeed.
     pub(crate) fn done(&self, node: &str, words: &str) {
         let printed = self.shell(node, words);
         assert!(printed.ends_with("[rc=0]\n"), "{node}# {words}\n{printed}");
     }
 
-    /// Both outputs of a line of the shell on a node, and a line with its exit code.
+    /// Returns both outputs of a shell command on a node, and a line with its exit code.
     pub(crate) fn shell(&self, node: &str, words: &str) -> String {
         let mut path = self.directory.path().join("programs").into_os_string();
         path.push(":");
@@ -190,7 +190,7 @@ impl Fabric {
     }
 }
 
-/// A cable whose ends have the same name.
+/// Connects two rooms with a cable whose ends have the same name.
 fn connect(lab: &Lab, interface: &str, ends: [(&str, &str); 2]) {
     let [near, far] = ends.map(|(room, address)| End {
         room,
@@ -213,7 +213,7 @@ fn wait_for_cable(lab: &Lab, room: &str, interface: &str) {
     });
 }
 
-/// Two switches, with a port for each node.
+/// Builds two switches, with a port for each node.
 fn switched(lab: &Lab) {
     for net in ["1", "2"] {
         let interface = if net == "1" { "eth0" } else { "eth1" };
@@ -228,7 +228,7 @@ fn switched(lab: &Lab) {
                 interface,
                 address: &format!("10.{net}.0.{node}/24"),
             };
-            // A port of a switch needs no address; a cable of the lab's has two.
+            // A port of a switch needs no address, but a cable of the lab needs two.
             let far = End {
                 room: "switch",
                 interface: &port,
@@ -241,7 +241,7 @@ fn switched(lab: &Lab) {
     }
 }
 
-/// What stands for traffic that only kernels have, the test tool's, by file, node and how the command begins.
+/// Commands that replace traffic of the kernel's test tool, by file, node and begin of the command.
 const TRAFFIC: [(&str, &str, &str, &str); 2] = [
     (
         "c-lst.txt",
@@ -257,7 +257,7 @@ const TRAFFIC: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// What is done before a command, because a kernel node had done it.
+/// Returns the command to execute before a command, because a kernel node had done the same before.
 fn prepared(exchange: &Exchange) -> Option<&'static str> {
     let known = TRAFFIC.iter().find(|(file, node, part, _)| {
         *file == exchange.file && *node == exchange.node && exchange.command.starts_with(part)
@@ -265,11 +265,11 @@ fn prepared(exchange: &Exchange) -> Option<&'static str> {
     known.map(|(_, _, _, words)| *words)
 }
 
-/// What is done after a command, because a kernel node has done it.
+/// Returns the commands to execute after a command, because a kernel node had the same effect.
 fn made_up(exchange: &Exchange) -> &'static [&'static str] {
     let command = exchange.command.as_str();
     if command == "lnetctl udsp del --idx -1" {
-        // By mistake a kernel node has deleted everything.
+        // A defect of the kernel node deleted everything.
         return &["lnetctl udsp del --all"];
     }
     &[]
