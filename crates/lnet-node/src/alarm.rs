@@ -1,5 +1,4 @@
-//! Tells a call whether the driver sleeps, and until when, so that the call knows whether it must wake the
-//! driver.
+//! Records whether the driver sleeps, and until when. From this, a call knows whether it must wake the driver.
 //!
 //! ```text
 //!  driver, with the lock:    nothing to do ── set ── unlock ── sleep ── clear

@@ -8,7 +8,7 @@ use lnet_tcp::{AcceptMode, SourcePorts};
 /// Who drives the node's I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// A thread of the node's own. The node answers whatever the program does.
+    /// A thread of the node's own. The node answers at all times.
     #[default]
     Thread,
     /// The thread that waits on an event queue. This saves the hand-over between threads. But the node answers
@@ -54,7 +54,7 @@ pub struct NodeOptions {
     pub accept_timeout: Duration,
     /// A peer is sent a keepalive after this time without traffic; `None` is 30 s (section 3.7).
     pub keepalive: Option<Duration>,
-    /// LNet's parameters. A one-shot node has no health, whatever they say.
+    /// LNet's parameters. A one-shot node has no health, even if they switch it on.
     pub globals: Globals,
     /// Router buffers; without effect if `routing` is false.
     pub buffers: RouterBuffers,

@@ -47,7 +47,7 @@ pub struct NodeStats {
     pub failed_resends: u64,
     /// Events lost because a program did not take them from its queue.
     pub events_lost: u64,
-    /// The most messages that were under way at once.
+    /// The most messages that were in flight at the same time.
     pub msgs_max: u64,
     /// Counters of each interface.
     pub nis: Vec<NiStats>,

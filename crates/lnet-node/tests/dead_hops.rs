@@ -90,7 +90,7 @@ fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() 
     let back = [single_hop("tcp", "127.0.0.2@tcp1")];
     let server = start(port, &["127.0.0.4@tcp1"], &back);
     let _arrivals = serve(&server);
-    // The server pings its gateway, which so hears of it.
+    // The server pings its gateway, so the router hears from it.
     until(&queue, "the router hears of the server", || {
         server.stats().socklnd.connections_open > 0 && server.stats().recv_count > 0
     });

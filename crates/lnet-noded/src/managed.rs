@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!  locks, in the order in which they are taken:
-//!    turn    whoever has it may change the configuration (`changing`)
-//!    kept    what the configuration says beyond the node; `document` is taken alone
-//!    engine  the node itself: no message moves while somebody has it
+//!    turn    its holder may change the configuration (`changing`)
+//!    kept    parts of the configuration that the node does not keep; `document` is taken alone
+//!    engine  the node itself: no message moves while it is held
 //! ```
 //!
 //! A thread that holds a lock takes none that is above it in this list.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  accept ── admit ──▶ Clients::serve ──▶ thread: serve the connection, forget it
-//!                        │ as many as there may be: refused, which closes it
+//!                        │ at the limit: the connection is rejected and closed
 //!  stop ─────────────▶ end: every open connection is shut down, every thread waited for
 //! ```
 

@@ -59,7 +59,7 @@ pub enum StartError {
 pub(crate) struct Kept {
     /// The configuration of each interface.
     pub(crate) interfaces: BTreeMap<NiId, NiConfig>,
-    /// For some interfaces, the system interface that has the same address although its name stands for another one.
+    /// For some NIs, the system interface that has the same address although its name stands for another address.
     pub(crate) labels: BTreeMap<NiId, String>,
     /// True if the name of a system interface stands for its IPv6 address (`lnetctl lnet configure --large`).
     pub(crate) large: bool,

@@ -1,6 +1,6 @@
 //! The core, the LND and the memory, and the code that carries the outputs of one to the others.
 //!
-//! [`Stack::decide`] is the heart: it carries the core's outputs to the LND, the event sinks and loopback. It follows
+//! [`Stack::decide`] carries the core's outputs to the LND, the event sinks and loopback. It follows
 //! every call that may make the core produce outputs. One call carries out a limited number of outputs; the rest is
 //! left for the next turn, so that waiting threads get the lock in between. Bytes move between [`Stack::next_job`]
 //! and [`Stack::finish`], while no thread holds the stack.

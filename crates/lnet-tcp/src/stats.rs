@@ -54,7 +54,7 @@ pub enum Refusal {
     RequestMagic,
     /// The acceptor request has an unknown version.
     RequestVersion,
-    /// The acceptor request is malformed in another way.
+    /// The acceptor request has another fault.
     RequestMalformed,
     /// The acceptor request names a NID that no interface of this node has.
     NoSuchNi,

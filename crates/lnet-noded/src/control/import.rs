@@ -4,7 +4,7 @@
 //!  document ─▶ plan: changes in an order that a node can make
 //!                 │ one after the other, under one lock
 //!                 ├─ all made ─▶ done
-//!                 └─ one refused ─▶ back to the configuration before, unless `partial`
+//!                 └─ one rejected ─▶ back to the configuration before, unless `partial`
 //! ```
 
 use std::fmt::Display;
