@@ -248,7 +248,8 @@ fn own_timeout(lnd: &LndTunables, core: &Core) -> LndTunables {
 
 fn tuning(lnd: &LndTunables) -> NiTuning {
     NiTuning {
-        // 0 means that the LND chooses. Kernels choose by link speed, but loopback and tunnels have none.
+        // 0 lets the LND choose, and this LND chooses 1. Kernels choose by link speed, but loopback and tunnels have
+        // none.
         conns_per_peer: lnd.conns_per_peer.unwrap_or(0).max(1),
         timeout: lnd.timeout.map(seconds),
         tos: lnd.tos,
@@ -453,7 +454,7 @@ impl Default for KeptGlobals {
     }
 }
 
-/// If `max_interfaces` is smaller, a node uses the default.
+/// The smallest `max_interfaces` that is used; a node replaces a smaller number by the default.
 const LEAST_INTERFACES: u32 = 16;
 
 /// Returns the sizes of router buffers; 0 stands for the default, as in the kernel (selection, section 6.2).

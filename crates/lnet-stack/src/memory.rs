@@ -1,7 +1,7 @@
 //! The memory behind memory descriptors and router buffers.
 //!
 //! The core knows descriptors only as lengths; this file holds their bytes. While a descriptor owns memory, the
-//! memory is only named, by spans: code that moves bytes holds a span and needs no lock. A vector that a program
+//! memory is used only through spans: code that moves bytes holds a span and needs no lock. A vector that a program
 //! lends is given back as the same vector once no code moves its bytes.
 
 use std::ops::Range;

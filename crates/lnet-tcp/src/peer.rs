@@ -28,7 +28,7 @@ pub(crate) enum LargeNids {
     Untried,
     /// A message needed 16-byte NIDs: from now on the peer is dialled in that version.
     Wanted,
-    /// The peer rejected that version; it is tried once more after the peer has connected anew.
+    /// The peer rejected that version; it is not tried until the peer's connections have closed.
     Refused,
 }
 

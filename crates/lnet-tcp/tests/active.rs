@@ -1,4 +1,4 @@
-//! Tests dialling; the dialled peers are played by the test.
+//! Tests dialling, with dialled peers that the test plays.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

@@ -51,7 +51,7 @@ fn say(raw: &mut Raw, hello: &Hello) {
     raw.write(&bytes[..len]);
 }
 
-/// Returns a node and a connection to it from a peer whose release does not know version 4.
+/// Returns a node, and a peer that has connected to the node and whose release does not know version 4.
 fn old_peer(config: SocklndConfig) -> (Node, TcpListener, Nid, Raw) {
     let (listener, peer) = raw_peer();
     let mut node = Node::new(config);

@@ -1,4 +1,4 @@
-//! Tests accepting; the dialling peers are played by the test: the bytes of section 14 and the bad input of section
+//! Tests accepting, with dialling peers that the test plays: the bytes of section 14 and the bad input of section
 //! 12.2.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]

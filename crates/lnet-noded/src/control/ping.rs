@@ -184,8 +184,8 @@ impl From<PingError> for Unanswered {
     }
 }
 
-/// Returns the text of kernel nodes. Adds the gateways that are down, or the size of the address, if that is the
-/// reason.
+/// Describes a peer that has not answered in the words of kernel nodes. Adds the gateways that are down, or the size
+/// of the address, if that is the reason.
 fn unanswered(entity: &str, nid: &str, failed: &Unanswered) -> Failure {
     let errno = failed.errno;
     let why = io::Error::from_raw_os_error(-errno).to_string();

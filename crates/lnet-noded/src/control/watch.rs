@@ -1,7 +1,7 @@
 //! Sends the events of the node to a client until the client closes its connection.
 //!
 //! The lock is held for one page of events at a time, and not while text is made. A client that does not read fills
-//! its socket and is then cut off, as any other client.
+//! its socket and is then cut off, as any slow client is.
 
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -321,7 +321,7 @@ impl<N: Network> Socklnd<N> {
         self.pursue_pass(peer, now, upper);
     }
 
-    /// Continues the pass, if there is one, with the next missing type.
+    /// Continues the pass with the next missing type and sets the peer's timer.
     fn pursue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         self.pursue(peer, now, upper);
         self.arm(peer, now);
