@@ -1,4 +1,4 @@
-//! The border between a node and its network drivers (LNDs): what both call the same thing.
+//! The interface between a node and its network drivers (LNDs): the terms and types that both use.
 //!
 //! ```text
 //!   node:  core, memory            Upper  ▲ header, received, sent, peer_changed
@@ -6,13 +6,13 @@
 //!   LND:   peers, connections      SendRequest, resume  ▲ landings and payloads, by ownership
 //! ```
 //!
-//! Memory crosses the border with the message that it belongs to and is owned by whoever holds it. An
-//! LND can therefore move bytes without asking the node, and the memory lives until the move has ended,
-//! whatever became of the descriptor that it was taken from. What memory is, the two sides agree on:
-//! see [`Upper::Landing`] and [`Upper::Payload`].
+//! Memory crosses this border together with the message that it belongs to; the side that holds the message owns the
+//! memory. So an LND can move bytes without a call to the node. The memory lives until the move has ended, even if
+//! the descriptor that it was taken from is gone. The two sides agree on the type of the memory: see
+//! [`Upper::Landing`] and [`Upper::Payload`].
 //!
-//! This crate holds no state, knows no network and moves nothing. Section numbers are those of the
-//! LNet-over-TCP wire description that the project works from.
+//! This crate holds no state, knows no network and moves nothing. Section numbers are those of the LNet-over-TCP wire
+//! description that the project works from.
 
 use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
@@ -26,75 +26,74 @@ impl NiId {
     pub const LOOPBACK: Self = Self(0);
 }
 
-/// A message being received, from the verdict on its header until it is reported as received.
+/// A message being received, from the decision on its header until it is reported as received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RxId(pub u64);
 
-/// A message being sent, from the wish to transmit it until it is reported as sent.
+/// A message being sent, from the node's request to send it until it is reported as sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TxId(pub u64);
 
-/// What a node wants done with a message whose header arrived.
+/// The node's decision about a message whose header has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition<L> {
-    /// Read the start of the payload into the landing, throw away the rest, then call
-    /// [`Upper::received`].
+    /// Read the start of the payload into the landing, drop the rest, then call [`Upper::received`].
     Receive {
-        /// Names the message.
+        /// The identifier of the message.
         rx: RxId,
-        /// As long as the part of the payload that is wanted; `None` when none is.
+        /// Memory as long as the wanted part of the payload; `None` if no part is wanted.
         landing: Option<L>,
     },
     /// Read nothing more from this connection until the node resumes the message.
     Hold(RxId),
-    /// Read the payload and throw it away.
+    /// Read the payload and drop it.
     Discard,
-    /// The peer broke the protocol: close the connection and its siblings. The text says how.
+    /// The peer broke the protocol: close the connection and its siblings. The text says how the peer broke it.
     Refuse(&'static str),
 }
 
-/// How the sending or receiving of a message failed, as LNet's health classes (section 3.8).
+/// The reason why a message could not be sent or received, as one of LNet's health classes (section 3.8).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The write failed here, or the queue was flushed for a reason other than those below.
     LocalError,
-    /// There was nothing to send on, or a received message could not be acknowledged.
+    /// There was no connection to send on, or a received message could not be acknowledged.
     RemoteError,
     /// The queue was flushed because the peer could not be reached or reset the connection.
     RemoteDropped,
-    /// The network gave up on bytes that had been handed to it.
+    /// TCP timed out on bytes that it had accepted: the peer did not acknowledge them.
     RemoteTimeout,
     /// No progress within the LND's timeout.
     NetworkTimeout,
-    /// The peer reads no form in which the message's NIDs can be written. No interface is to blame.
+    /// The peer accepts no version in which the message's NIDs can be written. No interface is at fault.
     Unwritable,
 }
 
 /// A message to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendRequest<P> {
-    /// Names the message until [`Upper::sent`].
+    /// The identifier of the message until [`Upper::sent`].
     pub tx: TxId,
-    /// Over which local interface.
+    /// The local interface to send from.
     pub ni: NiId,
-    /// Whose connections carry it (next hop).
+    /// The next hop: the peer whose connections carry the message.
     pub to: ProcessId,
     /// The header; its `payload_length` is the length of the payload.
     pub header: Header,
-    /// The payload; `None` when the message has none.
+    /// The payload; `None` if the message has none.
     pub payload: Option<P>,
-    /// Not worth sending after this point.
+    /// The time after which the message is no longer worth sending.
     pub deadline: Time,
 }
 
 /// The node above an LND.
 pub trait Upper {
-    /// Memory that payload is read into. Nobody else writes it until the message is reported.
+    /// Memory that payload is read into. Nothing else writes to it until the message is reported.
     type Landing;
-    /// Memory that payload is sent from. Nobody writes it until the message is reported.
+    /// Memory that payload is sent from. Nothing writes to it until the message is reported.
     type Payload;
 
-    /// A header arrived from `peer` on the interface `ni`.
+    /// Decides about a message whose header arrived from `peer` on the interface `ni`.
     fn header(
         &mut self,
         ni: NiId,
@@ -103,17 +102,18 @@ pub trait Upper {
         now: Time,
     ) -> Disposition<Self::Landing>;
 
-    /// The wanted payload is in place, or will never be. Called exactly once for every `Receive` and
+    /// Reports that the wanted payload is in place, or never will be. Called exactly once for every `Receive` and
     /// `Hold`.
     fn received(&mut self, rx: RxId, result: Result<(), Failure>, now: Time);
 
-    /// The message is in the network (all of it), or failed. Called exactly once for every
-    /// [`SendRequest`], possibly before the call that gave it returns.
+    /// Reports that the whole message is in the network, or failed. Called exactly once for every [`SendRequest`],
+    /// possibly before the call that made the request returns.
     fn sent(&mut self, tx: TxId, result: Result<(), Failure>, now: Time);
 
-    /// The first connection to `peer` came up, or there is none: the last one went, or could not be made.
-    /// Of a peer that stays away this is told once for each failed pass. `incarnation` is that of the peer's last
-    /// connections, if there were any: a peer that has restarted has another one.
+    /// Reports that `peer` has its first connection (`alive`), or that it has none: the last connection closed, or
+    /// none could be made. For a peer that stays unreachable, the LND calls this once for each failed dialling pass.
+    /// `incarnation` is that of the peer's last connections; `None` if there were none. A peer that has restarted has
+    /// another incarnation.
     fn peer_changed(
         &mut self,
         ni: NiId,

@@ -1,4 +1,4 @@
-//! Discovery of a peer, now and to the end (section 7).
+//! Discovers a peer and waits until discovery has ended (section 7).
 
 use std::time::{Duration, Instant};
 
@@ -9,23 +9,26 @@ use crate::node::{Node, NodeError};
 use crate::ping::PingError;
 use crate::queue::WaitError;
 
-/// The first pause between two looks at how far a discovery is; each further one is twice as long, up to
-/// [`LONGEST_PAUSE`]. No event says that a discovery has ended, because the core discovers peers for messages of its own.
+/// The first pause between two looks at the state of a discovery. Each further pause is twice as long, up to
+/// [`LONGEST_PAUSE`]. Polling is needed because no event reports the end of a discovery: the core also
+/// discovers peers for its own messages.
 const FIRST_PAUSE: Duration = Duration::from_micros(200);
 const LONGEST_PAUSE: Duration = Duration::from_millis(20);
 
 impl Node {
-    /// Discovers the peer with this NID and waits for the end: the peer is pinged, whatever is known of it, and told what
-    /// this node has if it is Multi-Rail. Returns what is known of the peer afterwards.
+    /// Discovers the peer with this NID and waits until discovery ends. Pings the peer even if its NIDs are
+    /// known; pushes this node's NIDs to the peer if it is Multi-Rail. Returns what this node knows of the peer
+    /// afterwards.
     ///
     /// # Errors
     ///
-    /// [`PingError::Failed`] with `EINVAL` when discovery is switched off, and for loopback; no answer in time,
-    /// no way there.
+    /// [`PingError::Failed`] with `EINVAL` if discovery is switched off or `target` is loopback. Other errors:
+    /// no answer in time, no path to the peer.
     pub fn discover(&self, target: Nid, timeout: Duration) -> Result<PeerView, PingError> {
         let failed = |errno| PingError::Failed { target, errno };
         let begun = Instant::now();
-        // Nothing comes here: who waits at a queue drives a node that its callers drive.
+        // No event arrives in this queue. It is needed because a node with `Progress::Caller` runs only while a
+        // caller waits.
         let queue = self.event_queue();
         let started = self.with_engine(|engine, now| engine.core_mut().discover(target, now));
         started.map_err(failed)?;

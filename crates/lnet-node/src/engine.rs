@@ -1,4 +1,4 @@
-//! What stands behind the node's one lock: the stack, its clock, and the links under its interfaces.
+//! The state behind the node's one lock: the stack, its clock, and the links under its interfaces.
 
 use std::io;
 use std::sync::Weak;
@@ -20,38 +20,38 @@ use crate::node::{FIRST_LND_TOKEN, LINKS, StartError};
 use crate::options::NodeOptions;
 use crate::queue::QueueState;
 
-/// The part of a node that is configured: interfaces, routes, peers, rules, parameters.
+/// The configured part of a node: interfaces, routes, peers, rules, parameters.
 ///
-/// [`crate::Node::start_with`] and [`crate::Node::with_engine`] lend it under the node's lock. It is the
-/// administrator's access: programs send and receive by the calls of [`crate::Node`].
+/// [`crate::Node::start_with`] and [`crate::Node::with_engine`] lend the engine under the node's lock. It is
+/// meant for the administrator; programs send and receive by the calls of [`crate::Node`].
 pub struct Engine {
     pub(crate) stack: Stack<Sockets, QueueState>,
-    /// The queues of programs, to be told of the end.
+    /// The queues of programs, which are closed when the node ends.
     pub(crate) queues: Vec<Weak<QueueState>>,
     links: Links,
     herald: Herald,
-    /// By what peers tell this life of the node from an earlier one.
+    /// The number by which peers tell this incarnation of the node from earlier ones.
     incarnation: u64,
     one_shot: bool,
     clock: Clock,
     latest: Time,
 }
 
-/// Settings of a local interface. The default is LNet's.
+/// Settings of a local interface. The defaults are LNet's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NiSettings {
-    /// Its credits, and how long its peers may be silent.
+    /// The interface's credits, and how long its peers may be silent.
     pub tunables: Tunables,
-    /// What the socket LND does for it. The settings of the LND alone may change while the interface is in use:
+    /// The socket LND's settings of the interface. Only these may change while the interface is in use:
     /// [`Engine::tune`].
     pub lnd: NiTuning,
 }
 
-/// Why an interface cannot be taken into use.
+/// The reason why an interface cannot be taken into use.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum InterfaceError {
-    /// Only socket networks can be run from user space.
+    /// The net is not a tcp net. No other type can be run from user space.
     #[error("network {0} cannot be run here: only tcp networks can")]
     NotTcp(Net),
     /// The addresses of this machine cannot be listed.
@@ -60,7 +60,7 @@ pub enum InterfaceError {
     /// The LND cannot serve the interface.
     #[error(transparent)]
     Lnd(#[from] AddNiError),
-    /// The core refused the interface.
+    /// The core rejected the interface.
     #[error(transparent)]
     Core(#[from] ConfigError),
 }
@@ -97,42 +97,42 @@ impl Engine {
         })
     }
 
-    /// An engine that no node drives and that accepts nobody, to try out what changes would do to a node with
-    /// these options.
+    /// Returns an engine that no node drives and that accepts no connection, to try out how changes would
+    /// affect a node with these options.
     ///
     /// # Errors
     ///
-    /// What the operating system refuses.
+    /// An error of the operating system.
     pub fn unreachable(options: &NodeOptions) -> Result<Self, StartError> {
         let options = NodeOptions {
             accept: Some(AcceptMode::None),
             ..options.clone()
         };
-        // Nobody waits for events: only the registry is needed.
+        // No event is polled: only the registry is needed.
         let poll = Poll::new().map_err(StartError::EventLoop)?;
         let registry = poll.registry().try_clone().map_err(StartError::EventLoop)?;
         Self::new(&options, registry, Clock::start())
     }
 
-    /// The node as a state machine: what it knows and what it has counted.
+    /// Returns the node's state machine, to read its state and its counters.
     #[must_use]
     pub fn core(&self) -> &Core {
         &self.stack.side.core
     }
 
-    /// The same, to change routes, peers, rules, router buffers and health. Interfaces and parameters change by
-    /// the calls of the engine, because the LND must hear of them.
+    /// Returns the node's state machine, to change routes, peers, rules, router buffers and health. To change
+    /// interfaces and parameters, use the methods of the engine, because the LND must know of these changes.
     pub fn core_mut(&mut self) -> &mut Core {
         &mut self.stack.side.core
     }
 
-    /// Takes an interface into use: the node listens on its address, and the state of the link under it counts as
-    /// its own.
+    /// Takes an interface into use: the node listens on its address, and the state of the link under the
+    /// interface counts as the interface's state.
     ///
     /// # Errors
     ///
-    /// A network that is not tcp, an address that is not this machine's or is taken, a NID that the node has.
-    /// Nothing has changed then.
+    /// A net that is not tcp, an address that is not this machine's or is in use, a NID that the node already
+    /// has. After an error, nothing has changed.
     pub fn add_interface(
         &mut self,
         nid: Nid,
@@ -153,7 +153,7 @@ impl Engine {
             incarnation: self.incarnation,
         });
         if let Err(error) = serving {
-            // The core got it just now.
+            // The core added the interface just now, so it is there.
             let _gone = self.core_mut().remove_ni(ni, now);
             return Err(error.into());
         }
@@ -163,16 +163,17 @@ impl Engine {
         Ok(ni)
     }
 
-    /// Takes an interface out of use and closes its connections. Without effect on one that is not there.
+    /// Takes an interface out of use and closes its connections. Without effect if the node does not have the
+    /// interface.
     pub fn remove_interface(&mut self, ni: NiId, now: Time) {
         self.stack.remove_ni(ni, now);
         self.links.remove(ni);
     }
 
-    /// Gives an interface other settings of the LND; its connections stay. Without effect on an interface that is
-    /// not there.
+    /// Changes the LND settings of an interface; its connections stay open. Without effect if the node does not
+    /// have the interface.
     pub fn tune(&mut self, ni: NiId, lnd: NiTuning) {
-        // The core and the LND know the same interfaces.
+        // The core knows the same interfaces as the LND. The error for an unknown interface does not matter.
         let _gone = self.core_mut().set_ni_lnd_timeout(ni, lnd.timeout);
         self.stack.lnd.tune(ni, lnd);
     }
@@ -181,7 +182,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// As [`Core::change_globals`]; nothing has changed then.
+    /// Those of [`Core::change_globals`]. After an error, nothing has changed.
     pub fn change_globals(&mut self, globals: Globals, now: Time) -> Result<(), ConfigError> {
         let globals = possible(globals, self.one_shot);
         self.core_mut().change_globals(globals, now)?;
@@ -190,42 +191,43 @@ impl Engine {
         Ok(())
     }
 
-    /// The network interface of this machine under an interface of the node, where there is one with its address.
+    /// Returns this machine's network interface with the address of the NI, if there is one.
     #[must_use]
     pub fn link(&self, ni: NiId) -> Option<&str> {
         self.links.interface(ni)
     }
 
-    /// The established connections of the socket LND, in no particular order.
+    /// Returns the established connections of the socket LND, in no particular order.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionView> {
         self.stack.lnd.connections()
     }
 
-    /// What the socket LND has counted.
+    /// Returns the counters of the socket LND.
     #[must_use]
     pub fn socklnd_stats(&self) -> &SocklndStats {
         self.stack.lnd.stats()
     }
 
-    /// Events lost because a program did not take them from its queue.
+    /// Returns the number of events lost because a program did not take them from its queue.
     #[must_use]
     pub fn events_lost(&self) -> u64 {
         self.stack.side.events_lost
     }
 
-    /// Bytes of the router buffers allocated so far.
+    /// Returns the number of bytes of router buffers allocated so far.
     #[must_use]
     pub fn router_buffer_bytes(&self) -> u64 {
         self.stack.side.memory.router_bytes()
     }
 
-    /// A number that differs between this life of the node and earlier ones (section 2.12).
+    /// Returns a number that differs between this incarnation of the node and earlier ones (section 2.12).
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
 
-    /// The time, which is read where it is used: under the node's lock, so that it never goes back.
+    /// Reads the time. The caller holds the node's lock, so the time never goes back from one reading to the
+    /// next.
     pub(crate) fn now(&mut self) -> Time {
         let now = self.clock.now();
         debug_assert!(now >= self.latest, "time went back");
@@ -233,20 +235,20 @@ impl Engine {
         now
     }
 
-    /// Begins to hear of links. A one-shot node is gone before a link could change.
+    /// Begins to watch links. A one-shot node does not watch: it ends before a link could change.
     pub(crate) fn watch_links(&mut self, registry: &Registry) {
         if !self.one_shot {
             self.links.watch(registry, LINKS);
         }
     }
 
-    /// What is new of routes, health and peers.
+    /// Takes the news of routes, health and peers that are to be logged.
     pub(crate) fn news(&mut self) -> Lines {
         let now = self.now();
         self.herald.choose(self.stack.side.core.take_news(), now)
     }
 
-    /// The links under the interfaces changed.
+    /// Handles a change of the links under the interfaces.
     pub(crate) fn links_changed(&mut self, now: Time) {
         self.links.ready(&mut self.stack.side.core, now);
     }
@@ -258,7 +260,8 @@ fn entropy() -> Result<Entropy, StartError> {
     Ok(Entropy::new(bytes))
 }
 
-/// A one-shot node has one connection to one peer and nobody can ping it: no health, no recovery.
+/// Returns the globals that a node can follow. A one-shot node has one connection to one peer and cannot be
+/// pinged, so it has no health and no recovery.
 fn possible(globals: Globals, one_shot: bool) -> Globals {
     Globals {
         health_sensitivity: if one_shot {
@@ -280,7 +283,7 @@ fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
         accept_timeout: options.accept_timeout,
         sock_timeout: globals.lnd_timeout(),
         typed: !options.one_shot,
-        // A user-space peer is one that dials from an unprivileged port (section 2.11).
+        // A user-space peer is a peer that dials from an unprivileged port (section 2.11).
         user_pid: options.one_shot && options.source_port_choice() == SourcePorts::Any,
         congestion: options.congestion.clone(),
         keepalive: options.keepalive.unwrap_or(default.keepalive),

@@ -1,20 +1,20 @@
-//! A lock that is handed over: whoever waits for it comes before whoever just had it.
+//! A fair lock: a waiting thread gets it before the thread that has just released it.
 //!
 //! ```text
 //!  lock:    door ── taken ──▶ room ── taken ──▶ door released
 //!  unlock:                    room released
 //! ```
 //!
-//! The owner of the room who lets go and wants in again meets the closed door of the one who stands
-//! inside it and waits for the room. A plain mutex lets the owner in again first, any number of times.
+//! An owner that releases the room and locks again finds the door closed: the waiting thread holds the door
+//! while it waits for the room. A plain mutex lets the previous owner in first, any number of times.
 
 use crate::sync::{AtomicU32, Mutex, MutexGuard, Ordering, PoisonError};
 
-/// A mutex that nobody can keep by taking it again and again.
+/// A mutex that no thread can keep by locking it repeatedly.
 pub(crate) struct Fair<T> {
     pub(crate) door: Mutex<()>,
     room: Mutex<T>,
-    /// Threads that wait.
+    /// The number of waiting threads.
     waiting: AtomicU32,
 }
 
@@ -36,7 +36,7 @@ impl<T> Fair<T> {
         room
     }
 
-    /// True when a thread waits, so that the owner should end its turn. A hint: it may be late.
+    /// Returns true if a thread waits, so that the owner should end its turn. A hint: it may be late.
     pub(crate) fn is_awaited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }

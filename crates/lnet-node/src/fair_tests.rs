@@ -1,4 +1,4 @@
-//! The lock with real threads.
+//! Tests the fair lock with real threads.
 
 use std::sync::Arc;
 use std::thread;
@@ -16,7 +16,7 @@ fn who_waits_comes_before_who_takes_the_lock_again() {
         while !lock.is_awaited() {
             thread::yield_now();
         }
-        // The waiter may still be on its way through the door.
+        // The waiter is counted before it holds the door: wait until it does.
         while lock.door.try_lock().is_ok() {
             thread::yield_now();
         }

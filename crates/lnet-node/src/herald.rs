@@ -1,4 +1,4 @@
-//! News of the core in the log: routes, health, peers.
+//! Logs the core's news: routes, health, peers.
 
 use lnet_core::News;
 use lnet_types::Time;
@@ -6,14 +6,14 @@ use tracing::warn;
 
 use crate::news::NewsLimit;
 
-/// Says what changed, where that is wanted.
+/// The filter that chooses which news are logged; none if the options do not ask for them.
 #[derive(Debug, Default)]
 pub(crate) struct Herald {
     wanted: bool,
     limit: NewsLimit,
 }
 
-/// What is to be logged when nobody waits for the node's lock.
+/// Lines to log after the node's lock is released.
 #[derive(Debug, Default)]
 pub(crate) struct Lines(Vec<(News, u64)>);
 
@@ -25,7 +25,7 @@ impl Herald {
         }
     }
 
-    /// Chooses from these news, and those that were left out before, what is logged.
+    /// Chooses the news to log. `missed` is the number of news that the core had already left out.
     pub(crate) fn choose(&mut self, (news, missed): (Vec<News>, u64), now: Time) -> Lines {
         if !self.wanted {
             return Lines::default();

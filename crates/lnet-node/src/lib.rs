@@ -19,14 +19,14 @@
 //!            EventQueue::wait
 //! ```
 //!
-//! **Why blocking calls and one lock, not async.** A put from a program's thread runs through the core
-//! into the socket in that thread: no hand-over, which across cores costs more than everything else
-//! together. What arrives is handled by whoever drives the loop: a thread of the node
-//! ([`Progress::Thread`]) or the program's own thread while it waits ([`Progress::Caller`]). Programs
-//! that are async wrap [`EventQueue::wait`] in a thread of their own.
+//! **Why blocking calls and one lock, not async.** A put from a program's thread runs through the core into the
+//! socket in that thread. There is no hand-over, which across cores costs more than everything else together.
+//! Messages that arrive are handled by the thread that drives the loop: a thread of the node
+//! ([`Progress::Thread`]), or the program's own thread while it waits ([`Progress::Caller`]). Async programs
+//! wrap [`EventQueue::wait`] in a thread of their own.
 //!
-//! A program embeds a node without any document. One that is configured by documents, controlled from outside
-//! and watched is `lnet-noded`'s.
+//! A program can embed a node without any document. `lnet-noded` runs a node that is configured by documents,
+//! controlled from outside and watched.
 //!
 //! ```
 //! use std::error::Error;

@@ -1,8 +1,9 @@
-//! Which NI stands on which link and address, and what becomes of it when one of them goes or comes back.
+//! Watches the link and the address under each NI; sets the NI down when one of them disappears, up when it
+//! comes back.
 //!
-//! A link that is down, and an address that is removed, is a fatal error of its NIs (work item W4 of lnet-selection,
-//! section 3.10): they rank last, and peers are told that they are down. An address label (`eth0:1`) shares the fate of
-//! its interface.
+//! A link that is down, or an address that is removed, is a fatal error of its NIs (work item W4 of
+//! lnet-selection, section 3.10): selection ranks these NIs last, and peers learn that they are down. An
+//! address label (`eth0:1`) has the state of its interface.
 
 use std::net::IpAddr;
 
@@ -28,12 +29,13 @@ struct LinkedNi {
     ni: NiId,
     nid: Nid,
     interface: String,
-    /// The interface has this very address, and does not only own its network, as `lo` does.
+    /// The NI's address, if the interface has exactly this address. `None` if the interface only owns the
+    /// address's network, as `lo` does.
     address: Option<IpAddr>,
     state: State,
 }
 
-/// What an NI stands on.
+/// The state of the link and the address under an NI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Up,
@@ -42,7 +44,7 @@ enum State {
 }
 
 impl Links {
-    /// Begins to watch. Without a netlink socket, which some sandboxes refuse, links count as up.
+    /// Begins to watch. Without a netlink socket, which some sandboxes deny, all links count as up.
     pub(crate) fn watch(&mut self, registry: &Registry, token: Token) {
         let watch = LinkWatch::open().and_then(|watch| {
             let fd = std::os::fd::AsRawFd::as_raw_fd(&watch);
@@ -55,7 +57,7 @@ impl Links {
         }
     }
 
-    /// Takes an NI under observation, if its address stands on an interface.
+    /// Begins to watch an NI, if its address belongs to an interface.
     pub(crate) fn add(&mut self, ni: NiId, nid: Nid, system: &[InterfaceAddress]) {
         if let Some(interface) = interface_of(nid, system) {
             let has = |address: &IpAddr| system.iter().any(|known| known.address == *address);
@@ -69,18 +71,18 @@ impl Links {
         }
     }
 
-    /// The interface on which an NI's address stands.
+    /// Returns the network interface that carries an NI's address.
     pub(crate) fn interface(&self, ni: NiId) -> Option<&str> {
         let linked = self.nis.iter().find(|linked| linked.ni == ni)?;
         Some(&linked.interface)
     }
 
-    /// Forgets an NI that is gone.
+    /// Forgets a removed NI.
     pub(crate) fn remove(&mut self, ni: NiId) {
         self.nis.retain(|linked| linked.ni != ni);
     }
 
-    /// Takes the news off the socket and passes them on.
+    /// Reads the notifications from the socket and passes changes on to the core.
     pub(crate) fn ready(&mut self, core: &mut Core, now: Time) {
         let Some(watch) = &self.watch else { return };
         let mut news = false;
@@ -99,7 +101,7 @@ impl Links {
         }
     }
 
-    /// Asks for the state of every link and address and tells the core of those that changed.
+    /// Queries the state of every link and address and reports changes to the core.
     pub(crate) fn refresh(&mut self, core: &mut Core, now: Time) {
         if self.watch.is_none() {
             return;
@@ -113,7 +115,7 @@ impl Links {
             }
         };
         for linked in &mut self.nis {
-            // An interface that is gone is down.
+            // An interface that no longer exists counts as down.
             let carrier = links.get(&linked.interface).copied().unwrap_or(false);
             let state = linked.state_with(carrier, &system);
             if state == linked.state {
@@ -153,8 +155,8 @@ impl LinkedNi {
     }
 }
 
-/// The interface with the NID's address, else the one whose own network holds it (`127.0.0.7` stands on
-/// `lo`).
+/// Returns the interface with the NID's address, else the interface whose own network contains the address
+/// (`lo` for `127.0.0.7`).
 fn interface_of(nid: Nid, system: &[InterfaceAddress]) -> Option<&str> {
     let address: IpAddr = nid.ip()?;
     let exact = system.iter().find(|known| known.address == address);

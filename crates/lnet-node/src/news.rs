@@ -1,14 +1,14 @@
-//! News in the log: once a change, and never more lines than somebody reads.
+//! Limits the news in the log, so that a frequent change does not flood it.
 
 use std::time::Duration;
 
 use lnet_types::Time;
 
-/// How many lines there may be in how long: a link that flaps, or a fabric that fails, fills no disk.
+/// The most lines in one [`WINDOW`], so that a link that flaps, or a fabric that fails, fills no disk.
 const LINES_MAX: u32 = 30;
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Counts the lines of news, and those that are left out.
+/// The number of news lines written, and of those left out.
 #[derive(Debug, Default)]
 pub struct NewsLimit {
     begun: Time,
@@ -17,12 +17,13 @@ pub struct NewsLimit {
 }
 
 impl NewsLimit {
-    /// News that were left out elsewhere.
+    /// Counts news that were left out elsewhere.
     pub(crate) fn leave_out(&mut self, count: u64) {
         self.left_out += count;
     }
 
-    /// Whether news may be written now: the number of those that were left out since the last line.
+    /// Decides whether a line may be written now. Returns the number of news left out since the last line;
+    /// `None` if the limit is reached.
     pub fn admit(&mut self, now: Time) -> Option<u64> {
         if now.saturating_since(self.begun) >= WINDOW {
             self.begun = now;

@@ -29,34 +29,34 @@ use crate::queue::{EventQueue, QueueState};
 use crate::rest::Rest;
 use crate::stats::NodeStats;
 
-/// A running LNet node. Clones are handles to the same node; any thread may call.
+/// A running LNet node. Clones are handles of the same node; any thread may call.
 ///
-/// The node runs until [`Node::shutdown`], or until the last handle is gone; then it closes its
-/// connections without waiting for what is under way. Event queues do not keep it running: they give out
-/// what they hold and then report the end.
+/// The node runs until [`Node::shutdown`], or until the last handle is dropped; in the second case it closes its
+/// connections without waiting for messages in flight. Event queues do not keep the node running: they return the
+/// events that they hold and then report the end.
 #[derive(Clone)]
 pub struct Node {
     shared: Arc<Shared>,
     threads: Arc<Threads>,
 }
 
-/// Which messages a descriptor takes (a match entry).
+/// A match entry: the description of the messages that a descriptor accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatchEntry {
     /// Portal, 0 to 63; 0 is LNet's own.
     pub portal: u32,
-    /// Which initiators match; NID and pid may each be the wildcard.
+    /// The initiators that match; NID and pid may each be the wildcard.
     pub match_id: ProcessId,
-    /// Bits that must be equal …
+    /// Bits that must equal the message's match bits, except where `ignore_bits` has a 1.
     pub match_bits: u64,
-    /// … except where these are set.
+    /// Bits that are not compared.
     pub ignore_bits: u64,
-    /// Before or after the entries already there.
+    /// Whether to insert the entry before or after the existing entries of the portal.
     pub position: InsertPosition,
 }
 
 impl MatchEntry {
-    /// Takes messages from anybody on `portal` with exactly these match bits.
+    /// Returns an entry that accepts messages from any initiator on `portal` with exactly these match bits.
     #[must_use]
     pub const fn exact(portal: u32, match_bits: u64) -> Self {
         Self {
@@ -69,11 +69,11 @@ impl MatchEntry {
     }
 }
 
-/// Why a node cannot start.
+/// The reason why a node cannot start.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The operating system refused the event loop, its waker or its thread.
+    /// The operating system rejected the event loop, its waker or a thread.
     #[error("cannot set up the event loop: {0}")]
     EventLoop(io::Error),
     /// The operating system gives no random bytes, so the node's handles could be guessed.
@@ -81,13 +81,13 @@ pub enum StartError {
     Random(getrandom::Error),
 }
 
-/// Why a call was refused.
+/// The reason why a call was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NodeError {
-    /// The core refused it.
+    /// The core rejected the call.
     #[error(transparent)]
     Portal(#[from] PortalError),
-    /// A descriptor that is to receive data has immutable memory.
+    /// A descriptor that receives payload has immutable memory.
     #[error("a descriptor that receives data needs a sink, not a source")]
     NotWritable,
     /// The memory is longer than a descriptor can be (4 GiB − 1).
@@ -98,14 +98,14 @@ pub enum NodeError {
     ShutDown,
 }
 
-/// How a shutdown ended.
+/// The outcome of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShutdownReport {
-    /// True when nothing was under way any more; false when the grace period ended first.
+    /// True if nothing was in flight any more; false if the grace period expired first.
     pub clean: bool,
 }
 
-/// What all handles, queues and the driver share.
+/// The state that all handles, queues and the driver share.
 pub(crate) struct Shared {
     engine: Fair<Engine>,
     driver: Mutex<Driver>,
@@ -114,77 +114,76 @@ pub(crate) struct Shared {
     progress: Progress,
     spin: Duration,
     alarm: Alarm,
-    /// Calls since the last flush, where callers drive.
+    /// The number of calls since the last flush, if callers drive.
     deferred: AtomicU32,
-    /// Events taken since the last turn, where callers drive.
+    /// The number of events taken since the last turn, if callers drive.
     taken: AtomicU32,
-    /// Where I/O threads beside the driver are when there is nothing to move.
+    /// The place where the I/O threads beside the driver wait while there is nothing to move.
     rest: Rest,
-    /// Callers that wait while another one drives.
+    /// The number of callers that wait, or are about to, including the caller that drives.
     followers: AtomicU32,
-    /// When the driver stops at the latest, in nanoseconds, or [`RUNNING`].
+    /// The latest time at which the driver stops, in nanoseconds, or [`RUNNING`].
     stop_at: AtomicU64,
-    /// The longest time that a call of an administrator had the engine, in nanoseconds.
+    /// The longest time that an administrator's call held the engine since the last reading, in nanoseconds.
     longest_hold: AtomicU64,
 }
 
-/// The loop's part that one thread at a time may have.
+/// The part of the event loop that one thread at a time may use.
 pub(crate) struct Driver {
     poll: Poll,
     events: Events,
     staging: Staging,
 }
 
-/// The threads of a node: the driver and the I/O threads beside it. They end when the last handle goes.
+/// The threads of a node: the driver and the I/O threads beside it. They end when the last handle is dropped.
 struct Threads {
     shared: Arc<Shared>,
-    /// The driver first.
+    /// The handle of the driver first.
     handles: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// The tokens of the waker and of the news of links; the LND's begin behind them.
+/// The tokens of the waker and of link notifications; those of the LND follow.
 const WAKER: Token = Token(0);
 pub(crate) const LINKS: Token = Token(1);
 pub(crate) const FIRST_LND_TOKEN: usize = 2;
 
-/// Readiness events taken in one turn: enough to batch, few enough that a turn stays short.
+/// The most readiness events taken in one turn: enough to batch, few enough to keep a turn short.
 const EVENTS_PER_TURN: usize = 256;
 
-/// Reads and writes between two looks at the sockets: each is at most a megabyte or so.
+/// Reads and writes between two polls of the sockets. Each moves at most about a megabyte.
 const JOBS_PER_TURN: usize = 64;
 
-/// Writes that a program's call does itself before the rest is left to the driver.
+/// Writes that a program's call does itself before it leaves the rest to the driver.
 const JOBS_PER_CALL: usize = 4;
 
-/// Calls whose messages may wait for the next flush. A page each fills a socket's buffer halfway.
+/// Calls whose messages may wait for the next flush. With a page each, they fill half of a socket's buffer.
 const DEFERRED_CALLS_MAX: u32 = 32;
 
-/// Events that callers may take before the sockets are looked at again.
+/// Events that callers may take before the sockets are polled again.
 const EVENTS_WITHOUT_TURN_MAX: u32 = 64;
 
-/// The value of `stop_at` in a node that is not stopping.
+/// The value of `stop_at` while the node is not stopping.
 const RUNNING: u64 = u64::MAX;
 
-/// The driver looks at least this often, so that a call from another thread need not wake it for
-/// deadlines beyond.
+/// The driver wakes at least this often, so that a call from another thread need not wake it for a later deadline.
 pub(crate) const LONGEST_SLEEP: Duration = Duration::from_secs(1);
 
 impl Node {
-    /// Starts a node without interfaces; [`Node::with_engine`] adds some.
+    /// Starts a node without interfaces; [`Node::with_engine`] can add them.
     ///
     /// # Errors
     ///
-    /// What the operating system refuses.
+    /// An error of the operating system.
     pub fn start(options: NodeOptions) -> Result<Self, StartError> {
         Self::start_with(options, |_, _| Ok(()))
     }
 
-    /// Starts a node with what `set_up` gives it: interfaces, routes, peers, rules. The node answers nobody before
-    /// `set_up` returns.
+    /// Starts a node and configures it with `set_up`: interfaces, routes, peers, rules. The node accepts nothing from
+    /// the network before `set_up` returns.
     ///
     /// # Errors
     ///
-    /// What the operating system refuses, and what `set_up` returns; then no node is left.
+    /// An error of the operating system, or the error that `set_up` returns; in both cases the node does not start.
     pub fn start_with<E: From<StartError>>(
         options: NodeOptions,
         set_up: impl FnOnce(&mut Engine, Time) -> Result<(), E>,
@@ -223,7 +222,7 @@ impl Node {
         })
     }
 
-    /// The NIDs of this node, loopback excepted, in configuration order; the first is the primary NID.
+    /// Returns the NIDs of this node without loopback, in configuration order; the first is the primary NID.
     #[must_use]
     pub fn nids(&self) -> Vec<Nid> {
         let engine = self.shared.engine();
@@ -231,21 +230,21 @@ impl Node {
         nids.filter(|nid| !nid.is_loopback()).collect()
     }
 
-    /// The primary NID, by which peers know this node; that of loopback in a node without interfaces.
+    /// Returns the primary NID, by which peers know this node; loopback's NID if the node has no interfaces.
     #[must_use]
     pub fn primary_nid(&self) -> Nid {
         let engine = self.shared.engine();
         engine.core().primary_nid().unwrap_or(Nid::LOOPBACK)
     }
 
-    /// A new event queue; one that has ended, once the node is shutting down.
+    /// Returns a new event queue. If the node is shutting down, the queue has already ended.
     #[must_use]
     pub fn event_queue(&self) -> EventQueue {
         let state = Arc::new(QueueState::default());
         let mut engine = self.shared.engine();
         engine.queues.retain(|queue| queue.strong_count() > 0);
         if self.shared.is_stopping() {
-            // Nothing begins any more that could give it an event.
+            // No new operation begins that could add an event to this queue.
             state.close();
         } else {
             engine.queues.push(Arc::downgrade(&state));
@@ -254,13 +253,13 @@ impl Node {
         EventQueue::new(state, Arc::clone(&self.shared))
     }
 
-    /// Attaches a descriptor behind a match entry, as a target for others. The entry goes with the
+    /// Attaches a descriptor behind a match entry, as a target for other nodes. The entry is removed with the
     /// descriptor.
     ///
     /// # Errors
     ///
-    /// A portal of 64 or more, options without `OP_PUT` and `OP_GET`, a sink that is needed and not
-    /// given, an entry of the wrong kind for its portal.
+    /// A portal of 64 or more, options without `OP_PUT` and `OP_GET`, a source where a sink is needed, an entry of
+    /// the wrong kind for its portal.
     pub fn attach(
         &self,
         queue: &EventQueue,
@@ -278,34 +277,35 @@ impl Node {
         })
     }
 
-    /// Binds a descriptor, as the source of a put or the sink of a get. At most 1 MiB.
+    /// Binds a descriptor as the source of a put or the sink of a get; its memory is at most 1 MiB.
     ///
     /// # Errors
     ///
-    /// Memory longer than a message, options that only attached descriptors have.
+    /// Memory longer than a message, or options that only attached descriptors have.
     pub fn bind(&self, queue: &EventQueue, md: Md) -> Result<MdHandle, NodeError> {
         let spec = md_spec(&md)?;
         self.shared
             .with_engine(|engine, _| Ok(engine.stack.bind(spec, registered(queue, md.memory))?))
     }
 
-    /// Removes a descriptor. Its queue still receives the event that says `unlinked`, with the memory:
-    /// at once when the descriptor is idle, else with its last operation.
+    /// Removes a descriptor. Its queue still receives the event with `unlinked`, which returns the memory: at once if
+    /// the descriptor is idle, else with its last operation.
     ///
     /// # Errors
     ///
-    /// The descriptor is unknown or already gone.
+    /// The descriptor is unknown or already removed.
     pub fn unlink(&self, md: MdHandle) -> Result<(), NodeError> {
         self.shared
             .with_engine(|engine, now| Ok(engine.core_mut().md_unlink(md, now)?))
     }
 
-    /// As [`Node::unlink`], and gives up what is arriving in the descriptor: a peer or router that hangs in the middle of
-    /// a message does not keep the memory. A message that is cut off ends with an event of status `ECANCELED`.
+    /// Removes a descriptor as [`Node::unlink`] does, and cancels messages that are arriving in it. So a peer or
+    /// router that stalls in the middle of a message cannot keep the memory. A cancelled message has an event of
+    /// status `ECANCELED`.
     ///
     /// # Errors
     ///
-    /// The descriptor is unknown or already gone.
+    /// The descriptor is unknown or already removed.
     pub fn cancel(&self, md: MdHandle) -> Result<(), NodeError> {
         self.shared
             .with_engine(|engine, now| Ok(engine.core_mut().md_cancel(md, now)?))
@@ -315,42 +315,42 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// The descriptor is unknown or exhausted. What happens to the message comes as events.
+    /// The descriptor is unknown or exhausted. The result of the message comes as events.
     pub fn put(&self, put: PutRequest) -> Result<(), NodeError> {
         self.hinted_put(put, SendHints::default())
     }
 
-    /// As [`Node::put`], with hints for the choice of the path.
+    /// Sends as [`Node::put`] does, with hints for the choice of the path.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of [`Node::put`].
     pub fn hinted_put(&self, put: PutRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared
             .with_engine(|engine, now| Ok(engine.core_mut().hinted_put(put, hints, now)?))
     }
 
-    /// The next hop of what was sent from a descriptor, written or not, while its answer is awaited: what
-    /// [`SendHints::avoid`] takes when it does not come.
+    /// Returns the next hop of a message that was sent from a descriptor, while its response is awaited; the message
+    /// may or may not have been written yet. If the response does not come, [`SendHints::avoid`] takes this NID.
     #[must_use]
     pub fn next_hop(&self, md: MdHandle) -> Option<Nid> {
         self.with_engine(|engine, _| engine.core().next_hop(md))
     }
 
-    /// Fetches into a bound descriptor's memory from a match entry of the target.
+    /// Fetches from a match entry of the target into a bound descriptor's memory.
     ///
     /// # Errors
     ///
-    /// The descriptor is unknown, exhausted, or not writable. What happens comes as events.
+    /// The descriptor is unknown, exhausted, or not writable. The result of the message comes as events.
     pub fn get(&self, get: GetRequest) -> Result<(), NodeError> {
         self.hinted_get(get, SendHints::default())
     }
 
-    /// As [`Node::get`], with hints for the choice of the path.
+    /// Fetches as [`Node::get`] does, with hints for the choice of the path.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// Those of [`Node::get`].
     pub fn hinted_get(&self, get: GetRequest, hints: SendHints) -> Result<(), NodeError> {
         self.shared.with_engine(|engine, now| {
             let registered = engine.stack.side.memory.registered(get.md);
@@ -361,8 +361,8 @@ impl Node {
         })
     }
 
-    /// Makes a portal lazy, so that puts wait there for a match entry, or clears it, which drops those
-    /// that wait.
+    /// Makes a portal lazy, so that puts wait there for a match entry; or makes it not lazy, which drops the waiting
+    /// puts.
     ///
     /// # Errors
     ///
@@ -379,11 +379,11 @@ impl Node {
         })
     }
 
-    /// Lends the engine to whoever administers the node, for looks and changes that are one step for a message. What
-    /// the changes want sent leaves afterwards.
+    /// Lends the engine to the administrator of the node, who can read and change it between two messages. Messages
+    /// that the changes produce are sent afterwards.
     ///
-    /// The node's lock is held meanwhile: no message moves, and a call of this node inside of `call` would wait for
-    /// ever. Whoever has much to do calls several times.
+    /// The node's lock is held during `call`: no message moves, and a call of this node inside `call` would deadlock.
+    /// Split long work into several calls.
     pub fn with_engine<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
         let mut locked = None;
         let result = self.shared.run(|engine, now| {
@@ -397,26 +397,28 @@ impl Node {
         result
     }
 
-    /// The longest time that a call of [`Node::with_engine`] has kept the node's lock since this was last asked.
+    /// Returns the longest time that a call of [`Node::with_engine`] held the node's lock since the last reading, and
+    /// resets it.
     #[must_use]
     pub fn take_longest_hold(&self) -> Duration {
         Duration::from_nanos(self.shared.longest_hold.swap(0, Ordering::Relaxed))
     }
 
-    /// Lends the engine for a look, with the node's lock held as in [`Node::with_engine`] and nothing else done.
+    /// Lends the engine for reading. Holds the node's lock as [`Node::with_engine`] does, but runs nothing besides
+    /// `look`.
     pub fn look<R>(&self, look: impl FnOnce(&Engine) -> R) -> R {
         look(&self.shared.engine())
     }
 
-    /// What the node has counted so far.
+    /// Returns the counters of the node.
     #[must_use]
     pub fn stats(&self) -> NodeStats {
         self.look(NodeStats::of)
     }
 
-    /// Finishes what is under way, for at most `grace`, closes every connection and ends the node's
-    /// thread. Event queues keep the events they hold and then report the end. Calls that would begin
-    /// something new are refused from now on.
+    /// Drains the messages in flight for at most `grace`, closes every connection and ends the node's threads. Event
+    /// queues keep the events that they hold and then report the end. From now on the node rejects calls that would
+    /// begin something new.
     pub fn shutdown(&self, grace: Duration) -> ShutdownReport {
         self.shared.stop_within(grace);
         self.threads.join();
@@ -449,7 +451,7 @@ impl Shared {
         self.run(call)
     }
 
-    /// Runs a call, also in a node that is stopping.
+    /// Runs a call, even if the node is stopping.
     fn run<R>(&self, call: impl FnOnce(&mut Engine, Time) -> R) -> R {
         let mut engine = self.engine();
         let now = engine.now();
@@ -472,7 +474,7 @@ impl Shared {
             more = engine.stack.decide(now);
         }
         more |= engine.stack.lnd.has_work();
-        // A driver that is awake has the lock once more before it sleeps, and sees what is left.
+        // A driver that is awake takes the lock once more before it sleeps, and then sees the remaining work.
         let must_wake = self.alarm.is_too_late(more, engine.stack.next_deadline());
         drop(engine);
         if must_wake {
@@ -481,21 +483,21 @@ impl Shared {
         result
     }
 
-    /// Whether what a call produced may stay queued until the caller waits, so that several messages
-    /// leave in one write: only where callers drive, none of them sleeps, and not too often in a row.
+    /// Decides whether the messages of a call may stay queued until the caller waits, so that several messages leave
+    /// in one write: only if callers drive, no driver sleeps, and not too many calls in a row have deferred.
     fn may_defer(&self) -> bool {
         self.is_driven_by_callers()
             && !self.alarm.is_set()
             && self.deferred.fetch_add(1, Ordering::Relaxed) < DEFERRED_CALLS_MAX
     }
 
-    /// Counts an event that a caller took without a turn of the loop; true when it is time for one.
+    /// Counts an event that a caller took without a turn of the loop; returns true when a turn is due.
     pub(crate) fn is_turn_overdue(&self) -> bool {
         self.taken.fetch_add(1, Ordering::Relaxed) >= EVENTS_WITHOUT_TURN_MAX
     }
 
-    /// One turn of the loop: moves what is queued, waits for sockets, timers or `limit`, and handles what
-    /// there is.
+    /// Runs one turn of the loop: moves what is queued, waits for sockets, timers or `limit`, and handles what is
+    /// ready.
     fn turn(&self, mut driver: MutexGuard<'_, Driver>, limit: Option<Duration>) {
         let Driver {
             poll,
@@ -525,15 +527,16 @@ impl Shared {
             }
         }
         let (mut engine, _) = self.move_bytes(engine, staging);
-        // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
+        // The driving thread looks at its queue after this turn. Only events delivered from now on must keep it
+        // awake.
         engine.stack.side.delivered = false;
         let news = engine.news();
         drop(engine);
         news.log();
     }
 
-    /// Looks at the sockets as long as the driver spins, then sleeps. The alarm is set all the while: a call of
-    /// another thread ends a look as it ends a sleep.
+    /// Polls the sockets as long as the driver spins, then sleeps. The alarm is set all the time: a call of another
+    /// thread ends a poll as it ends a sleep.
     fn wait_for_sockets(
         &self,
         poll: &mut Poll,
@@ -549,14 +552,15 @@ impl Shared {
             if !events.is_empty() {
                 return Ok(());
             }
-            // On one core with whoever is to answer, the answer would wait for this thread's share to end.
+            // If the answering thread shares this core, it runs only after this thread's time slice ends, unless this
+            // thread yields.
             std::thread::yield_now();
         }
         poll.poll(events, Some(sleep.saturating_sub(begin.elapsed())))
     }
 
-    /// Carries out what the core wants and moves bytes, in turns of the lock, until nothing can move or
-    /// it is time to look at the sockets. True when there is more.
+    /// Carries out the core's outputs and moves bytes, and releases the lock while bytes move. Stops when nothing can
+    /// move or when it is time to poll the sockets. Returns true if there is more to do.
     fn move_bytes<'s>(
         &'s self,
         mut engine: MutexGuard<'s, Engine>,
@@ -584,7 +588,7 @@ impl Shared {
         (engine, true)
     }
 
-    /// The life of an I/O thread beside the driver.
+    /// Runs an I/O thread beside the driver until the node ends.
     fn move_until_ended(&self) {
         let mut staging = Staging::default();
         loop {
@@ -600,7 +604,7 @@ impl Shared {
         }
     }
 
-    /// Lets a thread that waits for the engine have it in between.
+    /// Gives the lock to a thread that waits for the engine, if there is one, and takes it back.
     fn hand_over<'s>(&'s self, engine: MutexGuard<'s, Engine>) -> MutexGuard<'s, Engine> {
         if !self.engine.is_awaited() {
             return engine;
@@ -609,8 +613,8 @@ impl Shared {
         self.engine()
     }
 
-    /// One turn of a caller that waits; false when that is not its part, because another thread drives
-    /// or the node is being shut down. `unlock` is called when it is certain that there is a turn.
+    /// Runs one turn of a caller that waits. Returns false without a turn if another thread drives or the node is
+    /// shutting down. Calls `unlock` once it is certain that there is a turn.
     pub(crate) fn turn_of_caller(&self, limit: Option<Duration>, unlock: impl FnOnce()) -> bool {
         if self.is_stopping() {
             return false;
@@ -625,12 +629,12 @@ impl Shared {
         true
     }
 
-    /// A caller may have to wait while another one drives; to be said before it is tried.
+    /// Counts a caller that may have to wait while another caller drives. Call it before the caller tries to drive.
     pub(crate) fn follow(&self) {
         self.followers.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// The caller does not wait any more: one of those who still do is woken to drive.
+    /// Notes that a caller no longer waits; wakes one of the callers that still wait, so that it drives.
     pub(crate) fn unfollow(&self) {
         if self.followers.fetch_sub(1, Ordering::SeqCst) == 1 {
             return;
@@ -643,8 +647,8 @@ impl Shared {
         }
     }
 
-    /// Runs what is due and says how long the driver may sleep; `None` when a caller that drives has got
-    /// an event, maybe its own.
+    /// Does the due work and returns how long the driver may sleep; `None` if callers drive and a caller got an
+    /// event, perhaps the driving one.
     fn prepare_sleep(&self, staging: &mut Staging, limit: Option<Duration>) -> Option<Duration> {
         let mut engine = self.engine();
         let now = engine.now();
@@ -678,7 +682,7 @@ impl Shared {
         }
     }
 
-    /// Asks the driver to stop as soon as nothing is under way, at the latest after `grace`.
+    /// Asks the driver to stop as soon as nothing is in flight, and after `grace` in any case.
     fn stop_within(&self, grace: Duration) {
         let stop_at = (self.clock.now() + grace).as_nanos().min(RUNNING - 1);
         self.stop_at.fetch_min(stop_at, Ordering::AcqRel);
@@ -689,7 +693,7 @@ impl Shared {
         self.stop_at.load(Ordering::Acquire) != RUNNING
     }
 
-    /// The driver's life.
+    /// Runs the driver until the node stops.
     fn run_until_stopped(&self) {
         loop {
             let limit = match self.stop_at.load(Ordering::Acquire) {
@@ -707,7 +711,7 @@ impl Shared {
         }
     }
 
-    /// Closes the connections and ends the queues.
+    /// Closes the connections and the queues.
     fn close(&self) {
         let mut engine = self.engine();
         let now = engine.now();
@@ -747,14 +751,14 @@ impl Threads {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the driver's end, and ends the others; of several callers, all wait.
+    /// Waits until the driver ends, then ends the other threads. Every caller waits, if several call.
     fn join(&self) {
         let mut handles = self.handles();
         for handle in handles.drain(..) {
             if handle.join().is_err() {
                 warn!("a thread of the node ended by a panic");
             }
-            // That was the driver, which has finished what was to be finished, or another one.
+            // The first thread was the driver, which has drained the node. Now the I/O threads can end.
             self.shared.rest.end();
         }
     }

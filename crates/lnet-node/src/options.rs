@@ -1,4 +1,4 @@
-//! What a node is told when it starts: its parameters, and how it meets the operating system.
+//! Options of a node: its parameters, and how it uses the operating system.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use lnet_tcp::{AcceptMode, SourcePorts};
 /// Who drives the node's I/O.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Progress {
-    /// A thread of the node's own. The node answers whatever the program does.
+    /// A thread of the node's own. The node answers at all times.
     #[default]
     Thread,
-    /// Whoever waits on an event queue. No hand-over between threads, but the node answers only while
-    /// somebody waits, and messages leave when somebody waits or some tens of them have gathered: for
-    /// benchmarks and one-shot tools.
+    /// The thread that waits on an event queue. This saves the hand-over between threads. But the node answers
+    /// only while a thread waits, and messages leave only when a thread waits or some tens of calls have
+    /// gathered. Meant for benchmarks and one-shot tools.
     Caller,
 }
 
@@ -22,42 +22,43 @@ pub enum Progress {
 pub struct NodeOptions {
     /// TCP port to listen on and to dial; 988 is LNet's.
     pub port: u16,
-    /// Which source ports may connect. `None`: `Secure` on a privileged port, `All` on others.
+    /// Which source ports may connect. `None`: `Secure` if `port` is privileged, else `All`.
     pub accept: Option<AcceptMode>,
-    /// Accept a peer only where the address of its NID is the one it dials from. Kernel nodes do not ask.
+    /// Accept a peer only if it dials from the address of its NID. Kernel nodes do not check this.
     pub match_addresses: bool,
-    /// Which source ports this node dials from. `None`: privileged ones towards a privileged port, any
-    /// towards others.
+    /// Which source ports this node dials from. `None`: privileged ports if `port` is privileged, else any
+    /// port.
     pub source_ports: Option<SourcePorts>,
     /// Who drives I/O.
     pub progress: Progress,
-    /// Threads that move bytes, the driver among them, at least 1; more carry more where several connections have much
-    /// to move, as in a router. Of no effect where callers drive.
+    /// The number of threads that move bytes, including the driver, at least 1. More threads help if several
+    /// connections have much to move, as in a router. Without effect under [`Progress::Caller`].
     pub io_threads: u16,
-    /// How long whoever drives looks for work before it sleeps, letting others have the CPU between two looks; zero: not
-    /// at all. Spares a peer that answers within that time a wake-up, and costs CPU time while nothing happens.
+    /// How long the driving thread polls for work before it sleeps. It yields the CPU between two polls. Zero:
+    /// it does not poll. Polling saves a wake-up if the peer answers within this time, and costs CPU time while
+    /// nothing happens.
     pub spin: Duration,
-    /// TCP congestion control of every connection, by its name in the operating system; `None` leaves
-    /// the system's default.
+    /// The TCP congestion control of every connection, by its name in the operating system; `None` keeps the
+    /// system's default.
     pub congestion: Option<String>,
-    /// Log what happens to routes, to health and to configured peers: a warning each change, at most 30 a minute. For nodes
-    /// that run for long; a tool says itself what it could not do.
+    /// Log each change of routes, of health and of configured peers as a warning, at most 30 a minute. Meant
+    /// for nodes that run for long; a tool reports its own failures.
     pub log_news: bool,
-    /// Open one CONTROL connection a peer, and from an unprivileged port present this process as a
-    /// user-space peer (section 2.11): needs no privilege where the node accepts any port, and disturbs
-    /// no LNet node on the same address.
+    /// Open one CONTROL connection per peer, and from an unprivileged port present this process as a user-space
+    /// peer (section 2.11). This needs no privilege if the peer accepts any source port, and does not disturb
+    /// an LNet node on the same address.
     pub one_shot: bool,
-    /// Seed of everything that is drawn; the same seed draws the same.
+    /// The seed of all pseudo-random choices; the same seed gives the same choices.
     pub seed: u64,
     /// How long a connection handshake may take.
     pub accept_timeout: Duration,
-    /// How long a peer may be silent before it is sent a keepalive; `None` is 30 s (section 3.7).
+    /// A peer is sent a keepalive after this time without traffic; `None` is 30 s (section 3.7).
     pub keepalive: Option<Duration>,
-    /// LNet's parameters; a one-shot node has no health, whatever they say.
+    /// LNet's parameters. A one-shot node has no health, even if they switch it on.
     pub globals: Globals,
-    /// Router buffers; of no effect where the node does not route.
+    /// Router buffers; without effect if `routing` is false.
     pub buffers: RouterBuffers,
-    /// Forward messages between networks.
+    /// Forward messages between nets.
     pub routing: bool,
 }
 

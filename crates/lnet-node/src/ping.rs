@@ -1,4 +1,4 @@
-//! LNet ping: ask a node for its interfaces (section 6.1).
+//! LNet ping: asks a node for its interfaces (section 6.1).
 
 use std::time::{Duration, Instant};
 
@@ -14,78 +14,79 @@ use thiserror::Error;
 use crate::node::{Node, NodeError};
 use crate::queue::{EventQueue, WaitError};
 
-/// What a node answered.
+/// A node's answer to a ping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PingReply {
-    /// The NID by which the node wants to be known.
+    /// The primary NID of the node.
     pub primary_nid: Nid,
-    /// Its process id.
+    /// The process id of the node.
     pub pid: u32,
-    /// What it can do.
+    /// The features that the node supports.
     pub features: PingFeatures,
-    /// Its interfaces with their status, loopback excepted, as it lists them.
+    /// The node's interfaces with their status, without loopback, in the node's order.
     pub nis: Vec<PingNi>,
-    /// From the call of ping to the reply's event.
+    /// The time from the call of ping to the event of the reply.
     pub round_trip: Duration,
 }
 
-/// Why a ping has no answer.
+/// The reason why a ping has no answer.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PingError {
-    /// Nothing came back in time.
+    /// No reply came in time.
     #[error("no reply from {target} within {} s", timeout.as_secs_f64())]
     TimedOut {
-        /// Who was asked.
+        /// The NID that was asked.
         target: Nid,
-        /// For how long.
+        /// The timeout that expired.
         timeout: Duration,
     },
-    /// The request was not even sent in time: no connection was there yet, or its peer takes nothing.
+    /// The request was not sent in time: there was no connection yet, or the peer does not read from it.
     #[error("nothing could be sent to {target} within {} s", timeout.as_secs_f64())]
     NotSent {
-        /// Who was asked.
+        /// The NID that was asked.
         target: Nid,
-        /// For how long.
+        /// The timeout that expired.
         timeout: Duration,
     },
-    /// The request did not get out, or the reply did not get in.
+    /// The request could not be sent, or the reply could not be received.
     #[error("{target} cannot be reached: {}", describe(*errno))]
     Failed {
-        /// Who was asked.
+        /// The NID that was asked.
         target: Nid,
-        /// Why.
+        /// The cause.
         errno: Errno,
     },
     /// No interface and no live route leads to the target's net.
     #[error("{target} cannot be reached: {why}")]
     NoPath {
-        /// Who was asked.
+        /// The NID that was asked.
         target: Nid,
-        /// Which gateways there are, and what is wrong with each.
+        /// The gateways, with what is wrong with each.
         why: NoPath,
     },
     /// The reply is not ping information.
     #[error("{target} answered nonsense: {error}")]
     Malformed {
-        /// Who was asked.
+        /// The NID that was asked.
         target: Nid,
         /// What is wrong with the bytes.
         error: DecodeError,
     },
-    /// The reply is ping information that must not be used.
+    /// The reply is ping information that breaks a rule and must not be used.
     #[error("{target} answered with invalid information: {error}")]
     Invalid {
-        /// Who was asked.
+        /// The NID that was asked.
         target: Nid,
-        /// Which rule it breaks.
+        /// The rule that it breaks.
         error: PingInfoError,
     },
-    /// The node refused the call.
+    /// The node rejected the call.
     #[error(transparent)]
     Node(#[from] NodeError),
 }
 
-/// Bytes asked for, as `lnetctl ping` does since 2.16: room for 246 interfaces (section 18).
+/// The size of the receive buffer, which `lnetctl ping` has used since 2.16: room for 246 interfaces (section
+/// 18).
 const SINK_LENGTH: usize = 3960;
 
 /// The most entries taken from a reply, as in current kernels (section 6.6).
@@ -96,7 +97,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// No answer in time, no way there, or an answer that is none.
+    /// No answer in time, no path to the target, or an answer that is not valid ping information.
     pub fn ping(
         &self,
         target: Nid,
@@ -105,7 +106,7 @@ impl Node {
     ) -> Result<PingReply, PingError> {
         let queue = self.event_queue();
         let begun = Instant::now();
-        // A SEND and a REPLY; the deadline is ours, not the response tracker's.
+        // One SEND and one REPLY. This call has its own deadline, so the response is not tracked.
         let md = Md::sink(vec![0; SINK_LENGTH])
             .threshold(2)
             .options(MdOptions::TRUNCATE | MdOptions::NO_TRACK_RESPONSE);
@@ -120,7 +121,7 @@ impl Node {
         })?;
         let reply = await_reply(&queue, target, begun, timeout);
         if reply.is_err() {
-            // Too late is no error: the descriptor may have gone with the failure.
+            // An unknown descriptor is no error: the failure may have unlinked it.
             let _gone = self.unlink(md);
         }
         let (event, round_trip) = reply.map_err(|error| self.with_cause(error))?;
@@ -134,8 +135,8 @@ impl Node {
 }
 
 impl Node {
-    /// A message that did not get out fails with the class of the failure. Where the peer could not be
-    /// dialled, the socket has said more.
+    /// Replaces the errno of a message that could not be sent with a more precise cause, if one is known: why
+    /// the peer could not be dialled, or why no path leads to the peer.
     pub(crate) fn with_cause(&self, error: PingError) -> PingError {
         let PingError::Failed { target, errno } = error else {
             return error;
@@ -152,7 +153,7 @@ impl Node {
     }
 }
 
-/// What a caller is told of a failure to dial, if it is the peer's doing.
+/// Returns the errno for a failed dial, if the peer or the network caused the failure.
 fn cause(failure: DialFailure) -> Option<Errno> {
     const EPROTO: i32 = 71;
     const ECONNRESET: i32 = 104;
@@ -170,7 +171,7 @@ fn cause(failure: DialFailure) -> Option<Errno> {
     }
 }
 
-/// Waits for the REPLY, which may overtake the SEND. The descriptor's last event carries the memory.
+/// Waits for the REPLY, which may come before the SEND. The last event of the descriptor carries the memory.
 fn await_reply(
     queue: &EventQueue,
     target: Nid,

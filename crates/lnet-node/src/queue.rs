@@ -1,4 +1,4 @@
-//! Event queues: where a program waits for what happens to its memory descriptors.
+//! Event queues: a program waits there for the events of its memory descriptors.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub struct EventQueue {
     shared: Arc<Shared>,
 }
 
-/// The queue itself, shared between the engine, which fills it, and its handles.
+/// The state of a queue, shared between the engine, which fills it, and the handles.
 #[derive(Default)]
 pub(crate) struct QueueState {
     inner: Mutex<QueueInner>,
@@ -26,23 +26,23 @@ pub(crate) struct QueueState {
 #[derive(Default)]
 struct QueueInner {
     events: VecDeque<NodeEvent>,
-    /// Threads that sleep until there is an event.
+    /// The number of threads that sleep until there is an event.
     waiting: usize,
     closed: bool,
 }
 
-/// Why a wait ended without an event.
+/// The reason why a wait ended without an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum WaitError {
-    /// The time was over first; there may be events later.
+    /// The timeout expired first; there may be events later.
     #[error("no event came in time")]
     TimedOut,
-    /// The node has shut down and every event was taken: none will come.
+    /// The node has shut down and every event was taken: no event will come.
     #[error("the node has shut down")]
     Closed,
 }
 
-/// Events that a queue holds for a program that does not take them: some 60 MB.
+/// The most events that a queue holds for a program that does not take them: some 60 MB.
 const EVENTS_MAX: usize = 1 << 18;
 
 impl EventQueue {
@@ -54,21 +54,21 @@ impl EventQueue {
         &self.state
     }
 
-    /// The next event, if there is one now.
+    /// Returns the next event, if there is one now.
     #[must_use]
     pub fn try_next(&self) -> Option<NodeEvent> {
         self.state.lock().events.pop_front()
     }
 
-    /// Waits for the next event, for ever without a `timeout`.
+    /// Waits for the next event; without a `timeout`, until an event comes or the node ends.
     ///
-    /// With [`crate::Progress::Caller`] this drives the node's I/O meanwhile, for one turn at least. Of
-    /// several threads that wait at the same time one drives for all, and another one takes over when it
+    /// With [`crate::Progress::Caller`], the wait drives the node's I/O, for at least one turn. If several
+    /// threads wait at the same time, one of them drives for all, and another takes over when that thread
     /// returns.
     ///
     /// # Errors
     ///
-    /// [`WaitError`] tells a timeout from the end of the node.
+    /// [`WaitError`] distinguishes a timeout from the end of the node.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<NodeEvent, WaitError> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         if self.shared.is_driven_by_callers() {
@@ -105,8 +105,8 @@ impl EventQueue {
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             is_last_look = left == Some(Duration::ZERO);
-            // Unless this thread drives, the queue stays locked until it sleeps: nobody who adds an event
-            // or hands over the driving comes in between.
+            // Unless this thread drives, the queue stays locked until this thread sleeps. So no other thread
+            // can add an event or hand over the driving in between.
             let mut locked = Some(inner);
             let unlock = || drop(locked.take());
             if !self.shared.turn_of_caller(left, unlock)
@@ -120,7 +120,8 @@ impl EventQueue {
 }
 
 impl EventSink for QueueState {
-    // The last event of a descriptor is always taken: it carries memory, and there are no more of them than descriptors.
+    // The last event of a descriptor is always accepted: it carries memory, and there are no more such events
+    // than descriptors.
     fn push(&self, event: NodeEvent) -> bool {
         let mut inner = self.lock();
         if inner.events.len() >= EVENTS_MAX && !event.event.unlinked {
@@ -129,7 +130,7 @@ impl EventSink for QueueState {
         inner.events.push_back(event);
         let waiting = inner.waiting > 0;
         drop(inner);
-        // Waking is a system call even when nobody sleeps.
+        // A wake-up is a system call even if no thread sleeps.
         if waiting {
             self.filled.notify_one();
         }
@@ -138,7 +139,7 @@ impl EventSink for QueueState {
 }
 
 impl QueueState {
-    /// No more events will come: waiters return when the queue is empty.
+    /// Notes that no more events will come: waiters return once the queue is empty.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.filled.notify_all();
@@ -161,7 +162,7 @@ impl QueueState {
         }
     }
 
-    /// Sleeps until the queue is touched or `left` has passed.
+    /// Sleeps until the queue changes or `left` has passed.
     fn sleep<'q>(
         &'q self,
         mut inner: MutexGuard<'q, QueueInner>,
@@ -182,7 +183,7 @@ impl QueueState {
         inner
     }
 
-    /// Wakes one of the threads that sleep here, to look whether it should drive; false when none does.
+    /// Wakes one of the threads that sleep on this queue, so that it can drive. Returns false if none sleeps.
     pub(crate) fn nudge(&self) -> bool {
         let sleeps = self.lock().waiting > 0;
         if sleeps {

@@ -1,19 +1,19 @@
-//! Where I/O threads rest while there is nothing for them to move.
+//! Parks I/O threads while there are no bytes to move.
 //!
 //! ```text
-//!  whoever leaves bytes to be moved:   offer ── one of those who rest is woken
+//!  thread that leaves bytes to move:   offer ── wakes one resting thread
 //!  I/O thread:   nothing to move ── rest ── offered: moves on
 //!                                        └─ ended: false
 //! ```
 //!
-//! An offer is a hint. Whoever makes one moves bytes until nothing is left, so that an offer which comes while a thread
-//! is about to rest costs no progress.
+//! An offer is only a hint. The thread that makes an offer moves bytes itself until none remain, so an offer
+//! that comes while another thread is about to rest may be lost without a loss of progress.
 
 use crate::sync::{AtomicU32, Condvar, Mutex, Ordering, PoisonError};
 
-/// What I/O threads wait for.
+/// The offers that resting I/O threads wait for.
 pub(crate) struct Rest {
-    /// Threads that rest. A hint for those without the lock.
+    /// The number of resting threads. A hint for readers without the lock.
     resting: AtomicU32,
     state: Mutex<State>,
     changed: Condvar,
@@ -37,7 +37,7 @@ impl Rest {
         }
     }
 
-    /// There is something to move: wakes a thread that rests, if there is one.
+    /// Offers bytes to move: wakes one resting thread, if there is one.
     pub(crate) fn offer(&self) {
         if self.resting.load(Ordering::Relaxed) == 0 {
             return;
@@ -49,7 +49,8 @@ impl Rest {
         }
     }
 
-    /// Rests until there may be something to move, or not at all when there is `more`. False when the node ends.
+    /// Waits until there may be bytes to move, or returns at once if `more` is true. Returns false when the
+    /// node ends.
     pub(crate) fn rest(&self, more: bool) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if more || state.ended {
@@ -67,7 +68,7 @@ impl Rest {
         !state.ended
     }
 
-    /// Makes every [`Rest::rest`] return false, now and from now on.
+    /// Makes every present and future call of [`Rest::rest`] return false.
     pub(crate) fn end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ended = true;

@@ -1,4 +1,4 @@
-//! What a node has counted, as one document.
+//! A node's counters as one document.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::engine::Engine;
 
-/// Counters of a node since it started. Lengths are in bytes. Maps by reason hold only what occurred.
+/// Counters of a node since it started. Lengths are in bytes. Maps by reason contain only reasons that
+/// occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(Serialize))]
 pub struct NodeStats {
@@ -38,21 +39,21 @@ pub struct NodeStats {
     pub send_failures: BTreeMap<String, u64>,
     /// ACKs and REPLYs that did not come in time.
     pub response_timeout_count: u64,
-    /// Messages sent again, each time.
+    /// Resends; a message counts once for each resend.
     pub resend_count: u64,
-    /// Messages that succeeded after they had been sent again.
+    /// Messages that succeeded after a resend.
     pub successful_resends: u64,
-    /// Messages that had been sent as often as allowed, or had no path left.
+    /// Messages that reached the resend limit, or had no path left.
     pub failed_resends: u64,
     /// Events lost because a program did not take them from its queue.
     pub events_lost: u64,
-    /// The most messages that were under way at once.
+    /// The most messages that were in flight at the same time.
     pub msgs_max: u64,
-    /// Per interface.
+    /// Counters of each interface.
     pub nis: Vec<NiStats>,
     /// Router buffers allocated so far.
     pub router_buffer_bytes: u64,
-    /// The socket LND.
+    /// Counters of the socket LND.
     pub socklnd: SocklndStats,
 }
 
@@ -62,7 +63,7 @@ pub struct NodeStats {
 pub struct NiStats {
     /// Its NID.
     pub nid: String,
-    /// Whether it counts as up, as peers are told.
+    /// True if the interface counts as up; peers see the same state.
     pub up: bool,
     /// Its health, 0 to 1000.
     pub health: u16,
@@ -100,12 +101,13 @@ pub struct SocklndStats {
     pub bytes_in: u64,
     /// Bytes written to connections.
     pub bytes_out: u64,
-    /// Bytes of payload copied between buffers of this process: those of small messages, of which one read takes
-    /// many, and the beginning of a large message behind them. All other payload is read into its final memory.
+    /// Payload bytes copied between buffers of this process. The payload of small messages is copied because
+    /// one read takes many of them; the beginning of a large message behind them is copied too. All other
+    /// payload is read into its final memory.
     pub copied_payload_bytes: u64,
     /// Payload of large messages that went through a pipe of the kernel instead of a router buffer's memory.
     pub piped_payload_bytes: u64,
-    /// Payload read to be thrown away.
+    /// Payload bytes read and dropped.
     pub discarded_payload_bytes: u64,
     /// Connections open now.
     pub connections_open: u64,
@@ -119,7 +121,7 @@ pub struct SocklndStats {
     pub keepalives_out: u64,
     /// Keepalive frames received.
     pub keepalives_in: u64,
-    /// Dialling peers refused, by reason.
+    /// Dialling peers rejected, by reason.
     pub refused: BTreeMap<String, u64>,
     /// Dials that failed, by reason.
     pub dial_failures: BTreeMap<String, u64>,
@@ -226,7 +228,7 @@ fn by_name<K: Debug>(counts: impl IntoIterator<Item = (K, u64)>) -> BTreeMap<Str
         .collect()
 }
 
-/// The name of a reason in [`NodeStats`]: `Protocol(FrameType)` in the code is `protocol_frame_type`.
+/// Returns the name of a reason in [`NodeStats`]: `Protocol(FrameType)` in the code is `protocol_frame_type`.
 #[must_use]
 pub fn reason_name(reason: &impl Debug) -> String {
     snake_case(&format!("{reason:?}"))

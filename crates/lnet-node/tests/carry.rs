@@ -1,4 +1,4 @@
-//! Messages between real nodes over real sockets: what arrives is what was sent, without a copy.
+//! Tests messages between real nodes over real sockets: they arrive unchanged and without a copy.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -21,7 +21,7 @@ fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|index| (index * 31 % 251) as u8).collect()
 }
 
-/// Puts `data` from one node to another and returns what landed.
+/// Puts `data` from one node to another and returns the bytes that arrived.
 fn put_and_take(from: &Node, to: &Node, data: &[u8]) -> Vec<u8> {
     let arrivals = to.event_queue();
     let room = Md::sink(vec![0; data.len()])
@@ -53,7 +53,7 @@ fn put_and_take(from: &Node, to: &Node, data: &[u8]) -> Vec<u8> {
     arrived.memory.unwrap().into_vec()
 }
 
-/// Gets `data` that one node offers into another.
+/// Gets `data` from the node that offers it into the other node.
 fn offer_and_get(server: &Node, client: &Node, data: &[u8]) -> Vec<u8> {
     let offered = server.event_queue();
     let md = Md::source(data.to_vec())
@@ -89,8 +89,8 @@ fn offer_and_get(server: &Node, client: &Node, data: &[u8]) -> Vec<u8> {
 
 const SIZES: [usize; 7] = [0, 1, 927, 928, 4096, 65_536, 1 << 20];
 
-/// Moves data of every size from one node to the other by `carry`, and holds that of the largest, which
-/// follows another large one, not a byte is copied.
+/// Moves data of every size from one node to the other with `carry`, and checks the bytes. The largest data follows
+/// other large data and must not be copied.
 fn every_size_arrives(from: &Node, to: &Node, carry: impl Fn(&Node, &Node, &[u8]) -> Vec<u8>) {
     let copied = || [from, to].map(|node| node.stats().socklnd.copied_payload_bytes);
     for length in SIZES {
@@ -145,7 +145,7 @@ fn a_router_forwards_in_both_directions() {
         );
     }
     assert_eq!(router.stats().drop_count, 0);
-    // A router counts a message after it has sent it, which is when the client may have it already.
+    // A router counts a message after it has sent the message, so the client may already have it.
     testkit::eventually("the router has counted what it forwarded", || {
         router.stats().route_count >= 6 * SIZES.len() as u64
     });
@@ -256,7 +256,7 @@ fn shutdown_ends_the_queues_and_refuses_new_calls() {
     assert_eq!(queue.wait(Some(PATIENCE)).unwrap_err(), WaitError::Closed);
     assert!(a.bind(&queue, Md::sink(vec![0; 1])).is_err());
     assert_eq!(a.event_queue().wait(None).unwrap_err(), WaitError::Closed);
-    // The port is free again.
+    // The port is free again after the shutdown.
     drop(start(port, &["127.0.0.1@tcp"], &[]));
 }
 
@@ -292,7 +292,7 @@ fn a_caller_that_only_looks_drives_its_node_too() {
     let target = ProcessId::lustre(server.primary_nid());
     caller.put(put_to(md, target)).unwrap();
     let pace = server.event_queue();
-    // Without a turn in every look it would take 64 of them before the first.
+    // If a wait of zero length did not drive the node, the first turn would come only after 64 waits.
     let mut looks = 0;
     while queue.wait(Some(Duration::ZERO)).is_err() {
         looks += 1;
@@ -345,7 +345,7 @@ fn a_tool_that_goes_does_not_make_its_node_count_as_down() {
     assert_eq!(router.stats().drop_count, 0);
 }
 
-/// A PUT without ACK that nobody there waits for.
+/// Returns a PUT without ACK that matches no entry of the target.
 fn put_to(md: MdHandle, target: ProcessId) -> PutRequest {
     PutRequest {
         md,

@@ -1,4 +1,4 @@
-//! A peer that stops in the middle of a message keeps no memory of a program that wants it back.
+//! Tests that a peer that stops in the middle of a message does not keep a program's memory after a cancel.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Routers and next hops that cannot be dialled, over real sockets: who waits for them, and for how long.
+//! Tests, over real sockets, routers and next hops that cannot be dialled: which messages wait for them, and for how
+//! long.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -18,7 +19,7 @@ use common::{PATIENCE, expect, nid, route, start, start_router};
 const PORTAL: u32 = 40;
 const BITS: u64 = 7;
 
-/// Sends a few bytes and does not wait for what becomes of them.
+/// Sends a few bytes and does not wait for the result.
 fn send(from: &Node, queue: &EventQueue, target: &str, ack: bool) {
     let md = Md::source(vec![1; 8]).threshold(if ack { 2 } else { 1 });
     let md = from.bind(queue, md).unwrap();
@@ -35,7 +36,7 @@ fn send(from: &Node, queue: &EventQueue, target: &str, ack: bool) {
     .unwrap();
 }
 
-/// A route by a gateway that is on the net itself.
+/// Returns a route by a gateway that is on the remote net itself.
 fn single_hop(net: &str, gateway: &str) -> Route {
     Route {
         hops: Some(1),
@@ -43,7 +44,7 @@ fn single_hop(net: &str, gateway: &str) -> Route {
     }
 }
 
-/// Takes puts for ever.
+/// Accepts puts without limit.
 fn serve(node: &Node) -> EventQueue {
     let queue = node.event_queue();
     let room = Md::sink(vec![0; 8]).options(MdOptions::OP_PUT | MdOptions::TRUNCATE);
@@ -67,8 +68,8 @@ fn dropped(node: &Node, reason: &str) -> u64 {
     node.stats().drops.get(reason).copied().unwrap_or(0)
 }
 
-/// A router tries a next hop that refuses once; what comes for it then is dropped at once, and goes on when the hop
-/// has been heard of.
+/// A router tries once a next hop that does not accept connections. After that it drops messages for this hop at
+/// once, until it hears from the hop; then it forwards again.
 #[test]
 fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() {
     let port = testkit::port();
@@ -89,7 +90,7 @@ fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() 
     let back = [single_hop("tcp", "127.0.0.2@tcp1")];
     let server = start(port, &["127.0.0.4@tcp1"], &back);
     let _arrivals = serve(&server);
-    // The server pings its gateway, which so hears of it.
+    // The server pings its gateway, so the router hears from it.
     until(&queue, "the router hears of the server", || {
         server.stats().socklnd.connections_open > 0 && server.stats().recv_count > 0
     });
@@ -98,7 +99,7 @@ fn a_router_drops_what_is_for_a_next_hop_that_refused_it_until_it_is_heard_of() 
     expect(&answers, EventKind::Ack);
 }
 
-/// Of two gateways one cannot be reached: no message is lost or waits, and few try it.
+/// One of two gateways cannot be reached: no message is lost or delayed, and few messages try that gateway.
 fn avoids_the_dead_one(port: u16, [client, dead, router, far, server]: [&str; 5]) {
     let _router = start_router(port, &[router, far]);
     let server_node = start(port, &[server], &[single_hop("tcp", far)]);
@@ -132,7 +133,7 @@ fn a_gateway_that_refuses_is_left_for_the_other_one() {
     avoids_the_dead_one(testkit::port(), nids);
 }
 
-/// In a network of its own, where no packet to one of the gateways has a way.
+/// Runs in its own network namespace, in which one of the gateways is unreachable.
 #[test]
 fn a_gateway_that_is_unreachable_is_left_for_the_other_one() {
     in_a_network(|| {
@@ -148,7 +149,7 @@ fn a_gateway_that_is_unreachable_is_left_for_the_other_one() {
     });
 }
 
-/// A namespace belongs to a thread and to those it starts.
+/// A namespace belongs to one thread and to the threads that it starts.
 fn in_a_network(act: fn()) {
     std::thread::spawn(move || {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {

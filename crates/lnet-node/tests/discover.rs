@@ -1,4 +1,4 @@
-//! `Node::discover` between nodes, by whoever drives the node.
+//! Tests `Node::discover` between nodes, driven by a thread or by the caller.
 
 mod common;
 
@@ -64,7 +64,7 @@ fn a_discovery_that_cannot_be_says_why() {
 #[test]
 fn a_peer_that_stands_still_costs_the_time_that_was_given() {
     let port = testkit::port();
-    // The system accepts for it, and nobody answers.
+    // The system accepts connections on this address, but no process answers.
     let _still = std::net::TcpListener::bind(("127.0.0.3", port)).unwrap();
     let here = node(port, &HERE, Progress::Caller, true);
     let still = here.discover(nid(THERE[0]), Duration::from_millis(300));

@@ -1,4 +1,4 @@
-//! One peer that never stops keeps nobody waiting: neither a caller, nor the end of the node.
+//! Tests that a peer that never stops sending delays neither a caller nor the shutdown of the node.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
 
@@ -21,7 +21,7 @@ use common::{PATIENCE, nid, start};
 const PORTAL: u32 = 40;
 const BITS: u64 = 7;
 
-/// Frames of one write: enough that the socket never runs empty.
+/// Frames in one write: enough that the socket never becomes empty.
 const BURST: usize = 1024;
 
 const BLASTERS: usize = 4;
@@ -94,18 +94,19 @@ fn frame(target: Nid) -> Vec<u8> {
     bytes
 }
 
-/// Does `work` in another thread and waits for it; `false` when it takes longer than anything should.
+/// Does `work` in another thread and waits for it; returns false if the work takes longer than [`PATIENCE`].
 fn ends(work: impl FnOnce() + Send + 'static) -> bool {
     let (done, waiting) = mpsc::channel();
     thread::spawn(move || {
         work();
-        // Nobody listens any more once the test has given up.
+        // No thread receives any more once the test has timed out.
         let _ = done.send(());
     });
     waiting.recv_timeout(PATIENCE).is_ok()
 }
 
-/// A node that takes what blasters send, and so many of them that one always has something.
+/// Starts a node that receives the messages of blasters, and enough blasters that one of them always has a message
+/// ready.
 fn under_fire() -> (Node, Vec<Blaster>) {
     let port = testkit::port();
     let node = start(port, &["127.0.0.1@tcp"], &[]);
@@ -125,7 +126,7 @@ fn a_peer_that_never_stops_keeps_no_caller_waiting() {
     let caller = node.clone();
     let served = ends(move || {
         let first = caller.stats().recv_count;
-        // A hundred calls, with messages of the peer before, between and behind them.
+        // A hundred calls, with messages of the peer before, between and after them.
         for _ in 0..100 {
             let _ = caller.stats();
         }

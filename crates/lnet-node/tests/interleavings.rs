@@ -1,5 +1,5 @@
-//! The lock and the wake-up protocol of the driver under every interleaving of a few threads, at most so many
-//! preemptions in each. The protocol is that of the node: the same files, compiled with the primitives of loom.
+//! Tests the lock and the wake-up protocol of the driver under every interleaving of a few threads, with a limit on
+//! the preemptions in each. The protocol is the node's: the same files, compiled with the primitives of loom.
 
 #![expect(
     clippy::unwrap_used,
@@ -28,17 +28,17 @@ use self::fair::Fair;
 use self::rest::Rest;
 use self::sync::{Condvar, Mutex};
 
-/// Forced switches between threads that one interleaving may have.
+/// The limit of forced switches between threads in one interleaving.
 const PREEMPTIONS_MAX: usize = 3;
 
-/// What callers add and the driver carries out.
+/// The work that callers add and the driver carries out.
 struct Node {
     work: Fair<u32>,
     alarm: Alarm,
     waker: Waker,
 }
 
-/// As an eventfd: waking nobody ends the next sleep at once.
+/// Behaves as an eventfd: a wake-up while no thread sleeps ends the next sleep at once.
 struct Waker {
     woken: Mutex<bool>,
     changed: Condvar,
@@ -50,12 +50,12 @@ impl Waker {
         self.changed.notify_one();
     }
 
-    /// A look without a sleep.
+    /// Polls without a sleep.
     fn look(&self) -> bool {
         std::mem::take(&mut *self.woken.lock().unwrap())
     }
 
-    /// Nothing but a wake-up ends it.
+    /// Sleeps until a wake-up; nothing else ends the sleep.
     fn wait(&self) {
         let mut woken = self.woken.lock().unwrap();
         while !*woken {
@@ -77,8 +77,8 @@ impl Node {
         })
     }
 
-    /// Carries out what callers add, until that was so much. A driver that spins looks first, and sleeps when there
-    /// was nothing.
+    /// Carries out the callers' work until `until` pieces are done. If `spins` is true, polls first, and sleeps only
+    /// if no wake-up had come.
     fn drive(&self, until: u32, spins: bool) {
         let mut done = 0;
         loop {
@@ -107,7 +107,7 @@ impl Node {
         }
     }
 
-    /// The planted defect: the alarm is looked at before the lock is taken.
+    /// The planted defect: this call reads the alarm before it takes the lock.
     fn hasty_call(&self) {
         let must_wake = self.alarm.is_too_late(true, None);
         *self.work.lock() += 1;
@@ -187,14 +187,14 @@ fn enter(lock: &Fair<(u32, bool)>) {
     owned.1 = false;
 }
 
-/// What I/O threads share with whoever leaves bytes to them.
+/// The state that I/O threads share with the thread that leaves bytes to them.
 struct Hall {
     work: Fair<u32>,
     rest: Rest,
 }
 
 impl Hall {
-    /// Takes what there is, then rests.
+    /// Takes the work that is there, then rests.
     fn move_bytes(&self) {
         loop {
             let more = std::mem::take(&mut *self.work.lock()) > 0;
@@ -207,7 +207,8 @@ impl Hall {
 
 #[test]
 fn io_threads_all_leave_in_the_end_and_who_offers_work_takes_what_they_leave() {
-    // More locks than elsewhere, and all preemptions of a third thread: one fewer keeps this to seconds.
+    // This test takes more locks than the others, and a third thread adds preemptions. A limit lower by one keeps it
+    // to seconds.
     explore_with(PREEMPTIONS_MAX - 1, || {
         let hall = Arc::new(Hall {
             work: Fair::new(0),
@@ -221,7 +222,7 @@ fn io_threads_all_leave_in_the_end_and_who_offers_work_takes_what_they_leave() {
             .collect();
         *hall.work.lock() += 1;
         hall.rest.offer();
-        // Whoever offers goes on itself.
+        // The thread that makes the offer continues to work itself.
         *hall.work.lock() = 0;
         hall.rest.end();
         for thread in threads {

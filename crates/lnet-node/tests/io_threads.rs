@@ -1,4 +1,4 @@
-//! A router with several I/O threads between clients that all send at once.
+//! Tests a router with several I/O threads between clients that all send at the same time.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -18,7 +18,7 @@ const CLIENTS: u64 = 4;
 const MESSAGES: u64 = 8;
 const LENGTH: usize = 1 << 20;
 
-/// What a client sends in one message; no two are alike.
+/// Returns the content of one message of a client; no two contents are equal.
 fn content(client: u64, message: u64) -> Vec<u8> {
     let seed = (client * MESSAGES + message) as usize;
     (0..LENGTH)
@@ -52,7 +52,7 @@ fn send_all(node: &Node, target: ProcessId, client: u64) {
     }
 }
 
-/// Nanoseconds that the I/O threads of this process have run, those of which there are traces.
+/// Returns the CPU time of each I/O thread of this process that the system lists, in nanoseconds.
 fn io_thread_times() -> Vec<u64> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     tasks
@@ -112,7 +112,7 @@ fn several_io_threads_move_what_several_clients_send_and_every_byte_is_right() {
     let times = io_thread_times();
     assert_eq!(times.len(), 2, "the driver has another name");
     assert!(times.iter().sum::<u64>() > 0, "they rested all the time");
-    // And the ACKs, the last of which may arrive before the router has counted it.
+    // The ACKs are forwarded too. The last ACK may arrive before the router has counted it.
     testkit::eventually("the router has counted every message", || {
         router.stats().route_count == 2 * CLIENTS * MESSAGES
     });
@@ -120,6 +120,6 @@ fn several_io_threads_move_what_several_clients_send_and_every_byte_is_right() {
     let stats = router.stats().socklnd;
     assert!(stats.piped_payload_bytes > 0, "{stats:?}");
     assert!(router.shutdown(Duration::from_secs(30)).clean);
-    // The system lists a thread for a moment after it was joined.
+    // The system still lists a thread for a moment after it was joined.
     testkit::eventually("the I/O threads are gone", || io_thread_times().is_empty());
 }

@@ -1,6 +1,6 @@
-//! What the operating system says of links reaches the interfaces of a running node.
+//! Tests that the state of links in the operating system reaches the interfaces of a running node.
 //!
-//! In a network namespace of its own; skipped with a message where none can be made.
+//! Each test runs in its own network namespace, and is skipped with a message if it cannot create a namespace.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -14,7 +14,7 @@ use nix::sched::{CloneFlags, unshare};
 
 use common::{PATIENCE, start_so};
 
-/// On the rails.
+/// The NIDs on the two rails.
 const NIDS: [&str; 2] = ["10.77.0.1@tcp", "10.77.1.1@tcp1"];
 
 #[test]
@@ -60,7 +60,7 @@ fn w4_an_interface_that_disappears_is_down() {
     });
 }
 
-/// As kernel socklnd does: an address that is removed is a fatal error, and no longer one when it is back.
+/// As in the kernel's socklnd, a removed address is a fatal error until the address is back.
 #[test]
 fn an_interface_is_down_while_its_address_is_gone() {
     in_a_network(|| {
@@ -84,14 +84,14 @@ fn node() -> Node {
     start_so(&NIDS, &[], NodeOptions::default())
 }
 
-/// Of each interface but loopback.
+/// Returns whether each interface except loopback is up.
 fn up(node: &Node) -> Vec<bool> {
     let nis = node.stats().nis;
     let of_rails = nis.iter().filter(|ni| !ni.nid.ends_with("@lo"));
     of_rails.map(|ni| ni.up).collect()
 }
 
-/// Nothing ever comes out of the queue: it is what the test waits with.
+/// Waits until `is_so`. No event ever comes from the queue: the wait lets the node make progress.
 fn until(queue: &EventQueue, what: &str, is_so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -103,7 +103,7 @@ fn until(queue: &EventQueue, what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// A namespace belongs to a thread and to those it starts: the test's own thread keeps its network.
+/// A namespace belongs to one thread and to the threads that it starts: the test's own thread keeps its network.
 fn in_a_network(act: fn()) {
     std::thread::spawn(move || {
         if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {

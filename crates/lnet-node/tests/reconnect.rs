@@ -1,5 +1,5 @@
-//! A peer that closes its connections and connects again at once, with the same incarnation: the end of the old ones is
-//! seen late, or after the new one is there.
+//! Tests a peer that closes its connections and at once connects again with the same incarnation: the node sees the
+//! end of the old connections late, or after the new connection is there.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -38,7 +38,7 @@ fn put(own: Nid, number: u64) -> Vec<u8> {
     frame(&header, b"data")
 }
 
-/// The number of the next ACK.
+/// Reads up to the next ACK and returns its number.
 fn ack(stream: &mut TcpStream) -> u64 {
     let mut bytes = [0; KsockHeader::LEN + 72];
     loop {
@@ -72,7 +72,8 @@ fn whoever_connects_again_at_once_gets_every_answer_to_what_is_asked_then() {
         }
         let begun = number + 1;
         let mut new = match round % 3 {
-            // Closed before, as of a process that dies; after, as of one that has not noticed yet; and only one way.
+            // The old connection closes before the new one opens, as if the process died; after, as if the process
+            // had not yet noticed; or in one direction only.
             0 => {
                 drop(old);
                 dial(nid(PEER), own, port)

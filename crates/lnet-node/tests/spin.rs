@@ -1,4 +1,4 @@
-//! A driver that looks for work before it sleeps.
+//! Tests a driver that polls for work before it sleeps.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -19,14 +19,14 @@ fn node(port: u16, nid: &str, progress: Progress) -> Node {
     let options = NodeOptions {
         port,
         progress,
-        // Far longer than a driver ever sleeps: it never does.
+        // Far longer than the test runs: the driver never sleeps.
         spin: Duration::from_secs(3600),
         ..NodeOptions::default()
     };
     start_so(&[nid], &[], options)
 }
 
-/// Puts with ACK, one after the other.
+/// Sends PUTs with ACK, one after the other.
 fn exchange(from: &Node, to: &Node) {
     let arrivals = to.event_queue();
     let room = Md::sink(vec![0; 64]).options(MdOptions::OP_PUT | MdOptions::MANAGE_REMOTE);
@@ -50,7 +50,7 @@ fn exchange(from: &Node, to: &Node) {
     }
 }
 
-/// Nanoseconds that drivers of this process have run.
+/// Returns the CPU time of this process's drivers, in nanoseconds.
 fn driver_time() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let time = |task: fs::DirEntry| -> Option<u64> {
@@ -67,7 +67,7 @@ fn a_driver_that_spins_hears_the_network_other_threads_and_the_end() {
     let near = node(port, "127.0.0.2@tcp", Progress::Thread);
     let far = node(port, "127.0.0.3@tcp", Progress::Thread);
     exchange(&near, &far);
-    // One that sleeps takes some 20 µs of a second.
+    // A driver that sleeps takes some 20 µs of CPU time per second.
     let before = driver_time();
     testkit::eventually("the drivers look although nothing happens", || {
         driver_time() > before + 20_000_000

@@ -1,5 +1,5 @@
-//! A third party that knows the handle of a request, over real sockets: nobody can answer in the place of the node that
-//! was asked.
+//! Tests over real sockets that a third party that knows the handle of a request cannot answer in place of the node
+//! that was asked.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -19,7 +19,7 @@ use common::{PATIENCE, next, nid, start};
 const HONEST: [u8; 16] = *b"what is so truly";
 const FORGED: [u8; 16] = *b"what is not so !";
 
-/// The answer to a GET, which says that it is from `source`.
+/// Sends a REPLY to a GET, with `source` as the source NID.
 fn answer(stream: &mut TcpStream, asked: &Header, source: Nid, data: &[u8; 16]) {
     let Body::Get(get) = asked.body else {
         unreachable!("the node sends one GET")

@@ -1,5 +1,5 @@
-//! What a scrape of the metrics costs: 16 interfaces, and 1,000 or 100,000 interfaces of peers. At one
-//! scrape a second, 10 ms are 1 % of a core. `finerail-bench metrics` measures the same from outside.
+//! Measures the cost of a scrape of the metrics: 16 interfaces, and 1,000 or 100,000 interfaces of peers. At one
+//! scrape per second, 10 ms are 1 % of a core. `finerail-bench metrics` measures the same from outside.
 
 #![expect(clippy::unwrap_used, reason = "a bench")]
 

@@ -1,7 +1,7 @@
 //! Changes of a running node's configuration.
 //!
-//! [`make`] makes one; whoever makes several holds the node's lock meanwhile, so that a message sees
-//! the configuration before all of them or after.
+//! [`make`] makes one change. A caller that makes several changes holds the node's lock for all of them, so that a
+//! message sees the configuration before or after all of them.
 
 use lnet_config::{Change, LndTunables, NiConfig, NiName, Tunables};
 use lnet_core::{ConfigError, Core, NiId};
@@ -12,28 +12,29 @@ use thiserror::Error;
 use crate::managed::Configured;
 use crate::setup::{self, StartError};
 
-/// Why a change was not made.
+/// The reason why a change was not made.
 #[derive(Debug, Error)]
 pub(crate) enum ChangeError {
     /// An interface cannot be used.
     #[error(transparent)]
     Interface(#[from] StartError),
-    /// The core refused.
+    /// The core rejected the change.
     #[error(transparent)]
     Core(#[from] ConfigError),
-    /// The list of rules refused.
+    /// The list of rules rejected the change.
     #[error(transparent)]
     Rule(#[from] PolicyError),
-    /// The network that was named is not there.
+    /// The named net does not exist.
     #[error("there is no network {0}")]
     NoNet(Net),
-    /// The interface that was named is not there.
+    /// The named interface does not exist.
     #[error("network {0} has no such interface")]
     NoNi(Net),
 }
 
-/// Makes a change. An error leaves the node as it was, except that an interface whose settings were to
-/// change is gone when it cannot be taken into use with the new ones.
+/// Makes a change. After an error the node is as before, with two exceptions: an interface or a route whose settings
+/// were to change is removed if it cannot be added with the new settings; if one of several interfaces cannot be
+/// added, those added before it stay.
 pub(crate) fn make(
     node: &mut Configured<'_>,
     change: &Change,
@@ -56,7 +57,7 @@ pub(crate) fn make(
                     .into_iter()
                     .for_each(|id| retune(node, id, &ni.lnd_tunables));
             } else {
-                // Its connections know the old settings: it goes and comes.
+                // Its connections use the old settings, so the interface is removed and added.
                 remove(node, *net, Some(&ni.name()), now)?;
                 setup::add_nis(node, *net, ni, now)?;
             }
@@ -123,12 +124,12 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
             core.set_router_buffers(setup::router_buffers(*buffers), now);
             Ok(())
         }
-        // The others are made elsewhere.
+        // The other changes are made elsewhere.
         _ => Ok(()),
     }
 }
 
-/// A gateway is a peer by its route (T-R18 of lnet-selection).
+/// Rejects a change of a peer that is a gateway: it is a peer because of its route (T-R18 of lnet-selection).
 fn refuse_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
     match core.peer_with(nid) {
         Some(peer) if peer.gateway => Err(ConfigError::PeerIsGateway(peer.primary)),
@@ -147,7 +148,7 @@ fn make_rule(node: &mut Configured<'_>, change: &Change) -> Result<(), PolicyErr
     }
 }
 
-/// Removes the interfaces of a network that have this name, or all.
+/// Removes the interfaces of a net that have this name; all if there is no name.
 fn remove(
     node: &mut Configured<'_>,
     net: Net,
@@ -160,7 +161,7 @@ fn remove(
     Ok(())
 }
 
-/// The interfaces of a network that have this name, or all; at least one.
+/// Returns the interfaces of a net that have this name, all if there is no name; at least one.
 fn meant(node: &Configured<'_>, net: Net, name: Option<&NiName>) -> Result<Vec<NiId>, ChangeError> {
     let of_net = |ni: &lnet_core::NiView| ni.nid.net() == net && ni.id != NiId::LOOPBACK;
     let there: Vec<NiId> = node.core().nis().filter(of_net).map(|ni| ni.id).collect();
@@ -178,7 +179,8 @@ fn meant(node: &Configured<'_>, net: Net, name: Option<&NiName>) -> Result<Vec<N
     }
 }
 
-/// Whether these settings are an interface's own, but for those that may change while it is in use.
+/// Returns whether the wanted settings differ from an interface's own only in those that may change while it is in
+/// use.
 fn is_tuned_only(node: &Configured<'_>, id: NiId, wanted: &NiConfig) -> bool {
     let Some(view) = node.core().nis().find(|ni| ni.id == id) else {
         return false;
@@ -201,7 +203,7 @@ fn is_tuned_only(node: &Configured<'_>, id: NiId, wanted: &NiConfig) -> bool {
     complete == view.tunables && wanted.lnd_tunables.tos == own.lnd_tunables.tos
 }
 
-/// What is not given stays.
+/// Changes the LND settings of an interface; a setting that is not given stays.
 pub(crate) fn retune(node: &mut Configured<'_>, id: NiId, given: &LndTunables) {
     let Some(own) = node.kept.interfaces.get(&id) else {
         return;
@@ -215,7 +217,7 @@ pub(crate) fn retune(node: &mut Configured<'_>, id: NiId, given: &LndTunables) {
     setup::tune(node, id, &lnd);
 }
 
-/// The interfaces of a network that are shown with this name, though it would give others.
+/// Returns the interfaces of a net that are shown with this name although the name stands for another address.
 fn labelled(node: &Configured<'_>, net: Net, name: &NiName) -> Result<Vec<NiId>, ChangeError> {
     let is_meant = |ni: &lnet_core::NiView| {
         let label = node.kept.labels.get(&ni.id);
@@ -230,7 +232,7 @@ fn labelled(node: &Configured<'_>, net: Net, name: &NiName) -> Result<Vec<NiId>,
     Ok(meant)
 }
 
-/// A NID names one interface; names of the system's interfaces name those that stand on them.
+/// Returns whether an interface is named. A NID names one interface; names of system interfaces name all NIs on them.
 fn is_named(node: &Configured<'_>, id: NiId, name: &NiName) -> bool {
     let Some(configured) = node.kept.interfaces.get(&id) else {
         return false;

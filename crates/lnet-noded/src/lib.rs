@@ -1,4 +1,4 @@
-//! A node that documents configure, that is controlled from outside, and that Prometheus watches.
+//! Runs a node that documents configure, that is controlled from outside, and that Prometheus watches.
 //!
 //! ```text
 //!  lnetctl's YAML ──▶ start, reconfigure ──┐
@@ -10,7 +10,7 @@
 //!  GET /metrics ────▶ MetricsEndpoint ──▶ Node (lnet-node)
 //! ```
 //!
-//! A program that needs a node and none of this uses `lnet-node` alone.
+//! A program that needs only a node uses `lnet-node` alone.
 
 mod change;
 mod changing;

@@ -1,13 +1,13 @@
-//! A node together with what its configuration says beyond it.
+//! A node together with the parts of its configuration that the node does not keep.
 //!
 //! ```text
 //!  locks, in the order in which they are taken:
-//!    turn    whoever has it may change the configuration (`changing`)
-//!    kept    what the configuration says beyond the node; `document` is taken alone
-//!    engine  the node itself: no message moves while somebody has it
+//!    turn    its holder may change the configuration (`changing`)
+//!    kept    parts of the configuration that the node does not keep; `document` is taken alone
+//!    engine  the node itself: no message moves while it is held
 //! ```
 //!
-//! Whoever has a lock takes none that stands above it.
+//! A thread that holds a lock takes none that is above it in this list.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,7 +18,7 @@ use lnet_types::Time;
 
 use crate::setup::{self, Kept, StartError};
 
-/// A running node whose configuration is known, so that it can be shown and changed. Clones are handles to the same
+/// A running node whose configuration is known, so that it can be shown and changed. Clones are handles of the same
 /// node.
 #[derive(Clone)]
 pub struct ManagedNode {
@@ -26,40 +26,39 @@ pub struct ManagedNode {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What all handles share.
+/// The state that all handles share.
 pub(crate) struct Shared {
-    /// Whoever has it may change the configuration.
+    /// The right to change the configuration.
     pub(crate) turn: Mutex<()>,
     kept: Mutex<Kept>,
-    /// What the node was started with besides its configuration.
+    /// The options of the node besides its configuration.
     options: NodeOptions,
-    /// Networks, routes and routing of the document that was read last.
+    /// The nets, routes and routing of the last document that was read.
     document: Mutex<Config>,
 }
 
-/// What a configuration configures: a node's engine, and what is kept beside it.
+/// The parts that a configuration configures: a node's engine, and the settings kept beside it.
 pub(crate) struct Configured<'a> {
     pub(crate) engine: &'a mut Engine,
     pub(crate) kept: &'a mut Kept,
 }
 
-/// Starts the node of a configuration. Parameters that the configuration does not name are those of
+/// Starts the node of a configuration. Parameters that the configuration does not name are taken from
 /// [`NodeOptions::globals`]; router buffers and routing are the configuration's.
 ///
 /// # Errors
 ///
-/// What is wrong with the configuration or this machine, and what to do about it; also that the configuration has no
-/// network.
+/// A fault of the configuration or of this machine, with its remedy; also a configuration without a net.
 pub fn start(config: &Config, options: NodeOptions) -> Result<ManagedNode, StartError> {
     start_if(config, options, None, |core| core.primary_nid().is_some())
 }
 
-/// Starts the node of a configuration that may have no network, as `lnetctl lnet configure` does: networks are added
-/// while the node runs.
+/// Starts the node of a configuration that may have no net, as `lnetctl lnet configure` does: nets can be added while
+/// the node runs.
 ///
 /// # Errors
 ///
-/// As of [`start`]; a configuration without a network may have no routes.
+/// Those of [`start`], but a configuration without a net is accepted if it has no routes.
 pub fn start_with_or_without_networks(
     config: &Config,
     options: NodeOptions,
@@ -67,12 +66,12 @@ pub fn start_with_or_without_networks(
     start_recorded(config, options, None)
 }
 
-/// As [`start_with_or_without_networks`], and gives all that enters the node to a recorder, if there is one:
-/// [`RecordFile::create`](crate::RecordFile::create) makes one.
+/// Starts a node as [`start_with_or_without_networks`] does, and passes all inputs of the node to a recorder, if
+/// there is one: [`RecordFile::create`](crate::RecordFile::create) makes one.
 ///
 /// # Errors
 ///
-/// As there.
+/// Those of [`start_with_or_without_networks`].
 pub fn start_recorded(
     config: &Config,
     options: NodeOptions,
@@ -113,7 +112,7 @@ fn start_if(
     })
 }
 
-/// What module parameters say of a kernel node.
+/// Returns the part of a configuration that a kernel node takes from module parameters.
 fn networks(config: &Config) -> Config {
     Config {
         nets: config.nets.clone(),
@@ -126,24 +125,24 @@ fn networks(config: &Config) -> Config {
 }
 
 impl ManagedNode {
-    /// The node itself.
+    /// Returns the node itself.
     #[must_use]
     pub const fn node(&self) -> &Node {
         &self.node
     }
 
-    /// The node alone, for whoever does not change its configuration.
+    /// Returns the node alone, for a program that does not change its configuration.
     #[must_use]
     pub fn into_node(self) -> Node {
         self.node
     }
 
-    /// What the node was started with besides its configuration.
+    /// Returns the options of the node besides its configuration.
     pub(crate) fn options(&self) -> &NodeOptions {
         &self.shared.options
     }
 
-    /// Networks, routes and routing of the document that was read last.
+    /// Returns the nets, routes and routing of the last document that was read.
     pub(crate) fn networks_of_document(&self) -> Config {
         let document = self.shared.document.lock();
         document.unwrap_or_else(PoisonError::into_inner).clone()
@@ -154,7 +153,7 @@ impl ManagedNode {
         *document.unwrap_or_else(PoisonError::into_inner) = networks(config);
     }
 
-    /// Takes both locks that a look at the configuration needs.
+    /// Takes both locks that reading or changing the configuration needs.
     pub(crate) fn with<R>(&self, call: impl FnOnce(&mut Configured<'_>, Time) -> R) -> R {
         let kept = self.shared.kept.lock();
         let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
@@ -164,7 +163,7 @@ impl ManagedNode {
         })
     }
 
-    /// For what concerns the core alone.
+    /// Takes the engine's lock only, for calls that need the core alone.
     pub(crate) fn with_core<R>(&self, call: impl FnOnce(&mut Core, Time) -> R) -> R {
         self.node
             .with_engine(|engine, now| call(engine.core_mut(), now))

@@ -5,8 +5,9 @@
 //!  thread:                       every 200 ms, or when woken └─▶ file
 //! ```
 //!
-//! The node never waits for the disk. What does not fit into the pending bytes, or into the file, ends the record: a
-//! record with a hole could not be replayed behind the hole. The end says why, and how many inputs are missing.
+//! The node never waits for the disk. If inputs do not fit into the pending bytes or into the file, the record ends,
+//! because a record with a hole could not be replayed behind the hole. The end item says why the record ended and how
+//! many inputs are missing.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -20,21 +21,21 @@ use lnet_core::{Recorded, Recorder};
 use lnet_record::{End, Ended, Sink, Writer, end_item};
 use tracing::{info, warn};
 
-/// Bytes that wait for the disk at most: a second and more of a busy node.
+/// The most bytes that wait for the disk: a second or more of a busy node.
 const PENDING_MAX: usize = 8 << 20;
 
-/// The thread is woken for so many; it looks by itself after [`LOOK`].
+/// The number of pending bytes that wakes the thread. Without a wake-up, it looks after [`LOOK`].
 const PENDING_WAKES: usize = 256 << 10;
 
 const LOOK: Duration = Duration::from_millis(200);
 
-/// The smallest limit of a file: the beginning and an end fit.
+/// The smallest limit of a file, in bytes: the beginning and an end item fit.
 const LIMIT_MIN: u64 = 64 << 10;
 
-/// Room for the end.
+/// The bytes reserved for the end item.
 const END_ROOM: u64 = 4 << 10;
 
-/// A file that a node records into. Dropping it ends the record and waits for the disk.
+/// A file that a node records into. Dropping this value ends the record and waits for the disk.
 #[derive(Debug)]
 pub struct RecordFile {
     shared: Arc<Shared>,
@@ -42,18 +43,18 @@ pub struct RecordFile {
     thread: Option<JoinHandle<()>>,
 }
 
-/// How a record is getting on.
+/// The state of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordStatus {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Bytes of it, those on their way to the disk among them.
+    /// The length of the record in bytes, including bytes not yet on the disk.
     pub bytes: u64,
-    /// The most there may be.
+    /// The limit of the length in bytes.
     pub limit: u64,
-    /// Inputs in it.
+    /// The number of inputs in the record.
     pub events: u64,
-    /// Why it has ended, if it has, and how many inputs are missing so far.
+    /// Why the record has ended and how many inputs are missing so far; `None` while it continues.
     pub ended: Option<Ended>,
 }
 
@@ -70,23 +71,23 @@ struct State {
     bytes: u64,
     events: u64,
     missing: u64,
-    /// No more is taken.
+    /// Why the record has ended; `None` while it accepts inputs.
     end: Option<End>,
-    /// The node is gone, or nobody wants the record any more.
+    /// True when the node has ended or the record is no longer wanted.
     closing: bool,
 }
 
-/// The core's end of it.
+/// The core's end of the record.
 #[derive(Debug)]
 struct Recording(Arc<Shared>);
 
 impl RecordFile {
-    /// Makes the file, readable by its owner alone, and the recorder that fills it. A file that is there becomes
-    /// `FILE.1`. `limit` in bytes is raised to 64 KiB; `software` says for people what the node runs.
+    /// Creates the file, readable by its owner only, and the recorder that fills it. An existing file is renamed to
+    /// `FILE.1`. `limit` in bytes is raised to at least 64 KiB; `software` tells readers what the node runs.
     ///
     /// # Errors
     ///
-    /// When the file or the thread cannot be made, or when something else than a file is there.
+    /// The file or the thread cannot be created, or `path` is there and is not a file.
     pub fn create(
         path: &Path,
         limit: u64,
@@ -119,7 +120,7 @@ impl RecordFile {
         Ok((file, Box::new(recorder)))
     }
 
-    /// How it is getting on.
+    /// Returns the state of the record.
     #[must_use]
     pub fn status(&self) -> RecordStatus {
         let state = self.shared.lock();
@@ -180,7 +181,7 @@ impl Sink for Recording {
     }
 }
 
-/// The node, or whoever told it to record no more, has let go of the recorder: the file ends.
+/// Ends the file: the core has dropped the recorder, because the node ended or was told to stop the record.
 impl Drop for Recording {
     fn drop(&mut self) {
         self.0.close();
@@ -201,7 +202,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing comes any more: the thread writes the end.
+    /// Notes that no more inputs come: the thread writes the end.
     fn close(&self) {
         let mut state = self.lock();
         state.end.get_or_insert(End::Stopped);
@@ -210,7 +211,8 @@ impl Shared {
         self.changed.notify_one();
     }
 
-    /// The thread: writes what comes, then the end, and that again when the number of what is missing is known.
+    /// Runs the thread: writes the inputs, then the end, and rewrites the end once the number of missing inputs is
+    /// known.
     fn write(&self, mut file: File, path: &Path) {
         if let Err(error) = self.write_inputs(&mut file) {
             let error = error.to_string();
@@ -247,7 +249,7 @@ impl Shared {
         }
     }
 
-    /// A failed write may have left a part of an item: the end stands behind it all the same, and is not found then.
+    /// Writes the end. A failed write may have left a part of an item; the end behind it cannot be found then.
     fn write_end(&self, file: &mut File, first: &Ended) -> io::Result<()> {
         let at = file.stream_position()?;
         file.write_all(&end_item(first))?;
@@ -266,7 +268,7 @@ impl Shared {
     }
 }
 
-/// A record of the node's life before may be what somebody is looking for.
+/// Renames the record of an earlier run: somebody may need it.
 fn keep_older(path: &Path) -> io::Result<()> {
     let there = match fs::symlink_metadata(path) {
         Ok(there) => there,
@@ -306,7 +308,7 @@ mod tests {
         core
     }
 
-    /// How many events of the file replay, and its end.
+    /// Returns how many inputs of the file replay, and the file's end.
     fn replayed(path: &Path) -> (u64, Ended) {
         let bytes = fs::read(path).unwrap();
         let mut replay = Replay::new(Log::open(bytes.as_slice()).unwrap());
@@ -352,7 +354,7 @@ mod tests {
         let (events, ended) = replayed(&path);
         assert_eq!(status.ended, Some(ended.clone()));
         assert_eq!(ended.why, End::Limit);
-        // The last one may have no decision any more.
+        // The last input may have no decision in the record.
         assert!((9_999..=10_000).contains(&(events + ended.missing)));
     }
 

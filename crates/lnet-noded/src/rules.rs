@@ -1,12 +1,12 @@
-//! The selection rules of a running node. Each call is one step under the node's lock: a message that
-//! another thread sends meanwhile goes by the rules before or by those after, never by a part of them.
+//! The selection rules of a running node. Each call is one step under the node's lock: a message that another thread
+//! sends at the same time follows the rules before or after the call, never a part of them.
 
 use lnet_policy::{Added, PolicyError, Rule, RuleList};
 
 use crate::managed::ManagedNode;
 
 impl ManagedNode {
-    /// The selection rules, in their order.
+    /// Returns the selection rules in their order.
     #[must_use]
     pub fn rules(&self) -> RuleList {
         self.with_core(|core, _| core.rules().clone())
@@ -16,7 +16,7 @@ impl ManagedNode {
     ///
     /// # Errors
     ///
-    /// As there; nothing has changed then.
+    /// Those of [`lnet_core::Core::add_rule`]; after an error, nothing has changed.
     pub fn add_rule(&self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
         self.changing()
             .make(|node, _| node.core_mut().add_rule(rule, before))
@@ -32,8 +32,7 @@ impl ManagedNode {
             .make(|node, _| node.core_mut().delete_rule(index))
     }
 
-    /// Puts another list of rules in place of the present one. When this returns, no message takes a
-    /// path by the rules before.
+    /// Replaces the list of rules. Once this returns, no message takes a path by the former rules.
     pub fn set_rules(&self, rules: RuleList) {
         self.changing()
             .make(|node, _| node.core_mut().set_rules(rules));

@@ -1,8 +1,8 @@
-//! Connections of an endpoint, each served by a thread of its own.
+//! Serves the connections of an endpoint, each in its own thread.
 //!
 //! ```text
 //!  accept ── admit ──▶ Clients::serve ──▶ thread: serve the connection, forget it
-//!                        │ as many as there may be: refused, which closes it
+//!                        │ at the limit: the connection is rejected and closed
 //!  stop ─────────────▶ end: every open connection is shut down, every thread waited for
 //! ```
 
@@ -17,11 +17,11 @@ use std::time::Duration;
 use slab::Slab;
 use tracing::warn;
 
-/// What can be served: a stream socket.
+/// A stream socket that can be served.
 pub(crate) trait Connection: Sized + Send + 'static {
-    /// Another handle to the same connection.
+    /// Returns another handle of the same connection.
     fn duplicate(&self) -> io::Result<Self>;
-    /// Ends it under whoever reads or writes.
+    /// Shuts the connection down, also for threads that read or write it.
     fn end(&self) -> io::Result<()>;
 }
 
@@ -45,7 +45,7 @@ impl Connection for TcpStream {
     }
 }
 
-/// The connections of an endpoint, so that they can be ended from outside.
+/// The connections of an endpoint, kept so that another thread can shut them down.
 #[derive(Debug)]
 pub(crate) struct Clients<C> {
     /// The endpoint's name, for logs and threads.
@@ -56,10 +56,11 @@ pub(crate) struct Clients<C> {
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
-/// Between two attempts to accept when the system has no room.
+/// The pause before the next attempt to accept when the system has no room.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Hands over what arrives until the endpoint stops; a last connection must wake it then.
+/// Passes on arriving connections until the endpoint stops. To stop it, set the flag and then wake it with a
+/// connection.
 pub(crate) fn accept<C>(
     clients: &Clients<C>,
     arriving: impl Iterator<Item = io::Result<C>>,
@@ -73,7 +74,7 @@ pub(crate) fn accept<C>(
             Ok(stream) => admit(stream),
             Err(error) => {
                 warn!(%error, endpoint = clients.name, "cannot accept a connection");
-                // Out of descriptors, mostly: they come back when somebody leaves.
+                // The usual reason is a lack of descriptors; some are free again when a client closes its connection.
                 std::thread::sleep(RETRY);
             }
         }
@@ -81,7 +82,7 @@ pub(crate) fn accept<C>(
 }
 
 impl<C> Clients<C> {
-    /// Nobody yet, and never more than `max`.
+    /// Makes a list without connections that never has more than `max`.
     pub(crate) fn new(name: &'static str, max: usize) -> Self {
         Self {
             name,
@@ -92,18 +93,18 @@ impl<C> Clients<C> {
         }
     }
 
-    /// Admits nobody any more.
+    /// Accepts no further connection.
     pub(crate) fn stop(&self) {
         self.stopping.store(true, Ordering::Release);
     }
 }
 
 impl<C: Connection> Clients<C> {
-    /// Serves a connection in a thread of its own.
+    /// Serves a connection in its own thread.
     ///
     /// # Errors
     ///
-    /// There are as many as there may be, or the system has no room for one more.
+    /// The limit of connections is reached, or the system has no room for one more.
     pub(crate) fn serve(
         self: &Arc<Self>,
         stream: C,
@@ -137,10 +138,10 @@ impl<C: Connection> Clients<C> {
         Ok(())
     }
 
-    /// Ends every connection and waits for its thread.
+    /// Shuts down every connection and waits for its thread.
     pub(crate) fn end(&self) {
         for (_, stream) in &*lock(&self.open) {
-            // One that has ended already needs no end.
+            // A connection that has already ended needs no shutdown.
             let _ended = stream.end();
         }
         for thread in std::mem::take(&mut *lock(&self.threads)) {

@@ -1,4 +1,4 @@
-//! From a configuration document to a node: which interfaces, with which limits, on which address.
+//! Makes a node from a configuration document: its interfaces, their limits and their addresses.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -19,53 +19,53 @@ use tracing::warn;
 
 use crate::managed::Configured;
 
-/// Why the node of a configuration cannot start. Each message says what would help.
+/// The reason why the node of a configuration cannot start. Each message says what would help.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// The operating system refused what every node needs.
+    /// The operating system rejected a part that every node needs.
     #[error(transparent)]
     Node(#[from] lnet_node::StartError),
-    /// The document configures no network.
+    /// The document configures no net.
     #[error("the configuration has no network: add a 'net' section with at least one interface")]
     NoNetwork,
     /// An interface cannot be taken into use.
     #[error(transparent)]
     Interface(#[from] InterfaceError),
-    /// No such interface, or it has no IP address.
+    /// The interface does not exist, or has no IP address.
     #[error(
         "{net}: this machine has no interface '{interface}' with an IP address (there are: {known})"
     )]
     NoInterface {
-        /// The network that asks for it.
+        /// The net that asks for the interface.
         net: Net,
-        /// The name in the document.
+        /// The interface's name in the document.
         interface: String,
-        /// Names that exist.
+        /// The names that exist.
         known: String,
     },
-    /// No rule of `ip2nets` is for this machine.
+    /// No rule of `ip2nets` applies to this machine.
     #[error(transparent)]
     Ip2Nets(#[from] NoRuleApplies),
-    /// The core refused a part of the configuration.
+    /// The core rejected a part of the configuration.
     #[error(transparent)]
     Core(#[from] lnet_core::ConfigError),
-    /// The record would lack what came before.
+    /// The record would lack earlier inputs of the node.
     #[error(transparent)]
     Record(#[from] lnet_core::TooLate),
 }
 
-/// What a configuration says that the node does not keep.
+/// The parts of a configuration that the node itself does not keep.
 pub(crate) struct Kept {
-    /// Of each interface.
+    /// The configuration of each interface.
     pub(crate) interfaces: BTreeMap<NiId, NiConfig>,
-    /// System interfaces that have the address of an interface and whose name would give another one.
+    /// For some NIs, the system interface that has the same address although its name stands for another address.
     pub(crate) labels: BTreeMap<NiId, String>,
-    /// A name of a system interface means its IPv6 address (`lnetctl lnet configure --large`).
+    /// True if the name of a system interface stands for its IPv6 address (`lnetctl lnet configure --large`).
     pub(crate) large: bool,
-    /// Of the node.
+    /// Parameters that the node stores and shows but does not use.
     pub(crate) globals: KeptGlobals,
-    /// Parameters that no configuration names.
+    /// The parameters that hold if the configuration does not name them.
     base: Globals,
 }
 
@@ -81,7 +81,7 @@ impl Kept {
     }
 }
 
-/// The options of the node of a configuration.
+/// Returns the options of a configuration's node.
 pub(crate) fn node_options(config: &Config, options: &NodeOptions) -> NodeOptions {
     NodeOptions {
         globals: globals(&config.globals, options.globals),
@@ -91,7 +91,7 @@ pub(crate) fn node_options(config: &Config, options: &NodeOptions) -> NodeOption
     }
 }
 
-/// Gives a node what its interfaces are there for.
+/// Adds the routes, peers and rules of a configuration to a node that has its interfaces.
 pub(crate) fn add_routes_peers_and_rules(
     core: &mut Core,
     config: &Config,
@@ -109,7 +109,8 @@ pub(crate) fn add_routes_peers_and_rules(
     Ok(())
 }
 
-/// The engine of a node with the same configuration that nobody can reach, to see what changes would do to the node.
+/// Returns an engine with the same configuration that no peer can reach, to try out how changes would affect the
+/// node.
 pub(crate) fn rehearsal(
     config: &Config,
     options: &NodeOptions,
@@ -152,7 +153,7 @@ pub(crate) fn add_interfaces(
     Ok(())
 }
 
-/// Takes the interfaces of an entry into use: all of them, or none.
+/// Takes the interfaces of an entry into use: all of them or none.
 pub(crate) fn add_nis(
     node: &mut Configured<'_>,
     net: Net,
@@ -191,7 +192,7 @@ fn add_ni(
         lnd: tuning(&lnd_tunables),
     };
     let id = node.engine.add_interface(nid, settings, now)?;
-    // Shown as its name, it must come back as the same NID.
+    // The name is shown in place of the NID, so it must give the same NID when it is read back.
     let link = node.engine.link(id).map(str::to_owned);
     let large = node.kept.large;
     let interface = interface_name(nid, &ni.interfaces, link.as_deref(), system, large);
@@ -208,8 +209,8 @@ fn add_ni(
     Ok(id)
 }
 
-/// What an NI's interface is called: as in the configuration, as the link under it, or by the label of its address
-/// (`eth0:1`), whichever has the address first.
+/// Returns the name of an NI's interface: the name in the configuration, or the link under the NI, or the label of
+/// its address (`eth0:1`). The first name that stands for the NI's address is taken; `None` if there is none.
 fn interface_name(
     nid: Nid,
     given: &[String],
@@ -226,7 +227,7 @@ fn interface_name(
     name.map(str::to_owned)
 }
 
-/// Gives an interface other settings of the LND; its connections stay.
+/// Changes the LND settings of an interface; its connections stay.
 pub(crate) fn tune(node: &mut Configured<'_>, id: NiId, lnd: &LndTunables) {
     let lnd = own_timeout(lnd, node.core());
     node.engine.tune(id, tuning(&lnd));
@@ -235,7 +236,7 @@ pub(crate) fn tune(node: &mut Configured<'_>, id: NiId, lnd: &LndTunables) {
     }
 }
 
-/// A timeout that is the node's own is none of the interface's: it follows the node's.
+/// Removes a timeout that equals the node's: the interface then follows the node's timeout.
 fn own_timeout(lnd: &LndTunables, core: &Core) -> LndTunables {
     let of_node = core.globals().lnd_timeout();
     let is_own = |timeout: &u32| *timeout > 0 && seconds(*timeout) != of_node;
@@ -247,8 +248,8 @@ fn own_timeout(lnd: &LndTunables, core: &Core) -> LndTunables {
 
 fn tuning(lnd: &LndTunables) -> NiTuning {
     NiTuning {
-        // 0 means that the LND chooses; kernels choose by link speed, which loopback and tunnels do not
-        // have.
+        // 0 lets the LND choose, and this LND chooses 1. Kernels choose by link speed, but loopback and tunnels have
+        // none.
         conns_per_peer: lnd.conns_per_peer.unwrap_or(0).max(1),
         timeout: lnd.timeout.map(seconds),
         tos: lnd.tos,
@@ -266,13 +267,13 @@ fn interface_addresses() -> Result<Vec<InterfaceAddress>, InterfaceError> {
     sys::interface_addresses().map_err(InterfaceError::Addresses)
 }
 
-/// The networks that `ip2nets` gives a machine with these addresses.
+/// Returns the nets that `ip2nets` gives to a machine with these addresses.
 pub(crate) fn nets_by_address(rules: &[Ip2Nets]) -> Result<Vec<NetConfig>, StartError> {
     if rules.is_empty() {
         return Ok(Vec::new());
     }
     let system = interface_addresses()?;
-    // Loopback addresses say nothing of where a machine is.
+    // Loopback addresses do not say where a machine is.
     let local = system.iter().filter(|local| !local.address.is_loopback());
     let local: Vec<_> = local
         .map(|local| (local.name.as_str(), local.address))
@@ -289,7 +290,7 @@ pub(crate) fn nets_by_address(rules: &[Ip2Nets]) -> Result<Vec<NetConfig>, Start
     Ok(Ip2Nets::nets(rules, &local)?)
 }
 
-/// The NIDs of one entry: the one it gives, or one an interface it names.
+/// Returns the NIDs of an entry: the NID that it gives, or one NID for each interface that it names.
 fn nids(
     net: Net,
     ni: &NiConfig,
@@ -308,8 +309,8 @@ fn nids(
         .collect()
 }
 
-/// The first IPv4 address of an interface, else its first IPv6 address that is not link-local (a NID
-/// has no room for the scope); the other way round if large NIDs are preferred.
+/// Returns the first IPv4 address of an interface, else its first IPv6 address that is not link-local (a NID has no
+/// room for the scope). Prefers the IPv6 address if `large` is true.
 fn interface_address(name: &str, system: &[InterfaceAddress], large: bool) -> Option<IpAddr> {
     let of_interface = || {
         system
@@ -327,8 +328,8 @@ fn interface_address(name: &str, system: &[InterfaceAddress], large: bool) -> Op
         .or_else(|| of_interface().find(usable))
 }
 
-/// A document that is to give the same interfaces on a node that does not prefer large NIDs: what a name does not say,
-/// the NID does.
+/// Returns a document that gives the same interfaces on a node that does not prefer large NIDs. Removes names that
+/// would give another NID there; the NID stays.
 pub(crate) fn with_nids_where_names_mislead(mut document: Document) -> Document {
     let Ok(system) = interface_addresses() else {
         return document;
@@ -376,8 +377,8 @@ pub(crate) fn tunables(ni: &NiConfig) -> Tunables {
     }
 }
 
-/// The parameters of a node; one that is not set is that of `base`. A document that does not mention discovery has it
-/// switched on, as kernels have.
+/// Returns the parameters of a node; a parameter that is not given is taken from `base`. Discovery is on if the
+/// document does not mention it, as in kernels.
 fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
     let sensitivity = given
         .health_sensitivity
@@ -413,16 +414,16 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
             .avoid_asym_router_failure
             .unwrap_or(base.avoid_asym_router_failure),
         profile,
-        // Kernels treat their own NIDs as they treat those of peers (lnet-selection, section 2.9).
+        // Kernels treat their own NIDs as they treat NIDs of peers (lnet-selection, section 2.9).
         own_nids_by_loopback: profile == Profile::Design,
         ..base
     }
 }
 
-/// Parameters that a node keeps for those who ask, and consults nowhere.
+/// Parameters that a node stores and shows but does not use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptGlobals {
-    /// Room for interfaces in ping information; here there is no limit.
+    /// The most interfaces in ping information; this node has no limit.
     pub(crate) max_interfaces: u32,
     /// Deprecated (section 3.1 of lnet-selection).
     pub(crate) router_sensitivity: u32,
@@ -444,7 +445,7 @@ impl KeptGlobals {
 }
 
 impl Default for KeptGlobals {
-    /// As kernel nodes have them (section 10.1 of lnet-selection).
+    /// Returns the values of kernel nodes (section 10.1 of lnet-selection).
     fn default() -> Self {
         Self {
             max_interfaces: 200,
@@ -453,10 +454,10 @@ impl Default for KeptGlobals {
     }
 }
 
-/// With less room than this, a node takes the default.
+/// The smallest `max_interfaces` that is used; a node replaces a smaller number by the default.
 const LEAST_INTERFACES: u32 = 16;
 
-/// 0 stands for the default size, as in the kernel (selection, section 6.2).
+/// Returns the sizes of router buffers; 0 stands for the default, as in the kernel (selection, section 6.2).
 pub(crate) fn router_buffers(given: Buffers) -> RouterBuffers {
     let default = RouterBuffers::default();
     let size = |given: Option<u32>, default| given.filter(|&size| size > 0).unwrap_or(default);
@@ -467,7 +468,7 @@ pub(crate) fn router_buffers(given: Buffers) -> RouterBuffers {
     }
 }
 
-/// A setting that is accepted and does nothing must not pass in silence.
+/// Warns of settings that are accepted but have no effect.
 pub(crate) fn warn_of_settings_without_effect(config: &Config) {
     let globals = &config.globals;
     let nis = || config.nets.iter().flat_map(|net| &net.nis);

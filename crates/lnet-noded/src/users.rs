@@ -1,9 +1,9 @@
-//! The peers that use a router, remembered across its restarts.
+//! Remembers the peers that use a router across its restarts.
 //!
-//! A peer that lost its router uses the router again after the next check, which kernel nodes make once a minute, or as
-//! soon as the router sends a message to the peer (section 8.2 of lnet-wire). A router that comes back therefore
-//! discovers the peers that it remembers: the ping revives the gateway at the peer, and the push says that all of its
-//! interfaces are up.
+//! A peer that lost its router uses the router again after the next check, which kernel nodes make once a minute, or
+//! as soon as the router sends a message to the peer (section 8.2 of lnet-wire). A router that comes back therefore
+//! discovers the peers that it remembers: the ping makes the gateway alive at the peer, and the push says that all of
+//! its interfaces are up.
 //!
 //! ```text
 //!  start ──▶ read the file ──▶ discover or ping each peer, PER_SECOND at most
@@ -25,31 +25,31 @@ use tracing::{info, warn};
 
 use crate::managed::ManagedNode;
 
-/// The most peers that are remembered; further ones find the router by their own checks.
+/// The most peers that are remembered; others find the router by their own checks.
 const USERS_MAX: usize = 4096;
 
-/// Longer files are none of ours: a NID has at most 60 characters.
+/// The most bytes of the file that are read: a NID has at most 60 characters.
 const FILE_MAX: u64 = 64 * USERS_MAX as u64;
 
-/// Discoveries that begin in a second.
+/// Discoveries that begin per second.
 const PER_SECOND: usize = 200;
 
-/// The pause between two lots of discoveries.
+/// The pause between two groups of discoveries.
 const LOT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a single peer may take to answer a ping, where discovery is off and peers are pinged one by one.
+/// The timeout of one ping. If discovery is off, peers are pinged one by one.
 const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Pings end after the time in which every peer has asked by itself.
+/// Pings end after this time, in which every peer has checked by itself.
 const PINGS_END: Duration = Duration::from_secs(60);
 
-/// Between two looks at who uses the router.
+/// The pause between two readings of the peers that use the router.
 const SAVE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Peers that are looked at under one lock: some 100 µs.
+/// Peers that are read under one lock, which takes some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
 
-/// Keeps a file of the peers that use this node as a router; dropping it saves the file and ends the thread.
+/// Keeps a file of the peers that use this node as a router. Dropping this value saves the file and ends the thread.
 #[derive(Debug)]
 pub struct UsersFile {
     stop: Option<Sender<()>>,
@@ -61,7 +61,7 @@ impl UsersFile {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or is not a list of NIDs, one a line.
+    /// The file cannot be read, or is not a list of NIDs, one per line.
     pub fn open(node: &ManagedNode, path: &Path) -> io::Result<Self> {
         let known = read(path)?;
         let (stop, stopped) = channel();
@@ -114,7 +114,7 @@ impl Keeper {
         self.save();
     }
 
-    /// False when the node stops meanwhile.
+    /// Discovers or pings the remembered peers. Returns false if the node stops meanwhile.
     fn greet(&self) -> bool {
         let users: Vec<Nid> = self.known.iter().copied().collect();
         if !self.node.with_core(|core, _| core.globals().discovery) {
@@ -124,7 +124,7 @@ impl Keeper {
         for some in users.chunks(lot.max(1)) {
             self.node.with_core(|core, now| {
                 for &user in some {
-                    // One that cannot be discovered asks by itself.
+                    // A peer that cannot be discovered finds the router by its own check.
                     let _refused = core.discover(user, now);
                 }
             });
@@ -141,7 +141,7 @@ impl Keeper {
             if begun.elapsed() > PINGS_END {
                 return true;
             }
-            // One that does not answer asks by itself.
+            // A peer that does not answer finds the router by its own check.
             let _unanswered = self.node.node().ping(user, None, PING_TIMEOUT);
             if self.is_stopped(Duration::ZERO) {
                 return false;
@@ -154,7 +154,8 @@ impl Keeper {
         self.stopped.recv_timeout(within) != Err(RecvTimeoutError::Timeout)
     }
 
-    /// Peers that were not heard of since the start stay in the file while there is room: they may be away, too.
+    /// Saves the peers heard of since the start. Other remembered peers stay in the file while there is room: they
+    /// may be down.
     fn save(&mut self) {
         if !self.node.with_core(|core, _| core.is_router()) {
             return;
@@ -179,7 +180,7 @@ impl Keeper {
     }
 }
 
-/// Peers on networks of this node that sent something, gateways excepted.
+/// Returns the peers on nets of this node that have sent something, gateways excepted.
 fn heard_of(node: &ManagedNode) -> BTreeSet<Nid> {
     let mut users = BTreeSet::new();
     let mut from = Some(PeerCursor::START);
@@ -198,7 +199,7 @@ fn heard_of(node: &ManagedNode) -> BTreeSet<Nid> {
     users
 }
 
-/// The interface over which a peer was heard of first; discovery finds the others.
+/// Returns the first interface over which a peer was heard of; discovery finds the others.
 fn user(peer: &PeerView) -> Option<Nid> {
     let is_user = |ni: &&lnet_core::PeerNiView| ni.max_tx_credits > 0 && ni.last_alive.is_some();
     peer.nis.iter().find(is_user).map(|ni| ni.nid)
@@ -225,7 +226,7 @@ fn read(path: &Path) -> io::Result<BTreeSet<Nid>> {
     Ok(users)
 }
 
-/// Replaces the file as a whole, so that a crash leaves the one or the other.
+/// Replaces the file in one step, so that a crash leaves either the old or the new file.
 fn write(path: &Path, users: &BTreeSet<Nid>) -> io::Result<()> {
     let text: String = users.iter().map(|nid| format!("{nid}\n")).collect();
     let mut beside = path.as_os_str().to_owned();

@@ -1,4 +1,4 @@
-//! The control endpoint from outside: who may connect, rule blocks, malformed frames, slow clients.
+//! Tests of the control endpoint from outside: permissions, rule blocks, malformed frames, slow clients.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -30,7 +30,7 @@ impl Bed {
         Self::with("")
     }
 
-    /// A node with more in its configuration.
+    /// Starts a node with further sections of configuration.
     fn with(rest: &str) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let node = start(testkit::port(), &["127.0.0.1@tcp"], rest);
@@ -86,7 +86,7 @@ fn read(stream: &mut UnixStream) -> Frame {
     }
 }
 
-/// The node has cut the connection: nothing comes any more but its end.
+/// Asserts that the node has closed the connection and sends nothing more.
 fn assert_cut_off(stream: &mut UnixStream) {
     let mut byte = [0];
     let ended = match stream.read(&mut byte) {
@@ -194,7 +194,7 @@ fn an_import_that_changes_rules_makes_their_generation_another_one() {
     assert_eq!(late.status, -116);
 }
 
-/// A client of another version can say which version the node speaks.
+/// A client of another version can then tell which version the node speaks.
 #[test]
 fn a_frame_of_another_version_is_answered_with_one_of_ours_and_the_end() {
     let bed = Bed::new();

@@ -1,4 +1,4 @@
-//! What 100,000 peers cost. Alone in its file, because it measures its own process.
+//! Measures the cost of 100,000 peers. This file has only one test, because the test measures its own process.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -11,14 +11,14 @@ use lnet_types::{Net, Nid};
 const PEERS: u32 = 100_000;
 const LIMIT_KIB: u64 = 200 << 10;
 
-/// Resident memory of this process.
+/// Returns the resident memory of this process in KiB.
 fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     line.unwrap().trim_end_matches("kB").trim().parse().unwrap()
 }
 
-/// A node with two nets and rules of every kind that concerns peers.
+/// The configuration of a node with two nets and rules of every kind that concerns peers.
 const CONFIG: &str = "net:
 - net type: tcp
   local NI(s):

@@ -1,5 +1,5 @@
-//! Rules that change while several threads send: each message goes by the rules before or by the rules
-//! after the change, and once the change is made, by those after.
+//! Tests rules that change while several threads send: each message follows the rules before or after the change, and
+//! only the rules after it once the change is made.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -23,7 +23,7 @@ const PORTAL: u32 = 40;
 const SENDERS: u64 = 3;
 const GENERATIONS: u64 = 100;
 
-/// The only path that a list of rules leaves: the local NID and the peer's.
+/// The only path that each list of rules allows: the local NID and the peer's NID.
 const PATHS: [[&str; 2]; 2] = [
     ["127.0.0.1@tcp", "127.0.0.3@tcp"],
     ["127.0.0.2@tcp", "127.0.0.4@tcp"],
@@ -39,7 +39,7 @@ fn rules(generation: u64) -> RuleList {
     rules
 }
 
-/// How often the rules have been changed, begun and done, and how many messages were sent.
+/// The number of changes of the rules that have begun and that are done, and the number of messages sent.
 #[derive(Default)]
 struct Changes {
     begun: AtomicU64,
@@ -48,11 +48,11 @@ struct Changes {
     over: AtomicBool,
 }
 
-/// What may hold for a message: the changes that were done before it was sent, and those that had begun
-/// when it was.
+/// The range of changes that may apply to a message: the number done before it was sent, and the number begun when it
+/// had been sent.
 type Window = (u64, u64);
 
-/// The next event, which must come.
+/// Returns the next event; panics if none comes in time.
 fn next(queue: &EventQueue) -> NodeEvent {
     queue.wait(Some(PATIENCE)).unwrap()
 }
@@ -94,7 +94,7 @@ fn change_rules(node: &ManagedNode, changes: &Changes) {
         changes.begun.store(generation, Ordering::SeqCst);
         node.set_rules(list);
         changes.done.store(generation, Ordering::SeqCst);
-        // So many that one of them was begun and sent under these rules alone.
+        // So many messages that at least one was begun and sent entirely under these rules.
         let enough = changes.sent.load(Ordering::SeqCst) + 2 * SENDERS;
         let begun = Instant::now();
         while changes.sent.load(Ordering::SeqCst) < enough && begun.elapsed() < PATIENCE {
@@ -104,7 +104,7 @@ fn change_rules(node: &ManagedNode, changes: &Changes) {
     changes.over.store(true, Ordering::SeqCst);
 }
 
-/// Whether a path is that of some list in force within the window.
+/// Returns whether the path is allowed by a list that was in force within the window.
 fn is_legal(path: [Nid; 2], (done, begun): Window) -> bool {
     let taken = PATHS.iter().position(|pair| pair.map(nid) == path);
     taken.is_some_and(|taken| (done..=begun).any(|generation| generation % 2 == taken as u64))
@@ -122,10 +122,10 @@ fn start(port: u16, nids: [&str; 2], rest: &str) -> ManagedNode {
     lnet_noded::start(&config, options).unwrap()
 }
 
-/// A node, and one that it knows as a Multi-Rail peer.
+/// Starts a node, and another node that the first one knows as a Multi-Rail peer.
 fn two_nodes() -> (ManagedNode, Node) {
     let port = testkit::port();
-    // A message that waits for a discovery takes its path after it was sent.
+    // Discovery is off, because a message that waits for a discovery chooses its path after it was sent.
     let peer = "global: {discovery: 0}\npeer:\n- primary nid: 127.0.0.3@tcp\n  Multi-Rail: true\n  peer ni:\n  - nid: 127.0.0.3@tcp\n  - nid: 127.0.0.4@tcp\n";
     let node = start(port, ["127.0.0.1@tcp", "127.0.0.2@tcp"], peer);
     let other = start(port, ["127.0.0.3@tcp", "127.0.0.4@tcp"], "");

@@ -1,4 +1,4 @@
-//! What a node gets from its configuration, and what from whoever starts it.
+//! Tests which settings a node takes from its configuration, and which from the program that starts it.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 

@@ -1,4 +1,4 @@
-//! A router that comes back tells those who used it.
+//! Tests that a restarted router tells the peers that used it.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lnet_node::{AcceptMode, NodeOptions};
 use lnet_noded::{ManagedNode, UsersFile};
 
-/// A limit that only a hang reaches.
+/// A limit that only a deadlock reaches.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn start(yaml: &str, port: u16) -> ManagedNode {
@@ -29,14 +29,14 @@ fn router(port: u16, discovery: bool) -> ManagedNode {
     start(&yaml, port)
 }
 
-/// A client that never checks its gateway, as if the next check were far away.
+/// Starts a client that never checks its gateway, as if the next check were far away.
 fn client(port: u16) -> ManagedNode {
     let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.3@tcp\nroute:\n- net: tcp1\n  gateway: \
                 127.0.0.1@tcp\nglobal:\n  alive_router_check_interval: 0\n";
     start(yaml, port)
 }
 
-/// Runs a router that is used, ends it, and returns when one after it has been heard of by the client.
+/// Runs a router that the client uses, ends it, and returns when the client has heard from the next router.
 fn comes_back(discovery: bool) {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("users");

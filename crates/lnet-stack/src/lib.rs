@@ -1,5 +1,5 @@
-//! The stack of a node: the state machine (`lnet-core`), the socket LND (`lnet-tcp`) and the memory that
-//! programs lend, behind one border.
+//! The stack of a node: the state machine (`lnet-core`), the socket LND (`lnet-tcp`) and the memory that programs
+//! lend, behind one interface.
 //!
 //! ```text
 //!          calls, time          events: EventSink
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A running node (`lnet-node`) and the simulator (`lnet-stack-sim`) drive the same [`Stack`]. The stack has no
-//! thread, no socket and no clock: each call names the time, and bytes move in [`lnet_tcp::Job`]s that the
-//! driver runs.
+//! thread, no socket and no clock: each call passes the time, and bytes move in [`lnet_tcp::Job`]s that the driver
+//! runs.
 
 mod event;
 mod loopback;

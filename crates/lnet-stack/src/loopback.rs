@@ -1,4 +1,4 @@
-//! The loopback LND: a message to this node never leaves it (section 5.9).
+//! The loopback LND: carries messages from this node to itself (section 5.9).
 
 use lnet_core::{Landing, MessageStatus, NiId, RxId, Transmit, Verdict};
 use lnet_tcp::Source;
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::event::EventSink;
 use crate::stack::Side;
 
-/// Messages that wait at a lazy portal of this node, as others wait in a socket.
+/// Messages that wait at a lazy portal of this node. Messages from other nodes wait in a socket instead.
 pub(crate) type Parked = FxHashMap<RxId, Transmit>;
 
 /// Carries one message from the core back into the core.
@@ -25,13 +25,13 @@ pub(crate) fn carry<Q: EventSink>(side: &mut Side<Q>, transmit: Transmit, now: T
         Verdict::Hold { rx } => {
             side.parked.insert(rx, transmit);
         }
-        // Dropped and counted by the core; to the sender it has left, as on any network.
+        // The core has dropped and counted the message. For the sender it was sent, as on any net.
         Verdict::Discard(_) => side.core.sent(transmit.tx, MessageStatus::Ok, now),
         Verdict::Refuse(_) => side.core.sent(transmit.tx, MessageStatus::LocalError, now),
     }
 }
 
-/// Continues a parked message; false when `rx` is not one of loopback's.
+/// Continues a parked message; returns false if `rx` is not a loopback message.
 pub(crate) fn resume<Q: EventSink>(
     side: &mut Side<Q>,
     rx: RxId,
@@ -45,7 +45,7 @@ pub(crate) fn resume<Q: EventSink>(
     true
 }
 
-/// Memory to memory is a copy that cannot be saved: both ends are buffers of this node.
+/// Copies a message from memory to memory. The copy is necessary: both ends are buffers of this node.
 fn deliver<Q: EventSink>(
     side: &mut Side<Q>,
     rx: RxId,
@@ -59,7 +59,7 @@ fn deliver<Q: EventSink>(
         match source {
             Source::Shared(bytes) => landing.memory().copy_in(&bytes),
             Source::Span(span) => span.copy_to(landing.memory()),
-            // Only what is forwarded to another node is in a pipe.
+            // Only payload that is forwarded to another node is in a pipe.
             Source::Pipe(..) => 0,
         };
     }

@@ -1,8 +1,8 @@
 //! The memory behind memory descriptors and router buffers.
 //!
-//! The core knows descriptors only as lengths; here are the bytes. While a descriptor has it, memory is
-//! only named, by spans: whoever moves bytes holds one, and needs no lock. A vector that a program lends
-//! comes back as the same vector, when nobody moves bytes of it any more.
+//! The core knows descriptors only as lengths; this file holds their bytes. While a descriptor owns memory, the
+//! memory is used only through spans: code that moves bytes holds a span and needs no lock. A vector that a program
+//! lends is given back as the same vector once no code moves its bytes.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use sys::span::Span;
 /// Memory that a program lends to the node until the descriptor's last event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Memory {
-    /// Data to be sent, or fetched by others. Shared and immutable.
+    /// Payload to be sent or fetched by others. Shared and immutable.
     Source(Bytes),
-    /// Room for data to be received: the whole existing length of the vector.
+    /// Memory for received payload: the whole present length of the vector.
     Sink(Vec<u8>),
-    /// Room for data that nobody looks at.
+    /// Memory for payload that no program reads.
     Scrap(Scrap),
 }
 
-/// Room that several descriptors have at the same time, for data that nobody looks at. What is received there costs what
-/// it costs anywhere, and stays in the processor's cache.
+/// Memory that several descriptors share at the same time, for payload that no program reads. To receive into it
+/// costs as much as to receive elsewhere, but it stays in the processor's cache.
 #[derive(Clone, Debug)]
 pub struct Scrap(Span);
 
 impl Scrap {
-    /// Room of this length in bytes.
+    /// Makes scrap memory of this length in bytes.
     #[must_use]
     pub fn of_len(len: usize) -> Self {
         Self(vec![0; len].into())
     }
 
-    /// The beginning of the room; `None` where the room is shorter.
+    /// Returns the first `len` bytes of the memory; `None` if the memory is shorter.
     #[must_use]
     pub fn first(&self, len: usize) -> Option<Self> {
         self.0.part(0..len).map(Self)
@@ -53,7 +53,7 @@ impl PartialEq for Scrap {
 impl Eq for Scrap {}
 
 impl Memory {
-    /// Length in bytes.
+    /// Returns the length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -62,13 +62,13 @@ impl Memory {
         }
     }
 
-    /// True when there is no memory.
+    /// Returns true if the length is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes; none of scrap.
+    /// Returns the bytes; scrap returns none.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         match self {
@@ -78,7 +78,7 @@ impl Memory {
         }
     }
 
-    /// The received bytes, none of scrap; a source is copied.
+    /// Returns the received bytes, none for scrap; copies a source.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {
         match self {
@@ -94,45 +94,45 @@ impl Memory {
 pub struct Md {
     /// The memory.
     pub memory: Memory,
-    /// Options. When attaching, at least one of `OP_PUT` and `OP_GET`; when binding, neither.
+    /// The options. An attached descriptor needs `OP_PUT`, `OP_GET` or both; a bound descriptor has neither.
     pub options: MdOptions,
-    /// Operations left, or `None` for any number. A put with ACK and a get use two each.
+    /// The number of operations; `None` for any number. A put with ACK and a get use two each.
     pub threshold: Option<u32>,
-    /// Most bytes of one operation, with `MdOptions::MAX_SIZE`.
+    /// The most bytes of one operation; used with `MdOptions::MAX_SIZE`.
     pub max_size: u32,
-    /// The descriptor goes when it is exhausted.
+    /// Whether the descriptor is removed when its operations are used up.
     pub unlink_when_exhausted: bool,
-    /// Comes back in every event.
+    /// A value that is repeated in every event of the descriptor.
     pub user: u64,
 }
 
 impl Md {
-    /// A descriptor over data to be sent or fetched. Unlimited operations, no options.
+    /// Returns a descriptor with payload to be sent or fetched, any number of operations and no options.
     #[must_use]
     pub fn source(data: impl Into<Bytes>) -> Self {
         Self::new(Memory::Source(data.into()))
     }
 
-    /// A descriptor over room for data. Unlimited operations, no options.
+    /// Returns a descriptor with memory for received payload, any number of operations and no options.
     #[must_use]
     pub fn sink(room: Vec<u8>) -> Self {
         Self::new(Memory::Sink(room))
     }
 
-    /// A descriptor over room for data that nobody looks at. Unlimited operations, no options.
+    /// Returns a descriptor with memory for payload that no program reads, any number of operations and no options.
     #[must_use]
     pub fn scrap(room: Scrap) -> Self {
         Self::new(Memory::Scrap(room))
     }
 
-    /// With these options.
+    /// Sets the options.
     #[must_use]
     pub fn options(mut self, options: MdOptions) -> Self {
         self.options = options;
         self
     }
 
-    /// With this many operations, after which the descriptor goes.
+    /// Sets the number of operations, after which the descriptor is removed.
     #[must_use]
     pub fn threshold(mut self, operations: u32) -> Self {
         self.threshold = Some(operations);
@@ -140,7 +140,7 @@ impl Md {
         self
     }
 
-    /// With this user value.
+    /// Sets the user value.
     #[must_use]
     pub fn user(mut self, user: u64) -> Self {
         self.user = user;
@@ -159,7 +159,7 @@ impl Md {
     }
 }
 
-/// Memory while a descriptor has it.
+/// Memory while a descriptor owns it.
 enum Lent {
     Source(Bytes),
     Sink(Span),
@@ -173,7 +173,7 @@ pub struct Registered<Q> {
 }
 
 impl<Q> Registered<Q> {
-    /// Memory that a descriptor has from now on.
+    /// Takes memory into the node for a descriptor, with the sink of its events.
     #[must_use]
     pub fn new(memory: Memory, queue: Arc<Q>) -> Self {
         let memory = match memory {
@@ -193,7 +193,7 @@ impl<Q> Registered<Q> {
         }
     }
 
-    /// True when nothing can be received into it.
+    /// Returns true if the descriptor cannot receive.
     #[must_use]
     pub fn is_source(&self) -> bool {
         matches!(self.memory, Lent::Source(_))
@@ -216,18 +216,18 @@ impl<Q> Default for MemoryTable<Q> {
 }
 
 impl<Q> MemoryTable<Q> {
-    /// Lends the memory to a descriptor that the core has just made.
+    /// Lends the memory to a descriptor that the core has just created.
     pub fn register(&mut self, md: MdHandle, registered: Registered<Q>) {
         self.descriptors.insert(md, registered);
     }
 
-    /// What a descriptor has.
+    /// Returns the memory of a descriptor, with the sink of its events.
     #[must_use]
     pub fn registered(&self, md: MdHandle) -> Option<&Registered<Q>> {
         self.descriptors.get(&md)
     }
 
-    /// Descriptors that have memory.
+    /// Returns the number of descriptors that own memory.
     #[must_use]
     pub fn lent(&self) -> usize {
         self.descriptors.len()
@@ -237,7 +237,7 @@ impl<Q> MemoryTable<Q> {
         self.descriptors.remove(&md)
     }
 
-    /// What is sent of a descriptor; `None` when it has no such bytes.
+    /// Returns the bytes that a descriptor sends; `None` if it has no such bytes.
     pub(crate) fn source(&self, md: MdHandle, range: Range<usize>) -> Option<Source> {
         match &self.descriptors.get(&md)?.memory {
             Lent::Source(bytes) if range.end <= bytes.len() => {
@@ -248,16 +248,17 @@ impl<Q> MemoryTable<Q> {
         }
     }
 
-    /// Where something is received in a descriptor; `None` when it has no such bytes.
+    /// Returns the memory in which a descriptor receives; `None` if it has no such bytes.
     pub(crate) fn landing(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
         match &self.descriptors.get(&md)?.memory {
             Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range),
-            // The node refuses descriptors whose options would need a source to be written.
+            // The node rejects descriptors whose options would make it write to a source.
             Lent::Source(_) => None,
         }
     }
 
-    /// What is sent of a router buffer; `None` when it is not that long, or a part of it has left by its pipe already.
+    /// Returns the payload in a router buffer; `None` if the buffer is shorter or a part of the payload has already
+    /// left its pipe.
     pub(crate) fn router_source(
         &mut self,
         buffer: RouterBuffer,
@@ -275,8 +276,8 @@ impl<Q> MemoryTable<Q> {
         is_whole.then(|| Source::Pipe(Arc::clone(&side.pipe), memory.len()))
     }
 
-    /// Where a message is received in a router buffer that the core has just handed out; `None` when the buffer is not
-    /// that long.
+    /// Returns the memory for a message in a router buffer that the core has just handed out; `None` if the buffer is
+    /// shorter.
     pub(crate) fn router_landing(
         &mut self,
         buffer: RouterBuffer,
@@ -289,20 +290,20 @@ impl<Q> MemoryTable<Q> {
         })
     }
 
-    /// Lets payload that is only forwarded go through pipes of the kernel, where its streams are sockets: large payload in
-    /// the first of the large router buffers, as far as the system gives pipes.
+    /// Lets forwarded payload go through pipes of the kernel if its streams are sockets. Only large payload in the
+    /// first large router buffers uses a pipe, as long as the system provides pipes.
     pub fn use_pipes(&mut self) {
         self.router.sides.most = PIPES_MAX;
     }
 
-    /// Bytes of router buffers allocated so far.
+    /// Returns the number of bytes of router buffers allocated so far.
     #[must_use]
     pub fn router_bytes(&self) -> u64 {
         self.router.allocated
     }
 }
 
-/// Router buffers, allocated when the core first hands out their index and kept for the next message:
+/// Router buffers. A buffer is allocated when the core first hands out its index, and is kept for later messages. So
 /// a router that forwards little stays small (kernel routers take more than 1 GB at once, section 17).
 #[derive(Default)]
 struct RouterMemory {
@@ -312,27 +313,28 @@ struct RouterMemory {
     allocated: u64,
 }
 
-/// Router buffers with a pipe at their side. Each pipe takes two descriptors, and may keep as many pages as it has places
-/// while a message is in it: 256 with [`PIPE_ROOM`], whatever few bytes of a page are used.
+/// The number of router buffers with a pipe. Each pipe takes two file descriptors. While a message is in it, it may
+/// keep as many pages as it has slots, 256 with [`PIPE_ROOM`], even if only a few bytes of each page are used.
 const PIPES_MAX: usize = 32;
 
-/// Room of a pipe: the longest payload, in whole pages, and what an unprivileged process may ask for by default.
+/// The capacity of a pipe in bytes: the longest payload, in whole pages. An unprivileged process may request this
+/// much by default.
 const PIPE_ROOM: usize = 1 << 20;
 
-/// Payload shorter than this is copied: the system calls that a pipe takes beyond those for memory cost more.
+/// Shorter payload is copied: a pipe needs more system calls than memory does, and these cost more than the copy.
 const PIPED_MIN: usize = 64 << 10;
 
 /// The pipes of the first large router buffers, made when they are first needed.
 #[derive(Default)]
 struct Sides {
     list: Vec<Side>,
-    /// Buffers that may have one.
+    /// The number of buffers that may have a pipe.
     most: usize,
 }
 
 struct Side {
     pipe: Arc<Pipe>,
-    /// The payload in the buffer is in the pipe, not in memory.
+    /// True if the payload of the buffer is in the pipe and not in memory.
     has_payload: bool,
 }
 
@@ -344,8 +346,8 @@ impl Sides {
         }
     }
 
-    /// The pipe for a new payload of this length: empty, and nobody else has it. The one of the message before may be
-    /// neither, because its connection was closed while bytes of it were being moved.
+    /// Returns a pipe for a new payload of this length. The pipe is empty and used by no job. The previous message's
+    /// pipe may not be, if its connection closed while bytes moved; then a new pipe replaces it.
     fn fresh(&mut self, buffer: RouterBuffer, len: usize) -> Option<Arc<Pipe>> {
         let index = buffer.index as usize;
         if let Some(side) = self.side(buffer) {
@@ -354,7 +356,7 @@ impl Sides {
         if buffer.pool != RouterPool::Large || len < PIPED_MIN || index >= self.most {
             return None;
         }
-        // Lowest free index first, so that the list grows by one at a time.
+        // The core uses the lowest free index first, so the list grows by one at a time.
         while self.list.len() <= index {
             let side = self.new_side()?;
             self.list.push(side);
@@ -367,7 +369,7 @@ impl Sides {
         self.list.get(index).map(|side| Arc::clone(&side.pipe))
     }
 
-    /// `None` where the system gives no more; it is not asked again.
+    /// Makes a pipe. Returns `None` if the system provides no more; then no further pipe is requested.
     fn new_side(&mut self) -> Option<Side> {
         let Ok(pipe) = Pipe::with_room(PIPE_ROOM) else {
             self.most = 0;
@@ -381,8 +383,9 @@ impl Sides {
 }
 
 impl RouterMemory {
-    /// The memory of a buffer, and never memory that a read or write of the message before still has: the connection
-    /// of that message was closed while bytes of it were being moved. `None` for a buffer without bytes.
+    /// Returns the memory of a buffer for a new message; `None` for a buffer without bytes. The memory is never
+    /// memory that a read or write of the previous message still uses, because its connection closed while bytes
+    /// moved.
     fn fresh(&mut self, buffer: RouterBuffer) -> Option<&mut Span> {
         let span = self.buffer(buffer)?;
         if !span.is_unique() {
@@ -391,7 +394,7 @@ impl RouterMemory {
         Some(span)
     }
 
-    /// `None` for a buffer without bytes.
+    /// Returns the memory of a buffer; `None` for a buffer without bytes.
     fn buffer(&mut self, buffer: RouterBuffer) -> Option<&mut Span> {
         let pool = match buffer.pool {
             RouterPool::Tiny => return None,
@@ -399,7 +402,7 @@ impl RouterMemory {
             RouterPool::Large => &mut self.large,
         };
         let index = buffer.index as usize;
-        // Lowest free index first, so the pool grows by one buffer at a time.
+        // The core uses the lowest free index first, so the pool grows by one buffer at a time.
         while pool.len() <= index {
             pool.push(vec![0; buffer.pool.buffer_len()].into());
             self.allocated += buffer.pool.buffer_len() as u64;
@@ -448,7 +451,7 @@ mod tests {
         index: 0,
     };
 
-    /// Two ends of a connection with bytes in it, and the pipe of a payload of that length.
+    /// Returns the two ends of a connection, and a pipe that holds a payload of [`PIPED_MIN`] bytes.
     fn piped(table: &mut MemoryTable<()>) -> (TcpStream, TcpStream, Arc<Pipe>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -458,7 +461,7 @@ mod tests {
         let pipe = Arc::clone(&table.router.sides.list[0].pipe);
         far.write_all(&[7; PIPED_MIN]).unwrap();
         while pipe.held() < PIPED_MIN {
-            // The bytes are on their way.
+            // The bytes may not have arrived yet.
             let _not_yet = pipe.fill(&near, PIPED_MIN - pipe.held());
         }
         (near, far, pipe)

@@ -1,9 +1,9 @@
-//! Core, LND and memory, and what carries the outputs of one to the others.
+//! The core, the LND and the memory, and the code that carries the outputs of one to the others.
 //!
-//! [`Stack::decide`] is the heart: it carries the core's outputs to the LND, the event sinks and loopback.
-//! Every call that may make the core produce outputs is followed by it. It ends after so many outputs, however
-//! many there are: what is left is another turn, behind whoever waits. Bytes move between
-//! [`Stack::next_job`] and [`Stack::finish`], when nobody has the stack.
+//! [`Stack::decide`] carries the core's outputs to the LND, the event sinks and loopback. It follows
+//! every call that may make the core produce outputs. One call carries out a limited number of outputs; the rest is
+//! left for the next turn, so that waiting threads get the lock in between. Bytes move between [`Stack::next_job`]
+//! and [`Stack::finish`], while no thread holds the stack.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,36 +25,36 @@ use crate::event::{EventSink, NodeEvent};
 use crate::loopback::{self, Parked};
 use crate::memory::{MemoryTable, Registered};
 
-/// Core, LND and memory. Times that are given to its calls must not go backwards.
+/// Core, LND and memory. The times passed to its calls must not go backwards.
 pub struct Stack<N: Network, Q> {
     /// The socket LND.
     pub lnd: Socklnd<N>,
-    /// What the LND calls back into.
+    /// The part that the LND calls back into.
     pub side: Side<Q>,
     outputs_max: u32,
 }
 
-/// Outputs of the core that one turn carries out: a fraction of a millisecond, after which whoever waits
-/// for the lock has it.
+/// The most outputs of the core that one turn carries out. They take a fraction of a millisecond, after which a
+/// thread that waits for the lock gets it.
 pub const OUTPUTS_PER_TURN: u32 = 1024;
 
-/// The stack without the LND: what the LND calls back into.
+/// The stack without the LND: the part that the LND calls back into.
 pub struct Side<Q> {
-    /// The node as a state machine.
+    /// The node's state machine.
     pub core: Core,
     /// The memory behind descriptors and router buffers.
     pub memory: MemoryTable<Q>,
-    /// An event was delivered since this was last cleared.
+    /// True if an event was delivered since this flag was last cleared.
     pub delivered: bool,
-    /// Events that were lost because their sink was full.
+    /// The number of events lost because their sink was full.
     pub events_lost: u64,
     pub(crate) parked: Parked,
-    /// What is received for a buffer of the core's, which is copied there when it is whole.
+    /// Messages being received for a buffer of the core. The payload is copied to the buffer when it is complete.
     for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
 }
 
 impl<N: Network, Q: EventSink> Stack<N, Q> {
-    /// A stack without interfaces.
+    /// Returns a stack without interfaces.
     pub fn new(lnd: Socklnd<N>, core: Core) -> Self {
         let side = Side {
             core,
@@ -71,7 +71,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         }
     }
 
-    /// Carries out what the core wants, for one turn. True when something is left for the next one.
+    /// Carries out the core's outputs for one turn. Returns true if outputs may be left for the next turn.
     pub fn decide(&mut self, now: Time) -> bool {
         for _ in 0..self.outputs_max {
             let Some(output) = self.side.core.poll_output() else {
@@ -82,11 +82,11 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         true
     }
 
-    /// Attaches a descriptor behind a match entry of its own.
+    /// Attaches a descriptor behind a new match entry.
     ///
     /// # Errors
     ///
-    /// As [`Core::me_attach`] and [`Core::md_attach`]; the entry is gone then.
+    /// Those of [`Core::me_attach`] and [`Core::md_attach`]; after an error, the entry is removed.
     pub fn attach(
         &mut self,
         entry: MeSpec,
@@ -97,7 +97,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         let core = &mut self.side.core;
         let me = core.me_attach(entry)?;
         let handle = core.md_attach(me, md, now).inspect_err(|_| {
-            // The entry was made above and nobody else knows it.
+            // The entry was made above and is known only here.
             let _gone = core.me_unlink(me, now);
         })?;
         self.side.memory.register(handle, registered);
@@ -108,35 +108,35 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     ///
     /// # Errors
     ///
-    /// As [`Core::md_bind`].
+    /// Those of [`Core::md_bind`].
     pub fn bind(&mut self, md: MdSpec, registered: Registered<Q>) -> Result<MdHandle, PortalError> {
         let handle = self.side.core.md_bind(md)?;
         self.side.memory.register(handle, registered);
         Ok(handle)
     }
 
-    /// Takes the news that something may be done in a slot of the LND.
+    /// Handles the readiness of a slot of the LND.
     pub fn ready(&mut self, slot: usize, readiness: Readiness, now: Time) {
         self.lnd.ready(slot, readiness, now, &mut self.side);
     }
 
-    /// The next bytes to be moved; then comes [`Stack::finish`].
+    /// Returns the next bytes to move. [`Stack::finish`] must follow.
     pub fn next_job(&mut self, now: Time) -> Option<Job<N::Stream>> {
         self.lnd.next_job(now, &mut self.side)
     }
 
-    /// Takes note of the bytes that were moved.
+    /// Records the result of the moved bytes.
     pub fn finish(&mut self, job: Job<N::Stream>, staging: &mut Staging, now: Time) {
         self.lnd.finish(job, staging, now, &mut self.side);
     }
 
-    /// Runs what is due.
+    /// Does the work that is due.
     pub fn tick(&mut self, now: Time) {
         self.side.core.tick(now);
         self.lnd.tick(now, &mut self.side);
     }
 
-    /// When [`Stack::tick`] has something to do next.
+    /// Returns when [`Stack::tick`] has work to do next.
     pub fn next_deadline(&self) -> Option<Time> {
         let deadlines = [self.side.core.next_deadline(), self.lnd.next_deadline()];
         deadlines.into_iter().flatten().min()
@@ -145,18 +145,18 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     /// Closes the connections of an interface and removes it from the LND and the core.
     pub fn remove_ni(&mut self, ni: NiId, now: Time) {
         self.lnd.remove_ni(ni, now, &mut self.side);
-        // An interface that the core does not have is gone already.
+        // An error means that the core does not have the interface any more.
         let _gone = self.side.core.remove_ni(ni, now);
     }
 
-    /// Closes every connection and carries out all that follows from it.
+    /// Closes every connection and carries out all consequences.
     pub fn close_all(&mut self, now: Time) {
         self.lnd.close_all(now, &mut self.side);
-        // Nothing is under way any more, so that this ends.
+        // Nothing is in flight any more, so the loop ends.
         while self.decide(now) {}
     }
 
-    /// Lets a turn go on for as long as the core has outputs.
+    /// Removes the limit of a turn: a turn continues as long as the core has outputs.
     #[cfg(feature = "broken")]
     pub fn unbound_turns(&mut self) {
         self.outputs_max = u32::MAX;
@@ -180,7 +180,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         let payload = transmit.payload;
         let payload = payload.and_then(|payload| self.side.source(payload));
         if payload.is_none() && transmit.header.payload_length > 0 {
-            // A resend of what was forwarded by a pipe, of which a part has left.
+            // The message is a resend of forwarded payload of which a part has already left its pipe.
             return self.side.core.sent_in_no_form(transmit.tx, now);
         }
         let request = SendRequest {
@@ -199,7 +199,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
             return;
         }
         let landing = landing.and_then(|landing| self.side.landing(rx, landing));
-        // The connection may have gone before the core's decision was carried out.
+        // The connection may have closed before the core's decision was carried out.
         if !self.lnd.resume(rx, landing, now) {
             self.side.for_core.remove(&rx);
         }
@@ -207,7 +207,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
 }
 
 impl<Q: EventSink> Side<Q> {
-    /// The memory of a payload; `None` when there are no bytes, or not all any more.
+    /// Returns the memory of a payload; `None` if the payload is empty or no longer complete.
     pub(crate) fn source(&mut self, payload: Payload) -> Option<Source> {
         let range = range(payload.offset, payload.length);
         if range.is_empty() {
@@ -225,7 +225,7 @@ impl<Q: EventSink> Side<Q> {
         source
     }
 
-    /// The memory of a landing; `None` when nothing is wanted.
+    /// Returns the memory of a landing; `None` if no payload is wanted.
     pub(crate) fn landing(&mut self, rx: RxId, landing: lnet_core::Landing) -> Option<Landing> {
         let range = range(landing.offset, landing.length);
         if range.is_empty() {
@@ -235,7 +235,7 @@ impl<Q: EventSink> Side<Q> {
             Place::Md(md) => self.memory.landing(md, range).map(Landing::from),
             Place::Router(buffer) => self.memory.router_landing(buffer, range),
             Place::Core(buffer) => {
-                // The core's landings begin with their buffer.
+                // A landing in a buffer of the core begins at the buffer's start.
                 let span = Span::from(vec![0; range.len()]);
                 self.for_core.insert(rx, (buffer, span.clone()));
                 Some(span.into())
@@ -245,7 +245,7 @@ impl<Q: EventSink> Side<Q> {
         target
     }
 
-    /// Tells the core that a message is where it wanted it, or failed.
+    /// Reports to the core that a message is in its memory, or failed.
     pub(crate) fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
         if let Some((buffer, span)) = self.for_core.remove(&rx)
             && result.is_ok()
@@ -292,7 +292,7 @@ impl<Q: EventSink> Upper for Side<Q> {
                 let wanted = landing.length > 0;
                 let landing = self.landing(rx, landing);
                 if wanted && landing.is_none() {
-                    // The tables of the core and of the memory disagree: the message is lost, not more.
+                    // The tables of the core and of the memory disagree: only this message is lost.
                     self.core.arrived(rx, Err(MessageStatus::LocalError), now);
                     return Disposition::Discard;
                 }
@@ -327,7 +327,7 @@ impl<Q: EventSink> Upper for Side<Q> {
         incarnation: Option<u64>,
         now: Time,
     ) {
-        // A tool that presents itself as a user-space process comes and goes without its node.
+        // A tool may present itself as a user-space process. It starts and ends independently of its node.
         if !peer.is_userspace() {
             self.core.peer_notify(ni, peer.nid, alive, now);
             if let Some(incarnation) = incarnation {
@@ -342,7 +342,7 @@ fn range(offset: u32, length: u32) -> Range<usize> {
     start..start.saturating_add(length as usize)
 }
 
-/// The LND's failures are a subset of LNet's status classes (section 3.8).
+/// Returns the status class of an LND's failure. The LND's failures are a subset of LNet's classes (section 3.8).
 fn status(failure: Failure) -> MessageStatus {
     match failure {
         Failure::LocalError | Failure::Unwritable => MessageStatus::LocalError,

@@ -50,9 +50,9 @@ pub(crate) struct Connection<S> {
     /// Readiness reported that the peer has closed its side; reads continue to the end of the
     /// stream.
     pub(crate) peer_closed: bool,
-    /// The connection is only read to its end: the peer has closed another one.
+    /// The connection is only read, until its end: the peer has closed or replaced a sibling.
     pub(crate) parting: bool,
-    /// Why the connection closes as soon as the write under way has ended.
+    /// Why the connection closes as soon as the write in progress has ended.
     pub(crate) ended: Option<CloseReason>,
     /// Reading waits until acknowledgements are written.
     pub(crate) choked: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Connection<S> {
     pub(crate) last_use: u64,
     /// Processing of bytes already read is paused.
     pub(crate) paused: bool,
-    /// A read is under way.
+    /// A read is in progress.
     reading: bool,
     /// Readiness was reported during the read, which may have been too early to see the new bytes.
     more_to_read: bool,
@@ -131,7 +131,7 @@ impl<S: Stream> Connection<S> {
         }
     }
 
-    /// Returns whether a read may begin. If one is under way, another one will follow.
+    /// Returns whether a read may begin. If a read is in progress, another read will follow.
     pub(crate) fn may_read(&mut self) -> bool {
         #[cfg(feature = "broken")]
         if self.deaf {
@@ -282,7 +282,7 @@ impl<S: Stream> Connection<S> {
         if self.sending.acked == self.sending.written {
             return;
         }
-        // Bytes of a write under way may be in the stream already without being counted as written.
+        // Bytes of a write in progress may already be in the stream without being counted as written.
         let acked = self
             .sending
             .written

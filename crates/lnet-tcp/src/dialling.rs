@@ -19,11 +19,11 @@ use std::time::Duration;
 use lnet_types::Time;
 use lnet_wire::{Ctype, HelloVersion};
 
-/// After this many refusals in a row a peer is not dialled again (sections 2.6 and 18).
+/// After this many rejections in a row, a peer is not dialled any more (sections 2.6 and 18).
 // [SET-8]
 const REFUSALS_MAX: u8 = 3;
 
-/// The pause after a refusal is between half of this and all of it (section 18).
+/// The longest pause after a rejection; the shortest is half of it (section 18).
 // [SET-7]
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 
@@ -78,16 +78,16 @@ impl TypeCounts {
     }
 }
 
-/// What the caller does after a refusal.
+/// What the caller must do after a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterRefusal {
     /// Wait; [`Dialler::is_due`] reports when the pause is over.
     Wait,
-    /// Dial again at once, in the version that the peer named.
+    /// Dial at once, in the version that the peer named.
     AtOnce,
     /// Dial no more: there is one connection of each type.
     Content,
-    /// Give up: the pass has failed.
+    /// End the pass: it has failed.
     GiveUp,
 }
 
@@ -102,7 +102,7 @@ enum Phase {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialler {
     phase: Phase,
-    /// When the pass under way fails.
+    /// When the present pass fails.
     deadline: Time,
     /// The pause after the last failure; zero after a success.
     pause: Duration,
@@ -134,7 +134,7 @@ impl Dialler {
         self.phase == Phase::Resting && now >= self.retry_at && !self.content
     }
 
-    /// Returns whether a pass is under way.
+    /// Returns whether a pass is in progress.
     pub(crate) fn is_active(&self) -> bool {
         self.phase != Phase::Resting
     }
@@ -153,7 +153,7 @@ impl Dialler {
         self.version
     }
 
-    /// Returns when the pass under way fails.
+    /// Returns when the present pass fails.
     pub(crate) fn deadline(&self) -> Time {
         self.deadline
     }
@@ -182,18 +182,18 @@ impl Dialler {
         self.retry_at = Time::ZERO;
     }
 
-    /// Records that the peer dialled us: its refusals came from simultaneous dials and do not
+    /// Records that the peer dialled us: its rejections came from simultaneous dials and do not
     /// predict the next attempt.
     pub(crate) fn met(&mut self) {
         self.refusals = 0;
     }
 
-    /// Allows dialling again: connections of another version are wanted beside the present ones.
+    /// Allows dialling to continue: connections of another version are wanted beside the present ones.
     pub(crate) fn want_more(&mut self) {
         self.content = false;
     }
 
-    /// Records that a connection has closed: more may be wanted again.
+    /// Records that a connection has closed: dialling may be needed.
     pub(crate) fn lost(&mut self, was_last: bool) {
         self.content = false;
         if was_last {
@@ -240,12 +240,12 @@ impl Dialler {
         AfterRefusal::Wait
     }
 
-    /// Returns whether the pause after a refusal is over.
+    /// Returns whether the pause after a rejection is over.
     pub(crate) fn is_due(&self, now: Time) -> bool {
         matches!(self.phase, Phase::Waiting { until } if now >= until.min(self.deadline))
     }
 
-    /// Returns when the caller should check again. A connection that is being made has its own
+    /// Returns when the caller must check the dialler next. A connection that is being made has its own
     /// deadline.
     pub(crate) fn next_due(&self) -> Option<Time> {
         match self.phase {

@@ -1,4 +1,4 @@
-//! The rules of sections 2.6, 2.9 and 2.10, one by one.
+//! Tests of the rules of sections 2.6, 2.9 and 2.10, one by one.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const MAX: Duration = Duration::from_secs(60);
 const V3: HelloVersion = HelloVersion::V3;
 const NOW: Time = Time::from_secs(100);
 
-/// The order in which `missing` asks for connections when each of them is made.
+/// Returns the order in which `missing` asks for connections if each of them is made.
 fn order(mut counts: TypeCounts, typed: bool, pairs: usize) -> Vec<Ctype> {
     let mut order = Vec::new();
     while let Some(ctype) = counts.missing(typed, pairs) {

@@ -4,10 +4,10 @@
 //!  we dialled:    CONNECTING --connected: connreq, HELLO--> AWAIT_REPLY --HELLO--> connection
 //!  peer dialled:  REQUEST --connreq--> HELLO --HELLO: our HELLO--> connection
 //!                    |                   |
-//!                    +-- refusal sent ---+--> FAREWELL --peer closes--> gone
+//!                    +- rejection sent --+--> FAREWELL --peer closes--> gone
 //! ```
 //!
-//! What we send here always fits into an empty socket buffer, so that it goes out in one write.
+//! The bytes that we send here always fit into an empty socket buffer, so they go out in one write.
 
 use std::io::{ErrorKind, Read};
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use lnet_wire::{Ctype, HelloVersion};
 use crate::network::{Bytes, Stream, send_whole};
 use crate::reader::HandshakeReader;
 
-/// How many bytes a refused peer may still send before its connection is closed.
+/// How many bytes a rejected peer may still send before its connection is closed.
 const FAREWELL_BYTES: usize = 64 << 10;
 
 /// The state of a handshake.
@@ -34,8 +34,8 @@ pub(crate) enum Stage {
     Request,
     /// The peer dialled this interface; its HELLO has not arrived.
     Hello(NiId),
-    /// A refusal was sent; we wait until the peer closes. If we closed with unread bytes, TCP would
-    /// reset the connection and the peer might lose the refusal.
+    /// A rejection was sent; we wait until the peer closes. If we closed with unread bytes, TCP would
+    /// reset the connection and the peer might lose the rejection.
     Farewell {
         /// Bytes that the peer may still send.
         allowance: usize,
@@ -75,7 +75,7 @@ pub(crate) struct Handshake<S> {
 }
 
 impl<S: Stream> Handshake<S> {
-    /// Sends a refusal and begins to wait for the peer to close. Returns false if there is nothing
+    /// Sends a rejection and begins to wait for the peer to close. Returns false if there is nothing
     /// to wait for.
     pub(crate) fn refuse(&mut self, bytes: &[u8]) -> bool {
         self.stage = Stage::Farewell {
@@ -84,7 +84,7 @@ impl<S: Stream> Handshake<S> {
         send_whole(&*self.stream, bytes).is_ok() && self.stream.end_writing().is_ok()
     }
 
-    /// Discards what a refused peer still sends. Returns false if the peer has closed or sent too
+    /// Drops the bytes that a rejected peer still sends. Returns false if the peer has closed or sent too
     /// much.
     pub(crate) fn wave(&mut self, scratch: &mut [u8]) -> bool {
         let Stage::Farewell { allowance } = &mut self.stage else {

@@ -24,7 +24,7 @@ use crate::receive::WINDOW_MAX;
 pub enum Source {
     /// Immutable bytes.
     Shared(Bytes),
-    /// Memory that nobody changes until the message is reported.
+    /// Memory that nothing changes until the message is reported.
     Span(Span),
     /// This many bytes in the pipe of a [`Landing`]; they can be sent once.
     Pipe(Arc<Pipe>, usize),
@@ -48,7 +48,7 @@ impl Source {
     }
 }
 
-/// Where a received payload goes.
+/// The memory or pipe for a received payload.
 #[derive(Clone, Debug)]
 pub struct Landing {
     pub(crate) memory: Span,
@@ -115,10 +115,10 @@ impl Staging {
     }
 }
 
-/// What one read is to fill.
+/// The memory that one read fills.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// The unfilled part of the landing of the payload under way.
+    /// The unfilled part of the landing of the payload being read.
     pub(crate) landing: Option<Span>,
     /// The pipe that takes the payload instead, and the memory for its contents if it becomes full.
     pub(crate) pipe: Option<(Arc<Pipe>, Span)>,
@@ -226,7 +226,7 @@ fn read(stream: &impl Stream, room: &Room, staging: &mut Staging) -> Outcome {
     parts.add(staging.room(room));
     match stream.read(&mut parts) {
         Ok(more) => outcome(room.len(), Ok(landed + more)),
-        // The next read meets the same error again.
+        // The next read will fail with the same error.
         Err(_) if landed > 0 => outcome(room.len(), Ok(landed)),
         Err(error) => outcome(room.len(), Err(error)),
     }

@@ -136,14 +136,14 @@ pub trait Network {
         config: &SocklndConfig,
     ) -> Result<Self::Stream, DialFailure>;
 
-    /// Returns the result of connecting a stream; `None` while the attempt is under way.
+    /// Returns the result of connecting a stream; `None` while the attempt is in progress.
     fn connected(&self, stream: &Self::Stream) -> Option<Result<(), DialFailure>>;
 
     /// Sets the type of service of an accepted stream, if one is wanted.
     ///
     /// # Errors
     ///
-    /// The network refuses.
+    /// The network rejects the value.
     fn set_tos(&self, stream: &Self::Stream, tos: Option<u8>) -> io::Result<()>;
 
     /// Stops reporting the readiness of a stream. The stream closes when its last handle is

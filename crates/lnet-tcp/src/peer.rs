@@ -28,7 +28,7 @@ pub(crate) enum LargeNids {
     Untried,
     /// A message needed 16-byte NIDs: from now on the peer is dialled in that version.
     Wanted,
-    /// The peer refused that version; it is asked again after it has connected anew.
+    /// The peer rejected that version; it is not tried until the peer's connections have closed.
     Refused,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Peer {
     pub(crate) incarnation: Option<u64>,
     pub(crate) dialler: Dialler,
     pub(crate) large_nids: LargeNids,
-    /// The slot of our handshake under way.
+    /// The slot of our unfinished handshake.
     pub(crate) dial_slot: Option<usize>,
     /// Why the last attempt to dial it failed; `None` once there is a connection.
     pub(crate) last_failure: Option<DialFailure>,
@@ -66,7 +66,7 @@ pub(crate) struct Peer {
     /// When its connections are checked next.
     pub(crate) check_at: Time,
     pub(crate) keepalive_at: Time,
-    /// The time at which this peer stands among the timers.
+    /// The time of this peer's timer; `None` if it has none.
     pub(crate) armed: Option<Time>,
 }
 
@@ -122,7 +122,7 @@ impl Peer {
         !self.key.id.nid.is_large() && is_large(header)
     }
 
-    /// Forgets a refused version when the peer's connections are gone: the peer may come back with
+    /// Forgets a rejected version when the peer's connections are gone: the peer may come back with
     /// another release.
     pub(crate) fn forget_refusal(&mut self) {
         if self.links.is_empty() && self.large_nids == LargeNids::Refused {

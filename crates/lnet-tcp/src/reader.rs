@@ -28,8 +28,8 @@ impl HandshakeReader {
         }
     }
 
-    /// Reads further bytes. `needed` computes from a prefix how long the whole structure is at
-    /// least. Returns the whole structure once it is complete, `None` before.
+    /// Reads further bytes. `needed` computes from a prefix how long the structure is at least.
+    /// Returns the structure once it is complete, `None` before.
     pub(crate) fn read(
         &mut self,
         socket: &mut impl Read,

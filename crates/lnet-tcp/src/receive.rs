@@ -14,7 +14,7 @@
 //! together with the headers behind it in the same call: a steady stream costs one system call per
 //! message and copies nothing. Small messages are read many at a time into staging memory, and
 //! their payload is copied once into its final place; that costs a tenth of a system call per
-//! message. The size of the last message decides which way the next read takes; the first large
+//! message. The size of the last message decides how the next read is done; the first large
 //! message behind small ones finds its beginning staged.
 
 use std::io::ErrorKind;
@@ -86,7 +86,7 @@ enum State {
 /// A payload that is being received.
 #[derive(Debug)]
 struct Payload {
-    /// `None` if the message is discarded.
+    /// `None` if the message is dropped.
     rx: Option<RxId>,
     /// `None` if no payload is wanted.
     landing: Option<Landing>,
@@ -154,7 +154,7 @@ pub(crate) struct Receiver {
     in_bulk: bool,
     /// A payload had too many segments for its pipe.
     has_small_segments: bool,
-    /// The text with which the node above refused a message, for the log.
+    /// The text with which the node above rejected a message, for the log.
     complaint: Option<&'static str>,
 }
 
@@ -173,7 +173,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the text with which the node above refused a message.
+    /// Returns the text with which the node above rejected a message.
     pub(crate) fn complaint(&self) -> Option<&'static str> {
         self.complaint
     }
@@ -192,7 +192,7 @@ impl Receiver {
         matches!(self.state, State::Held { .. })
     }
 
-    /// Returns the unfinished message that the node above must still be told about, when the
+    /// Returns the unfinished message that must still be reported to the node above, when the
     /// connection is closed.
     pub(crate) fn abandon(&mut self) -> Option<RxId> {
         match std::mem::replace(&mut self.state, State::Header) {
@@ -202,7 +202,7 @@ impl Receiver {
         }
     }
 
-    /// Continues with the held message: reads it into its landing, or discards it.
+    /// Continues with the held message: reads it into its landing, or drops it.
     pub(crate) fn resume(&mut self, landing: Option<Landing>) {
         if let State::Held {
             rx,
@@ -226,7 +226,7 @@ impl Receiver {
         }
     }
 
-    /// Discards the rest of this message. Returns false if another message, or none, is being read.
+    /// Drops the rest of this message. Returns false if another message, or none, is being read.
     pub(crate) fn cancel(&mut self, unwanted: RxId) -> bool {
         let State::Payload(payload) = &mut self.state else {
             return false;
@@ -285,7 +285,7 @@ impl Receiver {
                     }
                 }
             }
-            // The message was cancelled while the read was under way.
+            // The message was cancelled while the read was in progress.
             State::Payload(payload) => {
                 payload.slop -= landed;
                 around.stats.discarded_payload_bytes += landed as u64;
@@ -513,7 +513,7 @@ fn fill(payload: &mut Payload, bytes: &mut &[u8], stats: &mut SocklndStats) {
     }
 }
 
-/// Finishes a payload that is in place: checks it, acknowledges it and hands it over, in this order
+/// Completes a payload that is in place: checks it, acknowledges it and hands it over, in this order
 /// (section 3.3).
 // [FRAME-7]
 fn deliver(

@@ -1,4 +1,4 @@
-//! What is counted: every frame and byte, and every refusal, failure and close by its reason.
+//! Counters: every frame and byte, and every rejection, failure and close by its reason.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -8,18 +8,18 @@ use std::io::ErrorKind;
 pub struct Counts<K: Ord>(BTreeMap<K, u64>);
 
 impl<K: Ord + Copy> Counts<K> {
-    /// How often `reason` occurred.
+    /// Returns how often `reason` occurred.
     #[must_use]
     pub fn of(&self, reason: K) -> u64 {
         self.0.get(&reason).copied().unwrap_or(0)
     }
 
-    /// The reasons that occurred, in order, and how often.
+    /// Returns the reasons that occurred, in order, each with its number.
     pub fn iter(&self) -> impl Iterator<Item = (K, u64)> {
         self.0.iter().map(|(&reason, &count)| (reason, count))
     }
 
-    /// How often anything occurred.
+    /// Returns the sum over all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.values().sum()
@@ -36,53 +36,53 @@ impl<K: Ord> Default for Counts<K> {
     }
 }
 
-/// Why a connection that somebody dialled to us did not come to be (section 12.2).
+/// The reason why a connection that a peer dialled was not established (section 12.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Its source port is above 1023 and only privileged ones are accepted.
+    /// The source port is above 1023, and only privileged ports are accepted.
     SourcePort,
-    /// There are as many connections as there may be.
+    /// The limit of established connections is reached.
     TooManyConnections,
-    /// It was the oldest of too many unfinished handshakes.
+    /// This was the oldest of too many unfinished handshakes.
     TooManyHandshakes,
     /// The handshake took longer than the accept timeout.
     TooSlow,
-    /// The peer closed or reset before the handshake ended.
+    /// The peer closed or reset the connection before the handshake was complete.
     Disconnected,
     /// The first word is not the acceptor magic.
     RequestMagic,
     /// The acceptor request has an unknown version.
     RequestVersion,
-    /// The acceptor request is malformed in another way.
+    /// The acceptor request has another fault.
     RequestMalformed,
-    /// The acceptor request names a NID that no interface here has.
+    /// The acceptor request names a NID that no interface of this node has.
     NoSuchNi,
     /// The HELLO is malformed.
     HelloMalformed,
-    /// The HELLO has a version that nobody knows; answered with `NONE`.
+    /// The HELLO has an unknown version; answered with `NONE`.
     HelloVersion,
     /// The HELLO has version 1, whose frames have no frame header; no release in use dials with it.
     HelloVersion1,
     /// The HELLO asks for a connection type that does not exist.
     HelloType,
-    /// The HELLO comes from a NID of another net than the interface's.
+    /// The HELLO comes from a NID of another net than the interface's net.
     HelloNet,
-    /// The HELLO comes from a NID whose address is not the connection's
+    /// The HELLO comes from a NID whose address is not the connection's remote address
     /// ([`crate::SocklndConfig::match_addresses`]).
     HelloAddress,
-    /// Lost the race of two simultaneous dials (section 2.7); answered with `NONE`.
+    /// The peer lost the race of two simultaneous dials (section 2.7); answered with `NONE`.
     Race,
-    /// There are enough connections of this type (section 2.8); answered with `NONE`.
+    /// The limit of connections of this type is reached (section 2.8); answered with `NONE`.
     Duplicate,
-    /// The interface went away.
+    /// The interface was removed.
     Shutdown,
-    /// The system refused an operation on the socket.
+    /// The system rejected an operation on the socket.
     System,
 }
 
 impl Refusal {
-    /// The reason in words.
+    /// Returns the reason in words.
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -109,44 +109,44 @@ impl Refusal {
     }
 }
 
-/// Why an attempt to dial a peer did not give a connection.
+/// The reason why an attempt to dial a peer gave no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum DialFailure {
-    /// The peer's NID has no IP address on a TCP network.
+    /// The peer's NID has no IP address on a tcp net.
     NoAddress,
     /// No local port between 512 and 1023 is free.
     NoSourcePort,
-    /// Local ports below 1024 take a privilege that this process lacks.
+    /// Local ports below 1024 need a privilege that this process lacks.
     SourcePortPrivilege,
-    /// Nobody listens there.
+    /// No process listens at the peer's address and port.
     Refused,
     /// The network or the host cannot be reached.
     Unreachable,
-    /// No answer within the time for a dialling pass.
+    /// The peer did not answer within the time of a dialling pass.
     TimedOut,
-    /// The peer closed or reset before it answered with a HELLO.
+    /// The peer closed or reset the connection before it answered with a HELLO.
     Disconnected,
-    /// What came back is not a HELLO that can be used.
+    /// The answer is not a usable HELLO.
     HelloMalformed,
-    /// The peer says that it is somebody else.
+    /// The answer comes from another NID or pid than the peer's.
     WrongPeer,
-    /// The answer's type is not the inverse of the one asked for.
+    /// The type in the answer is not the inverse of the requested type.
     WrongType,
-    /// The peer speaks only a version in which our NIDs cannot be written.
+    /// The peer supports only a version in which our NIDs cannot be written.
     Version,
-    /// The peer answered `NONE`, which ends nothing by itself.
+    /// The peer answered `NONE`. This alone does not end the dialling pass.
     Declined,
-    /// The peer answered `NONE` again and again and there is no connection.
+    /// The peer answered `NONE` repeatedly, and there is no connection.
     DeclinedTooOften,
-    /// The interface went away.
+    /// The interface was removed.
     Shutdown,
-    /// The system refused an operation on the socket.
+    /// The system rejected an operation on the socket.
     System,
 }
 
 impl DialFailure {
-    /// What a failed connection attempt means.
+    /// Returns the reason for a failed connection attempt.
     #[must_use]
     pub const fn of(kind: ErrorKind) -> Self {
         match kind {
@@ -171,73 +171,74 @@ pub enum ProtocolError {
     FrameType,
     /// A frame's checksum (HELLO version 2) is wrong.
     Checksum,
-    /// It acknowledged a zero-copy cookie; we never ask for an acknowledgement.
+    /// The peer acknowledged a zero-copy cookie, but this node never asks for an acknowledgement.
     UnknownAck,
-    /// It sent the keepalive cookie together with another one.
+    /// The peer sent the keepalive cookie together with another cookie.
     MixedKeepalive,
     /// The LNet header is malformed or breaks a size limit.
     LnetHeader,
-    /// The node above refused the message.
+    /// The node above rejected the message.
     Refused,
     /// The connection ended inside a frame.
     Truncated,
 }
 
-/// Why an established connection was closed.
+/// The reason why an established connection was closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The peer closed between frames.
+    /// The peer closed the connection between frames.
     Eof,
     /// Reading failed: the peer reset the connection.
     Reset,
-    /// Reading failed: TCP gave up on the peer.
+    /// Reading failed: TCP timed out on the peer.
     ReadTimedOut,
-    /// Reading failed otherwise.
+    /// Reading failed for another reason.
     ReadFailed,
     /// Writing failed: the peer reset the connection.
     WriteReset,
-    /// Writing failed: TCP gave up on the peer.
+    /// Writing failed: TCP timed out on the peer.
     WriteTimedOut,
-    /// Writing failed otherwise.
+    /// Writing failed for another reason.
     WriteFailed,
     /// The peer broke the protocol.
     Protocol(ProtocolError),
-    /// A frame began and did not go on.
+    /// A frame began, but the rest of it did not arrive in time.
     FrameStalled,
-    /// What was sent was not acknowledged.
+    /// Sent bytes were not acknowledged in time.
     SendStalled,
     /// The peer restarted: its HELLO has another incarnation.
     PeerRestarted,
-    /// Another connection of the same peer was closed for a reason of its own.
+    /// A sibling closed for a reason of its own: another connection of the same peer.
     Sibling,
-    /// The interface went away.
+    /// The interface was removed.
     Shutdown,
 }
 
-/// Why a message that was given to `send` was not sent.
+/// The reason why a message that was given to `send` was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Unsent {
     /// The interface does not exist.
     NoSuchNi,
-    /// There is no connection, and dialling is not possible or in its pause after a failure.
+    /// There is no connection, and the peer cannot be dialled or is in the pause after a failure.
     NoRoute,
-    /// Dialling failed while it waited.
+    /// Dialling failed while the message waited.
     DialFailed,
-    /// Its time was up while it waited.
+    /// The message expired while it waited.
     Expired,
-    /// Too much waits for this peer.
+    /// The limit of messages or bytes queued for the peer is reached.
     QueueFull,
-    /// Its NIDs cannot be written in the connection's version, or its payload is not as long as its header says.
+    /// The message's NIDs cannot be written in the connection's version, or its payload is not as long as its header
+    /// says.
     NotEncodable,
-    /// The connection closed.
+    /// The message's connection closed.
     Closed,
-    /// The interface went away.
+    /// The interface was removed.
     Shutdown,
 }
 
-/// Counters of one [`crate::Socklnd`], since it was made.
+/// The counters of one [`crate::Socklnd`] since it was created.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocklndStats {
     /// Frames received, NOOPs included.
@@ -252,12 +253,12 @@ pub struct SocklndStats {
     pub reads: u64,
     /// Write system calls on established connections.
     pub writes: u64,
-    /// Payload bytes that were read to be thrown away.
+    /// Payload bytes read and dropped.
     pub discarded_payload_bytes: u64,
-    /// Payload bytes that were copied between buffers of this process: those of small messages that were
-    /// read in bulk, and what such a read took of the first large message behind them.
+    /// Payload bytes copied between buffers of this process: the payload of small messages that were read in bulk,
+    /// and the part of the first large message behind them that the same read took.
     pub copied_payload_bytes: u64,
-    /// Payload bytes that went into a pipe, not into memory: those of large messages that are only forwarded.
+    /// Payload bytes read into a pipe instead of memory: the payload of large messages that are only forwarded.
     pub piped_payload_bytes: u64,
     /// Zero-copy acknowledgements queued.
     pub zc_acks: u64,
@@ -267,22 +268,22 @@ pub struct SocklndStats {
     pub keepalives_in: u64,
     /// Connections open now.
     pub connections_open: u64,
-    /// Accepted connections whose handshake is under way now.
+    /// Accepted connections with an unfinished handshake now.
     pub handshakes_open: u64,
     /// Connections that peers dialled and that were established.
     pub accepted: u64,
     /// Connections that were dialled here and established.
     pub dialled: u64,
-    /// Failures to accept a connection for want of descriptors or memory.
+    /// Failures to accept a connection because the system lacked descriptors or memory.
     pub accept_errors: u64,
-    /// Connections refused, by reason.
+    /// Connections of dialling peers rejected, by reason.
     pub refused: Counts<Refusal>,
-    /// Dials without a connection, by reason.
+    /// Dials that gave no connection, by reason.
     pub dial_failures: Counts<DialFailure>,
     /// Established connections closed, by reason.
     pub closed: Counts<CloseReason>,
     /// Messages not sent, by reason.
     pub unsent: Counts<Unsent>,
-    /// Errors of the LND itself: something that its own tables name is not there.
+    /// Broken invariants of the LND: an entry that its own tables name did not exist.
     pub invariants_broken: u64,
 }

@@ -1,4 +1,4 @@
-//! The two halves of a connection against each other, over a stream that splits everything anywhere.
+//! Tests the two halves of a connection against each other, over a stream that splits the bytes anywhere.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -20,10 +20,10 @@ use crate::receive::{Paused, WINDOW_MAX};
 use crate::stats::{CloseReason, SocklndStats};
 use crate::transmit::Departed;
 
-/// A stream to itself whose reads and writes move as many bytes as its steps say, or none.
+/// A stream to itself. Each read and write moves as many bytes as the next step says, which may be none.
 ///
-/// Each direction goes through the steps by itself: taken in turns from one row, a writer could
-/// meet the same zeros for ever.
+/// Each direction has its own copy of the steps: if both took turns in one list, a writer could get only the zeros,
+/// without end.
 struct Pipe(Mutex<Flow>);
 
 struct Flow {
@@ -142,7 +142,7 @@ fn read(
     read.map(|(paused, _)| paused)
 }
 
-/// Sends its payloads, and takes of each message what `wanted` says.
+/// A node that sends its payloads, and accepts of each message as much as `wanted` says.
 struct Ends {
     payloads: Vec<Vec<u8>>,
     wanted: Vec<Option<u32>>,
@@ -209,7 +209,7 @@ fn request(index: usize, payload: &[u8]) -> SendRequest {
         ptl_index: 0,
         offset: 0,
     };
-    // Both kinds of memory.
+    // Use both kinds of memory.
     let source = if index.is_multiple_of(2) {
         Source::Shared(payload.to_vec().into())
     } else {
@@ -232,7 +232,7 @@ fn request(index: usize, payload: &[u8]) -> SendRequest {
     }
 }
 
-/// Moves everything from a transmitter to a receiver; returns the counters.
+/// Moves all messages from a transmitter to a receiver; returns the counters.
 fn carry(
     version: HelloVersion,
     ctype: Ctype,
@@ -295,7 +295,7 @@ proptest! {
         hold in any::<bool>(),
         keepalive_every in 1_usize..4,
     ) {
-        // A stream that moves nothing for ever proves nothing.
+        // The steps must contain a number above 0, or the stream would never move a byte.
         steps.push(97);
         let payloads: Vec<Vec<u8>> = messages
             .iter()
@@ -369,7 +369,7 @@ impl Upper for Discarder {
     fn peer_changed(&mut self, _: NiId, _: ProcessId, _: bool, _: Option<u64>, _: Time) {}
 }
 
-/// What is copied, and in how many reads, of messages of this length that all wait in the stream.
+/// Returns the counters after reading messages of these lengths, all of which wait in the stream.
 fn reads_of(lengths: &[usize], ctype: Ctype) -> SocklndStats {
     let payloads: Vec<Vec<u8>> = lengths.iter().map(|&length| vec![7; length]).collect();
     let mut ends = Ends {
@@ -408,7 +408,7 @@ fn large_payload_is_never_copied_behind_large_payload() {
 #[test]
 fn small_payload_is_copied_once_and_read_many_messages_at_a_time() {
     let stats = reads_of(&[64; 1000], Ctype::CONTROL);
-    // The end of a payload that a read has cut is read where it belongs.
+    // If a read ends inside a payload, the rest of the payload is read directly into its memory.
     let copied = 63_000..=64_000;
     assert!(copied.contains(&stats.copied_payload_bytes), "{stats:?}");
     assert!(stats.reads <= 4, "{} reads", stats.reads);

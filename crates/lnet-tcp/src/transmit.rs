@@ -1,4 +1,4 @@
-//! The sending half of a connection: frames that wait, and how far the first of them is written.
+//! The sending half of a connection: the queued frames, and how many bytes of the first frame are written.
 //!
 //! ```text
 //!  front                                                       back
@@ -8,10 +8,9 @@
 //!   `written` bytes of the front frame are in the socket
 //! ```
 //!
-//! Headers are encoded when a frame is queued; payload stays where it is. Acknowledgements overtake
-//! messages, because a peer closes the connection when one takes too long (section 3.4), but never split
-//! one. Many frames go out in one system call: they are lent to the write that takes them, and stay in
-//! the queue until it has ended.
+//! Headers are encoded when a frame is queued; payload is not copied. Acknowledgements overtake messages, because a
+//! peer closes the connection if an acknowledgement takes too long (section 3.4). They never split a message. Many
+//! frames go out in one system call: the queue lends them to a write and keeps them until the write has ended.
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -24,35 +23,35 @@ use crate::job::{Piece, Source};
 use crate::receive::WINDOW_MAX;
 use crate::stats::CloseReason;
 
-/// Frames of one write: each has two parts at most.
+/// The most frames of one write: each frame has at most two parts.
 const FRAMES_MAX: usize = sys::span::PARTS_MAX / 2;
 
-/// No more frames are gathered for one write when they have this many bytes: about what a socket takes.
+/// A write gathers no more frames once it has this many bytes: about as many as a socket takes.
 const GATHER_BYTES: usize = 1 << 20;
 
-/// Acknowledgements that may wait before the connection is read no further: a peer that sends and never
-/// reads must not make us hold ever more of them.
+/// The number of queued acknowledgements at which the connection is no longer read. Without this limit, a peer that
+/// sends and never reads would make this side hold ever more acknowledgements.
 const ACKS_MAX: usize = 256;
 
-/// Frames that the queue keeps room for when it is empty and the connection idle.
+/// The number of frames that the queue keeps memory for while it is empty and the connection idle.
 const IDLE_CAPACITY: usize = 1;
 
 /// A message that has left the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Departed {
-    /// The message.
+    /// The identifier of the message.
     pub(crate) tx: TxId,
-    /// What it counted for among the peer's queued bytes.
+    /// The message's share of the peer's queued bytes.
     pub(crate) cost: u64,
 }
 
-/// What a message with this much payload counts for among a peer's queued bytes: the longest frame that
-/// it can become.
+/// Returns the share of a message with this much payload in a peer's queued bytes: the length of the longest frame
+/// that the message can become.
 pub(crate) fn cost(payload_length: u32) -> u64 {
     WINDOW_MAX as u64 + u64::from(payload_length)
 }
 
-/// Why a message cannot be queued.
+/// The error of a message that cannot be queued.
 #[derive(Debug)]
 pub(crate) struct NotEncodable;
 
@@ -65,7 +64,7 @@ impl From<EncodeError> for NotEncodable {
 #[derive(Debug)]
 struct Frame {
     piece: Piece,
-    /// `None` for a NOOP.
+    /// The message of the frame; `None` for a NOOP.
     tx: Option<TxId>,
     deadline: Time,
 }
@@ -120,15 +119,15 @@ impl Frame {
     }
 }
 
-/// The frames that wait on one connection.
+/// The frames queued on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Transmitter {
     frames: VecDeque<Frame>,
-    /// Bytes of the front frame that are in the socket.
+    /// The number of bytes of the front frame that are in the socket.
     written: usize,
-    /// Leading frames that a write has under way.
+    /// The number of leading frames that a write has in progress.
     lent: usize,
-    /// Leading frames that acknowledgements must not overtake.
+    /// The number of leading frames that acknowledgements must not overtake.
     urgent: usize,
     acks: usize,
     bytes: u64,
@@ -147,7 +146,7 @@ impl Transmitter {
         Ok(())
     }
 
-    /// Queues a NOOP in front of every message that is not partly written or under way.
+    /// Queues a NOOP in front of every message that is not partly written or lent to a write.
     pub(crate) fn push_noop(&mut self, header: &KsockHeader) {
         self.urgent = self.urgent.max(self.begun());
         let frame = Frame::noop(header);
@@ -161,37 +160,38 @@ impl Transmitter {
         self.frames.is_empty()
     }
 
-    /// Frames that wait.
+    /// Returns the number of queued frames.
     pub(crate) fn frames(&self) -> usize {
         self.frames.len()
     }
 
-    /// Bytes that wait, without those of the front frame that are in the socket.
+    /// Returns the number of queued bytes, without the bytes of the front frame that are in the socket.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes - self.written as u64
     }
 
-    /// True when so many acknowledgements wait that nothing more should be read.
+    /// Returns true if so many acknowledgements are queued that the connection should not be read.
     pub(crate) fn is_choked(&self) -> bool {
         self.acks >= ACKS_MAX
     }
 
-    /// Leading frames that must stay where they are.
+    /// Returns the number of leading frames that must keep their place.
     // [ZC-9]
     fn begun(&self) -> usize {
         self.lent.max(usize::from(self.written > 0))
     }
 
-    /// True when a write has frames under way.
+    /// Returns true if a write has frames in progress.
     pub(crate) fn is_lent(&self) -> bool {
         self.lent > 0
     }
 
-    /// Lends the next frames to a write, into `pieces`. Returns how much of the first is written already.
+    /// Lends the next frames to a write, into `pieces`. Returns how many bytes of the first frame are already
+    /// written.
     pub(crate) fn lend(&mut self, pieces: &mut Vec<Piece>) -> usize {
         let mut bytes = 0;
         for frame in self.frames.iter().take(FRAMES_MAX) {
-            // What is in a pipe has a write of its own.
+            // Payload in a pipe needs a write of its own.
             if bytes >= GATHER_BYTES || frame.is_piped() && !pieces.is_empty() {
                 break;
             }
@@ -205,14 +205,14 @@ impl Transmitter {
         self.written
     }
 
-    /// The write has ended and `taken` bytes are in the socket. Every message that is there as a whole is
-    /// reported to `departed`; returns how many frames were completed.
+    /// Records the end of a write that put `taken` bytes into the socket. Reports every message that is completely in
+    /// the socket to `departed`. Returns the number of completed frames.
     pub(crate) fn written(&mut self, taken: usize, departed: &mut impl FnMut(Departed)) -> u64 {
         self.lent = 0;
         self.advance(taken, departed)
     }
 
-    /// Takes note that `taken` more bytes are in the socket; returns how many frames that completed.
+    /// Records that `taken` more bytes are in the socket; returns the number of frames that this completed.
     fn advance(&mut self, taken: usize, departed: &mut impl FnMut(Departed)) -> u64 {
         self.written += taken;
         let mut completed = 0;
@@ -240,11 +240,12 @@ impl Transmitter {
         departure(&frame)
     }
 
-    /// Removes the messages whose deadline has passed and of which nothing is written or under way.
+    /// Removes expired messages, except those that are partly written or lent to a write.
     pub(crate) fn expire(&mut self, now: Time, expired: &mut impl FnMut(Departed)) {
         let mut begun = self.begun();
         let bytes = &mut self.bytes;
-        // `urgent` stays right: what it counts is acknowledgements and a message that has begun.
+        // `urgent` stays correct: it counts only acknowledgements and a message that has begun, and none of these is
+        // removed.
         self.frames.retain(|frame| {
             let keep = begun > 0 || frame.deadline > now;
             begun = begun.saturating_sub(1);
@@ -256,14 +257,13 @@ impl Transmitter {
         });
     }
 
-    /// Removes everything, for a connection that is closed. The first of the messages may be partly in
-    /// the socket.
+    /// Removes all frames of a closed connection. The first message may be partly in the socket.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Departed> {
         self.lent = 0;
         self.drain_waiting()
     }
 
-    /// Removes every frame that no write has under way.
+    /// Removes every frame that is not lent to a write.
     pub(crate) fn drain_waiting(&mut self) -> impl Iterator<Item = Departed> {
         let waiting = self.frames.split_off(self.lent);
         if self.lent == 0 {
@@ -277,7 +277,7 @@ impl Transmitter {
         waiting.into_iter().filter_map(|frame| departure(&frame))
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Frees the memory that a burst of frames needed.
     pub(crate) fn shrink(&mut self) {
         if self.frames.is_empty() {
             self.frames.shrink_to(IDLE_CAPACITY);
@@ -288,12 +288,12 @@ impl Transmitter {
 fn departure(frame: &Frame) -> Option<Departed> {
     frame.tx.map(|tx| Departed {
         tx,
-        // As long as the header's field for it says.
+        // The payload is as long as the header says, and the header's field has 32 bits.
         cost: cost(frame.payload_len() as u32),
     })
 }
 
-/// What a failed write means.
+/// Returns the reason for closing a connection whose write failed.
 pub(crate) fn write_failure(kind: ErrorKind) -> CloseReason {
     match kind {
         ErrorKind::TimedOut => CloseReason::WriteTimedOut,

@@ -1,4 +1,4 @@
-//! A connection as lists of connections show it.
+//! The view of a connection that lists of connections show.
 
 use std::net::SocketAddr;
 
@@ -6,7 +6,7 @@ use lnd::NiId;
 use lnet_types::ProcessId;
 use lnet_wire::{Ctype, HelloVersion};
 
-/// What is to be said of an established connection.
+/// The properties of an established connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionView {
     /// The local interface.
@@ -15,22 +15,22 @@ pub struct ConnectionView {
     pub peer: ProcessId,
     /// The connection's type, in our naming.
     pub ctype: Ctype,
-    /// The HELLO version that it speaks.
+    /// The connection's HELLO version.
     pub version: HelloVersion,
-    /// Our end.
+    /// The address of our end.
     pub local: SocketAddr,
-    /// The peer's end.
+    /// The address of the peer's end.
     pub remote: SocketAddr,
-    /// True when we dialled it.
+    /// True if this node dialled the connection.
     pub dialled: bool,
     /// The size of the stream's send buffer, in bytes.
     pub send_buffer: usize,
     /// The size of the stream's receive buffer, in bytes.
     pub receive_buffer: usize,
-    /// Frames that wait to be written, in part or in whole.
+    /// Frames in the queue, including a partly written one.
     pub queued_frames: usize,
-    /// Their bytes.
+    /// Bytes of the queued frames that are not yet written.
     pub queued_bytes: u64,
-    /// True while the node above holds a message of it, so that it is not read.
+    /// True while the node above holds a message of the connection, so that the connection is not read.
     pub held: bool,
 }

@@ -1,4 +1,4 @@
-//! Peers that we dial, played by hand.
+//! Tests dialling, with dialled peers that the test plays.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -16,7 +16,7 @@ use lnet_wire::{Connreq, Ctype, Hello, HelloVersion};
 
 use common::{Node, Raw, accept, config, frame, opening, put, raw_peer, until};
 
-/// A node that has sent a message to a peer played by hand.
+/// A node that has sent a message to a peer that the test plays.
 struct Dial {
     node: Node,
     listener: TcpListener,
@@ -37,7 +37,7 @@ impl Dial {
         }
     }
 
-    /// The next connection, and the HELLO on it.
+    /// Accepts the next connection and reads its HELLO.
     fn next(&mut self) -> (Raw, Hello) {
         let mut raw = accept(&mut self.node, &self.listener);
         let request = raw.expect(&mut self.node, 16);
@@ -46,7 +46,7 @@ impl Dial {
         (raw, Hello::decode(&bytes).unwrap().hello)
     }
 
-    /// Answers the next connection as `edit` makes it.
+    /// Answers the next connection with a reply that `edit` has changed.
     fn answer(&mut self, edit: impl FnOnce(&mut Hello)) -> Raw {
         let (mut raw, asked) = self.next();
         let mut reply = asked.reply(self.peer, 55, asked.ctype.inverse().unwrap());
@@ -55,7 +55,7 @@ impl Dial {
         raw
     }
 
-    /// The result of the message.
+    /// Waits for the result of the message.
     fn result(&mut self) -> Result<(), Failure> {
         let tx = self.tx;
         until(&mut self.node, |node| node.result(tx))
@@ -250,7 +250,7 @@ fn the_wait_after_none_ends_when_the_peer_connects() {
     let mut theirs = Raw::connect(&dial.node);
     let hello = Hello::dial(dial.peer, dial.node.nid, 55, Ctype::CONTROL);
     theirs.write(&opening(dial.node.nid, &hello));
-    // No time passes, and yet the message goes and the next type is dialled.
+    // No time passes, and yet the message is sent and the next type is dialled.
     assert_eq!(dial.result(), Ok(()));
     let (_raw, asked) = dial.next();
     assert_eq!(asked.ctype, Ctype::BULK_IN);
@@ -293,7 +293,7 @@ fn the_lower_nid_is_refused_while_we_dial_it_and_the_higher_is_not() {
     let _dialling = dial.next();
     let mut theirs = Raw::connect(&dial.node);
     let hello = Hello::dial(dial.peer, dial.node.nid, 55, Ctype::CONTROL);
-    // Their connection must come from the address that we dial.
+    // The peer's connection must come from the address that we dial.
     drop(theirs);
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let from = std::net::SocketAddr::new(dial.peer.ip().unwrap(), 0);
@@ -390,7 +390,7 @@ fn an_unknown_congestion_control_is_refused() {
     assert!(matches!(error, AddNiError::Congestion { .. }), "{error}");
 }
 
-/// Section 2.10: on the final failure of a pass the peer is down, and whoever learns that a message failed knows it.
+/// Section 2.10: after the final failure of a pass the peer is down, and is reported so before its messages fail.
 #[test]
 fn a_peer_whose_port_is_closed_is_down_once_for_each_pass() {
     let (listener, peer) = raw_peer();
@@ -402,7 +402,7 @@ fn a_peer_whose_port_is_closed_is_down_once_for_each_pass() {
         let result = until(&mut node, |node| node.result(tx));
         assert_eq!(result, Err(Failure::RemoteDropped));
         assert_eq!(node.upper.changes, vec![(id, false); pass]);
-        // During the pause nothing is tried, so that there is nothing new to tell.
+        // During the pause nothing is dialled, so there is no further report.
         let tx = node.send(id, vec![1]);
         assert!(node.result(tx).unwrap().is_err());
         assert_eq!(node.upper.changes.len(), pass);
@@ -435,7 +435,7 @@ fn a_peer_that_takes_no_second_connection_is_not_down() {
         dial.node.upper.changes,
         [(ProcessId::lustre(dial.peer), true)]
     );
-    // What it has taken goes on to carry messages.
+    // The open connection continues to carry messages.
     let tx = dial.node.send(ProcessId::lustre(dial.peer), vec![4]);
     assert_eq!(until(&mut dial.node, |node| node.result(tx)), Ok(()));
     assert_eq!(dial.node.open(), 1);

@@ -1,7 +1,7 @@
-//! Connections under chaos on real sockets: dials from both ends, resets within handshakes, a peer that restarts between
-//! request and answer, stale incarnations, half-open peers. Whatever strikes, both ends end with the connections that
-//! sections 2.5 to 2.8 prescribe, and nothing arrives twice. `lnet-stack-sim` has thousands of such rounds in virtual
-//! time.
+//! Tests connections under disturbances on real sockets: dials from both ends, resets within handshakes, a peer that
+//! restarts between request and answer, stale incarnations, half-open peers. After each disturbance, both ends must
+//! have the connections that sections 2.5 to 2.8 prescribe, and nothing may arrive twice. `lnet-stack-sim` runs
+//! thousands of such rounds in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -17,13 +17,13 @@ use common::{Node, Raw, address, config, opening};
 
 const ROUNDS: u64 = 50;
 
-/// A connection request and a HELLO of version 3 (sections 2.3 and 2.4).
+/// The length of a connection request and a HELLO of version 3 (sections 2.3 and 2.4), in bytes.
 const OPENING_BYTES: u64 = 16 + 56;
 
-/// How long a round waits for what must happen.
+/// How long a round waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Another incarnation for each life of a node.
+/// Two nodes; each life of a node has another incarnation.
 struct World {
     one: Node,
     other: Node,
@@ -41,7 +41,7 @@ impl World {
         }
     }
 
-    /// What `other` says when it dials `one` in some life.
+    /// Returns the HELLO of `other` when it dials `one` in some life.
     fn hello(&self, incarnation: u64) -> Hello {
         Hello::dial(self.other.nid, self.one.nid, incarnation, Ctype::CONTROL)
     }
@@ -50,7 +50,7 @@ impl World {
         let address = self.other.nid.ip().unwrap();
         self.lives += 1;
         let now = self.other.now;
-        // The address is free only when the old node has let go of it.
+        // The address is free only once the old node has closed its listener.
         self.other.lnd.close_all(now, &mut self.other.upper);
         self.other = Node::at(address, config(), 1, self.lives);
         self.other.now = now;
@@ -59,7 +59,7 @@ impl World {
     fn strike(&mut self, round: u64) {
         let place = (round / 5 * 7) % (OPENING_BYTES + 1);
         match round % 5 {
-            // Dials cross.
+            // The dials of both nodes cross.
             0 => {}
             1 => {
                 let opening = opening(self.one.nid, &self.hello(self.lives));
@@ -91,7 +91,7 @@ impl World {
         }
     }
 
-    /// Both send until what they send arrives.
+    /// Makes both nodes send until their messages arrive.
     fn talk(&mut self) {
         loop {
             self.next_message = self.next_message.checked_add(1).unwrap();
@@ -109,7 +109,7 @@ impl World {
             if arrived && self.has(&message) {
                 return self.settle();
             }
-            // The longest pause between dials, a second at a time.
+            // Let the longest pause between dials pass, one second at a time.
             self.run_for(60, Duration::from_secs(1));
         }
     }
@@ -119,7 +119,7 @@ impl World {
         holds(&self.one) && holds(&self.other)
     }
 
-    /// Runs both until their connections agree, as they must.
+    /// Runs both nodes until their connections agree, as they must.
     fn settle(&mut self) {
         self.run_until(|it| agree(&views(&it.one), &views(&it.other)));
     }
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// Runs both, with pauses between dials in the time of the nodes.
+    /// Runs both nodes; pauses between dials pass in the nodes' virtual time.
     fn run_until(&mut self, mut done: impl FnMut(&Self) -> bool) {
         let end = Instant::now() + PATIENCE;
         while !done(self) {
@@ -152,7 +152,7 @@ fn views(node: &Node) -> Vec<ConnectionView> {
     node.lnd.connections().collect()
 }
 
-/// Both ends know the same connections, each type is there, and nobody dialled one twice.
+/// Returns whether both ends know the same connections, each type is there, and no connection was dialled twice.
 fn agree(own: &[ConnectionView], theirs: &[ConnectionView]) -> bool {
     let known = |view: &ConnectionView| {
         theirs.iter().any(|it| {

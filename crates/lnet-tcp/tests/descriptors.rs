@@ -1,4 +1,5 @@
-//! A process that is out of file descriptors; alone in its file, because the limit is the process's.
+//! Tests a process without free file descriptors. This file has one test, because the limit holds for the whole
+//! process.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

@@ -1,4 +1,4 @@
-//! Messages with NIDs of IPv6 addresses to peers with IPv4 addresses: those of a routed network whose far side has the
+//! Tests messages with NIDs of IPv6 addresses to peers with IPv4 addresses: routed messages whose far side has the
 //! other kind of address (sections 2.4 and 13).
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -13,7 +13,7 @@ use lnet_wire::{Connreq, Ctype, Hello, HelloVersion};
 
 use common::{NI, Node, Raw, accept, config, hello, pattern, put, raw_peer, run, until};
 
-/// What a router forwards from a client with a large NID.
+/// Sends a message as a router that forwards it from a client with a large NID.
 fn forward(node: &mut Node, to: Nid, tx: u64, bytes: usize) -> TxId {
     let header = put("fd00::1@tcp1".parse().unwrap(), to, bytes);
     let payload = (bytes > 0).then(|| lnet_tcp::Source::Shared(pattern(bytes).into()));
@@ -36,7 +36,7 @@ fn versions(node: &Node) -> Vec<HelloVersion> {
     versions
 }
 
-/// The next connection to a peer that is played by hand, and the HELLO on it.
+/// Accepts the next connection to a peer that the test plays, and reads its HELLO of `length` bytes.
 fn next(node: &mut Node, listener: &TcpListener, length: usize) -> (Raw, Hello) {
     let mut raw = accept(node, listener);
     let request = raw.expect(node, 16);
@@ -51,7 +51,7 @@ fn say(raw: &mut Raw, hello: &Hello) {
     raw.write(&bytes[..len]);
 }
 
-/// A peer of a release that does not know version 4, which has connected to the node.
+/// Returns a node, and a peer that has connected to the node and whose release does not know version 4.
 fn old_peer(config: SocklndConfig) -> (Node, TcpListener, Nid, Raw) {
     let (listener, peer) = raw_peer();
     let mut node = Node::new(config);
@@ -63,7 +63,7 @@ fn old_peer(config: SocklndConfig) -> (Node, TcpListener, Nid, Raw) {
     (node, listener, peer, raw)
 }
 
-/// It answers a HELLO of version 4 as 2.15 does.
+/// Answers a HELLO of version 4 as release 2.15 does.
 fn refuse(raw: &mut Raw, asked: &Hello, peer: Nid) {
     let mut answer = asked.reply(peer, 77, Ctype::NONE);
     answer.version = HelloVersion::V3;
@@ -134,7 +134,7 @@ fn a_peer_that_does_not_know_version_4_keeps_its_connections_and_gets_the_rest()
     let failed = until(&mut node, |node| node.result(large));
     assert_eq!(failed, Err(Failure::Unwritable));
     assert_eq!(until(&mut node, |node| node.result(small)), Ok(()));
-    // It is not asked again while it is connected, and it is dialled as it was.
+    // The peer is not asked a second time while it is connected, and it is dialled in version 3 as before.
     let again = forward(&mut node, peer, 1, 10);
     assert_eq!(node.result(again), Some(Err(Failure::Unwritable)));
     assert_eq!(node.lnd.stats().unsent.of(Unsent::NotEncodable), 2);
@@ -173,7 +173,7 @@ fn a_peer_that_cannot_be_dialled_in_version_4_is_not_to_blame() {
     let large = forward(&mut node, peer, 0, 10);
     let failed = until(&mut node, |node| node.result(large));
     assert_eq!(failed, Err(Failure::Unwritable));
-    // Nor in the pause before the next attempt.
+    // The same holds in the pause before the next attempt.
     let again = forward(&mut node, peer, 1, 10);
     assert_eq!(node.result(again), Some(Err(Failure::Unwritable)));
     assert_eq!(node.open(), 1);

@@ -1,4 +1,4 @@
-//! Many connections at once.
+//! Tests many connections at the same time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -11,7 +11,7 @@ use lnet_wire::{Ctype, Hello};
 
 use common::{Node, Raw, config, hello, opening, run, until};
 
-/// As many as the usual limit of descriptors allows, both ends being in this process.
+/// As many as the usual limit of descriptors allows, since both ends are in this process.
 const CONNECTIONS: u32 = 400;
 
 #[test]

@@ -1,4 +1,4 @@
-//! Two LNDs against each other over loopback.
+//! Tests two LNDs against each other over loopback.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -17,7 +17,7 @@ use common::{Node, Policy, address, config, pattern, run};
 
 const ALL_TYPES: [Ctype; 3] = [Ctype::CONTROL, Ctype::BULK_IN, Ctype::BULK_OUT];
 
-/// Two nodes, the first of which has sent the second a small message; all connections are up.
+/// Returns two nodes with all connections between them; the first has sent the second a small message.
 fn connected_pair() -> (Node, Node) {
     let (mut a, mut b) = (Node::new(config()), Node::new(config()));
     a.send(b.id(), vec![1]);
@@ -207,7 +207,7 @@ fn simultaneous_dials_end_with_one_set_of_connections() {
         );
         assert_eq!((a.open(), a.types()), (3, ALL_TYPES.to_vec()));
         assert_eq!(b.types(), ALL_TYPES);
-        // The lower NID is the one that is refused, and it is never refused for another reason.
+        // The lower NID is rejected by the higher one, and never for another reason.
         let (low, high) = if a.nid < b.nid { (&a, &b) } else { (&b, &a) };
         assert_eq!(
             high.lnd.stats().refused.total(),
@@ -226,7 +226,7 @@ fn three_pairs_against_one_are_settled() {
     let mut b = Node::at(y, config(), 1, 1);
     a.send(b.id(), vec![1]);
     b.send(a.id(), vec![2]);
-    // The one who lost the last race waits up to a second before it goes on.
+    // The node that lost the last race waits up to a second before it goes on.
     let end = a.now + Duration::from_secs(20);
     run(&mut [&mut a, &mut b], |nodes| nodes[0].open() >= 3);
     while a.open() < 7 {
@@ -265,7 +265,7 @@ fn a_restarted_node_replaces_its_old_connections() {
     let (mut a, b) = connected_pair();
     let place = b.nid.ip().unwrap();
     let old = b;
-    // The old life is left without a FIN: it is neither driven nor closed, only its port is freed.
+    // The old life ends without a FIN: it is neither driven nor closed; only its port becomes free.
     let mut old = old;
     let mut silent = config();
     silent.accept = lnet_tcp::AcceptMode::None;
@@ -303,8 +303,8 @@ fn when_one_side_closes_the_other_reports_everything_once() {
     assert_eq!(a.lnd.stats().closed.of(CloseReason::Sibling), 2);
 }
 
-/// A peer that reads a message, and closes all its connections, while the write of the message is still under way
-/// at a thread of the sender.
+/// Makes a peer read a message and close all its connections while the sender's write of this message is still in
+/// progress.
 fn close_during_a_write(length: usize) -> (Node, TxId) {
     let (mut a, mut b) = connected_pair();
     let tx = a.send(b.id(), pattern(length));
@@ -438,14 +438,14 @@ fn a_user_space_process_is_answered_on_its_connection_and_never_dialled() {
 // [LARGE-6] [LARGE-7]
 #[test]
 fn nodes_with_ipv6_addresses_speak_hello_version_4() {
-    // One address for all: only one node of this test binary lives there.
+    // This address is the same for all tests: only one node of this test binary may use it.
     let place = "::1".parse().unwrap();
     let here = SocklndConfig {
         port: 10_000 + (std::process::id() % 20_000) as u16,
         ..config()
     };
     let mut node = Node::at(place, here, 1, 1);
-    // A node's own address is as good a peer as any.
+    // A node can also be its own peer.
     node.send(node.id(), pattern(10_000));
     run(&mut [&mut node], |nodes| nodes[0].upper.received.len() == 1);
     assert!(

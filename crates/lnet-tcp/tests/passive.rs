@@ -1,4 +1,5 @@
-//! Peers that dial us, played by hand: the bytes of section 14 and the bad input of section 12.2.
+//! Tests accepting, with dialling peers that the test plays: the bytes of section 14 and the bad input of section
+//! 12.2.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -13,7 +14,7 @@ use lnet_wire::{Connreq, ConnreqVersion, Ctype, FrameChecksum, Hello, HelloVersi
 
 use common::{Node, Policy, Raw, config, control, frame, get, hello, opening, pattern, put, until};
 
-/// Sends `bytes` to a fresh node and returns what it says before it closes, and why it closed.
+/// Sends `bytes` to a new node. Returns the bytes that the node sends before it closes, and why it closed.
 fn refused(bytes: impl FnOnce(&Node) -> Vec<u8>) -> (Vec<u8>, Vec<Refusal>) {
     let mut node = Node::new(config());
     let mut raw = Raw::connect(&node);
@@ -25,7 +26,7 @@ fn refused(bytes: impl FnOnce(&Node) -> Vec<u8>) -> (Vec<u8>, Vec<Refusal>) {
     (said, reasons)
 }
 
-/// Sends `bytes` on a new connection, and returns how the node closes it.
+/// Sends `bytes` on a new connection. Returns why the node closes the connection.
 fn closed(bytes: impl FnOnce(&Node) -> Vec<u8>) -> Vec<CloseReason> {
     let mut node = Node::new(config());
     let mut raw = control(&mut node);
@@ -223,7 +224,7 @@ fn a_request_for_loopback_closes_in_silence() {
     assert_eq!(why, [Refusal::NoSuchNi]);
 }
 
-/// A good opening with some of its HELLO's bytes replaced.
+/// Sends a valid opening in which some bytes of the HELLO are replaced.
 fn spoiled(at: usize, bytes: &'static [u8]) -> (Vec<u8>, Vec<Refusal>) {
     refused(|node| {
         let mut all = opening(node.nid, &hello(node.nid, Ctype::CONTROL));
@@ -453,7 +454,7 @@ fn acknowledgements_that_nobody_reads_stop_the_reading() {
     let message = frame(9, &put(node.nid, node.nid, 0), &[]);
     let mut written = 0;
     let mut stuck = 0;
-    // Written until nothing moves any more on either side.
+    // Write until nothing moves any more on either side.
     while stuck < 200 {
         match std::io::Write::write(&mut raw.stream, &message[written % message.len()..]) {
             Ok(count) => (written, stuck) = (written + count, 0),
@@ -608,8 +609,8 @@ fn what_came_before_the_end_is_delivered_before_the_close() {
     assert_eq!(results, [Ok(()), Ok(())]);
 }
 
-/// A control and a bulk connection of one peer; a message is half written on the latter, and the former is
-/// closed.
+/// Makes a control and a bulk connection of one peer. A message is half written on the bulk connection, and the
+/// control connection is closed.
 fn half_parted(node: &mut Node) -> (Raw, Vec<u8>) {
     let one = control(node);
     let bulk = hello(node.nid, Ctype::BULK_OUT);
@@ -730,7 +731,7 @@ fn a_message_that_is_refused_above_closes_the_siblings_too() {
     assert_eq!(node.lnd.stats().closed.of(CloseReason::Sibling), 1);
 }
 
-/// A version 2 connection, and a message with its checksum, of which `spoil` bits are wrong.
+/// Makes a connection of version 2 with a message whose checksum has wrong bits as in `spoil`.
 fn checksummed(spoil: u32) -> (Node, Raw) {
     let mut node = Node::new(config());
     let mut old = hello(node.nid, Ctype::ANY);

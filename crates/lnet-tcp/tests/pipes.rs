@@ -1,4 +1,4 @@
-//! Payload that goes through pipes from one connection to another, as a router's does.
+//! Tests payload that goes through pipes from one connection to another, as in a router.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 
@@ -18,7 +18,7 @@ fn pipe(room: usize) -> Arc<Pipe> {
     Arc::new(Pipe::with_room(room).unwrap())
 }
 
-/// Two nodes with all their connections, so that large messages have one that expects them.
+/// Returns two nodes with all their connections, so that a connection for large messages exists.
 fn connected() -> (Node, Node) {
     let (mut first, mut second) = (Node::new(config()), Node::new(config()));
     connect(&mut first, &mut second);
@@ -33,7 +33,7 @@ fn connect(first: &mut Node, second: &mut Node) {
     });
 }
 
-/// Sends `payload` on from the pipe, or from memory where it is not in there.
+/// Forwards `payload` from the pipe, or from memory if the pipe is empty.
 fn forward(from: &mut Node, to: &Node, pipe: &Arc<Pipe>, payload: &[u8]) {
     let source = match pipe.held() {
         0 => Source::Shared(payload.to_vec().into()),
@@ -64,7 +64,7 @@ fn large_payload_goes_through_a_pipe_without_a_byte_in_memory() {
         assert!(router.upper.landed(rx).iter().all(|&byte| byte == 0));
         forward(&mut router, &last, pipe, &[]);
     }
-    // Behind the pipes come frames of memory.
+    // Frames from memory follow the frames from pipes.
     router.send(last.id(), payload.clone());
     run(&mut [&mut router, &mut last], |nodes| {
         nodes[1].upper.received.len() == 3

@@ -1,4 +1,4 @@
-//! Connections on which nothing moves, and messages that nobody waits for any more.
+//! Tests connections without progress, and messages that expire.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

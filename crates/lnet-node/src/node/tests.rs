@@ -1,4 +1,4 @@
-//! A node's own health, over real sockets; what a turn is, and when its time is read.
+//! Tests of a node's own health over real sockets, of the length of a turn, and of when a call's time is read.
 
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use lnet_core::{Health, NiId};
 use super::*;
 use crate::engine::NiSettings;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any test here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Starts a node with one interface.
@@ -27,7 +27,7 @@ fn started() -> Node {
     node
 }
 
-/// Starts a node with one interface and sets that to half health.
+/// Starts a node with one interface whose health is half of the full health.
 fn half_well() -> Node {
     let node = started();
     let half = Health::new(500).unwrap();

@@ -1,4 +1,4 @@
-//! Nodes on loopback addresses, each test on a port of its own.
+//! Starts nodes on loopback addresses, each test on its own port.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
@@ -11,14 +11,14 @@ use std::time::Duration;
 use lnet_node::{EventKind, EventQueue, NiSettings, Node, NodeEvent, NodeOptions, Progress, Route};
 use lnet_types::Nid;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any test here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-/// A route whose length nobody says.
+/// Returns a route without a hop count.
 pub(crate) fn route(net: &str, gateway: &str) -> Route {
     Route {
         net: net.parse().unwrap(),
@@ -28,7 +28,7 @@ pub(crate) fn route(net: &str, gateway: &str) -> Route {
     }
 }
 
-/// A node with one interface for each NID, in the order given.
+/// Starts a node with one interface for each NID, in the order given.
 pub(crate) fn start(port: u16, nids: &[&str], routes: &[Route]) -> Node {
     let options = NodeOptions {
         port,
@@ -37,7 +37,7 @@ pub(crate) fn start(port: u16, nids: &[&str], routes: &[Route]) -> Node {
     start_so(nids, routes, options)
 }
 
-/// A node that forwards between the networks of its NIDs.
+/// Starts a node that forwards between the nets of its NIDs.
 pub(crate) fn start_router(port: u16, nids: &[&str]) -> Node {
     let options = NodeOptions {
         port,
@@ -47,7 +47,7 @@ pub(crate) fn start_router(port: u16, nids: &[&str]) -> Node {
     start_so(nids, &[], options)
 }
 
-/// A node that moves when somebody waits.
+/// Starts a node that makes progress only while a caller waits.
 pub(crate) fn start_caller(port: u16, nids: &[&str]) -> Node {
     let options = NodeOptions {
         port,
@@ -70,14 +70,14 @@ pub(crate) fn start_so(nids: &[&str], routes: &[Route], options: NodeOptions) ->
     node.unwrap()
 }
 
-/// The next event, which must come.
+/// Returns the next event; panics if none comes in time.
 pub(crate) fn next(queue: &EventQueue) -> NodeEvent {
     queue
         .wait(Some(PATIENCE))
         .unwrap_or_else(|error| panic!("after {PATIENCE:?}: {error}"))
 }
 
-/// Waits for an event of this kind, past others; every event on the way must be a success.
+/// Waits for an event of this kind and skips others. Every event must be a success.
 pub(crate) fn expect(queue: &EventQueue, kind: EventKind) -> NodeEvent {
     loop {
         let event = next(queue);

@@ -1,4 +1,4 @@
-//! Peers played by hand: the bytes of connections to a node.
+//! Peers that a test plays itself: the bytes of their connections with a node.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use socket2::{Domain, Socket, Type};
 
 use super::PATIENCE;
 
-/// Bytes of a frame header and the LNet header behind it.
+/// The length of a frame header and the LNet header behind it, in bytes.
 const FRAME: usize = KsockHeader::LEN + 72;
 
 fn read_hello(stream: &mut TcpStream) -> Hello {
@@ -33,7 +33,7 @@ fn write_hello(stream: &mut TcpStream, hello: &Hello) {
     stream.write_all(&bytes[..length]).unwrap();
 }
 
-/// Takes every connection that is dialled, and gives the first message of each to whoever waits for one.
+/// Accepts every connection and passes the first message of each to the receiver.
 pub(crate) fn serve(listener: TcpListener, own: Nid) -> mpsc::Receiver<(TcpStream, Header)> {
     let (messages, received) = mpsc::channel();
     thread::spawn(move || {
@@ -58,13 +58,13 @@ fn first_message(mut stream: TcpStream, own: Nid, messages: &mpsc::Sender<(TcpSt
         }
         stream.read_exact(&mut frame[KsockHeader::LEN..]).unwrap();
         let header = Header::decode(HeaderForm::Nid4, &frame[KsockHeader::LEN..]).unwrap();
-        // The test may be over.
+        // The test may have ended.
         let _over = messages.send((stream, header));
         return;
     }
 }
 
-/// A connection from `own` to a node, as that peer.
+/// Opens a connection from the peer `own` to a node.
 pub(crate) fn dial(own: Nid, node: Nid, port: u16) -> TcpStream {
     let address = |nid: Nid| nid.ip().unwrap();
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
@@ -84,7 +84,7 @@ pub(crate) fn dial(own: Nid, node: Nid, port: u16) -> TcpStream {
     stream
 }
 
-/// The bytes of a message with as much of its payload as there is in `data`.
+/// Returns the bytes of a message, with `data` as its payload or the beginning of its payload.
 pub(crate) fn frame(header: &Header, data: &[u8]) -> Vec<u8> {
     let mut frame = KsockHeader::LNET.to_bytes().to_vec();
     frame.resize(FRAME, 0);

@@ -1,4 +1,4 @@
-//! Field by field: what a kernel answered, and what our node answers.
+//! Compares a kernel's message with our node's message, field by field.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 
 use crate::layout::Message;
 
-/// A field in which our node need not say what the kernel said.
+/// A field in which our node's value may differ from the kernel's.
 pub(crate) struct Difference {
     pub(crate) message: &'static str,
     pub(crate) field: &'static str,
@@ -14,18 +14,18 @@ pub(crate) struct Difference {
     pub(crate) reason: &'static str,
 }
 
-/// Which values stand there instead.
+/// The values that are allowed in such a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Allowed {
-    /// Any.
+    /// Any value.
     Any,
-    /// Any, and the same one for the life of the node.
+    /// Any value that stays the same while the node runs.
     Constant,
-    /// Any, and never the same twice.
+    /// Any value that never repeats.
     Fresh,
 }
 
-/// All that may differ. Every other byte is equal.
+/// All fields that may differ. Every other byte must be equal.
 pub(crate) const MAY_DIFFER: [Difference; 7] = [
     Difference {
         message: "HELLO",
@@ -71,7 +71,7 @@ pub(crate) const MAY_DIFFER: [Difference; 7] = [
     },
 ];
 
-/// A field that should have been equal.
+/// A field that should be equal but is not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mismatch {
     pub(crate) message: &'static str,
@@ -99,17 +99,17 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// Compares what one node says during its life.
+/// The comparison of the messages that one node sends while it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Comparator {
-    /// Our node: what it passes on for others is equal in every byte. Without one, nothing is passed on.
+    /// Our node. Messages that it forwards for others must be equal in every byte. `None` if it forwards nothing.
     node: Option<Ipv4Addr>,
     constants: BTreeMap<(&'static str, &'static str), Vec<u8>>,
     seen: BTreeSet<(&'static str, &'static str, Vec<u8>)>,
 }
 
 impl Comparator {
-    /// For what this node says.
+    /// Returns a comparator for the messages of `node`.
     pub(crate) fn of(node: Ipv4Addr) -> Self {
         Self {
             node: Some(node),
@@ -117,7 +117,7 @@ impl Comparator {
         }
     }
 
-    /// What is wrong with `ours`, where a kernel said `kernel`.
+    /// Returns the differences between a kernel's message and our node's.
     pub(crate) fn compare(&mut self, kernel: &Message, ours: &Message) -> Vec<Mismatch> {
         let name = kernel.name();
         let whole = |field, kernel: String, ours: String| Mismatch {

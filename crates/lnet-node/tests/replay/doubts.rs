@@ -1,4 +1,4 @@
-//! Whether the comparison would notice: each kind of difference is made once, and must be reported.
+//! Tests that the comparison notices differences: each kind of difference is made once and must be reported.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::script::{Captured, Party, Script, Step};
 use crate::stage::{Casting, on_loopback};
 use crate::{DISCOVERY, FIRST_PING, HIGHER, only_life};
 
-/// The first ping, with our node as the one that answers.
+/// Returns the first ping, with our node as the node that answers.
 fn answering() -> Script {
     Script::new(&only_life(FIRST_PING), HIGHER)
 }
 
-/// Problems found on loopback, one a line.
+/// Replays on loopback and returns the problems found, one per line.
 fn problems(script: &Script, casting: &Casting) -> String {
     on_loopback(script, casting, play).problems.join("\n")
 }

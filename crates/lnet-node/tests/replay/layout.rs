@@ -1,14 +1,14 @@
-//! The bytes of a message cut into named fields, with nothing left over.
+//! Cuts the bytes of a message into named fields, with no byte left over.
 //!
-//! Independent of the decoders on purpose: what they skip or normalise (padding, unused words, magics)
-//! is compared here like everything else.
+//! The cut is independent of the decoders on purpose: bytes that decoders skip or normalise (padding, unused words,
+//! magics) are compared here, too.
 
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
 use lnet_types::{Net, Nid};
 
-/// One message as it stands on the stream: a connection request, a HELLO, or a whole frame.
+/// One message as it is on the stream: a connection request, a HELLO, or a whole frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Message(pub(crate) Vec<u8>);
 
@@ -19,7 +19,7 @@ pub(crate) struct Field {
     pub(crate) range: Range<usize>,
 }
 
-/// Names and byte counts, in order.
+/// The names and byte counts of fields, in order.
 type Layout = [(&'static str, usize)];
 
 const CONNREQ_MAGIC: u32 = 0xACCE_7100;
@@ -34,15 +34,15 @@ const SOURCE_AT: usize = 32;
 const TYPE_AT: usize = 48;
 const PAYLOAD_LENGTH_AT: usize = 52;
 
-/// On each of its networks a node has an address that ends like the others.
+/// Returns whether `address` belongs to `node`: the addresses of a node on its nets end in the same byte.
 pub(crate) fn is_of(address: Ipv4Addr, node: Ipv4Addr) -> bool {
     address.octets()[3] == node.octets()[3]
 }
 
-/// Where every message carries the handle of the operation's initiator.
+/// The place of the handle of the operation's initiator in every message.
 const HANDLE: Range<usize> = 56..72;
 
-/// Longest payload that is read.
+/// The longest payload that is read, in bytes.
 const PAYLOAD_MAX: usize = 1 << 20;
 
 /// Section 2.3.
@@ -132,7 +132,7 @@ const PING_INFO: &Layout = &[
 const PING_ENTRY: &Layout = &[("entry NID", 8), ("entry status", 4), ("entry unused", 4)];
 
 impl Message {
-    /// `CONNREQ`, `HELLO`, `NOOP`, or the LNet message type.
+    /// Returns `CONNREQ`, `HELLO`, `NOOP`, or the LNet message type.
     pub(crate) fn name(&self) -> &'static str {
         match (self.word(0), self.word(TYPE_AT)) {
             (Some(CONNREQ_MAGIC), _) => "CONNREQ",
@@ -146,7 +146,7 @@ impl Message {
         }
     }
 
-    /// All of the message's bytes, field by field.
+    /// Returns the fields, which cover all bytes of the message.
     pub(crate) fn fields(&self) -> Vec<Field> {
         let layouts: &[&Layout] = match self.name() {
             "CONNREQ" => &[CONNREQ],
@@ -185,7 +185,7 @@ impl Message {
         fields
     }
 
-    /// How long the message is that begins with these bytes; `None` while too few are there to tell.
+    /// Returns the length of the message that begins with these bytes; `None` if more bytes are needed to know it.
     pub(crate) fn length(start: &[u8]) -> Result<Option<usize>, String> {
         let start = Self(start.to_vec());
         match (start.word(0), start.word(PAYLOAD_LENGTH_AT)) {
@@ -200,18 +200,18 @@ impl Message {
         }
     }
 
-    /// True for a HELLO of type NONE (section 2.6).
+    /// Returns true for a HELLO of type NONE (section 2.6).
     pub(crate) fn is_refusal(&self) -> bool {
         self.name() == "HELLO" && self.word(48) == Some(u32::MAX)
     }
 
-    /// True for a message that a router passes on: its source is another node than this one.
+    /// Returns true for a message that a router forwards: its source is a node other than `node`.
     pub(crate) fn is_passed_on_by(&self, node: Ipv4Addr) -> bool {
         let source = self.word(SOURCE_AT).map(Ipv4Addr::from);
         self.word(0) == Some(LNET) && source.is_some_and(|source| !is_of(source, node))
     }
 
-    /// The address of the NID that it is for; of LNet messages.
+    /// Returns the address of the NID that an LNet message is for; `None` for other messages.
     pub(crate) fn destination(&self) -> Option<Ipv4Addr> {
         let is_lnet = self.word(0) == Some(LNET);
         self.word(DESTINATION_AT)
@@ -219,14 +219,14 @@ impl Message {
             .map(Ipv4Addr::from)
     }
 
-    /// The NID that an LNet message is for.
+    /// Returns the NID that an LNet message is for.
     pub(crate) fn target(&self) -> Option<Nid> {
         // The upper half of the word is the type of the LND.
         let number = (self.word(DESTINATION_AT + 4)? & 0xFFFF) as u16;
         Some(Nid::from_ip(Net::tcp(number), self.destination()?.into()))
     }
 
-    /// The same HELLO with type NONE.
+    /// Returns the same HELLO with type NONE.
     pub(crate) fn refusing(mut self) -> Self {
         if let Some(place) = self.0.get_mut(48..52) {
             place.fill(0xFF);
@@ -234,12 +234,12 @@ impl Message {
         self
     }
 
-    /// The handle in an LNet message.
+    /// Returns the handle in an LNet message.
     pub(crate) fn handle(&self) -> Option<&[u8]> {
         self.0.get(HANDLE).filter(|_| self.word(0) == Some(LNET))
     }
 
-    /// The same message with another handle.
+    /// Returns the same message with another handle.
     pub(crate) fn with_handle(mut self, handle: &[u8]) -> Self {
         if let Some(place) = self.0.get_mut(HANDLE) {
             place.copy_from_slice(handle);

@@ -1,13 +1,13 @@
-//! Captured conversations of kernel nodes, with our node in the place of one of them.
+//! Replays captured conversations of kernel nodes, with our node in the place of one of them.
 //!
-//! The test says what the other kernel node said, byte by byte, and compares every answer field by field
-//! with what the kernel answered. [`compare::MAY_DIFFER`] lists all that need not be equal; besides, a port
-//! that a refused connection had may not be free again ([`player`]), and our program asks when the test
-//! says so ([`script`]). Each conversation is played twice: once our node is the one that was asked, once
-//! the one that asked.
+//! The test sends what the other kernel node sent, byte by byte, and compares every answer with the kernel's answer,
+//! field by field. [`compare::MAY_DIFFER`] lists all fields that need not be equal. There are two more exceptions: a
+//! port that a rejected connection had may still be in use ([`player`]), and our program sends its requests when the
+//! test tells it to ([`script`]). Each conversation is played twice: once our node is the node that was asked, once
+//! the node that asked.
 //!
-//! The larger captures are found by `FINERAIL_SHARED_DATA`, or beside the workspace; where they are absent,
-//! those tests say so and pass. The first ping and the first discovery are always there.
+//! The larger captures are looked for in `FINERAIL_SHARED_DATA`, or beside the workspace; if they are absent, their
+//! tests say so and pass. The first ping and the first discovery are always there.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "test code")]
 
@@ -32,14 +32,14 @@ use stage::{Asks, Casting, discovering, on_loopback, on_stage};
 /// The first ping between two kernel nodes.
 const FIRST_PING: &[u8] = include_bytes!("../../../lnet-capture/tests/data/ping.pcap");
 
-/// The discovery of a kernel node by another one; both are on `tcp` and `tcp1`.
+/// The discovery of one kernel node by another; both are on `tcp` and `tcp1`.
 const DISCOVERY: &[u8] = include_bytes!("../../../lnet-capture/tests/data/discovery.pcap");
 
-/// The lower of the two NIDs in every capture, and the one that asks first.
+/// The lower of the two NIDs in every capture; its node sends the first request.
 const LOWER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
 const HIGHER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 2);
 
-/// The only life in a capture without restarts.
+/// Returns the only life in a capture without restarts.
 fn only_life(capture: &[u8]) -> Vec<Captured> {
     let mut lives = lives(capture);
     assert_eq!(lives.len(), 1);
@@ -49,7 +49,7 @@ fn only_life(capture: &[u8]) -> Vec<Captured> {
 /// The router between the two nodes of `d-routed`.
 const ROUTER: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 3);
 
-/// Replays a script with the captured addresses, if that is possible here, and finds no difference.
+/// Replays a script, with the captured addresses if that is possible here, and panics if there is a difference.
 fn replay(script: &Script, casting: &Casting) -> Outcome {
     let outcome = on_stage(script, casting, play);
     assert!(outcome.problems.is_empty(), "{:#?}", outcome.problems);
@@ -94,8 +94,7 @@ fn several_pings_from_both_sides_are_exchanged_as_between_kernels() {
     }
 }
 
-/// A ping, a push over each network, and their acknowledgements; then a second discovery, one that is forced, and a
-/// ping.
+/// A ping, a push over each net, and the ACKs; then a second discovery, which is forced, and a ping.
 #[test]
 fn a_kernel_that_discovers_our_node_finds_one_of_its_own_kind() {
     let casting = Casting {
@@ -118,8 +117,8 @@ fn a_kernel_is_discovered_as_by_its_own_kind() {
     replay(&script, &casting);
 }
 
-/// Client, router and server: both ends discover the router, ping each other through it, and one discovers the other.
-/// The capture goes on with a ping of nobody and with checks of the router.
+/// Client, router and server: both ends discover the router, ping each other through it, and one end discovers the
+/// other. The capture goes on with a ping of an absent node and with checks of the router.
 #[test]
 fn kernels_use_our_node_as_their_router() {
     let Some(capture) = shared_capture("d-routed.pcap") else {
@@ -138,8 +137,8 @@ fn kernels_use_our_node_as_their_router() {
     replay(&script, &casting);
 }
 
-/// The check of the router is a discovery of it, with a push; a ping by way of the router, one that is answered, and a
-/// discovery with a push by way of the router.
+/// The check of the router is a discovery with a push. Then come a ping through the router, a ping that is answered,
+/// and a discovery with a push through the router.
 const ASKED_BY_CLIENT: &[Asks] = &[Asks::Nothing, Asks::Ping, Asks::Discover];
 
 #[test]
@@ -174,7 +173,7 @@ fn our_node_behind_a_kernel_router_is_pinged_and_discovered_as_a_kernel_is() {
     replay(&script, &casting);
 }
 
-/// The lives of `k-race`: no race, two races, no race twice.
+/// Returns the five lives of `k-race`: the second and the third contain a race, the others do not.
 fn race_lives() -> Option<Vec<Vec<Captured>>> {
     let lives = lives(&shared_capture("k-race.pcap")?);
     let refusals = |life: &Vec<Captured>| {
@@ -210,8 +209,8 @@ fn races_are_settled_without_privilege_too() {
     }
 }
 
-/// No capture has this; section 17 says that it is settled like the race between equals, and section 18 that
-/// three refusals end the dialling.
+/// No capture contains this case. Section 17 says that it ends like the race between equals; section 18 says that
+/// three rejections end the dialling.
 #[test]
 fn three_pairs_against_one_are_content_with_one() {
     let Some(lives) = race_lives() else {
@@ -233,8 +232,8 @@ fn three_pairs_against_one_are_content_with_one() {
     replay(&script, &casting);
 }
 
-/// The settings under which a second of silence is worth a keepalive: connections are checked four times
-/// per socket timeout, which is here 4 s.
+/// Settings under which a node sends a keepalive after one second of silence: it checks connections four times per
+/// socket timeout, which is 4 s here.
 fn impatient() -> Casting {
     Casting {
         globals: Globals {
@@ -254,7 +253,7 @@ fn a_silent_kernel_is_sent_the_keepalive_that_a_kernel_sends() {
     };
     let mut script = Script::new(&only_life(&capture), HIGHER);
     assert_eq!(script.count(Party::Node, "NOOP"), 7);
-    // Keepalives are at least 10 s apart, so that only the first is waited for.
+    // Keepalives are at least 10 s apart, so the test waits only for the first one.
     let mut keepalives = 0;
     script.steps.retain(|step| {
         keepalives += usize::from(step.message.name() == "NOOP");

@@ -1,4 +1,4 @@
-//! Plays a script against a node: says what the kernel said, and compares what the node says.
+//! Plays a script against a node: sends the kernel's messages and compares the node's messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read, Write};
@@ -15,16 +15,16 @@ use crate::layout::Message;
 use crate::script::{Party, Script, Step};
 use crate::stage::{Asks, Stage};
 
-/// What came of it.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
-    /// Everything in which our node differed; empty is good.
+    /// Every difference of our node; empty if the replay succeeded.
     pub(crate) problems: Vec<String>,
-    /// How long the kernel had been silent, at least, when each keepalive of our node came.
+    /// For each keepalive of our node, the least time for which the kernel had been silent.
     pub(crate) silences: Vec<Duration>,
 }
 
-/// Plays the whole script. Our node is shut down at the end, and must have said nothing else.
+/// Plays the whole script. Shuts our node down at the end; it must not have sent anything else.
 pub(crate) fn play(stage: &Stage, script: &Script, node: &Node) -> Outcome {
     let mut player = Player {
         stage,
@@ -57,14 +57,14 @@ struct Player<'a> {
     listeners: BTreeMap<Ipv4Addr, TcpListener>,
     links: BTreeMap<u32, TcpStream>,
     comparator: Comparator,
-    /// Handles of captured GETs, and what our node sent in their place.
+    /// The handles of captured GETs, each with the handle that our node sent in its place.
     handles: Vec<(Vec<u8>, Vec<u8>)>,
     pings: Vec<(Nid, JoinHandle<Result<Nid, PingError>>)>,
-    /// Requests of the program, and those that the node made by itself.
+    /// The number of requests of the program and of the node itself so far.
     cues: usize,
-    /// Ports from which the kernel in our node's place has dialled so far.
+    /// The ports from which the kernel in our node's place has dialled so far.
     used_ports: BTreeSet<(Ipv4Addr, u16)>,
-    /// GETs of our node so far.
+    /// The number of our node's GETs so far.
     gets: usize,
     last_words: Instant,
     outcome: Outcome,
@@ -97,7 +97,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// An answer carries the handle of what was sent now, not of the captured one.
+    /// Returns the message with the handle that our node sent, if the message is an answer.
     fn addressed(&self, message: &Message) -> Message {
         let known = |handle| self.handles.iter().find(|(captured, _)| captured == handle);
         match message.handle().and_then(known) {
@@ -130,7 +130,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// The node's program asks where the kernel's did.
+    /// Lets the node's program send a request when the kernel's program did.
     fn cue(&mut self, step: &Step) {
         let script = self.script;
         let request = match step.message.name() {
@@ -146,7 +146,7 @@ impl Player<'_> {
         };
         let (node, asks) = (self.node.clone(), self.stage.asks(self.cues));
         self.cues += 1;
-        // Started here, so that its sockets are in the same network.
+        // The thread is started here, so that its sockets are in the same network.
         let asked = match asks {
             Asks::Nothing => return,
             Asks::Ping => {
@@ -159,9 +159,9 @@ impl Player<'_> {
         self.pings.push((target, asked));
     }
 
-    /// The node dials; from which port is compared too. A port that was used before in the same life may
-    /// be taken again or not, as the one or the other side closed the refused connection first: TCP keeps
-    /// the port of the first for a while.
+    /// Accepts the node's connection and compares its source port. The node may or may not use a port that was used
+    /// before in the same life. That depends on which side closed the rejected connection first: TCP keeps the port
+    /// of that side for some time.
     fn take_call(&mut self, connection: u32) -> Result<(), String> {
         let ends = self.script.dialled[&connection];
         let (link, port) = self
@@ -190,7 +190,8 @@ impl Player<'_> {
             .ok_or_else(|| "the connection is closed".to_owned())
     }
 
-    /// The node has heard everything, its program has its answers, and nothing else was said.
+    /// Checks that the node has received everything, that its program has its answers, and that the node sent nothing
+    /// else.
     fn end(&mut self) {
         self.let_it_listen();
         for (target, ping) in std::mem::take(&mut self.pings) {
@@ -212,8 +213,8 @@ impl Player<'_> {
         self.expect_no_call();
     }
 
-    /// Waits until the node has taken in what was said last: HELLOs that complete connections, and frames.
-    /// What becomes of a refusal shows when the node acts on it or at the end.
+    /// Waits until the node has received the kernel's last messages: HELLOs that complete connections, and frames.
+    /// The effect of a rejecting HELLO shows when the node acts on it, or at the end.
     fn let_it_listen(&self) {
         let open = self.links.len() as u64;
         let names = ["GET", "REPLY", "PUT", "ACK", "NOOP"];
@@ -229,7 +230,7 @@ impl Player<'_> {
         }
     }
 
-    /// Nothing was dropped, nothing was missed, and no connection was lost.
+    /// Checks that nothing was dropped or missed and that no connection was lost.
     fn check_counters(&mut self) {
         let stats = self.node.stats();
         let open = stats.socklnd.connections_open;
@@ -269,11 +270,11 @@ impl Player<'_> {
     }
 }
 
-/// The next message.
+/// Reads the next message.
 fn read(link: &mut TcpStream) -> Result<Message, String> {
     let mut bytes = Vec::new();
     loop {
-        // Enough to tell the length: a word, and for an LNet message the frame's headers.
+        // Enough bytes to know the length: one word, or the headers of the frame for an LNet message.
         let known = match Message::length(&bytes)? {
             Some(length) if length == bytes.len() => return Ok(Message(bytes)),
             Some(length) => length,
@@ -293,7 +294,7 @@ fn read(link: &mut TcpStream) -> Result<Message, String> {
     }
 }
 
-/// The node closes, and has said nothing more.
+/// Expects the node to close the connection without sending anything more.
 fn expect_end(link: &mut TcpStream) -> Result<(), String> {
     let mut more = Vec::new();
     match link.read_to_end(&mut more) {

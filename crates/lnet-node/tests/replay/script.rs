@@ -1,5 +1,4 @@
-//! A captured conversation as a script for two: the test speaks for one kernel node, our node plays the
-//! other.
+//! A captured conversation as a script for two parties: the test plays one kernel node, our node plays the other.
 //!
 //! ```text
 //!   capture ──> lives ──────────────> script of a life, with one address played by our node
@@ -8,10 +7,10 @@
 //!                incarnation)            kernel   GET                     on connection 0 ...
 //! ```
 //!
-//! The order of a script is the captured one, but for two things that no message caused and that a node
-//! decides by itself: when its program asks for something. Our program asks before the episode begins
-//! where the kernel's did before it saw the other's handshake, and before a request arrives where the
-//! kernel's request left ahead of the answer to it. The order on each connection stays as captured.
+//! A script keeps the captured order, with two exceptions. No message causes a request of a program, so our
+//! program sends its request at fixed points: before the episode begins, if the kernel's program did so before the
+//! kernel received the other's handshake; and before a request arrives, if the kernel's own request left before its
+//! answer to that request. The order on each connection stays as captured.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,7 +20,7 @@ use lnet_types::Nid;
 
 use crate::layout::{Message, is_of};
 
-/// Who says something.
+/// The sender of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Party {
     /// Our node.
@@ -46,12 +45,12 @@ pub(crate) struct Dialled {
     pub(crate) to: Ipv4Addr,
 }
 
-/// What two nodes said during one life of both.
+/// The messages of two nodes during one life of both.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
     pub(crate) node: Ipv4Addr,
     pub(crate) kernel: Ipv4Addr,
-    /// Who dialled each connection, and whom.
+    /// The two ends of each connection.
     pub(crate) dialled: BTreeMap<u32, Dialled>,
     pub(crate) steps: Vec<Step>,
 }
@@ -66,13 +65,13 @@ pub(crate) struct Captured {
     pub(crate) message: Message,
 }
 
-/// The named capture of kernel nodes, or `None` with a message where it is absent.
+/// Returns the named capture of kernel nodes; prints a message and returns `None` if it is absent.
 pub(crate) fn shared_capture(name: &str) -> Option<Vec<u8>> {
     let path = testkit::shared_data(format!("captures/{name}"))?;
     Some(std::fs::read(path).expect("a capture that can be read"))
 }
 
-/// The messages of a capture, divided into lives: a node that restarts begins a new one for both.
+/// Returns the messages of a capture, divided into lives: a node that restarts begins a new life of both nodes.
 pub(crate) fn lives(capture: &[u8]) -> Vec<Vec<Captured>> {
     let all = read(capture);
     let mut known = BTreeMap::new();
@@ -130,7 +129,7 @@ fn read(capture: &[u8]) -> Vec<Captured> {
         Ok(())
     });
     whole.expect("the capture is whole");
-    // Of several networks in one file, each is in order.
+    // Several networks may be in one file. Each of them is in order, so a stable sort is enough.
     all.sort_by_key(|(time, _)| *time);
     all.into_iter().map(|(_, captured)| captured).collect()
 }
@@ -143,13 +142,13 @@ fn v4(address: IpAddr) -> Ipv4Addr {
 }
 
 impl Script {
-    /// The script in which our node plays `node`.
+    /// Returns the script in which our node plays `node`.
     pub(crate) fn new(life: &[Captured], node: Ipv4Addr) -> Self {
         let party = |address| match is_of(address, node) {
             true => Party::Node,
             false => Party::Kernel,
         };
-        // What others say to each other is none of its business.
+        // Messages between other nodes are not part of the script.
         let is_its = |it: &&Captured| is_of(it.from, node) || is_of(it.to, node);
         let life: Vec<&Captured> = life.iter().filter(is_its).collect();
         let others = life.iter().flat_map(|it| [it.from, it.to]);
@@ -171,8 +170,8 @@ impl Script {
         script
     }
 
-    /// The first connection that our node dials is wanted before anything is heard of the kernel, unless its program asks
-    /// for nothing.
+    /// Moves the opening of our node's first connection to the front of the script, before any message of the kernel,
+    /// unless the node sends no request.
     fn ask_before_the_other_dials(&mut self) {
         if !self.steps.iter().any(|step| self.is_request(step)) {
             return;
@@ -191,7 +190,7 @@ impl Script {
         self.steps = opening;
     }
 
-    /// A GET that left while an answer was due had been asked for before the request came.
+    /// Moves a GET that left before a pending answer to the place before the kernel's request.
     fn ask_before_the_other_asks(&mut self) {
         for at in 0..self.steps.len() {
             let step = &self.steps[at];
@@ -213,7 +212,7 @@ impl Script {
         }
     }
 
-    /// The same script with the two nodes at other addresses: nothing but NIDs changes.
+    /// Returns the same script with the two nodes at other addresses: only NIDs change.
     pub(crate) fn moved(mut self, node: Ipv4Addr, kernel: Ipv4Addr) -> Self {
         let nid = |address: Ipv4Addr| {
             let nid: Nid = format!("{address}@tcp").parse().expect("a NID");
@@ -221,7 +220,7 @@ impl Script {
         };
         let moves = [(nid(self.node), nid(node)), (nid(self.kernel), nid(kernel))];
         for step in &mut self.steps {
-            // NIDs stand at multiples of four in every message.
+            // In every message NIDs are at multiples of four.
             for at in (0..step.message.0.len().saturating_sub(7)).step_by(4) {
                 let place = &mut step.message.0[at..at + 8];
                 if let Some((_, to)) = moves.iter().find(|(from, _)| place == from) {
@@ -238,13 +237,13 @@ impl Script {
         self
     }
 
-    /// All addresses of both nodes.
+    /// Returns all addresses of both nodes.
     pub(crate) fn addresses(&self) -> BTreeSet<Ipv4Addr> {
         let ends = self.dialled.values().flat_map(|ends| [ends.from, ends.to]);
         ends.chain([self.node, self.kernel]).collect()
     }
 
-    /// The addresses of the kernel node.
+    /// Returns the addresses of the kernel node.
     pub(crate) fn kernel_addresses(&self) -> impl Iterator<Item = Ipv4Addr> {
         let node = self.node;
         self.addresses()
@@ -252,13 +251,13 @@ impl Script {
             .filter(move |address| !is_of(*address, node))
     }
 
-    /// True where our node asks by itself.
+    /// Returns true if the step is our node's own request.
     pub(crate) fn is_request(&self, step: &Step) -> bool {
         let is_own = !step.message.is_passed_on_by(self.node);
         step.party == Party::Node && step.message.name() == "GET" && is_own
     }
 
-    /// The same script until somebody asks a node that is not there.
+    /// Returns the same script up to the first request to an absent node.
     pub(crate) fn until_asked_for(mut self, nobody: Ipv4Addr) -> Self {
         let is_for_nobody = |step: &Step| step.message.destination() == Some(nobody);
         if let Some(at) = self.steps.iter().position(is_for_nobody) {
@@ -267,7 +266,7 @@ impl Script {
         self
     }
 
-    /// The same script until half a minute without a message has passed.
+    /// Returns the same script up to the first keepalive, which a kernel sends after half a minute without a message.
     pub(crate) fn until_silence(mut self) -> Self {
         let is_keepalive = |step: &Step| step.message.name() == "NOOP";
         if let Some(at) = self.steps.iter().position(is_keepalive) {
@@ -276,7 +275,7 @@ impl Script {
         self
     }
 
-    /// The same script until our node asks for the second time.
+    /// Returns the same script up to our node's second request.
     pub(crate) fn first_request(mut self) -> Self {
         let is_request = |step: &Step| step.party == Party::Node && step.message.name() == "GET";
         let mut requests = self
@@ -290,8 +289,8 @@ impl Script {
         self
     }
 
-    /// At the end our node dials `times` more as on connection `like`, and is refused: a kernel with one
-    /// pair of bulk connections answers so to a second one (section 2.8).
+    /// Appends `times` dials of our node like connection `like`, each answered with NONE: a kernel with one pair of
+    /// bulk connections rejects a second pair so (section 2.8).
     pub(crate) fn with_refused_dials(mut self, like: u32, times: u32) -> Self {
         let is_handshake =
             |it: &&Step| it.connection == like && matches!(it.message.name(), "CONNREQ" | "HELLO");
@@ -316,7 +315,7 @@ impl Script {
         self
     }
 
-    /// How many messages of this name a party sends.
+    /// Returns how many messages of this name a party sends.
     pub(crate) fn count(&self, party: Party, name: &str) -> usize {
         let matching = |step: &&Step| step.party == party && step.message.name() == name;
         self.steps.iter().filter(matching).count()

@@ -1,4 +1,4 @@
-//! Where a conversation is replayed: in a network of its own with the captured addresses, or on loopback.
+//! The place where a conversation is replayed: a network namespace with the captured addresses, or loopback.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
@@ -14,28 +14,28 @@ use socket2::{Domain, SockRef, Socket, Type};
 use crate::common::nid;
 use crate::script::{Dialled, Script};
 
-/// A place for one episode.
+/// The place for one episode.
 pub(crate) struct Stage {
     port: u16,
-    /// Captured source ports can be used, and are demanded of our node.
+    /// True if captured source ports can be used; our node must then use them, too.
     pub(crate) has_captured_ports: bool,
     pub(crate) asks: &'static [Asks],
-    /// Remote networks, each with the NID of its gateway.
+    /// Remote nets, each with the NID of its gateway.
     routes: &'static [(&'static str, &'static str)],
-    /// How long to wait for what must come.
+    /// How long to wait for an expected message.
     pub(crate) patience: Duration,
 }
 
-/// What the program of the node does where the kernel's asked for something.
+/// What our node's program does when the captured kernel sent a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Asks {
     Ping,
     Discover,
-    /// Nothing: the node asks by itself.
+    /// Nothing: the node sends the request by itself.
     Nothing,
 }
 
-/// The parameters of a kernel node.
+/// Returns the parameters of a kernel node.
 pub(crate) fn discovering() -> Globals {
     Globals {
         discovery: true,
@@ -43,23 +43,23 @@ pub(crate) fn discovering() -> Globals {
     }
 }
 
-/// What a test decides about its node.
+/// The settings of the node that a test chooses.
 #[derive(Clone, Debug)]
 pub(crate) struct Casting {
     /// Settings of the node's first interface.
     pub(crate) lnd: NiTuning,
-    /// The number of the network of the node's first interface.
+    /// The number of the net of the node's first interface.
     pub(crate) net: u16,
     /// Further interfaces.
     pub(crate) more_nids: &'static [&'static str],
     pub(crate) globals: Globals,
-    /// What is asked in place of each request of the kernel; the last one stands for all further requests.
+    /// What to do in place of each request of the kernel; the last element stands for all further requests.
     pub(crate) asks: &'static [Asks],
-    /// Remote networks, each with the NID of its gateway. The gateways are checked when the script begins.
+    /// Remote nets, each with the NID of its gateway. The node checks the gateways when the script begins.
     pub(crate) routes: &'static [(&'static str, &'static str)],
     pub(crate) routing: bool,
     pub(crate) keepalive: Option<Duration>,
-    /// How long to wait for what must come.
+    /// How long to wait for an expected message.
     pub(crate) patience: Duration,
 }
 
@@ -79,8 +79,8 @@ impl Default for Casting {
     }
 }
 
-/// Runs `act` in a network namespace of its own, where not a byte of the script needs to change; without
-/// the privilege for that, on loopback with the NIDs of `127.0.0.1` and `127.0.0.2`.
+/// Runs `act` in its own network namespace, in which no byte of the script needs to change; without the privilege for
+/// that, on loopback with the NIDs of `127.0.0.1` and `127.0.0.2`.
 pub(crate) fn on_stage<R: Send>(
     script: &Script,
     casting: &Casting,
@@ -134,7 +134,7 @@ fn act_on_loopback<R>(
     act(&stage, &script, &node)
 }
 
-/// A namespace belongs to a thread and to those it starts: the test's own thread keeps its network.
+/// A namespace belongs to one thread and to the threads that it starts: the test's own thread keeps its network.
 fn in_thread<R: Send>(act: impl FnOnce() -> R + Send) -> R {
     std::thread::scope(|scope| match scope.spawn(act).join() {
         Ok(result) => result,
@@ -189,7 +189,7 @@ impl Stage {
         node
     }
 
-    /// Gives the node its routes, whose gateways it asks at once.
+    /// Gives the node its routes; the node pings their gateways at once.
     pub(crate) fn add_routes(&self, node: &Node) {
         for (net, gateway) in self.routes {
             let route = Route {
@@ -203,13 +203,13 @@ impl Stage {
         }
     }
 
-    /// What is asked in place of the request of this number.
+    /// Returns what to do in place of the request with this number.
     pub(crate) fn asks(&self, request: usize) -> Asks {
         let asks = self.asks.get(request).or(self.asks.last());
         asks.copied().unwrap_or(Asks::Nothing)
     }
 
-    /// Listens as the kernel node, on each of its addresses.
+    /// Listens on each address of the kernel node.
     pub(crate) fn listen(&self, script: &Script) -> BTreeMap<Ipv4Addr, TcpListener> {
         let listener = |address| {
             let listener = TcpListener::bind((address, self.port)).expect("the port is free");
@@ -221,8 +221,8 @@ impl Stage {
         script.kernel_addresses().map(listener).collect()
     }
 
-    /// Dials the node as the kernel node, from the captured port; from the next one below where TCP has not
-    /// released that yet, as kernels do; from any port on loopback.
+    /// Dials the node from the kernel node's address and captured port. If TCP has not released the port yet, dials
+    /// from the next lower port, as kernels do. On loopback, dials from any port.
     pub(crate) fn dial(&self, ends: Dialled) -> io::Result<TcpStream> {
         if !self.has_captured_ports {
             return self.dial_from(ends, 0);
@@ -243,7 +243,7 @@ impl Stage {
         self.prepare(socket.into())
     }
 
-    /// A connection that the node dialled.
+    /// Accepts a connection that the node dialled.
     pub(crate) fn accept(&self, listener: &TcpListener) -> io::Result<(TcpStream, u16)> {
         let (stream, from) = listener.accept()?;
         Ok((self.prepare(stream)?, from.port()))

@@ -1,4 +1,4 @@
-//! The configuration that a node has, looked at without keeping messages waiting.
+//! Reads the configuration that a node has, without holding up messages.
 
 use std::collections::BTreeSet;
 
@@ -9,24 +9,24 @@ use lnet_types::Nid;
 use super::show;
 use crate::managed::ManagedNode;
 
-/// Peers that are looked at under one lock: some 100 µs.
+/// Peers that are read under one lock, which takes some 100 µs.
 pub(super) const PEERS_PER_PAGE: usize = 64;
 
-/// Peers that a change is about.
+/// The peers that a change concerns.
 pub(super) enum Concerned {
-    /// Those that have one of these NIDs.
+    /// Peers that have one of these NIDs.
     With(BTreeSet<Nid>),
-    /// All.
+    /// All peers.
     Everybody,
 }
 
-/// What a node has before a change.
+/// The state of a node before a change.
 pub(super) struct Before {
-    /// What an import would need to make a node like it; of the peers, those that are concerned.
+    /// The configuration from which an import would make a node like this one; its peers are only those concerned.
     pub(super) config: Config,
-    /// Those that are concerned and that are there because routes name them.
+    /// The concerned peers that exist because routes name them.
     pub(super) gateways: Vec<PeerConfig>,
-    /// Those that are concerned and that only traffic has made.
+    /// The primary NIDs of the concerned peers that exist only because of traffic.
     pub(super) found: BTreeSet<Nid>,
 }
 
@@ -35,7 +35,7 @@ impl Concerned {
         Self::With(nids.copied().collect())
     }
 
-    /// Those of a list of changes.
+    /// Returns the peers that a list of changes concerns.
     pub(super) fn by(changes: &[Change]) -> Self {
         let mut all = BTreeSet::new();
         for change in changes {
@@ -61,8 +61,7 @@ impl Concerned {
 }
 
 impl Before {
-    /// Whoever calls this has the right to change the configuration, so that nothing changes between two
-    /// pages.
+    /// Reads the state. The caller has the right to change the configuration, so nothing changes between two pages.
     pub(super) fn look(node: &ManagedNode, concerned: &Concerned) -> Self {
         let (document, rules) = node.with(|node, _| {
             let rules = node.core().rules().clone();
@@ -111,7 +110,7 @@ impl Before {
         self.gateways.extend(gateways.map(peer));
     }
 
-    /// The same with these peers only.
+    /// Returns the configuration with only these peers.
     pub(super) fn only(&self, concerned: &Concerned) -> Config {
         let peers = self.config.peers.iter();
         let peers = peers.filter(|peer| concerned.includes(peer));
@@ -122,7 +121,7 @@ impl Before {
     }
 }
 
-/// The configured peers that are concerned.
+/// Returns the configured peers that are concerned, as they are now.
 pub(super) fn peers_now(core: &Core, concerned: &Concerned) -> Vec<PeerConfig> {
     match concerned {
         Concerned::Everybody => configured(core.peers()).collect(),

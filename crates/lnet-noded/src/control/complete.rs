@@ -1,8 +1,9 @@
-//! What of a document a node has already: an import that completes a configuration adds the rest and names these.
+//! Finds the parts of a document that a node already has: an import that completes a configuration adds the other
+//! parts and names these.
 //!
 //! ```text
 //!  document ─┬─ there, as the document says ──▶ named
-//!            ├─ there with other settings ────▶ refused: who edited a line wants to know that it does nothing
+//!            ├─ there with other settings ────▶ rejected: an edited line must not silently do nothing
 //!            └─ not there ────────────────────▶ added, as by any import
 //! ```
 
@@ -17,16 +18,16 @@ use super::before::Before;
 use super::failure;
 use super::plan::comparable;
 
-/// A document, divided by what a node has.
+/// A document, divided into the parts that a node has and those that it lacks.
 #[derive(Default)]
 pub(super) struct Completion {
-    /// What the node has not, with all parameters of the document.
+    /// The parts that the node lacks, with all parameters of the document.
     pub(super) missing: Config,
-    /// What the node has.
+    /// The parts that the node has.
     there: There,
 }
 
-/// What is there already, each by its name, in the order of the document.
+/// The names of the parts that the node has, in the order of the document.
 #[derive(Default)]
 struct There {
     interfaces: Vec<String>,
@@ -35,10 +36,11 @@ struct There {
     rules: Vec<String>,
 }
 
-/// Names of one kind that are written out; a site has tens of thousands of routes.
+/// The most names of one kind that are written out; a site has tens of thousands of routes.
 const NAMED_MAX: usize = 4;
 
-/// Divides a document, whose networks are an entry each interface. What is there with other settings is refused.
+/// Divides a document, whose nets have one entry for each interface. Rejects parts that the node has with other
+/// settings.
 pub(super) fn divide(before: &Before, document: &Config) -> Result<Completion, Failure> {
     let own = comparable(&before.config, document);
     let mut completion = Completion {
@@ -98,7 +100,8 @@ impl Completion {
         Ok(())
     }
 
-    /// A peer is there with all its NIDs, or as the gateway of a route; NIDs that it has not are added.
+    /// Divides the peers. A peer is there if it has all the NIDs, or is the gateway of a route; missing NIDs are
+    /// added.
     fn divide_peers(&mut self, before: &Before, peers: &[PeerConfig]) {
         let known = before.config.peers.iter().chain(&before.gateways);
         let known: BTreeMap<Nid, &PeerConfig> = known
@@ -130,7 +133,7 @@ impl Completion {
         self.there.rules = there.iter().map(ToString::to_string).collect();
         let mut list = RuleList::default();
         for rule in missing {
-            // Of a list of rules each can be in another list.
+            // Every rule of a list can be added to another list.
             if list.add(rule.clone(), None).is_err() {
                 return;
             }
@@ -138,7 +141,7 @@ impl Completion {
         self.missing.rules = list;
     }
 
-    /// What was there, a line each kind, and what is new; nothing where nothing was there.
+    /// Reports what was there, one line for each kind, and what is new; an empty text if nothing was there.
     pub(super) fn report(&self, changes: &[Change]) -> String {
         let kinds = [
             ("interface", "interfaces", &self.there.interfaces),
@@ -195,8 +198,8 @@ fn name_of(net: Net, ni: &NiConfig) -> String {
     }
 }
 
-/// Settings that an interface of a node shows differently are the same: the LND's choice of connections, and a timeout
-/// that follows the node's.
+/// Returns whether the settings of two interfaces are the same. Ignores those that a node may show differently: the
+/// LND's own choice of connections, and the timeout, since it may follow the node's.
 fn is_same(own: &NiConfig, given: &NiConfig) -> bool {
     let normal = |ni: &NiConfig| {
         let mut ni = ni.clone();

@@ -1,4 +1,4 @@
-//! One control connection: frames in, frames out.
+//! Serves one control connection: reads request frames and writes answer frames.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,20 +11,20 @@ use tracing::{debug, warn};
 use super::{request, rules};
 use crate::managed::ManagedNode;
 
-/// How long a client may take to send a frame once it has begun, or to take an answer; and how long
-/// it may be silent between requests.
+/// The timeout of each read and write: for the parts of a frame that has begun, for an answer, and for the silence
+/// between requests.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a request is answered with.
+/// The answer to a request.
 pub(super) struct Answer {
     pub(super) status: i32,
-    /// Of the rule list, where the request is about rules; else 0.
+    /// The generation of the rule list if the request is about rules; else 0.
     pub(super) generation: u32,
     pub(super) body: Vec<u8>,
 }
 
 impl Answer {
-    /// Not about rules.
+    /// Makes an answer that is not about rules.
     fn about(status: i32, body: Vec<u8>) -> Self {
         Self {
             status,
@@ -34,7 +34,7 @@ impl Answer {
     }
 }
 
-/// Takes the pieces of an answer. An error means that nobody wants them any more.
+/// Accepts the pieces of an answer. An error means that the client no longer accepts any.
 pub(super) type Pieces<'a> = &'a mut dyn FnMut(Reply) -> io::Result<()>;
 
 #[derive(Debug, Error)]
@@ -50,7 +50,7 @@ enum Broken {
 const EPROTONOSUPPORT: i32 = 93;
 const EOPNOTSUPP: i32 = 95;
 
-/// Serves a connection until its client leaves, misbehaves or is cut off.
+/// Serves a connection until its client closes it, breaks the protocol or is cut off.
 pub(super) fn serve(node: &ManagedNode, stream: &UnixStream) {
     match serve_frames(node, stream) {
         Ok(()) => {}
@@ -75,7 +75,7 @@ fn serve_frames(node: &ManagedNode, stream: &UnixStream) -> Result<(), Broken> {
     }
 }
 
-/// A frame of this side's version, so that a client of another one can say which it is.
+/// Writes a frame of this side's version, so that a client of another version can name it.
 fn say_version(mut stream: &UnixStream) -> io::Result<()> {
     let header = Header {
         more: false,
@@ -88,7 +88,7 @@ fn say_version(mut stream: &UnixStream) -> io::Result<()> {
     stream.write_all(&header.emit())
 }
 
-/// A frame, or `None` when the client has left between frames.
+/// Reads a frame; `None` if the client has closed the connection between frames.
 fn read_frame(mut stream: &UnixStream) -> Result<Option<(Header, Vec<u8>)>, Broken> {
     let mut bytes = [0; Header::LEN];
     match stream.read_exact(&mut bytes) {
@@ -97,7 +97,7 @@ fn read_frame(mut stream: &UnixStream) -> Result<Option<(Header, Vec<u8>)>, Brok
     }
     let header = Header::parse(&bytes)?;
     let mut body = Vec::new();
-    // Room grows with what really comes, not with what a header announces.
+    // The buffer grows with the bytes that arrive, not with the length that a header announces.
     let wanted = u64::from(header.length);
     let got = stream.take(wanted).read_to_end(&mut body)?;
     if (got as u64) < wanted {
@@ -143,8 +143,8 @@ fn write(mut stream: &UnixStream, asked: Header, more: bool, answer: Answer) -> 
     stream.write_all(&frame.to_bytes().map_err(io::Error::other)?)
 }
 
-/// Tells a client why the connection is not served, as far as it still listens. The frame fits into the empty buffer of
-/// a new connection, so this never waits.
+/// Tells a client why its connection is not served, if it still reads. The frame fits into the empty buffer of a new
+/// connection, so this never blocks.
 pub(super) fn refuse(mut stream: &UnixStream, errno: i32, why: String) {
     let reply = Reply::Failed(vec![Failure {
         verb: "connect".to_owned(),

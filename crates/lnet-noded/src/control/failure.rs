@@ -1,4 +1,4 @@
-//! What `lnetctl` says of a change that fails (sections 6.5 and 11.12 of lnet-selection).
+//! Describes a failed change in the words of `lnetctl` (sections 6.5 and 11.12 of lnet-selection).
 
 use lnet_config::Change;
 use lnet_control::Failure;
@@ -16,7 +16,7 @@ const EINVAL: i32 = 22;
 const ENETDOWN: i32 = 100;
 const EHOSTUNREACH: i32 = 113;
 
-/// A change that was refused, in the tool's words; where these fit everything, ours stand behind them.
+/// Describes a rejected change in the tool's words. If these fit any error, the error's own text follows them.
 pub(super) fn of_error(change: &Change, error: &ChangeError) -> Failure {
     let (errno, words) = words(change, error);
     let descr = match words {
@@ -27,17 +27,17 @@ pub(super) fn of_error(change: &Change, error: &ChangeError) -> Failure {
     of_change(change, errno, &descr)
 }
 
-/// What the tool says.
+/// The tool's text for an error.
 enum Words {
-    /// All that there is to say.
+    /// The whole text.
     All(&'static str),
-    /// That something failed, whatever it was.
+    /// A general beginning, which the error's own text follows.
     Begin(&'static str),
-    /// Nothing.
+    /// No text: the error's own text stands alone.
     None,
 }
 
-/// The error block of a change.
+/// Returns the error block of a change.
 pub(super) fn of_change(change: &Change, errno: i32, descr: &str) -> Failure {
     let (verb, entity) = subject(change);
     Failure {
@@ -49,7 +49,7 @@ pub(super) fn of_change(change: &Change, errno: i32, descr: &str) -> Failure {
     }
 }
 
-/// A dry run that cannot be made.
+/// Returns the error of a dry run that cannot be made.
 pub(super) fn of_rehearsal(descr: String) -> Failure {
     Failure {
         verb: "manage".to_owned(),
@@ -78,7 +78,7 @@ fn subject(change: &Change) -> (&'static str, &'static str) {
     }
 }
 
-/// The errno, and the tool's text where it has one for this.
+/// Returns the errno, and the tool's text if it has one for this error.
 fn words(change: &Change, error: &ChangeError) -> (i32, Words) {
     let subject = subject(change);
     match (subject, error) {
@@ -130,7 +130,7 @@ fn route(change: &Change, error: &ConfigError) -> (i32, Words) {
     }
 }
 
-/// A route to the network of its gateway.
+/// Returns whether a route leads to the net of its gateway.
 fn leads_to_itself(change: &Change) -> bool {
     match change {
         Change::AddRoute(route) | Change::SetRoute(route) => route.gateway.net() == route.net,

@@ -1,4 +1,4 @@
-//! Fault rules on behalf of a client (section 6.9 of lnet-selection).
+//! Changes and lists fault rules for a client (section 6.9 of lnet-selection).
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -89,7 +89,7 @@ fn delete(
     Ok(Reply::Text(format!("removed {gone} rules\n")))
 }
 
-/// A NID, `*@NET`, or `*`.
+/// Parses a NID, `*@NET`, or `*`.
 fn nid_filter(text: &str) -> Result<NidFilter, Reply> {
     match text.strip_prefix('*') {
         Some("") => Ok(NidFilter::Any),
@@ -123,7 +123,7 @@ fn portals(portal: Option<u32>) -> Result<u64, Reply> {
         .ok_or_else(|| refusal(-EINVAL, format!("portal {portal}: 0 to 63")))
 }
 
-/// By the names that `lnetctl` knows; `random` is any of them.
+/// Parses the class names that `lnetctl` knows; `random` is every class.
 fn classes(names: &[String]) -> Result<Vec<MessageStatus>, Reply> {
     let failures = || {
         MessageStatus::ALL
@@ -153,7 +153,7 @@ fn pace(rule: &FaultRule) -> Pace {
     }
 }
 
-/// As `lctl` lists rules (section 11.11 of lnet-selection); nothing when there are none.
+/// Lists the rules as `lctl` does (section 11.11 of lnet-selection); returns nothing if there are none.
 fn listed(core: &Core, delay: bool) -> String {
     let lines: Vec<String> = if delay {
         let rules = core.delay_rules();

@@ -1,10 +1,10 @@
-//! `import`: a document's changes made to the node in one step, all of them or none.
+//! `import`: makes a document's changes to the node in one step, all of them or none.
 //!
 //! ```text
 //!  document ─▶ plan: changes in an order that a node can make
 //!                 │ one after the other, under one lock
 //!                 ├─ all made ─▶ done
-//!                 └─ one refused ─▶ back to the configuration before, unless `partial`
+//!                 └─ one rejected ─▶ back to the configuration before, unless `partial`
 //! ```
 
 use std::fmt::Display;
@@ -25,7 +25,7 @@ use crate::changing::Changing;
 use crate::managed::{Configured, ManagedNode};
 use crate::setup;
 
-/// What is to be done with a document.
+/// How to import a document.
 #[derive(Clone, Copy)]
 pub(super) struct How {
     pub(super) mode: ImportMode,
@@ -55,7 +55,8 @@ pub(super) fn import(node: &ManagedNode, yaml: &str, how: How) -> Reply {
     }
 }
 
-/// What `lctl network up` and `lnetctl lnet configure --all` do: a node without a network gets those of its document.
+/// Configures a node as `lctl network up` and `lnetctl lnet configure --all` do: a node without a net gets the nets
+/// of its document.
 pub(super) fn configure(node: &ManagedNode) -> Reply {
     let changing = node.changing();
     let before = Before::look(node, &Concerned::Everybody);
@@ -74,7 +75,7 @@ pub(super) fn configure(node: &ManagedNode) -> Reply {
     }
 }
 
-/// What `lnetctl lnet unconfigure` does.
+/// Removes the configuration as `lnetctl lnet unconfigure` does.
 pub(super) fn unconfigure(node: &ManagedNode) -> Reply {
     let wanted = Config {
         routing: Some(false),
@@ -93,14 +94,14 @@ pub(super) fn unconfigure(node: &ManagedNode) -> Reply {
     }
 }
 
-/// The peers that only traffic has made; without interfaces it makes no new ones.
+/// Removes the peers that exist only because of traffic. Without interfaces, traffic makes no new peers.
 fn forget_everybody(node: &ManagedNode) {
     let mut at = Some(PeerCursor::START);
     while let Some(from) = at {
         at = node.with_core(|core, _| {
             let (page, next) = core.peer_page(from, PEERS_PER_PAGE);
             for peer in page {
-                // What is configured by now is another client's.
+                // A peer that is configured by now was configured by another client.
                 if !peer.configured && core.remove_peer(peer.primary).is_err() {
                     debug!(peer = %peer.primary, "a peer that was there is gone already");
                 }
@@ -110,18 +111,18 @@ fn forget_everybody(node: &ManagedNode) {
     }
 }
 
-/// The node's configuration is not the new one.
+/// The error of a configuration that was not taken over.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("nothing was changed: {0}")]
 pub struct ReconfigureError(String);
 
 impl ManagedNode {
-    /// Makes the differences between the node's configuration and this one, all of them or none, and
-    /// says how many there were. What both have goes on undisturbed.
+    /// Makes the differences between the node's configuration and `wanted`, all of them or none. Returns their
+    /// number. Parts that both have are not disturbed.
     ///
     /// # Errors
     ///
-    /// What was refused, and why; the node is as before.
+    /// The rejected change and the reason; the node is as before.
     pub fn reconfigure(&self, wanted: &Config) -> Result<usize, ReconfigureError> {
         let refused = |failure: Failure| ReconfigureError(failure.descr);
         let wanted = with_defaults(wanted).map_err(refused)?;
@@ -134,7 +135,7 @@ impl ManagedNode {
     }
 }
 
-/// Whether the changes could be made: they are, to an engine like the node's that nobody can reach.
+/// Checks whether the changes could be made: makes them in an engine like the node's that no peer can reach.
 fn rehearse(node: &ManagedNode, before: &Before, changes: &[Change]) -> Result<(), Failure> {
     let unable = |error: &dyn Display| {
         super::failure::of_rehearsal(format!("it cannot be tried out: {error}"))
@@ -146,7 +147,7 @@ fn rehearse(node: &ManagedNode, before: &Before, changes: &[Change]) -> Result<(
         engine: &mut engine,
         kept: &mut kept,
     };
-    // What only traffic has made is not there, and can always go.
+    // Peers that exist only because of traffic are not in this engine, and can always be removed.
     let is_found = |change: &&Change| match change {
         Change::DelPeer { primary } => before.found.contains(primary),
         _ => false,
@@ -160,7 +161,8 @@ fn rehearse(node: &ManagedNode, before: &Before, changes: &[Change]) -> Result<(
     make_all(&mut rehearsed, &tried, &mut rules, now)
 }
 
-/// Of several changes it must be said which one was refused, and why; of a single one the words of the tool do.
+/// Names the rejected change and the reason if there are several changes. For a single change, the tool's words are
+/// enough.
 fn among(changes: &[Change], refused: &Change, failure: Failure, why: &dyn Display) -> Failure {
     if changes.len() < 2 {
         return failure;
@@ -192,8 +194,8 @@ fn carry_out(
     })
 }
 
-/// The rules as they are after the changes, made before anybody waits: a thousand rules take longer than all else.
-/// `None` if one is refused, which is then found out one by one.
+/// Returns the rules after the changes. They are made before the lock is taken, because a thousand rules take longer
+/// than all else. `None` if a rule is rejected: making the changes one by one then finds which.
 fn rules_after(before: &Before, changes: &[Change]) -> Option<RuleList> {
     let mut rules = before.config.rules.clone();
     for change in changes {
@@ -208,7 +210,7 @@ fn rules_after(before: &Before, changes: &[Change]) -> Option<RuleList> {
     Some(rules)
 }
 
-/// Makes changes up to the first that is refused; all changes of rules at once if their result is given.
+/// Makes the changes up to the first that is rejected; all changes of rules at once, if their result is given.
 fn make_all(
     node: &mut Configured<'_>,
     changes: &[Change],
@@ -238,8 +240,7 @@ fn is_of_rules(change: &Change) -> bool {
     )
 }
 
-/// Back to the configuration before. What was there a moment ago can be there again, unless the
-/// machine has changed meanwhile.
+/// Restores the former configuration. This succeeds unless the machine has changed meanwhile.
 fn undo(node: &mut Configured<'_>, former: &Config, concerned: &Concerned, now: Time) {
     let core = node.core();
     let (config, _) = show::without_peers(node).config();

@@ -1,4 +1,4 @@
-//! The control endpoint: a Unix socket over which a node is looked at and configured.
+//! The control endpoint: a Unix socket over which clients read a node's state and configure the node.
 //!
 //! ```text
 //!  listener thread ── accept ── credentials ── one thread a connection (at most 32)
@@ -6,9 +6,9 @@
 //!                                                 ── release it ── write the answer
 //! ```
 //!
-//! Nothing is read or written while the engine is locked, so a slow or dead client costs its own
-//! thread and nothing else; whoever neither sends nor takes anything for half a minute is cut off.
-//! Who may connect: this process's user, root, and the members of one group if that is allowed.
+//! Nothing is read or written while the engine is locked, so a slow or dead client holds up only its own thread. A
+//! client that neither sends nor receives for half a minute is cut off. These users may connect: this process's user,
+//! root, and the members of one group if that is allowed.
 
 mod before;
 mod complete;
@@ -46,50 +46,49 @@ use crate::serving::{self, Clients};
 
 pub use import::ReconfigureError;
 
-/// Where and for whom the endpoint listens.
+/// The path at which the endpoint listens, and the users that may connect.
 #[derive(Clone, Debug)]
 pub struct ControlOptions {
-    /// The socket's path; [`lnet_control::default_socket_path`] is where programs look. A missing
-    /// directory is made.
+    /// The socket's path; programs look at [`lnet_control::default_socket_path`]. A missing directory is created.
     pub path: PathBuf,
-    /// Members of this group may connect, too.
+    /// A group whose members may connect, too.
     pub group: Option<u32>,
 }
 
-/// Why the endpoint cannot be opened.
+/// The reason why the endpoint cannot be opened.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// A node is listening there.
+    /// A node is already listening at this path.
     #[error("another node is controlled at {0}: stop it, or choose another path")]
     InUse(PathBuf),
-    /// Something that is no socket stands in the way.
+    /// The path exists and is not a socket.
     #[error("{0} exists and is not a socket")]
     NotASocket(PathBuf),
-    /// The operating system refused.
+    /// The operating system rejected the socket.
     #[error("cannot listen at {path}: {error}")]
     Listen {
         /// The socket's path.
         path: PathBuf,
-        /// Its reason.
+        /// The error of the operating system.
         error: io::Error,
     },
 }
 
-/// A node's open control endpoint. It closes, and its socket disappears, when this is dropped.
+/// A node's open control endpoint. Dropping this value closes the endpoint and removes its socket.
 #[derive(Debug)]
 pub struct ControlEndpoint {
     path: PathBuf,
     clients: Arc<Clients<UnixStream>>,
-    /// The listener's socket, to end its wait with.
+    /// The listener's socket, to end its wait.
     socket: UnixListener,
     listener: Option<JoinHandle<()>>,
 }
 
-/// Connections that may wait to be accepted.
+/// The listen backlog: connections that the system keeps until they are accepted.
 const BACKLOG: i32 = 16;
 
-/// Connections at once; one more is told so and closed.
+/// The limit of simultaneous connections; a further client gets an answer that says so and is closed.
 const CLIENTS_MAX: usize = 32;
 
 impl ControlEndpoint {
@@ -97,7 +96,7 @@ impl ControlEndpoint {
     ///
     /// # Errors
     ///
-    /// Another node's endpoint at that path, a file that is no socket, what the operating system says.
+    /// Another node's endpoint at that path, a file that is not a socket, or an error of the operating system.
     pub fn open(node: &ManagedNode, options: &ControlOptions) -> Result<Self, ControlError> {
         let path = options.path.clone();
         let listener = listen(&path, options.group)?;
@@ -127,7 +126,7 @@ impl ControlEndpoint {
         })
     }
 
-    /// Where it listens.
+    /// Returns the path that the endpoint listens at.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -137,7 +136,7 @@ impl ControlEndpoint {
 impl Drop for ControlEndpoint {
     fn drop(&mut self) {
         self.clients.stop();
-        // Wakes the listener out of accept, even where somebody has removed the path; it sees the flag.
+        // Wakes the listener from accept, even if the path has been removed; the listener then sees the flag.
         if let Err(error) = SockRef::from(&self.socket).shutdown(Shutdown::Both) {
             debug!(%error, "the control socket cannot be shut down");
         }
@@ -151,7 +150,7 @@ impl Drop for ControlEndpoint {
     }
 }
 
-/// Nobody can connect before the permissions are final, because only then does the socket listen.
+/// Makes the listening socket. It listens only once its permissions are final, so that no client can connect before.
 fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError> {
     let failed = |error| ControlError::Listen {
         path: path.to_owned(),
@@ -174,9 +173,9 @@ fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError>
     Ok(UnixListener::from(OwnedFd::from(socket)))
 }
 
-/// Between another node's `bind` and `listen` its socket looks like that of a node that was killed, so nodes that
-/// start at the same moment take turns, by a lock on the directory. Others may hold it, too: it is not waited for
-/// longer than any node needs.
+/// Takes a lock on the directory, so that nodes that start at the same moment take turns: between another node's
+/// `bind` and `listen`, its socket looks like that of a killed node. Others may hold the lock, too, so the wait for
+/// it is no longer than any node needs.
 fn take_turn(path: &Path) -> Option<fs::File> {
     let directory = path.parent().filter(|path| !path.as_os_str().is_empty());
     let directory = fs::File::open(directory.unwrap_or(Path::new("."))).ok()?;
@@ -213,7 +212,7 @@ fn clear_the_way(path: &Path) -> Result<(), ControlError> {
 const EACCES: i32 = 13;
 const EAGAIN: i32 = 11;
 
-/// The listener's thread.
+/// The state of the listener's thread.
 struct Accepting {
     node: ManagedNode,
     listener: UnixListener,
@@ -245,7 +244,8 @@ impl Accepting {
         }
     }
 
-    /// The mode of the socket keeps others out, too; whoever changes it does not change who may connect.
+    /// Checks the user of a connection. The mode of the socket keeps other users out, too, but a changed mode lets no
+    /// other user in.
     fn may_connect(&self, stream: &UnixStream) -> Result<(), String> {
         let peer = sys::peer_credentials(stream).map_err(|error| error.to_string())?;
         if peer.user == 0 || peer.user == sys::effective_user() {

@@ -1,6 +1,6 @@
-//! What the node counts, in pages, for `finerail top`.
+//! Sends the node's counters in pages, for `finerail top`.
 //!
-//! The lock is held for one page at a time; nothing is formatted inside.
+//! The lock is held for one page at a time, and not while text is made.
 
 use std::io;
 
@@ -17,10 +17,10 @@ use lnet_types::{Nid, Time};
 use super::connection::Pieces;
 use crate::managed::ManagedNode;
 
-/// Peers that are looked at under one lock: some 100 µs.
+/// Peers that are read under one lock, which takes some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
 
-/// Connections that are looked at under one lock; two system calls each, some 100 µs.
+/// Connections that are read under one lock; each takes two system calls, all some 100 µs.
 const CONNECTIONS_PER_PAGE: usize = 256;
 
 /// Interfaces of peers in one piece.
@@ -29,7 +29,7 @@ const PEER_NIS_PER_PIECE: usize = 4096;
 /// Routes in one piece; some 200 bytes each.
 const ROUTES_PER_PIECE: usize = 4096;
 
-/// Sends everything that there is.
+/// Sends the counters of the node, its interfaces, its routes and its peers.
 pub(super) fn tell(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
     let (whole, nis, routes) = node.node().with_engine(|engine, now| {
         let core = engine.core();

@@ -1,4 +1,4 @@
-//! What `lctl get_param` reads: the tables and module parameters of LNet, in the form in which kernel nodes print them.
+//! Answers `lctl get_param`: LNet's tables and module parameters, in the form in which kernel nodes print them.
 
 use std::fmt::Write as _;
 use std::io;
@@ -13,10 +13,10 @@ use crate::managed::ManagedNode;
 
 const ENOENT: i32 = 2;
 
-/// Peers that are looked at under one lock: some 100 µs.
+/// Peers that are read under one lock, which takes some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
 
-/// Sends the value of a parameter; tables end with a line end, single values have none.
+/// Sends the value of a parameter; a table ends with a newline, a single value does not.
 pub(super) fn tell(node: &ManagedNode, name: &str, send: Pieces<'_>) -> io::Result<Reply> {
     if name == "peers" {
         return peers(node, send);
@@ -124,7 +124,7 @@ fn buffers(core: &Core, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// The order of the reply of the selftest's statistics (section 11.6 of lnet-wire).
+/// Prints the counters in the order of the selftest's statistics reply (section 11.6 of lnet-wire).
 fn stats(core: &Core, out: &mut String) -> std::fmt::Result {
     let counters = core.counters();
     let numbers = [
@@ -169,7 +169,8 @@ fn peers(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
     Ok(Reply::Done)
 }
 
-/// Kernel nodes print -1 for when the interface was last heard of, on routers, too.
+/// Returns the row of a peer interface. Kernel nodes, including routers, print -1 for the time when it was last heard
+/// of.
 fn peer_row(view: &PeerNiView, watched: bool) -> String {
     let nid = view.nid.to_string();
     let refs = if view.max_tx_credits > 0 { 1 } else { 2 };
@@ -183,7 +184,7 @@ fn peer_row(view: &PeerNiView, watched: bool) -> String {
     )
 }
 
-/// A module parameter of kernel nodes, under its name there.
+/// Returns a module parameter by its name in kernel nodes.
 fn parameter(core: &Core, name: &str) -> Option<String> {
     let globals = core.globals();
     let secs = |duration: Duration| duration.as_secs().to_string();

@@ -1,7 +1,6 @@
-//! `ping` and `discover` on behalf of a client, one peer after the other.
+//! Carries out `ping` and `discover` for a client, one peer after the other.
 //!
-//! `discover` carries a discovery out. On a node with discovery switched off it pings, and remembers the NIDs that the
-//! peer lists.
+//! `discover` carries out a discovery. If discovery is off, it pings instead and stores the NIDs that the peer lists.
 
 use std::io;
 use std::time::Duration;
@@ -16,13 +15,13 @@ use super::connection::Pieces;
 use super::request::{failure, parsed};
 use crate::managed::ManagedNode;
 
-/// How peers are asked.
+/// How to ask the peers.
 pub(super) struct How<'a> {
-    /// From which interface, if a certain one.
+    /// The interface to send from; `None` lets selection choose.
     pub(super) source: Option<&'a str>,
-    /// How long each may take.
+    /// The timeout for each peer.
     pub(super) timeout: Duration,
-    /// Remember what they say.
+    /// Whether to store the peers' answers.
     pub(super) discover: bool,
 }
 
@@ -32,7 +31,7 @@ const ESHUTDOWN: i32 = 108;
 const EHOSTUNREACH: i32 = 113;
 const ETIMEDOUT: i32 = 110;
 
-/// Peers that one request may name.
+/// The most peers that one request may name.
 const PEERS_MAX: usize = 1024;
 
 pub(super) fn ask(
@@ -91,7 +90,7 @@ fn ask_one(
         return Err(Unanswered::from(-EINVAL));
     }
     let discovers = how.discover && node.with_core(|core, _| core.globals().discovery);
-    // A node is discovered by its first NID where loopback is named (section 11.10).
+    // For loopback, the node is discovered by its first NID (section 11.10).
     let first = node.node().primary_nid();
     let target = if nid.is_loopback() { first } else { nid };
     let is_own = target.is_loopback() || node.node().nids().contains(&target);
@@ -134,7 +133,7 @@ fn ask_one(
     })
 }
 
-/// What a peer that discovers this node finds, where nothing needs to be sent.
+/// Returns what a peer that discovers this node would find, without sending anything.
 fn ourselves(node: &ManagedNode, multi_rail: bool) -> PeerReply {
     PeerReply {
         primary: node.node().primary_nid(),
@@ -143,8 +142,8 @@ fn ourselves(node: &ManagedNode, multi_rail: bool) -> PeerReply {
     }
 }
 
-/// The peer becomes one with all the NIDs that it lists. One that was configured as Multi-Rail stays so,
-/// whatever it says of itself.
+/// Stores the peer with all NIDs that it lists. A peer that was configured as Multi-Rail stays so, even if it says
+/// otherwise.
 fn remember(node: &ManagedNode, answer: &PingReply) -> Result<(), i32> {
     let nids: Vec<Nid> = answer.nis.iter().map(|ni| ni.nid).collect();
     let says_so = answer.features.contains(PingFeatures::MULTI_RAIL);
@@ -157,11 +156,11 @@ fn remember(node: &ManagedNode, answer: &PingReply) -> Result<(), i32> {
     added.map_err(|error| -error.errno().0)
 }
 
-/// Why a peer has not answered.
+/// The reason why a peer has not answered.
 struct Unanswered {
     /// The negative errno.
     errno: i32,
-    /// The gateways that lead to the peer, where all are down.
+    /// The gateways that lead to the peer, if all of them are down.
     no_path: Option<NoPath>,
 }
 
@@ -185,11 +184,12 @@ impl From<PingError> for Unanswered {
     }
 }
 
-/// The text of kernel nodes, and the gateways that are down, or the size of the address, where that is why.
+/// Describes a peer that has not answered in the words of kernel nodes. Adds the gateways that are down, or the size
+/// of the address, if that is the reason.
 fn unanswered(entity: &str, nid: &str, failed: &Unanswered) -> Failure {
     let errno = failed.errno;
     let why = io::Error::from_raw_os_error(-errno).to_string();
-    // The library's text without the number that Rust puts behind it.
+    // The library's text without the number that Rust appends.
     let why = why.split(" (os error").next().unwrap_or(&why);
     let gateways = failed
         .no_path
@@ -205,8 +205,8 @@ fn unanswered(entity: &str, nid: &str, failed: &Unanswered) -> Failure {
     }
 }
 
-/// As `lnetctl` prints them (section 11.10 of lnet-selection): no reply in time is an I/O error, but a peer whose
-/// handshake does not end has timed out.
+/// Returns the errno that `lnetctl` prints (section 11.10 of lnet-selection): no reply in time is an I/O error, but a
+/// handshake that does not end is a timeout.
 fn errno(error: &PingError) -> i32 {
     match error {
         PingError::Failed { errno, .. } => -errno.0.abs(),

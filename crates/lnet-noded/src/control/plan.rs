@@ -1,4 +1,4 @@
-//! What a document asks of a node, and the changes that this takes.
+//! Reads what a document wants of a node, and plans the changes for it.
 
 use lnet_config::{
     Buffers, Change, Config, Document, Globals, NetConfig, NiConfig, NiName, PeerConfig, diff,
@@ -13,7 +13,7 @@ use crate::setup::{self, KeptGlobals};
 
 const EINVAL: i32 = 22;
 
-/// What a document wants of a node.
+/// The result that a document wants.
 pub(super) enum Wanted {
     Add(Config),
     Complete(Config),
@@ -57,7 +57,7 @@ impl Wanted {
         })
     }
 
-    /// The peers that it takes to know what is to be done.
+    /// Returns the peers that must be read to plan the changes.
     pub(super) fn concerns(&self) -> Concerned {
         match self {
             Self::Add(config) | Self::Complete(config) => {
@@ -73,7 +73,7 @@ impl Wanted {
         }
     }
 
-    /// The changes, and what is said when they are made.
+    /// Returns the changes, and the report of them.
     pub(super) fn plan(&self, before: &Before) -> Result<(Vec<Change>, String), Failure> {
         let own = &before.config;
         Ok(match self {
@@ -90,14 +90,14 @@ impl Wanted {
     }
 }
 
-/// The differences between what a node has and a configuration.
+/// Returns the differences between the node's configuration and another one.
 pub(super) fn replacement(before: &Before, config: &Config) -> Vec<Change> {
     let config = without_gateways(config, &before.gateways);
     diff(&comparable(&before.config, &config), &config)
 }
 
-/// An export lists gateways among the peers, which they are by their routes: as long as these stay, there is
-/// nothing to add.
+/// Removes peers that are gateways. An export lists gateways among the peers, but they are peers because of their
+/// routes: as long as the routes stay, nothing must be added.
 fn without_gateways(config: &Config, gateways: &[PeerConfig]) -> Config {
     let is_routed = |peer: &PeerConfig| {
         let mut routes = config.routes.iter();
@@ -111,7 +111,7 @@ fn without_gateways(config: &Config, gateways: &[PeerConfig]) -> Config {
     }
 }
 
-/// A configuration that says nothing of a parameter means its default; its networks are those of [`nets_of`].
+/// Sets routing to its default if the configuration does not give it, and takes the nets from [`nets_of`].
 pub(super) fn with_defaults(config: &Config) -> Result<Config, Failure> {
     Ok(Config {
         nets: nets_of(config)?,
@@ -121,8 +121,8 @@ pub(super) fn with_defaults(config: &Config) -> Result<Config, Failure> {
     })
 }
 
-/// The networks that a configuration gives this machine by name and by address, an entry each interface, as the node
-/// shows them.
+/// Returns the nets that a configuration gives this machine by name and by address, one entry for each interface, as
+/// the node shows them.
 fn nets_of(config: &Config) -> Result<Vec<NetConfig>, Failure> {
     let by_address = setup::nets_by_address(&config.ip2nets).map_err(|error| {
         let change = Change::Ip2Nets(config.ip2nets.clone());
@@ -142,7 +142,7 @@ fn nets_of(config: &Config) -> Result<Vec<NetConfig>, Failure> {
     Ok(nets)
 }
 
-/// The interfaces of an entry, each as one of its own.
+/// Returns one entry for each interface of an entry.
 fn singly(ni: &NiConfig) -> Vec<NiConfig> {
     if ni.nid.is_some() {
         return vec![ni.clone()];
@@ -156,8 +156,8 @@ fn singly(ni: &NiConfig) -> Vec<NiConfig> {
         .collect()
 }
 
-/// The node shows every parameter and both names of an interface; of those only what the other side
-/// says can differ.
+/// Returns the node's configuration without the values that the other side does not give: the node shows every
+/// parameter, and both names of an interface, and these are no differences.
 pub(super) fn comparable(own: &Config, other: &Config) -> Config {
     let mut own = own.clone();
     for net in &mut own.nets {
@@ -182,7 +182,7 @@ pub(super) fn comparable(own: &Config, other: &Config) -> Config {
     own
 }
 
-/// Settings that the other side leaves open do not differ.
+/// Removes settings that the other side does not give, since they do not differ.
 fn shrink_to(own: &mut NiConfig, other: &NiConfig) {
     fn keep<T>(own: &mut Option<T>, other: Option<&T>) {
         if other.is_none() {
@@ -203,7 +203,7 @@ fn shrink_to(own: &mut NiConfig, other: &NiConfig) {
     own.cpts.clone_from(&other.cpts);
 }
 
-/// What `import --add` does.
+/// Returns the changes of `import --add`.
 fn additions(own: &Config, new: &Config) -> Vec<Change> {
     let mut changes = Vec::new();
     let globals = own.globals.with(&new.globals);
@@ -238,7 +238,7 @@ fn additions(own: &Config, new: &Config) -> Vec<Change> {
     changes
 }
 
-/// What `import --del` does. Of the parameters, three return to what `lnetctl` sets (section 6.1 of
+/// Returns the changes of `import --del`. Three parameters return to the values that `lnetctl` sets (section 6.1 of
 /// lnet-selection); the others stay.
 fn removals(own: &Config, old: &Document) -> Vec<Change> {
     let mut changes = Vec::new();
@@ -262,7 +262,7 @@ fn removals(own: &Config, old: &Document) -> Vec<Change> {
             Change::DelPeerNids { primary, nids }
         });
     }
-    // Loopback is in every export, and on every node.
+    // Loopback is in every export and on every node.
     for net in old.nets.iter().filter(|net| net.net != Net::LO) {
         if net.nis.is_empty() {
             changes.push(Change::DelNet(net.net));

@@ -1,4 +1,4 @@
-//! Requests as documents: what each does to the node.
+//! Carries out requests that are documents.
 
 use std::io;
 use std::time::Duration;
@@ -19,13 +19,13 @@ const ESRCH: i32 = 3;
 const EIO: i32 = 5;
 const EINVAL: i32 = 22;
 
-/// Peers that are looked at under one lock: some 100 µs.
+/// Peers that are read under one lock, which takes some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
 
-/// Bytes of a document that go into one frame, whose limit counts what JSON escapes.
+/// The most bytes of a document in one frame. The frame's limit applies to the text with JSON's escapes.
 const BYTES_PER_PIECE: usize = 1 << 20;
 
-/// Carries out a request. All but the last piece of its answer go to `send`.
+/// Carries out a request. Passes all pieces of the answer except the last to `send`.
 pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io::Result<Reply> {
     let request = match Request::from_body(body) {
         Ok(request) => request,
@@ -93,11 +93,11 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
     })
 }
 
-/// What is said of a record that can not begin while the node runs.
+/// The answer about a record that does not exist; a record cannot begin while the node runs.
 const NO_RECORD: &str =
     "nothing is recorded: a record begins with the node (finerail node --record FILE)";
 
-/// How the record is getting on, or was when it ended.
+/// Returns the state of the record, or its state when it ended.
 fn record(node: &ManagedNode, look: impl FnOnce(&mut Core) -> Option<Recorded>) -> Reply {
     let Some(recorded) = node.with_core(|core, _| look(core)) else {
         return failure("show", "record", -ENOENT, NO_RECORD);
@@ -112,14 +112,14 @@ fn record(node: &ManagedNode, look: impl FnOnce(&mut Core) -> Option<Recorded>) 
     ))
 }
 
-/// Writes a line of a client into the log, as `lctl mark` does. What cannot be printed is escaped.
+/// Writes a line of a client into the log, as `lctl mark` does. Unprintable characters are escaped.
 fn mark(text: &str) -> Reply {
     let text: String = text.chars().take(MARK_MAX).collect();
     tracing::warn!("mark: {}", text.escape_default());
     Reply::Done
 }
 
-/// The status of the frame that carries this answer.
+/// Returns the status of the frame that carries this answer.
 pub(super) fn status(reply: &Reply) -> i32 {
     match reply {
         Reply::Failed(failures) => failures.first().map_or(-EINVAL, |first| first.errno),
@@ -127,7 +127,7 @@ pub(super) fn status(reply: &Reply) -> i32 {
     }
 }
 
-/// A request that failed as a whole.
+/// Returns the answer to a request that failed as a whole.
 pub(super) fn refusal(errno: i32, descr: String) -> Reply {
     failure("manage", "request", errno, descr)
 }
@@ -149,7 +149,7 @@ fn show(node: &ManagedNode, wanted: &Show, send: Pieces<'_>) -> io::Result<Reply
     }
 }
 
-/// What a show is limited to.
+/// The limits of what a request shows.
 struct Filters {
     net: Option<Net>,
     nid: Option<Nid>,
@@ -207,7 +207,7 @@ fn shown(
     })
 }
 
-/// `lnetctl` prints nothing for a NID that no peer has, and fails.
+/// Returns one peer. If no peer has the NID, fails without a text, as `lnetctl` does.
 fn one_peer(node: &ManagedNode, nid: Nid, verbosity: Verbosity) -> Reply {
     node.bring_peers_up_to_date();
     let peer = node.with_core(|core, _| show::peer_of(core, nid));
@@ -217,7 +217,7 @@ fn one_peer(node: &ManagedNode, nid: Nid, verbosity: Verbosity) -> Reply {
     text(peer.limited(verbosity))
 }
 
-/// What is being recovered of all peers, looked at a page under each lock.
+/// Returns the interfaces in recovery of all peers, read one page under each lock.
 fn peer_recovery(node: &ManagedNode) -> Vec<Nid> {
     let mut ill = Vec::new();
     let mut at = Some(PeerCursor::START);
@@ -229,7 +229,7 @@ fn peer_recovery(node: &ManagedNode) -> Vec<Nid> {
     ill
 }
 
-/// All peers, a page under each lock; together one `peer` section.
+/// Sends all peers, read one page under each lock; together they form one `peer` section.
 fn peers(
     node: &ManagedNode,
     limit: impl Fn(Document) -> Document,
@@ -254,7 +254,7 @@ fn peers(
     Ok(Reply::Done)
 }
 
-/// The sections in the order of `lnetctl export`.
+/// Sends the sections in the order of `lnetctl export`.
 fn export(node: &ManagedNode, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
     let limit = |document: Document| {
         if backup {
@@ -285,8 +285,8 @@ fn export(node: &ManagedNode, backup: bool, send: Pieces<'_>) -> io::Result<Repl
     Ok(text(limit(after_peers)))
 }
 
-/// What is due is done first, because a message that waits to be sent again is not in the state. The
-/// lock is held for a copy, not for the writing: 100,000 peers are some 40 MB of text.
+/// Sends the selection state. First does the work that is due, because a message that waits for a resend is not part
+/// of the state. The lock is held for a copy, not while text is written: 100,000 peers are some 40 MB of text.
 fn selection_state(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
     node.bring_peers_up_to_date();
     let (state, now) = node.with_core(|core, now| {
@@ -350,7 +350,7 @@ fn set_health(node: &ManagedNode, target: &HealthTarget, health: u16) -> Reply {
     }
 }
 
-/// Whether any interface was meant.
+/// Sets the health of the interfaces that are meant. Returns whether there was one.
 fn set_ni_health(node: &ManagedNode, health: Health, is_meant: impl Fn(Nid) -> bool) -> bool {
     node.with_core(|core, now| {
         let nis = core.nis().filter(|ni| !ni.nid.is_loopback());

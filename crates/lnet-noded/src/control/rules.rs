@@ -1,11 +1,11 @@
-//! The two requests of the selection design: rule blocks in, rule blocks out.
+//! Carries out the two requests of the selection design: to store a rule block and to fetch one.
 //!
-//! The order is the design's: the list is rebuilt, applied to the local nets, applied to the peers, and
-//! stored, all in one step under the engine's lock. A message sees the rules before or after.
+//! The order is the design's: the list is rebuilt, applied to the local nets, applied to the peers, and stored, all
+//! in one step under the engine's lock. A message sees the rules before or after the change.
 //!
-//! A client changes the list by fetching it, changing its copy, and putting that back. So that two of
-//! them cannot undo each other's change, the list has a generation: what is put back for a list that has
-//! changed meanwhile is refused, in the same step.
+//! A client changes the list in three steps: it fetches the list, changes its copy, and sends the copy back. The list
+//! has a generation, so that two clients cannot undo each other's change: a copy of a list that has changed meanwhile
+//! is rejected, in the same step.
 
 use lnet_control::{Reply, RuleChange, UdspRule};
 use lnet_core::Core;
@@ -22,10 +22,10 @@ use crate::managed::{Configured, ManagedNode};
 const EINVAL: i32 = 22;
 const ESTALE: i32 = 116;
 
-/// Why a list is not replaced.
+/// The reason why a list is not replaced.
 enum Refused {
     Block(BlockError),
-    /// The list has another generation than the one that the client has seen.
+    /// The client has seen another generation of the list.
     Stale {
         seen: u32,
         now: u32,
@@ -38,8 +38,8 @@ impl From<BlockError> for Refused {
     }
 }
 
-/// `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type, unless the list is not the one
-/// of generation `seen`; 0 is any.
+/// Handles `IOC_LIBCFS_ADD_RULES`: the block's rules replace those of its type, if the list is still of generation
+/// `seen`; 0 accepts any generation.
 pub(super) fn add(node: &ManagedNode, seen: u32, block: &[u8]) -> serde_json::Result<Answer> {
     let block = lnet_sel_rule_deserialize(block);
     let (added, generation) = node.changing().make(|node, _| {
@@ -63,7 +63,8 @@ fn replace(engine: &mut Engine, seen: u32, block: &RuleBlock) -> Result<(), Refu
     Ok(())
 }
 
-/// What `lnetctl udsp` does. No block travels, so that rules that no block can hold are no obstacle.
+/// Changes the list as `lnetctl udsp` does. This works without a block, so rules that no block can hold are no
+/// obstacle.
 pub(super) fn change(node: &ManagedNode, change: &RuleChange) -> Reply {
     let (verb, done) = match change {
         RuleChange::Add { rule, idx } => ("add", add_rule(node, rule, *idx)),
@@ -105,7 +106,7 @@ fn delete(core: &mut Core, idx: Option<u32>) -> Result<(), PolicyError> {
     }
 }
 
-/// `IOC_LIBCFS_GET_RULES`: the rules of the type that the body names.
+/// Handles `IOC_LIBCFS_GET_RULES`: returns the rules of the type that the body names.
 pub(super) fn list(node: &ManagedNode, wanted: &[u8]) -> serde_json::Result<Answer> {
     let (rules, generation) = node
         .node()
@@ -119,11 +120,11 @@ pub(super) fn list(node: &ManagedNode, wanted: &[u8]) -> serde_json::Result<Answ
     answer(generation, block.map_err(Refused::from))
 }
 
-/// A client that has not seen any list.
+/// The generation of a client that has not seen a list.
 const ANY: u32 = 0;
 
-/// Changes with every change of the list, and from one life of the node to the next, so that a
-/// generation seen in an earlier life is none of this one's. Never [`ANY`].
+/// Returns the generation of the list. It changes with every change of the list and from one run of the node to the
+/// next, so that a generation of an earlier run is not valid in this one. Never [`ANY`].
 fn generation(engine: &Engine) -> u32 {
     let changes = engine.core().rule_changes();
     let number = engine.incarnation().wrapping_add(changes) % u64::from(u32::MAX);

@@ -1,6 +1,6 @@
-//! What a node shows of itself, as the documents that `lnetctl` prints.
+//! Makes the documents that show a node's state, as `lnetctl` prints them.
 //!
-//! Each function takes a copy of what it needs under the engine's lock; text is made outside of it.
+//! Each function copies its values under the engine's lock; the text is made after the lock is released.
 
 use lnet_config::{
     Buffers, CptPools, DerivedGlobals, Document, Globals, Latency, MessageStats, NetShow, NiHealth,
@@ -16,7 +16,7 @@ use lnet_types::{Net, Nid, Time};
 
 use crate::managed::Configured;
 
-/// Local nets in the order of their creation, loopback first; only `only` if given.
+/// Returns the local nets in the order of their creation, loopback first; only the net `only`, if given.
 pub(super) fn nets(node: &Configured<'_>, only: Option<Net>) -> Document {
     let core = node.core();
     let mut nets: Vec<NetShow> = Vec::new();
@@ -37,8 +37,8 @@ pub(super) fn nets(node: &Configured<'_>, only: Option<Net>) -> Document {
     }
 }
 
-/// Interfaces that were given by a NID with the system interface that has their address, as kernels show them. Not for
-/// those who read a document as a configuration: the name would give another NID.
+/// Adds the name of the system interface to interfaces that were given by a NID, as kernels show them. Not for a
+/// document that is read back as a configuration: the name would give another NID.
 pub(super) fn labelled(node: &Configured<'_>, mut document: Document) -> Document {
     for ni in document.nets.iter_mut().flat_map(|net| &mut net.nis) {
         if !ni.config.interfaces.is_empty() {
@@ -54,7 +54,7 @@ pub(super) fn labelled(node: &Configured<'_>, mut document: Document) -> Documen
     document
 }
 
-/// Which routes are meant: those that have everything that is given.
+/// The routes to show: those that have all given properties.
 #[derive(Clone, Copy, Default)]
 pub(super) struct RouteFilter {
     pub(super) net: Option<Net>,
@@ -73,7 +73,7 @@ impl RouteFilter {
     }
 }
 
-/// Routes.
+/// Returns the routes that the filter accepts.
 pub(super) fn routes(core: &Core, filter: RouteFilter) -> Document {
     let sensitivity = core.globals().gateway_sensitivity;
     Document {
@@ -86,7 +86,7 @@ pub(super) fn routes(core: &Core, filter: RouteFilter) -> Document {
     }
 }
 
-/// The peer that has this NID.
+/// Returns the peer that has this NID.
 pub(super) fn peer_of(core: &Core, nid: Nid) -> Document {
     let found = core.peer_with(nid);
     Document {
@@ -95,7 +95,7 @@ pub(super) fn peer_of(core: &Core, nid: Nid) -> Document {
     }
 }
 
-/// A page of all peers, and where the next one begins.
+/// Returns a page of all peers, and where the next page begins.
 pub(super) fn peer_page(
     core: &Core,
     from: PeerCursor,
@@ -109,7 +109,7 @@ pub(super) fn peer_page(
     (document, next)
 }
 
-/// Router buffers; nothing on a node that is no router.
+/// Returns the router buffers; nothing if the node is not a router.
 pub(super) fn routing(core: &Core) -> Document {
     if !core.is_router() {
         return Document::default();
@@ -134,11 +134,11 @@ pub(super) fn routing(core: &Core) -> Document {
     }
 }
 
-/// Node-wide parameters.
+/// Returns the node-wide parameters.
 pub(super) fn globals(node: &Configured<'_>) -> Document {
     let (own, kept) = (node.core().globals(), node.kept.globals);
     let seconds = |time: std::time::Duration| u32::try_from(time.as_secs()).ok();
-    // What `lnetctl` does not print shows only where it is not what every kernel has.
+    // Parameters that `lnetctl` does not print are shown only if they differ from every kernel's values.
     let usual = lnet_core::Globals::default();
     let unusual_time = |ours, usual| if ours == usual { None } else { seconds(ours) };
     let unusual_switch = |ours: bool, usual: bool| (ours != usual).then_some(ours);
@@ -178,7 +178,7 @@ pub(super) fn globals(node: &Configured<'_>) -> Document {
     }
 }
 
-/// Selection rules; only the one at `idx` if given.
+/// Returns the selection rules; only the rule at `idx`, if given.
 pub(super) fn rules(core: &Core, idx: Option<u32>) -> Document {
     let mut udsp = UdspEntry::list(core.rules());
     udsp.retain(|entry| idx.is_none() || entry.idx == idx);
@@ -188,7 +188,7 @@ pub(super) fn rules(core: &Core, idx: Option<u32>) -> Document {
     }
 }
 
-/// The node's counters.
+/// Returns the node's counters.
 pub(super) fn statistics(core: &Core) -> Document {
     let counters = core.counters();
     let ended = |status| counters.ended(status);
@@ -226,26 +226,26 @@ pub(super) fn statistics(core: &Core) -> Document {
     }
 }
 
-/// Local interfaces that are being recovered.
+/// Returns the local interfaces in recovery.
 pub(super) fn local_recovery(core: &Core) -> Document {
     let ill = core.nis().filter(|ni| ni.health.in_recovery);
     reply(Reply::LocalRecovery(ill.map(|ni| ni.nid).collect()))
 }
 
-/// Interfaces of peers that are being recovered, of a page of peers.
+/// Returns the interfaces in recovery of a page of peers.
 pub(super) fn peer_recovery(page: &[PeerView]) -> Vec<Nid> {
     let peer_nis = page.iter().flat_map(|peer| &peer.nis);
     let ill = peer_nis.filter(|peer_ni| peer_ni.health.in_recovery);
     ill.map(|peer_ni| peer_ni.nid).collect()
 }
 
-/// Primary NIDs.
+/// Returns the primary NIDs of a page of peers.
 pub(super) fn peer_list(page: Document) -> Document {
     let primaries = page.peers.iter().map(|peer| peer.primary);
     reply(Reply::PeerList(primaries.collect()))
 }
 
-/// What an import would need to make a node like this one, but for its peers and rules.
+/// Returns the document from which an import would make a node like this one, without peers and rules.
 pub(super) fn without_peers(node: &Configured<'_>) -> Document {
     let core = node.core();
     Document {
@@ -258,7 +258,7 @@ pub(super) fn without_peers(node: &Configured<'_>) -> Document {
     }
 }
 
-/// Pages of a buffer of 1 MiB.
+/// The number of pages of a buffer of 1 MiB.
 const PAGES_OF_LARGE: u64 = 256;
 
 fn reply(reply: Reply) -> Document {
@@ -288,11 +288,11 @@ fn ni(node: &Configured<'_>, view: &NiView) -> NiShow {
         config.cpts.push(0);
     }
     if loopback {
-        // Nobody can fall silent there.
+        // Loopback cannot become silent.
         config.tunables.peer_timeout = Some(0);
     } else {
         let lnd = &mut config.lnd_tunables;
-        // 0 means that the LND chooses, and ours chooses 1.
+        // 0 means that the LND chooses, and this LND chooses 1.
         lnd.conns_per_peer = Some(lnd.conns_per_peer.unwrap_or(1).max(1));
         lnd.timeout = u32::try_from(view.lnd_timeout.as_secs()).ok();
     }
@@ -344,7 +344,7 @@ fn peer(core: &Core, view: &PeerView) -> PeerShow {
     }
 }
 
-/// The bits of a peer's state (section 1.3 of lnet-selection).
+/// Returns the bits of a peer's state (section 1.3 of lnet-selection).
 pub(super) fn peer_state(core: &Core, view: &PeerView) -> PeerState {
     let mut state = core
         .discovery(view.primary)
@@ -427,7 +427,7 @@ fn nids(preferred: &[Preferred]) -> Vec<Nid> {
     preferred.iter().map(|preferred| preferred.nid).collect()
 }
 
-/// `latencies` where the profile is of a release that prints them.
+/// Returns the traffic, with latencies if they are given.
 fn traffic(stats: &lnet_core::MessageStats, latencies: Option<&LatencyStats>) -> Traffic {
     let latency = |of: fn(&LatencyStats) -> &lnet_core::Latency| {
         latencies.map_or_else(Latency::default, |all| latency(of(all)))
@@ -442,7 +442,7 @@ fn traffic(stats: &lnet_core::MessageStats, latencies: Option<&LatencyStats>) ->
     }
 }
 
-/// Kernels up to 2.17 print none, and so do their profiles.
+/// Returns the latencies, unless the profile is of a kernel release: kernels up to 2.17 print none.
 fn latencies<'a>(core: &Core, of: &'a LatencyStats) -> Option<&'a LatencyStats> {
     (!core.globals().profile.is_lustre()).then_some(of)
 }
@@ -470,7 +470,7 @@ const fn up_or_down(up: bool) -> Status {
     if up { Status::Up } else { Status::Down }
 }
 
-/// Seconds since the node started; 0 where there is no such moment.
+/// Returns seconds since the node started; 0 if there is no such time.
 fn uptime(at: Option<Time>) -> u64 {
     at.map_or(0, |at| at.as_nanos() / 1_000_000_000)
 }

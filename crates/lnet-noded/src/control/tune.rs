@@ -1,4 +1,4 @@
-//! Settings of interfaces that change while these are in use.
+//! Changes settings of interfaces while they are in use.
 
 use lnet_config::LndTunables;
 use lnet_control::{Reply, Tune};
@@ -12,7 +12,7 @@ use crate::managed::ManagedNode;
 const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
 
-/// Connections of each type to one peer at most.
+/// The most connections of each type to one peer.
 const CONNS_PER_PEER_MAX: u8 = 127;
 
 pub(super) fn carry_out(node: &ManagedNode, tune: &Tune) -> Reply {

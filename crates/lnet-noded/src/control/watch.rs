@@ -1,7 +1,7 @@
-//! What happens in the node, told to a client until it leaves.
+//! Sends the events of the node to a client until the client closes its connection.
 //!
-//! The lock is held for one page of events at a time; nothing is formatted inside. A client that does not read fills its
-//! socket, and is cut off as any other.
+//! The lock is held for one page of events at a time, and not while text is made. A client that does not read fills
+//! its socket and is then cut off, as any slow client is.
 
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -14,16 +14,16 @@ use lnet_types::{Nid, Time};
 use super::connection::Pieces;
 use crate::managed::ManagedNode;
 
-/// Between two looks when nothing happens.
+/// The pause between two readings if there are no events.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// A client that has left is noticed when something is written to it: this often at least.
+/// The longest time without a write: only a write shows that the client has closed its connection.
 const SILENCE_MAX: Duration = Duration::from_millis(500);
 
 /// Events that are copied under one lock; some 120 bytes each.
 const EVENTS_PER_PAGE: usize = 512;
 
-/// Tells what happens until the client leaves, which is an error of `send`.
+/// Sends events until the client closes its connection, which is an error of `send`.
 pub(super) fn tell(
     node: &ManagedNode,
     kinds: &[Happenings],
@@ -49,7 +49,7 @@ fn piece(events: &[Happening]) -> io::Result<Reply> {
     Ok(Reply::Text(serde_json::to_string(events)?))
 }
 
-/// Which events a client wants.
+/// The kinds of events that a client wants.
 struct Wanted(Vec<Happenings>);
 
 impl Wanted {
@@ -74,10 +74,10 @@ impl Wanted {
     }
 }
 
-/// A watch of the core, which ends with the client.
+/// A watch of the core, which ends with the client's connection.
 struct Watch<'a> {
     node: &'a ManagedNode,
-    /// Taken when the watch ends.
+    /// The core's watcher; `None` once the watch has ended.
     watcher: Option<Watcher>,
 }
 
@@ -90,7 +90,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The next events, and whether there may be more at once.
+    /// Returns the next events, and whether there may be more already.
     fn page(&mut self, wanted: &Wanted) -> (Vec<Happening>, bool) {
         let Some(watcher) = &mut self.watcher else {
             return (Vec::new(), false);
@@ -119,7 +119,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-/// What the node's time is in seconds since 1970.
+/// Translates the node's time into seconds since 1970.
 struct Clock {
     node: Time,
     now: f64,
@@ -236,7 +236,7 @@ fn of_health(
     }
 }
 
-/// Why health changed, in words.
+/// Returns the reason for a change of health, in words.
 fn cause_name(cause: HealthCause) -> String {
     match cause {
         HealthCause::Sent => "a message was sent".to_owned(),

@@ -1,4 +1,4 @@
-//! A metric and how its values are read from what it is about.
+//! A metric, and how its values are read from the object that it describes.
 //!
 //! ```text
 //!  Family { name: "ni_sent_messages", help, by type }
@@ -15,24 +15,24 @@ use prometheus_client::encoding::{
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
-/// Something with a value for each of some names.
+/// The values of an object, each with its name.
 pub(super) type Named = Vec<(Cow<'static, str>, u64)>;
 
-/// How some values are spread, for each of some names.
+/// Distributions of values, each with its name.
 pub(super) type Spreads = Vec<(&'static str, Spread)>;
 
-/// How values in nanoseconds are spread.
+/// The distribution of some values, which are in nanoseconds.
 pub(super) struct Spread {
-    /// All of them together.
+    /// The sum of the values.
     pub(super) sum: u64,
-    /// Their number.
+    /// The number of the values.
     pub(super) count: u64,
-    /// Upper bounds in seconds, the last of them infinite, each with the number of the values in its
-    /// range.
+    /// The upper limits of the ranges in seconds, the last of them infinite, each with the number of the values in
+    /// its range.
     pub(super) ranges: Vec<(f64, u64)>,
 }
 
-/// A metric of a `V`.
+/// A metric of an object of type `V`.
 pub(super) struct Family<V> {
     name: &'static str,
     help: &'static str,
@@ -40,27 +40,27 @@ pub(super) struct Family<V> {
     values: Values<V>,
 }
 
-/// What the numbers are, and how they are written.
+/// The kind of the numbers, and how they are written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
     /// A plain number.
     Number,
     /// Bytes.
     Bytes,
-    /// Read as nanoseconds, written as seconds.
+    /// A time: read in nanoseconds, written in seconds.
     Time,
 }
 
 enum Values<V> {
-    /// It only grows.
+    /// A number that only grows.
     Count(fn(&V) -> u64),
-    /// The same for each value of a label.
+    /// A number that only grows, for each value of a label.
     Counts(&'static str, fn(&V) -> Named),
-    /// How things stand.
+    /// A number that rises and falls.
     Level(fn(&V) -> i64),
-    /// The same for each value of a label.
+    /// A number that rises and falls, for each value of a label.
     Levels(&'static str, fn(&V) -> Named),
-    /// How values are spread, for each value of a label.
+    /// A distribution, for each value of a label.
     Spreads(&'static str, fn(&V) -> Spreads),
 }
 
@@ -91,7 +91,7 @@ impl<V> Family<V> {
         Self::new(name, help, Values::Levels(label, of))
     }
 
-    /// Of times.
+    /// Makes a metric of distributions of times.
     pub(super) const fn spreads(
         name: &'static str,
         help: &'static str,
@@ -110,7 +110,7 @@ impl<V> Family<V> {
         }
     }
 
-    /// Its numbers are of this kind, which its name will say.
+    /// Sets the kind of the numbers, which becomes a part of the metric's name.
     pub(super) const fn in_unit(self, quantity: Quantity) -> Self {
         Self { quantity, ..self }
     }
@@ -182,15 +182,15 @@ pub(super) fn seconds(nanos: u64) -> f64 {
     Duration::from_nanos(nanos).as_secs_f64()
 }
 
-/// What some metrics are about, and the labels that say which it is.
+/// An object that metrics describe, and the labels that identify it.
 #[derive(Debug)]
 pub(super) struct Series<V> {
     pub(super) labels: Vec<(&'static str, String)>,
     pub(super) view: V,
 }
 
-/// Writes metrics of a kind for all there are of it. Those of which there are none are explained all
-/// the same, so that every name is always there to be found.
+/// Writes the metrics of all objects of one type. Without any object, the metrics are explained all the same, so that
+/// every name can always be found.
 pub(super) fn encode_all<V>(
     encoder: &mut DescriptorEncoder<'_>,
     families: &[Family<V>],
@@ -201,7 +201,7 @@ pub(super) fn encode_all<V>(
         .try_for_each(|family| family.encode(encoder, series))
 }
 
-/// The labels of a series, and perhaps one more.
+/// The labels of a series, and perhaps one more label.
 #[derive(Debug)]
 struct Labels<'a> {
     own: &'a [(&'static str, String)],

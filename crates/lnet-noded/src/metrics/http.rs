@@ -1,4 +1,4 @@
-//! One HTTP request, one answer, the end of the connection.
+//! Answers one HTTP request and closes the connection.
 //!
 //! ```text
 //!  GET /metrics HTTP/1.1 ⏎ fields … ⏎ ⏎     ─▶  200 and the text, which HEAD leaves out
@@ -9,8 +9,9 @@
 //!  not all of it within 5 s                  ─▶  nothing
 //! ```
 //!
-//! Bodies and all fields but Accept are ignored; who asks for `text/plain` and not for OpenMetrics gets the older text
-//! format of Prometheus, which differs in its end only. Nobody is waited for longer than [`PATIENCE`] twice.
+//! Bodies and all fields except Accept are ignored. A client that asks for `text/plain` and not for OpenMetrics gets
+//! the older text format of Prometheus, which differs only in details ([`as_text`]). No client can hold a connection
+//! longer than twice [`PATIENCE`].
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -18,25 +19,25 @@ use std::time::{Duration, Instant};
 
 use tracing::debug;
 
-/// How long a client may take to send its request, and again to take the answer.
+/// How long a client may take to send its request, and how long to take the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Bytes of the longest request.
+/// The longest request in bytes.
 const REQUEST_MAX: usize = 8 << 10;
 
-/// Bytes read or written at once, between looks at the clock.
+/// The most bytes written at once, between two checks of the time.
 const PIECE: usize = 64 << 10;
 
-/// How the text is announced.
+/// The content type of the OpenMetrics text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// How the older format is announced.
+/// The content type of the older format.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Where the metrics are.
+/// The path of the metrics.
 const PATH: &str = "/metrics";
 
-/// What a client is told.
+/// The answer to a client's request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Metrics { head_only: bool, text: bool },
@@ -46,8 +47,8 @@ enum Verdict {
     TooLarge,
 }
 
-/// Answers the request of a client; it may take its time, but not ours. `metrics` is asked for only
-/// when somebody wants them.
+/// Answers the request of a client. A slow client costs only its own time. `metrics` is called only if the client
+/// asks for metrics.
 pub(super) fn serve(stream: &TcpStream, metrics: impl FnOnce() -> String) {
     if let Err(error) = answer(stream, metrics) {
         debug!(%error, "a metrics connection ended early");
@@ -61,7 +62,7 @@ fn answer(stream: &TcpStream, metrics: impl FnOnce() -> String) -> io::Result<()
     write(stream, &response(verdict, metrics))
 }
 
-/// A request up to its empty line; `None` when there is too much of it.
+/// Reads a request up to its empty line; `None` if the request is too long.
 fn read_request(mut stream: &TcpStream) -> io::Result<Option<Vec<u8>>> {
     let begun = Instant::now();
     let mut request = Vec::new();
@@ -96,7 +97,7 @@ fn write(mut stream: &TcpStream, mut rest: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// What is left of a client's time.
+/// Returns the rest of a client's time; an error if there is none.
 fn left(begun: Instant) -> io::Result<Duration> {
     let left = PATIENCE
         .checked_sub(begun.elapsed())
@@ -104,7 +105,7 @@ fn left(begun: Instant) -> io::Result<Duration> {
     left.ok_or_else(|| ErrorKind::TimedOut.into())
 }
 
-/// Reads the request line: `METHOD SP TARGET SP HTTP/1.x`.
+/// Decides about a request by its first line: `METHOD SP TARGET SP HTTP/1.x`.
 fn judge(request: &[u8]) -> Verdict {
     let line = request.split(|byte| *byte == b'\r').next();
     let Some(line) = line.and_then(|line| std::str::from_utf8(line).ok()) else {
@@ -130,7 +131,7 @@ fn judge(request: &[u8]) -> Verdict {
     }
 }
 
-/// Whether the field Accept names `text/plain` and not OpenMetrics, which is what everybody else gets.
+/// Returns whether the field Accept names `text/plain` and not OpenMetrics, which is the answer in all other cases.
 fn wants_text(request: &[u8]) -> bool {
     let request = String::from_utf8_lossy(request).to_ascii_lowercase();
     let mut fields = request.lines().skip(1);
@@ -140,7 +141,8 @@ fn wants_text(request: &[u8]) -> bool {
     })
 }
 
-/// The text format has another name for counters' families (with `_total`), no units, and no end mark.
+/// Translates into the older text format: it has another name for counters' families (with `_total`), no units, and
+/// no end mark.
 fn as_text(metrics: &str) -> String {
     let mut text = String::with_capacity(metrics.len());
     let mut help = None;

@@ -1,4 +1,4 @@
-//! The metrics endpoint: what a node counts, over HTTP, for Prometheus.
+//! The metrics endpoint: serves a node's counters over HTTP for Prometheus.
 //!
 //! ```text
 //!  listener thread ── accept ── one thread a connection (at most 8)
@@ -9,13 +9,13 @@
 //!            lock ─ 64 peers ─ unlock ─ lock ─ 64 peers … ─ fold what is above the limit, in turns
 //! ```
 //!
-//! The text is that of OpenMetrics 1.0. The number of its series has a limit: beyond
-//! [`MetricsOptions::peer_nis_max`] interfaces of peers, the others appear together as
-//! `peer="others"`, and beyond [`MetricsOptions::routes_max`] routes only their numbers are told.
-//! `others` may count backwards when peers come and go, which readers of counters take for a restart.
+//! The text is OpenMetrics 1.0. The number of its series is limited. If there are more than
+//! [`MetricsOptions::peer_nis_max`] interfaces of peers, the others appear together as `peer="others"`. Routes beyond
+//! [`MetricsOptions::routes_max`] appear only in the number of routes. `others` may count backwards when peers come and
+//! go; readers of counters take that for a restart.
 //!
-//! Metrics are not secret but say who talks with whom, and nobody is asked who he is: the endpoint is
-//! meant for loopback, or for a network on which everybody may see them.
+//! Metrics are not secret, but they show which nodes talk with each other, and the endpoint does not authenticate its
+//! clients. It is meant for loopback, or for a network on which everybody may see the metrics.
 
 mod family;
 mod http;
@@ -41,19 +41,19 @@ use crate::serving::{self, Clients};
 use peers::Walk;
 use snapshot::Snapshot;
 
-/// Where metrics are served, and how many series there may be.
+/// The address at which metrics are served, and the limits of the number of series.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MetricsOptions {
-    /// The address to listen on; port 0 takes a free one.
+    /// The address to listen on; port 0 takes a free port.
     pub address: SocketAddr,
-    /// Interfaces of peers with series of their own.
+    /// The most interfaces of peers with series of their own.
     pub peer_nis_max: usize,
-    /// Routes with series of their own.
+    /// The most routes with series of their own.
     pub routes_max: usize,
 }
 
 impl MetricsOptions {
-    /// At this address, with 1,000 interfaces of peers and 1,000 routes.
+    /// Returns options for this address, with 1,000 interfaces of peers and 1,000 routes.
     #[must_use]
     pub const fn at(address: SocketAddr) -> Self {
         Self {
@@ -63,24 +63,24 @@ impl MetricsOptions {
         }
     }
 
-    /// At this port of the loopback address.
+    /// Returns options for this port of the loopback address.
     #[must_use]
     pub const fn at_port(port: u16) -> Self {
         Self::at(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
     }
 }
 
-/// Metrics cannot be served.
+/// The error of an endpoint that cannot serve metrics.
 #[derive(Debug, Error)]
 #[error("cannot serve metrics at {address}: {error}")]
 pub struct MetricsError {
-    /// Where.
+    /// The address.
     pub address: SocketAddr,
-    /// What the operating system says.
+    /// The error of the operating system.
     pub error: io::Error,
 }
 
-/// An open metrics endpoint. It closes when this is dropped.
+/// An open metrics endpoint. Dropping this value closes it.
 #[derive(Debug)]
 pub struct MetricsEndpoint {
     address: SocketAddr,
@@ -88,13 +88,14 @@ pub struct MetricsEndpoint {
     listener: Option<JoinHandle<()>>,
 }
 
-/// Connections at once; one more is closed at once. A scraper has one, and somebody may look, too.
+/// The limit of simultaneous connections; a further one is closed at once. A scraper has one, and people may look,
+/// too.
 const CLIENTS_MAX: usize = 8;
 
-/// How long waking the own listener may take; it is on this machine.
+/// How long the connection that wakes the own listener may take; it stays on this machine.
 const WAKE: Duration = Duration::from_secs(1);
 
-/// The text that an endpoint with these limits serves.
+/// Returns the text that an endpoint with these limits serves.
 #[must_use]
 pub fn metrics(node: &Node, options: &MetricsOptions) -> String {
     let mut walk = Walk::default();
@@ -106,19 +107,19 @@ impl MetricsEndpoint {
     ///
     /// # Errors
     ///
-    /// The address is not this machine's, is taken, or needs a privilege.
+    /// The address is not this machine's, is in use, or needs a privilege.
     pub fn open(node: &Node, options: &MetricsOptions) -> Result<Self, MetricsError> {
         let (node, options) = (node.clone(), *options);
         let walk: Mutex<Walk> = Mutex::default();
         Self::open_text(options.address, move || scrape(&node, &options, &walk))
     }
 
-    /// Serves what `text` makes at `http://ADDRESS/metrics`: the metrics of a program without a node, as text of
-    /// OpenMetrics 1.0.
+    /// Serves the result of `text` at `http://ADDRESS/metrics`: the metrics of a program without a node, as
+    /// OpenMetrics 1.0 text.
     ///
     /// # Errors
     ///
-    /// As [`MetricsEndpoint::open`].
+    /// Those of [`MetricsEndpoint::open`].
     pub fn open_text(
         address: SocketAddr,
         text: impl Fn() -> String + Send + Sync + 'static,
@@ -142,7 +143,7 @@ impl MetricsEndpoint {
         })
     }
 
-    /// Where it listens.
+    /// Returns the address that the endpoint listens on.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -152,7 +153,7 @@ impl MetricsEndpoint {
 impl Drop for MetricsEndpoint {
     fn drop(&mut self) {
         self.clients.stop();
-        // Wakes the listener out of accept; it sees the flag.
+        // Wakes the listener from accept; it then sees the flag.
         if let Err(error) = TcpStream::connect_timeout(&self.address, WAKE) {
             debug!(%error, "the metrics listener was not woken");
         }
@@ -163,7 +164,7 @@ impl Drop for MetricsEndpoint {
     }
 }
 
-/// The listener's thread.
+/// The state of the listener's thread.
 struct Accepting {
     text: Arc<dyn Fn() -> String + Send + Sync>,
     clients: Arc<Clients<TcpStream>>,
@@ -183,7 +184,7 @@ impl Accepting {
     }
 }
 
-/// One scrape at a time: they share the walk.
+/// Makes the text of one scrape. Scrapes run one at a time, because they share the walk.
 fn scrape(node: &Node, options: &MetricsOptions, walk: &Mutex<Walk>) -> String {
     let now = Instant::now();
     let snapshot = {
@@ -193,16 +194,16 @@ fn scrape(node: &Node, options: &MetricsOptions, walk: &Mutex<Walk>) -> String {
     exposition(snapshot)
 }
 
-/// Put before every name.
+/// The prefix of every name.
 const PREFIX: &str = "finerail";
 
-/// The text of a snapshot.
+/// Returns the text of a snapshot.
 fn exposition(snapshot: Snapshot) -> String {
     let mut registry = Registry::with_prefix(PREFIX);
     registry.register_collector(Box::new(snapshot));
     let mut exposition = String::new();
     if text::encode(&mut exposition, &registry).is_err() {
-        // Writing to a String does not fail, and no value of ours refuses to be written.
+        // Writing to a String does not fail, and every value here can be written.
         error!("metrics cannot be written");
     }
     exposition

@@ -1,4 +1,4 @@
-//! Interfaces of peers: some by themselves, all others in one.
+//! The metrics of peer interfaces: some interfaces have series of their own, all others are added up in one series.
 //!
 //! ```text
 //!  peers in the order of the node's table
@@ -6,10 +6,10 @@
 //!                                  that page        ▲ the walk goes on from here
 //! ```
 //!
-//! A scrape copies those with series of their own. To look at all of 100,000 others would take 25 ms, so
-//! the walk over them stops when it has used its allowance, which grows with time, and the next scrape
-//! goes on. The sum that is shown is that of the last whole walk: at one scrape a second it is some
-//! seconds old, at one in 15 seconds it never is. The first walk is not divided.
+//! A scrape copies the interfaces that have series of their own. To read 100,000 others would take 25 ms. So the walk
+//! over the others stops when it has used its allowance, which grows with time, and the next scrape continues it. The
+//! sum shown is that of the last complete walk: with one scrape per second it may be some seconds old, with one in 15
+//! seconds it is current. The first walk is not divided.
 
 use std::time::Instant;
 
@@ -19,33 +19,33 @@ use lnet_node::Node;
 use super::family::Series;
 use super::snapshot::series;
 
-/// The label value of what has no series of its own.
+/// The label value of the interfaces without series of their own.
 const OTHERS: &str = "others";
 
-/// Peers that are looked at under one lock: some 100 µs.
+/// Peers that are read under one lock, which takes some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
 
-/// Others that are looked at for each second since the last scrape: 2 ms of work.
+/// The number of others that are read for each second since the last scrape: 2 ms of work.
 const OTHERS_PER_SECOND: u64 = 1 << 13;
 
 /// All interfaces of peers, as a scrape shows them.
 pub(super) struct PeerNis {
-    /// How many there are.
+    /// The number of interfaces.
     pub(super) count: u64,
     pub(super) series: Vec<Series<PeerNiView>>,
 }
 
-/// Where the walk over the others stands between scrapes.
+/// The position of the walk over the others between scrapes.
 #[derive(Debug, Default)]
 pub(super) struct Walk {
-    /// What it has seen, and where it goes on.
+    /// The sum so far and the place at which the walk continues; `None` between two walks.
     under_way: Option<(Sum, PeerCursor)>,
-    /// What the last whole one saw.
+    /// The sum of the last complete walk; `None` before its end.
     whole: Option<Sum>,
     last_scrape: Option<Instant>,
 }
 
-/// Some interfaces of peers in one.
+/// The sum of some interfaces of peers.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     count: u64,
@@ -53,7 +53,7 @@ struct Sum {
 }
 
 impl PeerNis {
-    /// Looks at those with series of their own, at most `max`, and goes on with the walk over the others.
+    /// Reads the interfaces with series of their own, at most `max`, and continues the walk over the others.
     pub(super) fn of(node: &Node, max: usize, walk: &mut Walk, now: Instant) -> Self {
         let mut own = Own::new(max);
         let mut from = Some(PeerCursor::START);
@@ -78,7 +78,7 @@ fn page(node: &Node, from: PeerCursor) -> (Vec<PeerView>, Option<PeerCursor>) {
     node.look(|engine| engine.core().peer_page(from, PEERS_PER_PAGE))
 }
 
-/// Those with series of their own, and the rest of the page on which they became too many.
+/// The interfaces with series of their own, and the rest of the page on which their limit was reached.
 struct Own {
     max: usize,
     series: Vec<Series<PeerNiView>>,
@@ -111,8 +111,8 @@ impl Own {
 }
 
 impl Walk {
-    /// Looks at as many as the time since the last scrape allows, and tells what the last whole walk
-    /// saw. A new one begins at `beyond`.
+    /// Reads as many interfaces as the time since the last scrape allows, and returns the sum of the last complete
+    /// walk. A new walk begins at `beyond`.
     fn go_on(&mut self, node: &Node, beyond: PeerCursor, now: Instant) -> Sum {
         let mut allowed = self.allowance(now);
         let (mut sum, mut cursor) = self.under_way.take().unwrap_or((Sum::default(), beyond));
@@ -122,7 +122,7 @@ impl Walk {
             page.iter()
                 .flat_map(|peer| &peer.nis)
                 .for_each(|peer_ni| sum.add(peer_ni));
-            // An empty stretch of the table costs, too.
+            // A stretch of the table without interfaces costs time, too.
             allowed = allowed.saturating_sub((sum.count - before).max(PEERS_PER_PAGE as u64 / 4));
             match next {
                 Some(next) => cursor = next,
@@ -169,8 +169,8 @@ impl Sum {
     }
 }
 
-/// Takes another one in: counts and credits are summed, of health and of the fewest credits it is the
-/// lowest that matters, and together they are up when all are.
+/// Adds another interface: adds up counts and credits, and keeps the lowest health and the lowest of the fewest
+/// credits. The sum is up if all its interfaces are up.
 fn merge(into: &mut PeerNiView, other: &PeerNiView) {
     into.up &= other.up;
     into.max_tx_credits = into.max_tx_credits.saturating_add(other.max_tx_credits);

@@ -1,4 +1,4 @@
-//! A copy of all that is counted, taken without holding the node for long.
+//! A copy of all counters, made without a long hold of the node's lock.
 
 use std::time::Instant;
 
@@ -10,10 +10,10 @@ use super::MetricsOptions;
 use super::family::Series;
 use super::peers::{PeerNis, Walk};
 
-/// What a scrape sees. The parts are of slightly different moments.
+/// The state that a scrape shows. Its parts are copied at slightly different moments.
 #[derive(Debug)]
 pub(super) struct Snapshot {
-    /// One: the node as a whole.
+    /// One series: the node as a whole.
     pub(super) node: Vec<Series<NodeNumbers>>,
     pub(super) pools: Vec<Series<RouterPoolView>>,
     pub(super) nis: Vec<Series<NiView>>,
@@ -21,14 +21,14 @@ pub(super) struct Snapshot {
     pub(super) peer_nis: Vec<Series<PeerNiView>>,
 }
 
-/// What the node counts as a whole.
+/// The counters of the node as a whole.
 #[derive(Debug)]
 pub(super) struct NodeNumbers {
     pub(super) counters: Counters,
     pub(super) census: Census,
     pub(super) socklnd: SocklndStats,
     pub(super) events_lost: u64,
-    /// Zeros while nobody records.
+    /// Zeros while there is no record.
     pub(super) recorded: Recorded,
     pub(super) router_buffer_bytes: u64,
     pub(super) routes: u64,
@@ -36,7 +36,7 @@ pub(super) struct NodeNumbers {
     pub(super) peer_nis: u64,
 }
 
-/// What is copied under the first lock.
+/// The part that is copied under the first lock.
 struct Copied {
     node: NodeNumbers,
     pools: [RouterPoolView; 3],
@@ -45,7 +45,7 @@ struct Copied {
 }
 
 impl Snapshot {
-    /// Looks at everything that `node` counts; of the peers beyond the limit at those whose turn it is.
+    /// Copies all counters of `node`. Of the peers beyond the limit, reads only those whose turn it is.
     pub(super) fn of(node: &Node, options: &MetricsOptions, walk: &mut Walk, now: Instant) -> Self {
         let copied = node.look(|engine| Copied::of(engine, options.routes_max));
         copied.with(PeerNis::of(node, options.peer_nis_max, walk, now))

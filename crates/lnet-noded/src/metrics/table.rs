@@ -1,4 +1,4 @@
-//! Every metric: its name without prefix, unit and `_total`, what it means, and where it is read.
+//! Every metric: its name without prefix, unit and `_total`, its meaning, and where its value is read.
 
 use std::borrow::Cow;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ type PeerNi = Family<PeerNiView>;
 type Route = Family<RouteView>;
 type Pool = Family<RouterPoolView>;
 
-/// The node as a whole.
+/// Metrics of the node as a whole.
 pub(super) const NODE: &[Node] = &[
     Node::count(
         "sent_messages",
@@ -183,7 +183,7 @@ pub(super) const NODE: &[Node] = &[
     ),
 ];
 
-/// The socket LND.
+/// Metrics of the socket LND.
 pub(super) const SOCKLND: &[Node] = &[
     Node::count("socklnd_received_frames", "Frames received.", |node| {
         node.socklnd.frames_in
@@ -283,7 +283,7 @@ pub(super) const SOCKLND: &[Node] = &[
     ),
 ];
 
-/// Each router buffer pool.
+/// Metrics of each router buffer pool.
 pub(super) const POOL: &[Pool] = &[
     Pool::level("router_pool_buffers", "Buffers of the pool.", |pool| {
         pool.buffers.into()
@@ -300,7 +300,7 @@ pub(super) const POOL: &[Pool] = &[
     ),
 ];
 
-/// Each interface of this node but loopback.
+/// Metrics of each interface of this node except loopback.
 pub(super) const NI: &[Ni] = &[
     Ni::level("ni_up", "1 when peers are told that it is up.", |ni| {
         ni.up.into()
@@ -380,7 +380,7 @@ pub(super) const NI: &[Ni] = &[
     .in_unit(Quantity::Time),
 ];
 
-/// Each route.
+/// Metrics of each route.
 pub(super) const ROUTE: &[Route] = &[
     Route::level(
         "route_up",
@@ -418,7 +418,7 @@ pub(super) const ROUTE: &[Route] = &[
     ),
 ];
 
-/// Each interface of a peer, and `others`, the sum or the worst of the rest.
+/// Metrics of each interface of a peer, and of `others`: the sum or the worst value of the rest.
 pub(super) const PEER_NI: &[PeerNi] = &[
     PeerNi::level(
         "peer_ni_up",
@@ -521,7 +521,7 @@ const SAMPLES: &str = "Times taken: put_egress of a PUT until the LND is done, g
 const SUM: &str =
     "Sum of the times taken; divide its increase by that of the samples for the mean.";
 
-/// Numbers beyond this are written as this; none gets there.
+/// Converts a number; a number beyond the range is written as the largest one, but no number gets there.
 fn level(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -530,7 +530,7 @@ fn size(value: usize) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// Credits below zero are messages that wait.
+/// Returns the number of waiting messages: credits below zero count them.
 fn waiting(credits: i64) -> i64 {
     credits.saturating_neg().max(0)
 }

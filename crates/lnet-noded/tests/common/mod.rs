@@ -1,4 +1,4 @@
-//! Nodes on loopback addresses, each test on a port of its own.
+//! Starts nodes on loopback addresses, each test on its own port.
 
 #![allow(dead_code, reason = "every test file uses its own part")]
 #![expect(clippy::unwrap_used, reason = "test code")]
@@ -9,14 +9,14 @@ use lnet_node::NodeOptions;
 use lnet_noded::ManagedNode;
 use lnet_types::Nid;
 
-/// Longer than anything here takes on a busy machine.
+/// Longer than any test here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-/// A node with one interface for each NID, in the order given, and further sections of configuration.
+/// Starts a node with one interface for each NID, in the order given, and further sections of configuration.
 pub(crate) fn start(port: u16, nids: &[&str], rest: &str) -> ManagedNode {
     let mut yaml = String::from("net:\n");
     for text in nids {

@@ -1,4 +1,4 @@
-//! The metrics endpoint from outside: what it says, its limits, its clients, and the files that use it.
+//! Tests of the metrics endpoint from outside: its text, its limits, its clients, and the files that use its metrics.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
@@ -35,14 +35,14 @@ fn connect(endpoint: &MetricsEndpoint) -> TcpStream {
     stream
 }
 
-/// Head and body of the answer to these bytes; both empty when the connection just ends.
+/// Returns head and body of the answer to these bytes; both are empty if the connection ends without an answer.
 fn ask(endpoint: &MetricsEndpoint, request: &[u8]) -> (String, String) {
     let mut stream = connect(endpoint);
     stream.write_all(request).unwrap();
     let mut answer = String::new();
     match stream.read_to_string(&mut answer) {
         Ok(_) => {}
-        // The endpoint closes without reading the rest of what it refuses.
+        // The endpoint closes without reading the rest of a request that it rejects.
         Err(error) if error.kind() == ErrorKind::ConnectionReset => {}
         Err(error) => panic!("{error}"),
     }
@@ -60,11 +60,11 @@ fn scrape(endpoint: &MetricsEndpoint) -> Exposition {
     Exposition::parse(&body).unwrap()
 }
 
-/// Two nodes, the first of which has pinged the second.
+/// Starts two nodes; the first has pinged the second.
 fn after_traffic() -> (Node, Node) {
     let port = testkit::port();
     let route = "route:\n- net: tcp9\n  gateway: 127.0.0.2@tcp\n  hop: 2\n";
-    // The other one first: a node pings its gateways as soon as it runs.
+    // The gateway starts first: a node pings its gateways as soon as it runs.
     let asked = start(port, &["127.0.0.2@tcp"], "");
     let asking = start(port, &["127.0.0.1@tcp"], route);
     for _ in 0..3 {
@@ -190,7 +190,7 @@ fn what_goes_along_a_route_is_counted_by_it() {
     drop((router, beyond));
 }
 
-/// A node with so many configured peers, none of which is there.
+/// Starts a node with this many configured peers, none of which exists.
 fn with_peers(count: u32) -> Node {
     let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
     let mut config = lnet_config::parse(yaml).unwrap();
@@ -302,7 +302,7 @@ fn clients_that_say_nothing_neither_keep_others_out_for_long_nor_the_node_from_e
     let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
     let mut silent: Vec<_> = (0..8).map(|_| connect(&endpoint)).collect();
-    // Their time is over after some seconds, and then there is room again.
+    // Their time expires after some seconds, and then there is room again.
     for stream in &mut silent {
         let mut byte = [0];
         assert_eq!(stream.read(&mut byte).unwrap(), 0, "cut off");
@@ -319,7 +319,7 @@ fn a_client_that_sends_byte_by_byte_is_cut_off() {
     let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
     let mut stream = connect(&endpoint);
-    // The pace is that of reads in vain.
+    // Each read waits this long for bytes that never come, which sets the pace of the writes.
     let pace = Duration::from_millis(50);
     stream.set_read_timeout(Some(pace)).unwrap();
     let mut byte = [0];
@@ -345,7 +345,7 @@ fn an_address_in_use_is_an_error_that_names_it() {
     assert!(loopback, "a port alone stays on this machine");
 }
 
-/// Every word of a text that is a metric's name by its prefix.
+/// Returns every word of a text that has the prefix of metrics.
 fn names_in(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'));
     let names = words.filter(|word| word.starts_with("finerail_"));

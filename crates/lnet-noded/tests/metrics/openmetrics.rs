@@ -1,4 +1,4 @@
-//! A small reader of OpenMetrics 1.0 text that accepts nothing that the grammar does not.
+//! A small reader of OpenMetrics 1.0 text that accepts only what the grammar allows.
 //!
 //! ```text
 //!  # HELP name text        once for each family, before
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Labels by name.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// A text that was understood.
+/// The content of a valid text.
 #[derive(Debug, Default)]
 pub(crate) struct Exposition {
     /// The kind of each family.
@@ -85,7 +85,7 @@ impl Exposition {
         first.is_none().then_some(()).ok_or("a series twice")
     }
 
-    /// The names that queries use.
+    /// Returns the names that queries use.
     pub(crate) fn names(&self) -> BTreeSet<String> {
         let kinds = self.kinds.iter();
         kinds
@@ -93,7 +93,7 @@ impl Exposition {
             .collect()
     }
 
-    /// The value of a series.
+    /// Returns the value of a series.
     pub(crate) fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let labels = labels.iter().map(|(k, v)| (k.to_string(), v.to_string()));
         self.samples
@@ -101,7 +101,7 @@ impl Exposition {
             .copied()
     }
 
-    /// All series of a name.
+    /// Returns all series of a name.
     pub(crate) fn series(&self, name: &str) -> Vec<(&Labels, f64)> {
         let all = self.samples.iter();
         all.filter(|((of, _), _)| of == name)
@@ -109,13 +109,13 @@ impl Exposition {
             .collect()
     }
 
-    /// The sum over all series of a name.
+    /// Returns the sum over all series of a name.
     pub(crate) fn sum(&self, name: &str) -> f64 {
         self.series(name).iter().map(|(_, value)| value).sum()
     }
 }
 
-/// The names of the samples of a family.
+/// Returns the names of the samples of a family.
 fn names_of(family: &str, kind: &str) -> Vec<String> {
     let suffixes: &[&str] = match kind {
         "counter" => &["_total"],
@@ -131,7 +131,7 @@ fn is_name(name: &str) -> bool {
     name.starts_with(letter) && name.chars().all(|c| letter(c) || c.is_ascii_digit())
 }
 
-/// What follows the opening brace.
+/// Parses the labels; `text` begins behind the opening brace.
 fn labels_of(text: &str) -> Result<Labels, &'static str> {
     let mut rest = text.strip_suffix('}').ok_or("an open brace")?;
     let mut labels = Labels::new();

@@ -1,6 +1,6 @@
-//! The network of TCP sockets: listening, dialling, and the options that every connection has.
+//! The network of TCP sockets: listens, dials, and sets the options of every connection.
 //!
-//! This file knows the operating system and nothing of the protocol.
+//! This file uses the operating system and knows nothing of the protocol.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -18,16 +18,16 @@ use crate::error::AddNiError;
 use crate::network::{Network, Readiness, Stream};
 use crate::stats::DialFailure;
 
-/// Ports that peers with `accept=secure` listen to, tried from the highest down (section 2.2).
+/// The source ports that peers with `accept=secure` accept, tried from the highest down (section 2.2).
 // [CONN-2]
 const PRIVILEGED_SOURCE_PORTS: std::ops::RangeInclusive<u16> = 512..=1023;
 
-/// TCP keepalive of every connection (section 2.10).
+/// The TCP keepalive of every connection (section 2.10).
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 5;
 
-/// Sockets whose readiness one [`mio::Poll`] tells.
+/// Sockets whose readiness one [`mio::Poll`] reports.
 #[derive(Debug)]
 pub struct Sockets {
     registry: Registry,
@@ -35,7 +35,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Registers with `registry`, under tokens from `first_token` upwards.
+    /// Makes a network that registers its sockets with `registry`, under tokens from `first_token` upwards.
     #[must_use]
     pub const fn new(registry: Registry, first_token: usize) -> Self {
         Self {
@@ -44,7 +44,8 @@ impl Sockets {
         }
     }
 
-    /// What an event says, for [`crate::Socklnd::ready`]; `None` when its token is below the first one.
+    /// Returns the slot and the readiness of an event, for [`crate::Socklnd::ready`]; `None` if its token is below
+    /// the first one.
     #[must_use]
     pub fn readiness(event: &Event, first_token: usize) -> Option<(usize, Readiness)> {
         let slot = event.token().0.checked_sub(first_token)?;
@@ -64,7 +65,7 @@ impl Sockets {
     }
 
     fn deregister(&self, socket: &impl AsRawFd) {
-        // A socket that cannot be deregistered is closed a moment later, which does the same.
+        // A socket that cannot be deregistered is closed a moment later, which has the same effect.
         let _ = self.registry.deregister(&mut SourceFd(&socket.as_raw_fd()));
     }
 }
@@ -158,7 +159,7 @@ impl Stream for TcpStream {
     }
 
     fn unacknowledged(&self) -> u64 {
-        // A socket that cannot tell is one whose failure reading and writing will show.
+        // On an error, return 0: the next read or write of this socket will show the failure.
         sys::bytes_unacked(self).unwrap_or(0) as u64
     }
 
@@ -167,14 +168,14 @@ impl Stream for TcpStream {
     }
 
     fn buffer_sizes(&self) -> (usize, usize) {
-        // A socket that cannot tell is one whose failure reading and writing will show.
+        // On an error, return 0: the next read or write of this socket will show the failure.
         let socket = SockRef::from(self);
         let send = socket.send_buffer_size().unwrap_or(0);
         (send, socket.recv_buffer_size().unwrap_or(0))
     }
 }
 
-/// Listens on `address`, which shows too that the address is one of this machine.
+/// Listens on `address`. Success also shows that the address is one of this machine's.
 fn listen(address: IpAddr, config: &SocklndConfig) -> Result<TcpListener, AddNiError> {
     let port = config.port;
     let explain = |source: io::Error| match source.kind() {
@@ -193,7 +194,7 @@ fn listen(address: IpAddr, config: &SocklndConfig) -> Result<TcpListener, AddNiE
     Ok(socket.into())
 }
 
-/// Shows that `address` is one of this machine, for an interface that does not listen.
+/// Checks that `address` is one of this machine's, for an interface that does not listen.
 fn probe(address: IpAddr, config: &SocklndConfig) -> Result<(), AddNiError> {
     let socket = bound(SocketAddr::new(address, 0)).map_err(|source| match source.kind() {
         ErrorKind::AddrNotAvailable => AddNiError::AddressNotHere(address),
@@ -216,10 +217,10 @@ fn check_congestion(socket: &Socket, config: &SocklndConfig) -> Result<(), AddNi
     })
 }
 
-/// A socket that does not block, bound to `local`.
+/// Returns a nonblocking socket that is bound to `local`.
 ///
-/// With `SO_REUSEADDR` a restarted node can listen again at once, and the 512 privileged ports serve
-/// any number of peers: only the whole address pair of a connection is unique.
+/// With `SO_REUSEADDR` a restarted node can listen again at once, and the 512 privileged ports serve any number of
+/// peers: only the address pair of a connection must be unique.
 fn bound(local: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(local),
@@ -235,7 +236,7 @@ fn bound(local: SocketAddr) -> io::Result<Socket> {
     Ok(socket)
 }
 
-/// Begins to connect from `local` to `remote`; the stream is writable when that has ended.
+/// Begins to connect from `local` to `remote`. The stream becomes writable once the attempt has succeeded or failed.
 fn dial(
     local: IpAddr,
     remote: SocketAddr,
@@ -259,7 +260,7 @@ fn dial_privileged(
     for port in PRIVILEGED_SOURCE_PORTS.rev() {
         match dial_from(SocketAddr::new(local, port), remote, tos, config).map_err(|e| e.kind()) {
             Ok(stream) => return Ok(stream),
-            // The address pair is in use, or was until a moment ago: the next port makes another.
+            // The address pair is in use, or was until a moment ago: the next port gives another pair.
             Err(ErrorKind::AddrInUse | ErrorKind::AddrNotAvailable) => {}
             Err(ErrorKind::PermissionDenied) => return Err(DialFailure::SourcePortPrivilege),
             Err(kind) => return Err(DialFailure::of(kind)),
@@ -289,10 +290,10 @@ fn dial_from(
     Ok(socket.into())
 }
 
-/// `ErrorKind::InProgress` is not stable.
+/// The errno of a connection attempt that is in progress; `ErrorKind::InProgress` is not stable.
 const EINPROGRESS: i32 = 115;
 
-/// Whether a connection that was being made is there: `None` while it is still being made.
+/// Returns the result of a connection attempt; `None` while it is in progress.
 fn connected(stream: &TcpStream) -> Option<Result<(), DialFailure>> {
     match stream.take_error() {
         Ok(None) => {}
@@ -305,7 +306,7 @@ fn connected(stream: &TcpStream) -> Option<Result<(), DialFailure>> {
     }
 }
 
-/// Sets the type of service of an accepted connection, if one is wanted.
+/// Sets the type of service of an accepted connection, if one is configured.
 fn set_tos(stream: &TcpStream, tos: Option<u8>) -> io::Result<()> {
     let Some(tos) = tos else {
         return Ok(());
@@ -322,8 +323,8 @@ fn choose_tos(socket: &SockRef<'_>, is_ipv4: bool, tos: u8) -> io::Result<()> {
     }
 }
 
-/// Sets the options of an established connection (section 2.10). Linger is off as sockets are made; what
-/// kernels set beyond it, `TCP_LINGER2`, only decides how long a closed socket waits for the peer's FIN.
+/// Sets the options of an established connection (section 2.10). Linger is off in new sockets. Kernels also set
+/// `TCP_LINGER2`, but that only decides how long a closed socket waits for the peer's FIN.
 // [CONN-9]
 fn set_options(stream: &TcpStream) -> io::Result<()> {
     let socket = SockRef::from(stream);

@@ -1,7 +1,6 @@
-//! Accepting: handshakes that peers began (sections 2.1 to 2.8, 2.13).
+//! Accepts connections: handshakes that peers began (sections 2.1 to 2.8, 2.13).
 //!
-//! Each accepted connection has its own deadline, so that a silent one keeps nobody waiting, and there
-//! are only so many of them.
+//! Each accepted connection has its own deadline, so that a silent one delays no other, and their number is limited.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
@@ -24,18 +23,18 @@ use crate::peer::PeerKey;
 use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::{CloseReason, Refusal};
 
-/// The highest port that takes privilege to use (section 2.3).
+/// The highest port that needs a privilege (section 2.3).
 // [CONN-3]
 const PRIVILEGED_PORT_MAX: u16 = 1023;
 
-/// Connections accepted in one turn.
+/// The most connections accepted in one turn.
 const TURN_ACCEPTS: usize = 64;
 
-/// How long accepting pauses when the system is short of descriptors or memory.
+/// How long accepting pauses if the system lacks descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
 impl<N: Network> Socklnd<N> {
-    /// Accepts what waits at a listener.
+    /// Accepts the connections that wait at a listener.
     pub(super) fn accept(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         for _ in 0..TURN_ACCEPTS {
             let Some(Slot::Listener(listener)) = self.slots.get_mut(slot) else {
@@ -46,7 +45,7 @@ impl<N: Network> Socklnd<N> {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return,
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => {}
-                    // As if there were too many handshakes: silent clients must not keep others out.
+                    // Closes the oldest handshake to free its descriptor: silent clients must not keep others out.
                     _ if is_out_of_descriptors(&error) && self.close_oldest_handshake(now) => {}
                     _ => return self.pause_accepting(slot, &error, now),
                 },
@@ -60,8 +59,8 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// The system is short of descriptors or memory. Readiness will not be told again for the connections
-    /// that wait, so that a timer has to.
+    /// Pauses accepting, because the system lacks descriptors or memory. A timer is needed to continue: readiness is
+    /// not reported a second time for connections that already wait.
     fn pause_accepting(&mut self, slot: usize, error: &io::Error, now: Time) {
         let Some(Slot::Listener(listener)) = self.slots.get_mut(slot) else {
             return;
@@ -115,7 +114,7 @@ impl<N: Network> Socklnd<N> {
         self.advance_handshake(slot, now, upper);
     }
 
-    /// Closes the oldest unfinished handshake when there are too many.
+    /// Closes the oldest unfinished handshake if there are too many.
     // [LIMIT-2]
     fn make_room(&mut self, now: Time) {
         if self.half_open.len() < self.config.limits.handshakes_max {
@@ -124,7 +123,7 @@ impl<N: Network> Socklnd<N> {
         self.close_oldest_handshake(now);
     }
 
-    /// False when there is none.
+    /// Closes the oldest unfinished handshake; returns false if there is none.
     fn close_oldest_handshake(&mut self, now: Time) -> bool {
         let Some((_, &oldest)) = self.half_open.first_key_value() else {
             return false;
@@ -133,7 +132,7 @@ impl<N: Network> Socklnd<N> {
         true
     }
 
-    /// Goes on with a handshake of either role.
+    /// Continues a handshake of either role.
     pub(super) fn advance_handshake(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             self.stats.broken("a handshake that goes on");
@@ -152,7 +151,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Reads the connection request; true when it is there and names one of our interfaces.
+    /// Reads the connection request; returns true once it is complete and names one of our interfaces.
     // [REQ-4] [REQ-5] [REQ-7] [REQ-8]
     fn read_request(&mut self, slot: usize, now: Time) -> bool {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
@@ -232,8 +231,8 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Answers a HELLO of an unknown version with one of ours, and `NONE`. The peer's NID cannot be
-    /// known; kernels write their own in its place.
+    /// Answers a HELLO of an unknown version with type `NONE` in our version. The peer's NID is unknown; the answer
+    /// contains our own NID in its place, as kernels' answers do.
     // [HELLO-16]
     fn refuse_version(&mut self, slot: usize, ni: NiId, error: DecodeError, now: Time) {
         let Some(ni) = self.nis.get(&ni) else {
@@ -291,7 +290,7 @@ impl<N: Network> Socklnd<N> {
         };
         it.dialler.met();
         if it.dialler.is_waiting() {
-            // What we were refused may be there now.
+            // A connection that the peer has rejected may exist now.
             self.pursue(peer, now, upper);
             self.arm(peer, now);
         }
@@ -362,7 +361,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Sends a refusal; the peer's turn to close.
+    /// Sends a rejection; then the peer must close the connection.
     fn refuse_with(
         &mut self,
         slot: usize,
@@ -395,7 +394,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Closes an accepted handshake without a word.
+    /// Closes an accepted handshake without an answer.
     pub(super) fn fail_passive(&mut self, slot: usize, refusal: Refusal, now: Time) {
         self.fail_passive_saying(slot, refusal, None, now);
     }
@@ -412,7 +411,7 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         let remote = handshake.remote;
-        // A refused peer that does not close has been counted with its refusal.
+        // A rejected peer that does not close has already been counted with its rejection.
         if !matches!(handshake.stage, Stage::Farewell { .. }) {
             self.count_refusal(remote, refusal, error, now);
         }
@@ -445,7 +444,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Takes a handshake out of its slot, which is left for what comes of it.
+    /// Takes a handshake out of its slot. The slot stays reserved; the caller fills or removes it.
     pub(super) fn take_handshake(&mut self, slot: usize) -> Option<Handshake<N::Stream>> {
         self.handshake_mut(slot)?;
         let Slot::Handshake(handshake) = std::mem::replace(&mut self.slots[slot], Slot::Changing)
@@ -462,11 +461,11 @@ impl<N: Network> Socklnd<N> {
     }
 }
 
-/// The process, or the system, has no file descriptor left.
+/// Returns true if the process or the system has no file descriptor left.
 fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(EMFILE | ENFILE))
 }
 
-/// `ErrorKind` has no name for these.
+/// `ErrorKind` has no names for these errors.
 const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;

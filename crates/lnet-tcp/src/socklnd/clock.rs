@@ -1,7 +1,7 @@
-//! What is due when: deadlines of handshakes, and whatever a peer needs next.
+//! Timers: deadlines of handshakes and the next work for each peer.
 //!
-//! A peer stands at most once among the timers. Sending and receiving move no timer: the checks of a
-//! connection, four per socket timeout, look at when it last moved.
+//! A peer has at most one timer. Sending and receiving move no timer: a connection is checked four times per socket
+//! timeout, and each check looks at the time of the connection's last progress.
 
 use std::time::Duration;
 
@@ -14,29 +14,29 @@ use crate::job::Above;
 use crate::network::Network;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 
-/// The peer of a timer is looked after at most this often, so that no mistake can make a busy loop.
+/// The shortest time between two timers of a peer, so that no mistake can cause a busy loop.
 const PEER_STEP: Duration = Duration::from_millis(1);
 
-/// Keepalive frames to one peer are at least this far apart (section 3.7).
+/// The shortest time between two keepalive frames to one peer (section 3.7).
 // [KEEP-2]
 const KEEPALIVE_GAP: Duration = Duration::from_secs(10);
 
-/// Checks of a connection within one socket timeout (section 3.8).
+/// The number of checks of a connection within one socket timeout (section 3.8).
 const CHECKS_PER_TIMEOUT: u32 = 4;
 
-/// Whose turn it is.
+/// The object that a timer is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
-    /// The handshake in this slot has taken too long.
+    /// A handshake slot; its handshake has taken too long.
     Handshake(usize),
-    /// The listener in this slot may try again to accept.
+    /// A listener slot; its listener may retry to accept.
     Listener(usize),
-    /// The peer with this index.
+    /// The index of a peer.
     Peer(usize),
 }
 
 impl<N: Network> Socklnd<N> {
-    /// Does what is due.
+    /// Does the work that is due.
     pub fn tick(&mut self, now: Time, upper: &mut impl Above) {
         while let Some((_, timer)) = self.timers.first().copied().filter(|due| due.0 <= now) {
             self.timers.pop_first();
@@ -53,13 +53,13 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// When [`tick`](Self::tick) is wanted next.
+    /// Returns when [`tick`](Self::tick) must be called next.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         self.timers.first().map(|due| due.0)
     }
 
-    /// Makes sure that the peer is looked after when something is due for it.
+    /// Sets the peer's timer to the time of its next work.
     pub(super) fn arm(&mut self, peer: usize, now: Time) {
         let Some(it) = self.peers.get_mut(peer) else {
             return;
@@ -77,12 +77,13 @@ impl<N: Network> Socklnd<N> {
         self.timers.insert((due, Timer::Peer(peer)));
     }
 
-    /// The first check of a peer's connections comes one interval after the first of them.
+    /// Returns the interval between checks of a peer's connections. The first check comes one interval after the
+    /// first connection.
     pub(super) fn check_interval(&self, peer: usize) -> Duration {
         self.timeout(peer) / CHECKS_PER_TIMEOUT
     }
 
-    /// How long a peer's connections may be without progress.
+    /// Returns how long a peer's connections may be without progress.
     pub(super) fn timeout(&self, peer: usize) -> Duration {
         let ni = self.peers.get(peer).and_then(|it| self.nis.get(&it.key.ni));
         let of_ni = ni.and_then(|ni| ni.tuning.timeout);
@@ -174,9 +175,10 @@ impl<N: Network> Socklnd<N> {
         });
     }
 
-    /// Shows a silent peer that we live, and us when it does not (section 3.7). Kernels do so on
-    /// `BULK_IN`; any connection will do where there is none. In version 2 the cookie would acknowledge
-    /// something that was never sent, which closes everything.
+    /// Sends a keepalive to a silent peer: it shows the peer that this node is alive, and shows this node if the peer
+    /// is not (section 3.7). Kernels use `BULK_IN`; if there is none, any connection will do. In version 2 a
+    /// keepalive is not possible: its cookie would acknowledge a message that was never sent, and the peer would
+    /// close everything.
     // [KEEP-1] [KEEP-4]
     fn keep_alive(&mut self, peer: usize, now: Time) {
         let Some(it) = self.peers.get(peer) else {

@@ -1,10 +1,10 @@
-//! Closing: a connection with its siblings, a peer, an interface, everything (sections 2.10, 3.8).
+//! Closes a connection with its siblings, a peer, an interface, or everything (sections 2.10, 3.8).
 //!
-//! Whatever waited on what is closed is reported before the call returns, each message once.
+//! The messages of a closed connection are reported before the call returns, each once.
 //!
-//! A peer that ends closes its connections one after the other, and the end of one may be seen before what
-//! the others still bring. Kernels close the siblings at once. This LND reads the siblings to their own end, for
-//! [`PARTING`] at most, and sends nothing on them any more.
+//! A peer that shuts down closes its connections one after the other, and the end of one may be seen before the last
+//! bytes of the others are read. Kernels close the siblings at once. This LND reads the siblings to their own end,
+//! for at most [`PARTING`], and sends nothing more on them.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ use crate::network::Network;
 use crate::peer::Peer;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 
-/// How long a connection is read after its sibling has ended: long enough for what a peer has written before to
-/// arrive, unless the network loses much of it. A choice of this LND; kernels have no such time.
+/// How long a connection is read after its sibling has ended. This is long enough for bytes that the peer wrote
+/// before to arrive, unless the network loses many of them. A choice of this LND; kernels have no such time.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// What a close means for the messages that waited (section 3.8).
+/// Returns the failure of the messages that waited on a closed connection (section 3.8).
 fn flushed(reason: CloseReason) -> Failure {
     match reason {
         CloseReason::Eof
@@ -45,7 +45,7 @@ fn flushed(reason: CloseReason) -> Failure {
     }
 }
 
-/// What it means for the message that was being written.
+/// Returns the failure of the message that was being written to a closed connection.
 fn being_written(reason: CloseReason) -> Failure {
     match reason {
         CloseReason::WriteTimedOut => Failure::RemoteTimeout,
@@ -55,8 +55,8 @@ fn being_written(reason: CloseReason) -> Failure {
 }
 
 impl<N: Network> Socklnd<N> {
-    /// Closes a connection, and every other one of the same peer to the same address: kernels expect
-    /// them to go together. After a clean end the others are read to theirs first.
+    /// Closes a connection and every other connection of the same peer to the same address, because kernels expect
+    /// them to close together. After a clean end, the others are read to their own end first.
     pub(super) fn close(
         &mut self,
         slot: usize,
@@ -95,12 +95,14 @@ impl<N: Network> Socklnd<N> {
         self.after_close(peer, now, upper);
     }
 
-    /// Nobody dials a second CONTROL connection beside the first (section 2.8), so a peer that does has closed what it had
-    /// dialled, and the end of none of them was seen yet. Whatever is sent on those is lost: they are only read from
-    /// now on, and their end is not that of the new ones. Kernels close the new ones with the old ones.
+    /// Parts the old connections of a peer that dials a new CONTROL connection. No node dials a second CONTROL
+    /// connection beside the first (section 2.8), so this peer has closed the connections that it had dialled before,
+    /// and their end has not been seen yet. Bytes sent on these would be lost, so they are only read from now on, and
+    /// their end does not close the new connections. Kernels close the new ones with the old ones.
     // [SET-10]
     pub(super) fn part_replaced(&mut self, new: &Terms, now: Time, upper: &mut impl Above) {
-        // Of a connection to oneself both ends are here, in one order or the other.
+        // A connection from this node to itself has both its ends in this list, in either order. So an older CONTROL
+        // connection in the list does not mean that the peer has dialled again.
         let is_own = self.ni_by_nid.contains_key(&new.id.nid);
         if new.dialled || new.ctype != Ctype::CONTROL || is_own {
             return;
@@ -109,7 +111,8 @@ impl<N: Network> Socklnd<N> {
         let mut old = links.unwrap_or_default();
         old.retain(|link| {
             let terms = self.connection(*link).map(|it| it.terms);
-            // Of two that were dialled at the same time, from both ends, each is there to stay.
+            // Connections that we dialled stay: both sides may dial at the same time, and then both connections are
+            // wanted.
             terms.is_some_and(|terms| !terms.dialled && terms.remote.ip() == new.remote.ip())
         });
         let is_control = |link: &usize| {
@@ -121,7 +124,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// From now on the connection is only read: its peer has closed a sibling.
+    /// Parts a connection: it is only read from now on, because its peer has closed or replaced a sibling.
     fn part(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Self {
             slots,
@@ -139,7 +142,8 @@ impl<N: Network> Socklnd<N> {
         };
         connection.parting = true;
         peer.links.retain(|link| *link != slot);
-        // The first one sets the time: a peer that goes on to connect and to close cannot put it off.
+        // The first parting connection sets the time, so that a peer that goes on to connect and close cannot extend
+        // it.
         if peer.parting.is_empty() {
             peer.parting_until = now + PARTING;
         }
@@ -148,7 +152,7 @@ impl<N: Network> Socklnd<N> {
         self.want_read(slot);
     }
 
-    /// Fails the messages of a connection that is only read. Messages that a write has under way are failed, or
+    /// Fails the queued messages of a connection that is only read. Messages that are lent to a write are failed, or
     /// reported as sent, when the write has ended.
     pub(super) fn fail_queued(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Self {
@@ -204,7 +208,7 @@ impl<N: Network> Socklnd<N> {
         self.after_close(peer, now, upper);
     }
 
-    /// Closes one connection, counted as `counted`; what waits on it fails as `cause` says.
+    /// Closes one connection and counts it as `counted`; its messages fail as `cause` says.
     fn close_one(
         &mut self,
         slot: usize,
@@ -267,8 +271,8 @@ impl<N: Network> Socklnd<N> {
         self.forget_if_idle(peer, now);
     }
 
-    /// Closes everything that belongs to an interface and forgets it. The address is listened on for as
-    /// long as another interface has it.
+    /// Closes everything that belongs to an interface and removes the interface. Listens on its address as long as
+    /// another interface has the same address.
     pub fn remove_ni(&mut self, ni: NiId, now: Time, upper: &mut impl Above) {
         let Some(gone) = self.nis.remove(&ni) else {
             return;
@@ -291,8 +295,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Closes everything. Every message that is under way in either direction is reported, and nothing
-    /// is listened on or dialled any more.
+    /// Closes everything: reports every message in flight in either direction, and ends listening and dialling.
     pub fn close_all(&mut self, now: Time, upper: &mut impl Above) {
         let nis: Vec<NiId> = self.nis.keys().copied().collect();
         for ni in nis {
@@ -328,7 +331,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Reports everything that waits for a connection to a peer as not sent.
+    /// Reports every message that waits for a connection to a peer as not sent.
     pub(super) fn fail_waiting(
         &mut self,
         peer: usize,
@@ -377,7 +380,7 @@ mod tests {
     use super::*;
     use crate::{Sockets, SocklndConfig};
 
-    /// An LND that holds a message of a connection which is in no slot.
+    /// Returns an LND that holds a message whose connection is in no slot.
     fn broken() -> Socklnd<Sockets> {
         let registry = Poll::new().unwrap().registry().try_clone().unwrap();
         let mut lnd = Socklnd::new(SocklndConfig::default(), Sockets::new(registry, 0), 1);

@@ -1,4 +1,4 @@
-//! Dialling: passes over the types that are missing, and handshakes that we began (sections 2.9, 2.13).
+//! Dials peers: passes over the missing connection types, and handshakes that we began (sections 2.9, 2.13).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::peer::{LargeNids, Peer};
 use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 
-/// What a failed pass means for the messages that waited (section 3.8).
+/// Returns the failure of the messages that waited for a failed pass (section 3.8).
 fn failure_of(why: DialFailure) -> Failure {
     match why {
         DialFailure::Refused
@@ -31,7 +31,7 @@ fn failure_of(why: DialFailure) -> Failure {
     }
 }
 
-/// The HELLO of a peer that we dialled, and its byte order.
+/// The answer of a peer that we dialled: its HELLO, and the HELLO's byte order.
 #[derive(Clone, Copy)]
 struct Reply {
     hello: Hello,
@@ -39,7 +39,7 @@ struct Reply {
 }
 
 impl<N: Network> Socklnd<N> {
-    /// Begins a dialling pass, where the peer is one that we dial and a type is missing.
+    /// Begins a dialling pass, if we dial this peer and a connection type is missing.
     pub(super) fn dial_what_is_missing(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let timeout = self.timeout(peer);
         let Some(it) = self.peers.get_mut(peer) else {
@@ -57,7 +57,7 @@ impl<N: Network> Socklnd<N> {
         self.pursue(peer, now, upper);
     }
 
-    /// Connections with a peer that carry what is wanted.
+    /// Counts a peer's connections by type. If the peer needs version 4, only connections of that version count.
     fn counts(&self, peer: usize) -> TypeCounts {
         let it = self.peers.get(peer);
         let wants_large = it.is_some_and(|it| it.large_nids == LargeNids::Wanted);
@@ -75,8 +75,8 @@ impl<N: Network> Socklnd<N> {
         )
     }
 
-    /// The version in which a peer is dialled: what it needs, what it asked for, what its connections have, or the usual
-    /// one (section 2.4).
+    /// Returns the version in which a peer is dialled: the version that messages to it need, else the version that it
+    /// asked for, else the version of its connections, else the usual one (section 2.4).
     // [HELLO-1] [LARGE-6] [LARGE-8]
     fn version_for(&self, it: &Peer, usual: HelloVersion) -> HelloVersion {
         if it.large_nids == LargeNids::Wanted {
@@ -94,7 +94,7 @@ impl<N: Network> Socklnd<N> {
         self.counts(peer).missing(self.config.typed, pairs)
     }
 
-    /// Opens the next connection of a pass, or ends it when nothing is missing.
+    /// Opens the next connection of a pass; ends the pass if no type is missing.
     pub(super) fn pursue(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let missing = self.missing(peer);
         let Some(it) = self.peers.get_mut(peer) else {
@@ -155,8 +155,8 @@ impl<N: Network> Socklnd<N> {
         Ok(slot)
     }
 
-    /// A pass has failed: a peer without connections is down (section 2.10), what waits fails, and the next pass must
-    /// wait.
+    /// Ends a pass that has failed: reports a peer without connections as down (section 2.10), fails its waiting
+    /// messages, and delays the next pass.
     pub(super) fn dial_failed(
         &mut self,
         peer: usize,
@@ -176,14 +176,14 @@ impl<N: Network> Socklnd<N> {
         it.forget_refusal();
         let (key, address, has_links) = (it.key, it.address, !it.links.is_empty());
         let incarnation = it.incarnation;
-        // A peer that has dialled us meanwhile is there, and one that we let go is not down. Told before the messages
-        // come back, so that none of those behind them is sent after them.
+        // A peer that has dialled us meanwhile is not down, nor is a peer whose interface is being removed. Reports
+        // the peer down before failing its messages; otherwise the freed credits would send more to it.
         if it.links.is_empty() && why != DialFailure::Shutdown {
             upper.peer_changed(key.ni, key.id, false, incarnation, now);
         }
         self.log_dial_failure(key.id, address, why, now);
         let failed = if has_links {
-            // What waits beside connections is what they cannot carry.
+            // The peer has connections, so only messages that these cannot carry are waiting.
             (Unsent::NotEncodable, Failure::Unwritable)
         } else {
             (Unsent::DialFailed, failure_of(why))
@@ -192,7 +192,7 @@ impl<N: Network> Socklnd<N> {
         self.arm(peer, now);
     }
 
-    /// Goes on with a handshake that we began.
+    /// Continues a handshake that we began.
     pub(super) fn advance_active(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
         let Some(handshake) = self.handshake_mut(slot) else {
             self.stats.broken("a handshake of ours that goes on");
@@ -216,7 +216,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Sends connection request and HELLO in one write: some acceptors wait for nobody.
+    /// Sends connection request and HELLO in one write, because some acceptors serve one client at a time.
     // [CONN-4] [CONN-7]
     fn greet(&mut self, slot: usize) -> Result<(), DialFailure> {
         let Some(Slot::Handshake(handshake)) = self.slots.get_mut(slot) else {
@@ -321,19 +321,19 @@ impl<N: Network> Socklnd<N> {
         self.pursue_pass(peer, now, upper);
     }
 
-    /// After a connection: the pass goes on, if it is ours and not over.
+    /// Continues the pass with the next missing type and sets the peer's timer.
     fn pursue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         self.pursue(peer, now, upper);
         self.arm(peer, now);
     }
 
-    /// The incarnation of the open connections of a peer.
+    /// Returns the incarnation of a peer's open connections; `None` if it has none.
     pub(super) fn known_incarnation(&self, peer: usize) -> Option<u64> {
         let it = self.peers.get(peer)?;
         it.incarnation.filter(|_| !it.links.is_empty())
     }
 
-    /// The peer answered `NONE` in one version to ours in another, or in the same.
+    /// Handles the answer `NONE`, in our version or in another one.
     // [HELLO-17] [SET-7]
     fn declined(
         &mut self,
@@ -364,7 +364,8 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// The peer has a 4-byte address and reads no HELLO of version 4 (section 2.4): what needs one is not sent to it.
+    /// Notes that a peer with a 4-byte address reads no HELLO of version 4 (section 2.4): fails the messages that
+    /// need this version.
     // [LARGE-10]
     fn refuse_large(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self
@@ -398,7 +399,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// A handshake of ours is over without a connection, and the pass with it.
+    /// Ends a handshake of ours that gave no connection, and its pass.
     pub(super) fn fail_active(
         &mut self,
         slot: usize,
@@ -413,8 +414,8 @@ impl<N: Network> Socklnd<N> {
         let Role::Active { peer, version, .. } = handshake.role else {
             return;
         };
-        // A release that does not know version 4 answers NONE in version 3 and closes with unread bytes, so that
-        // its answer may be lost (section 2.4).
+        // A release that does not know version 4 answers NONE in version 3 and closes with unread bytes, so its
+        // answer may be lost (section 2.4). Therefore a disconnection counts as that answer.
         let is_small = |it: &Peer| !it.key.id.nid.is_large();
         if why == DialFailure::Disconnected
             && version == HelloVersion::V4
@@ -484,8 +485,8 @@ impl<N: Network> Socklnd<N> {
         self.welcome(slot, peer, is_first, now, upper);
     }
 
-    /// A connection is there: it carries what waited, and is read at once, because its readiness may
-    /// have been used up by the handshake.
+    /// Starts a new connection: queues the waiting messages on it, and reads it at once, because the handshake
+    /// may have consumed its readiness.
     fn welcome(
         &mut self,
         slot: usize,

@@ -1,4 +1,4 @@
-//! The socket LND as the node above drives it.
+//! The socket LND, as the node above drives it.
 //!
 //! | File | Part |
 //! |---|---|
@@ -39,28 +39,28 @@ use crate::sockets::Sockets;
 use crate::stats::{DialFailure, SocklndStats};
 use crate::view::ConnectionView;
 
-/// Where the bytes of refused peers go.
+/// The size of the buffer into which bytes of rejected peers are read, in bytes.
 const SCRATCH_BYTES: usize = 4 << 10;
 
 /// The socket LND of one node: all its TCP interfaces, peers and connections.
 ///
-/// It reads no clock and waits for nothing, and of the established connections it moves no byte itself:
-/// it gives out [`crate::Job`]s. The node above waits for readiness and drives the LND in turns, each
-/// call with the time `now`:
+/// The LND reads no clock and waits for nothing. It does not move the bytes of established connections itself: it
+/// returns [`crate::Job`]s that move them. The node above waits for readiness and drives the LND in turns, and passes
+/// the time `now` to each call:
 ///
 /// 1. [`ready`](Self::ready) for everything that is ready;
 /// 2. [`tick`](Self::tick) when [`next_deadline`](Self::next_deadline) has come;
-/// 3. [`send`](Self::send) and [`resume`](Self::resume) for whatever the node decided;
+/// 3. [`send`](Self::send) and [`resume`](Self::resume) for every decision of the node;
 /// 4. [`next_job`](Self::next_job), [`crate::Job::run`] and [`finish`](Self::finish) with the same
-///    [`crate::Staging`], as long as there are jobs. Each write takes as many frames as wait.
+///    [`crate::Staging`], as long as there are jobs. Each write takes as many frames as are queued.
 ///
-/// Jobs of several threads may run at the same time; everything else happens under one lock, which a
-/// running job does not need.
+/// Jobs of several threads may run at the same time. Everything else happens under one lock, which a running job does
+/// not need.
 ///
-/// What happens is told to the [`crate::Upper`] that each call is given, from within the call. It must be
-/// the same one each time. Times must not go backwards.
+/// During a call, the LND reports events to the [`crate::Upper`] that is passed to the call. This must be the same
+/// one each time. Times must not go backwards.
 ///
-/// Work per message is constant, whatever the number of peers and connections.
+/// The work per message is constant, whatever the number of peers and connections.
 pub struct Socklnd<N: Network = Sockets> {
     config: SocklndConfig,
     network: N,
@@ -70,39 +70,39 @@ pub struct Socklnd<N: Network = Sockets> {
     slots: Slab<Slot<N>>,
     peers: Slab<Peer>,
     peer_by_key: FxHashMap<PeerKey, usize>,
-    /// Accepted handshakes, oldest first.
+    /// The slots of accepted handshakes by their sequence numbers, oldest first.
     half_open: BTreeMap<u64, usize>,
     next_sequence: u64,
     next_serial: u64,
     next_use: u64,
     timers: BTreeSet<(Time, Timer)>,
-    /// Connections that have frames to write and can be written.
+    /// The slots of connections that have frames to write and room for them.
     writes: VecDeque<usize>,
-    /// Connections, and listeners, that may have more to read.
+    /// The slots of connections and listeners that may have more to read.
     reads: VecDeque<usize>,
-    /// The last job was a read, or should have been.
+    /// True if the last turn of [`next_job`](Self::next_job) was for a read.
     has_read: bool,
-    /// The connections of messages that the upper side holds.
+    /// The slots of connections with a message that the node above holds.
     held: FxHashMap<RxId, usize>,
     scratch: Box<[u8]>,
-    /// The room of the last write, for the next one.
+    /// The buffer of the last write, reused by the next one.
     spare_pieces: Vec<Piece>,
     random: SplitMix64,
     log: LogLimiter,
     stats: SocklndStats,
-    /// A defect that was ordered, for the connections made from now on.
+    /// A defect that a test has switched on, for new connections.
     #[cfg(feature = "broken")]
     deaf: bool,
     #[cfg(feature = "broken")]
     ignores_races: bool,
 }
 
-/// What is ready under this number. Boxes keep the table small when most slots are idle connections.
+/// The object with this number. Boxes keep the table small if most slots are idle connections.
 enum Slot<N: Network> {
     Listener(Listener<N::Listener>),
     Handshake(Box<Handshake<N::Stream>>),
     Connection(Box<Connection<N::Stream>>),
-    /// Between handshake and connection.
+    /// A handshake that is about to become a connection.
     Changing,
 }
 
@@ -110,12 +110,12 @@ struct Listener<L> {
     socket: L,
     address: IpAddr,
     in_reads: bool,
-    /// When accepting is tried again after the system was short of something.
+    /// When to retry accepting after the system lacked descriptors or memory.
     retry_at: Option<Time>,
 }
 
 impl<N: Network> Socklnd<N> {
-    /// An LND without interfaces on a network; `seed` spreads its retries.
+    /// Makes an LND without interfaces on a network; `seed` randomizes the times of its retries.
     #[must_use]
     pub fn new(config: SocklndConfig, network: N, seed: u64) -> Self {
         Self {
@@ -148,7 +148,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Makes connections forget readiness that is told while one of their reads is under way.
+    /// Makes connections forget readiness that is reported while one of their reads is in progress.
     #[cfg(feature = "broken")]
     pub fn forget_news_during_reads(&mut self) {
         self.deaf = true;
@@ -160,12 +160,12 @@ impl<N: Network> Socklnd<N> {
         self.ignores_races = true;
     }
 
-    /// Adds an interface and listens on its address, unless the configuration says to accept nobody.
-    /// Interfaces with the same address share the listening socket; peers name the one they mean.
+    /// Adds an interface and listens on its address, unless the configuration accepts no peers. Interfaces with the
+    /// same address share the listening socket; peers name the interface that they mean.
     ///
     /// # Errors
     ///
-    /// [`AddNiError`] says what is wrong and what to do about it.
+    /// [`AddNiError`] says what is wrong and how to correct it.
     pub fn add_ni(&mut self, ni: LndNi) -> Result<(), AddNiError> {
         if ni.nid.net().lnd != LndType::TCP {
             return Err(AddNiError::NotTcp(ni.nid));
@@ -187,13 +187,13 @@ impl<N: Network> Socklnd<N> {
         Ok(())
     }
 
-    /// Gives an interface other settings; its connections stay. False when there is no such interface.
+    /// Changes the settings of an interface; its connections stay. Returns false if there is no such interface.
     pub fn tune(&mut self, ni: NiId, tuning: NiTuning) -> bool {
         let known = self.nis.get_mut(&ni);
         known.map(|known| known.tuning = tuning).is_some()
     }
 
-    /// Sets [`SocklndConfig::sock_timeout`], for the interfaces that have none of their own.
+    /// Sets [`SocklndConfig::sock_timeout`], for the interfaces without a timeout of their own.
     pub fn set_sock_timeout(&mut self, timeout: Duration) {
         self.config.sock_timeout = timeout;
     }
@@ -211,13 +211,12 @@ impl<N: Network> Socklnd<N> {
         Ok(())
     }
 
-    /// The network, for those who drive it.
+    /// Returns the network, for the program that drives it.
     pub fn network(&mut self) -> &mut N {
         &mut self.network
     }
 
-    /// Takes the news that something may be done in a slot. News of a slot that holds nothing (any more)
-    /// are ignored.
+    /// Handles readiness of a slot. Readiness of a slot that is empty, or no longer used, is ignored.
     pub fn ready(&mut self, slot: usize, readiness: Readiness, now: Time, upper: &mut impl Above) {
         match self.slots.get_mut(slot) {
             Some(Slot::Listener(_)) => self.accept(slot, now, upper),
@@ -238,13 +237,13 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// The counters.
+    /// Returns the counters.
     #[must_use]
     pub fn stats(&self) -> &SocklndStats {
         &self.stats
     }
 
-    /// The established connections, in no particular order.
+    /// Returns the established connections, in no particular order.
     pub fn connections(&self) -> impl Iterator<Item = ConnectionView> {
         self.slots.iter().filter_map(|(_, slot)| match slot {
             Slot::Connection(connection) => Some(connection.view()),
@@ -252,8 +251,8 @@ impl<N: Network> Socklnd<N> {
         })
     }
 
-    /// Why the peer with this NID could not be dialled the last time; `None` since there was a connection, or
-    /// when nothing is known of it.
+    /// Returns why the last attempt to dial the peer with this NID failed; `None` if a connection was established
+    /// since, or if nothing is known of the peer.
     #[must_use]
     pub fn dial_failure(&self, nid: Nid) -> Option<DialFailure> {
         let id = ProcessId::lustre(nid);
@@ -284,7 +283,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// The peer with this key, made if need be.
+    /// Returns the index of the peer with this key; adds the peer if it is new.
     fn peer_index(&mut self, key: PeerKey) -> usize {
         if let Some(&peer) = self.peer_by_key.get(&key) {
             return peer;
@@ -299,7 +298,7 @@ impl<N: Network> Socklnd<N> {
         peer
     }
 
-    /// Forgets a peer of which nothing needs to be remembered.
+    /// Removes a peer of which nothing needs to be remembered.
     fn forget_if_idle(&mut self, peer: usize, now: Time) {
         if !self
             .peers
@@ -316,7 +315,7 @@ impl<N: Network> Socklnd<N> {
     }
 }
 
-/// The generator of Steele, Lea and Flood: enough to spread retries, and the same everywhere.
+/// The generator of Steele, Lea and Flood: good enough to spread retries, and the same on every platform.
 struct SplitMix64(u64);
 
 impl SplitMix64 {

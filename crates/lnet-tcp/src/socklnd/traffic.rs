@@ -1,4 +1,4 @@
-//! Queueing on established connections, and the jobs that write and read them.
+//! Queues messages on established connections, and makes the jobs that write and read.
 
 use lnd::{Failure, RxId};
 use lnet_types::Time;
@@ -15,8 +15,8 @@ use crate::stats::{CloseReason, Unsent};
 use crate::transmit::cost;
 
 impl<N: Network> Socklnd<N> {
-    /// Queues a message on a connection of its peer; where there is none, dials. Bytes move by
-    /// [`next_job`](Self::next_job). A message that cannot be sent is reported before this returns.
+    /// Queues a message on a connection of its peer; dials the peer if there is no connection. The jobs of
+    /// [`next_job`](Self::next_job) move the bytes. A message that cannot be sent is reported before this returns.
     pub fn send(&mut self, request: SendRequest, now: Time, upper: &mut impl Above) {
         if !self.nis.contains_key(&request.ni) {
             self.stats.unsent.add(Unsent::NoSuchNi);
@@ -53,7 +53,8 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// False where the peer has refused the version that the header needs. That version is wanted from now on.
+    /// Returns whether the header can be sent to the peer. If it needs another version than usual, returns false once
+    /// the peer has rejected that version; otherwise the peer is dialled in that version from now on.
     fn may_be_carried(&mut self, peer: usize, header: &Header) -> bool {
         let Some(it) = self.peers.get_mut(peer) else {
             return true;
@@ -68,7 +69,7 @@ impl<N: Network> Socklnd<N> {
         it.large_nids == LargeNids::Wanted
     }
 
-    /// The message waits for a connection, if there is hope for one.
+    /// Queues the message until there is a connection, if the peer can be dialled; fails it otherwise.
     // [SET-12] [HELLO-19]
     fn queue_and_dial(
         &mut self,
@@ -84,7 +85,7 @@ impl<N: Network> Socklnd<N> {
             let failed = if it.links.is_empty() {
                 (Unsent::NoRoute, Failure::RemoteError)
             } else {
-                // There are connections, of a version that does not carry it.
+                // The connections have a version that cannot carry the message.
                 (Unsent::NotEncodable, Failure::Unwritable)
             };
             self.give_back(peer, &request, failed, now, upper);
@@ -118,7 +119,7 @@ impl<N: Network> Socklnd<N> {
         }))
     }
 
-    /// Puts a message, already counted for its peer, on a connection.
+    /// Queues a message, which is already counted for its peer, on a connection.
     pub(super) fn enqueue(
         &mut self,
         slot: usize,
@@ -160,10 +161,10 @@ impl<N: Network> Socklnd<N> {
         upper.sent(request.tx, Err(failure), now);
     }
 
-    /// Goes on with a message that [`crate::Disposition::Hold`] stopped: the start of its payload is read
-    /// into the landing, and with `None` all is thrown away. Either way [`crate::Upper::received`] follows,
-    /// from the next job at the earliest. False when the connection of the message is gone: it was
-    /// reported then.
+    /// Continues a message that [`crate::Disposition::Hold`] stopped: the start of its payload is read into the
+    /// landing; with `None`, all of it is dropped. In both cases [`crate::Upper::received`] follows, in the next job
+    /// at the earliest. Returns false if the message's connection has closed: then the message has already been
+    /// reported.
     pub fn resume(&mut self, rx: RxId, landing: Option<Landing>, now: Time) -> bool {
         let Some(slot) = self.held.remove(&rx) else {
             return false;
@@ -179,9 +180,9 @@ impl<N: Network> Socklnd<N> {
         true
     }
 
-    /// Gives up a message that is being read: the rest of it is thrown away as it comes, and it is reported
-    /// as failed before this returns. A read that is under way may still write to memory of the landing,
-    /// which it keeps alive. A message that is not being read is ignored: it was reported.
+    /// Cancels a message that is being read: the rest of it is dropped as it arrives, and the message is reported as
+    /// failed before this returns. A read in progress may still write to the memory of the landing; the read keeps
+    /// this memory alive. A message that is not being read is ignored, because it has already been reported.
     pub fn cancel(&mut self, rx: RxId, now: Time, upper: &mut impl Above) {
         let found = self.slots.iter_mut().any(|(_, slot)| match slot {
             Slot::Connection(connection) => connection.rx.cancel(rx),
@@ -192,14 +193,14 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// True when there is more to read or write at once.
+    /// Returns true if there is more to read or write now.
     #[must_use]
     pub fn has_work(&self) -> bool {
         !self.reads.is_empty() || !self.writes.is_empty()
     }
 
-    /// The next write or read that can be done at once: in turns, so that neither waits for the end of the
-    /// other. Connections have their turn one after the other.
+    /// Returns the next write or read that can be done now. Writes and reads alternate, so that neither waits for the
+    /// end of the other. Connections take turns.
     pub fn next_job(&mut self, now: Time, upper: &mut impl Above) -> Option<Job<N::Stream>> {
         self.has_read = !self.has_read;
         let job = if self.has_read {
@@ -214,7 +215,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// The next write that can be done at once.
+    /// Returns the next write that can be done now.
     pub fn next_write(&mut self) -> Option<Job<N::Stream>> {
         while let Some(slot) = self.writes.pop_front() {
             let pieces = std::mem::take(&mut self.spare_pieces);
@@ -230,7 +231,8 @@ impl<N: Network> Socklnd<N> {
         None
     }
 
-    /// The next read. Goes on with what a pause has left, which may be all that there is to do.
+    /// Returns the next read. Before that, processes the bytes that a pause has left, which may be all there is to
+    /// do.
     fn next_read(&mut self, now: Time, upper: &mut impl Above) -> Option<Job<N::Stream>> {
         for _ in 0..self.reads.len() {
             let slot = self.reads.pop_front()?;
@@ -266,7 +268,7 @@ impl<N: Network> Socklnd<N> {
         })
     }
 
-    /// Processes what a pause has left; false when nothing is to be read for now.
+    /// Processes the bytes that a pause has left; returns false if nothing is to be read for now.
     fn go_on(&mut self, slot: usize, now: Time, upper: &mut impl Above) -> bool {
         let Self { slots, stats, .. } = self;
         let Some(Slot::Connection(connection)) = slots.get_mut(slot) else {
@@ -280,7 +282,7 @@ impl<N: Network> Socklnd<N> {
         matches!(self.note_read(slot, result, now, upper), Some(None))
     }
 
-    /// Takes a job back that has run, with the staging that it ran with.
+    /// Takes back a job that has run, with the staging that it ran with.
     pub fn finish(
         &mut self,
         job: Job<N::Stream>,
@@ -288,7 +290,7 @@ impl<N: Network> Socklnd<N> {
         now: Time,
         upper: &mut impl Above,
     ) {
-        // Closed meanwhile: whatever waited on it has been reported.
+        // If the connection has closed meanwhile, its messages have already been reported.
         let is_open = self
             .connection(job.slot)
             .is_some_and(|connection| connection.serial == job.serial);
@@ -317,7 +319,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Takes note of how processing ended; `None` when the connection was closed.
+    /// Records how the processing of a read ended; returns `None` if the connection was closed.
     fn note_read(
         &mut self,
         slot: usize,
@@ -340,8 +342,8 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Closes a connection that cannot be read any more. A write under way at another thread ends first: the
-    /// messages that the write has put into the stream are sent, not failed.
+    /// Closes a connection that can no longer be read. A write in progress in another thread ends first: the messages
+    /// that the write has put into the stream count as sent, not as failed.
     fn close_behind_write(
         &mut self,
         slot: usize,
@@ -391,7 +393,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Lists a connection for writing, where there is something to write and room for it.
+    /// Lists a connection for writing, if it has frames to write and room for them.
     pub(super) fn want_write(&mut self, slot: usize) {
         let Some(connection) = self.connection_mut(slot) else {
             return;
@@ -413,8 +415,8 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Runs every job that can be run now, once a connection: for those who have one thread. True when
-    /// there is more to do at once.
+    /// Runs every job that can be run now, one for each connection: for programs with one thread. Returns true if
+    /// there is more to do now.
     pub fn flush(&mut self, staging: &mut Staging, now: Time, upper: &mut impl Above) -> bool {
         for _ in 0..self.reads.len() {
             if let Some(mut job) = self.next_read(now, upper) {
@@ -432,7 +434,7 @@ impl<N: Network> Socklnd<N> {
     }
 }
 
-/// A message of this peer waits no more.
+/// Removes a message from the counts of its peer's queue.
 pub(super) fn settle(peer: &mut Peer, cost: u64) {
     peer.queued_messages -= 1;
     peer.queued_bytes -= cost;

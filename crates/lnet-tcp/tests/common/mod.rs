@@ -1,4 +1,4 @@
-//! Nodes above the LND for tests: they keep what they are told, and are driven turn by turn.
+//! Test nodes above the LND: they store everything that the LND reports, and are driven turn by turn.
 
 #![allow(
     dead_code,
@@ -24,12 +24,12 @@ use mio::{Events, Poll};
 use sys::Pipe;
 use sys::span::Span;
 
-/// How long a test waits for what must happen.
+/// How long a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub const PORT: u16 = 9988;
 
-/// An address on this machine that no other test uses.
+/// Returns an address of this machine that no other test uses.
 pub fn address() -> IpAddr {
     static NEXT: AtomicU8 = AtomicU8::new(1);
     let [.., high, low] = std::process::id().to_be_bytes();
@@ -45,12 +45,12 @@ pub fn config() -> SocklndConfig {
     }
 }
 
-/// What the node does with messages.
+/// What a test node does with messages.
 #[derive(Clone, Copy, Debug)]
 pub enum Policy {
-    /// Takes all of them.
+    /// Receive all of each message.
     Receive,
-    /// Takes this much of each.
+    /// Receive this many bytes of each message.
     Wanted(u32),
     Hold,
     Discard,
@@ -60,10 +60,10 @@ pub enum Policy {
 pub struct TestUpper {
     pub policy: Policy,
     next_rx: u64,
-    /// Every header, in order.
+    /// Every header in the order of arrival.
     pub headers: Vec<(ProcessId, Header, RxId)>,
     landings: HashMap<RxId, Span>,
-    /// For the next landings.
+    /// The pipes for the next landings.
     pub pipes: VecDeque<Arc<Pipe>>,
     pub received: Vec<(RxId, Result<(), Failure>)>,
     pub sent: Vec<(TxId, Result<(), Failure>)>,
@@ -137,7 +137,7 @@ impl Upper for TestUpper {
     }
 }
 
-/// A node: an LND, its poll and what is above it.
+/// A node: an LND, its poll and the test's upper side.
 pub struct Node {
     pub lnd: Socklnd,
     pub upper: TestUpper,
@@ -192,7 +192,7 @@ impl Node {
         (self.nid.ip().unwrap(), PORT).into()
     }
 
-    /// One turn, without waiting.
+    /// Runs one turn without waiting.
     pub fn turn(&mut self) {
         self.poll
             .poll(&mut self.events, Some(Duration::ZERO))
@@ -205,7 +205,7 @@ impl Node {
         while self.lnd.flush(&mut self.staging, self.now, &mut self.upper) {}
     }
 
-    /// Lets `span` pass, in the steps that the LND asks for.
+    /// Lets `span` pass in virtual time, in the steps that the LND's deadlines give.
     pub fn pass(&mut self, span: Duration) {
         let end = self.now + span;
         while let Some(next) = self.lnd.next_deadline().filter(|&next| next <= end) {
@@ -225,7 +225,7 @@ impl Node {
         self.send_over((NI, self.nid), to, payload, deadline)
     }
 
-    /// Sends over the interface with this name and NID.
+    /// Sends over the interface with this identifier and NID.
     pub fn send_over(
         &mut self,
         (ni, nid): (NiId, Nid),
@@ -237,7 +237,7 @@ impl Node {
         self.send_source((ni, nid), to, payload, deadline)
     }
 
-    /// The same with any payload.
+    /// Sends any payload over the interface with this identifier and NID.
     pub fn send_source(
         &mut self,
         (ni, nid): (NiId, Nid),
@@ -268,7 +268,7 @@ impl Node {
             .map(|sent| sent.1)
     }
 
-    /// Connection types with a peer, sorted.
+    /// Returns the types of all connections, sorted.
     pub fn types(&self) -> Vec<Ctype> {
         let mut types: Vec<_> = self.lnd.connections().map(|it| it.ctype).collect();
         types.sort();
@@ -314,7 +314,7 @@ pub fn get(src_nid: Nid, dest_nid: Nid) -> Header {
     }
 }
 
-/// Runs nodes in turns until `done`.
+/// Runs nodes in turns until `done` returns true.
 pub fn run(nodes: &mut [&mut Node], mut done: impl FnMut(&[&mut Node]) -> bool) {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -329,7 +329,7 @@ pub fn run(nodes: &mut [&mut Node], mut done: impl FnMut(&[&mut Node]) -> bool) 
     }
 }
 
-/// Runs one node until `done` gives something.
+/// Runs one node until `done` returns a value.
 pub fn until<T>(node: &mut Node, mut done: impl FnMut(&mut Node) -> Option<T>) -> T {
     let end = Instant::now() + PATIENCE;
     loop {
@@ -342,7 +342,7 @@ pub fn until<T>(node: &mut Node, mut done: impl FnMut(&mut Node) -> Option<T>) -
     }
 }
 
-/// The other end of a connection, played by hand.
+/// The other end of a connection, played by the test.
 pub struct Raw {
     pub stream: TcpStream,
     pub read: Vec<u8>,
@@ -373,12 +373,12 @@ impl Raw {
         Self::new(socket.into())
     }
 
-    /// Connects, and shakes hands as `hello`.
+    /// Connects and completes the handshake as the sender of `hello`.
     pub fn establish(node: &mut Node, hello: &Hello) -> Self {
         Self::connect(node).greet(node, hello)
     }
 
-    /// Shakes hands as `hello`.
+    /// Completes the handshake as the sender of `hello`.
     pub fn greet(self, node: &mut Node, hello: &Hello) -> Self {
         let mut raw = self;
         raw.write(&opening(node.nid, hello));
@@ -392,7 +392,7 @@ impl Raw {
         self.stream.write_all(bytes).unwrap();
     }
 
-    /// Takes what is there.
+    /// Reads the bytes that are there.
     pub fn poll(&mut self) {
         let mut buffer = [0; 65536];
         while !self.closed {
@@ -405,7 +405,7 @@ impl Raw {
         }
     }
 
-    /// The next `count` bytes.
+    /// Returns the next `count` bytes.
     pub fn expect(&mut self, node: &mut Node, count: usize) -> Vec<u8> {
         until(node, |_| {
             self.poll();
@@ -418,7 +418,7 @@ impl Raw {
         })
     }
 
-    /// What is still read before the node closes.
+    /// Returns the bytes that the node sends before it closes the connection.
     pub fn expect_close(&mut self, node: &mut Node) -> Vec<u8> {
         until(node, |_| {
             self.poll();
@@ -427,7 +427,7 @@ impl Raw {
     }
 }
 
-/// Connection request and HELLO.
+/// Returns a connection request and a HELLO.
 pub fn opening(to: Nid, hello: &Hello) -> Vec<u8> {
     let mut bytes = vec![0; Connreq::MAX_LEN + Hello::MAX_LEN];
     let request = Connreq::to(to).encode(&mut bytes).unwrap();
@@ -436,12 +436,12 @@ pub fn opening(to: Nid, hello: &Hello) -> Vec<u8> {
     bytes
 }
 
-/// A stranger's HELLO.
+/// Returns the HELLO of an unknown peer.
 pub fn hello(to: Nid, ctype: Ctype) -> Hello {
     Hello::dial("10.9.9.9@tcp".parse().unwrap(), to, 77, ctype)
 }
 
-/// A frame with its LNet header and payload.
+/// Returns a frame with its LNet header and payload.
 pub fn frame(cookie: u64, header: &Header, payload: &[u8]) -> Vec<u8> {
     let frame_header = KsockHeader {
         cookies: [cookie, 0],
@@ -454,7 +454,7 @@ pub fn frame(cookie: u64, header: &Header, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A listener where a peer of `node` would be.
+/// Returns a listener at the address of a peer, and the peer's NID.
 pub fn raw_peer() -> (TcpListener, Nid) {
     let address = address();
     let listener = TcpListener::bind((address, PORT)).unwrap();
@@ -472,7 +472,7 @@ pub fn pattern(bytes: usize) -> Vec<u8> {
     (0..bytes).map(|n| (n % 251) as u8).collect()
 }
 
-/// A CONTROL connection that a peer has made to the node.
+/// Makes a CONTROL connection from a peer to the node.
 pub fn control(node: &mut Node) -> Raw {
     let hello = hello(node.nid, Ctype::CONTROL);
     Raw::establish(node, &hello)
