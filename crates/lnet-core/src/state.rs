@@ -2,9 +2,10 @@
 //! from the state selects, message by message, the same paths that the running core selects next.
 //!
 //! ```text
-//! running core ── selection_state ──▶ SelectionState ── from_selection_state ──▶ core that predicts │ configuration
-//! globals, interfaces, peers, routes, rules │ learnt         health, statuses, pins, what gateways said └ load
-//! credits in use, bytes queued, sequences
+//!  running core ── selection_state ──▶ SelectionState ── from_selection_state ──▶ core that predicts
+//!                                       │ configuration  globals, interfaces, peers, routes, rules
+//!                                       │ learnt         health, statuses, pins, what gateways said
+//!                                       └ load           credits in use, bytes queued, sequences
 //! ```
 //!
 //! The state leaves out what no selection depends on: match entries and descriptors, router buffers, the messages
