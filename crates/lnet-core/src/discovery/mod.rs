@@ -6,9 +6,9 @@
 //!             a push of the peer ──┘                     messages that wait go on, or fail ◀──┘
 //! ```
 //!
-//! [`table`] decides; it is pure and names the section of each row. [`run`] carries out what the table says, [`merge`]
-//! brings what a peer said into the peer table, [`claims`] asks whose a NID is that two peers name, [`target`] takes the
-//! pushes of others.
+//! [`table`] decides. It is a pure state machine, and each of its rows names a section. [`run`] carries out the
+//! decisions, [`merge`] enters the information of a peer into the peer table, [`claims`] finds out which of two peers
+//! has a NID that both name, [`target`] receives the pushes of other nodes.
 
 pub(crate) mod claims;
 pub(crate) mod merge;
