@@ -67,7 +67,8 @@ pub struct Globals {
     pub next_hop_share: u8,
     /// The distance below which all distances count as equal.
     pub numa_range: u32,
-    /// True if a peer is discovered before the first message to it, and told of changes of this node's interfaces.
+    /// True if a peer is discovered before the first message to it, and if changes of this node's interfaces are pushed
+    /// to peers.
     pub discovery: bool,
     /// True if this node's own NIDs are at distance 0; otherwise they are at distance 1.
     pub local_nid_dist_zero: bool,
@@ -194,9 +195,9 @@ impl Default for RouterBuffers {
 /// The configuration of a local interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NiConfig {
-    /// Its NID; also names its net.
+    /// The NID of the interface, which also names its net.
     pub nid: Nid,
-    /// Its limits.
+    /// The limits of the interface.
     pub tunables: Tunables,
 }
 
@@ -240,7 +241,7 @@ impl Tunables {
 pub struct Route {
     /// The remote net.
     pub net: Net,
-    /// The gateway's NID on one of our nets.
+    /// The gateway's NID, which is on a local net.
     pub gateway: Nid,
     /// Hops to the net, 1 to 255; `None` counts as 1 in comparisons.
     pub hops: Option<u8>,
@@ -273,7 +274,7 @@ pub enum ConfigError {
     /// The gateway is on a net on which this node has no interface.
     #[error("gateway {0} is not on a local net")]
     GatewayNotLocal(Nid),
-    /// A hop count of 0.
+    /// The hop count of a route is 0.
     #[error("hops must be 1 to 255")]
     HopsOutOfRange,
     /// The gateway already has a route to the net.

@@ -64,7 +64,7 @@ impl Errno {
     pub const ECANCELED: Self = Self(125);
 }
 
-/// One event.
+/// An event of a memory descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The kind of the event.
@@ -75,7 +75,7 @@ pub struct Event {
     pub user: u64,
     /// `Ok`, or the reason why the operation failed.
     pub status: Result<(), Errno>,
-    /// True on the last event of a descriptor: the descriptor is gone, and its memory belongs to the caller again.
+    /// True on the last event of a descriptor: the descriptor no longer exists, and the caller may reuse its memory.
     pub unlinked: bool,
     /// Target of the operation.
     pub target: ProcessId,

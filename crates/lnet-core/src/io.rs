@@ -57,7 +57,7 @@ pub enum Place {
     Md(MdHandle),
     /// A router buffer, which the driver owns.
     Router(RouterBuffer),
-    /// A buffer inside the core.
+    /// A buffer that the core owns.
     Core(CoreBuffer),
 }
 
@@ -105,7 +105,7 @@ pub enum Verdict {
     Refuse(IllegalMessage),
 }
 
-/// A message to put on the wire.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// Name of the message until [`crate::Core::sent`] reports its result.
@@ -142,7 +142,7 @@ pub enum Output {
         /// The message.
         rx: RxId,
     },
-    /// Something happened to a memory descriptor.
+    /// An event of a memory descriptor.
     Event(Event),
     /// A gateway was found to be alive or dead.
     Gateway {

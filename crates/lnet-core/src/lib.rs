@@ -110,7 +110,7 @@ use crate::timer::Timer;
 
 /// A node.
 ///
-/// # How to drive it
+/// # How to drive a node
 ///
 /// After every call that changes anything, take outputs with [`Core::poll_output`] until there are none. Call
 /// [`Core::tick`] when the time of [`Core::next_deadline`] has come; an earlier call does no harm. Times never go
@@ -309,8 +309,8 @@ impl Core {
     }
 
     /// Takes the LND's report of the incarnation of a peer that is now connected (section 2.12). A changed incarnation
-    /// means that the peer has restarted: a discovered peer is discovered anew before the next message to it. Kernels
-    /// do not do this.
+    /// means that the peer has restarted: a discovered peer is discovered once more before the next message to it.
+    /// Kernels do not do this.
     pub fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {
         let input = self.noted(|| Input::PeerIncarnation {
             peer,

@@ -36,7 +36,7 @@ pub struct WatchedEvent {
 pub enum Watched {
     /// A message that arrived was dropped.
     Dropped {
-        /// The interface that it arrived at; `None` if the interface is gone.
+        /// The interface that received the message; `None` if the interface was removed.
         ni: Option<Nid>,
         /// The last hop.
         sender: Nid,
@@ -115,7 +115,7 @@ pub enum Watched {
 /// An attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedAttempt {
-    /// The interface that sent; `None` if the interface is gone.
+    /// The interface that sent the message; `None` if the interface was removed.
     pub ni: Option<Nid>,
     /// The next hop.
     pub next_hop: Nid,

@@ -3,7 +3,7 @@
 use crate::Core;
 
 /// The numbers of objects that a core holds. At rest these are only what the owner of the core created, and the core's
-/// own ping target: one descriptor with one buffer. The descriptors that take pushes, and their buffers, are not
+/// own ping target: one descriptor with one buffer. The descriptors that accept pushes, and their buffers, are not
 /// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {

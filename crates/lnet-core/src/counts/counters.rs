@@ -172,7 +172,7 @@ pub struct TypeCounts {
 }
 
 impl TypeCounts {
-    /// Messages of all types.
+    /// Returns the number of messages of all types.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.put + self.get + self.reply + self.ack

@@ -1,8 +1,8 @@
 //! How long messages take, by interface and by peer interface (section 1.2 of lnet-selection).
 //!
 //! ```text
-//!  commit ──── put egress ───▶ the LND is done      GET ──────── get rtt ───▶ REPLY is here
-//!     PUT ──────────────────── put ack ───────────▶ ACK is here
+//!  commit ──── put egress ───▶ the LND is done      GET ──────── get rtt ───▶ REPLY arrived
+//!     PUT ──────────────────── put ack ───────────▶ ACK arrived
 //! ```
 //!
 //! For a resent message the last attempt counts, on the path that it took. For a descriptor with several operations

@@ -1,9 +1,9 @@
-//! Discovery: what interfaces a peer has, learned from the peer itself (section 7).
+//! Discovery: this node learns the interfaces of a peer from the peer itself (section 7).
 //!
 //! ```text
 //!  first PUT or GET to a peer ─▶ wait ─▶ ping ─▶ merge ─▶ push, if the peer is Multi-Rail ─▶ done
 //!                                  ▲                                                          │
-//!             a push of the peer ──┘                     messages that wait go on, or fail ◀──┘
+//!             a push of the peer ──┘                  messages that wait are sent, or fail ◀──┘
 //! ```
 //!
 //! [`table`] decides. It is a pure state machine, and each of its rows names a section. [`run`] carries out the

@@ -18,7 +18,7 @@ use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 /// The number of pushes that may land at the same time.
 const TARGETS: usize = 16;
 
-/// The descriptors that take pushes.
+/// The descriptors that accept pushes.
 #[derive(Debug, Default)]
 pub(crate) struct PushTarget {
     posted: Vec<MdHandle>,

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //!  sending    credits ─▶ drop rule with classes? ─▶ fails with one of them ─▶ health, resend
-//!                     ─▶ delay rule? ─────────────▶ waits, then goes to the LND
-//!  receiving  header  ─▶ drop rule without classes? ─▶ gone, silently
+//!                     ─▶ delay rule? ─────────────▶ waits, then is handed to the LND
+//!  receiving  header  ─▶ drop rule without classes? ─▶ dropped silently
 //!                     ─▶ delay rule? ─────────────▶ held, then received
 //! ```
 //!

@@ -221,8 +221,8 @@ impl Core {
 
     /// Sets the status of a peer's interface to what the peer's node said. An interface that goes down loses health
     /// once. An interface from which nothing was ever received, such as one on a net behind routers, is not pinged
-    /// itself. When its node says that it is up again, it regains the health that it lost, and its recovery asks the
-    /// node.
+    /// itself: its recovery pings another interface of its node. When the node says that the interface is up, the
+    /// interface regains that health.
     pub(crate) fn set_peer_ni_status(&mut self, nid: Nid, up: bool, now: Time) {
         let Some(id) = self.peers.id_of(nid) else {
             return;

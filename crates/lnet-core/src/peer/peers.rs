@@ -24,7 +24,7 @@ const EVICTION_PROBES: usize = 256;
 /// The number of removable entries that are compared; the one that was idle for longest is removed.
 const EVICTION_CANDIDATES: usize = 8;
 
-/// All peers.
+/// The table of all peers.
 #[derive(Debug)]
 pub(crate) struct Peers {
     nis: Table<PeerNiId, PeerNi>,

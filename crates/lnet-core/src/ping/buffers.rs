@@ -8,7 +8,7 @@ use slab::Slab;
 use crate::Core;
 use crate::io::CoreBuffer;
 
-/// All buffers of the core.
+/// The buffers of the core.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     slots: Slab<Buffer>,

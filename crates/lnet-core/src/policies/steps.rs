@@ -5,7 +5,7 @@
 //!
 //! ```text
 //!  release_rules_in_steps   compiled; local nets, local NIs, gateways ── in force
-//!  apply_rules_step …       peer interfaces, so many a step, until there are no more
+//!  apply_rules_step …       peer interfaces, `count` per step, until there are no more
 //! ```
 //!
 //! After the first part no message uses the old rules: if no step has updated the target of a message yet, the target

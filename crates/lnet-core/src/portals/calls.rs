@@ -27,7 +27,7 @@ pub enum PortalError {
     /// The match entry already has a descriptor.
     #[error("the match entry has a memory descriptor")]
     EntryInUse,
-    /// An attached descriptor accepts neither PUT nor GET, or a bound one accepts one of them.
+    /// A descriptor to attach accepts neither PUT nor GET, or a descriptor to bind accepts one of them.
     #[error("operations do not fit the descriptor's use")]
     InvalidOptions,
     /// A descriptor to bind has more than 1 MiB.
@@ -36,7 +36,7 @@ pub enum PortalError {
     /// `max_size` is greater than the length.
     #[error("max_size is greater than the length")]
     InvalidMaxSize,
-    /// The descriptor has no operations left, or is not a bound one.
+    /// The descriptor has no operations left, or is an attached descriptor.
     #[error("the descriptor cannot start an operation")]
     Exhausted,
     /// The target of an operation is the wildcard NID, which no node has.

@@ -31,7 +31,7 @@ impl Me {
     }
 }
 
-/// What a message asks of a portal.
+/// The properties of a message that matching compares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) operation: MessageType,
@@ -73,7 +73,7 @@ impl PortalKind {
 
 type Entries = SmallVec<[MeHandle; 2]>;
 
-/// One portal.
+/// The match entries of one portal.
 #[derive(Debug, Default)]
 pub(crate) struct Portal {
     /// The kind, set by the first entry and never changed.

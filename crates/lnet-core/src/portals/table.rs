@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  portal ── match entries in order ── memory descriptor, one each
-//!     └── lazy? PUTs that nothing took, in the order of their arrival
+//!     └── if lazy: PUTs that no entry accepted, in the order of their arrival
 //! ```
 
 use std::collections::VecDeque;

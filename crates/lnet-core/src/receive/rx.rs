@@ -55,7 +55,7 @@ pub(crate) enum ReceiveStage {
     HeldByFault,
     /// A message that was held and is being dropped.
     Discarded,
-    /// A message that the caller has cancelled, as the LND has been told. Holds its event.
+    /// A message that the caller has cancelled by [`Output::Cancel`]. Holds its event.
     Cancelled(Event),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  call ─▶ noted ─▶ Recorder::input ─▶ the call itself ─▶ Recorder::decided(answer, new outputs) ─▶ caller
-//!            │ nobody records                 ▲
+//!            │ without a recorder             ▲
 //!            └────────────────────────────────┘
 //! ```
 //!

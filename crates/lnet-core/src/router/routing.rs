@@ -4,7 +4,7 @@
 //!            start                W later
 //!  off ─────────────▶ starting ───────────▶ on
 //!   ▲                     │                  │  W = check interval + ping timeout: by then every
-//!   │                     └───── stop ───────┤  peer that checks its gateways has asked us
+//!   │                     └───── stop ───────┤  peer that checks its gateways has pinged it
 //!   │  W later, when all buffers are free    ▼
 //!   └────────── 3 W later at most ─────── stopping
 //! ```

@@ -110,7 +110,7 @@ impl Classification {
 pub enum Locality {
     /// On the net of the requested source, or on a local net if no source was requested.
     Local(Net),
-    /// On this net, which is not such a net.
+    /// On this net, which is not the net of the requested source or, without one, not a local net.
     Remote(Net),
 }
 

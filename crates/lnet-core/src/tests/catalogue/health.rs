@@ -187,7 +187,7 @@ pub(super) fn t_h10_a_resend_that_succeeds_is_counted() {
                 all: false,
             };
             bench.core.add_drop_rule(rule).unwrap();
-            // The first of two messages is dropped, and the second may be; if so, the third is not.
+            // At this pace the rule hits the first attempt and not the second.
             let transmit = bench.send(P1);
             assert_eq!(
                 bench.answer(&transmit, MessageStatus::Ok),
