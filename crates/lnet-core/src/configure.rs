@@ -1,5 +1,5 @@
-//! Changes of the configuration, which are possible at any time. If an interface or a peer is removed, the messages
-//! that need it end: at once if the LND does not have them yet, otherwise when the LND reports their results.
+//! Changes of the configuration, which are possible at any time. If an interface or a peer is removed, its
+//! messages end: at once if the LND does not have them yet, otherwise when the LND reports their results.
 
 use std::time::Duration;
 

@@ -29,7 +29,7 @@ pub(crate) enum Timer {
     Routing,
     /// The next recovery ping of an interface or peer interface is due.
     Recover(RecoveryTarget),
-    /// An injected fault takes effect, or a message that a fault delays continues.
+    /// An injected failure is due to be reported, or the delay of a message by an injected fault ends.
     Fault(Held),
     /// Pushes of this node's information are due to the peers from this slot of the peer table on.
     Push(usize),

@@ -160,9 +160,9 @@ impl Core {
         }
     }
 
-    /// Returns whether to retry the ping from another local interface: a local interface failed, which its health now
-    /// shows, and another one is in full health. Each failure leaves one fewer, so that retries end; the exception,
-    /// the health of a node's only interface in the `lustre` profile, is excluded.
+    /// Returns whether to retry the ping from another local interface: a local interface failed, and another one is in
+    /// full health. Retries end, because each failure lowers the health of one more interface. A node with one
+    /// interface does not retry: the `lustre` profile does not lower the health of a node's only interface.
     fn has_another_way(&mut self, nid: Nid) -> bool {
         let failed_here = self
             .routes
@@ -293,8 +293,8 @@ impl Core {
     }
 
     /// Notes that a gateway is alive because a message came through it. The next ping shows the state of the routes to
-    /// nets other than the source's. It is sent at once, but at least a second after the last one, so that the
-    /// messages of a gateway that can send but not receive do not determine how often it is pinged.
+    /// nets other than the source's. This ping is sent at once, but at least a second after the last one. So a
+    /// gateway that can send but not receive is not pinged at the rate of its messages.
     // [ROUTE-13]
     pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
         for gateway in self.dead_gateways_of(sender) {

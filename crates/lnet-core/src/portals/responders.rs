@@ -1,6 +1,6 @@
 //! Decides from which nodes a response is accepted.
 //!
-//! A response must name a secret handle ([`crate::wire_handle`]). In addition, its sender must be a node from which
+//! A response must name a secret handle ([`crate::portals::wire_handle`]). In addition, its sender must be a node from which
 //! the response can come:
 //!
 //! | the source is | received from | accepted |
