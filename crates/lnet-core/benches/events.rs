@@ -1,4 +1,4 @@
-//! Events of one descriptor a second: 64-byte PUTs that go out, that arrive, and that are acknowledged, in memory.
+//! Measures events of one descriptor per second: 64-byte PUTs that are sent, received and acknowledged, in memory.
 
 #![expect(clippy::unwrap_used, reason = "a bench that cannot be set up fails")]
 
@@ -45,7 +45,7 @@ fn md(options: MdOptions) -> MdSpec {
     }
 }
 
-/// A node that puts from one descriptor, and one that receives into one.
+/// A node that sends PUTs from one descriptor, and a node that receives them into one.
 struct Pair {
     from: Node,
     to: Node,

@@ -1,25 +1,25 @@
-//! Defects to order. A checker that was never seen to fail proves nothing, so tests break the core here
-//! and look whether it is noticed. The feature `broken` is never on in what ships.
+//! Defects that tests switch on. A checker that was never seen to fail proves nothing, so tests break the core on
+//! purpose and check that the checker notices. The feature `broken` is never enabled in what ships.
 
 use lnet_types::Time;
 
 use crate::Core;
 
 impl Core {
-    /// Forgets which paths every message has used, so that a resend may take one of them again.
+    /// Clears the used paths of every message, so that a resend may take one of them again.
     pub fn forget_used_paths(&mut self) {
         for tx in self.tx.iter_mut() {
             tx.attempts.used.clear();
         }
     }
 
-    /// Gives up the recovery of every interface that is ill.
+    /// Ends the recovery of every interface that is not in full health.
     pub fn forget_recoveries(&mut self) {
-        // Ending them takes no time.
+        // The call has no time parameter, and ending a recovery needs no time.
         self.health_switched(false, Time::ZERO);
     }
 
-    /// Believes every answer that knows its handle, whoever sends it.
+    /// Accepts every response whose handle is known, from any sender.
     pub fn believe_anybody(&mut self) {
         self.gullible = true;
     }

@@ -1,4 +1,4 @@
-//! What a node is configured with, and why a configuration is refused.
+//! The configuration of a node, and the reasons to reject a configuration.
 
 use std::time::Duration;
 
@@ -11,70 +11,73 @@ use crate::event::Errno;
 use crate::health::value::Health;
 use crate::portals::wire_handle::Entropy;
 
-/// What a core is created with.
+/// The configuration that a core is created with.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CoreConfig {
-    /// What nobody outside may guess is made of this: the handles on the wire and the keys of hashes.
+    /// Secret from which the core derives what no other node may guess: handles on the wire and the keys of hashes.
     pub entropy: Entropy,
-    /// Seed of everything that is drawn and no secret, such as what an injected fault strikes.
+    /// Seed of the random numbers that are not secret, such as those that decide which messages an injected fault
+    /// hits.
     pub seed: u64,
     /// Parameters of the whole node.
     pub globals: Globals,
     /// Sizes of the router buffer pools.
     pub buffers: RouterBuffers,
-    /// Whether the node forwards messages between its networks.
+    /// True if the node forwards messages between its nets.
     pub routing: bool,
-    /// Process id of this node's messages, 12345 everywhere but in tests.
+    /// Process id in this node's messages; 12345 everywhere except in tests.
     pub pid: u32,
 }
 
 /// Parameters of the whole node (sections 8.2 and 9.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Globals {
-    /// How long a response, and a message in our queues, is waited for.
+    /// How long this node waits for a response. Also how long a message may wait in the queues of this node.
     pub transaction_timeout: Duration,
-    /// How often a message is sent again at most.
+    /// The most resends of one message.
     pub retry_count: u32,
-    /// Which responses are tracked: 0 none, 1 of GETs, 2 of PUTs with ACK, 3 both.
+    /// Which responses are tracked: 0 none, 1 those to GETs, 2 those to PUTs with ACK, 3 both.
     pub response_tracking: u8,
-    /// How often gateways are pinged; zero switches the checker off.
+    /// The time between two pings of a gateway; zero switches the router checker off.
     pub alive_router_check_interval: Duration,
-    /// How long a checker ping may take, and part of a router's own liveness window.
+    /// How long a ping of the router checker may take. It is also part of the time after which a router calls a net
+    /// quiet.
     pub router_ping_timeout: Duration,
-    /// A gateway counts as dead until its first ping is answered.
+    /// True if a gateway counts as dead until it has answered its first ping.
     pub check_routers_before_use: bool,
-    /// A single-hop route is down while its gateway's far side is.
+    /// True if a single-hop route is down while the gateway's interfaces on the remote net are down.
     pub avoid_asym_router_failure: bool,
-    /// Drop what comes through a gateway that we would not use towards its source.
+    /// True if a message is dropped that came through a gateway which this node would not use towards the message's
+    /// source.
     pub drop_asym_route: bool,
-    /// Which of two behaviours: that of the design, or that of shipping kernels.
+    /// The behaviour that the node follows: that of the design, or that of shipping kernels.
     pub profile: Profile,
-    /// What a resend may not use again (`design` profile).
+    /// The used paths that a resend avoids (`design` profile only).
     pub used_paths: UsedPaths,
-    /// By how much a failure lowers and a success raises health, 0 to 1000; 0 switches health off.
+    /// By how much a failure lowers health and a success raises health, 0 to 1000; 0 switches health off.
     pub health_sensitivity: u16,
-    /// By how much a failure lowers the health of a gateway's interface (lnet-selection, section
-    /// 10.1).
+    /// By how much a failure lowers the health of an interface of a gateway (lnet-selection, section 10.1).
     pub gateway_sensitivity: u16,
-    /// A peer interface that was silent for longer is not pinged any more; zero: for ever.
+    /// How long a silent peer interface is pinged for its recovery; zero: without a limit.
     pub recovery_limit: Duration,
     /// The longest pause between two recovery pings.
     pub max_recovery_ping_interval: Duration,
-    /// The percentage of each router pool that messages for one next hop may hold, at least one buffer; 100: all, as
-    /// in the `lustre` profile.
+    /// The share of each router pool that messages for one next hop may hold, in percent, and at least one buffer. 100
+    /// allows the whole pool, as in the `lustre` profile.
     pub next_hop_share: u8,
-    /// Distances below this count as equal.
+    /// The distance below which all distances count as equal.
     pub numa_range: u32,
-    /// Peers are discovered before the first message to them, and told what this node has.
+    /// True if a peer is discovered before the first message to it, and if changes of this node's interfaces are pushed
+    /// to peers.
     pub discovery: bool,
-    /// Our own NIDs are at distance 0, not 1.
+    /// True if this node's own NIDs are at distance 0; otherwise they are at distance 1.
     pub local_nid_dist_zero: bool,
-    /// Messages to one of our own NIDs take the loopback interface. Without it they take the way
-    /// that messages to peers take, and leave the node.
+    /// True if messages to one of this node's own NIDs take the loopback interface. If false, they take the same path
+    /// as messages to peers, and leave the node.
     pub own_nids_by_loopback: bool,
 }
 
-/// What a resend remembers of the paths that a message has travelled (lnet-selection, section 2.2).
+/// The paths of earlier attempts that a resend avoids (lnet-selection, section 2.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UsedPaths {
     /// No pair of local and peer interface is used twice, and unused interfaces are preferred.
@@ -84,17 +87,18 @@ pub enum UsedPaths {
     Literal,
 }
 
-/// The hardware behind a local interface, as far as selection looks at it.
+/// The hardware behind a local interface, as far as selection uses it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NiDevice {
-    /// Rank among devices for peer-to-peer memory, lower is better; 0 where there is no difference.
+    /// Rank among devices for peer-to-peer memory, lower is better; 0 if devices do not differ.
     pub rank: u32,
-    /// Distance from each NUMA node (CPT), by its number, to the device; what is missing is farthest.
+    /// Distance from each NUMA node (CPT) to the device, indexed by the number of the NUMA node. A NUMA node that the
+    /// list does not have is the farthest.
     pub distances: SmallVec<[u32; 4]>,
 }
 
 impl NiDevice {
-    /// The distance from memory at this NUMA node.
+    /// Returns the distance from memory at this NUMA node.
     pub(crate) fn distance(&self, cpt: u16) -> u32 {
         let known = self.distances.get(usize::from(cpt)).copied();
         known.unwrap_or(u32::MAX)
@@ -128,7 +132,7 @@ impl Default for Globals {
 }
 
 impl Globals {
-    /// The time that an LND has for one attempt: whole seconds, at least one (section 9.3).
+    /// Returns how long an LND may take for one attempt: whole seconds, at least one (section 9.3).
     #[must_use]
     pub fn lnd_timeout(&self) -> Duration {
         let attempts = u64::from(self.retry_count) + 1;
@@ -136,8 +140,8 @@ impl Globals {
         Duration::from_secs(seconds.max(1))
     }
 
-    /// These parameters, if an administrator may change `before` to them (section 3.1 of
-    /// lnet-selection).
+    /// Returns these parameters, if an administrator may change `before` to them (section 3.1 of lnet-selection). A
+    /// change that switches health off sets `retry_count` to 0.
     pub(crate) fn checked_change_of(mut self, before: &Self) -> Result<Self, ConfigError> {
         if self.health_sensitivity > Health::MAX.value() {
             return Err(ConfigError::SensitivityOutOfRange(self.health_sensitivity));
@@ -153,21 +157,21 @@ impl Globals {
         if retries > timeout {
             return Err(ConfigError::TooManyRetries(self.retry_count));
         }
-        // A retry count that equals the timeout is accepted, such a timeout is not.
+        // A retry count that equals the timeout is accepted. A changed timeout must be longer than the retry count.
         if self.transaction_timeout != before.transaction_timeout && timeout <= retries {
             return Err(ConfigError::TimeoutTooShort(self.transaction_timeout));
         }
         Ok(self)
     }
 
-    /// How long a router calls a net alive after the last ping it saw there (section 8.3).
+    /// Returns how long a router calls a net alive after the last ping that it received there (section 8.3).
     pub(crate) fn quiet_window(&self) -> Duration {
         self.router_ping_timeout
             .saturating_add(self.alive_router_check_interval)
     }
 }
 
-/// Numbers of buffers in the router pools (section 8.6).
+/// The number of buffers in each router pool (section 8.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterBuffers {
     /// For messages without payload.
@@ -188,26 +192,26 @@ impl Default for RouterBuffers {
     }
 }
 
-/// A local interface to be.
+/// The configuration of a local interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NiConfig {
-    /// Its NID; also names its net.
+    /// The NID of the interface, which also names its net.
     pub nid: Nid,
-    /// Its limits.
+    /// The limits of the interface.
     pub tunables: Tunables,
 }
 
-/// Limits of an interface (section 8.7). All interfaces of a net use those of its first one where a
-/// limit is per peer.
+/// Limits of an interface (section 8.7). For a limit per peer NI, all interfaces of a net use the value of the net's
+/// first interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
-    /// Messages that may be with the LND at once.
+    /// The limit of messages that the LND has at the same time.
     pub credits: u32,
-    /// Of these, messages to one peer NI.
+    /// The limit of these messages for one peer NI.
     pub peer_credits: u32,
-    /// Routed messages held for one sending peer NI; 0 means `peer_credits`.
+    /// The limit of router buffers that messages from one peer NI hold; 0 means `peer_credits`.
     pub peer_buffer_credits: u32,
-    /// How long a router believes that a peer NI is down; zero: never.
+    /// How long a router treats a peer NI as down after the LND reported it down; zero: never.
     pub peer_timeout: Duration,
 }
 
@@ -223,7 +227,7 @@ impl Default for Tunables {
 }
 
 impl Tunables {
-    /// Routed messages held for one sending peer NI.
+    /// Returns the limit of router buffers that messages from one peer NI hold.
     pub(crate) fn router_credits(&self) -> u32 {
         match self.peer_buffer_credits {
             0 => self.peer_credits,
@@ -237,28 +241,28 @@ impl Tunables {
 pub struct Route {
     /// The remote net.
     pub net: Net,
-    /// The gateway's NID on one of our nets.
+    /// The gateway's NID, which is on a local net.
     pub gateway: Nid,
-    /// Hops to the net, 1 to 255; undefined counts as 1 in comparisons.
+    /// Hops to the net, 1 to 255; `None` counts as 1 in comparisons.
     pub hops: Option<u8>,
-    /// Lower is preferred.
+    /// Priority of the route; lower is preferred.
     pub priority: u32,
 }
 
-/// Why a change of the configuration is refused.
+/// The reason to reject a change of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The NID is a wildcard or a loopback NID.
     #[error("{0} cannot be used here")]
     InvalidNid(Nid),
-    /// A limit of an interface is zero where at least one is needed.
+    /// A limit of an interface is zero but must be at least one.
     #[error("credits and peer_credits must be at least 1")]
     NoCredits,
     /// The node has this NID already.
     #[error("{0} is already a local NID")]
     DuplicateNid(Nid),
-    /// A route leads to this net; adding an interface on it would make that route wrong.
+    /// The net is the remote net of a route; an interface on the net would make that route wrong.
     #[error("{0} is the target of a route")]
     NetIsRouted(Net),
     /// No interface has this id, or it is the loopback interface.
@@ -267,13 +271,13 @@ pub enum ConfigError {
     /// The route's net is local, the loopback net or the wildcard.
     #[error("{0} is not a remote net")]
     NotRemote(Net),
-    /// The gateway is on a net on which we have no interface.
+    /// The gateway is on a net on which this node has no interface.
     #[error("gateway {0} is not on a local net")]
     GatewayNotLocal(Nid),
-    /// A hop count of 0.
+    /// The hop count of a route is 0.
     #[error("hops must be 1 to 255")]
     HopsOutOfRange,
-    /// The gateway has a route to the net already.
+    /// The gateway already has a route to the net.
     #[error("a route to {net} via {gateway} exists")]
     DuplicateRoute {
         /// The remote net.
@@ -301,13 +305,13 @@ pub enum ConfigError {
     /// `health_sensitivity` is more than full health.
     #[error("health_sensitivity {0} is not within 0 to 1000")]
     SensitivityOutOfRange(u16),
-    /// Resends need health: with `health_sensitivity` 0 there are none.
+    /// `retry_count` is not 0 although `health_sensitivity` is 0. Resends need health.
     #[error("retry_count must be 0 while health_sensitivity is 0")]
     RetryWithoutHealth,
-    /// `retry_count` is more than the seconds of `transaction_timeout`.
+    /// `retry_count` is greater than the number of seconds in `transaction_timeout`.
     #[error("retry_count {0} is more than transaction_timeout has seconds")]
     TooManyRetries(u32),
-    /// `transaction_timeout` has no more seconds than `retry_count`.
+    /// The number of seconds in `transaction_timeout` is not greater than `retry_count`.
     #[error("transaction_timeout {0:?} is not longer than retry_count seconds")]
     TimeoutTooShort(Duration),
     /// The table of peers is full ([`crate::MAX_PEER_NIS`]).
@@ -316,7 +320,7 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
-    /// The errno that `lnetctl` reports for it.
+    /// Returns the errno that `lnetctl` reports for this error.
     #[must_use]
     pub const fn errno(&self) -> Errno {
         match self {

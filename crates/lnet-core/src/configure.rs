@@ -1,5 +1,5 @@
-//! Changes of the configuration, at any time. Messages under way when something goes are ended: those
-//! that have not been handed to the LND at once, the others by its answer.
+//! Changes of the configuration, which are possible at any time. If an interface or a peer is removed, its
+//! messages end: at once if the LND does not have them yet, otherwise when the LND reports their results.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::status::DropReason;
 use crate::watch::Watched;
 
 impl Core {
-    /// Adds an interface, and its net with the first one.
+    /// Adds an interface. The first interface of a net also adds the net.
     ///
     /// # Errors
     ///
@@ -34,8 +34,8 @@ impl Core {
         Ok(id)
     }
 
-    /// An interface that neither rules nor ping information know yet: of many that come at once, both are
-    /// told when all are there.
+    /// Adds an interface without updating rules or ping information. A caller that adds many interfaces updates both
+    /// once at the end.
     pub(crate) fn insert_ni(&mut self, config: NiConfig, now: Time) -> Result<NiId, ConfigError> {
         let nid = config.nid;
         let net = nid.net();
@@ -59,8 +59,8 @@ impl Core {
         Ok(id)
     }
 
-    /// Removes an interface. What is queued for it ends with [`Errno::ENODEV`]; what waits to be sent again takes another
-    /// one, if there is one.
+    /// Removes an interface. Messages that are queued for the interface end with [`Errno::ENODEV`]. Messages that wait
+    /// for a resend take another interface if there is one.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Core {
             return Err(ConfigError::UnknownNi);
         }
         let end = End::Failed(Errno::ENODEV, DropReason::NoRoute);
-        // What waits to be sent again takes another interface, if there is one.
+        // Messages that wait for a resend or for a discovery choose their path later, so they do not end here.
         let queued =
             |tx: &Tx| tx.ni == ni && !matches!(tx.stage, SendStage::Resend | SendStage::Parked);
         self.cancel_queued_where(queued, end, now);
@@ -95,7 +95,7 @@ impl Core {
         Ok(())
     }
 
-    /// The LND reports, or takes back, a fatal error of an interface, such as a link that is down.
+    /// Takes the LND's report that an interface has a fatal error, such as a link that is down, or no longer has one.
     pub fn set_ni_fatal(&mut self, ni: NiId, fatal: bool, now: Time) {
         let input = self.noted(|| Input::SetNiFatal { ni, fatal, now });
         self.take_in(input, |core| core.set_ni_fatal_unrecorded(ni, fatal, now));
@@ -115,7 +115,7 @@ impl Core {
         }
     }
 
-    /// Says what hardware is behind an interface.
+    /// Sets the hardware that is behind an interface.
     ///
     /// # Errors
     ///
@@ -133,7 +133,7 @@ impl Core {
         Ok(())
     }
 
-    /// How long the LND of an interface may take for one attempt; `None`: [`Globals::lnd_timeout`].
+    /// Sets how long the LND of an interface may take for one attempt; `None` means [`Globals::lnd_timeout`].
     ///
     /// # Errors
     ///
@@ -205,7 +205,7 @@ impl Core {
         Ok(())
     }
 
-    /// Removes a route. Messages that have chosen it already keep their path.
+    /// Removes a route. Messages that have already chosen the route keep their path.
     ///
     /// # Errors
     ///
@@ -225,8 +225,8 @@ impl Core {
         Ok(())
     }
 
-    /// Configures a peer, or adds NIDs to one. What traffic had found under these NIDs becomes part of
-    /// it.
+    /// Configures a peer, or adds NIDs to a configured peer. Peer NIs that traffic created under these NIDs become
+    /// part of the peer.
     ///
     /// # Errors
     ///
@@ -271,8 +271,8 @@ impl Core {
         Ok(())
     }
 
-    /// Sets the state bits of the peer with this NID by hand. With [`PeerState::LOCK_PRIMARY`] discovery keeps the
-    /// peer's primary NID. Bits of a discovery that is under way stay as they are.
+    /// Sets the state bits of the peer with this NID, on behalf of an administrator. With [`PeerState::LOCK_PRIMARY`]
+    /// discovery keeps the peer's primary NID. The bits of a discovery that is under way do not change.
     ///
     /// # Errors
     ///
@@ -301,8 +301,9 @@ impl Core {
         Ok(())
     }
 
-    /// Forgets a peer, one that traffic has made too. What is queued for it ends with
-    /// [`Errno::EHOSTUNREACH`]. Of a peer whose primary NID is locked, that NID stays.
+    /// Removes a peer, also a peer that traffic created. Messages that are queued for the peer end with
+    /// [`Errno::EHOSTUNREACH`]. If the primary NID of the peer is locked, the peer keeps that NID and loses the
+    /// others.
     ///
     /// # Errors
     ///
@@ -328,7 +329,8 @@ impl Core {
             None if is_alone() => std::iter::once(primary).collect(),
             None => return Err(ConfigError::UnknownPeer(primary)),
         };
-        // No time passes here: a message that leaves a queue now has not missed its deadline.
+        // The call has no time parameter. Time zero is safe: no deadline has passed for a message that leaves a queue
+        // here.
         let now = Time::ZERO;
         let end = End::Failed(Errno::EHOSTUNREACH, DropReason::NoRoute);
         self.cancel_queued_where(|tx| nids.iter().any(|&nid| tx.goes_to(nid)), end, now);
@@ -349,8 +351,8 @@ impl Core {
         Ok(())
     }
 
-    /// Changes the node's parameters as an administrator may (section 3.1 of lnet-selection). Switching
-    /// health off switches resends off, too.
+    /// Changes the node's parameters within the limits for an administrator (section 3.1 of lnet-selection). Switching
+    /// health off also switches resends off.
     ///
     /// # Errors
     ///
@@ -371,7 +373,7 @@ impl Core {
         Ok(())
     }
 
-    /// Puts parameters in place as they are. Responses that are waited for keep their deadlines.
+    /// Sets the parameters without a check. Operations that wait for a response keep their deadlines.
     pub fn set_globals(&mut self, globals: Globals, now: Time) {
         let input = self.noted(|| Input::SetGlobals { globals, now });
         self.take_in(input, |core| core.set_globals_unrecorded(globals, now));
@@ -385,7 +387,7 @@ impl Core {
         if globals.discovery != before.discovery {
             self.set_push_target(globals.discovery, now);
             self.rebuild_ping_info();
-            // That discovery is off now is the last that others hear (section 7.7).
+            // The last push to other nodes says that discovery is off here (section 7.7).
             self.plan_pushes();
         }
         let on = globals.health_sensitivity > 0;

@@ -1,4 +1,4 @@
-//! Events: what happened to a memory descriptor (section 5.5).
+//! Events: reports of what happened to a memory descriptor (section 5.5).
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::MessageType;
@@ -10,21 +10,22 @@ use crate::portals::md::MdHandle;
 pub enum EventKind {
     /// An attached descriptor served a GET; the REPLY was sent.
     Get,
-    /// Data landed in an attached descriptor.
+    /// A payload landed in an attached descriptor.
     Put,
-    /// Data landed in the bound descriptor of our GET.
+    /// A payload landed in the bound descriptor of a GET of this node.
     Reply,
-    /// The ACK for our PUT arrived.
+    /// The ACK to a PUT of this node arrived.
     Ack,
-    /// Our PUT or GET left, or failed to. The ACK or REPLY of a fast peer may be reported before this.
+    /// A PUT or GET of this node was sent, or failed. The ACK or REPLY of a fast peer may be reported before this
+    /// event.
     Send,
-    /// The ACK or REPLY did not come in time. The last event of the descriptor follows.
+    /// The ACK or REPLY did not arrive in time. The last event of the descriptor follows.
     Timeout,
-    /// The descriptor was removed and no other event said so.
+    /// The descriptor was removed, and no other event reported the removal.
     Unlink,
 }
 
-/// The failure that an event reports, as the errno LNet users know.
+/// The errno of the failure that an event reports, with the number that LNet users know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Errno(pub i32);
 
@@ -35,7 +36,7 @@ impl Errno {
     pub const ENOENT: Self = Self(2);
     /// Input/output error.
     pub const EIO: Self = Self(5);
-    /// A bounded table is full.
+    /// A table has reached its limit.
     pub const ENOMEM: Self = Self(12);
     /// Busy.
     pub const EBUSY: Self = Self(16);
@@ -45,13 +46,13 @@ impl Errno {
     pub const ENODEV: Self = Self(19);
     /// Invalid argument.
     pub const EINVAL: Self = Self(22);
-    /// The peer does not keep to the protocol.
+    /// The peer violated the protocol.
     pub const EPROTO: Self = Self(71);
     /// Name not unique.
     pub const ENOTUNIQ: Self = Self(76);
     /// Would invalidate the routing configuration.
     pub const EUSERS: Self = Self(87);
-    /// The next hop reads no form in which the message's NIDs can be written.
+    /// The next hop reads no form of header that can name the message's NIDs.
     pub const EAFNOSUPPORT: Self = Self(97);
     /// The interface is down.
     pub const ENETDOWN: Self = Self(100);
@@ -63,18 +64,18 @@ impl Errno {
     pub const ECANCELED: Self = Self(125);
 }
 
-/// One event.
+/// An event of a memory descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What happened.
+    /// The kind of the event.
     pub kind: EventKind,
-    /// To which descriptor.
+    /// The descriptor that the event is about.
     pub md: MdHandle,
-    /// The value the caller gave with the descriptor.
+    /// The value that the caller gave with the descriptor.
     pub user: u64,
-    /// `Ok`, or why the operation failed.
+    /// `Ok`, or the reason why the operation failed.
     pub status: Result<(), Errno>,
-    /// True on the last event of a descriptor: it has ceased, and its memory is the caller's again.
+    /// True on the last event of a descriptor: the descriptor no longer exists, and the caller may reuse its memory.
     pub unlinked: bool,
     /// Target of the operation.
     pub target: ProcessId,
@@ -82,9 +83,9 @@ pub struct Event {
     pub initiator: ProcessId,
     /// Source as the header names it.
     pub source: ProcessId,
-    /// Last hop of what arrived; next hop of what was sent (SEND, TIMEOUT).
+    /// The last hop of a message that arrived; the next hop of a message that was sent (SEND, TIMEOUT).
     pub sender: Nid,
-    /// Wire type that the event stems from; `None` for UNLINK.
+    /// Type of the message that caused the event; `None` for UNLINK.
     pub message_type: Option<MessageType>,
     /// Portal (GET, PUT, SEND).
     pub portal: u32,

@@ -1,9 +1,9 @@
-//! What the core promises itself.
+//! The invariants of the core, and what happens when one is broken.
 //!
-//! An id from outside may name something that has gone: an answer comes late, a peer or an interface was removed while a
-//! message of it was with the LND. Such an id is ignored, or counted in [`Counters::stale_answers`]. An id that the
-//! core itself keeps must name something: what is queued is in the table of messages, a descriptor with an operation is
-//! there. Where that does not hold the core has an error, and going on as if nothing had happened would hide it.
+//! An id from outside may name something that no longer exists: an answer comes late, or a peer or an interface was
+//! removed while the LND had a message for it. Such an id is ignored, or counted in [`Counters::stale_answers`]. An id
+//! that the core itself keeps must name something: a queued message is in the table of messages, a descriptor with an
+//! operation exists. If this does not hold, the core has a defect, and to continue silently would hide it.
 
 use lnet_types::Time;
 
@@ -11,8 +11,8 @@ use crate::Core;
 use crate::counts::counters::Counters;
 
 impl Counters {
-    /// A promise was broken, in words that name it. Debug builds panic, so that no test and no simulation passes over
-    /// it; release builds go on without the thing that is missing, and count.
+    /// Reports a broken invariant; `what` names it. Debug builds panic, so that no test and no simulation ignores it.
+    /// Release builds count it and continue without the thing that is missing.
     #[cold]
     pub(crate) fn broken(&mut self, what: &'static str) {
         debug_assert!(false, "broken invariant: {what}");
@@ -22,13 +22,13 @@ impl Counters {
 }
 
 impl Core {
-    /// As [`Counters::broken`].
+    /// Does the same as [`Counters::broken`].
     #[cold]
     pub(crate) fn broken(&mut self, what: &'static str) {
         self.counters.broken(what);
     }
 
-    /// An input came at this time. Deadlines rest on a time that never goes back.
+    /// Notes the time of an input. Deadlines rely on a time that never goes back.
     pub(crate) fn note_time(&mut self, now: Time) {
         if now < self.latest {
             self.broken("time goes back");
@@ -44,7 +44,7 @@ mod tests {
     use crate::tests::net::config;
     use crate::{Core, TxId};
 
-    /// A core that has a message in a queue which is in no table.
+    /// Returns a core with a queued message that is in no table.
     fn broken() -> Core {
         let mut core = Core::new(config(1), Time::ZERO);
         core.resends.push_back(TxId(77));

@@ -1,8 +1,8 @@
-//! What crosses the border of the core: verdicts on arriving messages, outputs, and the names that tie
-//! them to the caller's buffers and connections.
+//! The interface between the core and its driver: verdicts on arriving messages, outputs, and the names that connect
+//! them to the driver's buffers and connections.
 //!
-//! The core never touches payload. It says where payload is to be put ([`Landing`]) or taken from
-//! ([`Payload`]) in terms of a [`Place`]; the caller owns the memory behind most places.
+//! The core never touches payload. It says where to put a payload ([`Landing`]) or where to take a payload from
+//! ([`Payload`]), both in terms of a [`Place`]. The driver owns the memory behind most places.
 
 pub use lnd::{NiId, RxId, TxId};
 use lnet_types::{Nid, ProcessId, Time};
@@ -12,13 +12,13 @@ use crate::event::Event;
 use crate::portals::md::MdHandle;
 use crate::status::{DropReason, IllegalMessage};
 
-/// A buffer of one of the router pools. The caller allocates its memory when it first sees the index
-/// and keeps it for the next message that is given the same buffer.
+/// A buffer of one of the router pools. The driver allocates the memory when it first sees the index, and keeps the
+/// memory for the next message that is given the same buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RouterBuffer {
-    /// Which pool.
+    /// The pool.
     pub pool: RouterPool,
-    /// Index within the pool, below the pool's number of buffers; lowest free index first.
+    /// Index within the pool, less than the number of buffers in the pool. The lowest free index is used first.
     pub index: u32,
 }
 
@@ -34,7 +34,7 @@ pub enum RouterPool {
 }
 
 impl RouterPool {
-    /// Bytes of one buffer.
+    /// Returns the size of one buffer, in bytes.
     #[must_use]
     pub const fn buffer_len(self) -> usize {
         match self {
@@ -45,37 +45,37 @@ impl RouterPool {
     }
 }
 
-/// A small buffer that the core owns: ping information going out or coming in. Read and written
-/// through [`crate::Core::core_buffer`] and [`crate::Core::core_buffer_mut`].
+/// A small buffer that the core owns, for ping information that is sent or received. Read and write it through
+/// [`crate::Core::core_buffer`] and [`crate::Core::core_buffer_mut`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CoreBuffer(pub u32);
 
-/// Whose memory a payload is in.
+/// The memory that a payload is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Place {
     /// The memory that the caller registered with this memory descriptor.
     Md(MdHandle),
-    /// A router buffer of the caller's.
+    /// A router buffer, which the driver owns.
     Router(RouterBuffer),
-    /// A buffer inside the core.
+    /// A buffer that the core owns.
     Core(CoreBuffer),
 }
 
-/// Where the wanted part of an arriving payload goes.
+/// Where to put the wanted part of an arriving payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Landing {
-    /// Whose memory.
+    /// The memory.
     pub place: Place,
     /// Offset within that memory, in bytes.
     pub offset: u32,
-    /// Bytes wanted; what the message carries beyond them is read and thrown away.
+    /// Bytes wanted. The driver reads and drops the bytes that the message carries beyond them.
     pub length: u32,
 }
 
-/// Where the payload of a message to be sent is.
+/// Where to take the payload of a message that is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Payload {
-    /// Whose memory.
+    /// The memory.
     pub place: Place,
     /// Offset within that memory, in bytes.
     pub offset: u32,
@@ -86,70 +86,69 @@ pub struct Payload {
 /// What to do with a message whose header arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Read the payload into `landing`, then call [`crate::Core::arrived`]. Also for messages without
-    /// payload: the landing's length is then 0 and `arrived` is called at once.
+    /// Read the payload into `landing`, then call [`crate::Core::arrived`]. For a message without payload the length
+    /// of the landing is 0, and the driver calls `arrived` at once.
     Receive {
-        /// Names the message until it has arrived.
+        /// Name of the message until it has arrived.
         rx: RxId,
         /// Where the payload goes.
         landing: Landing,
     },
     /// Read nothing more from this connection until [`Output::Resume`] names this message.
     Hold {
-        /// Names the message until it has arrived.
+        /// Name of the message until it has arrived.
         rx: RxId,
     },
-    /// Read the payload and throw it away. The drop is already counted.
+    /// Read the payload and drop it. The core has already counted the drop.
     Discard(DropReason),
-    /// The peer broke the protocol: close this connection and its siblings.
+    /// The peer violated the protocol: close this connection and the other connections to the same peer process.
     Refuse(IllegalMessage),
 }
 
-/// A message to put on the wire.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Names the message until [`crate::Core::sent`] reports its fate.
+    /// Name of the message until [`crate::Core::sent`] reports its result.
     pub tx: TxId,
-    /// Over which local interface.
+    /// The local interface to send from.
     pub ni: NiId,
-    /// Next hop: the process whose connections carry it.
+    /// The next hop: the process whose connections carry the message.
     pub to: ProcessId,
-    /// The header as it goes on the wire.
+    /// The header as it is sent.
     pub header: Header,
-    /// The payload, if there is any.
+    /// The payload; `None` if the message has none.
     pub payload: Option<Payload>,
-    /// Not worth sending after this point.
+    /// The time after which the message is no longer worth sending.
     pub deadline: Time,
 }
 
-/// Something that the core wants done. Taken with [`crate::Core::poll_output`].
+/// An instruction or report to the driver, taken with [`crate::Core::poll_output`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
-    /// Put this message on the wire; `ni` = [`NiId::LOOPBACK`] means: give it back to the core as a
-    /// message from `0@lo`.
+    /// Send this message. If `ni` is [`NiId::LOOPBACK`], give the message back to the core as a message from `0@lo`.
     Transmit(Transmit),
-    /// A held message may go on: into `landing`, or to be thrown away (already counted). To be ignored
-    /// when the message was reported as failed between this output's making and its taking.
+    /// Continue to receive a held message: read the payload into `landing`, or read and drop it (the drop is already
+    /// counted). Ignore this output if you have reported the message as failed since the core made the output.
     Resume {
         /// The held message.
         rx: RxId,
-        /// Where its payload goes now, or `None` to discard it.
+        /// Where to put the payload; `None` to drop it.
         landing: Option<Landing>,
     },
-    /// The payload of this message is not wanted any more: write no further byte of it into its landing, read the rest
-    /// into nowhere, and report the message as failed at once. To be ignored when the message was reported as arrived
-    /// between this output's making and its taking.
+    /// The payload of this message is no longer wanted: write no further byte of it into its landing, read and drop
+    /// the rest, and report the message as failed at once. Ignore this output if you have reported the message as
+    /// arrived since the core made the output.
     Cancel {
         /// The message.
         rx: RxId,
     },
-    /// Something happened to a memory descriptor.
+    /// An event of a memory descriptor.
     Event(Event),
-    /// A gateway was found alive or dead.
+    /// A gateway was found to be alive or dead.
     Gateway {
         /// The gateway's NID.
         nid: Nid,
-        /// Alive or dead.
+        /// True if the gateway is alive.
         alive: bool,
     },
 }

@@ -1,12 +1,12 @@
 //! An LNet node as a state machine without I/O: interfaces, peers, routes, portals, messages, forwarding.
 //!
-//! Section numbers without another name are those of the LNet-over-TCP wire description that the
-//! project works from; "lnet-selection" is its companion on path selection, health and policies.
+//! A section number alone is a section of the description of the LNet wire protocol over TCP. "lnet-selection" is its
+//! companion on path selection, health and policies.
 //!
-//! [`Core`] is the node. It takes inputs (a call of the user, a header that arrived, a payload that is
-//! in its place, the fate of a message, the time) and gives outputs ([`Output`]). Whoever drives it owns
-//! the clock, the connections and the memory. It has no clock, no socket, no thread, no lock, no
-//! randomness of its own, and no way to panic that anybody outside could reach.
+//! [`Core`] is the node. It takes inputs: a call of the user, a header that arrived, a payload that is in its place,
+//! the result of an attempt to send, the time. It gives outputs ([`Output`]). The driver, which is the code that calls
+//! the core, owns the clock, the connections and the memory. The core has no clock, socket, thread or lock, and no
+//! random numbers but those of its seed. No input from outside can make it panic.
 //!
 //! ```text
 //!      put get attach …                                 Event
@@ -26,7 +26,7 @@
 //!      Transmit   sent       header   Verdict   arrived   Resume
 //! ```
 //!
-//! Each folder is a room; its `mod.rs` says what stands in it.
+//! Most names in the drawing are folders of `src`. The `mod.rs` of a folder says what the folder contains.
 
 #[cfg(feature = "broken")]
 mod broken;
@@ -110,21 +110,22 @@ use crate::timer::Timer;
 
 /// A node.
 ///
-/// # How to drive it
+/// # How to drive a node
 ///
-/// After every call that changes anything, take outputs with [`Core::poll_output`] until there are
-/// none. Call [`Core::tick`] when [`Core::next_deadline`] has come, earlier calls do no harm. Times never
-/// go backwards; debug builds check that.
+/// After every call that changes anything, take outputs with [`Core::poll_output`] until there are none. Call
+/// [`Core::tick`] when the time of [`Core::next_deadline`] has come; an earlier call does no harm. Times never go
+/// backwards; debug builds check this.
 ///
-/// * [`Output::Transmit`] is answered by exactly one [`Core::sent`]. The payload's memory stays valid
-///   until then. What failed may come again as another [`Output::Transmit`], with another id and
-///   another path: the caller sees one SEND event, after the last attempt.
-/// * A header that arrived goes to [`Core::header`]. [`Verdict::Receive`] and [`Verdict::Hold`] are
-///   answered by exactly one [`Core::arrived`]: when the payload is where [`Landing`] or
-///   [`Output::Resume`] said (after a Resume without landing: when it has been thrown away), or when the
-///   message failed, also while it is held, and at once after [`Output::Cancel`].
-/// * An [`Event`] with `unlinked` is the last one of its descriptor; the memory is the caller's again.
-/// * Answers that name nothing (any more) are counted and ignored.
+/// * The driver answers each [`Output::Transmit`] with exactly one call of [`Core::sent`], [`Core::sent_try_next`] or
+///   [`Core::sent_in_no_form`]. The payload's memory stays valid until then. The core may resend a failed message as
+///   another [`Output::Transmit`], with another id and another path. The caller who started the operation sees one
+///   SEND event, after the last attempt.
+/// * The driver gives each header that arrives to [`Core::header`]. It answers [`Verdict::Receive`] and
+///   [`Verdict::Hold`] with exactly one call of [`Core::arrived`]: when the payload is in the place that [`Landing`]
+///   or [`Output::Resume`] named; after a Resume without a landing, when the payload has been read and dropped; or
+///   when the message fails, also while it is held. After [`Output::Cancel`] the driver reports the failure at once.
+/// * An [`Event`] with `unlinked` is the last event of its descriptor. After it the memory belongs to the caller.
+/// * The core counts and ignores an answer whose id names no message, or no longer names one.
 ///
 /// # Two nodes in memory
 ///
@@ -212,7 +213,7 @@ pub struct Core {
     mds: portals::descriptor::Mds,
     rx: table::Table<RxId, receive::rx::Rx>,
     tx: table::Table<TxId, send::tx::Tx>,
-    /// Messages that wait for their next attempt, oldest first.
+    /// Messages that wait for a resend, oldest first.
     resends: VecDeque<TxId>,
     policies: policies::Policies,
     faults: fault::Faults,
@@ -229,17 +230,17 @@ pub struct Core {
     news: news::Pending,
     watch: watch::Watch,
     tape: record::Tape,
-    /// Made from the state of another core, to foretell what that one selects.
+    /// True if this core was made from the state of another core, to predict the paths that the other core selects.
     is_copy: bool,
-    /// The latest time that an input came at.
+    /// The time of the latest input.
     latest: Time,
-    /// A defect that was ordered: answers are believed whoever sends them.
+    /// A defect that a test switches on: a response is accepted from any sender.
     #[cfg(feature = "broken")]
     gullible: bool,
 }
 
 impl Core {
-    /// A node with the loopback interface and nothing else, that answers pings.
+    /// Creates a node that has only the loopback interface and answers pings.
     #[must_use]
     pub fn new(config: CoreConfig, now: Time) -> Self {
         let mut core = Self {
@@ -278,9 +279,10 @@ impl Core {
         core
     }
 
-    /// The LND reports that an interface has connections to a peer, or that it has none: the last one is gone, or none
-    /// could be made. A peer without connections to any of our interfaces is down. Routers care: they drop messages
-    /// for it until it is heard of again or `peer_timeout` has passed; and the checker, which asks a gateway at once.
+    /// Takes the LND's report that an interface has connections to a peer NI, or that it has none: the last connection
+    /// closed, or none could be made. A peer NI without a connection to any interface of this node is down. A router
+    /// drops messages for such a peer NI until a message arrives from it or `peer_timeout` has passed. If the peer NI
+    /// is one of a gateway, the router checker pings the gateway at once.
     pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
         let input = self.noted(|| Input::PeerNotify {
             ni,
@@ -306,8 +308,9 @@ impl Core {
         self.report_peer(peer, was_down);
     }
 
-    /// The LND reports the incarnation of a peer that has a connection now (section 2.12). Another one than before means
-    /// that the peer has restarted: a discovered peer is asked again before the next message to it. Kernels do not ask.
+    /// Takes the LND's report of the incarnation of a peer that is now connected (section 2.12). A changed incarnation
+    /// means that the peer has restarted: a discovered peer is discovered once more before the next message to it.
+    /// Kernels do not do this.
     pub fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {
         let input = self.noted(|| Input::PeerIncarnation {
             peer,
@@ -335,10 +338,10 @@ impl Core {
         }
     }
 
-    /// Does what is due. Cheap when nothing is.
+    /// Handles all timers that are due. Costs little if none is due.
     pub fn tick(&mut self, now: Time) {
         if self.next_deadline().is_none_or(|due| due > now) {
-            // A node ticks all the time: what does nothing is not recorded.
+            // Drivers call this often, and a call without a due timer changes no decision, so it is not recorded.
             return self.note_time(now);
         }
         let input = self.noted(|| Input::Tick { now });
@@ -362,24 +365,24 @@ impl Core {
         }
     }
 
-    /// When [`Core::tick`] has something to do next; `None`: never, as things are.
+    /// Returns when [`Core::tick`] next has work to do; `None` if no timer is armed.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         self.timers.next()
     }
 
-    /// Takes the next output.
+    /// Removes and returns the oldest output.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.outputs.pop_front()
     }
 
-    /// The bytes of one of the core's own buffers; none for a buffer that is not there.
+    /// Returns the bytes of a buffer that the core owns; empty if there is no such buffer.
     #[must_use]
     pub fn core_buffer(&self, buffer: CoreBuffer) -> &[u8] {
         self.buffers.data(buffer)
     }
 
-    /// The bytes of one of the core's own buffers, to receive into.
+    /// Returns the bytes of a buffer that the core owns, for the driver to receive into.
     pub fn core_buffer_mut(&mut self, buffer: CoreBuffer) -> &mut [u8] {
         self.tape.buffer_is_written(buffer);
         self.buffers.data_mut(buffer)

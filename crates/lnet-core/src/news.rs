@@ -1,6 +1,6 @@
-//! News for whoever watches over a node: changes of routes, health and peers, each once.
+//! News for an administrator: changes of routes, health and peers, each reported once.
 //!
-//! The core keeps a few until they are taken; what nobody takes is left out and counted.
+//! The core keeps up to [`PENDING_MAX`] news until they are taken. It leaves out further news and counts them.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,52 +13,52 @@ use crate::health::value::Health;
 use crate::peer::{PeerNi, PeerNiId};
 use crate::watch::{HealthCause, Watched};
 
-/// A change that an administrator wants to hear of.
+/// A change that an administrator needs to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum News {
-    /// Other routes by a gateway are up than before.
+    /// The number of routes through a gateway that are down has changed.
     Routes {
         /// The gateway.
         gateway: Nid,
-        /// How many of its routes are down.
+        /// Number of the gateway's routes that are down.
         down: u32,
-        /// How many it has.
+        /// Number of the gateway's routes.
         all: u32,
-        /// What speaks against the first that is down.
+        /// The reason why the first route that is down is down.
         fault: Option<RouteFault>,
     },
-    /// An interface of this node lost its full health, its last health, or has full health again.
+    /// The health of an interface of this node left its maximum, reached zero, or reached its maximum.
     NiHealth {
         /// The interface.
         nid: Nid,
         /// Its health.
         health: Health,
     },
-    /// The same of an interface of a peer.
+    /// The health of an interface of a peer left its maximum, reached zero, or reached its maximum.
     PeerNiHealth {
         /// The interface.
         nid: Nid,
         /// Its health.
         health: Health,
     },
-    /// A configured peer or a gateway has no connection any more, or has one again.
+    /// A configured peer or a gateway has lost its last connection, or has a connection again.
     Peer {
-        /// Its interface.
+        /// The interface of the peer.
         nid: Nid,
-        /// Whether there is a connection.
+        /// True if there is a connection.
         connected: bool,
     },
 }
 
-/// News that nobody has taken yet.
+/// News that have not been taken yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     queue: VecDeque<News>,
     left_out: u64,
 }
 
-/// More than these are not kept: whoever takes them does so in every turn.
+/// The limit of news that are kept. The driver takes all news in every turn, so that few accumulate.
 const PENDING_MAX: usize = 64;
 
 impl Pending {
@@ -72,13 +72,13 @@ impl Pending {
 }
 
 impl Core {
-    /// Takes the news since the last call, oldest first, and how many more there were for which there was no room.
+    /// Takes the news since the last call, oldest first, and the number of news that were left out.
     pub fn take_news(&mut self) -> (Vec<News>, u64) {
         let left_out = std::mem::take(&mut self.news.left_out);
         (self.news.queue.drain(..).collect(), left_out)
     }
 
-    /// Routes by a gateway may have come or gone.
+    /// Reports the routes through a gateway if another number of them is down than in the last report.
     pub(crate) fn report_routes(&mut self, gateway: Nid) {
         let Some(state) = self.routes.gateway(gateway) else {
             return;
@@ -135,7 +135,8 @@ impl Core {
         }
     }
 
-    /// Connections to a peer's interface came or went. Those of strangers come and go all the time.
+    /// Reports that connections to a peer's interface were made or closed, if the peer is configured or a gateway.
+    /// Connections of other peers change too often to be news.
     pub(crate) fn report_peer(&mut self, nid: Nid, was_down: bool) {
         let peer_ni = self.peers.id_of(nid).and_then(|id| self.peers.get(id));
         let is_down = |peer_ni: &PeerNi| peer_ni.down_since.is_some();
@@ -151,8 +152,8 @@ impl Core {
     }
 }
 
-/// Returns whether to report a change of health: when health leaves or reaches its maximum, and when it
-/// reaches zero. Changes between the two are not reported.
+/// Decides whether to report a change of health: when health leaves or reaches its maximum, and when it reaches zero.
+/// Changes between the two are not reported.
 fn is_news(before: Health, health: Health) -> bool {
     before.is_full() != health.is_full() || (health == Health::ZERO && before != health)
 }

@@ -1,7 +1,6 @@
 //! Local network interfaces and their transmit credits (section 8.7).
 //!
-//! Interface 0 is loopback; it has no credits and is never a candidate of selection. Ids are not
-//! reused.
+//! Interface 0 is loopback; it has no credits and is never a candidate of selection. Ids are not reused.
 
 use std::time::Duration;
 
@@ -25,21 +24,22 @@ pub(crate) struct Ni {
     /// The NID's net.
     pub(crate) net: Net,
     pub(crate) tunables: Tunables,
-    /// The LND reported a fatal error, such as a link that is down.
+    /// True if the LND reported a fatal error, such as a link that is down.
     pub(crate) fatal: bool,
     pub(crate) health: Health,
-    /// Advertised as up: false from health 0 until full health.
+    /// True if the interface is advertised as up: false from the time that health reaches 0 until health is full.
     pub(crate) status_up: bool,
     pub(crate) device: NiDevice,
-    /// How long the LND says that one attempt may take.
+    /// How long one attempt may take, as the LND reported; `None` if it did not.
     pub(crate) lnd_timeout: Option<Duration>,
-    /// What the rules say of it.
+    /// The effective values of the selection rules for the interface.
     pub(crate) priority: Effective,
     pub(crate) recovery: Recovery,
     pub(crate) health_stats: NiHealthStats,
-    /// Its place in the list of all interfaces.
+    /// The index in the list of all interfaces.
     pub(crate) slot: usize,
-    /// Messages with the LND hold one each; those that have their peer's credit wait for one.
+    /// Credits of the interface. Each message with the LND holds one. A message waits for one after it has a credit of
+    /// its peer NI.
     pub(crate) credits: Credits<TxId>,
     /// Round-robin stamp of the last use.
     pub(crate) seq: u64,
@@ -72,45 +72,45 @@ impl Ni {
         }
     }
 
-    /// The LND or its own health took it out of service.
+    /// Returns whether the LND or low health took the interface out of service.
     pub(crate) fn is_down(&self) -> bool {
         self.fatal || !self.status_up
     }
 
-    /// A resend may use it (section 2.2 of lnet-selection).
+    /// Returns whether a resend may use the interface (section 2.2 of lnet-selection).
     pub(crate) fn is_optimal(&self) -> bool {
         !self.is_down() && self.health.is_full()
     }
 
-    /// Credits left; negative by the number of messages that wait.
+    /// Returns the credits left; negative by the number of messages that wait for one.
     pub(crate) fn tx_credits(&self) -> i64 {
         self.credits.left(self.tunables.credits)
     }
 }
 
-/// What routers know of one of their nets (section 8.3).
+/// The state of a local net. Routers use it to decide whether the net is alive (section 8.3).
 #[derive(Debug)]
 pub(crate) struct NetState {
     pub(crate) net: Net,
     /// Round-robin stamp of the last use.
     pub(crate) seq: u64,
-    /// What the rules say of it.
+    /// The effective values of the selection rules for the net.
     pub(crate) priority: Effective,
-    /// When a remote node last pinged us over it.
+    /// When a remote node last pinged this node over the net.
     pub(crate) last_ping: Time,
-    /// No such ping for too long: its interfaces are advertised as down.
+    /// True if no such ping arrived for too long: the net's interfaces are advertised as down.
     pub(crate) quiet: bool,
-    /// When this is looked at next; never while the node does not route.
+    /// When to check for such pings next; `None` while the node does not route.
     pub(crate) watch: Option<Time>,
 }
 
-/// All interfaces, loopback first, then in the order of their creation, and their nets.
+/// All interfaces and their nets: loopback first, then the others in the order of their creation.
 #[derive(Debug)]
 pub(crate) struct Nis {
     list: Vec<Ni>,
     nets: Vec<NetState>,
     next_id: u32,
-    /// Node-wide round-robin counter.
+    /// The round-robin counter of the node.
     pub(crate) net_seq: u64,
 }
 
@@ -158,7 +158,7 @@ impl Nis {
         id
     }
 
-    /// Takes an interface out, and its net's state with the last one of the net.
+    /// Removes an interface. The last interface of a net also removes the state of the net.
     pub(crate) fn remove(&mut self, id: NiId) -> Option<Ni> {
         let at = self
             .list
@@ -182,17 +182,17 @@ impl Nis {
         self.list.iter_mut().find(|ni| ni.id == id)
     }
 
-    /// The interface with this NID; loopback for `0@lo`.
+    /// Returns the interface with this NID; loopback for `0@lo`.
     pub(crate) fn by_nid(&self, nid: Nid) -> Option<&Ni> {
         self.list.iter().find(|ni| ni.nid == nid)
     }
 
-    /// All but loopback.
+    /// Returns all interfaces except loopback.
     pub(crate) fn real(&self) -> &[Ni] {
         &self.list[1..]
     }
 
-    /// All, loopback first.
+    /// Returns all interfaces, loopback first.
     pub(crate) fn all(&self) -> &[Ni] {
         &self.list
     }
@@ -209,7 +209,7 @@ impl Nis {
         self.on_net(net).next().is_some()
     }
 
-    /// The limits that hold for peers on a net: those of its first interface.
+    /// Returns the limits for peers on a net, which are those of the net's first interface.
     pub(crate) fn net_tunables(&self, net: Net) -> Option<&Tunables> {
         self.on_net(net).next().map(|ni| &ni.tunables)
     }
@@ -230,7 +230,7 @@ impl Nis {
         self.nets.iter_mut().find(|state| state.net == net)
     }
 
-    /// The health of a net: that of its best interface that has no fatal error.
+    /// Returns the health of a net: the health of its healthiest interface without a fatal error.
     pub(crate) fn net_health(&self, net: Net) -> Health {
         let usable = self.on_net(net).filter(|ni| !ni.fatal);
         usable.map(|ni| ni.health).max().unwrap_or(Health::ZERO)
@@ -240,7 +240,7 @@ impl Nis {
         self.list.get_mut(1..).unwrap_or_default()
     }
 
-    /// Stamps an interface and its net as the ones used last.
+    /// Stamps an interface and its net as used last.
     pub(crate) fn stamp(&mut self, id: NiId) {
         self.net_seq += 1;
         let seq = self.net_seq;

@@ -1,9 +1,9 @@
-//! The node's selection rules, and what they say of its interfaces and peers (section 4.4 of
+//! The node's selection rules, and their effective values for its interfaces and peers (section 4.4 of
 //! lnet-selection).
 //!
-//! Effective values are a function of the rules, the profile, the local NIDs, the gateways and the
-//! object; they are computed when one of these changes and kept with the object, so that selection
-//! reads numbers and never matches anything:
+//! The effective values of an object follow from the rules, the profile, the local NIDs, the gateways and the object
+//! itself. They are computed when one of these changes, and are stored with the object. So selection only reads
+//! numbers and matches no rule:
 //!
 //! ```text
 //!  rule, profile ──┐
@@ -12,7 +12,7 @@
 //!  peer NI, peer net ─────────────▶ this peer
 //! ```
 //!
-//! Many peers are looked at in several steps, by [`steps`].
+//! Many peers are updated in several steps; see [`steps`].
 
 mod steps;
 
@@ -29,44 +29,46 @@ use crate::peer::{PeerNi, PeerNiId};
 use crate::record::Input;
 use crate::select::PathRequest;
 
-/// Names a list of preferred local interfaces.
+/// Name of a list of preferred local interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SourceListId(u64);
 
 impl SourceListId {
-    /// No interface is preferred.
+    /// The list that prefers no interface.
     pub(crate) const NONE: Self = Self(0);
 }
 
-/// Distinct lists; with more, all are made again, without those that no peer uses any more.
+/// The limit of distinct lists. When it is reached, all lists are made again, without those that no peer uses any
+/// more.
 const LISTS_MAX: usize = 1 << 16;
 
-/// A preferred list as selection reads it: by the slot of a local interface.
+/// A preferred list in the form that selection reads: the rank of a local interface is at the interface's slot.
 #[derive(Debug)]
 struct SourceList {
     list: PreferredList,
     ranks: Box<[Priority]>,
 }
 
-/// What an entry of a preferred list is compared by.
+/// The content by which preferred lists are compared.
 type ListKey = Box<[(Nid, Priority, usize)]>;
 
-/// The rules and what is kept of them.
+/// The rules, their compiled form, and the preferred lists that were made from them.
 #[derive(Debug)]
 pub(crate) struct Policies {
     rules: RuleList,
     compiled: Policy,
     lists: Vec<SourceList>,
     by_content: FxHashMap<ListKey, SourceListId>,
-    /// Several changes are being made; the rules are applied after the last one.
+    /// True while a caller makes several changes; the rules are applied after the last one.
     held: bool,
-    /// Something has changed meanwhile that the rules must be applied for.
+    /// True if something changed meanwhile, so that the rules must be applied.
     missed: bool,
-    /// Numbers what is made of the rules for peers.
+    /// The number of the present round: a round applies the rules to all peers.
     round: u32,
-    /// The peer interfaces from this slot on may not know the present rules; `None`: all do.
+    /// The first slot from which peer interfaces may lack the effective values of the present rules; `None` if all
+    /// have them.
     next_slot: Option<usize>,
-    /// The name of the first list: names of lists of earlier rounds are those of none.
+    /// The name of the first list. Names below it are from earlier rounds and stand for no list.
     first_list: u64,
     /// How often the rules have changed.
     changes: u64,
@@ -89,14 +91,14 @@ impl Policies {
         }
     }
 
-    /// How much a local interface is preferred on this list.
+    /// Returns the rank of a local interface on this list.
     pub(crate) fn rank(&self, list: SourceListId, ni: &Ni) -> Priority {
         let entry = self.list_of(list);
         let rank = entry.and_then(|entry| entry.ranks.get(ni.slot));
         rank.copied().unwrap_or(Priority::NONE)
     }
 
-    /// The entries of a list, with the rules they come from.
+    /// Returns the entries of a list, with the rules that they come from.
     pub(crate) fn list(&self, list: SourceListId) -> Option<&PreferredList> {
         self.list_of(list).map(|entry| &entry.list)
     }
@@ -106,15 +108,16 @@ impl Policies {
         self.lists.get(usize::try_from(at).ok()?)
     }
 
-    /// What the rules say of a peer interface that is not known; `None`: nothing. Slow, for the copy:
-    /// a message makes its destination known before it asks ([`Core::ensure_target_known`]), so that this is only
-    /// for questions, which change nothing.
+    /// Returns the effective values of the rules for a NID that is not in the peer table; `None` if there are no
+    /// rules. Slow, because it copies the compiled rules. Only queries, which change nothing, use it: before a message
+    /// is sent, its destination is entered into the table ([`Core::ensure_target_known`]).
     pub(crate) fn of_stranger(&self, nid: Nid) -> Option<PeerNiEffect> {
         let any = !self.rules.rules().is_empty();
         any.then(|| self.compiled.clone().peer_ni(nid, false))
     }
 
-    /// Whether the rules are not to be applied now, but when all changes are made.
+    /// Returns whether the rules are held, so that they are applied only after the last change; notes a change that
+    /// came meanwhile.
     fn is_held(&mut self) -> bool {
         self.missed |= self.held;
         self.held
@@ -146,24 +149,25 @@ impl Policies {
 }
 
 impl Core {
-    /// The selection rules, in their order.
+    /// Returns the selection rules, in their order.
     #[must_use]
     pub fn rules(&self) -> &RuleList {
         &self.policies.rules
     }
 
-    /// How often the rules have changed: two equal numbers mean that they have not meanwhile.
+    /// Returns how often the rules have changed. If two calls return the same number, the rules did not change between
+    /// them.
     #[must_use]
     pub fn rule_changes(&self) -> u64 {
         self.policies.changes
     }
 
-    /// Adds a selection rule before the one that now has index `before`, or at the end; one with the
-    /// same descriptors takes the new value. All effective values follow at once.
+    /// Adds a selection rule before the rule that now has index `before`, or at the end. If a rule with the same
+    /// descriptors exists, it takes the new value instead. All effective values are updated at once.
     ///
     /// # Errors
     ///
-    /// [`PolicyError::Exists`], [`PolicyError::TooMany`]; nothing has changed then.
+    /// [`PolicyError::Exists`], [`PolicyError::TooMany`]; the rules are then unchanged.
     pub fn add_rule(&mut self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
         let input = self.noted(|| Input::AddRule {
             rule: Box::new(rule.clone()),
@@ -182,7 +186,7 @@ impl Core {
         Ok(added)
     }
 
-    /// Deletes a selection rule; what it hid comes into force.
+    /// Deletes a selection rule. Rules that it hid take effect.
     ///
     /// # Errors
     ///
@@ -209,7 +213,7 @@ impl Core {
         self.rules_changed();
     }
 
-    /// Puts another list of rules in place of the present one.
+    /// Replaces the selection rules by another list.
     pub fn set_rules(&mut self, rules: RuleList) {
         let input = self.noted(|| Input::SetRules {
             rules: rules.clone(),
@@ -227,9 +231,8 @@ impl Core {
         self.apply_rules();
     }
 
-    /// Several changes follow that are to be one: the rules are not applied until
-    /// [`Core::release_rules`]. Nothing may be sent meanwhile. Without this, a thousand routes apply a
-    /// thousand rules a thousand times.
+    /// Begins a series of changes: the rules are not applied until [`Core::release_rules`]. Nothing may be sent
+    /// meanwhile. Without this, adding a thousand routes would apply a thousand rules a thousand times.
     pub fn hold_rules(&mut self) {
         let input = self.noted(|| Input::HoldRules);
         self.take_in(input, |core| core.hold_rules_unrecorded());
@@ -239,7 +242,7 @@ impl Core {
         self.policies.held = true;
     }
 
-    /// The changes are made: the rules are applied to everything.
+    /// Ends a series of changes: applies the rules to everything.
     pub fn release_rules(&mut self) {
         let input = self.noted(|| Input::ReleaseRules);
         self.take_in(input, |core| core.release_rules_unrecorded());
@@ -251,20 +254,20 @@ impl Core {
         self.apply_rules_to_peers();
     }
 
-    /// A rule, the profile, a local interface or a gateway has changed.
+    /// Applies the rules after a rule, the profile, a local interface or a gateway has changed.
     pub(crate) fn apply_rules(&mut self) {
         if self.policies.is_held() {
             return;
         }
         let same = self.compile_rules();
-        // A list names interfaces by their slots, which an interface that goes moves.
+        // A list names interfaces by their slots, and the removal of an interface moves slots.
         if !same || !self.policies.lists.is_empty() {
             self.apply_rules_to_peers();
         }
     }
 
-    /// Compiles the rules and applies them to what is local. True when they say the same of peers as
-    /// before.
+    /// Compiles the rules and applies them to local nets and interfaces. Returns whether the rules say the same about
+    /// peers as before.
     fn compile_rules(&mut self) -> bool {
         let profile = self.config.globals.profile;
         let nids: Vec<Nid> = self.nis.real().iter().map(|ni| ni.nid).collect();
@@ -307,7 +310,8 @@ impl Core {
         self.policies.next_slot = None;
     }
 
-    /// A peer was configured, or has become a gateway; then lists of other peers may name it.
+    /// Applies the rules after a peer was configured or became a gateway. Lists of other peers may name a gateway, so
+    /// that a change of a gateway applies the rules to all.
     pub(crate) fn apply_rules_to_peer(&mut self, primary: Nid) {
         let Some(peer) = self.peers.peer(primary) else {
             return;
@@ -324,7 +328,7 @@ impl Core {
         }
     }
 
-    /// A peer NI is new, or its peer has become another one.
+    /// Applies the rules to a peer NI that is new or belongs to another peer now.
     pub(crate) fn apply_rules_to(&mut self, id: PeerNiId) {
         if self.policies.is_held() {
             return;
@@ -354,7 +358,7 @@ impl Core {
         }
     }
 
-    /// What the rules say of the net of a peer NI.
+    /// Returns the effective values of the rules for the net of a peer NI.
     pub(crate) fn effective_of_peer_net(&self, peer_ni: &PeerNi) -> Effective {
         let on = self
             .peers
@@ -363,8 +367,8 @@ impl Core {
         on.map_or(Effective::NONE, |on| on.priority)
     }
 
-    /// Makes the destination of a message known before its path is chosen, so that the rules hold for
-    /// the first message, too. What no rule can be about becomes known with the path.
+    /// Enters the destination of a message into the peer table before its path is selected, so that the rules hold for
+    /// the first message, too. If no rule exists, the destination is entered when the path is taken.
     pub(crate) fn ensure_target_known(&mut self, send: &PathRequest, now: Time) {
         self.bring_target_up_to_date(send);
         if self.policies.rules.rules().is_empty() {
@@ -375,12 +379,12 @@ impl Core {
             PathRequest::Forward { target, .. } => target.nid,
             PathRequest::Request(_) | PathRequest::Response { .. } => return,
         };
-        // Without room for it the message is refused when it takes its path.
+        // If the table has no room, the message is rejected when it takes its path.
         let _known = self.peer_ni(nid, now);
     }
 
-    /// The peer NI with this NID, created if need be, with what the rules say of it; `None` when the
-    /// table is full and nothing may be forgotten.
+    /// Returns the peer NI with this NID. A missing peer NI is created, and the rules are applied to it. Returns
+    /// `None` if the table is full and no entry may be removed.
     pub(crate) fn peer_ni(&mut self, nid: Nid, now: Time) -> Option<PeerNiId> {
         if let Some(id) = self.peers.touch(nid, now) {
             return Some(id);

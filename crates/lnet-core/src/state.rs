@@ -1,20 +1,20 @@
-//! The complete state of selection, as plain data: take it from a running core, send it anywhere, and
-//! a core made from it picks what the running one picks next, message by message.
+//! The complete state of selection as plain data. It can be taken from a running core and sent anywhere. A core made
+//! from the state selects, message by message, the same paths that the running core selects next.
 //!
 //! ```text
-//!  running core ── selection_state ──▶ SelectionState ── from_selection_state ──▶ core that forecasts
+//!  running core ── selection_state ──▶ SelectionState ── from_selection_state ──▶ core that predicts
 //!                                       │ configuration  globals, interfaces, peers, routes, rules
 //!                                       │ learnt         health, statuses, pins, what gateways said
 //!                                       └ load           credits in use, bytes queued, sequences
 //! ```
 //!
-//! What no choice of a path depends on is left out: match entries and descriptors, router buffers, the
-//! messages themselves, injected faults. A message that waits for a credit counts as one that has it,
-//! which is the same for every later message. A message that waits to be sent again is not in the
-//! state; take it after [`Core::tick`], which sends them.
+//! The state leaves out what no selection depends on: match entries and descriptors, router buffers, the messages
+//! themselves, injected faults. A message that waits for a credit counts as a message that has one, which makes no
+//! difference for later messages. A message that waits for a resend is not in the state; take the state after
+//! [`Core::tick`], which sends such messages.
 //!
-//! Interfaces and peers are named by their NIDs, not by the numbers that one core gave them. The values
-//! that the rules set are not in the state either: they are computed from the rules again.
+//! The state names interfaces and peers by their NIDs, not by the numbers that one core gave them. It also leaves out
+//! the effective values of the rules, which are computed from the rules again.
 
 use std::time::Duration;
 
@@ -32,22 +32,22 @@ use crate::io::NiId;
 use crate::peer::PeerNi;
 use crate::portals::wire_handle::Entropy;
 
-/// Everything that the choice of a path depends on.
+/// Everything that the selection of a path depends on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectionState {
-    /// What the core was created with, and its parameters as they are now.
+    /// The configuration that the core was created with, with its present parameters.
     pub config: CoreConfig,
     /// Round-robin stamp of the node.
     pub sequence: u64,
     /// The local nets.
     pub nets: Vec<NetSelection>,
-    /// The local interfaces without loopback, in the order of their creation.
+    /// The local interfaces except loopback, in the order of their creation.
     pub nis: Vec<NiSelection>,
-    /// All interfaces of peers, those of known peers among them.
+    /// All interfaces of peers, whether or not the peer is among `peers`.
     pub peer_nis: Vec<PeerNiSelection>,
     /// The peers that are configured or gateways.
     pub peers: Vec<PeerSelection>,
-    /// The routes; those to one net in the order in which they are looked at.
+    /// The routes. Routes to one net are in the order in which selection looks at them.
     pub routes: Vec<RouteSelection>,
     /// The gateways of these routes.
     pub gateways: Vec<GatewaySelection>,
@@ -67,95 +67,95 @@ pub struct NetSelection {
 /// A local interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NiSelection {
-    /// Its NID.
+    /// The NID of the interface.
     pub nid: Nid,
-    /// Its limits.
+    /// The limits of the interface.
     pub tunables: Tunables,
     /// The hardware behind it.
     pub device: NiDevice,
-    /// How long its LND may take for one attempt; `None`: as the node's parameters say.
+    /// How long the LND may take for one attempt; `None` means the value from the node's parameters.
     pub lnd_timeout: Option<Duration>,
-    /// The LND reported a fatal error.
+    /// True if the LND reported a fatal error.
     pub fatal: bool,
-    /// Advertised as up, as far as its health decides that.
+    /// True if the interface is advertised as up as far as its health decides this.
     pub up: bool,
-    /// Its health.
+    /// The health of the interface.
     pub health: Health,
-    /// How far its recovery is.
+    /// The state of its recovery.
     pub recovery: RecoverySelection,
     /// Failed attempts by class.
     pub failures: NiHealthStats,
-    /// Messages that have or wait for one of its credits.
+    /// Messages that hold one of the interface's credits or wait for one.
     pub in_flight: u32,
     /// Round-robin stamp of its last use.
     pub sequence: u64,
 }
 
-/// How far the recovery of an interface or a peer interface is.
+/// The state of the recovery of an interface or a peer interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecoverySelection {
-    /// Pings since it was last heard of.
+    /// Recovery pings since the last message arrived from the interface.
     pub ping_count: u32,
-    /// When the next ping is due; `None`: it is not being recovered.
+    /// When the next ping is due; `None` if the interface is not being recovered.
     pub next_ping: Option<Time>,
-    /// The last ping failed.
+    /// True if the last ping failed.
     pub failed: bool,
 }
 
 /// An interface of a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerNiSelection {
-    /// Its NID.
+    /// The NID of the interface.
     pub nid: Nid,
-    /// Its health.
+    /// The health of the interface.
     pub health: Health,
-    /// As its node last said of it.
+    /// True if the interface is up according to the last ping information of its node.
     pub up: bool,
-    /// How far its recovery is.
+    /// The state of its recovery.
     pub recovery: RecoverySelection,
     /// Failed attempts by class.
     pub failures: PeerHealthStats,
-    /// Messages to it that have or wait for one of its credits.
+    /// Messages that hold one of the interface's credits or wait for one.
     pub in_flight: u32,
     /// Bytes queued and in flight, headers included.
     pub queued_bytes: u64,
     /// Round-robin stamp of its last use.
     pub sequence: u64,
-    /// The local interface that it always sees, if it is not Multi-Rail.
+    /// The local interface that the peer interface always sees, if its peer is not Multi-Rail.
     pub pinned: Option<Nid>,
-    /// When it was last heard of.
+    /// When the last message arrived from the interface; `None` if none did.
     pub last_alive: Option<Time>,
-    /// When it was last heard of or sent to.
+    /// When a message was last received from the interface or sent to it.
     pub last_used: Time,
-    /// Of a primary NID: how far the discovery of the peer is. It decides no path.
+    /// The state of the peer's discovery, present only for a primary NID. No selection depends on it.
     pub discovery: Option<DiscoveryView>,
 }
 
 /// A peer that is configured or a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerSelection {
-    /// Its NIDs, the primary one first; all of them are among [`SelectionState::peer_nis`].
+    /// The NIDs of the peer, the primary NID first. All of them are among [`SelectionState::peer_nis`].
     pub nids: Vec<Nid>,
-    /// Known to be Multi-Rail.
+    /// True if the peer is known to be Multi-Rail.
     pub multi_rail: bool,
-    /// Given by configuration; otherwise it is only a gateway.
+    /// True if the peer was configured; false if it is only a gateway or was discovered.
     pub configured: bool,
-    /// Messages in a row that were sent through it and never answered.
+    /// Number of consecutive messages through the peer, as a gateway, that were not answered.
     pub silent: u32,
-    /// Where the stamps of its nets and interfaces come from.
+    /// The counter that the stamps of the peer's nets and interfaces are taken from.
     pub sequence: u64,
-    /// Its nets.
+    /// The nets of the peer.
     pub nets: Vec<NetSelection>,
 }
 
 /// A route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteSelection {
-    /// As configured.
+    /// The route as configured.
     pub route: Route,
-    /// What the gateway last said speaks for it.
+    /// True if the route is up according to what the gateway last said.
     pub up: bool,
-    /// The gateway has an interface on the remote net.
+    /// True if the gateway has an interface on the remote net.
     pub single_hop: bool,
     /// Round-robin stamp of its last use.
     pub sequence: u64,
@@ -164,36 +164,36 @@ pub struct RouteSelection {
 /// A gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GatewaySelection {
-    /// Its NID, as routes name it.
+    /// The NID by which routes name the gateway.
     pub nid: Nid,
-    /// Its last ping was answered, or a message came through it since.
+    /// True if the gateway answered its last ping, or if a message has come through it since.
     pub alive: bool,
-    /// When its next ping is due, while the checker runs.
+    /// When the next ping is due; `None` while the checker does not run.
     pub next_check: Option<Time>,
-    /// When the last one was due.
+    /// When the last ping was due.
     pub last_check: Time,
-    /// Pings in a row after which a route was down.
+    /// Number of consecutive pings after which a route was down.
     pub failures: u32,
 }
 
-/// Why no core can be made from a state.
+/// The reason why no core can be made from a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum StateError {
-    /// No node can be configured like this.
+    /// A node cannot have this configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A counter is larger than any that a core has counted.
+    /// A counter is larger than the count of any core.
     #[error("a sequence, load, failure or byte count of {0} is too large")]
     TooLarge(Nid),
-    /// A peer without NIDs.
+    /// A peer has no NIDs.
     #[error("a peer has no NID")]
     NoNids,
 }
 
-/// Far more than a core counts in its life, and far from where adding overflows.
+/// The limit of a counter: far more than a core counts in its life, and far below an overflow.
 const COUNT_MAX: u64 = 1 << 62;
-/// More messages than can be under way.
+/// The limit of messages in flight: more than can be under way.
 const IN_FLIGHT_MAX: u32 = 1 << 30;
 
 impl RecoverySelection {
@@ -207,7 +207,7 @@ impl RecoverySelection {
 }
 
 impl Core {
-    /// All that the choice of a path depends on now.
+    /// Returns everything that the selection of a path depends on now.
     #[must_use]
     pub fn selection_state(&self) -> SelectionState {
         let nets = self.nis.nets().iter().map(|state| NetSelection {
@@ -230,12 +230,12 @@ impl Core {
         }
     }
 
-    /// A core that picks what the one picks that `state` was taken from. It knows no descriptor and no
-    /// message, and its pings go on where those of the other were.
+    /// Creates a core that selects the same paths as the core that `state` was taken from. The new core has no
+    /// descriptors and no messages. It continues the schedule of pings of the other core.
     ///
     /// # Errors
     ///
-    /// When no core can be in this state.
+    /// If no core can be in this state.
     pub fn from_selection_state(state: &SelectionState, now: Time) -> Result<Self, StateError> {
         state.check()?;
         if now.as_nanos() > COUNT_MAX {
@@ -353,8 +353,8 @@ impl Core {
         Ok(())
     }
 
-    /// Peers before routes, because a route counts at the peer that owns its gateway; stamps after both,
-    /// because only then there is a peer to keep them.
+    /// Restores peers before routes, because a route is counted at the peer that owns its gateway. Restores stamps
+    /// after both, because only then the peer that holds them exists.
     fn restore_peers(&mut self, state: &SelectionState) -> Result<(), StateError> {
         for from in &state.peer_nis {
             self.restore_peer_ni(from)?;
@@ -377,7 +377,7 @@ impl Core {
         for from in &state.peers {
             self.restore_stamps(from);
         }
-        // Becoming Multi-Rail and joining a peer clear what these set.
+        // A peer that becomes Multi-Rail, and a peer NI that joins a peer, lose the values that are set here.
         for from in &state.peer_nis {
             let pinned = from.pinned.and_then(|nid| self.nis.by_nid(nid));
             let pinned = pinned.map(|ni| ni.id);
@@ -425,8 +425,8 @@ impl Core {
         }
     }
 
-    /// Less is asked than of a new route: interfaces may have gone, and gateways become one peer, since
-    /// it was added.
+    /// Restores a route with fewer checks than for a new route: since the route was added, interfaces may have been
+    /// removed and gateways may have become one peer.
     fn restore_route(&mut self, from: &RouteSelection) -> Result<(), StateError> {
         let Route {
             net, gateway, hops, ..
@@ -481,7 +481,7 @@ impl Core {
 }
 
 impl SelectionState {
-    /// Nothing in it can overflow when it is counted on.
+    /// Checks that no counter is so large that counting further could overflow it.
     fn check(&self) -> Result<(), StateError> {
         let of_nodes = self.nets.iter().map(|net| net.sequence);
         if of_nodes

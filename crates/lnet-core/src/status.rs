@@ -1,34 +1,34 @@
-//! The fates of messages: status classes, drop reasons, protocol errors.
+//! The results of messages: status classes, drop reasons, protocol errors.
 
 use thiserror::Error;
 
 use crate::event::Errno;
 
-/// How the sending of a message ended (section 9.1). The classes decide what health and resends do.
+/// The result of an attempt to send (section 9.1). The class decides how health changes and whether to resend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MessageStatus {
-    /// Sent.
+    /// The message was sent.
     Ok = 0,
     /// The local interface was interrupted.
     LocalInterrupt = 1,
-    /// Dropped before it reached the wire.
+    /// The message was dropped before it reached the wire.
     LocalDropped = 2,
-    /// Aborted before it reached the wire.
+    /// The message was aborted before it reached the wire.
     LocalAborted = 3,
-    /// No path from here.
+    /// This node has no path for the message.
     LocalNoRoute = 4,
-    /// Failed here for another reason.
+    /// The message failed on this node for another reason.
     LocalError = 5,
-    /// Not sent in time.
+    /// The message was not sent in time.
     LocalTimeout = 6,
-    /// The peer failed it.
+    /// The peer reported a failure of the message.
     RemoteError = 7,
-    /// Surely not received.
+    /// The peer certainly did not receive the message.
     RemoteDropped = 8,
-    /// Perhaps received.
+    /// The peer may have received the message.
     RemoteTimeout = 9,
-    /// Lost here or there, nobody knows.
+    /// The message was lost on this node or beyond it; which of the two is unknown.
     NetworkTimeout = 10,
 }
 
@@ -51,7 +51,7 @@ impl MessageStatus {
     /// Number of classes.
     pub(crate) const COUNT: usize = Self::ALL.len();
 
-    /// The local interface is to blame, or may be.
+    /// Decides whether the local interface is, or may be, the cause.
     pub(crate) const fn blames_local(self) -> bool {
         matches!(
             self,
@@ -65,7 +65,7 @@ impl MessageStatus {
         )
     }
 
-    /// The peer interface is to blame, or may be.
+    /// Decides whether the peer interface is, or may be, the cause.
     pub(crate) const fn blames_remote(self) -> bool {
         matches!(
             self,
@@ -73,17 +73,17 @@ impl MessageStatus {
         )
     }
 
-    /// It certainly never left this node, and another local interface may carry it.
+    /// Decides whether the message certainly never left this node, so that another local interface may carry it.
     pub(crate) const fn allows_local_resend(self) -> bool {
         self.blames_local() && !matches!(self, Self::LocalError | Self::NetworkTimeout)
     }
 
-    /// The peer certainly did not get it, and another of its interfaces may.
+    /// Decides whether the peer certainly did not receive the message, so that another interface of the peer may.
     pub(crate) const fn allows_remote_resend(self) -> bool {
         matches!(self, Self::RemoteDropped)
     }
 
-    /// Returns what a caller receives for this status.
+    /// Returns the result that the caller of the operation receives for this status.
     ///
     /// # Errors
     ///
@@ -103,46 +103,46 @@ impl MessageStatus {
     }
 }
 
-/// Why a message that arrived was dropped. Every drop is counted under one of these.
+/// The reason why a message that arrived was dropped. Every drop is counted under one reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum DropReason {
-    /// For another network, and this node does not route.
+    /// The message is for another node, and this node does not route.
     NotRouting,
-    /// A portal number of 64 or more.
+    /// The portal number is 64 or more.
     BadPortal,
-    /// No match entry takes it.
+    /// No match entry accepts the message.
     NoMatch,
-    /// A match entry takes it but it is too long and may not be truncated.
+    /// A match entry accepts the message, but the message is too long and may not be truncated.
     TooLong,
-    /// An ACK or REPLY whose handle is unknown, unlinked or exhausted.
+    /// The handle of an ACK or REPLY is unknown, unlinked or exhausted.
     UnknownHandle,
-    /// A lazy portal was cleared, or its queue is full.
+    /// The lazy portal that held the message was cleared, or its queue is full.
     LazyPortal,
-    /// No route or no local interface towards its destination.
+    /// There is no route or no local interface towards the destination.
     NoRoute,
     /// The next hop of a routed message is known to be down.
     NextHopDown,
-    /// Routing was switched off while it waited.
+    /// Routing was switched off while the message waited.
     RoutingStopped,
-    /// It came through a gateway that this node does not use for its source (`drop_asym_route`).
+    /// The message came through a gateway that this node does not use for the message's source (`drop_asym_route`).
     AsymmetricRoute,
-    /// A table that is bounded is full.
+    /// A table has reached its limit.
     NoMemory,
-    /// Its source is a wildcard or a loopback NID, which no node has.
+    /// The source is a wildcard or a loopback NID, which no node has.
     BadSource,
-    /// Its connection ended, or its payload was damaged, before all of it was here.
+    /// The connection ended or the payload was damaged before the whole payload arrived.
     Incomplete,
-    /// A routed message that the LND could not send on.
+    /// The LND could not send a routed message to the next hop.
     NotForwarded,
-    /// A fault that was injected on purpose.
+    /// A fault was injected on purpose.
     FaultInjected,
-    /// The only live routes to its destination lead back to where it came from.
+    /// The only live routes to the destination lead back to the node that the message came from.
     RoutingLoop,
-    /// The memory that it was landing in was cancelled.
+    /// The descriptor whose memory received the payload was cancelled.
     Cancelled,
-    /// An ACK or REPLY that names an operation of ours, from a node that was not asked.
+    /// An ACK or REPLY names an operation of this node but comes from a node that was not asked.
     WrongResponder,
 }
 
@@ -170,21 +170,23 @@ impl DropReason {
     ];
 }
 
-/// How a peer broke the protocol (sections 4.4 and 5.1). The connection and its siblings close.
+/// How a peer violated the protocol (sections 4.4 and 5.1). The connection and the other connections to the peer
+/// close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.reason())]
 #[non_exhaustive]
 pub enum IllegalMessage {
-    /// Addressed to a NID on this network that is not this interface's (check 3a).
+    /// The message is addressed to a NID on the net of the interface that received it, but not to that interface
+    /// (check 3a).
     MisdirectedOnNet,
-    /// Addressed to another interface of this node (check 3b).
+    /// The message is addressed to another interface of this node (check 3b).
     WrongInterface,
-    /// A payload that its type may not have: on an ACK or GET any, on a PUT or REPLY more than 1 MiB.
+    /// The payload length is not legal for the type: any payload on an ACK or GET, more than 1 MiB on a PUT or REPLY.
     BadLength,
 }
 
 impl IllegalMessage {
-    /// The same as its `Display`, for drivers that keep reasons as text.
+    /// Returns the text of `Display`, for drivers that store reasons as text.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {

@@ -1,12 +1,12 @@
-//! A slab whose keys go stale: a key names one value of one slot, and no later one.
+//! A slab whose keys expire: a key names one value of a slot, and never a later value of the same slot.
 //!
 //! ```text
 //!  key:  | generation (32 bits) | slot (32 bits) |
 //! ```
 //!
-//! The driver may answer late or twice, and a queue may name what has gone. Neither may ever reach the
-//! next value in the same slot, so every lookup compares the generation. It wraps after 2^32
-//! insertions, long after any answer to the first could still come.
+//! The driver may answer late or twice, and a queue may hold the key of a removed value. Such a key must not reach the
+//! next value in the same slot, so every lookup compares the generation. The generation wraps after 2^32 insertions,
+//! long after the last answer to the first value.
 
 use std::marker::PhantomData;
 
@@ -16,9 +16,9 @@ use crate::io::{RxId, TxId};
 
 /// A key of a [`Table`].
 pub(crate) trait Key: Copy {
-    /// The key with these bits.
+    /// Returns the key with these bits.
     fn from_raw(raw: u64) -> Self;
-    /// The key's bits.
+    /// Returns the key's bits.
     fn raw(self) -> u64;
 }
 
@@ -42,7 +42,7 @@ impl Key for TxId {
     }
 }
 
-/// Values by key.
+/// Values that are found by key.
 #[derive(Debug)]
 pub(crate) struct Table<K, T> {
     slots: Slab<Slot<T>>,
@@ -101,14 +101,14 @@ impl<K: Key, T> Table<K, T> {
             .map(|(index, slot)| (key_of(slot.generation, index), &slot.value))
     }
 
-    /// The value in the slot with this number, whatever its generation.
+    /// Returns the value in the slot with this number, whatever its generation.
     pub(crate) fn at(&self, index: usize) -> Option<(K, &T)> {
         self.slots
             .get(index)
             .map(|slot| (key_of(slot.generation, index), &slot.value))
     }
 
-    /// No slot has this number or a higher one.
+    /// Returns a slot number that is above the numbers of all values.
     pub(crate) fn end(&self) -> usize {
         self.slots.capacity()
     }

@@ -1,7 +1,7 @@
-//! What is due when.
+//! Timers: what to do at which time.
 //!
-//! An ordered set: the next deadline is its first entry, and an entry is removed as soon as what it
-//! waits for has happened, so the set is as small as what is under way.
+//! The timers are an ordered set whose first entry is the next deadline. An entry is removed as soon as the awaited
+//! thing happens, so that the set is only as large as the work under way.
 
 use std::collections::BTreeSet;
 
@@ -12,26 +12,26 @@ use crate::health::recovery::RecoveryTarget;
 use crate::io::TxId;
 use crate::portals::md::MdHandle;
 
-/// What a timer is for.
+/// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The response to an operation of this descriptor is overdue (section 5.8).
+    /// The response to an operation of this descriptor did not arrive in time (section 5.8).
     Response(MdHandle),
-    /// A queued message is no longer worth sending.
+    /// A queued message has reached its deadline.
     Queued(TxId),
-    /// A gateway is to be pinged (section 8.2).
+    /// A ping of a gateway is due (section 8.2).
     Check(Nid),
-    /// No ping was seen on a net for too long (section 8.3).
+    /// A router checks whether pings still arrive on a net (section 8.3).
     Quiet(Net),
-    /// Messages wait to be sent again.
+    /// Messages wait for a resend.
     Resend,
-    /// The node becomes a router, or ceases to be one.
+    /// The node starts to route, or stops routing.
     Routing,
-    /// The next recovery ping of an interface or peer interface.
+    /// The next recovery ping of an interface or peer interface is due.
     Recover(RecoveryTarget),
-    /// An injected fault strikes, or a message that one delays goes on.
+    /// An injected failure is due to be reported, or the delay of a message by an injected fault ends.
     Fault(Held),
-    /// Peers from this slot of the peer table on hear of our own information.
+    /// Pushes of this node's information are due to the peers from this slot of the peer table on.
     Push(usize),
 }
 
@@ -54,7 +54,7 @@ impl Timers {
         self.due.first().map(|&(at, _)| at)
     }
 
-    /// Takes one timer that is due.
+    /// Removes and returns one timer that is due.
     pub(crate) fn pop(&mut self, now: Time) -> Option<Timer> {
         if self.next()? > now {
             return None;

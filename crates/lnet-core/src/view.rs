@@ -1,4 +1,4 @@
-//! What a core shows of itself: for `net show`, `peer show`, `route show`, metrics.
+//! Views of a core's state: for `net show`, `peer show`, `route show` and metrics.
 //!
 //! Everything is a copy; no caller keeps a reference into the core.
 
@@ -26,133 +26,133 @@ use crate::send::tx::{Tx, Work};
 /// A local interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NiView {
-    /// Its id.
+    /// The id of the interface.
     pub id: NiId,
-    /// Its NID.
+    /// The NID of the interface.
     pub nid: Nid,
-    /// As advertised in ping information; loopback is always up.
+    /// True if ping information advertises the interface as up; always true for loopback.
     pub up: bool,
-    /// The LND reported a fatal error.
+    /// True if the LND reported a fatal error.
     pub fatal: bool,
-    /// Its limits; all zero for loopback.
+    /// The limits of the interface; `credits` and `peer_credits` are 0 for loopback.
     pub tunables: Tunables,
-    /// Transmit credits left; negative by the number of messages that wait.
+    /// Transmit credits left; negative by the number of messages that wait for one.
     pub tx_credits: i64,
-    /// The fewest there ever were.
+    /// The lowest value that `tx_credits` ever had.
     pub min_tx_credits: i64,
     /// Messages by type.
     pub stats: MessageStats,
-    /// Health, recovery, and what the rules say.
+    /// Health, recovery, and the effective values of the selection rules.
     pub health: HealthView,
-    /// What the rules say of its net.
+    /// The effective values of the selection rules for the net of the interface.
     pub net_priority: Effective,
     /// Failed attempts by class.
     pub health_stats: NiHealthStats,
-    /// How long one attempt may take: what the LND says, else the node's `lnd_timeout`.
+    /// How long one attempt may take: the value of the LND, or the node's `lnd_timeout` if the LND gave none.
     pub lnd_timeout: Duration,
-    /// How long its messages take.
+    /// How long the messages of the interface take.
     pub latency: LatencyStats,
-    /// How these times are spread.
+    /// The distribution of these times.
     pub histograms: LatencyHistograms,
 }
 
 /// A route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouteView {
-    /// As configured.
+    /// The route as configured.
     pub route: Route,
-    /// Messages may be sent along it now.
+    /// True if messages may take the route now.
     pub alive: bool,
-    /// The gateway has an interface on the remote net, as its last ping information showed.
+    /// True if the gateway has an interface on the remote net, as its last ping information showed.
     pub single_hop: bool,
-    /// What went along it.
+    /// Counts of the messages that took the route.
     pub stats: RouteStats,
 }
 
 /// A peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerView {
-    /// Its primary NID.
+    /// The primary NID of the peer.
     pub primary: Nid,
-    /// It is known to be Multi-Rail.
+    /// True if the peer is known to be Multi-Rail.
     pub multi_rail: bool,
-    /// Given by configuration, not found by traffic.
+    /// True if the peer was configured; false if traffic created it.
     pub configured: bool,
-    /// Discovery may not change its primary NID.
+    /// True if discovery may not change the primary NID.
     pub locked: bool,
-    /// It is the gateway of a route.
+    /// True if the peer is the gateway of a route.
     pub gateway: bool,
-    /// Messages in a row that were not answered through it, as a gateway.
+    /// Number of consecutive messages through this gateway that were not answered through it; 0 for other peers.
     pub silent: u32,
-    /// Its interfaces, primary first, those of one net together, as kernels list them.
+    /// The interfaces of the peer: the primary one first, and interfaces of one net together, as kernels list them.
     pub nis: Vec<PeerNiView>,
 }
 
 /// An interface of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerNiView {
-    /// Its NID.
+    /// The NID of the interface.
     pub nid: Nid,
-    /// Not reported down since it was last heard of.
+    /// False from the report that the interface is down until a message arrives from it.
     pub up: bool,
-    /// `max_ni_tx_credits`; 0 when its net is not local.
+    /// `max_ni_tx_credits`; 0 if the net of the interface is not local.
     pub max_tx_credits: u32,
-    /// `available_tx_credits`; negative by the number of messages that wait.
+    /// `available_tx_credits`; negative by the number of messages that wait for one.
     pub tx_credits: i64,
-    /// `min_tx_credits`: the fewest there ever were.
+    /// `min_tx_credits`: the lowest value that `tx_credits` ever had.
     pub min_tx_credits: i64,
-    /// Bytes queued and in flight.
+    /// Bytes queued and in flight, headers included.
     pub queued_bytes: u64,
-    /// `available_rtr_credits`: buffers that messages from it may still hold; negative by those that
-    /// wait.
+    /// `available_rtr_credits`: router buffers that messages from the interface may still hold; negative by the number
+    /// of messages that wait for one.
     pub router_credits: i64,
-    /// `min_rtr_credits`: the fewest there ever were.
+    /// `min_rtr_credits`: the lowest value that `router_credits` ever had.
     pub min_router_credits: i64,
     /// Messages by type.
     pub stats: MessageStats,
-    /// As its node last said of it in ping information.
+    /// True if the interface is up according to the last ping information of its node.
     pub advertised_up: bool,
-    /// When it was last heard of.
+    /// When the last message arrived from the interface; `None` if none did.
     pub last_alive: Option<Time>,
-    /// Health, recovery, and what the rules say.
+    /// Health, recovery, and the effective values of the selection rules.
     pub health: HealthView,
-    /// What the rules say of its net.
+    /// The effective values of the selection rules for the net of the interface.
     pub net_priority: Effective,
     /// Failed attempts by class.
     pub health_stats: PeerHealthStats,
-    /// How long messages to it take.
+    /// How long messages to the interface take.
     pub latency: LatencyStats,
 }
 
-/// Where a walk over the peers stands, page by page.
+/// The position of a walk over the peers, page by page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerCursor {
-    /// Among those that are configured or gateways, after this primary NID.
+    /// Among the peers that are configured or gateways, after this primary NID; `None` is before the first of them.
     Kept(Option<Nid>),
-    /// Among those found by traffic, from this slot on.
+    /// Among the peers that traffic created, from this slot of the table on.
     Found(usize),
 }
 
 impl PeerCursor {
-    /// Before the first peer.
+    /// The position before the first peer.
     pub const START: Self = Self::Kept(None);
 }
 
 /// A router buffer pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterPoolView {
-    /// Which.
+    /// The pool.
     pub pool: RouterPool,
     /// `nbuffers`.
     pub buffers: u32,
-    /// `credits`: free buffers; negative by the number of messages that wait.
+    /// `credits`: free buffers; negative by the number of messages that wait for one.
     pub credits: i64,
-    /// `mincredits`: the fewest there ever were.
+    /// `mincredits`: the lowest value that `credits` ever had.
     pub min_credits: i64,
 }
 
 impl Core {
-    /// The local interfaces, loopback first, then in the order of their creation.
+    /// Returns the local interfaces: loopback first, then the others in the order of their creation.
     pub fn nis(&self) -> impl Iterator<Item = NiView> {
         self.nis.all().iter().map(|ni| self.ni_view(ni))
     }
@@ -177,19 +177,19 @@ impl Core {
         }
     }
 
-    /// The node-wide parameters in force.
+    /// Returns the node-wide parameters in force.
     #[must_use]
     pub fn globals(&self) -> &Globals {
         &self.config.globals
     }
 
-    /// Whether this node forwards messages for others.
+    /// Returns whether this node forwards messages for other nodes.
     #[must_use]
     pub fn is_router(&self) -> bool {
         self.config.routing
     }
 
-    /// The routes, by net.
+    /// Returns the routes, ordered by net.
     pub fn routes(&self) -> impl Iterator<Item = RouteView> {
         self.routes.all().map(|state| RouteView {
             route: state.route,
@@ -199,7 +199,8 @@ impl Core {
         })
     }
 
-    /// The peers: those that are configured or gateways by primary NID, then those found by traffic.
+    /// Returns the peers: first those that are configured or gateways, by primary NID, then those that traffic
+    /// created.
     pub fn peers(&self) -> impl Iterator<Item = PeerView> {
         let kept = self.peers.kept();
         let found = self.peers.iter();
@@ -207,7 +208,7 @@ impl Core {
             .chain(found.filter_map(|peer_ni| self.found_view(peer_ni)))
     }
 
-    /// The peer that has an interface with this NID.
+    /// Returns the peer that has an interface with this NID.
     #[must_use]
     pub fn peer_with(&self, nid: Nid) -> Option<PeerView> {
         let peer_ni = self.peers.by_nid(nid)?;
@@ -218,9 +219,9 @@ impl Core {
         )
     }
 
-    /// About `count` of the peers in the order of [`Core::peers`], and where the next ones begin; `None`
-    /// after the last. What comes or goes between two pages may be missing or be there; all others
-    /// are there once. A page costs in proportion to `count`, whatever the number of peers.
+    /// Returns about `count` of the peers, in the order of [`Core::peers`], and the position of the next page; `None`
+    /// after the last page. A peer that is created or removed between two pages may be missing. All others appear
+    /// exactly once. The cost of a page grows with `count`, not with the number of peers.
     #[must_use]
     pub fn peer_page(&self, from: PeerCursor, count: usize) -> (Vec<PeerView>, Option<PeerCursor>) {
         match from {
@@ -260,7 +261,7 @@ impl Core {
         }
     }
 
-    /// A peer NI that is a peer of its own; `None` for one of a peer that is kept.
+    /// Returns the view of a peer NI that is a peer of its own; `None` if it belongs to a [`Peer`].
     fn found_view(&self, peer_ni: &PeerNi) -> Option<PeerView> {
         if self.peers.peer(peer_ni.primary).is_some() {
             return None;
@@ -299,7 +300,7 @@ impl Core {
         }
     }
 
-    /// The local NIDs that the rules prefer for a peer NI, best first.
+    /// Returns the local NIDs that the selection rules prefer for a peer NI, best first.
     #[must_use]
     pub fn preferred_sources(&self, peer_ni: Nid) -> &[Preferred] {
         let list = self
@@ -309,7 +310,7 @@ impl Core {
         list.map_or(&[], PreferredList::entries)
     }
 
-    /// The gateways that the rules prefer on the way to a peer NI, by primary NID.
+    /// Returns the gateways that the selection rules prefer for a peer NI, by primary NID.
     #[must_use]
     pub fn preferred_gateways(&self, peer_ni: Nid) -> &[Preferred] {
         let list = self
@@ -319,13 +320,13 @@ impl Core {
         list.map_or(&[], PreferredList::entries)
     }
 
-    /// The node's counters.
+    /// Returns the node's counters.
     #[must_use]
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The router buffer pools: tiny, small, large.
+    /// Returns the router buffer pools: tiny, small, large.
     #[must_use]
     pub fn router_pools(&self) -> [RouterPoolView; 3] {
         RouterPool::ALL.map(|pool| {
@@ -339,14 +340,16 @@ impl Core {
         })
     }
 
-    /// How far the discovery of the peer with this NID is; `None` for a peer that this node has never tried to discover.
+    /// Returns the state of the discovery of the peer with this NID; `None` if this node never tried to discover the
+    /// peer.
     #[must_use]
     pub fn discovery(&self, nid: Nid) -> Option<DiscoveryView> {
         let peer_ni = self.peers.by_nid(self.peers.primary_of(nid))?;
         Some(peer_ni.discovery.as_ref()?.view())
     }
 
-    /// True when no message is under way but our own pings of gateways and for recovery: a clean shutdown waits for it.
+    /// Returns whether no message is in flight except this node's own pings of gateways and for recovery. A clean
+    /// shutdown waits for this.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.rx.is_empty() && self.tx.iter().all(|(_, tx)| self.is_check(tx))
@@ -362,7 +365,7 @@ impl Core {
     }
 }
 
-/// Interfaces of one net together; the nets in the order of the first of each.
+/// Sorts interfaces so that those of one net are together. The nets are in the order of their first interfaces.
 fn by_net(mut nis: Vec<PeerNiView>) -> Vec<PeerNiView> {
     if nis.len() > 2 {
         let mut first = BTreeMap::new();

@@ -1,8 +1,9 @@
-//! What happens in a node, for whoever watches: drops, attempts to send, health, routes, connections, each with its
-//! reason.
+//! A stream of what happens in a node, for watchers: drops, attempts to send, health, routes, connections, each with
+//! its reason.
 //!
-//! Watching loses events on purpose. While somebody watches, the core keeps the last [`KEPT_MAX`] events; a watcher that
-//! is slower than the node learns how many events it missed. While nobody watches, the core keeps no event.
+//! Watching may lose events on purpose. While at least one watcher exists, the core keeps the last [`KEPT_MAX`]
+//! events; a watcher that is slower than the node learns how many events it missed. Without a watcher the core keeps
+//! no event.
 
 use std::collections::VecDeque;
 
@@ -18,7 +19,7 @@ use crate::peer::PeerNiId;
 use crate::send::tx::{End, Tx};
 use crate::status::{DropReason, MessageStatus};
 
-/// Events that are kept at most, some 500 KB.
+/// The limit of events that are kept, some 500 KB.
 const KEPT_MAX: usize = 4096;
 
 /// An event and its time.
@@ -30,12 +31,12 @@ pub struct WatchedEvent {
     pub what: Watched,
 }
 
-/// What can happen.
+/// The kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watched {
     /// A message that arrived was dropped.
     Dropped {
-        /// The interface that it arrived at; `None` if the interface is gone.
+        /// The interface that received the message; `None` if the interface was removed.
         ni: Option<Nid>,
         /// The last hop.
         sender: Nid,
@@ -43,10 +44,10 @@ pub enum Watched {
         message: MessageType,
         /// Payload, in bytes.
         length: u32,
-        /// Why.
+        /// The reason of the drop.
         reason: DropReason,
     },
-    /// A message failed before the LND had it.
+    /// A message failed before the core handed it to the LND.
     GivenUp {
         /// Its destination.
         target: Nid,
@@ -56,7 +57,7 @@ pub enum Watched {
         length: u32,
         /// The error that its sender receives.
         errno: Errno,
-        /// For a forwarded message: what it is counted under.
+        /// The drop reason that a forwarded message is counted under; `None` for a message of this node.
         reason: Option<DropReason>,
     },
     /// The LND reported the end of an attempt to send.
@@ -69,7 +70,7 @@ pub enum Watched {
         before: Health,
         /// Its health now.
         health: Health,
-        /// Why.
+        /// The reason of the change.
         cause: HealthCause,
     },
     /// The health of an interface of a peer changed.
@@ -80,32 +81,33 @@ pub enum Watched {
         before: Health,
         /// Its health now.
         health: Health,
-        /// Why.
+        /// The reason of the change.
         cause: HealthCause,
     },
-    /// The LND reported a fatal error of an interface of this node, such as a link that is down, or its end.
+    /// The LND reported that an interface of this node has a fatal error, such as a link that is down, or no longer
+    /// has one.
     Fatal {
         /// The interface.
         nid: Nid,
-        /// Whether the interface has a fatal error now.
+        /// True if the interface has a fatal error now.
         fatal: bool,
     },
-    /// Other routes by a gateway are up than before.
+    /// The number of routes through a gateway that are down has changed.
     Routes {
         /// The gateway.
         gateway: Nid,
-        /// How many of its routes are down.
+        /// Number of the gateway's routes that are down.
         down: u32,
-        /// How many it has.
+        /// Number of the gateway's routes.
         all: u32,
-        /// What speaks against the first that is down.
+        /// The reason why the first route that is down is down.
         fault: Option<RouteFault>,
     },
-    /// A configured peer or a gateway has no connection any more, or has one again.
+    /// A configured peer or a gateway has lost its last connection, or has a connection again.
     Peer {
-        /// Its interface.
+        /// The interface of the peer.
         nid: Nid,
-        /// Whether there is a connection.
+        /// True if there is a connection.
         connected: bool,
     },
 }
@@ -113,7 +115,7 @@ pub enum Watched {
 /// An attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WatchedAttempt {
-    /// The interface that sent; `None` if the interface is gone.
+    /// The interface that sent the message; `None` if the interface was removed.
     pub ni: Option<Nid>,
     /// The next hop.
     pub next_hop: Nid,
@@ -127,11 +129,11 @@ pub struct WatchedAttempt {
     pub number: u32,
     /// How the attempt ended.
     pub status: MessageStatus,
-    /// The message waits for another attempt.
+    /// True if the message waits for another attempt.
     pub again: bool,
 }
 
-/// Why a health value changed.
+/// The reason why a health value changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HealthCause {
     /// A message was sent.
@@ -144,26 +146,26 @@ pub enum HealthCause {
     NoResponse,
     /// A recovery ping was answered.
     Recovered,
-    /// The node of the interface said that the interface is up, or down.
+    /// The node that owns the interface reported the interface up or down.
     Told,
-    /// An administrator set it.
+    /// An administrator set the value.
     Administrator,
 }
 
-/// Somebody who watches: [`Core::watch`] makes one, [`Core::unwatch`] ends it.
+/// A reader of the events: [`Core::watch`] makes one, [`Core::unwatch`] ends it.
 #[derive(Debug)]
 #[must_use]
 pub struct Watcher {
-    /// The number of the event that comes next.
+    /// The number of the next event to read.
     next: u64,
     successes: bool,
 }
 
-/// The events that watchers may still want.
+/// The events that watchers have yet to read.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     watchers: u32,
-    /// Watchers that want successful attempts to send, too.
+    /// Watchers that also want successful attempts to send.
     of_successes: u32,
     kept: VecDeque<WatchedEvent>,
     /// The number of the next event.
@@ -171,7 +173,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Whether an attempt to send that ends so is to be kept.
+    /// Decides whether to keep the event of an attempt to send that ended with this status.
     pub(crate) const fn wants(&self, status: MessageStatus) -> bool {
         match status {
             MessageStatus::Ok => self.of_successes > 0,
@@ -190,14 +192,14 @@ impl Watch {
         self.next += 1;
     }
 
-    /// The number of the oldest event that is kept.
+    /// Returns the number of the oldest event that is kept.
     fn first(&self) -> u64 {
         self.next - self.kept.len() as u64
     }
 }
 
 impl Core {
-    /// Begins to watch: events from now on are kept. `successes`: also attempts to send that succeed.
+    /// Starts to watch: the core keeps events from now on. `successes` includes attempts to send that succeed.
     pub fn watch(&mut self, successes: bool) -> Watcher {
         self.watch.watchers += 1;
         self.watch.of_successes += u32::from(successes);
@@ -217,7 +219,8 @@ impl Core {
         }
     }
 
-    /// The next events of a watcher, oldest first and `most` at most, and how many before them were lost.
+    /// Returns the next events of a watcher, oldest first and at most `most`, and how many events before them were
+    /// lost.
     pub fn watched(&self, watcher: &mut Watcher, most: usize) -> (Vec<WatchedEvent>, u64) {
         let first = self.watch.first();
         let lost = first.saturating_sub(watcher.next);
@@ -253,7 +256,7 @@ impl Core {
         }));
     }
 
-    /// Reports a message that failed; `end` is not [`End::Sent`].
+    /// Reports a message that failed; does nothing if `end` is [`End::Sent`].
     pub(crate) fn given_up_happened(&mut self, tx: &Tx, end: End) {
         if let End::Failed(errno, reason) = end {
             self.happened(Watched::GivenUp {
@@ -282,7 +285,7 @@ impl Core {
         }
     }
 
-    /// The health of a peer's interface may be another one than before.
+    /// Reports the health of a peer's interface if it differs from `before`.
     pub(crate) fn peer_health_happened(
         &mut self,
         id: PeerNiId,
@@ -304,7 +307,7 @@ impl Core {
     }
 }
 
-/// What an attempt to send was, after its message may be gone.
+/// The facts of an attempt to send, copied because the message may be removed before the report.
 pub(crate) struct Attempted {
     ni: NiId,
     next_hop: Nid,

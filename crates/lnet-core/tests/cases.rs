@@ -1,16 +1,16 @@
-//! The tables of cases in `docs/selection-cases.md` and `docs/configuration-cases.md`: made from the
-//! catalogues and the names of the tests of all crates. They must be what they would be
-//! if they were made now; with `FINERAIL_REWRITE=1` they are made.
+//! Checks the tables of cases in `docs/selection-cases.md` and `docs/configuration-cases.md`. They are made from the
+//! catalogues and from the names of the tests of all crates, and must be up to date. With `FINERAIL_REWRITE=1` the
+//! test writes them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-/// A catalogue, and the document about it.
+/// A catalogue, and the document that is made from it.
 struct Catalogue {
     document: &'static str,
     head: &'static str,
-    /// The crate that has the test of a case unless another one is named behind its ID.
+    /// The crate that tests a case, unless another crate is named after the case's ID.
     home: &'static str,
     cases: &'static str,
 }
@@ -47,7 +47,7 @@ stands here passes, or the build fails.
     },
 ];
 
-/// The core's list of tests that run in both profiles.
+/// The list of tests of this crate that run in both profiles.
 const BOTH: &str = include_str!("../src/tests/catalogue/both.rs");
 
 fn root() -> PathBuf {
@@ -62,7 +62,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// The names of all functions in the sources of a crate.
+/// Collects the names of all functions in the sources of a crate.
 fn functions(directory: &Path, names: &mut Vec<String>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
@@ -81,7 +81,7 @@ fn functions(directory: &Path, names: &mut Vec<String>) -> io::Result<()> {
     Ok(())
 }
 
-/// The IDs that a test's name begins with: `t_u09_t_u10_x` has two, `w1_x` one.
+/// Returns the IDs that a test's name begins with: `t_u09_t_u10_x` has two, `w1_x` one.
 fn ids(name: &str) -> Vec<String> {
     let mut words = name.split('_').peekable();
     let mut found = Vec::new();
@@ -100,7 +100,7 @@ fn ids(name: &str) -> Vec<String> {
     found
 }
 
-/// `w1`, `p14`.
+/// Returns whether a word is the ID of an item, such as `w1` or `p14`.
 fn is_item(word: &str) -> bool {
     let number = word.strip_prefix(['w', 'p']);
     number.is_some_and(|number| number.parse::<u8>().is_ok())
@@ -118,7 +118,7 @@ fn profile(package: &str, name: &str) -> &'static str {
     }
 }
 
-/// By ID: profile, crate and name of each test.
+/// Returns the tests by ID: profile, crate and name of each.
 fn tests() -> io::Result<BTreeMap<String, Vec<[String; 3]>>> {
     let mut found: BTreeMap<String, Vec<[String; 3]>> = BTreeMap::new();
     for entry in fs::read_dir(root().join("crates"))? {
@@ -152,7 +152,7 @@ fn entries(text: &str) -> impl Iterator<Item = (&str, &str)> {
     lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
 }
 
-/// The table, and the IDs without a test where the catalogue says.
+/// Returns the table, and the IDs without a test at the place that the catalogue names.
 fn table(catalogue: &Catalogue) -> io::Result<(String, Vec<String>)> {
     let tests = tests()?;
     let mut rows = String::from(catalogue.head);

@@ -1,25 +1,26 @@
-//! What is alive inside a core, counted: for whoever looks for leaks.
+//! A census of the objects that a core holds, to find leaks.
 
 use crate::Core;
 
-/// Numbers of what a core keeps. At rest all of it is what its owner asked for, and the core's own ping
-/// target: one descriptor with one buffer. The descriptors that take pushes are left out, with their buffers.
+/// The numbers of objects that a core holds. At rest these are only what the owner of the core created, and the core's
+/// own ping target: one descriptor with one buffer. The descriptors that accept pushes, and their buffers, are not
+/// counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Census {
-    /// Memory descriptors, the core's own among them.
+    /// Memory descriptors, including those of the core.
     pub descriptors: usize,
-    /// Messages being sent, with the paths that they have used.
+    /// Messages being sent, including those that wait for a resend.
     pub sending: usize,
     /// Messages being received.
     pub receiving: usize,
-    /// Messages that wait to be sent again; they count as being sent, too.
+    /// Messages that wait for a resend.
     pub resending: usize,
-    /// The core's own small buffers.
+    /// The small buffers that the core owns.
     pub buffers: usize,
 }
 
 impl Core {
-    /// Counts what is alive.
+    /// Counts the objects that the core holds.
     #[must_use]
     pub fn census(&self) -> Census {
         Census {

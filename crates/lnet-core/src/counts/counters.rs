@@ -1,8 +1,8 @@
 //! Counters of the node, of an interface, of a peer NI (sections 5.10 of lnet-wire, 3.9 and 11.2 of
 //! lnet-selection).
 //!
-//! Everything counts up, and nothing is taken back but by [`Core::reset_stats`]. Counts are 64 bits wide here; the selftest
-//! protocol, whose fields have 32, takes the low half.
+//! All counters only count up; only [`Core::reset_stats`] resets them. They are 64 bits wide. The selftest protocol,
+//! whose fields have 32 bits, takes the low half.
 
 use lnet_types::Nid;
 use lnet_wire::{Header, MessageType};
@@ -17,11 +17,11 @@ use crate::watch::Watched;
 pub struct Counters {
     /// Messages under way now, in either direction.
     pub msgs_alloc: u64,
-    /// The most that ever were under way at once.
+    /// The most messages that were ever under way at once.
     pub msgs_max: u64,
     /// Messages whose sending or receiving failed.
     pub errors: u64,
-    /// Messages sent, forwarded ones included.
+    /// Messages sent, including forwarded ones.
     pub send_count: u64,
     /// Payload bytes sent.
     pub send_length: u64,
@@ -33,44 +33,46 @@ pub struct Counters {
     pub route_count: u64,
     /// Payload bytes forwarded.
     pub route_length: u64,
-    /// Routed messages that had to wait because others for the same next hop held its share of the router buffers.
+    /// Routed messages that had to wait because others for the same next hop held its whole share of the router
+    /// buffers.
     pub next_hop_waits: u64,
-    /// Messages dropped, for whatever reason.
+    /// Messages dropped, for any reason.
     pub drop_count: u64,
     /// Payload bytes dropped.
     pub drop_length: u64,
-    /// ACKs and REPLYs that did not come in time.
+    /// ACKs and REPLYs that did not arrive in time.
     pub response_timeout_count: u64,
-    /// Responses that are waited for now.
+    /// Responses that this node waits for now.
     pub rst_alloc: u64,
-    /// Messages that were sent again, each time.
+    /// Resends.
     pub resend_count: u64,
-    /// Messages that succeeded after they had been sent again.
+    /// Messages that were resent and then sent successfully.
     pub successful_resends: u64,
-    /// Messages given up because they had been sent as often as allowed, or had no path left.
+    /// Messages that failed because they reached the limit of resends, or had no path left.
     pub failed_resends: u64,
     /// Failures reported after the message's deadline.
     pub late_count: u64,
-    /// How late these were in all, in nanoseconds.
+    /// The sum of the times by which these failures were late, in nanoseconds.
     pub late_nanoseconds: u64,
-    /// Answers of the driver to messages that are not under way (any more).
+    /// Answers of the driver whose id names no message, or no longer names one.
     pub stale_answers: u64,
-    /// Messages refused because the peer broke the protocol.
+    /// Messages rejected because the peer violated the protocol.
     pub refused: u64,
-    /// Pushes of our ping information that were begun.
+    /// Pushes of this node's ping information that were begun.
     pub pushes_sent: u64,
     /// Pushes of peers that arrived.
     pub pushes_received: u64,
-    /// Of these, pushes that said nothing that can be used.
+    /// Pushes among these that were rejected: their information cannot be used, or their sender is not in the peer
+    /// table.
     pub pushes_refused: u64,
     /// Discoveries of peers that failed.
     pub discoveries_failed: u64,
-    /// Answers and pushes about interfaces that changed nothing: the peer did not name itself, or the table of peers has
-    /// no room for its interfaces.
+    /// Answers and pushes about interfaces that changed nothing: the peer did not name itself, or named a NID of
+    /// another peer, or the table of peers had no room for its interfaces.
     pub discoveries_ignored: u64,
-    /// Things that the core's own tables name and that are not there: errors of the core.
+    /// Broken invariants: objects that the core's tables name but that do not exist. These are defects of the core.
     pub invariants_broken: u64,
-    /// The last of these errors, in words.
+    /// The name of the last broken invariant.
     pub last_broken_invariant: Option<&'static str>,
     drops: [u64; DropReason::ALL.len()],
     statuses: [u64; MessageStatus::COUNT],
@@ -78,26 +80,26 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Messages dropped for this reason.
+    /// Returns the number of messages dropped for this reason.
     #[must_use]
     pub fn dropped(&self, reason: DropReason) -> u64 {
         self.drops[reason as usize]
     }
 
-    /// Attempts to send that ended with this status; a message may have several.
+    /// Returns the number of attempts to send that ended with this status. One message may have several attempts.
     #[must_use]
     pub fn ended(&self, status: MessageStatus) -> u64 {
         self.statuses[status as usize]
     }
 
-    /// Messages sent again after an attempt that ended with this status; all together are
+    /// Returns the number of resends after an attempt that ended with this status. The sum over all statuses is
     /// `resend_count`.
     #[must_use]
     pub fn resent_after(&self, status: MessageStatus) -> u64 {
         self.resends[status as usize]
     }
 
-    /// Back to zero, but for what counts things that are there now.
+    /// Zeroes the counters, except those of things that exist now and of broken invariants.
     pub(crate) fn reset(&mut self) {
         *self = Self {
             msgs_alloc: self.msgs_alloc,
@@ -108,7 +110,7 @@ impl Counters {
         };
     }
 
-    /// A response is waited for no longer.
+    /// Counts one response fewer that this node waits for.
     pub(crate) fn end_wait(&mut self) {
         match self.rst_alloc.checked_sub(1) {
             Some(left) => self.rst_alloc = left,
@@ -145,7 +147,7 @@ impl Counters {
         }
     }
 
-    /// Counts what became of a message; its attempts are counted by status one by one.
+    /// Counts the result of a message. Its attempts are counted by status, one by one.
     pub(crate) fn count_sent(&mut self, status: MessageStatus, length: u32) {
         if status == MessageStatus::Ok {
             self.send_count += 1;
@@ -170,7 +172,7 @@ pub struct TypeCounts {
 }
 
 impl TypeCounts {
-    /// Messages of all types.
+    /// Returns the number of messages of all types.
     #[must_use]
     pub const fn total(&self) -> u64 {
         self.put + self.get + self.reply + self.ack
@@ -186,19 +188,19 @@ impl TypeCounts {
     }
 }
 
-/// What `lnetctl net show -v 2` and `peer show -v 2` print of an interface or a peer NI. Types are the
+/// The counts that `lnetctl net show -v 2` and `peer show -v 2` print for an interface or a peer NI. The types are the
 /// true ones; an end node of the kernel shows its own REPLYs under `get` and its ACKs under `put`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStats {
-    /// `sent_stats`: messages that left without error.
+    /// `sent_stats`: messages that were sent without error.
     pub sent: TypeCounts,
     /// `received_stats`.
     pub received: TypeCounts,
     /// `dropped_stats`.
     pub dropped: TypeCounts,
-    /// Payload of the sent ones, in bytes; `lnetctl` does not know it.
+    /// Payload of the sent messages, in bytes; `lnetctl` does not print it.
     pub sent_length: u64,
-    /// Payload of the received ones, in bytes.
+    /// Payload of the received messages, in bytes.
     pub received_length: u64,
 }
 
@@ -209,7 +211,7 @@ impl MessageStats {
     }
 }
 
-/// A message as counting sees it: where it came in, its type and its length.
+/// The facts of an arrived message that are counted: the interface, the sender, the type and the length.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
     pub(crate) ni: NiId,
@@ -230,7 +232,7 @@ impl Arrival {
 }
 
 impl Core {
-    /// Counts an arriving message as dropped, and says so to the LND.
+    /// Counts an arriving message as dropped, and returns the verdict that drops it.
     pub(crate) fn drop_arrival(&mut self, arrival: Arrival, reason: DropReason) -> Verdict {
         self.count_drop(arrival, reason);
         Verdict::Discard(reason)

@@ -1,16 +1,16 @@
-//! How latencies are spread: how many lie in which range.
+//! Histograms of latencies: how many latencies are in each range.
 //!
 //! ```text
 //!  bounds   5 µs   10 µs   20 µs   50 µs  …  20 s   50 s     a value counts in the first range
 //!  counts [ .. | ..    | ..    | ..    |  …  | ..   | .. ]   whose bound it does not exceed
 //! ```
 //!
-//! Memory is fixed and taking a value is one search in a table, so that it can be done for every
-//! message. Interfaces of this node have histograms; those of peers, of which there may be 100,000,
-//! have [`crate::LatencyStats`] only.
+//! The memory is fixed, and adding a value takes one search in a table, so that a value can be added for every
+//! message. Local interfaces have histograms. Peer interfaces, of which there may be 100,000, have only
+//! [`crate::LatencyStats`].
 
-/// Upper bounds of the ranges but the last, in nanoseconds: 1, 2 and 5 of each decade from a wake-up of
-/// a thread to the usual transaction timeout.
+/// Upper bounds of all ranges but the last, in nanoseconds: 1, 2 and 5 of each decade, from the time to wake a thread
+/// up to the usual transaction timeout.
 pub const LATENCY_BOUNDS: [u64; 22] = {
     const US: u64 = 1_000;
     const MS: u64 = 1_000 * US;
@@ -41,15 +41,15 @@ pub const LATENCY_BOUNDS: [u64; 22] = {
     ]
 };
 
-/// How many latencies lie in which range.
+/// The numbers of latencies in each range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHistogram {
     counts: [u64; LATENCY_BOUNDS.len() + 1],
 }
 
 impl LatencyHistogram {
-    /// Each range with its upper bound in nanoseconds, which the last one lacks, and how many values
-    /// lie in it and in no lower one.
+    /// Returns each range: its upper bound in nanoseconds, `None` for the last range, and the number of values in the
+    /// range.
     pub fn ranges(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
         let bounds = LATENCY_BOUNDS.iter().copied().map(Some);
         bounds
@@ -65,14 +65,14 @@ impl LatencyHistogram {
     }
 }
 
-/// The histograms of an interface, one for each of [`crate::LatencyStats`].
+/// The histograms of an interface, one for each latency of [`crate::LatencyStats`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHistograms {
-    /// From the choice of the path until the LND is done with a PUT.
+    /// From the choice of the path of a PUT until the LND reports its end.
     pub put_egress: LatencyHistogram,
-    /// From the choice of the path of a GET until its data is here.
+    /// From the choice of the path of a GET until its REPLY has arrived.
     pub get_rtt: LatencyHistogram,
-    /// From the choice of the path of a PUT until its ACK is here.
+    /// From the choice of the path of a PUT until its ACK has arrived.
     pub put_ack: LatencyHistogram,
 }
 

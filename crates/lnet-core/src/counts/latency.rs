@@ -1,12 +1,12 @@
 //! How long messages take, by interface and by peer interface (section 1.2 of lnet-selection).
 //!
 //! ```text
-//!  commit ──── put egress ───▶ the LND is done      GET ──────── get rtt ───▶ REPLY is here
-//!     PUT ──────────────────── put ack ───────────▶ ACK is here
+//!  commit ──── put egress ───▶ the LND is done      GET ──────── get rtt ───▶ REPLY arrived
+//!     PUT ──────────────────── put ack ───────────▶ ACK arrived
 //! ```
 //!
-//! Of a message that was sent again the last attempt counts, on the path that it took. Of a descriptor
-//! with several operations under way at once it is the last one whose departure is known.
+//! For a resent message the last attempt counts, on the path that it took. For a descriptor with several operations
+//! under way at once, only the departure of the last one is known.
 
 use lnet_types::Time;
 use lnet_wire::MessageType;
@@ -25,29 +25,29 @@ use crate::send::tx::Tx;
 /// Times of one kind, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// How many were taken.
+    /// The number of samples.
     pub samples: u64,
-    /// The shortest; 0 without samples.
+    /// The shortest sample; 0 without samples.
     pub min: u64,
-    /// The longest.
+    /// The longest sample.
     pub max: u64,
     sum: u64,
 }
 
 impl Latency {
-    /// The mean; 0 without samples.
+    /// Returns the mean; 0 without samples.
     #[must_use]
     pub fn average(&self) -> u64 {
         self.sum.checked_div(self.samples).unwrap_or(0)
     }
 
-    /// All of them together.
+    /// Returns the sum of all samples.
     #[must_use]
     pub const fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// Takes the samples of another one in, too.
+    /// Adds the samples of another latency.
     pub fn merge(&mut self, other: &Self) {
         if other.samples == 0 {
             return;
@@ -77,16 +77,16 @@ impl Latency {
 /// `put_egress_*`, `get_rtt_*` and `put_ack_*` of an interface or a peer interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyStats {
-    /// From the choice of the path until the LND is done with a PUT.
+    /// From the choice of the path of a PUT until the LND reports its end.
     pub put_egress: Latency,
-    /// From the choice of the path of a GET until its data is here.
+    /// From the choice of the path of a GET until its REPLY has arrived.
     pub get_rtt: Latency,
-    /// From the choice of the path of a PUT until its ACK is here.
+    /// From the choice of the path of a PUT until its ACK has arrived.
     pub put_ack: Latency,
 }
 
 impl LatencyStats {
-    /// Takes the samples of another one in, too, kind by kind.
+    /// Adds the samples of other statistics, kind by kind.
     pub fn merge(&mut self, other: &Self) {
         self.put_egress.merge(&other.put_egress);
         self.get_rtt.merge(&other.get_rtt);
@@ -94,7 +94,7 @@ impl LatencyStats {
     }
 }
 
-/// What is timed.
+/// The kinds of latencies.
 #[derive(Clone, Copy, Debug)]
 enum LatencyKind {
     PutEgress,
@@ -120,7 +120,7 @@ impl LatencyKind {
     }
 }
 
-/// When and over what the last request of a descriptor was sent.
+/// The time and the path of the last request of a descriptor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Departure {
     at: Time,
@@ -129,7 +129,7 @@ pub(crate) struct Departure {
 }
 
 impl Core {
-    /// An attempt begins.
+    /// Notes the start of an attempt.
     pub(crate) fn note_departure(&mut self, tx: &Tx, now: Time) {
         let requests = matches!(tx.send, PathRequest::Request(_));
         let md = tx.descriptor().filter(|_| requests);
@@ -142,7 +142,7 @@ impl Core {
         }
     }
 
-    /// A message of ours is out.
+    /// Measures the egress time of a PUT of this node that was sent.
     pub(crate) fn note_egress(&mut self, tx: &Tx, now: Time) {
         let is_put = tx.header.body.message_type() == MessageType::Put;
         if is_put && !tx.is_forwarded() {
@@ -155,7 +155,7 @@ impl Core {
         }
     }
 
-    /// The response to a request is here.
+    /// Measures the time from a request to its response, which has arrived.
     pub(crate) fn note_response(&mut self, event: &Event, now: Time) {
         let kind = match event.kind {
             EventKind::Reply => LatencyKind::GetRtt,
@@ -181,8 +181,8 @@ impl Core {
     }
 
     /// Zeroes the node's counters, the counts of each local and peer interface, and all latencies, as `lnetctl stats
-    /// reset` does from the release after 2.17 on (section 12 of lnet-selection). The profiles of kernels keep the counts
-    /// of interfaces (section 10.1). What counts things that are there now keeps its value.
+    /// reset` does from the release after 2.17 on (section 12 of lnet-selection). In the profiles of kernels the
+    /// counts of interfaces stay (section 10.1). Counters of things that exist now keep their values.
     pub fn reset_stats(&mut self) {
         let input = self.noted(|| Input::ResetStats);
         self.take_in(input, |core| core.reset_stats_unrecorded());

@@ -1,4 +1,5 @@
-//! NIDs that one peer names, and that another discovered peer has (section 7.5 does not say whose they are).
+//! Finds out which peer has a NID that one peer names and another discovered peer has. Section 7.5 does not cover this
+//! case.
 //!
 //! ```text
 //!   X says: I am x and n; n is Y's ──▶ n stays Y's ──▶ ping n itself
@@ -6,12 +7,13 @@
 //!                                                        └ another answer, or none: n stays Y's
 //! ```
 //!
-//! Kernels let whoever named a NID last have it, so that any node can take the NIDs of any other until the next
-//! discovery. Here whoever answers at a NID says whose the NID is. A node that has got another name, or an address of a
-//! node that is gone, has its NIDs one round trip later than with a kernel.
+//! In kernels a NID belongs to the peer that named it last, so that any node can take over the NIDs of any other until
+//! the next discovery. Here the node that answers at a NID decides. If a node has got another name, or the address of
+//! a removed node, it gets its NIDs one round trip later than with a kernel.
 //!
-//! NIDs on nets that this node has no interface on are whoever's who named them last: the way to ask one may lead through
-//! the node itself, and a router that is asked for a NID of its own over another net closes the connection.
+//! NIDs on nets on which this node has no interface are not pinged and belong to the peer that named them last. The
+//! route for the ping may lead through the node itself, and a router closes the connection when it is pinged for a NID
+//! of its own over another net.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -25,13 +27,13 @@ use crate::io::CoreBuffer;
 use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 
-/// NIDs that are asked at the same time, or were asked within [`PAUSE`]: further claims are ignored.
+/// The limit of NIDs that are being pinged or were pinged within [`PAUSE`]; further claims are ignored.
 const ASKED_MAX: usize = 64;
 
-/// A NID is asked once in this time at most, however often it is claimed.
+/// The shortest time between two pings of a NID, however often it is claimed.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// NIDs that are asked whose they are.
+/// The NIDs that are pinged to find out which peer has them.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     asked: BTreeMap<Nid, Claim>,
@@ -39,15 +41,15 @@ pub(crate) struct Claims {
 
 #[derive(Debug)]
 struct Claim {
-    /// A NID of the peer that claims.
+    /// A NID of the peer that claims the NID.
     claimant: Nid,
     at: Time,
-    /// The ping is under way.
+    /// True while the ping is under way.
     waits: bool,
 }
 
 impl Claims {
-    /// Takes note of a claim; false where the NID is not to be asked now.
+    /// Notes a claim. Returns false if the NID must not be pinged now.
     fn begin(&mut self, nid: Nid, claimant: Nid, now: Time) -> bool {
         self.asked
             .retain(|_, claim| claim.waits || now < claim.at + PAUSE);
@@ -63,7 +65,7 @@ impl Claims {
         true
     }
 
-    /// The ping has ended: who claims the NID.
+    /// Ends the ping of a NID. Returns the peer that claims the NID.
     fn end(&mut self, nid: Nid) -> Option<Nid> {
         let claim = self.asked.get_mut(&nid).filter(|claim| claim.waits)?;
         claim.waits = false;
@@ -72,7 +74,7 @@ impl Claims {
 }
 
 impl Core {
-    /// A NID is one of a discovered peer that is not the one of this name, on a net of this node.
+    /// Returns whether a NID is on a local net and belongs to a discovered peer other than the one of this name.
     // [PUSH-9]
     pub(crate) fn is_anothers(&self, nid: Nid, name: Nid) -> bool {
         let owner = self.peers.primary_of(nid);
@@ -84,7 +86,7 @@ impl Core {
             && known.is_some_and(|known| known.state().contains(PeerState::DISCOVERED))
     }
 
-    /// A peer names a NID that another one has: the NID is asked.
+    /// Handles the claim of a NID that another peer has: pings the NID.
     pub(crate) fn ask_whose(&mut self, nid: Nid, claimant: Nid, now: Time) {
         self.counters.discoveries_ignored += 1;
         if !self.claims.begin(nid, claimant, now) {
@@ -102,7 +104,7 @@ impl Core {
         }
     }
 
-    /// Something happened to the ping of a NID that a peer claims.
+    /// Handles an event of the ping of a claimed NID.
     pub(crate) fn claim_event(&mut self, buffer: CoreBuffer, nid: Nid, event: &Event, now: Time) {
         if (event.kind, event.status) == (EventKind::Send, Ok(())) {
             return;

@@ -1,4 +1,4 @@
-//! What a peer said of itself becomes what this node knows of it (section 7.5).
+//! Enters the information of a peer about itself into the peer table (section 7.5).
 
 use lnet_types::{Net, Nid, Time};
 use lnet_wire::{NiStatus, PingFeatures};
@@ -8,14 +8,15 @@ use crate::discovery::table::{Discovery, PeerState};
 use crate::peer::PeerNiId;
 use crate::ping::said::{NNIS_MAX, Said};
 
-/// The most bytes that the information of a peer may need: those of [`NNIS_MAX`] entries.
+/// The limit of the size of a peer's information, in bytes: that of [`NNIS_MAX`] entries.
 pub(crate) const INFO_SIZE_MAX: u32 = 16 * (NNIS_MAX + 1);
 
-/// The most NIDs of one discovered peer; kernels take `lnet_interfaces_max`, 200.
+/// The limit of NIDs of one discovered peer; in kernels it is `lnet_interfaces_max`, 200.
 pub const PEER_NIDS_MAX: usize = 200;
 
 impl Core {
-    /// Brings what a peer said into the peer table. Returns the peer's name afterwards, which may be another one.
+    /// Merges the kept information of a peer into the peer table. Returns the peer's name afterwards, which may have
+    /// changed.
     // [DISC-4] [DISC-6]
     pub(crate) fn merge(&mut self, name: Nid, now: Time) -> Nid {
         let data = self.discovery_mut(name).map(|known| known.take_data());
@@ -51,8 +52,8 @@ impl Core {
         name
     }
 
-    /// Interfaces that a push says are up again, and that nothing but their node's word is known of: the push may be
-    /// older than the one before.
+    /// Returns the interfaces that a push says are up again, and from which no message was ever received. The push may
+    /// be older than the one before, so the peer is asked to confirm it.
     fn raised_unheard(&mut self, name: Nid, said: &Said) -> Vec<PeerNiId> {
         if !self
             .discovery_mut(name)
@@ -73,7 +74,7 @@ impl Core {
         up.filter_map(|&(nid, _)| is_raised(nid)).collect()
     }
 
-    /// Takes over what a peer said of the interfaces that are known to be the peer's.
+    /// Takes over the statuses of those named interfaces that are known to be the peer's.
     // [DISC-7]
     pub(crate) fn take_statuses(&mut self, name: Nid, said: &Said, now: Time) {
         for &(nid, status) in &said.nis {
@@ -83,7 +84,7 @@ impl Core {
         }
     }
 
-    /// What a peer said has been merged at this time or later.
+    /// Returns whether information of the peer was merged at this time or later.
     pub(crate) fn has_said_more_since(&self, name: Nid, time: Time) -> bool {
         let known = self.peers.by_nid(name);
         let known = known.and_then(|peer_ni| peer_ni.discovery.as_ref());
@@ -91,15 +92,15 @@ impl Core {
         heard.is_some_and(|heard| heard.at >= time)
     }
 
-    /// Makes the interfaces of a peer those that the peer named. NIDs that a configured peer has are left out, and so are
-    /// ours unless the peer is this node (lnet-selection, section 2.11).
+    /// Sets the interfaces of a peer to those that the peer named. NIDs of configured peers are left out. NIDs of this
+    /// node are left out unless the peer is this node (lnet-selection, section 2.11).
     // [DISC-5] [DISC-10]
     fn learn_nids(&mut self, name: Nid, said: &Said, now: Time) -> Option<Nid> {
         let is_ours = |core: &Self, nid| core.nis.by_nid(nid).is_some();
         let is_free = |core: &Self, nid: Nid| {
             let owner = core.peers.primary_of(nid);
             let is_configured = core.peers.peer(owner).is_some_and(|peer| peer.configured);
-            // Only a gateway can turn out to be the same node as another gateway.
+            // A gateway's NID can become part of another peer only if that peer is a gateway, too.
             let routes = |name| core.peers.peer(name).is_some_and(|peer| peer.routes > 0);
             let is_of_gateway = owner != name && routes(owner) && !routes(name);
             let is_usable = !nid.is_any() && nid.net() != Net::LO;
@@ -124,11 +125,11 @@ impl Core {
         let locked = self.peers.locked_first(owned);
         let primary = locked.unwrap_or(primary);
         nids.extend(locked.filter(|locked| !nids.contains(locked)));
-        // What routes name stays an interface of the peer.
+        // A NID that a route names as the gateway stays an interface of the peer.
         let named = self.gateways_of(name).into_iter();
         nids.extend(named.filter(|nid| !said.nis.iter().any(|(other, _)| other == nid)));
         let created = nids.iter().all(|&nid| self.peer_ni(nid, now).is_some());
-        // In a table that is full, one of the new interfaces may have taken the place of another one of this peer.
+        // In a full table, the creation of an interface may have removed another interface of this peer.
         let is_there = |nid: &Nid| self.peers.by_nid(*nid).is_some();
         if !created || !is_there(&name) || !nids.iter().all(is_there) {
             self.counters.discoveries_ignored += 1;
@@ -148,8 +149,8 @@ impl Core {
         Some(primary)
     }
 
-    /// A peer that was Multi-Rail says that it is no longer: it becomes what a peer without discovery is (section 7.7).
-    /// One whose primary NID is locked keeps its NIDs.
+    /// Makes a peer that was Multi-Rail and no longer says so a peer without discovery (section 7.7). If its primary
+    /// NID is locked, the peer keeps its NIDs.
     fn forget_rails(&mut self, name: Nid) -> Nid {
         let is_locked = self
             .peers
@@ -168,8 +169,8 @@ impl Core {
         name
     }
 
-    /// Peers with these NIDs were taken apart, most of them to become part of the peer of this name: what is under way
-    /// goes on under that name, and gateways stay gateways.
+    /// Completes a change in which peers with these NIDs were taken apart, most of them to become part of the peer of
+    /// this name. Operations under way continue under that name, and gateways stay gateways.
     pub(crate) fn after_merge(&mut self, name: Nid, apart: &[Nid]) {
         self.renamed(name);
         for &nid in apart {

@@ -1,14 +1,14 @@
-//! Discovery: what interfaces a peer has, learned from the peer itself (section 7).
+//! Discovery: this node learns the interfaces of a peer from the peer itself (section 7).
 //!
 //! ```text
 //!  first PUT or GET to a peer ─▶ wait ─▶ ping ─▶ merge ─▶ push, if the peer is Multi-Rail ─▶ done
 //!                                  ▲                                                          │
-//!             a push of the peer ──┘                     messages that wait go on, or fail ◀──┘
+//!             a push of the peer ──┘                  messages that wait are sent, or fail ◀──┘
 //! ```
 //!
-//! [`table`] decides; it is pure and names the section of each row. [`run`] carries out what the table says, [`merge`]
-//! brings what a peer said into the peer table, [`claims`] asks whose a NID is that two peers name, [`target`] takes the
-//! pushes of others.
+//! [`table`] decides. It is a pure state machine, and each of its rows names a section. [`run`] carries out the
+//! decisions, [`merge`] enters the information of a peer into the peer table, [`claims`] finds out which of two peers
+//! has a NID that both name, [`target`] receives the pushes of other nodes.
 
 pub(crate) mod claims;
 pub(crate) mod merge;

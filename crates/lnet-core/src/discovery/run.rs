@@ -1,4 +1,4 @@
-//! The discovery of peers, carried out: pings, pushes, and the messages that wait (sections 7.1, 7.3 and 7.4).
+//! Carries out the discovery of peers: pings, pushes, and the messages that wait (sections 7.1, 7.3 and 7.4).
 
 use std::time::Duration;
 
@@ -20,22 +20,23 @@ use crate::send::tx::{End, Outgoing, SendStage, Tx};
 use crate::status::DropReason;
 use crate::timer::Timer;
 
-/// Steps that one event can lead to: merge, then ping or push or the end, with room to spare.
+/// Limit of the steps after one event. An event leads to a merge, then a ping, a push or the end; the rest is reserve.
 const STEPS_MAX: usize = 8;
 
-/// The pause between two steps, in which messages go on.
+/// The pause between two steps of pushing, in which messages can be sent.
 const PUSH_PAUSE: Duration = Duration::from_millis(1);
 
-/// Peers that are looked at in one step after a change of our own information: some 100 µs.
+/// Peers that are checked in one step after a change of this node's information; some 100 µs.
 const PEERS_PER_STEP: usize = 256;
 
 impl Core {
-    /// Discovers a peer now, whatever is known of it. [`Core::discovery`] says how far that is. A NID of this node makes
-    /// the node a peer of its own: what is sent to its NIDs is counted, and its health is kept.
+    /// Starts a discovery of a peer, even if the peer is already known. [`Core::discovery`] shows its state. If the
+    /// NID is one of this node, the node becomes a peer of its own: messages to its NIDs are counted, and its health
+    /// is kept.
     ///
     /// # Errors
     ///
-    /// [`Errno::EINVAL`] for loopback and the wildcard, and while discovery is switched off; [`Errno::ENOMEM`] when the
+    /// [`Errno::EINVAL`] for loopback and the wildcard, and while discovery is switched off; [`Errno::ENOMEM`] if the
     /// peer table is full.
     pub fn discover(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
         let input = self.noted(|| Input::Discover { nid, now });
@@ -53,7 +54,7 @@ impl Core {
         Ok(())
     }
 
-    /// The discovery of the peer that has this primary NID.
+    /// Returns the discovery of the peer with this primary NID.
     pub(crate) fn discovery_mut(&mut self, name: Nid) -> Option<&mut Discovery> {
         let peer_ni = self.peers.by_nid_mut(name)?;
         Some(peer_ni.discovery.get_or_insert_default())
@@ -66,8 +67,8 @@ impl Core {
         }
     }
 
-    /// A PUT or GET of ours has to wait until its target is discovered (section 7.1). Portal 0 is exempt, so that
-    /// pings and pushes never wait for themselves.
+    /// Decides whether a PUT or GET of this node must wait until its target is discovered (section 7.1). Messages of
+    /// portal 0 never wait, so that pings and pushes do not wait for themselves.
     // [DISC-1] [DISC-2]
     pub(crate) fn must_wait(&self, send: &PathRequest, path: Path) -> bool {
         let PathRequest::Request(request) = send else {
@@ -83,7 +84,7 @@ impl Core {
         discovery.is_none_or(|known| !known.is_up_to_date(&self.ours()))
     }
 
-    /// A message waits until its target is discovered.
+    /// Lets a message wait until its target is discovered.
     pub(crate) fn park(&mut self, send: PathRequest, path: Path, message: Outgoing, now: Time) {
         let PathRequest::Request(request) = send else {
             return;
@@ -103,7 +104,7 @@ impl Core {
         self.discovery_event(name, Happening::Wanted, now);
     }
 
-    /// Removes a message that has failed from those that wait for the discovery of `target`.
+    /// Removes a message that has failed from the messages that wait for the discovery of `target`.
     pub(crate) fn unpark(&mut self, target: Nid, id: TxId) {
         let name = self.peers.primary_of(target);
         if let Some(discovery) = self.discovery_mut(name) {
@@ -111,7 +112,7 @@ impl Core {
         }
     }
 
-    /// Something happens to a peer; what follows is done.
+    /// Applies an event to a peer's discovery, and takes the steps that follow.
     pub(crate) fn discovery_event(&mut self, name: Nid, event: Happening, now: Time) {
         if let Some(discovery) = self.discovery_mut(name) {
             discovery.happens(event);
@@ -133,7 +134,7 @@ impl Core {
         }
     }
 
-    /// A peer was configured while messages wait for its discovery: they go on as the state says.
+    /// Continues the discovery of a peer that was configured while messages wait for it.
     pub(crate) fn go_on_with_discovery(&mut self, name: Nid) {
         let known = self.peers.by_nid(name);
         let known = known.and_then(|peer_ni| peer_ni.discovery.as_ref());
@@ -142,8 +143,8 @@ impl Core {
         }
     }
 
-    /// A peer has this name from now on: what is under way for it, and what waits for it, finds it under that name even
-    /// if the NID that it was begun for is none of the peer's any more.
+    /// Notes that a peer has this name from now on. Operations under way and messages that wait must find the peer by
+    /// this name, even if the NID that they were started for is no longer one of the peer's.
     pub(crate) fn renamed(&mut self, name: Nid) {
         let known = self.peers.by_nid(name);
         let Some(known) = known.and_then(|peer_ni| peer_ni.discovery.as_ref()) else {
@@ -176,9 +177,9 @@ impl Core {
         self.send_ping(md, asked, timeout, now);
     }
 
-    /// Where a peer is pinged: at the primary NID, or at a NID on a net that this node shares with the peer where the
-    /// primary NID is on none. The way to the latter may lead through the peer itself, which refuses what comes for it
-    /// over another net.
+    /// Returns the NID at which a peer is pinged: its primary NID, or, if that is on no local net, a NID on a net that
+    /// this node shares with the peer. The route to a remote primary NID may lead through the peer itself, which
+    /// rejects messages for it that arrive over another net.
     fn nid_to_ping(&self, name: Nid) -> Nid {
         let is_near = |nid: &Nid| self.nis.has_net(nid.net());
         let peer = self.peers.peer(name).filter(|_| !is_near(&name));
@@ -229,7 +230,7 @@ impl Core {
         }
     }
 
-    /// There is no room for a ping or a push.
+    /// Fails a ping or a push for which there is no room.
     fn cannot_begin(&mut self, name: Nid, event: Happening, now: Time) {
         if let Some(discovery) = self.discovery_mut(name) {
             discovery.fail(Errno::ENOMEM);
@@ -237,7 +238,7 @@ impl Core {
         self.discovery_event(name, event, now);
     }
 
-    /// Something happened to a discovery ping.
+    /// Handles an event of a discovery ping.
     pub(crate) fn discovery_ping_event(
         &mut self,
         buffer: CoreBuffer,
@@ -264,7 +265,7 @@ impl Core {
         self.discovery_event(name, happening, now);
     }
 
-    /// Something happened to a push of ours.
+    /// Handles an event of a push of this node.
     pub(crate) fn push_sent_event(&mut self, to: Nid, event: &Event, now: Time) {
         let name = self.peers.primary_of(to);
         let Some(discovery) = self.discovery_mut(name) else {
@@ -274,7 +275,7 @@ impl Core {
             (EventKind::Send, Ok(())) => return,
             _ if discovery.push.take_if(|md| *md == event.md).is_none() => return,
             (EventKind::Ack, Ok(())) => {
-                // The descriptor carries the version that was pushed, which has 32 bits.
+                // The descriptor's user value is the version that was pushed, which has 32 bits.
                 discovery.acknowledge(event.user as u32);
                 self.push_target.peers_were_told = true;
                 Happening::Acknowledged
@@ -298,7 +299,7 @@ impl Core {
             discovery.fail(Errno::EPROTO);
             return Happening::PingFailed;
         };
-        // A peer that needs more each time ends at the limit.
+        // The size cannot grow beyond the limit, so this ends even if a peer needs more each time.
         if said.truncated && discovery.grow(bytes_needed(&said)) {
             return Happening::CutOff;
         }
@@ -309,7 +310,8 @@ impl Core {
         Happening::Answered
     }
 
-    /// A gateway has answered the checker, which is a discovery of it and asks for a push (section 8.2).
+    /// Handles a gateway's answer to the checker, which is also a discovery of the gateway and requires a push
+    /// (section 8.2).
     pub(crate) fn discovery_by_check(&mut self, gateway: Nid, said: &Said, data: Vec<u8>) {
         if !self.config.globals.discovery {
             return;
@@ -327,7 +329,7 @@ impl Core {
         self.discovery_event(name, event, self.latest);
     }
 
-    /// Bytes that a ping of this peer needs room for.
+    /// Returns the size of the buffer for a ping of this peer, in bytes.
     // [PING-3]
     pub(crate) fn ping_size(&self, name: Nid) -> u32 {
         let known = self.peers.by_nid(name);
@@ -350,7 +352,7 @@ impl Core {
         }
     }
 
-    /// The peer is known: each message that waited takes its path.
+    /// Ends a successful discovery: each message that waited takes its path.
     fn release_parked(&mut self, name: Nid, now: Time) {
         let Some(discovery) = self.discovery_mut(name) else {
             return;
@@ -384,8 +386,8 @@ impl Core {
         self.launch(tx, &path, now);
     }
 
-    /// Plans pushes after the node's own information has changed: to each peer that has acknowledged older
-    /// information, some peers at a time. Switching discovery off is such a change, too (section 7.7).
+    /// Plans pushes after this node's information has changed, also by switching discovery off (section 7.7). They go
+    /// to each peer that has acknowledged older information, to some peers at a time.
     // [PUSH-5] [PUSH-10]
     pub(crate) fn plan_pushes(&mut self) {
         if self.push_target.peers_were_told {
@@ -393,7 +395,7 @@ impl Core {
         }
     }
 
-    /// The next of the peers that our information is pushed to.
+    /// Pushes this node's information to the next few peers that need it.
     pub(crate) fn push_step(&mut self, from: usize, now: Time) {
         let slots = from..from.saturating_add(PEERS_PER_STEP);
         let end = slots.end;
@@ -415,7 +417,7 @@ impl Core {
     }
 }
 
-/// Bytes that everything needs that a peer has to say.
+/// Returns the size of the complete information of a peer, in bytes.
 fn bytes_needed(said: &Said) -> u32 {
     u32::try_from(said.size)
         .unwrap_or(u32::MAX)

@@ -1,7 +1,7 @@
 //! The state machine of the discovery of one peer, as two tables (sections 7.2 to 7.4).
 //!
-//! An event changes the state by the row of [`EVENTS`] that names the event. Then the first row of [`STEPS`] that
-//! applies says what to do next.
+//! An event changes the state as the row of [`EVENTS`] for that event says. Then the first row of [`STEPS`] that
+//! applies gives the next action.
 
 use std::collections::VecDeque;
 
@@ -24,13 +24,13 @@ bitflags! {
         const ROUTER_ENABLED = 1 << 2;
         /// An administrator has configured the peer.
         const CONFIGURED = 1 << 3;
-        /// Discovery has ended well once.
+        /// A discovery has completed successfully at least once.
         const DISCOVERED = 1 << 4;
-        /// The next message starts discovery again.
+        /// The next message starts another discovery.
         const REDISCOVER = 1 << 5;
         /// Discovery is under way.
         const DISCOVERING = 1 << 6;
-        /// Ping information of the peer waits to be merged.
+        /// Ping information of the peer is ready to be merged.
         const DATA_PRESENT = 1 << 7;
         /// The last ping information of the peer has been merged.
         const NIDS_UPTODATE = 1 << 8;
@@ -42,51 +42,52 @@ bitflags! {
         const PING_FAILED = 1 << 11;
         /// The push has failed.
         const PUSH_FAILED = 1 << 12;
-        /// Ping whatever is known.
+        /// Send a ping even if the peer's information is up to date.
         const FORCE_PING = 1 << 13;
-        /// Push whatever the peer has acknowledged.
+        /// Send a push even if the peer has acknowledged the present information.
         const FORCE_PUSH = 1 << 14;
         /// Discovery may not change the primary NID.
         const LOCK_PRIMARY = 1 << 20;
     }
 }
 
-/// What happens to a peer.
+/// The events in the discovery of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
-    /// A message wants to go to the peer.
+    /// A message for the peer was started.
     Wanted,
-    /// Somebody asks for a discovery now.
+    /// A discovery was requested.
     Forced,
-    /// The ping was answered, and the answer can be used.
+    /// The ping was answered, and the answer is valid.
     Answered,
-    /// The answer was cut off: a larger buffer is needed.
+    /// The answer was truncated: a larger buffer is needed.
     CutOff,
-    /// The ping was answered, and the peer has pushed since the ping was sent: which of the two is newer is unknown.
+    /// The ping was answered, but a push of the peer arrived after the ping was sent: it is unknown which of the two
+    /// is newer.
     Overtaken,
     /// The ping failed.
     PingFailed,
-    /// The peer has acknowledged our push.
+    /// The peer has acknowledged this node's push.
     Acknowledged,
     /// The push failed.
     PushFailed,
-    /// The peer has pushed information that can be used.
+    /// The peer has pushed valid information.
     Pushed,
-    /// The peer has pushed information that cannot be used.
+    /// The peer has pushed invalid information.
     BadPush,
-    /// A gateway has answered the router checker, and the answer can be used.
+    /// A gateway has answered the router checker, and the answer is valid.
     Checked,
-    /// A NID that the peer shares with another one was asked, and is the peer's.
+    /// A NID that another peer also names was pinged, and the answer shows that it is this peer's.
     Granted,
     /// The peer has restarted.
     Restarted,
-    /// Our own information has changed.
+    /// This node's own information has changed.
     Changed,
 }
 
-/// What an event does to the state.
+/// The change of the state by one event.
 struct Row {
-    /// Where the row stands in the protocol's description.
+    /// The section of the protocol's description that the row follows.
     #[cfg_attr(not(test), expect(dead_code, reason = "a citation, which tests check"))]
     section: &'static str,
     event: Happening,
@@ -113,7 +114,7 @@ const EVENTS: [Row; 14] = [
     },
     Row {
         section: "7.3",
-        // The answer may come after a push has failed, which ended the discovery.
+        // The answer may come after a failed push has ended the discovery.
         event: Happening::Answered,
         clear: bits!(PING_SENT),
         set: bits!(DISCOVERING DATA_PRESENT),
@@ -174,8 +175,9 @@ const EVENTS: [Row; 14] = [
     },
     Row {
         section: "6.5",
-        // What the peer knew of us is gone, and the number of its information begins at 1 again, which says nothing of
-        // whether that is another one. The next message to the peer waits until the peer is asked.
+        // The peer has lost what it knew of this node. Its information counts from sequence number 1 again, so the
+        // number does not show whether the information has changed. The next message to the peer waits until the peer
+        // has been pinged.
         event: Happening::Restarted,
         clear: bits!(NIDS_UPTODATE),
         set: bits!(REDISCOVER),
@@ -188,20 +190,20 @@ const EVENTS: [Row; 14] = [
     },
 ];
 
-/// What to do next.
+/// The next action of a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
-    /// Merge what the peer said, and look again.
+    /// Merge the peer's information, then take the next step.
     Merge,
-    /// The discovery has failed: messages that wait fail with it.
+    /// The discovery has failed: the messages that wait fail, too.
     Fail,
     /// Send a ping.
     Ping,
     /// Send a push.
     Push,
-    /// An answer is awaited, or there is nothing to do.
+    /// Wait for an answer, or do nothing because there is nothing to do.
     Wait,
-    /// The peer is known: messages that wait go on.
+    /// The discovery is complete: the messages that wait are sent.
     Finish,
 }
 
@@ -209,18 +211,18 @@ pub(crate) enum Action {
 struct Step {
     #[cfg_attr(not(test), expect(dead_code, reason = "a citation, which tests check"))]
     section: &'static str,
-    /// These are set …
+    /// The step applies if all of these bits are set …
     all: PeerState,
-    /// … these are not …
+    /// … none of these is set …
     none: PeerState,
-    /// … and a push is needed, where this says so.
+    /// … and, if this is true, a push is needed.
     needs_push: bool,
     action: Action,
     clear: PeerState,
     set: PeerState,
 }
 
-/// What a step without these has.
+/// The defaults of a step.
 const NO_STEP: Step = Step {
     section: "",
     all: bits!(),
@@ -231,8 +233,8 @@ const NO_STEP: Step = Step {
     set: bits!(),
 };
 
-/// The first that applies. Where a kernel pings again at once after an answer that it cannot use, without a limit
-/// (section 6.6), the discovery fails here.
+/// The steps in order; the first that applies is taken. After an invalid answer a kernel sends another ping at once,
+/// without a limit (section 6.6). Here the discovery fails instead.
 // [PING-16]
 const STEPS: [Step; 10] = [
     Step {
@@ -307,69 +309,70 @@ const STEPS: [Step; 10] = [
     },
 ];
 
-/// What of this node the discovery of a peer depends on.
+/// The facts about this node that the discovery of a peer depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ours {
-    /// Discovery is switched on here.
+    /// True if discovery is switched on at this node.
     pub(crate) enabled: bool,
-    /// The version of our ping information.
+    /// The version of this node's ping information.
     pub(crate) version: u32,
 }
 
-/// What a peer last said of itself.
+/// The last information of a peer about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// The peer said it unasked, in a push; otherwise it was the answer to a ping.
+    /// True if the information came in a push, false if it was the answer to a ping.
     pub pushed: bool,
-    /// When it was believed.
+    /// When the information was merged.
     pub at: Time,
     /// The peer's feature bits (section 6.4).
     pub features: u32,
-    /// Interfaces that it named, loopback excepted.
+    /// Number of interfaces in the information, without loopback.
     pub nids: u32,
 }
 
-/// How far the discovery of a peer is.
+/// The state of the discovery of a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DiscoveryView {
     /// The state, as `lnetctl peer show -v 4` prints it.
     pub state: PeerState,
-    /// When a discovery last ended well.
+    /// When a discovery last completed successfully.
     pub finished: Option<Time>,
-    /// Why the last discovery failed, if it did.
+    /// The reason why the last discovery failed; `None` if it did not.
     pub failure: Option<Errno>,
-    /// What the peer last said of itself.
+    /// The last information of the peer about itself.
     pub heard: Option<Heard>,
 }
 
-/// The discovery of a peer.
+/// The discovery of one peer.
 #[derive(Debug, Default)]
 pub(crate) struct Discovery {
     view: DiscoveryView,
-    /// The version of ours that the peer has acknowledged; none before the first.
+    /// The version of this node's information that the peer has acknowledged; `None` before the first acknowledgement.
     acknowledged: Option<u32>,
-    /// What the peer said last, until that is merged.
+    /// The last information of the peer, until it is merged.
     data: Vec<u8>,
-    /// The peer has pushed these data.
+    /// True if `data` came in a push.
     pushed: bool,
-    /// The peer has pushed since the last ping was sent.
+    /// True if a push of the peer arrived after the last ping was sent.
     overtaken: bool,
-    /// Bytes that the peer's information needs.
+    /// Bytes that the complete information of the peer needs.
     info_size: u32,
-    /// The ping under way. What happens to another one, of a peer that became part of this one, is of no consequence.
+    /// The ping under way. Events of other pings, which belonged to a peer that became part of this one, are ignored.
     pub(crate) ping: Option<MdHandle>,
     /// The push under way.
     pub(crate) push: Option<MdHandle>,
-    /// Where the last ping was answered: our NID and the peer's. The push that follows goes back this way (section 7.4).
+    /// The NIDs that the last answer used: this node's and the peer's. The push that follows uses the same pair
+    /// (section 7.4).
     pub(crate) answered: Option<(Nid, Nid)>,
-    /// A NID that another peer has and that may become this one's.
+    /// A NID of another peer that the next merge may assign to this one.
     granted: Option<Nid>,
-    /// Messages that wait for the end.
+    /// Messages that wait for the end of the discovery.
     pub(crate) parked: VecDeque<TxId>,
 }
 
 impl Discovery {
-    /// An event changes the state.
+    /// Changes the state by an event.
     pub(crate) fn happens(&mut self, event: Happening) {
         if let Some(row) = EVENTS.iter().find(|row| row.event == event) {
             self.view.state.remove(row.clear);
@@ -377,7 +380,7 @@ impl Discovery {
         }
     }
 
-    /// What to do next; the state says afterwards that it is being done.
+    /// Returns the next action, and updates the state as if the action is under way.
     pub(crate) fn step(&mut self, ours: &Ours) -> Action {
         let applies = |step: &&Step| {
             self.view.state.contains(step.all)
@@ -392,7 +395,8 @@ impl Discovery {
         step.action
     }
 
-    /// The end of section 7.3, without the bit MULTI_RAIL, which is the table's.
+    /// Returns whether a push is needed, as the end of section 7.3 says. The row of the table checks the bit
+    /// MULTI_RAIL.
     // [PUSH-3]
     fn needs_push(&self, ours: &Ours) -> bool {
         let is_behind = self.acknowledged != Some(ours.version);
@@ -400,7 +404,7 @@ impl Discovery {
         self.view.state.contains(PeerState::FORCE_PUSH) || listens && ours.enabled && is_behind
     }
 
-    /// A message may go to the peer at once (section 7.1).
+    /// Returns whether a message may go to the peer at once (section 7.1).
     pub(crate) fn is_up_to_date(&self, ours: &Ours) -> bool {
         let known = bits!(DISCOVERED NIDS_UPTODATE);
         let busy = bits!(DISCOVERING FORCE_PING FORCE_PUSH REDISCOVER);
@@ -408,8 +412,8 @@ impl Discovery {
         self.view.state.contains(known) && !self.view.state.intersects(busy) && !owes
     }
 
-    /// The peer has been discovered, and does not know our present information. That discovery is switched off here
-    /// is pushed whatever the peer has acknowledged (section 7.7).
+    /// Returns whether the peer has been discovered and has not acknowledged the present information of this node. If
+    /// discovery was switched off here, forces the push that says so (section 7.7).
     pub(crate) fn owes(&mut self, ours: &Ours) -> bool {
         let discovered = self.view.state.contains(bits!(DISCOVERED MULTI_RAIL));
         let is_owed = discovered && self.acknowledged != Some(ours.version);
@@ -419,7 +423,7 @@ impl Discovery {
         is_owed
     }
 
-    /// Nothing is under way, and no message waits.
+    /// Returns whether nothing is under way and no message waits.
     pub(crate) fn is_idle(&self) -> bool {
         self.ping.is_none() && self.push.is_none() && self.parked.is_empty()
     }
@@ -428,12 +432,12 @@ impl Discovery {
         self.view.state
     }
 
-    /// What is known of the discovery.
+    /// Returns the state that is shown.
     pub(crate) fn view(&self) -> DiscoveryView {
         self.view
     }
 
-    /// The discovery of a copied state.
+    /// Creates the discovery of a copied state.
     pub(crate) fn restored(view: DiscoveryView) -> Self {
         Self {
             view,
@@ -441,25 +445,27 @@ impl Discovery {
         }
     }
 
-    /// What the peer's information says of it.
+    /// Sets or clears bits of the state.
     pub(crate) fn set(&mut self, bits: PeerState, on: bool) {
         self.view.state.set(bits, on);
     }
 
-    /// Keeps what the peer said, in a push or when it was asked, until it is merged; newer replaces older.
+    /// Keeps information of the peer until it is merged. `pushed`: it came in a push, otherwise in an answer. Newer
+    /// information replaces older.
     pub(crate) fn keep(&mut self, data: Vec<u8>, pushed: bool) {
         (self.data, self.pushed) = (data, pushed);
         self.overtaken |= pushed;
     }
 
-    /// A ping leaves now.
+    /// Notes that a ping is sent now.
     pub(crate) fn begin_ping(&mut self, md: MdHandle) {
         self.ping = Some(md);
         self.overtaken = false;
     }
 
-    /// The answer to the last ping may be older than what the peer has pushed: a change of a status alone keeps the
-    /// number of the information (section 6.5), and the peer does not push again what was acknowledged.
+    /// Returns whether the answer to the last ping may be older than the peer's last push. The sequence number does
+    /// not show this, because a change of only a status keeps it (section 6.5), and the peer does not repeat an
+    /// acknowledged push.
     pub(crate) fn is_overtaken(&self) -> bool {
         self.overtaken
     }
@@ -468,12 +474,12 @@ impl Discovery {
         std::mem::take(&mut self.data)
     }
 
-    /// The peer said last unasked what is to be merged.
+    /// Returns whether the information to merge came in a push.
     pub(crate) fn has_pushed(&self) -> bool {
         self.pushed
     }
 
-    /// What was kept has been read: these features and so many interfaces.
+    /// Notes that the kept information was read: these features and this number of interfaces.
     pub(crate) fn heard(&mut self, features: u32, nids: u32, at: Time) {
         self.view.heard = Some(Heard {
             pushed: self.pushed,
@@ -483,7 +489,7 @@ impl Discovery {
         });
     }
 
-    /// What the peer says of this NID is true.
+    /// Notes that this NID is the peer's, as the peer said.
     pub(crate) fn grant(&mut self, nid: Nid) {
         self.granted = Some(nid);
     }
@@ -492,23 +498,23 @@ impl Discovery {
         self.granted.take()
     }
 
-    /// The peer has restarted: what it acknowledged is forgotten.
+    /// Handles a restart of the peer: forgets what the peer has acknowledged.
     pub(crate) fn restart(&mut self) {
         self.acknowledged = None;
         self.happens(Happening::Restarted);
     }
 
-    /// The peer has acknowledged this version of our information.
+    /// Notes that the peer has acknowledged this version of this node's information.
     pub(crate) fn acknowledge(&mut self, version: u32) {
         self.acknowledged = Some(version);
     }
 
-    /// The largest information of the peer that was seen, in bytes.
+    /// Returns the size of the largest information of the peer so far, in bytes.
     pub(crate) fn info_size(&self) -> u32 {
         self.info_size
     }
 
-    /// The peer's information needs so many bytes. True when that is more than was known.
+    /// Notes that the peer's information needs this many bytes. Returns whether that is more than before.
     // [PUSH-8]
     pub(crate) fn grow(&mut self, bytes: u32) -> bool {
         let grows = bytes > self.info_size;
@@ -516,7 +522,7 @@ impl Discovery {
         grows
     }
 
-    /// Why the last ping or push failed.
+    /// Returns the reason why the last ping or push failed.
     pub(crate) fn failure(&self) -> Option<Errno> {
         self.view.failure
     }

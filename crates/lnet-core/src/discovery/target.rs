@@ -1,7 +1,7 @@
-//! The target of pushes: peers tell this node what they have (section 7.4).
+//! The target of pushes, by which peers send their information to this node (section 7.4).
 //!
-//! A push lands in a descriptor that takes one message, on portal 0. A kernel has one such descriptor; here there are
-//! [`TARGETS`], so that a peer that sends half of a push keeps nobody else from pushing.
+//! A push lands in a descriptor that accepts one message, on portal 0. A kernel has one such descriptor. This node has
+//! [`TARGETS`], so that a peer that sends only half of a push does not block the pushes of other peers.
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{LNET_PORTAL, PING_BUFFER_MIN, PING_MATCH_BITS, PingFeatures};
@@ -15,30 +15,30 @@ use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 
-/// Pushes that may land at the same time.
+/// The number of pushes that may land at the same time.
 const TARGETS: usize = 16;
 
-/// The descriptors that take pushes.
+/// The descriptors that accept pushes.
 #[derive(Debug, Default)]
 pub(crate) struct PushTarget {
     posted: Vec<MdHandle>,
-    /// The largest push that was seen, in bytes.
+    /// The size of the largest push so far, in bytes.
     length: u32,
-    /// Pushes were taken, now or earlier.
+    /// True if pushes are accepted or were accepted earlier.
     pub(crate) was_opened: bool,
-    /// A peer has acknowledged a push of ours, and is owed what changes.
+    /// True if a peer has acknowledged a push of this node, so that changes must be pushed to it.
     pub(crate) peers_were_told: bool,
 }
 
 impl PushTarget {
-    /// Descriptors that take a push now.
+    /// Returns the number of descriptors that accept a push now.
     pub(crate) fn posted(&self) -> usize {
         self.posted.len()
     }
 }
 
 impl Core {
-    /// Takes pushes from now on, or takes none any more.
+    /// Starts or stops to accept pushes.
     pub(crate) fn set_push_target(&mut self, on: bool, now: Time) {
         if !on {
             for md in std::mem::take(&mut self.push_target.posted) {
@@ -91,7 +91,7 @@ impl Core {
         }
     }
 
-    /// Something happened to a descriptor that takes pushes.
+    /// Handles an event of a descriptor that accepts pushes.
     pub(crate) fn push_event(&mut self, buffer: CoreBuffer, event: &Event, now: Time) {
         self.push_target.posted.retain(|&md| md != event.md);
         if event.kind == EventKind::Put {
@@ -114,12 +114,12 @@ impl Core {
         }
     }
 
-    /// A peer has pushed what it has; `needs` is its length when it was cut off.
+    /// Handles the information that a peer has pushed. If it was truncated, `needs` is its complete size.
     // [PUSH-6] [PUSH-7] [PUSH-9]
     fn pushed(&mut self, from: Nid, data: Vec<u8>, needs: Option<u32>, now: Time) {
         let features = Said::read(&data).map(|said| said.features);
-        // A message that came through a router has made a peer of the router, not of its source. In a full table the
-        // source stays unknown, and the push is refused below.
+        // For a message that came through a router, the router has a peer NI but the source may have none. In a full
+        // table the source stays unknown, and the push is rejected below.
         if features.is_some_and(|features| features.contains(PingFeatures::MULTI_RAIL)) {
             let _full = self.peer_ni(from, now);
         }
@@ -128,7 +128,7 @@ impl Core {
             self.counters.pushes_refused += 1;
             return;
         };
-        // Only a peer that this node has discovered can make it ping.
+        // Only a peer that this node has discovered can cause a ping.
         let known = discovery.state().contains(PeerState::DISCOVERED);
         let Some(features) = features else {
             self.counters.pushes_refused += 1;

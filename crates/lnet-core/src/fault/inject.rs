@@ -10,15 +10,15 @@ use crate::record::Input;
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 
-/// Rules of one kind. Each is asked for each message, so a long list slows the node down.
+/// Limit of the rules of one kind. Each rule is checked for each message, so a long list slows the node down.
 const RULES_MAX: usize = 1024;
 
 impl Core {
-    /// Adds a rule that drops messages; it is asked before the older ones.
+    /// Adds a rule that drops messages; it is checked before the older rules.
     ///
     /// # Errors
     ///
-    /// [`FaultError`]; nothing has changed then.
+    /// [`FaultError`]; the rules are then unchanged.
     pub fn add_drop_rule(&mut self, rule: DropRule) -> Result<(), FaultError> {
         let input = self.noted(|| Input::AddDropRule { rule: rule.clone() });
         self.take_in(input, |core| core.add_drop_rule_unrecorded(rule))
@@ -29,11 +29,11 @@ impl Core {
         add(&mut self.faults.drops, rule)
     }
 
-    /// Adds a rule that delays messages; it is asked before the older ones.
+    /// Adds a rule that delays messages; it is checked before the older rules.
     ///
     /// # Errors
     ///
-    /// [`FaultError`]; nothing has changed then.
+    /// [`FaultError`]; the rules are then unchanged.
     pub fn add_delay_rule(&mut self, rule: DelayRule) -> Result<(), FaultError> {
         let input = self.noted(|| Input::AddDelayRule { rule: rule.clone() });
         self.take_in(input, |core| core.add_delay_rule_unrecorded(rule))
@@ -44,20 +44,20 @@ impl Core {
         add(&mut self.faults.delays, rule)
     }
 
-    /// The drop rules with what they did, newest first.
+    /// Returns the drop rules with their counts, newest first.
     pub fn drop_rules(&self) -> impl Iterator<Item = (&DropRule, FaultStats)> {
         let active = self.faults.drops.iter();
         active.map(|active| (&active.rule, active.stats))
     }
 
-    /// The delay rules with what they did, newest first.
+    /// Returns the delay rules with their counts, newest first.
     pub fn delay_rules(&self) -> impl Iterator<Item = (&DelayRule, FaultStats)> {
         let active = self.faults.delays.iter();
         active.map(|active| (&active.rule, active.stats))
     }
 
-    /// Deletes the drop rules with exactly these filters; [`NidFilter::Any`] stands for all. Returns
-    /// how many went.
+    /// Deletes the drop rules with exactly these filters; [`NidFilter::Any`] matches all filters. Returns the number
+    /// of deleted rules.
     pub fn delete_drop_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
         let input = self.noted(|| Input::DeleteDropRules {
             source,
@@ -78,7 +78,7 @@ impl Core {
         before - rules.len()
     }
 
-    /// Deletes delay rules, as [`Core::delete_drop_rules`] does. What they delay keeps its time.
+    /// Deletes delay rules as [`Core::delete_drop_rules`] does. Messages that are already delayed keep their delay.
     pub fn delete_delay_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
         let input = self.noted(|| Input::DeleteDelayRules {
             source,
@@ -103,7 +103,7 @@ impl Core {
         before - rules.len()
     }
 
-    /// Every rule starts anew, with its counts at zero.
+    /// Restarts every rule, with its counts at zero.
     pub fn reset_fault_rules(&mut self) {
         let input = self.noted(|| Input::ResetFaultRules);
         self.take_in(input, |core| core.reset_fault_rules_unrecorded());
@@ -118,7 +118,7 @@ impl Core {
         }
     }
 
-    /// A message is about to go to the LND. True when a rule keeps it.
+    /// Applies the rules to a message that is about to go to the LND. Returns whether a rule holds it.
     pub(crate) fn fault_on_send(&mut self, id: TxId, now: Time) -> bool {
         if self.faults.are_none() {
             return false;
@@ -143,7 +143,7 @@ impl Core {
         true
     }
 
-    /// A message has arrived. True when a rule drops it.
+    /// Applies the drop rules to a message that has arrived. Returns whether a rule drops it.
     pub(crate) fn fault_on_receive(&mut self, origin: &Origin, now: Time) -> bool {
         if self.faults.are_none() || origin.ni == NiId::LOOPBACK {
             return false;
@@ -155,7 +155,8 @@ impl Core {
         self.faults.is_lost(&sighting, now)
     }
 
-    /// A message for us has passed all checks. `Some` when a rule delays it.
+    /// Applies the delay rules to a message for this node that has passed all checks. Returns a verdict if a rule
+    /// delays it.
     pub(crate) fn delay_on_receive(&mut self, origin: &Origin, now: Time) -> Option<Verdict> {
         if self.faults.are_none() || origin.ni == NiId::LOOPBACK {
             return None;
@@ -173,7 +174,7 @@ impl Core {
         Some(Verdict::Hold { rx })
     }
 
-    /// What a rule has held back goes on, or fails.
+    /// Continues a message that a rule has held, or fails it.
     pub(crate) fn fault_is_over(&mut self, held: Held, now: Time) {
         match held {
             Held::Failing(tx) => {
@@ -208,7 +209,7 @@ impl Core {
 }
 
 impl super::Faults {
-    /// The class with which a message being sent is to fail.
+    /// Returns the status with which a message being sent fails; `None` if no rule applies.
     fn failure(&mut self, sighting: &Sighting<'_>, now: Time) -> Option<MessageStatus> {
         for active in &mut self.drops {
             let on_send = active.rule.all || !active.rule.classes.is_empty();
@@ -228,7 +229,7 @@ impl super::Faults {
         None
     }
 
-    /// Whether an arriving message is lost.
+    /// Decides whether an arriving message is lost.
     fn is_lost(&mut self, sighting: &Sighting<'_>, now: Time) -> bool {
         for active in &mut self.drops {
             let on_receive = active.rule.all || active.rule.classes.is_empty();
@@ -245,7 +246,7 @@ impl super::Faults {
         false
     }
 
-    /// Until when a message is delayed.
+    /// Returns until when a message is delayed; `None` if no rule applies.
     fn delay(&mut self, sighting: &Sighting<'_>, now: Time) -> Option<Time> {
         for active in &mut self.delays {
             if !active.rule.filter.matches(sighting) {

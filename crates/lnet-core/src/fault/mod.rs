@@ -3,13 +3,13 @@
 //!
 //! ```text
 //!  sending    credits ─▶ drop rule with classes? ─▶ fails with one of them ─▶ health, resend
-//!                     ─▶ delay rule? ─────────────▶ waits, then goes to the LND
-//!  receiving  header  ─▶ drop rule without classes? ─▶ gone, silently
+//!                     ─▶ delay rule? ─────────────▶ waits, then is handed to the LND
+//!  receiving  header  ─▶ drop rule without classes? ─▶ dropped silently
 //!                     ─▶ delay rule? ─────────────▶ held, then received
 //! ```
 //!
-//! Newer rules are asked first, and the first that strikes ends the search. What is random is drawn
-//! from the node's seed, so a run with faults can be repeated.
+//! The rules are checked from the newest to the oldest, and the first rule that takes effect ends the search. Random
+//! numbers come from the node's seed, so that a run with faults can be repeated.
 
 mod inject;
 mod pace;
@@ -28,18 +28,18 @@ use crate::io::{RxId, TxId};
 use crate::status::MessageStatus;
 use pace::Beat;
 
-/// What waits for an injected fault.
+/// A message that an injected fault holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Held {
-    /// A message about to be reported as failed.
+    /// A message that is about to be reported as failed.
     Failing(TxId),
-    /// A message that goes to the LND later.
+    /// A message that is handed to the LND later.
     Sending(TxId),
     /// A message that is received later.
     Receiving(RxId),
 }
 
-/// A rule at work.
+/// A rule with its present state and counts.
 #[derive(Debug)]
 struct Active<R> {
     rule: R,
@@ -47,7 +47,7 @@ struct Active<R> {
     stats: FaultStats,
 }
 
-/// All rules, newest first, and what they hold.
+/// All rules, newest first, and the messages that they hold.
 #[derive(Debug)]
 pub(crate) struct Faults {
     drops: Vec<Active<DropRule>>,
@@ -57,7 +57,7 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// No rules. The seed decides what is drawn.
+    /// Creates an empty set of rules. The seed determines the random numbers.
     pub(crate) fn new(seed: u64) -> Self {
         Self {
             drops: Vec::new(),
@@ -67,17 +67,17 @@ impl Faults {
         }
     }
 
-    /// True in a node without rules, which this is all that they cost.
+    /// Returns whether there are no rules. In a node without rules, this check is all that fault injection costs.
     pub(crate) fn are_none(&self) -> bool {
         self.drops.is_empty() && self.delays.is_empty()
     }
 }
 
-/// A message as rules see it.
+/// A message as the rules see it.
 #[derive(Clone, Copy, Debug)]
 struct Sighting<'a> {
     header: &'a Header,
-    /// The interface it arrived on, where that is known.
+    /// The interface that the message arrived on; `None` for a message being sent, and for delay rules.
     local: Option<Nid>,
 }
 

@@ -1,21 +1,22 @@
-//! When a rule strikes.
+//! The pace of a rule: which of the matching messages it hits.
 
 use std::time::Duration;
 
 use lnet_types::Time;
 
-/// Which of the messages that match a rule it strikes.
+/// Which of the messages that match a rule the rule hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pace {
-    /// One of every so many, at a random place among them; with 2, the very first one, too.
+    /// One message of every block of this many, at a random place in the block. With 2, the first message of all is
+    /// hit, too.
     Rate(u32),
-    /// One in every such span, from a random point in it on.
+    /// One message in every span of this length: the first one after a random point in the span.
     Interval(Duration),
-    /// Each with a probability of one half.
+    /// Each message, with a probability of one half.
     HalfOfAll,
 }
 
-/// A generator whose numbers are the same for ever (SplitMix64).
+/// A random number generator whose sequence will never change (SplitMix64).
 #[derive(Debug)]
 pub(crate) struct Draw(u64);
 
@@ -32,23 +33,23 @@ impl Draw {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 when that is 0.
+    /// Returns a number below `limit`; 0 if `limit` is 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
         self.next().checked_rem(limit).unwrap_or(0)
     }
 }
 
-/// A rule's place in its present block of messages or span of time.
+/// The position of a rule in its present block of messages or span of time.
 #[derive(Debug, Default)]
 pub(super) struct Beat {
     seen: u32,
     hit: Option<u32>,
-    /// End of the present span, and the point from which the next message is struck.
+    /// End of the present span, and the time from which the next message is hit; `None` after the hit.
     span: Option<(Time, Option<Time>)>,
 }
 
 impl Beat {
-    /// One more message matches: is it struck?
+    /// Notes one more matching message, and returns whether the rule hits it.
     pub(super) fn strikes(&mut self, pace: Pace, now: Time, draw: &mut Draw) -> bool {
         match pace {
             Pace::Rate(block) => self.strikes_at_rate(block, draw),
@@ -77,7 +78,7 @@ impl Beat {
         if self.span.is_none_or(|(end, _)| now >= end) {
             let from = now + Duration::from_nanos(draw.below(nanos));
             let start = self.span.map_or(now, |(end, _)| end);
-            // Spans follow each other without a gap, but those that passed unseen do not count.
+            // Spans follow each other without a gap. Spans in which no message came are skipped.
             let end = if start + length > now {
                 start + length
             } else {

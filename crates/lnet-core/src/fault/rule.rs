@@ -1,4 +1,4 @@
-//! The rules as callers give them, and as they are listed.
+//! The fault rules as callers give them and as they are listed.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use super::pace::Pace;
 use crate::event::Errno;
 use crate::status::MessageStatus;
 
-/// Which NIDs a rule is about.
+/// A set of NIDs that a rule is about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NidFilter {
-    /// All.
+    /// All NIDs.
     #[default]
     Any,
-    /// All on a net.
+    /// All NIDs on a net.
     Net(Net),
-    /// This one.
+    /// This NID.
     Nid(Nid),
 }
 
 impl NidFilter {
-    /// Whether the filter takes this NID.
+    /// Returns whether the filter matches this NID.
     #[must_use]
     pub fn matches(&self, nid: Nid) -> bool {
         match *self {
@@ -37,7 +37,7 @@ impl NidFilter {
 }
 
 bitflags! {
-    /// Types of message, as the wire numbers of the control operation have them (section 10.2).
+    /// Types of message, with the bits of the control operation on the wire (section 10.2).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct FaultTypes: u32 {
         /// ACKs.
@@ -62,18 +62,18 @@ impl From<MessageType> for FaultTypes {
     }
 }
 
-/// Which messages a rule is about. Source and destination are those of the header, not of the hop.
+/// A set of messages that a rule is about. Source and destination are those of the header, not of the hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultFilter {
     /// The source.
     pub source: NidFilter,
     /// The destination.
     pub destination: NidFilter,
-    /// The interface it arrives on. A rule that names one is never met by a message being sent.
+    /// The interface that the message arrives on. A rule that names one matches no message being sent.
     pub local: NidFilter,
-    /// The types; none stands for all.
+    /// The types; an empty set matches all.
     pub types: FaultTypes,
-    /// A bit a portal; 0 for all. Others than PUT and GET have no portal.
+    /// The portals, one bit each; 0 matches all. Only PUT and GET have a portal.
     pub portals: u64,
 }
 
@@ -112,15 +112,15 @@ impl FaultFilter {
 /// A rule that drops messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DropRule {
-    /// Which messages.
+    /// The messages that the rule matches.
     pub filter: FaultFilter,
-    /// How many of them.
+    /// Which of the matching messages the rule hits.
     pub pace: Pace,
-    /// With classes the rule is for messages being sent, which then fail with one of them, chosen at
-    /// random; without, it is for messages that arrive, which are lost silently.
+    /// With classes, the rule is for messages being sent, which fail with one of the classes, chosen at random.
+    /// Without classes, the rule is for messages that arrive, which are dropped silently.
     pub classes: Vec<MessageStatus>,
-    /// Every message that matches, in both directions; what is being sent fails as
-    /// [`MessageStatus::LocalDropped`].
+    /// True if the rule hits every matching message, in both directions. A message being sent then fails with one of
+    /// `classes`, or with [`MessageStatus::LocalDropped`] if there are none.
     pub all: bool,
 }
 
@@ -137,11 +137,11 @@ impl DropRule {
 /// A rule that delays messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayRule {
-    /// Which messages.
+    /// The messages that the rule matches.
     pub filter: FaultFilter,
-    /// How many of them.
+    /// Which of the matching messages the rule hits.
     pub pace: Pace,
-    /// By how much.
+    /// The length of the delay.
     pub latency: Duration,
 }
 
@@ -163,12 +163,12 @@ fn check_pace(pace: Pace) -> Result<(), FaultError> {
     }
 }
 
-/// What a rule has seen and done.
+/// The counts of a rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultStats {
     /// Messages that matched.
     pub matched: u64,
-    /// Those dropped or delayed.
+    /// Messages that the rule dropped or delayed.
     pub struck: u64,
     /// PUTs among them.
     pub put: u64,
@@ -192,32 +192,32 @@ impl FaultStats {
     }
 }
 
-/// Why a rule is refused.
+/// The reason why a rule is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FaultError {
-    /// A rate or interval of zero.
+    /// The rate or the interval is zero.
     #[error("a rate or an interval above zero is needed")]
     NoPace,
-    /// A delay of nothing.
+    /// The delay is zero.
     #[error("a latency above zero is needed")]
     NoLatency,
-    /// Portals are given, and only types that have none.
+    /// The rule names portals, but only types that have none.
     #[error("only PUT and GET have a portal")]
     NoPortal,
-    /// Success as the class of a failure.
+    /// A class of failure is the success.
     #[error("a message cannot fail with success")]
     NotAFailure,
-    /// More rules than anybody could overlook.
+    /// The limit of rules is reached.
     #[error("there are {max} rules already")]
     TooMany {
-        /// The most there may be.
+        /// The limit of rules.
         max: usize,
     },
 }
 
 impl FaultError {
-    /// The errno that `lnetctl` reports for it.
+    /// Returns the errno that `lnetctl` reports for this error.
     #[must_use]
     pub const fn errno(&self) -> Errno {
         match self {

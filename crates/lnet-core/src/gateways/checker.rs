@@ -1,4 +1,4 @@
-//! The router checker (section 8.2): pings every gateway, and learns which routes are usable.
+//! The router checker (section 8.2): pings every gateway to learn which routes are usable.
 //!
 //! ```text
 //!            ping answered, or a message came through it
@@ -7,25 +7,25 @@
 //!            ping failed, or unanswered for router_ping_timeout
 //! ```
 //!
-//! A gateway whose ping failed, or which says that a route of ours is down, is asked again after 1, 2, 4 … seconds, at most the check interval. Kernel
-//! nodes do the same by the recovery pings of their health code: a router that restarts is used again
-//! within seconds, not at the next check a minute later.
+//! A gateway whose ping failed, or which says that a route of this node is down, is pinged after 1, 2, 4 … seconds,
+//! but no later than after the check interval. In kernels the recovery pings of the health code do the same. So a
+//! router that restarts is used within seconds, not only after the next check a minute later.
 //!
-//! A gateway whose connections have gone, or through which messages do not come back, is asked at once (`design` profile):
-//! one that hangs or has died is found out by a ping, not by the traffic that it swallows.
+//! A gateway that has lost its connections, or through which messages are not answered, is pinged at once (`design`
+//! profile). So a ping detects a gateway that is dead or does not respond, before the gateway loses much traffic.
 //!
-//! A ping that fails at an interface of ours says nothing of the gateway: it is asked again from another
-//! interface, while there is one in full health.
+//! A ping that fails at a local interface shows nothing about the gateway. It is retried from another interface, while
+//! there is one in full health.
 //!
-//! A Multi-Rail gateway is pinged over each net that it shares with this node, since a router calls a net down that
-//! nobody pings it over (section 8.3). The gateway's own NID decides whether the gateway is alive; a ping over
-//! another net counts for the health of that interface only. Kernels take each net's ping for the gateway's.
+//! A Multi-Rail gateway is pinged over each net that it shares with this node, because a router calls a net down on
+//! which it receives no pings (section 8.3). The gateway's own NID decides whether the gateway is alive. A ping over
+//! another net counts only for the health of that interface. Kernels count the ping of each net for the gateway.
 //!
 //! Each route has a flag that the gateway's last information decides: the answer to a ping, or a push. Kernels have
-//! this flag (rule 2) and, for a Multi-Rail gateway, ask the same of the statuses that the same information set (rules
-//! 3 to 5). With discovery the checker's ping is also that of a discovery, and is followed by a push. A ping is waited
-//! for as long as `router_ping_timeout`, which is shorter than the interval: a gateway that went is known within both
-//! together.
+//! this flag (rule 2). For a Multi-Rail gateway they also check the interface statuses that the same information set
+//! (rules 3 to 5). With discovery, the checker's ping is also the ping of a discovery, and a push follows it. A ping
+//! times out after `router_ping_timeout`, which is shorter than the interval: a dead gateway is detected within the
+//! sum of both.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -48,13 +48,13 @@ use crate::portals::descriptor::Owner;
 use crate::portals::md::MdHandle;
 use crate::timer::Timer;
 
-/// Pause after the first failed ping; each further failure doubles it (as recovery pings, section 9.2).
+/// Pause after the first failed ping. Each further failure doubles it (like recovery pings, section 9.2).
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Enough to pass every sensible check interval.
+/// Limit of doublings: the pause then exceeds every sensible check interval.
 const PAUSE_DOUBLINGS: u32 = 16;
 
 impl Core {
-    /// Plans a gateway's next ping; none while the checker is off.
+    /// Plans a gateway's next ping, unless the checker is off.
     pub(crate) fn plan_check(&mut self, nid: Nid, at: Time) {
         let on = !self.config.globals.alive_router_check_interval.is_zero();
         let Some(gateway) = self.routes.gateway_mut(nid) else {
@@ -69,7 +69,7 @@ impl Core {
         }
     }
 
-    /// A gateway's ping is due.
+    /// Pings a gateway, because its ping is due.
     // [ROUTE-11]
     pub(crate) fn check_gateway(&mut self, nid: Nid, now: Time) {
         let Some(gateway) = self.routes.gateway_mut(nid) else {
@@ -87,8 +87,8 @@ impl Core {
         }
     }
 
-    /// The healthiest interface of a gateway on each other net of this node, but for those that are gateways
-    /// themselves.
+    /// Returns the healthiest interface of a gateway on each other net of this node. Interfaces that are gateways
+    /// themselves are left out.
     fn other_nets_of(&self, gateway: Nid) -> BTreeMap<Net, Nid> {
         let mut best: BTreeMap<Net, (Health, Nid)> = BTreeMap::new();
         let owner = self.peers.owner_of(gateway);
@@ -130,7 +130,7 @@ impl Core {
         self.send_ping(md, nid, timeout, now);
     }
 
-    /// Something happened to a ping of ours.
+    /// Handles an event of a ping of the checker.
     pub(crate) fn check_event(&mut self, buffer: CoreBuffer, gateway: Nid, event: &Event) {
         match (event.kind, event.status) {
             (EventKind::Reply, Ok(())) => {
@@ -151,7 +151,7 @@ impl Core {
         }
     }
 
-    /// A ping of ours has failed, and it was an interface of ours that failed it.
+    /// Notes that a ping of the checker failed at a local interface.
     pub(crate) fn check_failed_here(&mut self, md: MdHandle) {
         if let Some(Owner::Check(_, gateway)) = self.mds.get(md).map(|md| md.owner)
             && let Some(gateway) = self.routes.gateway_mut(gateway)
@@ -160,9 +160,9 @@ impl Core {
         }
     }
 
-    /// The gateway may be fine: what failed was an interface of ours, which its health now shows, and
-    /// there is another one in full health. Each failure leaves one less, but for a node's only interface, which the
-    /// `lustre` profile spares.
+    /// Returns whether to retry the ping from another local interface: a local interface failed, and another one is in
+    /// full health. Retries end, because each failure lowers the health of one more interface. A node with one
+    /// interface does not retry: the `lustre` profile does not lower the health of a node's only interface.
     fn has_another_way(&mut self, nid: Nid) -> bool {
         let failed_here = self
             .routes
@@ -180,8 +180,8 @@ impl Core {
         }
     }
 
-    /// Something speaks against a gateway that counts as alive: it is asked at once, but a second after it was
-    /// asked before. Kernels wait for the next check.
+    /// Pings a gateway that counts as alive, because it may be dead: at once, but at least a second after the last
+    /// ping. Kernels wait for the next check.
     pub(crate) fn check_soon(&mut self, nid: Nid, now: Time) {
         let Some(gateway) = self.routes.gateway(nid) else {
             return;
@@ -193,8 +193,8 @@ impl Core {
         }
     }
 
-    /// A gateway has no connection any more. The answer to a ping that has left would have come over one of those
-    /// that went, so it is not waited for.
+    /// Handles the loss of a gateway's last connection. The answer to a ping that was already sent would have come
+    /// over a closed connection, so the ping is ended.
     pub(crate) fn gateway_disconnected(&mut self, nid: Nid, now: Time) {
         self.check_soon(nid, now);
         let ping = self.routes.gateway(nid).and_then(|gateway| gateway.ping);
@@ -223,7 +223,7 @@ impl Core {
         }
     }
 
-    /// A peer has pushed what it has: routes through it follow at once, and one that counts as dead is asked.
+    /// Handles a push of a peer: updates the routes through the peer at once, and pings a gateway that counts as dead.
     pub(crate) fn gateway_pushed(&mut self, peer: Nid, said: &Said, now: Time) {
         for gateway in self.gateways_of(peer) {
             let alive = self
@@ -238,7 +238,7 @@ impl Core {
         }
     }
 
-    /// The gateways among the interfaces of a peer, as routes name them.
+    /// Returns the gateways among the interfaces of a peer, as routes name them.
     pub(crate) fn gateways_of(&self, peer: Nid) -> SmallVec<[Nid; 2]> {
         let owner = self.peers.owner_of(peer).filter(|owner| owner.routes > 0);
         let nids = owner.map(|owner| owner.nids.iter()).into_iter().flatten();
@@ -247,7 +247,7 @@ impl Core {
             .collect()
     }
 
-    /// True when all routes through the gateway are up.
+    /// Updates the routes through a gateway from its ping information. Returns whether all of them are up.
     fn apply_ping_to_routes(&mut self, gateway: Nid, said: &Said) -> bool {
         let globals = self.config.globals;
         let mut all_up = true;
@@ -270,7 +270,7 @@ impl Core {
         self.ask_again_soon(gateway);
     }
 
-    /// Sets what is known of the status of some of a gateway's interfaces; no health is lost by it.
+    /// Sets the known status of some of a gateway's interfaces; health does not change.
     fn set_gateway_nis(&mut self, gateway: Nid, up: bool, of: impl Fn(Nid) -> bool) {
         let owner = self.peers.owner_of(gateway);
         let nids = owner.map(|peer| peer.nids.clone()).unwrap_or_default();
@@ -292,9 +292,9 @@ impl Core {
         self.plan_check(nid, at);
     }
 
-    /// A message came through a gateway: it lives. What that says of routes to other nets than the
-    /// source's, the next ping tells, which is sent at once, but a second after the one before: the
-    /// messages of a gateway that sends and cannot be reached do not set the pace.
+    /// Notes that a gateway is alive because a message came through it. The next ping shows the state of the routes to
+    /// nets other than the source's. This ping is sent at once, but at least a second after the last one. So a
+    /// gateway that can send but not receive is not pinged at the rate of its messages.
     // [ROUTE-13]
     pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
         for gateway in self.dead_gateways_of(sender) {
@@ -309,7 +309,7 @@ impl Core {
         }
     }
 
-    /// A gateway that counts as dead has pinged this node, as it does after a restart: it is asked at once.
+    /// Pings a gateway that counts as dead, because the gateway has pinged this node, as it does after a restart.
     pub(crate) fn gateway_pinged(&mut self, sender: Nid, now: Time) {
         for gateway in self.dead_gateways_of(sender) {
             self.ask_now(gateway, now);
@@ -322,7 +322,7 @@ impl Core {
         gateways
     }
 
-    /// Asks a gateway now, but a second after it was asked before.
+    /// Pings a gateway now, but at least a second after the last ping.
     fn ask_now(&mut self, nid: Nid, now: Time) {
         if let Some(last) = self.routes.gateway(nid).map(|state| state.last_check) {
             self.plan_check(nid, now.max(last + FIRST_PAUSE));
@@ -340,7 +340,7 @@ impl Core {
     }
 }
 
-/// What ping information of the gateway says of a route.
+/// Sets the state of a route from ping information of its gateway.
 // [ROUTE-14] [ROUTE-15]
 fn apply_ping_to_route(state: &mut RouteState, said: &Said, globals: &Globals) {
     let net = state.route.net;

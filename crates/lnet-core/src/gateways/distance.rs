@@ -1,30 +1,29 @@
-//! How far away a NID is: what upper layers rank the NIDs of a peer by (section 2.13 of
-//! lnet-selection).
+//! The distance to a NID, by which upper layers rank the NIDs of a peer (section 2.13 of lnet-selection).
 
 use lnet_types::Nid;
 
 use crate::Core;
 use crate::select::SelectError;
 
-/// How far away a NID is.
+/// The distance to a NID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Distance {
-    /// Hops; 0 for our own NIDs, 1 on a net of ours.
+    /// Hops: 0 for this node's own NIDs (1 if `local_nid_dist_zero` is off), 1 on a local net.
     pub hops: u32,
-    /// Among equal distances the smaller is nearer: 0 for loopback, 1 for our own NIDs, else 2 and up
-    /// in the order of our interfaces.
+    /// The rank among equal distances, smaller is nearer: 0 for loopback, 1 for this node's own NIDs, otherwise 2 and
+    /// up in the order of the local interfaces.
     pub order: u32,
 }
 
-/// The order of what is not on a net of ours, which its distance tells apart.
+/// The order of the first local interface, and of all NIDs behind routers, which differ by their hops.
 const FIRST_ORDER_OF_NET: u32 = 2;
 
 impl Core {
-    /// How far away `nid` is.
+    /// Returns the distance to `nid`.
     ///
     /// # Errors
     ///
-    /// [`SelectError::NoRoute`] when neither a local net nor a route leads there.
+    /// [`SelectError::NoRoute`] if neither a local net nor a route leads to it.
     pub fn distance(&self, nid: Nid) -> Result<Distance, SelectError> {
         if let Some(own) = self.nis.by_nid(nid) {
             return Ok(Distance {

@@ -1,4 +1,4 @@
-//! Routes and their gateways: what is configured, how far away a net is, and the checker that asks gateways.
+//! Routes and their gateways: the route table, the distance to a NID, and the checker that pings gateways.
 
 pub(crate) mod checker;
 pub(crate) mod distance;

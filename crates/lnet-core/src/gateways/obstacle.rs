@@ -1,4 +1,4 @@
-//! Why no message can go to a NID: which gateways the routes to its net have, and what is wrong with each.
+//! The reason why no message can go to a NID: the gateways of the routes to its net, and the fault of each.
 
 use std::fmt;
 
@@ -8,37 +8,37 @@ use thiserror::Error;
 use crate::Core;
 use crate::ni::Ni;
 
-/// The most gateways that a [`NoPath`] names.
+/// The limit of gateways that a [`NoPath`] names.
 const GATEWAYS_NAMED: usize = 4;
 
-/// Why a route is not used, as far as its gateway has said.
+/// The reason why a route is not used, as far as its gateway has said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum RouteFault {
-    /// Gateways are asked before they are used, and this one has not answered yet.
+    /// Gateways are pinged before they are used, and this gateway has not answered yet.
     #[error("has not answered yet")]
     NotAnswered,
-    /// The last ping failed or was not answered in time, or the gateway has no connection any more.
+    /// The last ping failed or was not answered in time, or the gateway has lost its last connection.
     #[error("does not answer")]
     Silent,
-    /// It says that it forwards no messages.
+    /// The gateway says that it forwards no messages.
     #[error("does not forward messages")]
     NotRouting,
-    /// It says that it has no interface on the net, or that those it has are down.
+    /// The gateway says that it has no interface on the net, or that its interfaces there are down.
     #[error("has no interface that is up on {0}")]
     NiDown(Net),
 }
 
-/// Why there is no path to a NID.
+/// The reason why there is no path to a NID.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NoPath {
     /// The net of the NID.
     pub net: Net,
-    /// The gateways of the routes to the net, with what is wrong with each; at most four.
+    /// The gateways of the routes to the net, with the fault of each; at most four.
     pub gateways: Vec<(Nid, RouteFault)>,
-    /// How many more gateways there are, all of them down.
+    /// The number of further gateways, which are all down.
     pub more: usize,
-    /// A NID on a net on which this node has interfaces, none of them with an address of its size: no connection joins
-    /// an address of 4 bytes and one of 16.
+    /// The NID, if this node has interfaces on its net but none with an address of the NID's size: no connection joins
+    /// a 4-byte address and a 16-byte address.
     pub other_size: Option<Nid>,
 }
 
@@ -71,7 +71,7 @@ impl fmt::Display for NoPath {
 }
 
 impl Core {
-    /// What stands between this node and a NID; `None` if an interface or a live route leads to its net.
+    /// Returns the reason why no message can go to a NID; `None` if an interface or a live route leads to its net.
     #[must_use]
     pub fn no_path_to(&self, nid: Nid) -> Option<NoPath> {
         let net = nid.net();

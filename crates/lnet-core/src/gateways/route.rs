@@ -1,8 +1,7 @@
-//! Static routes and what is known of their gateways (sections 8.1 and 8.2).
+//! Static routes and the state of their gateways (sections 8.1 and 8.2).
 //!
-//! A route is usable when its gateway is alive and the gateway's last ping information did not speak
-//! against it. Both change with pings and with messages that come through the gateway; neither is ever
-//! a reason to forget a route.
+//! A route is usable if its gateway is alive and the gateway's last ping information did not report a fault of the
+//! route. Both change with pings and with messages that come through the gateway. Neither ever removes a route.
 
 use std::collections::BTreeMap;
 
@@ -12,15 +11,15 @@ use crate::config::{ConfigError, Route};
 use crate::gateways::obstacle::RouteFault;
 use crate::portals::md::MdHandle;
 
-/// What went along a route. Answers to requests go back the way the request came, not along a route.
+/// Counts of the messages that took a route. Responses are not included: they go back by the path of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteStats {
-    /// Messages that left for the gateway without error, forwarded ones included.
+    /// Messages that were sent to the gateway without error, including forwarded ones.
     pub sent: u64,
     /// Their payload, in bytes.
     pub sent_length: u64,
-    /// Attempts that failed, and messages that failed while they waited. A message that is sent again
-    /// through another gateway counts here, too.
+    /// Attempts that failed, and messages that failed while they waited. A message that is resent through another
+    /// gateway counts here, too.
     pub dropped: u64,
 }
 
@@ -28,9 +27,9 @@ pub struct RouteStats {
 #[derive(Debug)]
 pub(crate) struct RouteState {
     pub(crate) route: Route,
-    /// What the gateway's last ping information says against this route (rule 2 of section 8.2).
+    /// The fault of the route that the gateway's last ping information shows (rule 2 of section 8.2).
     pub(crate) fault: Option<RouteFault>,
-    /// The gateway has an interface on the remote net.
+    /// True if the gateway has an interface on the remote net.
     pub(crate) single_hop: bool,
     /// Round-robin stamp.
     pub(crate) seq: u64,
@@ -38,7 +37,7 @@ pub(crate) struct RouteState {
 }
 
 impl RouteState {
-    /// Nothing speaks against the route itself.
+    /// Returns whether the route itself has no known fault.
     pub(crate) fn is_up(&self) -> bool {
         self.fault.is_none()
     }
@@ -50,15 +49,15 @@ pub(crate) struct Gateway {
     pub(crate) alive: bool,
     /// The descriptor of the ping that is under way.
     pub(crate) ping: Option<MdHandle>,
-    /// When the next ping is due, while the checker runs.
+    /// When the next ping is due; `None` while the checker does not run.
     pub(crate) next_check: Option<Time>,
-    /// When it was last due.
+    /// When the last ping was due.
     pub(crate) last_check: Time,
-    /// The last ping failed at an interface of ours.
+    /// True if the last ping failed at a local interface.
     pub(crate) failed_here: bool,
-    /// Pings in a row after which a route was down.
+    /// Number of consecutive pings after which a route was down.
     pub(crate) failures: u32,
-    /// Routes that were down when that was last told.
+    /// The number of routes that were down at the last report.
     pub(crate) told_down: u32,
 }
 
@@ -70,7 +69,7 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Adds a route, and its gateway if that is new.
+    /// Adds a route, and its gateway if the gateway is new.
     pub(crate) fn add(&mut self, route: Route, alive: bool) -> Result<(), ConfigError> {
         let Route { net, gateway, .. } = route;
         let list = self.by_net.entry(net).or_default();
@@ -96,7 +95,7 @@ impl Routes {
         Ok(())
     }
 
-    /// Removes a route, and returns its gateway when this was its last one.
+    /// Removes a route. Returns its gateway if the route was the last one through it.
     pub(crate) fn remove(
         &mut self,
         net: Net,
@@ -118,12 +117,12 @@ impl Routes {
         Ok(self.gateways.remove(&gateway))
     }
 
-    /// The routes to a net.
+    /// Returns the routes to a net.
     pub(crate) fn to(&self, net: Net) -> &[RouteState] {
         self.by_net.get(&net).map_or(&[], Vec::as_slice)
     }
 
-    /// All routes, by net.
+    /// Returns all routes, ordered by net.
     pub(crate) fn all(&self) -> impl Iterator<Item = &RouteState> {
         self.by_net.values().flatten()
     }
@@ -152,7 +151,7 @@ impl Routes {
         self.gateways.keys().copied()
     }
 
-    /// Whether messages may be sent along this route now.
+    /// Returns whether messages may take this route now.
     // [ROUTE-12] [ROUTE-14]
     pub(crate) fn is_alive(&self, state: &RouteState) -> bool {
         state.is_up()
@@ -161,7 +160,7 @@ impl Routes {
                 .is_some_and(|gateway| gateway.alive)
     }
 
-    /// The counters of a route, unless it has been removed meanwhile.
+    /// Returns the counters of a route; `None` if the route has been removed.
     pub(crate) fn stats_mut(&mut self, net: Net, gateway: Nid) -> Option<&mut RouteStats> {
         let list = self.by_net.get_mut(&net)?;
         let state = list

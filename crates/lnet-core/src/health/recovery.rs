@@ -1,5 +1,5 @@
-//! Recovery: interfaces and peer interfaces below full health are pinged until they are back
-//! (section 3.6 of lnet-selection).
+//! Recovery: interfaces and peer interfaces below full health are pinged until their health is full (section 3.6 of
+//! lnet-selection).
 //!
 //! ```text
 //!               failure, in 1 s                    2, 4, 8 … s later, up to the longest pause
@@ -8,16 +8,16 @@
 //!       └──── health reaches 1000 ─┴─ ping answered, or not ───────┘
 //! ```
 //!
-//! An interface of ours pings its own NID from whatever interface is best; a peer's is pinged itself,
-//! if it was ever heard of and not silent for longer than `recovery_limit`. One ping at a time: while
-//! one is under way the next one waits. Any message received restarts the pauses, but does not bring
-//! the next ping forward.
+//! For a local interface, this node pings the interface's own NID from the best local interface. A peer interface is
+//! pinged itself if a message was ever received from it, the last one not longer ago than `recovery_limit`. One ping
+//! is sent at a time: while it is under way, the next one waits. Any received message resets the pauses, but does not
+//! bring the next ping forward.
 //!
-//! A peer interface that was never heard of, such as one on a net behind routers, lost health because its node said
-//! that the interface is down. The node may have said the opposite since: two pushes can pass each other on their way,
-//! and nothing in them tells which one is newer, since a change of a status keeps the sequence number (lnet-wire,
-//! section 6.5). The recovery of such an interface asks the node again, at another interface of the node; and a node whose
-//! push says that the interface is up is asked once whether that is so. Kernels leave the interface as it is until the
+//! A peer interface from which nothing was ever received, such as one on a net behind routers, lost health because its
+//! node said that the interface is down. The node may have said the opposite since: two pushes can overtake each
+//! other, and nothing in them shows which is newer, because a change of a status keeps the sequence number (lnet-wire,
+//! section 6.5). The recovery of such an interface asks the node, at another interface of the node. If a push says
+//! that such an interface is up, the node is asked once to confirm it. Kernels leave the interface unchanged until the
 //! next push.
 
 use std::time::Duration;
@@ -35,31 +35,31 @@ use crate::portals::md::MdHandle;
 use crate::timer::Timer;
 use crate::watch::HealthCause;
 
-/// What is being recovered.
+/// The target of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum RecoveryTarget {
-    /// An interface of ours.
+    /// A local interface.
     Ni(NiId),
     /// An interface of a peer.
     Peer(PeerNiId),
 }
 
-/// How far the recovery of one interface or peer interface is.
+/// The state of the recovery of one interface or peer interface.
 #[derive(Debug, Default)]
 pub(crate) struct Recovery {
-    /// Pings since it was last heard of.
+    /// Pings since the last message was received.
     pub(crate) ping_count: u32,
-    /// When the next ping is due, while it is in recovery.
+    /// When the next ping is due; `None` if the target is not in recovery.
     pub(crate) at: Option<Time>,
-    /// The last of those times, which stays when the recovery ends.
+    /// The last value of `at`, which stays when the recovery ends.
     pub(crate) planned: Option<Time>,
     /// The ping that is under way.
     pub(crate) ping: Option<MdHandle>,
     /// When the last ping was sent.
     sent: Time,
-    /// The last one failed.
+    /// True if the last ping failed.
     pub(crate) failed: bool,
-    /// The node said that the interface is up, and is asked once more.
+    /// True if a push says that the interface is up and the node is yet to confirm it.
     is_doubted: bool,
 }
 
@@ -73,13 +73,13 @@ impl Recovery {
     }
 }
 
-/// The pause after a ping, given how many there were: powers of two seconds up to the longest one.
+/// Returns the pause after `ping_count` pings: powers of two seconds up to the longest pause.
 fn pause(ping_count: u32, longest: Duration) -> Duration {
     let cap = longest.as_secs().checked_ilog2().unwrap_or(0);
     if ping_count > cap {
         return longest;
     }
-    // The cap is below 64, whatever the longest pause is.
+    // The shift is below 64, since `cap` is, for any longest pause.
     Duration::from_secs(1 << ping_count)
 }
 
@@ -109,8 +109,8 @@ impl Core {
         }
     }
 
-    /// Plans the first ping; a target that is in recovery already keeps its plan. While health is switched
-    /// off, nothing would end a recovery, so none begins.
+    /// Plans the first ping. A target that is already in recovery keeps its plan. While health is switched off, no
+    /// recovery begins, because nothing would end it.
     pub(crate) fn begin_recovery_at(&mut self, target: RecoveryTarget, at: Time) {
         if self.config.globals.health_sensitivity == 0 {
             return;
@@ -189,7 +189,7 @@ impl Core {
             (recovery.at, recovery.ping_count) = (None, 0);
             return;
         }
-        // When it ends, the next one follows at once.
+        // The end of the ping under way arms the timer, so the next ping follows at once.
         if recovery.is_pending() {
             return;
         }
@@ -227,8 +227,8 @@ impl Core {
         let name = self.peers.primary_of(peer_ni.nid);
         let nids = &self.peers.peer(name)?.nids;
         let is_near = |nid: &Nid| self.nis.has_net(nid.net());
-        // A node that this one shares a net with refuses a message for its interface on another net: the route may lead
-        // through the node itself.
+        // A node that shares a net with this one rejects a message for its interface on another net, because the route
+        // may lead through the node itself.
         let has_near = nids.iter().any(is_near);
         let mut askable = nids.iter().filter(|nid| !has_near || is_near(nid));
         let is_up = |nid: &&Nid| self.peers.by_nid(**nid).is_some_and(|ni| ni.status_up);
@@ -237,8 +237,8 @@ impl Core {
         Some((asked, self.ping_size(name)))
     }
 
-    /// Something happened to a recovery ping. That a peer interface lives was seen when its answer was
-    /// received; for one of ours the answer itself counts.
+    /// Handles an event of a recovery ping. For a peer interface, the receipt of the answer has already raised health.
+    /// For a local interface, the answer itself raises it.
     pub(crate) fn recovery_event(
         &mut self,
         buffer: CoreBuffer,
@@ -263,8 +263,9 @@ impl Core {
         }
     }
 
-    /// A peer's answer to a recovery ping. The node of a peer interface that was never heard of says whether its
-    /// interfaces are up. A push that has come since the ping left may be newer than the answer.
+    /// Handles a peer's answer to a recovery ping. If nothing was ever received from the peer interface, the answer is
+    /// from its node and says whether the node's interfaces are up. A push that arrived after the ping was sent may be
+    /// newer than the answer, which is then ignored.
     fn node_answered(&mut self, id: PeerNiId, buffer: CoreBuffer, length: u32, now: Time) {
         let Some(peer_ni) = self.peers.get(id) else {
             return;
@@ -285,7 +286,8 @@ impl Core {
         }
     }
 
-    /// The interface has answered, or its node: one that is well is not asked again.
+    /// Ends the doubt about an interface after the interface or its node answered. An interface that is up and in full
+    /// health leaves recovery.
     fn end_doubt(&mut self, id: PeerNiId) {
         let Some(peer_ni) = self.peers.get_mut(id) else {
             return;
@@ -296,8 +298,8 @@ impl Core {
         }
     }
 
-    /// Asks a node once whether an interface is up that the node has pushed as up and from which nothing was ever
-    /// received: pushes may arrive in another order than the node sent them.
+    /// Asks a node once to confirm that an interface is up that the node has pushed as up and from which nothing was
+    /// ever received: pushes may arrive in another order than the node sent them.
     pub(crate) fn confirm(&mut self, id: PeerNiId, now: Time) {
         let target = RecoveryTarget::Peer(id);
         self.begin_recovery_at(target, now + pause(0, Duration::MAX));
@@ -316,7 +318,7 @@ impl Core {
         if recovery.ping == Some(ping) {
             recovery.ping = None;
         }
-        // One that is not due is armed already, and arming it again changes nothing.
+        // If the next ping is not due, its timer is armed already, and arming it again changes nothing.
         if let Some(at) = recovery.at {
             self.timers.arm(at, Timer::Recover(target));
         }

@@ -1,10 +1,10 @@
-//! Changes the health of the interfaces that a message used, by how the attempt ended (section 3.3 of
+//! Changes the health of the interfaces that a message used, depending on how the attempt ended (section 3.3 of
 //! lnet-selection).
 //!
-//! | end | local interface | peer interface |
+//! | how it ended | local interface | peer interface |
 //! |---|---|---|
 //! | sent | + | |
-//! | received | + | +, a gateway's to the full |
+//! | received | + | +; to full health for a gateway, and on a router |
 //! | `LOCAL_*` | − | |
 //! | `REMOTE_*` | | − |
 //! | `NETWORK_TIMEOUT` | − | − |
@@ -81,8 +81,8 @@ impl Core {
         self.note_no_answer_through(nid, now);
     }
 
-    /// What was sent through this gateway was not answered. The checker asks the gateway whether that is why, unless
-    /// it has just done so.
+    /// Counts a message through this gateway that was not answered. The checker pings the gateway to find out whether
+    /// the gateway is the cause, unless it has just done so.
     pub(crate) fn note_no_answer_through(&mut self, gateway: Nid, now: Time) {
         let Some(peer) = self.owner_of_mut(gateway) else {
             return;
@@ -93,7 +93,7 @@ impl Core {
         }
     }
 
-    /// A message was received whole through this gateway.
+    /// Resets the count of unanswered messages, because a complete message arrived through this gateway.
     pub(crate) fn note_received_through(&mut self, gateway: Nid) {
         if let Some(peer) = self.owner_of_mut(gateway) {
             peer.silent = 0;
@@ -105,7 +105,7 @@ impl Core {
         self.peers.owner_mut(id)
     }
 
-    /// A message was received whole.
+    /// Raises health after a complete message was received.
     pub(crate) fn update_health_on_receive(&mut self, ni: NiId, sender: Nid, now: Time) {
         if ni == NiId::LOOPBACK {
             return;
@@ -149,7 +149,7 @@ impl Core {
         }
     }
 
-    /// A success.
+    /// Raises the health of a local interface after a success.
     pub(crate) fn raise_ni(&mut self, id: NiId, cause: HealthCause) {
         let sensitivity = self.config.globals.health_sensitivity;
         let Some(ni) = self.nis.get_mut(id) else {
@@ -186,15 +186,15 @@ impl Core {
         self.enter_recovery(RecoveryTarget::Ni(id), now);
     }
 
-    /// Kernels up to 2.16 leave the health of a node's only interface beside loopback alone when a message fails at it
-    /// (section 12 of lnet-selection). A network timeout costs health in all releases (T-H08).
+    /// Returns whether a local failure leaves the health of a node's only interface beside loopback unchanged, as in
+    /// kernels up to 2.16 (section 12 of lnet-selection). In all releases a network timeout lowers health (T-H08).
     fn spares_only_ni(&self, status: MessageStatus) -> bool {
         self.config.globals.profile == Profile::Lustre
             && self.nis.real().len() <= 1
             && status != MessageStatus::NetworkTimeout
     }
 
-    /// The status that is advertised changes at both ends of the scale only.
+    /// Sets the advertised status. It changes only when health reaches 0 or its maximum.
     fn set_ni_status(&mut self, id: NiId, up: bool) {
         let Some(ni) = self.nis.get_mut(id).filter(|ni| ni.status_up != up) else {
             return;
@@ -219,9 +219,10 @@ impl Core {
         self.enter_recovery(RecoveryTarget::Peer(id), now);
     }
 
-    /// A peer's node has said whether this interface of it is up. One that goes down costs health once. One that was
-    /// never heard of, such as those on nets behind routers, is not pinged itself: for it the same word gives back what
-    /// it took, and its recovery asks for that word.
+    /// Sets the status of a peer's interface to what the peer's node said. An interface that goes down loses health
+    /// once. An interface from which nothing was ever received, such as one on a net behind routers, is not pinged
+    /// itself: its recovery pings another interface of its node. When the node says that the interface is up, the
+    /// interface regains that health.
     pub(crate) fn set_peer_ni_status(&mut self, nid: Nid, up: bool, now: Time) {
         let Some(id) = self.peers.id_of(nid) else {
             return;
@@ -238,7 +239,7 @@ impl Core {
         }
     }
 
-    /// Gives back what one failure takes.
+    /// Restores the health that one failure took.
     fn give_back(&mut self, id: PeerNiId) {
         let Some(peer_ni) = self.peers.get(id) else {
             return;
@@ -252,7 +253,7 @@ impl Core {
         }
     }
 
-    /// What a failure takes from a peer interface.
+    /// Returns how much health a failure takes from a peer interface.
     fn blame_of(&self, peer_ni: &PeerNi) -> u16 {
         let globals = &self.config.globals;
         if self.is_gateway(peer_ni) {
@@ -262,8 +263,8 @@ impl Core {
         }
     }
 
-    /// Sets the health of an interface, as an administrator may: 0 advertises it as down, full health
-    /// as up; below that recovery begins at once.
+    /// Sets the health of an interface, on behalf of an administrator. Health 0 advertises the interface as down, full
+    /// health as up. Below full health, recovery begins at once.
     ///
     /// # Errors
     ///
@@ -302,12 +303,12 @@ impl Core {
         Ok(())
     }
 
-    /// Sets the health of a peer interface, as an administrator may; below full health recovery begins
-    /// a second later.
+    /// Sets the health of a peer interface, on behalf of an administrator. Below full health, recovery begins a second
+    /// later.
     ///
     /// # Errors
     ///
-    /// [`ConfigError::UnknownPeer`] when no peer has this NID.
+    /// [`ConfigError::UnknownPeer`] if no peer has this NID.
     pub fn set_peer_ni_health(
         &mut self,
         nid: Nid,
@@ -350,7 +351,7 @@ impl Core {
     fn set_all_peer_health_unrecorded(&mut self, health: Health, now: Time) {
         let nids: Vec<Nid> = self.peers.iter().map(|peer_ni| peer_ni.nid).collect();
         for nid in nids {
-            // They were listed just now, so none is unknown.
+            // The NIDs come from the table, so none is unknown.
             let _known = self.set_peer_ni_health(nid, health, now);
         }
     }

@@ -22,12 +22,12 @@ use crate::status::MessageStatus;
 pub struct Health(u16);
 
 impl Health {
-    /// Nothing is wrong.
+    /// Full health.
     pub const MAX: Self = Self(1000);
-    /// As bad as it gets.
+    /// The lowest health.
     pub const ZERO: Self = Self(0);
 
-    /// This value; `None` above 1000.
+    /// Returns this health value; `None` above 1000.
     #[must_use]
     pub const fn new(value: u16) -> Option<Self> {
         if value > Self::MAX.0 {
@@ -36,24 +36,24 @@ impl Health {
         Some(Self(value))
     }
 
-    /// The number that is shown.
+    /// Returns the number.
     #[must_use]
     pub const fn value(self) -> u16 {
         self.0
     }
 
-    /// True for [`Self::MAX`].
+    /// Returns whether the value is [`Self::MAX`].
     #[must_use]
     pub const fn is_full(self) -> bool {
         self.0 == Self::MAX.0
     }
 
-    /// After a failure.
+    /// Returns the health after a failure.
     pub(crate) const fn lowered(self, by: u16) -> Self {
         Self(self.0.saturating_sub(by))
     }
 
-    /// After a success.
+    /// Returns the health after a success.
     pub(crate) fn raised(self, by: u16) -> Self {
         Self(self.0.saturating_add(by)).min(Self::MAX)
     }
@@ -83,7 +83,7 @@ pub struct NiHealthStats {
 }
 
 impl NiHealthStats {
-    /// All of them.
+    /// Returns all counts.
     pub(crate) fn counts(&self) -> [u64; 6] {
         [
             self.interrupts,
@@ -122,7 +122,7 @@ pub struct PeerHealthStats {
 }
 
 impl PeerHealthStats {
-    /// All of them.
+    /// Returns all counts.
     pub(crate) fn counts(&self) -> [u64; 4] {
         [self.dropped, self.timeout, self.error, self.network_timeout]
     }
@@ -138,21 +138,21 @@ impl PeerHealthStats {
     }
 }
 
-/// What decides about an interface or a peer interface besides its load.
+/// The values besides load that selection uses for an interface or a peer interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthView {
-    /// The value.
+    /// The health.
     pub health: Health,
-    /// Recovery pings sent since it was last heard of; the back-off's exponent.
+    /// Recovery pings since the last message was received; the exponent of the back-off.
     pub ping_count: u32,
-    /// When the next recovery ping is due, while it is being recovered.
+    /// When the next recovery ping is due; `None` if the interface is not in recovery.
     pub next_ping: Option<lnet_types::Time>,
-    /// For when a recovery ping was planned last, also after the recovery: what kernels print as `next_ping`.
+    /// The time for which a recovery ping was last planned, also after the recovery. Kernels print it as `next_ping`.
     pub last_planned: Option<lnet_types::Time>,
-    /// It is being recovered.
+    /// True if the interface is in recovery.
     pub in_recovery: bool,
-    /// The last recovery ping failed.
+    /// True if the last recovery ping failed.
     pub ping_failed: bool,
-    /// The priority that the rules give it, and the rule.
+    /// The effective priority by the rules, and the rule that sets it.
     pub priority: Effective,
 }

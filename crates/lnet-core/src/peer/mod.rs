@@ -6,10 +6,10 @@
 //!       └─ PeerNi ── NID, health, status, credits, priority, preferred sources and gateways
 //! ```
 //!
-//! A peer NI is created by configuration or by traffic: by the first message from it or to it. What
-//! traffic created may be forgotten again while it is idle, so a flood of source addresses costs a
-//! bounded amount of memory and never pushes out what is configured or in use. A peer NI that is alone
-//! and not Multi-Rail has no [`Peer`]: it is its own.
+//! A peer NI is created by configuration or by traffic: by the first message from it or to it. A peer NI that traffic
+//! created may be removed while it is idle. So a flood of source addresses uses a limited amount of memory, and never
+//! replaces a peer that is configured or in use. A peer NI that is the only one of its peer and not Multi-Rail has no
+//! [`Peer`]: it stands for the peer itself.
 
 mod peers;
 #[cfg(test)]
@@ -32,7 +32,7 @@ use crate::policies::SourceListId;
 use crate::send::credits::Credits;
 use crate::table::Key;
 
-/// Names a peer NI; goes stale when it is forgotten.
+/// Id of a peer NI. It becomes invalid when the peer NI is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PeerNiId(u64);
 
@@ -46,7 +46,7 @@ impl Key for PeerNiId {
     }
 }
 
-/// Names a [`Peer`]; goes stale when it is forgotten.
+/// Id of a [`Peer`]. It becomes invalid when the peer is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PeerId(u64);
 
@@ -66,46 +66,46 @@ pub(crate) struct PeerNi {
     pub(crate) nid: Nid,
     /// The peer's primary NID, which is the peer's name.
     pub(crate) primary: Nid,
-    /// The peer, where there is more to know of it.
+    /// The peer; `None` if the peer NI stands for the peer itself.
     pub(crate) peer: Option<PeerId>,
-    /// Messages to it that are with the LND or wait for an NI credit hold one each.
+    /// Credits of the peer NI. Each message to it that the LND has or that waits for an NI credit holds one.
     pub(crate) credits: Credits<TxId>,
     /// Bytes queued and in flight, headers included.
     queued_bytes: u64,
-    /// Messages from it that are routed hold one each, for a router buffer.
+    /// Router credits. Each routed message from the peer NI holds one, for a router buffer.
     pub(crate) router_credits: Credits<RxId>,
-    /// The interfaces of ours that have connections to it, as their LND reported.
+    /// The local interfaces that have connections to the peer NI, as their LNDs reported.
     pub(crate) connected: SmallVec<[NiId; 2]>,
-    /// Reported down, at this time; cleared by whatever arrives from it.
+    /// When the LND reported the peer NI down; cleared by any message from it.
     pub(crate) down_since: Option<Time>,
-    /// The incarnation that its last connections had.
+    /// The incarnation in its last connections; `None` before the first.
     pub(crate) incarnation: Option<u64>,
-    /// When it was last heard of or sent to.
+    /// When a message was last received from the peer NI or sent to it.
     pub(crate) last_used: Time,
-    /// When it was last heard of.
+    /// When a message was last received from the peer NI; `None` if none was.
     pub(crate) last_alive: Option<Time>,
     /// The local interface that a non-Multi-Rail peer always sees (section 2.11 of lnet-selection).
     // [DISC-8]
     pub(crate) pinned: Option<NiId>,
     pub(crate) health: Health,
-    /// What its node last said of it in ping information.
+    /// True if the peer NI is up according to the last ping information of its node.
     pub(crate) status_up: bool,
     pub(crate) recovery: Recovery,
     /// Round-robin stamp of the last use.
     pub(crate) seq: u64,
-    /// Numbers the rules that the three below are made of.
+    /// The round of the rules that `priority`, `sources` and `gateways` were made from.
     pub(crate) rules_round: u32,
-    /// What the rules say of it.
+    /// The effective priority by the rules.
     pub(crate) priority: Effective,
     /// The local interfaces that the rules prefer for it.
     pub(crate) sources: SourceListId,
-    /// The gateways that the rules prefer on the way to it, if there are any.
+    /// The gateways that the rules prefer for it, if any.
     pub(crate) gateways: Option<PreferredList>,
     pub(crate) health_stats: PeerHealthStats,
     pub(crate) stats: MessageStats,
-    /// Of a primary NID: how far the discovery of the peer is.
+    /// The state of the peer's discovery; only at the peer NI of a primary NID.
     pub(crate) discovery: Option<Box<Discovery>>,
-    /// `None` until the first one is taken: most peers of a large node never get there.
+    /// `None` until the first latency is measured, since most peers of a large node never have one.
     pub(crate) latency: Option<Box<LatencyStats>>,
 }
 
@@ -139,7 +139,7 @@ impl PeerNi {
         }
     }
 
-    /// No message of ours or through us depends on this entry.
+    /// Returns whether no message of this node or through it depends on this peer NI.
     fn is_idle(&self) -> bool {
         let discovery = self.discovery.as_ref();
         self.credits.are_idle()
@@ -148,13 +148,13 @@ impl PeerNi {
             && discovery.is_none_or(|discovery| discovery.is_idle())
     }
 
-    /// A resend may use it (section 2.2 of lnet-selection).
+    /// Returns whether a resend may use the peer NI (section 2.2 of lnet-selection).
     pub(crate) fn is_optimal(&self) -> bool {
         self.status_up && self.health.is_full()
     }
 
-    /// An interface of ours has connections to it, or has lost the last one: it is down when no
-    /// interface has any.
+    /// Notes that a local interface has connections to the peer NI or none. The peer NI is down if no local interface
+    /// has any.
     pub(crate) fn notify(&mut self, ni: NiId, connected: bool, now: Time) {
         self.connected.retain(|known| *known != ni);
         if connected {
@@ -163,17 +163,17 @@ impl PeerNi {
         self.down_since = self.connected.is_empty().then_some(now);
     }
 
-    /// Bytes queued to it and in flight, headers included.
+    /// Returns the bytes queued to the peer NI and in flight, headers included.
     pub(crate) fn queued_bytes(&self) -> u64 {
         self.queued_bytes
     }
 
-    /// A message of this many bytes is queued to it.
+    /// Adds a message of this many bytes to the queued bytes.
     pub(crate) fn count_queued(&mut self, bytes: u64) {
         self.queued_bytes += bytes;
     }
 
-    /// Such a message is gone. False when so many bytes were not queued.
+    /// Subtracts such a message. Returns false if fewer bytes were queued.
     #[must_use]
     pub(crate) fn uncount_queued(&mut self, bytes: u64) -> bool {
         let left = self.queued_bytes.checked_sub(bytes);
@@ -182,7 +182,7 @@ impl PeerNi {
     }
 }
 
-/// A peer that is more than the one NID it was seen with: configured, a gateway, or discovered.
+/// A peer that is configured, a gateway, or discovered, and so more than the one NID that a message named.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) primary: Nid,
@@ -190,15 +190,16 @@ pub(crate) struct Peer {
     /// Its nets, that of the primary NID first.
     pub(crate) nets: SmallVec<[PeerNet; 1]>,
     pub(crate) multi_rail: bool,
-    /// Given by `add_peer`.
+    /// True if `add_peer` configured the peer.
     pub(crate) configured: bool,
-    /// Discovery may not change its primary NID: the number of the lock, of which an earlier one comes first.
+    /// The number of the lock that forbids discovery to change the primary NID. A lower number is an earlier lock and
+    /// wins.
     pub(crate) lock: Option<u64>,
     /// Number of routes through it.
     pub(crate) routes: u32,
-    /// Messages in a row that were sent through it and never answered.
+    /// Number of consecutive messages through the peer, as a gateway, that were not answered.
     pub(crate) silent: u32,
-    /// Where the stamps of its nets and NIs come from.
+    /// The counter that the stamps of its nets and NIs are taken from.
     pub(crate) send_seq: u64,
 }
 
@@ -207,16 +208,16 @@ pub(crate) struct Peer {
 pub(crate) struct PeerNet {
     pub(crate) net: Net,
     pub(crate) nis: SmallVec<[PeerNiId; 4]>,
-    /// That of its healthiest NI.
+    /// The health of its healthiest NI.
     pub(crate) health: Health,
     /// Round-robin stamp of the last use.
     pub(crate) seq: u64,
-    /// What the rules say of it.
+    /// The effective priority by the rules.
     pub(crate) priority: Effective,
 }
 
 impl Peer {
-    /// It stays known while nothing of it is under way.
+    /// Returns whether the peer stays in the table although nothing of it is under way.
     fn stays(&self) -> bool {
         self.configured || self.routes > 0 || self.lock.is_some()
     }
@@ -235,7 +236,7 @@ impl Peer {
         }
     }
 
-    /// Takes in a NID; those that it has already stay where they are.
+    /// Adds a NID. A NID that the peer already has stays in its place.
     fn adopt(&mut self, nid: Nid, id: PeerNiId) {
         if self.nids.contains(&nid) {
             return;
@@ -253,7 +254,7 @@ impl Peer {
         }
     }
 
-    /// Its interfaces on a net.
+    /// Returns its interfaces on a net.
     pub(crate) fn on_net(&self, net: Net) -> Option<&PeerNet> {
         self.nets.iter().find(|on| on.net == net)
     }

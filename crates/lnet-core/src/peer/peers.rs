@@ -1,4 +1,4 @@
-//! The table of all peers: by NID, by primary NID, and what of it may be forgotten.
+//! The table of all peers, by NID and by primary NID, and the rules for removing peers from it.
 
 use std::collections::BTreeMap;
 use std::ops::{Bound, Range};
@@ -14,32 +14,32 @@ use crate::health::value::{Health, PeerHealthStats};
 use crate::io::NiId;
 use crate::table::Table;
 
-/// The most peer NIs that a node knows at once. The largest machines have about 160,000 nodes, but a
-/// node behind routers talks to the routers; at some 600 bytes each the full table takes 75 MiB.
+/// The limit of peer NIs that a node knows at once. The largest machines have about 160,000 nodes, but a node behind
+/// routers talks only to the routers. At some 600 bytes per entry the full table takes 75 MiB.
 pub const MAX_PEER_NIS: usize = 131_072;
 
-/// How many entries are looked at for one that may be forgotten, before a new peer is refused.
+/// The number of entries that are searched for removable ones before a new peer is rejected.
 const EVICTION_PROBES: usize = 256;
 
-/// How many that may be forgotten are compared; the one idle for longest goes.
+/// The number of removable entries that are compared; the one that was idle for longest is removed.
 const EVICTION_CANDIDATES: usize = 8;
 
-/// All peers.
+/// The table of all peers.
 #[derive(Debug)]
 pub(crate) struct Peers {
     nis: Table<PeerNiId, PeerNi>,
     by_nid: FxHashMapSeed<Nid, PeerNiId>,
-    /// The peers that may not be forgotten.
+    /// The kept peers, which have a [`Peer`]: those that are configured, gateways, locked or discovered.
     kept: Table<PeerId, Peer>,
     by_primary: BTreeMap<Nid, PeerId>,
-    /// Where the search for something to forget goes on.
+    /// The slot where the search for a removable entry continues.
     hand: usize,
     capacity: usize,
-    /// Primary NIDs that were ever locked.
+    /// The number of locks of primary NIDs so far.
     locks: u64,
 }
 
-/// What peers had that have become part of another one.
+/// What remains of peers that became part of another peer.
 #[derive(Default)]
 struct Absorbed {
     discovery: Option<Box<Discovery>>,
@@ -48,7 +48,7 @@ struct Absorbed {
 }
 
 impl Absorbed {
-    /// The first discovery goes on; what waits for the others waits for that one.
+    /// Keeps the first discovery. The messages that wait for another discovery wait for the first one instead.
     fn join(&mut self, other: Option<Box<Discovery>>) {
         match (&mut self.discovery, other) {
             (Some(own), Some(mut other)) => own.parked.append(&mut other.parked),
@@ -59,7 +59,7 @@ impl Absorbed {
 }
 
 impl Peers {
-    /// No peers. The seed keys the hash, so that nobody outside can choose addresses that collide.
+    /// Creates an empty table. The seed keys the hash, so that no other node can choose addresses that collide.
     pub(crate) fn new(seed: u64, capacity: usize) -> Self {
         Self {
             nis: Table::default(),
@@ -92,7 +92,7 @@ impl Peers {
         self.by_nid.get(&nid).copied()
     }
 
-    /// The peer NI with this NID, which is being used now.
+    /// Returns the peer NI with this NID, and notes that it is used now.
     pub(crate) fn touch(&mut self, nid: Nid, now: Time) -> Option<PeerNiId> {
         let id = self.id_of(nid)?;
         if let Some(peer_ni) = self.nis.get_mut(id) {
@@ -101,8 +101,7 @@ impl Peers {
         Some(id)
     }
 
-    /// Adds a peer NI that is not there yet; `None` when the table is full and nothing may be
-    /// forgotten.
+    /// Adds a peer NI that is not in the table yet; `None` if the table is full and no entry may be removed.
     pub(crate) fn create(&mut self, nid: Nid, now: Time) -> Option<PeerNiId> {
         if self.nis.len() >= self.capacity {
             self.forget_one()?;
@@ -112,40 +111,40 @@ impl Peers {
         Some(id)
     }
 
-    /// The peer's name as upper layers know it.
+    /// Returns the primary NID of the peer that owns this NID, which is the peer's name in upper layers.
     pub(crate) fn primary_of(&self, nid: Nid) -> Nid {
         self.by_nid(nid).map_or(nid, |peer_ni| peer_ni.primary)
     }
 
-    /// The configured peer or gateway with this primary NID.
+    /// Returns the kept peer with this primary NID.
     pub(crate) fn peer(&self, primary: Nid) -> Option<&Peer> {
         let peer = self.owner(self.by_nid(primary)?)?;
         (peer.primary == primary).then_some(peer)
     }
 
-    /// The configured peer or gateway that this peer NI belongs to.
+    /// Returns the kept peer that this peer NI belongs to.
     pub(crate) fn owner(&self, peer_ni: &PeerNi) -> Option<&Peer> {
         self.kept.get(peer_ni.peer?)
     }
 
-    /// The same, to be changed.
+    /// Returns the kept peer that this peer NI belongs to, for changes.
     pub(crate) fn owner_mut(&mut self, id: PeerNiId) -> Option<&mut Peer> {
         self.kept.get_mut(self.nis.get(id)?.peer?)
     }
 
-    /// The peer that owns this NID, configured or a gateway.
+    /// Returns the kept peer that owns this NID.
     pub(crate) fn owner_of(&self, nid: Nid) -> Option<&Peer> {
         self.owner(self.by_nid(nid)?)
     }
 
-    /// All configured peers and gateways, by primary NID.
+    /// Returns all kept peers, by primary NID.
     pub(crate) fn kept(&self) -> impl Iterator<Item = (Nid, &Peer)> {
         self.by_primary
             .iter()
             .filter_map(|(&primary, &id)| Some((primary, self.kept.get(id)?)))
     }
 
-    /// The configured peers and gateways whose primary NID comes after this one.
+    /// Returns the kept peers whose primary NID comes after this one.
     pub(crate) fn kept_after(&self, after: Option<Nid>) -> impl Iterator<Item = (Nid, &Peer)> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_primary
@@ -153,24 +152,24 @@ impl Peers {
             .filter_map(|(&primary, &id)| Some((primary, self.kept.get(id)?)))
     }
 
-    /// The peer NIs in these slots, those beyond the last one left out; `None`: there is no such slot.
+    /// Returns the peer NIs in these slots, without slots beyond the last one; `None` if none of the slots exists.
     pub(crate) fn in_slots(&self, slots: Range<usize>) -> Option<impl Iterator<Item = &PeerNi>> {
         let in_use = slots.start..slots.end.min(self.nis.end());
         (!in_use.is_empty())
             .then(|| in_use.filter_map(|slot| self.nis.at(slot).map(|(_, peer_ni)| peer_ni)))
     }
 
-    /// True when the owner of this NID is known to be Multi-Rail.
+    /// Returns whether the owner of this NID is known to be Multi-Rail.
     pub(crate) fn is_multi_rail(&self, nid: Nid) -> bool {
         self.owner_of(nid).is_some_and(|peer| peer.multi_rail)
     }
 
-    /// Number of interfaces of the peer that this one belongs to.
+    /// Returns the number of interfaces of the peer that this peer NI belongs to, including this one.
     pub(crate) fn interfaces_beside(&self, peer_ni: &PeerNi) -> usize {
         self.owner(peer_ni).map_or(1, |peer| peer.nids.len())
     }
 
-    /// Makes the owner of `nid` one that is not forgotten, and counts a route through it.
+    /// Counts a route through the owner of `nid`, which makes the owner a kept peer.
     pub(crate) fn add_gateway(&mut self, nid: Nid) {
         let primary = self.primary_of(nid);
         let id = self.keep(primary);
@@ -179,7 +178,7 @@ impl Peers {
         }
     }
 
-    /// One route less through the owner of `nid`.
+    /// Counts one route less through the owner of `nid`.
     pub(crate) fn remove_gateway(&mut self, nid: Nid) {
         let primary = self.primary_of(nid);
         let Some(&id) = self.by_primary.get(&primary) else {
@@ -194,8 +193,8 @@ impl Peers {
         }
     }
 
-    /// Configures a peer; its NIDs must have been created and be free ([`Peers::owner_conflict`]). Returns the NIDs of
-    /// the peers that were taken apart for it.
+    /// Configures a peer. Its NIDs must have been created and must be free ([`Peers::owner_conflict`]). Returns the
+    /// NIDs of the peers that were taken apart for it.
     pub(crate) fn configure(&mut self, primary: Nid, nids: &[Nid], multi_rail: bool) -> Vec<Nid> {
         let mut absorbed = Absorbed::default();
         absorbed.join(self.by_nid_mut(primary).and_then(|ni| ni.discovery.take()));
@@ -222,7 +221,7 @@ impl Peers {
         absorbed.nids
     }
 
-    /// Takes a peer apart, and notes what has to go on under another name.
+    /// Takes a peer apart, and keeps what must continue under another name.
     fn absorb(&mut self, owner: Nid, into: &mut Absorbed) {
         if let Some(peer) = self.unkeep(owner) {
             into.lock = into.lock.into_iter().chain(peer.lock).min();
@@ -231,13 +230,14 @@ impl Peers {
         into.join(self.by_nid_mut(owner).and_then(|ni| ni.discovery.take()));
     }
 
-    /// Makes a peer that nobody configured single-rail: each of its interfaces is a peer of its own. Returns their NIDs.
+    /// Takes apart a peer that is not configured: each of its interfaces becomes a peer of its own. Returns their
+    /// NIDs.
     pub(crate) fn take_apart(&mut self, primary: Nid) -> Vec<Nid> {
         let peer = self.unkeep(primary);
         peer.map_or(Vec::new(), |peer| peer.nids.into_vec())
     }
 
-    /// Lets discovery change the primary NID of a kept peer, or not. A lock that is there stays the one that it is.
+    /// Forbids or allows discovery to change the primary NID of a kept peer. An existing lock keeps its number.
     pub(crate) fn lock(&mut self, primary: Nid, on: bool) {
         let number = self.locks;
         self.locks += u64::from(on);
@@ -250,14 +250,14 @@ impl Peers {
         }
     }
 
-    /// Of the peers that own these NIDs, the primary NID that was locked first.
+    /// Returns the primary NID that was locked first, among the peers that own these NIDs.
     pub(crate) fn locked_first(&self, nids: impl Iterator<Item = Nid>) -> Option<Nid> {
         let owners = nids.filter_map(|nid| self.owner_of(nid));
         let locked = owners.filter_map(|peer| Some((peer.lock?, peer.primary)));
         locked.min().map(|(_, primary)| primary)
     }
 
-    /// Makes a discovered or locked peer one that an administrator has configured, or not.
+    /// Sets whether a discovered or locked peer counts as configured, and whether it is Multi-Rail.
     pub(crate) fn set_kind(&mut self, primary: Nid, configured: bool, multi_rail: bool) {
         let id = self.keep(primary);
         if let Some(peer) = self.kept.get_mut(id) {
@@ -268,7 +268,7 @@ impl Peers {
         }
     }
 
-    /// Removes all interfaces of a kept peer but the primary one; nothing waits for them any more.
+    /// Removes all interfaces of a kept peer except the primary one. No message may wait for the removed ones.
     pub(crate) fn remove_others(&mut self, primary: Nid) {
         let Some(peer) = self.unkeep(primary) else {
             return;
@@ -283,9 +283,9 @@ impl Peers {
         }
     }
 
-    /// Makes the interfaces of a discovered peer those that the peer named; each of them must have been created, and
-    /// the primary one must be among them. Peers that had one of these NIDs become part of this one. Returns the NIDs of
-    /// the peers that were taken apart for it.
+    /// Sets the interfaces of a discovered peer to those that the peer named. Each of them must have been created, and
+    /// the primary one must be among them. Peers that had one of these NIDs become part of this peer. Returns the NIDs
+    /// of the peers that were taken apart for it.
     pub(crate) fn learn(&mut self, name: Nid, primary: Nid, nids: &[Nid]) -> Vec<Nid> {
         let is_known = |peer: &Peer| peer.multi_rail && peer.nids.as_slice() == nids;
         if name == primary && self.peer(name).is_some_and(is_known) {
@@ -310,8 +310,9 @@ impl Peers {
         absorbed.nids
     }
 
-    /// The stamps of a peer that has got interfaces go on from the latest that one of these has, so that no interface has
-    /// to catch up with the others. No interface of such a peer sees one local interface only.
+    /// Continues the stamps of a peer that has new interfaces from the latest stamp of any of them, so that no
+    /// interface is preferred until it has caught up. Clears the pins, because an interface of such a peer may see any
+    /// local interface.
     fn level(&mut self, id: PeerId) {
         let Some(peer) = self.kept.get_mut(id) else {
             return;
@@ -324,7 +325,7 @@ impl Peers {
         }
     }
 
-    /// The first of these NIDs that another configured peer owns.
+    /// Returns the first of these NIDs that another configured peer owns.
     pub(crate) fn owner_conflict(&self, primary: Nid, nids: &[Nid]) -> Option<Nid> {
         std::iter::once(&primary).chain(nids).copied().find(|&nid| {
             let owner = self.primary_of(nid);
@@ -332,7 +333,7 @@ impl Peers {
         })
     }
 
-    /// Forgets a peer, or an interface that is one by itself, and returns its interfaces with what waits
+    /// Removes a peer, or an interface that is a peer by itself. Returns its interfaces with the messages that wait
     /// for them.
     pub(crate) fn remove(&mut self, primary: Nid) -> Vec<PeerNi> {
         let nids = self
@@ -343,8 +344,8 @@ impl Peers {
             .collect()
     }
 
-    /// Forgets an interface that is no part of a kept peer, unless a message depends on it: then it goes when room is
-    /// needed.
+    /// Removes an interface that belongs to no kept peer, unless a message depends on it. In that case it is removed
+    /// later when the table needs room.
     pub(crate) fn forget_idle(&mut self, nid: Nid) {
         let is_idle = |ni: &PeerNi| ni.peer.is_none() && ni.is_idle();
         if self.by_nid(nid).is_some_and(is_idle) {
@@ -352,7 +353,7 @@ impl Peers {
         }
     }
 
-    /// Zeroes the latencies of all interfaces, and what they count.
+    /// Zeroes the latencies of all interfaces; with `with_counts`, also their counts.
     pub(crate) fn reset_stats(&mut self, with_counts: bool) {
         for peer_ni in self.nis.iter_mut() {
             peer_ni.latency = None;
@@ -363,7 +364,7 @@ impl Peers {
         }
     }
 
-    /// An interface of ours has gone, and its connections with it.
+    /// Removes the connections of a local interface that was removed.
     pub(crate) fn disconnect(&mut self, ni: NiId) {
         for peer_ni in self.nis.iter_mut() {
             peer_ni.connected.retain(|known| *known != ni);
@@ -378,7 +379,7 @@ impl Peers {
         self.nis.iter().map(|(id, _)| id)
     }
 
-    /// Changes the health of a peer NI, and that of its net with it.
+    /// Sets the health of a peer NI, and updates the health of its net.
     pub(crate) fn set_health(&mut self, id: PeerNiId, health: Health) {
         let Some(peer_ni) = self.nis.get_mut(id) else {
             return;
@@ -392,7 +393,8 @@ impl Peers {
             return;
         };
         if health >= on.health {
-            // Nothing on the net is better: a peer of many interfaces joins without a look at all of them for each.
+            // Nothing on the net is healthier. This avoids a pass over all interfaces for each interface that joins a
+            // large peer.
             on.health = health;
             return;
         }
@@ -400,7 +402,7 @@ impl Peers {
         on.health = nis.map(|ni| ni.health).max().unwrap_or(Health::MAX);
     }
 
-    /// Stamps a peer NI and its net as the ones used last.
+    /// Stamps a peer NI and its net as used last.
     pub(crate) fn stamp(&mut self, id: PeerNiId) {
         let Some(peer_ni) = self.nis.get_mut(id) else {
             return;
@@ -418,7 +420,7 @@ impl Peers {
         }
     }
 
-    /// The peer with this primary NID, which is kept from now on.
+    /// Returns the kept peer with this primary NID, and creates it if there is none.
     fn keep(&mut self, primary: Nid) -> PeerId {
         if let Some(&id) = self.by_primary.get(&primary) {
             return id;
@@ -442,7 +444,7 @@ impl Peers {
         self.set_health(id, health);
     }
 
-    /// Every NI of this peer stands for itself again.
+    /// Removes a kept peer. Each of its NIs stands for itself afterwards.
     fn unkeep(&mut self, primary: Nid) -> Option<Peer> {
         let peer = self.kept.remove(self.by_primary.remove(&primary)?)?;
         for &nid in &peer.nids {
@@ -453,7 +455,8 @@ impl Peers {
         Some(peer)
     }
 
-    /// Nobody configured it or locked its primary NID, no route needs it, and nothing of it is under way.
+    /// Returns whether a peer NI may be removed: its peer is neither configured nor locked, no route needs it, and
+    /// none of its interfaces is in use.
     fn may_forget(&self, peer_ni: &PeerNi) -> bool {
         let Some(peer) = self.owner(peer_ni) else {
             return peer_ni.is_idle();
@@ -462,7 +465,7 @@ impl Peers {
         !peer.stays() && peer.nids.iter().all(is_idle)
     }
 
-    /// Makes room: of the next few that may be forgotten, the one idle for longest goes.
+    /// Makes room in the table: among the next few removable entries, removes the peer that was idle for longest.
     fn forget_one(&mut self) -> Option<()> {
         let mut oldest: Option<(Time, PeerNiId)> = None;
         let mut candidates = 0;

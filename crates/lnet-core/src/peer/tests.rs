@@ -1,4 +1,4 @@
-//! Which peers are kept and which are forgotten.
+//! Tests of which peers are kept and which are removed.
 
 use lnet_types::Net;
 

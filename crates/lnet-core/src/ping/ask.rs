@@ -1,7 +1,7 @@
 //! Pings that the core itself sends: to gateways, for recovery, for discovery (section 6.1).
 //!
-//! Whoever pings binds the descriptor, notes its handle, and then sends the ping: the ping may fail before the call that
-//! sends it returns.
+//! The caller binds a descriptor, notes its handle, and then sends the ping, in this order: the ping may fail before
+//! the call that sends it returns.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::portals::md::{MdHandle, MdOptions, MdSpec};
 use crate::portals::put_get::GetRequest;
 
 impl Core {
-    /// Binds a descriptor for one ping, with room for `length` bytes of the answer; `None` when it is refused.
+    /// Binds a descriptor for one ping, with room for `length` bytes of the answer; `None` if it cannot be bound.
     pub(crate) fn bind_ping(
         &mut self,
         length: u32,

@@ -1,14 +1,14 @@
-//! The small buffers that the core owns: ping information going out and coming in.
+//! The small buffers that the core owns, for ping information that is sent or received.
 //!
-//! A buffer has as many users as there are messages and descriptors that name it; the last one frees
-//! the buffer. So the node can rebuild its ping information while older information is being sent.
+//! The users of a buffer are the messages and descriptors that name it. The buffer is freed when its last user
+//! releases it. So the node can rebuild its ping information while older information is being sent.
 
 use slab::Slab;
 
 use crate::Core;
 use crate::io::CoreBuffer;
 
-/// All buffers of the core.
+/// The buffers of the core.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     slots: Slab<Buffer>,
@@ -21,20 +21,20 @@ struct Buffer {
 }
 
 impl Buffers {
-    /// A buffer with one user.
+    /// Inserts a buffer with one user.
     pub(crate) fn insert(&mut self, data: Vec<u8>) -> CoreBuffer {
         let slot = self.slots.insert(Buffer { data, users: 1 });
         CoreBuffer(slot as u32)
     }
 
-    /// The bytes; empty for a buffer that is not there.
+    /// Returns the bytes; empty if there is no such buffer.
     pub(crate) fn data(&self, buffer: CoreBuffer) -> &[u8] {
         self.slots
             .get(buffer.0 as usize)
             .map_or(&[], |slot| &slot.data)
     }
 
-    /// The bytes, to be written.
+    /// Returns the bytes to write to; empty if there is no such buffer.
     pub(crate) fn data_mut(&mut self, buffer: CoreBuffer) -> &mut [u8] {
         self.slots
             .get_mut(buffer.0 as usize)
@@ -47,7 +47,7 @@ impl Buffers {
         }
     }
 
-    /// False when the buffer is not there.
+    /// Removes one user, and frees the buffer after the last one. Returns false if there is no such buffer.
     pub(crate) fn release(&mut self, buffer: CoreBuffer) -> bool {
         let index = buffer.0 as usize;
         let Some(slot) = self.slots.get_mut(index) else {
@@ -66,7 +66,7 @@ impl Buffers {
 }
 
 impl Core {
-    /// One user of a buffer less.
+    /// Removes one user of a buffer.
     pub(crate) fn release_buffer(&mut self, buffer: CoreBuffer) {
         if !self.buffers.release(buffer) {
             self.broken("a buffer of the core that is released");

@@ -1,4 +1,4 @@
-//! Pings: the answer of this node, the pings that the core sends, what others say of themselves, and buffers for these.
+//! Pings: the answer of this node, the pings that the core sends, the information of other nodes, and their buffers.
 
 pub(crate) mod ask;
 pub(crate) mod buffers;

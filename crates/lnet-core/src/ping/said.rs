@@ -1,27 +1,27 @@
-//! What a node said of itself, in the answer to a ping or in a push (section 6.2).
+//! The information of a node about itself, from the answer to a ping or from a push (section 6.2).
 
 use lnet_types::{Net, Nid};
 use lnet_wire::{NiStatus, PingFeatures, PingInfo};
 
-/// More 8-byte entries than this are nonsense; the largest limit of any kernel (section 6.6).
+/// The limit of 8-byte entries, the largest of any kernel (section 6.6). Information with more is invalid.
 pub(crate) const NNIS_MAX: u32 = 4096;
 
-/// What a node said of itself.
+/// The information of a node about itself.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) features: PingFeatures,
-    /// The first of its interfaces, which it is known by.
+    /// The first of its interfaces, which names the node.
     pub(crate) primary: Option<Nid>,
-    /// Each interface, and what it said of it.
+    /// Each interface, and the status that the node gives it.
     pub(crate) nis: Vec<(Nid, NiStatus)>,
-    /// Bytes that everything it has to say needs.
+    /// Bytes that the complete information needs.
     pub(crate) size: usize,
-    /// Not everything it has to say is here.
+    /// True if the information is incomplete.
     pub(crate) truncated: bool,
 }
 
 impl Said {
-    /// Reads ping information; `None` when it is none that may be believed.
+    /// Reads ping information; `None` if the bytes are not valid ping information.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let info = PingInfo::parse(bytes).ok()?;
         info.validate(NNIS_MAX).ok()?;
@@ -34,17 +34,17 @@ impl Said {
         })
     }
 
-    /// The node forwards messages.
+    /// Returns whether the node forwards messages.
     pub(crate) fn routes(&self) -> bool {
         !self.features.contains(PingFeatures::RTE_DISABLED)
     }
 
-    /// The node has an interface on this net.
+    /// Returns whether the node has an interface on this net.
     pub(crate) fn is_on(&self, net: Net) -> bool {
         self.nis.iter().any(|&(nid, _)| nid.net() == net)
     }
 
-    /// An interface on this net is up, or may be among those that were cut off.
+    /// Returns whether an interface on this net is up, or may be among the interfaces that were cut off.
     pub(crate) fn is_up_on(&self, net: Net) -> bool {
         let mut on_net = self.nis.iter().filter(|(nid, _)| nid.net() == net);
         let cut_off = self.truncated && !self.is_on(net);

@@ -1,7 +1,7 @@
-//! What this node says of itself when it is pinged (sections 6 and 8.3).
+//! The information of this node about itself, which pings ask for (sections 6 and 8.3).
 //!
-//! The answer is an ordinary descriptor on portal 0 whose memory is the core's own. Its information is
-//! written anew after every change; messages that carry the one before keep it until they are sent.
+//! The answer is an ordinary descriptor on portal 0 whose memory the core owns. The information is rebuilt after every
+//! change; messages that carry the old information keep it until they are sent.
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{
@@ -16,25 +16,26 @@ use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 use crate::router::routing::RoutingState;
 use crate::timer::Timer;
 
-/// The answer to pings.
+/// The descriptor that answers pings, and the numbers of its information.
 #[derive(Debug, Default)]
 pub(crate) struct PingTarget {
     md: Option<MdHandle>,
-    /// The number in the information: counts what is in it, and not what is said of that, from 1.
+    /// The sequence number in the information, from 1: it counts changes of the set of interfaces, not of their
+    /// statuses.
     sequence: u32,
-    /// Counts every change of the information.
+    /// The number of changes of the information of any kind.
     version: u32,
 }
 
 impl PingTarget {
-    /// The version of the present information.
+    /// Returns the version of the present information.
     pub(crate) fn version(&self) -> u32 {
         self.version
     }
 }
 
 impl Core {
-    /// Creates the answer to pings.
+    /// Creates the descriptor that answers pings.
     // [PING-1] [PING-2] [PING-4]
     pub(crate) fn open_ping_target(&mut self) {
         let me = MeSpec {
@@ -63,7 +64,7 @@ impl Core {
         self.rebuild_ping_info();
     }
 
-    /// The configuration has changed: new information with the next sequence number.
+    /// Rebuilds the ping information after the configuration has changed, with the next sequence number.
     // [PING-9]
     pub(crate) fn rebuild_ping_info(&mut self) {
         self.ping_target.sequence = self.ping_target.sequence.wrapping_add(1);
@@ -90,12 +91,12 @@ impl Core {
         }
     }
 
-    /// What this node says of itself, in the bytes of a ping's answer and of a push.
+    /// Returns the information of this node about itself, in the bytes of the answer to a ping and of a push.
     // [PING-5] [PING-7] [PING-8] [PUSH-2] [ROUTE-10]
     pub(crate) fn ping_info(&self) -> Vec<u8> {
         let mut features = PingFeatures::NI_STATUS;
-        // A node that has never discovered anybody promises nothing (section 6.4); one that has, and stopped, says so
-        // as a Multi-Rail node, because others are not believed (section 7.4, step 4).
+        // A node that has never used discovery sets no feature for it (section 6.4). A node that used discovery and
+        // stopped says so as a Multi-Rail node, because receivers ignore pushes of other nodes (section 7.4, step 4).
         features.set(PingFeatures::MULTI_RAIL, self.push_target.was_opened);
         features.set(PingFeatures::DISCOVERY, self.config.globals.discovery);
         let routes = self.routing() == RoutingState::On;
@@ -116,14 +117,14 @@ impl Core {
         }
         .with_large_bits();
         let mut bytes = vec![0; info.encoded_len()];
-        // It fails only above 1 MiB, which the limit on interfaces keeps far away; then the answer is
-        // empty, never malformed.
+        // Encoding fails only above 1 MiB, which the limit of interfaces rules out. The answer would then be empty,
+        // never malformed.
         let length = info.encode(&mut bytes).unwrap_or(0);
         bytes.truncate(length);
         bytes
     }
 
-    /// The interfaces net by net, in the order of configuration; the first is the primary one.
+    /// Returns the interfaces net by net, in the order of configuration. The first one is the primary one.
     fn advertised(&self) -> impl Iterator<Item = &Ni> {
         self.nis
             .nets()
@@ -141,14 +142,14 @@ impl Core {
         }
     }
 
-    /// The NID that this node is known by: its first one.
+    /// Returns the NID by which this node is known: its first one.
     #[must_use]
     pub fn primary_nid(&self) -> Option<Nid> {
         self.advertised().next().map(|ni| ni.nid)
     }
 
-    /// A router takes a ping by a remote node as the sign that the net it came over works; everybody takes one by a
-    /// gateway as the sign that it lives.
+    /// Handles a ping from another node. For a router, a ping by a remote node shows that the net it came over works.
+    /// For every node, a ping by a gateway shows that the gateway is alive.
     // [ROUTE-16]
     pub(crate) fn note_ping(&mut self, ni: NiId, header: &Header, now: Time) {
         let Body::Get(get) = header.body else { return };
@@ -173,7 +174,7 @@ impl Core {
         }
     }
 
-    /// Starts to watch all nets when routing begins, or stops when it ends.
+    /// Starts to watch all nets when routing begins, or stops when routing ends.
     pub(crate) fn watch_nets(&mut self, now: Time) {
         for state in self.nis.nets_mut() {
             state.last_ping = now;
@@ -185,7 +186,7 @@ impl Core {
         }
     }
 
-    /// Arms a net's timer, if the node routes and the checker is on.
+    /// Arms a net's timer if the node routes and the checker is on.
     pub(crate) fn watch_net(&mut self, net: lnet_types::Net, now: Time) {
         let window = self.config.globals.quiet_window();
         let on = self.config.routing && !self.config.globals.alive_router_check_interval.is_zero();
@@ -202,7 +203,7 @@ impl Core {
         }
     }
 
-    /// A net's timer is due: no ping for the whole window means that the net counts as down.
+    /// Handles a net's timer. A net on which no ping arrived during the whole window counts as down.
     // [ROUTE-16]
     pub(crate) fn net_is_quiet(&mut self, net: lnet_types::Net, now: Time) {
         let window = self.config.globals.quiet_window();

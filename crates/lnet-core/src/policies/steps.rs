@@ -1,15 +1,15 @@
-//! New rules for many peers, a few at a time.
+//! Applies new rules to many peers, some at a time.
 //!
-//! A node may know a hundred thousand peer interfaces, and nothing is sent while the core is busy. So a
-//! change of rules is made in two parts:
+//! A node may know a hundred thousand peer interfaces, and nothing is sent while the core is busy. So a change of
+//! rules is made in two parts:
 //!
 //! ```text
 //!  release_rules_in_steps   compiled; local nets, local NIs, gateways ── in force
-//!  apply_rules_step …       peer interfaces, so many a step, until there are no more
+//!  apply_rules_step …       peer interfaces, `count` per step, until there are no more
 //! ```
 //!
-//! No message sees the rules before once the first part is done: what it is going to is looked at when
-//! its path is chosen, if no step has come there yet.
+//! After the first part no message uses the old rules: if no step has updated the target of a message yet, the target
+//! is updated when the path is chosen.
 
 use lnet_types::Nid;
 use smallvec::SmallVec;
@@ -20,9 +20,9 @@ use crate::record::Input;
 use crate::select::PathRequest;
 
 impl Core {
-    /// As [`Core::release_rules`], but that peers are left to [`Core::apply_rules_step`], which is to be
-    /// called until it says that there are no more. What [`Core::peers`] tells of the rules may be that
-    /// of the rules before until then; where messages go is not.
+    /// Does the same as [`Core::release_rules`], but leaves peers to [`Core::apply_rules_step`], which the caller
+    /// repeats until it returns false. Until then [`Core::peers`] may show the effective values of the old rules;
+    /// paths already follow the new ones.
     pub fn release_rules_in_steps(&mut self) {
         let input = self.noted(|| Input::ReleaseRulesInSteps);
         self.take_in(input, |core| core.release_rules_in_steps_unrecorded());
@@ -36,20 +36,20 @@ impl Core {
         let were_any = !self.policies.compiled.is_empty();
         self.compile_rules();
         if !were_any && self.policies.compiled.is_empty() {
-            // They say nothing of anybody, and have said nothing before.
+            // Neither the new nor the old rules apply to anything.
             return;
         }
         self.policies.begin_round();
         self.policies.next_slot = Some(0);
-        // Any message may be routed.
+        // Any message may be routed, so gateways are updated at once.
         let gateways: Vec<Nid> = self.routes.gateways().collect();
         for gateway in gateways {
             self.bring_up_to_date(gateway);
         }
     }
 
-    /// Applies the rules to `count` more peer interfaces, or places where some may be. True when there
-    /// are more.
+    /// Applies the rules to the peer interfaces in the next `count` slots of the table. Returns whether there are
+    /// more.
     pub fn apply_rules_step(&mut self, count: usize) -> bool {
         let input = self.noted(|| Input::ApplyRulesStep { count });
         self.take_in(input, |core| core.apply_rules_step_unrecorded(count))
@@ -81,8 +81,8 @@ impl Core {
         are_more
     }
 
-    /// No step may have come yet to what a message is going to. An answer goes back the way that its
-    /// request came, whatever the rules are.
+    /// Updates the target of a message if no step has updated it yet. A response needs no update: it goes back by the
+    /// path of its request, whatever the rules are.
     pub(crate) fn bring_target_up_to_date(&mut self, send: &PathRequest) {
         match send {
             _ if self.policies.next_slot.is_none() => {}
@@ -92,7 +92,7 @@ impl Core {
         }
     }
 
-    /// The peer with this NID, with all of its interfaces.
+    /// Updates all interfaces of the peer with this NID.
     fn bring_up_to_date(&mut self, nid: Nid) {
         let nids: SmallVec<[Nid; 8]> = match self.peers.owner_of(nid) {
             Some(owner) => owner.nids.iter().copied().collect(),
@@ -113,14 +113,14 @@ impl Core {
 }
 
 impl super::Policies {
-    /// What the rules have said of peers is no longer so.
+    /// Starts a new round: the effective values that peers hold are outdated.
     pub(super) fn begin_round(&mut self) {
-        // Two to the power of 32 changes lie between two rounds with the same number.
+        // The number wraps after 2^32 changes, so that two rounds with the same number are far apart.
         self.round = self.round.wrapping_add(1);
         self.forget_lists();
     }
 
-    /// Whether what is kept with this peer interface is what the present rules say.
+    /// Returns whether this peer interface holds the effective values of the present rules.
     pub(super) fn is_up_to_date(&self, peer_ni: &PeerNi) -> bool {
         peer_ni.rules_round == self.round
     }

@@ -1,4 +1,4 @@
-//! The portals interface: match entries, descriptors, lazy portals (sections 5.2 and 5.4).
+//! The interface of portals: match entries, descriptors, lazy portals (sections 5.2 and 5.4).
 
 use lnet_types::{Nid, Time};
 use lnet_wire::LNET_MTU;
@@ -11,32 +11,32 @@ use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
 use crate::record::Input;
 use crate::status::DropReason;
 
-/// Why a call of the portals interface is refused.
+/// The reason why a call of the portals interface is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PortalError {
-    /// A portal of 64 or more, or portal 0, which is LNet's own.
+    /// The portal is 64 or more, or 0, which is LNet's own.
     #[error("portal {0} cannot be used")]
     InvalidPortal(u32),
-    /// The portal has only unique entries and this is a wildcard one, or the other way round.
+    /// The portal has only unique entries and this is a wildcard entry, or the reverse.
     #[error("portal {0} holds match entries of the other kind")]
     PortalKind(u32),
-    /// The handle names nothing (any more).
+    /// The handle names nothing, or no longer names anything.
     #[error("no such handle")]
     UnknownHandle,
-    /// The match entry has a descriptor already.
+    /// The match entry already has a descriptor.
     #[error("the match entry has a memory descriptor")]
     EntryInUse,
-    /// An attached descriptor accepts neither PUT nor GET, or a bound one accepts one of them.
+    /// A descriptor to attach accepts neither PUT nor GET, or a descriptor to bind accepts one of them.
     #[error("operations do not fit the descriptor's use")]
     InvalidOptions,
-    /// A bound descriptor of more than 1 MiB.
+    /// A descriptor to bind has more than 1 MiB.
     #[error("{0} bytes are more than one message carries")]
     TooLong(u32),
     /// `max_size` is greater than the length.
     #[error("max_size is greater than the length")]
     InvalidMaxSize,
-    /// The descriptor has no operations left, or is not a bound one.
+    /// The descriptor has no operations left, or is an attached descriptor.
     #[error("the descriptor cannot start an operation")]
     Exhausted,
     /// The target of an operation is the wildcard NID, which no node has.
@@ -45,7 +45,7 @@ pub enum PortalError {
 }
 
 impl PortalError {
-    /// The errno that LNet's own interface returns for it.
+    /// Returns the errno that LNet's own interface returns for this error.
     #[must_use]
     pub const fn errno(&self) -> Errno {
         match self {
@@ -66,8 +66,8 @@ impl Core {
     ///
     /// # Errors
     ///
-    /// [`PortalError::InvalidPortal`], and [`PortalError::PortalKind`] when the portal's first entry
-    /// made it one of the other kind.
+    /// [`PortalError::InvalidPortal`], and [`PortalError::PortalKind`] if the portal's first entry was of the other
+    /// kind.
     pub fn me_attach(&mut self, me: MeSpec) -> Result<MeHandle, PortalError> {
         let input = self.noted(|| Input::MeAttach { me });
         self.take_in(input, |core| core.me_attach_unrecorded(me))
@@ -78,13 +78,13 @@ impl Core {
         self.portals.attach(me)
     }
 
-    /// Gives a match entry its memory, which then accepts PUTs or GETs. PUTs that a lazy portal holds
-    /// are offered to it at once.
+    /// Attaches memory to a match entry, so that the entry accepts PUTs or GETs. PUTs that a lazy portal holds are
+    /// offered to the entry at once.
     ///
     /// # Errors
     ///
-    /// [`PortalError::UnknownHandle`], [`PortalError::EntryInUse`], [`PortalError::InvalidOptions`]
-    /// when it accepts neither, [`PortalError::InvalidMaxSize`].
+    /// [`PortalError::UnknownHandle`], [`PortalError::EntryInUse`], [`PortalError::InvalidOptions`] if the descriptor
+    /// accepts neither, [`PortalError::InvalidMaxSize`].
     pub fn md_attach(
         &mut self,
         me: MeHandle,
@@ -127,12 +127,12 @@ impl Core {
         Ok(handle)
     }
 
-    /// Registers memory as the source of PUTs or the sink of GETs.
+    /// Registers memory as the source of PUTs or the destination of GETs.
     ///
     /// # Errors
     ///
-    /// [`PortalError::InvalidOptions`] when it accepts operations, [`PortalError::TooLong`] above
-    /// 1 MiB, [`PortalError::InvalidMaxSize`].
+    /// [`PortalError::InvalidOptions`] if the descriptor accepts operations, [`PortalError::TooLong`] above 1 MiB,
+    /// [`PortalError::InvalidMaxSize`].
     pub fn md_bind(&mut self, md: MdSpec) -> Result<MdHandle, PortalError> {
         let input = self.noted(|| Input::MdBind { md });
         self.take_in(input, |core| core.md_bind_unrecorded(md))
@@ -156,8 +156,8 @@ impl Core {
         Ok(self.mds.insert(Md::new(spec, owner, None)))
     }
 
-    /// Ends a descriptor. Its handle is dead at once; the event with `unlinked` says when its memory
-    /// is the caller's again: at once, or after what is under way.
+    /// Unlinks a descriptor. Its handle is invalid at once. The event with `unlinked` reports when the caller may
+    /// reuse the memory: at once, or after the operations under way.
     ///
     /// # Errors
     ///
@@ -179,10 +179,10 @@ impl Core {
     }
 
     /// Unlinks a descriptor as [`Core::md_unlink`] does, and cancels the messages that are being received into it
-    /// ([`Output::Cancel`](crate::Output::Cancel)). The memory is the caller's again as soon as the LND has released
+    /// ([`Output::Cancel`](crate::Output::Cancel)). The caller may reuse the memory as soon as the LND has released
     /// it, however long the peer takes for the rest of the payload. Each cancelled message ends with an event of
-    /// status `ECANCELED`. Works also on a descriptor that was unlinked or has expired and waits for such a message.
-    /// Messages that are being sent from the descriptor are not cancelled; they end first.
+    /// status `ECANCELED`. The call also works on a descriptor that was unlinked or has expired and waits for such a
+    /// message. Messages that are being sent from the descriptor are not cancelled; the descriptor waits for them.
     ///
     /// # Errors
     ///
@@ -202,14 +202,14 @@ impl Core {
         Ok(())
     }
 
-    /// The next hop of the last operation that was sent from a descriptor, written or not, while its response is
-    /// awaited and tracked.
+    /// Returns the next hop of the last operation that was started from a descriptor, whether or not it has been sent.
+    /// Returns `None` if no response is awaited or tracked.
     #[must_use]
     pub fn next_hop(&self, md: MdHandle) -> Option<Nid> {
         self.mds.get(md)?.responses.next_hop()
     }
 
-    /// Removes a match entry, and its descriptor as [`Core::md_unlink`] does.
+    /// Removes a match entry. Its descriptor is unlinked as by [`Core::md_unlink`].
     ///
     /// # Errors
     ///
@@ -231,8 +231,8 @@ impl Core {
         Ok(())
     }
 
-    /// Makes a portal lazy: PUTs that nothing takes are held instead of dropped, until a descriptor
-    /// that takes them is attached. Each holds its connection meanwhile.
+    /// Makes a portal lazy: a PUT that no entry accepts is held instead of dropped, until a descriptor is attached
+    /// that accepts it. Each held PUT blocks its connection meanwhile.
     ///
     /// # Errors
     ///
@@ -248,7 +248,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes a portal an ordinary one; what it holds is dropped.
+    /// Makes a portal an ordinary portal. The PUTs that it holds are dropped.
     ///
     /// # Errors
     ///

@@ -7,14 +7,14 @@
 //!               live ◀────────────────────────────────────────────┐
 //!    unlink or    │   operation ends: users - 1, one event ───────┘
 //!    expiry       ▼
-//!               dead (its handle finds nothing any more)
+//!               dead (lookups by handle find nothing)
 //!                 │ users = 0
 //!                 ▼
 //!               freed: the last event carries `unlinked`
 //! ```
 //!
-//! A live descriptor that was created to be unlinked when exhausted is freed in the same way. Handles are
-//! counted up from 1 and never reused, so a late ACK or REPLY finds nothing. The wire shows them permuted.
+//! A live descriptor that is to be unlinked when exhausted is freed in the same manner. Handles count up from 1 and
+//! are never reused, so a late ACK or REPLY finds nothing. On the wire they are permuted.
 
 use lnet_types::Nid;
 use rustc_hash::FxHashMap;
@@ -26,31 +26,32 @@ use crate::io::{CoreBuffer, TxId};
 use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle};
 use crate::portals::responses::Responses;
 
-/// For whom a descriptor works.
+/// The user of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// The caller, who gets its events.
+    /// The caller, who receives its events.
     User,
-    /// The answer to pings; its memory is this buffer.
+    /// The answer to pings. The descriptor's memory is this buffer.
     PingTarget(CoreBuffer),
-    /// A ping of ours to a gateway; its memory is this buffer.
+    /// A ping of a gateway by the checker. The descriptor's memory is this buffer.
     Check(CoreBuffer, Nid),
-    /// A ping to another interface of a gateway, for the sake of its net; its memory is this buffer.
+    /// A ping of another interface of a gateway, so that the gateway sees pings on that net. The descriptor's memory
+    /// is this buffer.
     NetCheck(CoreBuffer),
-    /// A recovery ping; its memory is this buffer.
+    /// A recovery ping. The descriptor's memory is this buffer.
     Recovery(CoreBuffer, RecoveryTarget),
-    /// A ping that discovers the peer with this NID; its memory is this buffer.
+    /// A ping that discovers the peer with this NID. The descriptor's memory is this buffer.
     Discovery(CoreBuffer, Nid),
-    /// A ping of a NID that two peers name; its memory is this buffer.
+    /// A ping of a NID that two peers name. The descriptor's memory is this buffer.
     Claim(CoreBuffer, Nid),
-    /// A push of ours to the peer with this NID; its memory is this buffer.
+    /// A push of this node to the peer with this NID. The descriptor's memory is this buffer.
     Push(CoreBuffer, Nid),
-    /// Takes a push of a peer; its memory is this buffer.
+    /// The target of a push of a peer. The descriptor's memory is this buffer.
     PushTarget(CoreBuffer),
 }
 
 impl Owner {
-    /// An operation that the core itself has started: a ping or a push.
+    /// Returns whether the core itself started the operation: a ping or a push.
     pub(crate) fn is_started_here(self) -> bool {
         matches!(
             self,
@@ -63,7 +64,7 @@ impl Owner {
         )
     }
 
-    /// The core's buffer behind the descriptor, if it is one of the core's.
+    /// Returns the core's buffer behind the descriptor; `None` for a descriptor of the caller.
     pub(crate) fn buffer(self) -> Option<CoreBuffer> {
         match self {
             Self::User => None,
@@ -84,23 +85,23 @@ impl Owner {
 pub(crate) struct Md {
     pub(crate) spec: MdSpec,
     pub(crate) owner: Owner,
-    /// Created by attaching; such a descriptor is never the object of an ACK or REPLY.
+    /// True if the descriptor was created by attaching. ACKs and REPLYs never apply to such a descriptor.
     pub(crate) attached: bool,
     /// The match entry that the descriptor is attached to, until it is detached.
     pub(crate) me: Option<MeHandle>,
-    /// Running offset, in bytes.
+    /// The running offset, in bytes.
     pub(crate) offset: u32,
-    /// Operations left.
+    /// Operations left; `None` for no limit.
     pub(crate) threshold: Option<u32>,
     /// Operations under way.
     pub(crate) users: u32,
-    /// Those of them that are messages being sent.
+    /// The operations under way that are messages being sent.
     pub(crate) sends: SmallVec<[TxId; 2]>,
-    /// Unlinked or expired.
+    /// True if the descriptor is unlinked or has expired.
     pub(crate) dead: bool,
-    /// ACKs and REPLYs that may still come.
+    /// ACKs and REPLYs that may still arrive.
     pub(crate) responses: Responses,
-    /// The last request, until it is answered.
+    /// When and by which path the last request was sent; `None` once it is answered.
     pub(crate) departure: Option<Departure>,
 }
 
@@ -138,8 +139,8 @@ impl Md {
         self.threshold = self.threshold.map(|left| left.saturating_sub(1));
     }
 
-    /// Bytes that an operation may move from `offset` on. An offset beyond the end moves nothing, where
-    /// the kernel's subtraction wraps.
+    /// Returns the number of bytes that an operation may move from `offset` on. An offset beyond the end moves
+    /// nothing; in a kernel the subtraction wraps.
     pub(crate) fn room(&self, offset: u32) -> u32 {
         let left = self.spec.length.saturating_sub(offset);
         if self.spec.options.contains(MdOptions::MAX_SIZE) {

@@ -1,5 +1,5 @@
-//! Lazy portals (section 5.4): a PUT that nothing takes waits for a descriptor instead of being
-//! dropped. It waits unread, so its connection waits with it; a full portal drops.
+//! Lazy portals (section 5.4): a PUT that no entry accepts waits for a descriptor instead of being dropped. Its
+//! payload is not read meanwhile, so its connection waits, too. A portal that is full drops further PUTs.
 
 use lnet_wire::{Body, Header, MessageType};
 
@@ -10,7 +10,7 @@ use crate::receive::rx::{Origin, ReceiveStage};
 use crate::status::DropReason;
 
 impl Core {
-    /// A portal would hold a message that nothing takes.
+    /// Returns whether a portal would hold a message that no entry accepts.
     pub(crate) fn holds(&self, portal: u32, operation: MessageType) -> bool {
         operation == MessageType::Put && self.portals.is_lazy(portal)
     }
@@ -26,7 +26,8 @@ impl Core {
         Verdict::Hold { rx }
     }
 
-    /// A message that an injected fault held back is now held by a lazy portal, if there is one.
+    /// Holds a message in a lazy portal after an injected fault has delayed it. Returns false if the portal is not
+    /// lazy or full.
     pub(crate) fn hold_delayed_lazily(&mut self, rx: RxId, origin: &Origin) -> bool {
         let Body::Put(put) = origin.header.body else {
             return false;
@@ -42,13 +43,13 @@ impl Core {
         true
     }
 
-    /// A held message's connection is gone.
+    /// Removes a held message whose connection has closed.
     pub(crate) fn leave_lazy_queue(&mut self, header: &Header, rx: RxId) {
         let Body::Put(put) = header.body else { return };
         self.portals.forget_held(put.ptl_index, rx);
     }
 
-    /// Offers what a lazy portal holds to a descriptor that was just attached.
+    /// Offers the messages that a lazy portal holds to a descriptor that was just attached.
     pub(crate) fn offer_held(&mut self, portal: u32, me: MeHandle) {
         for id in self.portals.take_held(portal) {
             if !self.offer_one(id, me) {
@@ -57,7 +58,7 @@ impl Core {
         }
     }
 
-    /// True when the held message waits no longer.
+    /// Offers a held message to an entry. Returns whether the message no longer waits.
     fn offer_one(&mut self, id: RxId, me: MeHandle) -> bool {
         let Some(rx) = self.rx.get(id) else {
             self.broken("a message that a lazy portal holds");

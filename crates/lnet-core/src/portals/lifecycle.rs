@@ -1,4 +1,4 @@
-//! How operations and descriptors end: events, unlinking, overdue responses (sections 5.2, 5.5, 5.8).
+//! The end of operations and descriptors: events, unlinking, overdue responses (sections 5.2, 5.5, 5.8).
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::MessageType;
@@ -14,8 +14,7 @@ use crate::status::DropReason;
 use crate::timer::Timer;
 
 impl Core {
-    /// Ends one operation of a descriptor with its event, and the descriptor with it when this was the
-    /// last one.
+    /// Ends one operation of a descriptor with its event. Frees the descriptor if this was its last operation.
     pub(crate) fn finish(&mut self, mut event: Event) {
         let Some(md) = self.mds.get_mut(event.md) else {
             return self.broken("the descriptor of an operation");
@@ -25,7 +24,7 @@ impl Core {
             return self.broken("an operation that ends has begun");
         };
         md.users = users;
-        // Nobody else would end a ping that failed.
+        // Only this ends the descriptor of a ping or push that failed.
         md.dead |= owner.is_started_here() && event.status.is_err();
         let last = md.users == 0 && md.is_leaving();
         if last && md.dead && event.status.is_ok() {
@@ -56,9 +55,9 @@ impl Core {
         }
     }
 
-    /// Unlinks a descriptor: neither messages nor the caller find it any more. Frees the descriptor now,
-    /// with an UNLINK event of this status, or together with the last operation that is under way.
-    /// Cancels the operations that have not begun to be sent.
+    /// Unlinks a descriptor, so that neither messages nor the caller find it. Frees the descriptor now, with an UNLINK
+    /// event of this status, or after the last operation that is under way. Cancels the operations whose messages the
+    /// LND does not have yet.
     pub(crate) fn unlink_md(&mut self, handle: MdHandle, status: Result<(), Errno>, now: Time) {
         let Some(md) = self.mds.get_mut(handle) else {
             return self.broken("a descriptor to unlink");
@@ -115,7 +114,7 @@ impl Core {
         }
     }
 
-    /// Starts, or starts again, the wait for a response to an operation.
+    /// Starts or restarts the wait for a response to an operation.
     pub(crate) fn track(&mut self, handle: MdHandle, tracked: Tracked) {
         let Some(md) = self.mds.get_mut(handle) else {
             return self.broken("a descriptor that waits for a response");
@@ -140,7 +139,7 @@ impl Core {
         }
     }
 
-    /// A response came; when it was the last one, nothing is waited for any more.
+    /// Ends the wait after a response arrived, if no other response is awaited.
     pub(crate) fn responded(&mut self, handle: MdHandle) {
         let md = self.mds.get(handle);
         if md.is_some_and(|md| md.responses.are_complete()) {
@@ -148,7 +147,7 @@ impl Core {
         }
     }
 
-    /// No response came in time: a TIMEOUT event, and the descriptor goes.
+    /// Handles a response that did not arrive in time: reports a TIMEOUT event and unlinks the descriptor.
     // [DATA-11]
     pub(crate) fn response_overdue(&mut self, handle: MdHandle, now: Time) {
         let tracked = self.mds.get_mut(handle);
@@ -174,7 +173,8 @@ impl Core {
     }
 }
 
-/// Section 5.8: the descriptor's options decide, then the node's setting. Pings are always tracked.
+/// Returns whether to track the response (section 5.8): the descriptor's options decide, then the node's setting.
+/// Operations of the core are always tracked.
 fn is_tracked(md: &Md, operation: MessageType, setting: u8) -> bool {
     let by_node = match operation {
         MessageType::Get => setting & 1 != 0,
@@ -186,7 +186,7 @@ fn is_tracked(md: &Md, operation: MessageType, setting: u8) -> bool {
             && (options.contains(MdOptions::TRACK_RESPONSE) || by_node)
 }
 
-/// An event that stems from no message.
+/// Returns an event that no message caused.
 fn bare_event(kind: EventKind, md: MdHandle, user: u64) -> Event {
     Event {
         kind,

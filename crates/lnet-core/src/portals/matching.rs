@@ -1,12 +1,12 @@
-//! Match entries of one portal and the search for the one that takes a message (section 5.3).
+//! The match entries of one portal, and the search for the entry that accepts a message (section 5.3).
 //!
 //! ```text
 //!  unique portal     key = bits + NID + pid ──▶ entries in list order
 //!  wildcard portal   entries with ignore bits, in list order; then key = bits ──▶ entries in list order
 //! ```
 //!
-//! Entries are found through a hash, but its order never shows: within a key the list is ordered, and a
-//! message has one key (one per known NID of its initiator on a unique portal).
+//! Entries are found by a hash, but the order of the hash has no effect: the entries of a key are an ordered list, and
+//! a message has one key (on a unique portal, one for each known NID of its initiator).
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::MessageType;
@@ -25,25 +25,25 @@ pub(crate) struct Me {
 }
 
 impl Me {
-    /// An entry without memory.
+    /// Creates an entry without memory.
     pub(crate) fn new(spec: MeSpec) -> Self {
         Self { spec, md: None }
     }
 }
 
-/// What a message asks of a portal.
+/// The properties of a message that matching compares.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
     pub(crate) operation: MessageType,
     pub(crate) match_bits: u64,
-    /// Bytes offered or asked for.
+    /// Bytes offered (PUT) or requested (GET).
     pub(crate) rlength: u32,
     pub(crate) offset: u32,
     /// Primary NID of the source's peer, and the pid in the header.
     pub(crate) initiator: ProcessId,
 }
 
-/// What a message is given.
+/// The place that a message was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Match {
     pub(crate) md: MdHandle,
@@ -51,12 +51,12 @@ pub(crate) struct Match {
     pub(crate) mlength: u32,
 }
 
-/// What the portal's first entry made of it.
+/// The kind of a portal, which its first entry determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PortalKind {
-    /// Every entry names one initiator and all its bits.
+    /// Every entry names one initiator and ignores no bits.
     Unique,
-    /// Anything else.
+    /// Entries may name any initiator or ignore bits.
     Wildcard,
 }
 
@@ -73,16 +73,16 @@ impl PortalKind {
 
 type Entries = SmallVec<[MeHandle; 2]>;
 
-/// One portal.
+/// The match entries of one portal.
 #[derive(Debug, Default)]
 pub(crate) struct Portal {
-    /// Set by the first entry and kept for ever.
+    /// The kind, set by the first entry and never changed.
     kind: Option<PortalKind>,
     ignoring: Entries,
     keyed: FxHashMap<ProcessKey, Entries>,
 }
 
-/// The key of an entry. A wildcard portal has only the wildcard initiator.
+/// The key of an entry. In a wildcard portal every key has the wildcard initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ProcessKey {
     match_bits: u64,
@@ -103,7 +103,7 @@ impl Portal {
         }
     }
 
-    /// Takes entries of this kind from now on. False when the portal has a kind, and another one.
+    /// Sets the kind of the portal if it has none. Returns whether the portal has this kind.
     pub(crate) fn takes(&mut self, kind: PortalKind) -> bool {
         *self.kind.get_or_insert(kind) == kind
     }
@@ -136,8 +136,8 @@ impl Portal {
         }
     }
 
-    /// The entries that may take a message, in order. `aliases` are the other NIDs of the initiator's
-    /// peer: an entry that names one of them matches too.
+    /// Returns the entries that may accept a message, in order. `aliases` are the other NIDs of the initiator's peer:
+    /// an entry that names one of them matches, too.
     pub(crate) fn candidates<'a>(
         &'a self,
         wanted: &'a Wanted,
@@ -159,7 +159,7 @@ impl Portal {
 }
 
 impl Me {
-    /// `None`: this entry does not take the message, try the next one.
+    /// Offers a message to this entry. `None` means that the entry does not accept the message; the search continues.
     // [DATA-13]
     pub(crate) fn offer(
         &self,

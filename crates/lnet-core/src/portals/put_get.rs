@@ -1,4 +1,4 @@
-//! Starting a PUT or a GET (sections 5.6 and 5.7).
+//! Starts PUTs and GETs (sections 5.6 and 5.7).
 
 use std::time::Duration;
 
@@ -16,45 +16,45 @@ use crate::record::Input;
 use crate::select::{Path, PathRequest, Request, Unobserved};
 use crate::send::tx::{Outgoing, Work};
 
-/// A PUT: the whole descriptor goes to the target.
+/// A PUT, which sends the memory of a whole descriptor to the target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PutRequest {
     /// The bound descriptor whose memory is sent.
     pub md: MdHandle,
-    /// Ask for an ACK; takes a second operation of the descriptor's threshold.
+    /// True to ask for an ACK, which takes a second operation of the descriptor's threshold.
     pub ack: bool,
-    /// The local NID to send from; `None` or the wildcard: LNet chooses.
+    /// The local NID to send from; for `None` or the wildcard LNet selects one.
     pub source: Option<Nid>,
     /// The target.
     pub target: ProcessId,
-    /// Its portal.
+    /// The portal of the target.
     pub portal: u32,
-    /// Selects the match entry there.
+    /// The match bits, which select the match entry of the target.
     pub match_bits: u64,
     /// Offset in the target's descriptor, in bytes (with `MANAGE_REMOTE`).
     pub offset: u32,
-    /// Delivered with the target's event.
+    /// A value that the target's event delivers.
     pub hdr_data: u64,
 }
 
-/// A GET: as many bytes as the descriptor is long are asked for, and land at its beginning.
+/// A GET, which requests as many bytes as the descriptor is long; they land at the beginning of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetRequest {
-    /// The bound descriptor that the data lands in; a GET takes two operations of its threshold.
+    /// The bound descriptor that the bytes land in; a GET takes two operations of its threshold.
     pub md: MdHandle,
-    /// The local NID to send from; `None` or the wildcard: LNet chooses.
+    /// The local NID to send from; for `None` or the wildcard LNet selects one.
     pub source: Option<Nid>,
     /// The target.
     pub target: ProcessId,
-    /// Its portal.
+    /// The portal of the target.
     pub portal: u32,
-    /// Selects the match entry there.
+    /// The match bits, which select the match entry of the target.
     pub match_bits: u64,
     /// Offset in the target's descriptor, in bytes (with `MANAGE_REMOTE`).
     pub offset: u32,
 }
 
-/// What PUT and GET have in common.
+/// The common parameters of PUT and GET.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Start {
     pub(crate) md: MdHandle,
@@ -65,40 +65,39 @@ pub(crate) struct Start {
     pub(crate) offset: u32,
     pub(crate) hdr_data: u64,
     pub(crate) body: Body,
-    /// How long the response is waited for; `None`: there is none.
+    /// How long to wait for the response; `None` if none is requested.
     pub(crate) response_within: Option<Duration>,
     pub(crate) hints: SendHints,
-    /// A ping about this very NID.
+    /// True for a ping of exactly this NID.
     pub(crate) exact: bool,
 }
 
-/// What a caller may add to a PUT or GET.
+/// Hints of a caller for a PUT or GET.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendHints {
-    /// If the message has to be sent again: the interface of the peer (or of the gateway) to be tried
-    /// next, if it is in full health.
+    /// The interface of the peer (or of the gateway) that a resend takes if it is up and in full health.
     pub resend_to: Option<Nid>,
-    /// The NUMA node (CPT) that the payload's memory is at.
+    /// The NUMA node (CPT) of the payload's memory.
     pub cpt: u16,
-    /// The gateway through which an earlier attempt of the caller went that nobody answered: the `sender` of the
-    /// attempt's SEND event. The message takes another gateway while there is one. A hint also counts as one message
-    /// that did not come back through that gateway. The `lustre` profile ignores it.
+    /// The gateway of an earlier attempt of the caller that was not answered: the `sender` in the SEND event of that
+    /// attempt. The message takes another gateway while there is one. The hint also counts as one unanswered message
+    /// through the gateway. In the `lustre` profile it does not affect the path.
     pub avoid: Option<Nid>,
 }
 
 impl Core {
-    /// Starts a PUT. `Ok` means that a SEND event will follow, also when there is no way to the
-    /// target; with `ack` then an ACK event, or TIMEOUT and the end of the descriptor.
+    /// Starts a PUT. `Ok` means that a SEND event will follow, even if there is no path to the target. With `ack`, an
+    /// ACK event follows, or a TIMEOUT event and the end of the descriptor.
     ///
     /// # Errors
     ///
-    /// [`PortalError::UnknownHandle`]; [`PortalError::Exhausted`] when the threshold is used up or
-    /// the descriptor is an attached one.
+    /// [`PortalError::UnknownHandle`]; [`PortalError::Exhausted`] if no operation of the threshold is left or the
+    /// descriptor is an attached one; [`PortalError::WildcardTarget`] if the target is the wildcard.
     pub fn put(&mut self, put: PutRequest, now: Time) -> Result<(), PortalError> {
         self.hinted_put(put, SendHints::default(), now)
     }
 
-    /// As [`Core::put`], with hints for the choice of the path.
+    /// Does the same as [`Core::put`], with hints for the selection of the path.
     ///
     /// # Errors
     ///
@@ -165,7 +164,7 @@ impl Core {
         Ok(())
     }
 
-    /// Starts a GET. `Ok` means that a SEND event will follow, then a REPLY event, or TIMEOUT and the
+    /// Starts a GET. `Ok` means that a SEND event will follow. Then a REPLY event follows, or a TIMEOUT event and the
     /// end of the descriptor.
     ///
     /// # Errors
@@ -175,7 +174,7 @@ impl Core {
         self.hinted_get(get, SendHints::default(), now)
     }
 
-    /// As [`Core::get`], with hints for the choice of the path.
+    /// Does the same as [`Core::get`], with hints for the selection of the path.
     ///
     /// # Errors
     ///
@@ -200,7 +199,7 @@ impl Core {
         self.start_get(get, hints, timeout, false, now)
     }
 
-    /// A ping about exactly this NID.
+    /// Starts a ping of exactly this NID.
     pub(crate) fn probe(
         &mut self,
         get: GetRequest,
@@ -312,8 +311,8 @@ impl Core {
         }
     }
 
-    /// The NID that the target sees. Over loopback a message comes from the NID it was sent to, unless
-    /// the caller wants another one of ours.
+    /// Returns the NID that the target sees as the source. Over loopback it is the NID that the message was sent to,
+    /// unless the caller asked for another NID of this node.
     fn source_nid(&self, start: &Start, path: Path) -> Nid {
         let own = |nid: &Nid| self.nis.by_nid(*nid).is_some();
         if path.ni == NiId::LOOPBACK {
@@ -328,7 +327,7 @@ impl Core {
             return None;
         }
         let place = self.place(start.md);
-        // The message uses the buffer of a push as long as the descriptor does, or longer.
+        // The message may use the buffer of a push longer than the descriptor does, so it is a user of its own.
         if let Place::Core(buffer) = place {
             self.buffers.retain(buffer);
         }
@@ -339,7 +338,7 @@ impl Core {
         })
     }
 
-    /// Takes an operation of the descriptor, and prepares the SEND event that ends it.
+    /// Takes an operation of the descriptor's threshold, and prepares the SEND event that ends the operation.
     fn begin_send(&mut self, start: &Start) -> Event {
         let own = ProcessId {
             nid: Nid::ANY,

@@ -1,13 +1,13 @@
-//! From whom a response is believed.
+//! Decides from which nodes a response is accepted.
 //!
-//! The handle that a response must know is the secret ([`crate::wire_handle`]). On top of it the sender must be one that
-//! the answer can come from:
+//! A response must name a secret handle ([`crate::portals::wire_handle`]). In addition, its sender must be a node from which
+//! the response can come:
 //!
-//! | the source is | handed to us by | believed |
+//! | the source is | received from | accepted |
 //! |---|---|---|
 //! | a NID of the target's peer | that peer | yes |
-//! | a NID of the target's peer | a router, after a request that went through one | yes; ways there and back may differ |
-//! | another NID | a gateway of ours, after a request that went through one | yes; a router may divert a request to an interface of the target that only the router knows |
+//! | a NID of the target's peer | a router, after a request through a router | yes; the paths there and back may differ |
+//! | another NID | a gateway of this node, after a request through a router | yes; a router may divert a request to an interface of the target that only the router knows |
 //! | anything else | | no |
 
 use lnet_types::Nid;
@@ -22,8 +22,8 @@ use crate::receive::rx::Origin;
 use crate::status::DropReason;
 
 impl Core {
-    /// An ACK or REPLY counts only for a descriptor that waits for one, and from whom it waits for one: a
-    /// REPLY to what was only ever the source of PUTs would overwrite memory that nobody offered.
+    /// Accepts an ACK or REPLY only for a descriptor that waits for one, and only from a node that it waits for.
+    /// Without this check, a REPLY could overwrite the memory of a descriptor that is only the source of PUTs.
     // [DATA-10]
     pub(crate) fn accept_response(
         &mut self,
@@ -63,7 +63,7 @@ impl Core {
         Ok((event, landing))
     }
 
-    /// The NID that was asked for the response that a message is.
+    /// Returns the NID that was asked for this response.
     fn asked_for(
         &self,
         responses: &Responses,
@@ -103,7 +103,7 @@ impl Core {
         self.peers.primary_of(one) == self.peers.primary_of(other)
     }
 
-    /// A route of ours leads through the peer with this NID.
+    /// Returns whether a route of this node leads through the peer with this NID.
     fn is_way_out(&self, nid: Nid) -> bool {
         self.peers.owner_of(nid).is_some_and(|peer| peer.routes > 0)
     }

@@ -1,7 +1,7 @@
-//! Response tracking: which responses a descriptor waits for, from whom, and until when (section 5.8).
+//! Tracking of responses: which responses a descriptor waits for, from which nodes, and until when (section 5.8).
 //!
-//! A descriptor may have several operations under way. Each owes one response; the deadline is that of the operation
-//! that began last.
+//! A descriptor may have several operations under way. Each waits for one response. The deadline is that of the
+//! operation that began last.
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::MessageType;
@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 /// The responses that a descriptor waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Responses {
-    /// By the NID that was asked.
+    /// The awaited responses, by the NID that was asked.
     asked: SmallVec<[Asked; 1]>,
-    /// Until when they are waited for, and what to say when they do not come.
+    /// The deadline of the responses, and the contents of the TIMEOUT event.
     tracked: Option<Tracked>,
 }
 
@@ -25,19 +25,20 @@ pub(crate) struct Tracked {
     pub(crate) target: ProcessId,
     pub(crate) portal: u32,
     pub(crate) match_bits: u64,
-    /// Where the last attempt was sent; before the first one, the target.
+    /// The next hop of the last attempt; before the first attempt, of the selected path, or the target if there was no
+    /// path.
     pub(crate) next_hop: Nid,
-    /// There was an attempt: what found no path is nobody's silence.
+    /// True after the first attempt. Without an attempt, a timeout is not the fault of the next hop.
     pub(crate) departed: bool,
 }
 
-/// What one NID was asked for.
+/// The responses that one NID was asked for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) target: Nid,
-    /// The NID of the target's peer that the last request went to.
+    /// The NID of the target's peer that the last request was sent to.
     pub(crate) destination: Nid,
-    /// A request went through a router.
+    /// True if a request went through a router.
     pub(crate) routed: bool,
     acks: u32,
     replies: u32,
@@ -48,7 +49,7 @@ pub(crate) struct Asked {
 pub(crate) struct Departing {
     /// The NID of the target's peer that the attempt is addressed to.
     pub(crate) destination: Nid,
-    /// The attempt goes through a router.
+    /// True if the attempt goes through a router.
     pub(crate) routed: bool,
     pub(crate) next_hop: Nid,
 }
@@ -70,7 +71,7 @@ impl Asked {
 }
 
 impl Responses {
-    /// A request is about to go out; this is its response.
+    /// Notes that this response is awaited for a request that is about to be sent.
     pub(crate) fn wait_for(&mut self, target: Nid, response: MessageType) {
         if let Some(asked) = self.asked.iter_mut().find(|asked| asked.target == target) {
             *asked.of(response) += 1;
@@ -87,7 +88,7 @@ impl Responses {
         self.asked.push(asked);
     }
 
-    /// An attempt to send a request has a path.
+    /// Notes the path of an attempt to send a request.
     pub(crate) fn departs(&mut self, target: Nid, to: &Departing) {
         if let Some(asked) = self.asked.iter_mut().find(|asked| asked.target == target) {
             asked.destination = to.destination;
@@ -99,7 +100,7 @@ impl Responses {
         }
     }
 
-    /// One response less is waited for.
+    /// Notes that an awaited response has arrived.
     pub(crate) fn arrives(&mut self, target: Nid, response: MessageType) {
         let Some(at) = self.asked.iter().position(|asked| asked.target == target) else {
             return;
@@ -111,29 +112,30 @@ impl Responses {
         }
     }
 
-    /// No response is waited for.
+    /// Returns whether no response is awaited.
     pub(crate) fn are_complete(&self) -> bool {
         self.asked.is_empty()
     }
 
-    /// The NIDs that were asked and owe such a response.
+    /// Returns the NIDs from which such a response is awaited.
     pub(crate) fn asked(&self, response: MessageType) -> impl Iterator<Item = &Asked> {
         let asked = self.asked.iter();
         asked.filter(move |asked| asked.waits_for(response))
     }
 
-    /// Sets the deadline of the operation that began last. Returns the operation that had one before.
+    /// Sets the deadline to that of the operation that began last. Returns the operation that held the deadline
+    /// before.
     // [DATA-11]
     pub(crate) fn track(&mut self, tracked: Tracked) -> Option<Tracked> {
         self.tracked.replace(tracked)
     }
 
-    /// No deadline any more. Returns the operation that had one.
+    /// Removes the deadline. Returns the operation that held it.
     pub(crate) fn untrack(&mut self) -> Option<Tracked> {
         self.tracked.take()
     }
 
-    /// The next hop of the tracked operation.
+    /// Returns the next hop of the tracked operation.
     pub(crate) fn next_hop(&self) -> Option<Nid> {
         Some(self.tracked.as_ref()?.next_hop)
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  portal ── match entries in order ── memory descriptor, one each
-//!     └── lazy? PUTs that nothing took, in the order of their arrival
+//!     └── if lazy: PUTs that no entry accepted, in the order of their arrival
 //! ```
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ use crate::portals::matching::{Match, Me, Portal, PortalKind, Wanted};
 use crate::portals::md::{MdHandle, MeHandle, MeSpec};
 use crate::status::DropReason;
 
-/// The most PUTs that one lazy portal holds. Each holds a connection, too.
+/// The limit of PUTs that one lazy portal holds. Each of them also blocks a connection.
 // [DATA-17]
 pub const MAX_HELD_PER_PORTAL: usize = 4096;
 
@@ -28,11 +28,11 @@ pub(crate) struct Portals {
     list: Vec<Portal>,
     lazy: Vec<Lazy>,
     entries: FxHashMap<MeHandle, Me>,
-    /// Handles are counted up and never reused.
+    /// The last handle. Handles count up and are never reused.
     last: u64,
 }
 
-/// What is lazy about a portal.
+/// The lazy state of a portal.
 #[derive(Clone, Debug, Default)]
 struct Lazy {
     enabled: bool,
@@ -49,7 +49,7 @@ impl Portals {
         }
     }
 
-    /// Refuses a portal that programs may not use.
+    /// Rejects a portal that programs may not use.
     pub(crate) fn check(&self, portal: u32) -> Result<(), PortalError> {
         if portal == LNET_PORTAL || portal as usize >= self.list.len() {
             return Err(PortalError::InvalidPortal(portal));
@@ -71,17 +71,17 @@ impl Portals {
         Ok(handle)
     }
 
-    /// What a match entry was attached with.
+    /// Returns the parameters of a match entry.
     pub(crate) fn spec(&self, me: MeHandle) -> Option<&MeSpec> {
         Some(&self.entries.get(&me)?.spec)
     }
 
-    /// The descriptor of a match entry.
+    /// Returns the descriptor of a match entry.
     pub(crate) fn md_of(&self, me: MeHandle) -> Option<MdHandle> {
         self.entries.get(&me)?.md
     }
 
-    /// Refuses a match entry that cannot be given memory.
+    /// Rejects a match entry to which no memory can be attached.
     pub(crate) fn check_free(&self, me: MeHandle) -> Result<(), PortalError> {
         let entry = self.entries.get(&me).ok_or(PortalError::UnknownHandle)?;
         match entry.md {
@@ -90,15 +90,15 @@ impl Portals {
         }
     }
 
-    /// Gives a match entry its memory.
+    /// Attaches memory to a match entry.
     pub(crate) fn give(&mut self, me: MeHandle, md: MdHandle) {
         if let Some(entry) = self.entries.get_mut(&me) {
             entry.md = Some(md);
         }
     }
 
-    /// Takes its memory from a match entry, and removes the entry if it goes with its memory. False for an entry that
-    /// is not there.
+    /// Detaches the memory from a match entry, and removes the entry if it is to be removed with its memory. Returns
+    /// false if the entry does not exist.
     #[must_use]
     pub(crate) fn detach(&mut self, me: MeHandle) -> bool {
         let Some(entry) = self.entries.get_mut(&me) else {
@@ -111,7 +111,7 @@ impl Portals {
         true
     }
 
-    /// Removes a match entry, if it is there.
+    /// Removes a match entry if it exists.
     pub(crate) fn remove(&mut self, me: MeHandle) {
         if let Some(entry) = self.entries.remove(&me)
             && let Some(portal) = self.list.get_mut(entry.spec.portal as usize)
@@ -120,7 +120,7 @@ impl Portals {
         }
     }
 
-    /// Searches a portal for the entry that takes a message. `aliases` are the other NIDs of the initiator's peer.
+    /// Searches a portal for the entry that accepts a message. `aliases` are the other NIDs of the initiator's peer.
     // [TYPE-9]
     pub(crate) fn search(
         &self,
@@ -139,7 +139,7 @@ impl Portals {
         Err(DropReason::NoMatch)
     }
 
-    /// Offers a message to one entry; `None` when the entry does not take it.
+    /// Offers a message to one entry; `None` if the entry does not accept it.
     pub(crate) fn offer(
         &self,
         mds: &Mds,
@@ -150,7 +150,7 @@ impl Portals {
         self.entries.get(&me)?.offer(mds, wanted, aliases)
     }
 
-    /// Makes a portal lazy, or an ordinary one. Returns the PUTs that a lazy portal held and an ordinary one does not.
+    /// Makes a portal lazy or ordinary. Returns the PUTs that the portal held, if it becomes ordinary.
     pub(crate) fn set_lazy(&mut self, portal: u32, enabled: bool) -> VecDeque<RxId> {
         let Some(lazy) = self.lazy.get_mut(portal as usize) else {
             return VecDeque::new();
@@ -163,19 +163,19 @@ impl Portals {
         }
     }
 
-    /// The portal is lazy.
+    /// Returns whether the portal is lazy.
     pub(crate) fn is_lazy(&self, portal: u32) -> bool {
         let lazy = self.lazy.get(portal as usize);
         lazy.is_some_and(|lazy| lazy.enabled)
     }
 
-    /// A lazy portal can hold one more PUT.
+    /// Returns whether a lazy portal can hold one more PUT.
     pub(crate) fn has_room(&self, portal: u32) -> bool {
         let lazy = self.lazy.get(portal as usize);
         lazy.is_some_and(|lazy| lazy.held.len() < MAX_HELD_PER_PORTAL)
     }
 
-    /// A PUT waits behind the others.
+    /// Adds a PUT to the end of a lazy portal's queue.
     // [DATA-17]
     pub(crate) fn hold(&mut self, portal: u32, put: RxId) {
         if let Some(lazy) = self.lazy.get_mut(portal as usize) {
@@ -183,14 +183,15 @@ impl Portals {
         }
     }
 
-    /// A PUT waits no longer.
+    /// Removes a PUT from a lazy portal's queue.
     pub(crate) fn forget_held(&mut self, portal: u32, put: RxId) {
         if let Some(lazy) = self.lazy.get_mut(portal as usize) {
             lazy.held.retain(|held| *held != put);
         }
     }
 
-    /// Takes all PUTs that a portal holds. Those that no descriptor takes go back by [`Portals::hold`].
+    /// Takes all PUTs that a portal holds. The caller puts back those that no descriptor accepts, by
+    /// [`Portals::hold`].
     pub(crate) fn take_held(&mut self, portal: u32) -> VecDeque<RxId> {
         let lazy = self.lazy.get_mut(portal as usize);
         lazy.map(|lazy| std::mem::take(&mut lazy.held))

@@ -1,4 +1,4 @@
-//! Handles as they go on the wire, which nobody outside can guess (section 1.6).
+//! Handles in the form of the wire, which no other node can guess (section 1.6).
 //!
 //! ```text
 //!  entropy ─┬─▶ interface cookie, the first half of every handle
@@ -6,10 +6,11 @@
 //!           └─▶ key of the peer table's hash
 //! ```
 //!
-//! Whoever can name a descriptor can complete its operation with bytes of its own choice. A peer learns the handles of
-//! the requests that it was sent, and nothing about any other one: the object cookie is the descriptor's number under
-//! the block cipher Speck64/128 (Beaulieu and others, 2013). A permutation, unlike a hash, has an inverse, so an answer
-//! finds its descriptor without a table, and a number that is never reused gives a cookie that is never reused.
+//! A node that can name a descriptor can complete its operation with bytes of its own choice. A peer learns the
+//! handles of the requests that it received, and nothing about other handles: the object cookie is the descriptor's
+//! number, encrypted with the block cipher Speck64/128 (Beaulieu and others, 2013). A permutation, unlike a hash, has
+//! an inverse. So the descriptor of an answer is found without a table, and numbers that are never reused give cookies
+//! that are never reused.
 
 use std::fmt;
 
@@ -19,15 +20,15 @@ use crate::portals::md::MdHandle;
 
 const ROUNDS: usize = 27;
 
-/// What a core draws its secrets from: 32 bytes that nobody outside can guess.
+/// The source of a core's secrets: 32 bytes that no other node can guess.
 ///
-/// Two cores with the same entropy have the same handles, so a node takes fresh bytes from the operating system
-/// whenever it starts.
+/// Two cores with the same entropy have the same handles, so a node takes fresh bytes from the operating system at
+/// each start.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Entropy([u64; 4]);
 
 impl Entropy {
-    /// These bytes.
+    /// Creates entropy from these bytes.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         let mut words = [0; 4];
@@ -37,10 +38,10 @@ impl Entropy {
         Self(words)
     }
 
-    /// Bytes that a simulation or a test can have again. Whoever knows the seed can forge answers.
+    /// Creates reproducible entropy, for a simulation or a test. Anybody who knows the seed can forge responses.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        // The four numbers that SplitMix64 gives first.
+        // The first four numbers of SplitMix64.
         Self([1, 2, 3, 4].map(|round: u64| {
             let state = seed.wrapping_add(round.wrapping_mul(0x9E37_79B9_7F4A_7C15));
             let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -49,15 +50,15 @@ impl Entropy {
         }))
     }
 
-    /// What stands in for the entropy of a core whose state is copied: a copy selects paths as the core does, and whoever
-    /// reads it learns nothing about the core's handles.
+    /// Returns a substitute for the entropy of a core whose state is copied. A copy selects the same paths, and its
+    /// readers learn nothing about the core's handles.
     #[must_use]
     pub const fn withheld() -> Self {
         Self([0; 4])
     }
 
-    /// The bytes that it was made of, for a record of the node from which the same core can be made. Whoever has them can
-    /// forge answers.
+    /// Returns the bytes that the entropy was made from, for a record from which the same core can be made. Anybody
+    /// who has the bytes can forge responses.
     #[must_use]
     pub fn reveal(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
@@ -67,20 +68,20 @@ impl Entropy {
         bytes
     }
 
-    /// The key of the peer table's hash.
+    /// Returns the key of the peer table's hash.
     pub(crate) fn hash_key(&self) -> u64 {
         self.0[3]
     }
 }
 
-/// Entropy is a secret: it shows in no log.
+/// Entropy is a secret, so it appears in no log.
 impl fmt::Debug for Entropy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Entropy")
     }
 }
 
-/// Gives descriptors their handles on the wire, and finds descriptors by them.
+/// The translation between descriptors and their handles on the wire.
 pub(crate) struct WireHandles {
     interface: u64,
     round_keys: [u32; ROUNDS],
@@ -90,7 +91,7 @@ impl WireHandles {
     pub(crate) fn new(entropy: &Entropy) -> Self {
         let [cookie, low, high, _] = entropy.0;
         Self {
-            // All bits set are half of the handle that names nothing.
+            // A half with all bits set would be a half of the handle that names nothing.
             interface: if cookie == u64::MAX { 1 } else { cookie },
             round_keys: expand([
                 low as u32,
@@ -101,7 +102,7 @@ impl WireHandles {
         }
     }
 
-    /// The handle of a descriptor.
+    /// Returns the handle of a descriptor.
     // [TYPE-7] [TYPE-8]
     pub(crate) fn of(&self, md: MdHandle) -> Handle {
         Handle {
@@ -110,21 +111,21 @@ impl WireHandles {
         }
     }
 
-    /// The descriptor that a handle names, if this instance made the handle.
+    /// Returns the descriptor that a handle names; `None` if another instance made the handle.
     pub(crate) fn descriptor(&self, handle: Handle) -> Option<MdHandle> {
         let ours = handle.interface == self.interface;
         ours.then(|| MdHandle(decrypt(&self.round_keys, handle.object)))
     }
 }
 
-/// The keys are secrets: they show in no log.
+/// The keys are secrets, so they appear in no log.
 impl fmt::Debug for WireHandles {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("WireHandles")
     }
 }
 
-/// The key schedule of Speck64/128; the key's words lowest first.
+/// Computes the key schedule of Speck64/128. The first word of the key is the lowest.
 fn expand([first, mut l0, mut l1, mut l2]: [u32; 4]) -> [u32; ROUNDS] {
     let mut keys = [first; ROUNDS];
     for round in 1..ROUNDS {

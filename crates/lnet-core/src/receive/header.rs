@@ -1,4 +1,4 @@
-//! A header arrives: the checks of section 5.1 in their order, and where the payload goes.
+//! Handles the arrival of a header: the checks of section 5.1 in their order, and the place for the payload.
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Body, Handle, Header, LNET_MTU, LNET_PORTAL, MessageType};
@@ -14,17 +14,16 @@ use crate::receive::rx::{Origin, ReceiveStage, Rx};
 use crate::record::Input;
 use crate::status::{DropReason, IllegalMessage};
 
-/// The most messages that may wait for credits of one peer NI before its requests are dropped: one that
-/// asks and never reads must not make us hold ever more answers.
+/// The limit of messages that wait for credits of one peer NI before its requests are dropped. Otherwise a peer that
+/// sends requests but reads no responses would fill the memory.
 pub(crate) const ANSWERS_QUEUED_MAX: usize = 8192;
 
-/// The most messages under way, over all peers, before requests that want an answer are dropped: some
-/// 100 MB.
+/// The limit of messages under way, over all peers, before requests that need a response are dropped: some 100 MB.
 const MESSAGES_MAX: usize = 1 << 18;
 
 impl Core {
-    /// A message's header has arrived over `ni` from the process at the other end of the connection,
-    /// which for a routed message is not its source. Says what to do with the payload behind it.
+    /// Takes the header of a message that arrived over `ni` from the process at the other end of the connection, which
+    /// for a routed message is not its source. Returns what to do with the payload behind it.
     pub fn header(&mut self, ni: NiId, from: ProcessId, header: &Header, now: Time) -> Verdict {
         let input = self.noted(|| Input::Header {
             ni,
@@ -70,7 +69,8 @@ impl Core {
         }
     }
 
-    /// Checks 1 and 3: legal length, and addressed to this interface, or through it to elsewhere.
+    /// Applies checks 1 and 3: the length must be legal, and the message must be addressed to this interface or to
+    /// another net.
     // [MSG-4] [MSG-5] [MSG-9]
     fn is_for_us(&self, ni: NiId, header: &Header) -> Result<bool, IllegalMessage> {
         let longest = match header.body.message_type() {
@@ -91,7 +91,7 @@ impl Core {
         }
     }
 
-    /// Checks 3c to 8: what may be dropped before anybody looks at the type.
+    /// Applies checks 3c to 8, which may drop a message whatever its type is.
     // [MSG-10] [MSG-11] [MSG-12]
     fn admit(
         &mut self,
@@ -125,8 +125,8 @@ impl Core {
         if let Some(peer_ni) = self.peers.get_mut(id) {
             peer_ni.down_since = None;
             peer_ni.last_alive = Some(now);
-            // Until now it may never have been heard of, and so not been recovered. That the message
-            // is dropped further on does not change that it lives.
+            // A peer NI below full health from which nothing was ever received was not in recovery until now. It is
+            // alive even if the message is dropped later.
             if !peer_ni.health.is_full() && self.config.globals.health_sensitivity > 0 {
                 self.enter_recovery(RecoveryTarget::Peer(id), now);
             }
@@ -134,7 +134,7 @@ impl Core {
         Ok(())
     }
 
-    /// Check 7: a message that came through a router.
+    /// Applies check 7 to a message that came through a router.
     fn came_through(
         &mut self,
         gateway: Nid,
@@ -163,7 +163,7 @@ impl Core {
         }
     }
 
-    /// Nothing takes it: a lazy portal holds a PUT until something does.
+    /// Handles a message that no entry accepts: a lazy portal holds a PUT until a descriptor accepts it.
     // [DATA-17] [MSG-12]
     fn receive_unmatched(&mut self, origin: Origin) -> Verdict {
         match origin.header.body {
@@ -174,7 +174,7 @@ impl Core {
         }
     }
 
-    /// Where the payload of a message for us goes, which begins an operation there.
+    /// Returns the place for the payload of a message for this node, and begins an operation of the descriptor there.
     pub(crate) fn place_of_message(
         &mut self,
         origin: &Origin,
@@ -227,7 +227,7 @@ impl Core {
         }
     }
 
-    /// Who a message is from, as upper layers know it.
+    /// Returns the initiator of a message by the name that upper layers use.
     // [DATA-16]
     pub(crate) fn initiator(&self, header: &Header) -> ProcessId {
         let source = header.src_nid;
@@ -242,7 +242,7 @@ impl Core {
         }
     }
 
-    /// There is room for the answer, if the message wants one.
+    /// Returns whether there is room for the response, if the message needs one.
     fn may_answer(&self, origin: &Origin) -> bool {
         let unanswered = match origin.header.body {
             Body::Put(put) => put.ack_wmd == Handle::NONE,
@@ -260,14 +260,14 @@ impl Core {
         self.portals.search(&self.mds, portal, wanted, aliases)
     }
 
-    /// The other names of an initiator.
+    /// Returns the NIDs of an initiator's peer.
     pub(crate) fn aliases(&self, initiator: ProcessId) -> &[Nid] {
         self.peers
             .peer(initiator.nid)
             .map_or(&[], |peer| &peer.nids)
     }
 
-    /// A matched PUT or GET becomes an operation of its descriptor.
+    /// Begins an operation of a descriptor for a matched PUT or GET.
     pub(crate) fn begin_request(
         &mut self,
         origin: &Origin,
@@ -286,7 +286,7 @@ impl Core {
         event.mlength = length;
         let place = self.place(md);
         self.begin_operation(md, offset.saturating_add(length));
-        // An operation of no bytes may name any offset; what is read or written never starts outside.
+        // An operation of no bytes may name any offset. The place must not start outside the memory.
         let offset = self.mds.get(md).map_or(0, |md| offset.min(md.spec.length));
         if wanted.operation != MessageType::Get {
             return (
@@ -319,7 +319,8 @@ impl Core {
         )
     }
 
-    /// Moves a descriptor's own offset; one that this exhausts matches nothing more.
+    /// Begins an operation and moves the descriptor's running offset. A descriptor that this exhausts is detached if
+    /// it is to be unlinked.
     fn begin_operation(&mut self, md: MdHandle, offset: u32) {
         let Some(entry) = self.mds.get_mut(md) else {
             return self.broken("the descriptor that a request found");
@@ -331,7 +332,7 @@ impl Core {
         }
     }
 
-    /// Whose memory a descriptor's is.
+    /// Returns whose memory a descriptor uses.
     pub(crate) fn place(&self, md: MdHandle) -> Place {
         match self.mds.get(md).and_then(|md| md.owner.buffer()) {
             Some(buffer) => Place::Core(buffer),
@@ -339,7 +340,7 @@ impl Core {
         }
     }
 
-    /// The event of a message that arrived, as far as the header gives it.
+    /// Returns the event of a message that arrived, as far as the header determines it.
     pub(crate) fn incoming_event(&self, origin: &Origin, md: MdHandle) -> Event {
         let header = &origin.header;
         let (kind, portal, match_bits, hdr_data) = match header.body {

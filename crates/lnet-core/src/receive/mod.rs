@@ -1,4 +1,4 @@
-//! Messages being received: what a header asks for, where the payload goes, what is answered.
+//! Messages being received: the checks of a header, the place for the payload, and the response.
 
 pub(crate) mod header;
 pub(crate) mod respond;

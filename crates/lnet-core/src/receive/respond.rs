@@ -1,8 +1,8 @@
-//! What follows when a message for us has arrived: its event, and the ACK or REPLY.
+//! Completes a message that has arrived for this node: its event, and the ACK or REPLY.
 //!
-//! A response goes back exactly the way the request came: from the NID that the request was addressed
-//! to, over the same interface, to the process that handed us the request, be it the initiator, a
-//! router, or a peer that can only be reached over the connection it dialled (sections 2.11, 5.6, 8.1).
+//! A response goes back by the path of its request: from the NID that the request was addressed to, over the same
+//! interface, to the process that sent the request to this node. That process may be the initiator, a router, or a
+//! peer that can only be reached over the connection it dialled (sections 2.11, 5.6, 8.1).
 
 use lnet_types::Time;
 use lnet_wire::{Ack, Body, Handle, Header, Reply};
@@ -17,7 +17,7 @@ use crate::send::tx::{Outgoing, Work};
 use crate::status::MessageStatus;
 
 impl Core {
-    /// The payload of a PUT or REPLY is in its place, or an ACK is here.
+    /// Completes a PUT, a REPLY or an ACK: the payload is in its place, or the message has failed.
     pub(crate) fn landed(
         &mut self,
         origin: &Origin,
@@ -33,7 +33,7 @@ impl Core {
             }
             Err(status) => event.status = Err(status.result().err().unwrap_or(Errno::EIO)),
         }
-        // The event first: its receiver has the data before the initiator hears of it.
+        // The event comes first, so that its receiver has the payload before the initiator receives the ACK.
         self.finish(event);
         if let Some(ack) = ack.filter(|_| result.is_ok()) {
             self.respond(
@@ -55,7 +55,7 @@ impl Core {
         self.count_received(origin.arrival());
     }
 
-    /// The ACK that a PUT asks for and its descriptor allows.
+    /// Returns the ACK that a PUT asks for, if its descriptor allows an ACK.
     // [DATA-1] [DATA-2]
     fn ack_of(&self, origin: &Origin, event: &Event) -> Option<Header> {
         let Body::Put(put) = origin.header.body else {
@@ -73,7 +73,7 @@ impl Core {
         Some(self.response_header(origin, 0, Body::Ack(ack)))
     }
 
-    /// A GET is here: its data goes out.
+    /// Completes a GET that has arrived: sends the REPLY.
     // [DATA-3]
     pub(crate) fn asked(
         &mut self,

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  header ─▶ Landing ──────────────▶ arrived: event, then the ACK
-//!               └─▶ Cancelled ───▶ arrived: event, with ECANCELED if it was not whole
+//!               └─▶ Cancelled ───▶ arrived: event, with ECANCELED if it was not complete
 //!         ─▶ Asking ───────────────▶ arrived: the REPLY
-//!         ─▶ Buffered ─────────────▶ arrived: sent on
+//!         ─▶ Buffered ─────────────▶ arrived: sent to the next hop
 //!         ─▶ held ──▶ Landing, Buffered or Discarded, by Output::Resume
 //! ```
 //!
-//! Every entry ends with exactly one `arrived`, held ones too: the LND reports a held message as failed
-//! when its connection goes.
+//! Each message ends with exactly one `arrived`, also a held one: the LND reports a held message as failed when its
+//! connection closes.
 
 use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
@@ -28,20 +28,20 @@ use crate::status::{DropReason, MessageStatus};
 #[derive(Debug)]
 pub(crate) struct Rx {
     pub(crate) ni: NiId,
-    /// The process that handed it to us.
+    /// The process that sent the message to this node.
     pub(crate) from: ProcessId,
     pub(crate) header: Header,
     pub(crate) stage: ReceiveStage,
 }
 
-/// Where it stands.
+/// The stage of a message that is being received.
 #[derive(Debug)]
 pub(crate) enum ReceiveStage {
-    /// A PUT, REPLY or ACK on its way to a descriptor; this is its event.
+    /// A PUT, REPLY or ACK on its way to a descriptor. Holds its event.
     Landing(Event),
-    /// A GET that found its descriptor, and what it is to be answered with.
+    /// A GET that found its descriptor. Holds its event and the payload of the REPLY.
     Asking(Event, Payload),
-    /// A routed message on its way into a buffer.
+    /// A routed message that is being received into a buffer.
     Buffered(RouterBuffer, Passage),
     /// A PUT on a lazy portal that waits for a descriptor.
     HeldLazy,
@@ -51,11 +51,11 @@ pub(crate) enum ReceiveStage {
     HeldForHop(Passage),
     /// A routed message that may hold a buffer and waits for one.
     HeldForBuffer(Passage),
-    /// An injected fault holds it back.
+    /// A message that an injected fault delays.
     HeldByFault,
-    /// It was held and is being thrown away.
+    /// A message that was held and is being dropped.
     Discarded,
-    /// The caller does not want it any more, and the LND has been told so; this is its event.
+    /// A message that the caller has cancelled by [`Output::Cancel`]. Holds its event.
     Cancelled(Event),
 }
 
@@ -66,7 +66,7 @@ impl Rx {
 }
 
 impl Core {
-    /// Enters a message into the table and tells the LND where its payload goes.
+    /// Inserts a message into the table, and returns the verdict that tells the LND where to put its payload.
     pub(crate) fn receive_into(&mut self, rx: Rx, landing: Landing) -> Verdict {
         self.counters.begin_message();
         Verdict::Receive {
@@ -75,7 +75,7 @@ impl Core {
         }
     }
 
-    /// A held message is not wanted: the LND throws it away.
+    /// Drops a held message: the LND reads its payload and drops it.
     pub(crate) fn discard_held(&mut self, id: RxId, reason: DropReason) {
         let Some(rx) = self.rx.get_mut(id) else {
             return self.broken("a held message that is thrown away");
@@ -89,7 +89,7 @@ impl Core {
         });
     }
 
-    /// Gives up what is landing in a descriptor: the LND reads the rest into nowhere.
+    /// Cancels the messages that are landing in a descriptor: the LND reads and drops the rest of their payloads.
     pub(crate) fn cancel_landings(&mut self, md: MdHandle) {
         let landing = |rx: &Rx| matches!(&rx.stage, ReceiveStage::Landing(event) if event.md == md);
         let ids: Vec<RxId> = self
@@ -121,8 +121,9 @@ impl Core {
         self.count_drop(message.arrival(), reason);
     }
 
-    /// The payload of a message has arrived where its verdict or [`Output::Resume`] said, or the
-    /// message has failed on the way. Ids that are not known (any more) are counted and ignored.
+    /// Takes the LND's report that the payload of a message has arrived in the place that its verdict or
+    /// [`Output::Resume`] named, or that the message has failed. The core counts and ignores an id that names no
+    /// message, or no longer names one.
     pub fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
         let input = self.noted(|| Input::Arrived { rx, result, now });
         self.take_in(input, |core| core.arrived_unrecorded(rx, result, now));
@@ -172,7 +173,7 @@ impl Core {
     }
 }
 
-/// Where a message came from, and its header.
+/// The origin of a message, and its header.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) ni: NiId,

@@ -1,4 +1,4 @@
-//! Giving a recorded input to a core again.
+//! Applies recorded inputs to a core.
 
 use lnet_types::Time;
 
@@ -7,8 +7,8 @@ use crate::Core;
 use crate::io::CoreBuffer;
 
 impl Core {
-    /// Makes the call that was recorded, and returns what the call returned then if this core is in the state that the
-    /// recorded one was in. `latest` is the latest time that the recorded core had seen before.
+    /// Makes the recorded call, and returns its answer. The answer equals the recorded one if this core is in the
+    /// state of the recorded core. `latest` is the latest time that the recorded core had seen before the call.
     #[expect(clippy::too_many_lines, reason = "one line an input")]
     pub fn apply(&mut self, input: Input, latest: Time) -> Answer {
         self.latest = self.latest.max(latest);
@@ -111,7 +111,8 @@ impl Core {
         Answer::Nothing
     }
 
-    /// Bytes that this buffer has no room for say that the record is of another core: they are left out.
+    /// Copies recorded bytes into a buffer. Bytes beyond the end of the buffer are left out; they show that the record
+    /// is from another core.
     fn fill(&mut self, buffer: CoreBuffer, bytes: &[u8]) {
         for (to, from) in self.core_buffer_mut(buffer).iter_mut().zip(bytes) {
             *to = *from;

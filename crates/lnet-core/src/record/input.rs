@@ -172,12 +172,13 @@ pub enum Input {
     },
     /// [`Core::tick`](crate::Core::tick).
     Tick { now: Time },
-    /// The driver wrote this into a buffer of the core's, by [`Core::core_buffer_mut`](crate::Core::core_buffer_mut).
+    /// The driver wrote these bytes into a buffer of the core, by
+    /// [`Core::core_buffer_mut`](crate::Core::core_buffer_mut).
     Fill { buffer: CoreBuffer, bytes: Vec<u8> },
 }
 
 impl Input {
-    /// The time that the call names, if it names one.
+    /// Returns the time parameter of the call; `None` if it has none.
     #[must_use]
     pub const fn now(&self) -> Option<Time> {
         match self {
@@ -215,20 +216,20 @@ impl Input {
     }
 }
 
-/// What a call of the core returned.
+/// The result of a call of the core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Nothing, or nothing that a decision is.
+    /// Nothing, or a result that is no decision.
     Nothing,
-    /// A number: of a handle, an interface, how many went.
+    /// A number: a handle, an interface, an index, a count, or 1 for true and 0 for false.
     Number(u64),
-    /// What to do with a message that arrived.
+    /// The verdict about a message that arrived.
     Verdict(Verdict),
-    /// The call was refused, by this error.
+    /// The call was rejected with this error.
     Refused(String),
 }
 
-/// What a call returns, as it is recorded.
+/// The conversion of a result into its recorded form.
 pub(crate) trait ToAnswer {
     fn to_answer(&self) -> Answer;
 }

@@ -1,18 +1,18 @@
-//! Recording: each input on its way into the core, and what the core makes of it.
+//! Recording: each input of the core, and the answer and outputs that the core produces.
 //!
 //! ```text
 //!  call ─▶ noted ─▶ Recorder::input ─▶ the call itself ─▶ Recorder::decided(answer, new outputs) ─▶ caller
-//!            │ nobody records                 ▲
+//!            │ without a recorder             ▲
 //!            └────────────────────────────────┘
 //! ```
 //!
 //! [`Input`] names every call that changes what the core decides. A core that begins with the same [`CoreConfig`] and
-//! takes the same inputs gives the same answers and outputs, byte by byte, because the core has no clock, no chance and
-//! no other way in. [`Core::apply`] gives a recorded input to a core again.
+//! takes the same inputs gives the same answers and outputs, byte by byte, because the core has no clock, no random
+//! source and no other input. [`Core::apply`] gives a recorded input to a core.
 //!
-//! Left out are calls that no decision depends on: looks, watchers, news that are taken, ticks at which nothing is due.
-//! A call that another call makes is part of that one. What the driver writes into a buffer of the core's is an input of
-//! its own, [`Input::Fill`]: discovery information, never payload of a program.
+//! Calls that no decision depends on are not recorded: queries, watchers, taken news, ticks without a due timer. A
+//! call that another call makes is part of the outer call. If the driver writes into a buffer of the core, the written
+//! bytes are an input of their own, [`Input::Fill`]: discovery information, never payload of a program.
 
 mod apply;
 mod input;
@@ -29,67 +29,67 @@ use crate::config::CoreConfig;
 use crate::io::{CoreBuffer, Output};
 use crate::select::Selection;
 
-/// Who writes down what enters a core. Called with whatever lock the core is behind, so that each call must be short and
-/// may not wait.
+/// A writer of the core's inputs. It is called while the caller holds the lock of the core, if there is one, so each
+/// call must be short and must not block.
 pub trait Recorder: fmt::Debug + Send {
-    /// The core begins with this configuration.
+    /// Notes the configuration that the core begins with.
     fn begins(&mut self, config: &CoreConfig, at: Time);
 
-    /// The core takes this input next. `latest` is the latest time that the core has seen, also in ticks that did
+    /// Notes the next input of the core. `latest` is the latest time that the core has seen, also from ticks that did
     /// nothing.
     fn input(&mut self, input: &Input, latest: Time);
 
-    /// What the core made of the last input: its answer, and the outputs that it added.
+    /// Notes the result of the last input: the answer of the core, and the outputs that it added.
     fn decided(&mut self, answer: &Answer, outputs: &mut dyn Iterator<Item = &Output>);
 
-    /// How much has been recorded.
+    /// Returns how much has been recorded.
     fn progress(&self) -> Recorded {
         Recorded::default()
     }
 }
 
-/// How much has been recorded.
+/// The size of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Inputs in the record.
     pub events: u64,
     /// Bytes of the record.
     pub bytes: u64,
-    /// Inputs that are missing behind the end of the record: it is full, or cannot be written.
+    /// Inputs missing at the end of the record, because the record is full or cannot be written.
     pub missing: u64,
 }
 
-/// The core has taken inputs already: a record that begins now would lack them.
+/// The error of starting a recording after the first input: the record would lack the inputs so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the node has begun already: recording begins with the node")]
 pub struct TooLate;
 
-/// The core's end of a recording.
+/// The part of a recording that the core keeps.
 #[derive(Debug, Default)]
 pub(crate) struct Tape {
     recorder: Option<Box<dyn Recorder>>,
-    /// The core has taken an input.
+    /// True if the core has taken an input.
     begun: bool,
-    /// Buffers of the core's that the driver has written since the last input.
+    /// Buffers of the core that the driver has written since the last input.
     written: Vec<CoreBuffer>,
-    /// The selections of the input that is being taken, while somebody wants to see them.
+    /// The selections of the input that is being taken; `None` if no caller wants them.
     selections: Option<Vec<Selection>>,
 }
 
 impl Tape {
-    /// The driver is about to write a buffer of the core's.
+    /// Notes that the driver is about to write a buffer of the core.
     pub(crate) fn buffer_is_written(&mut self, buffer: CoreBuffer) {
         if self.recorder.is_some() && !self.written.contains(&buffer) {
             self.written.push(buffer);
         }
     }
 
-    /// Whether somebody wants to see the selections.
+    /// Returns whether selections are kept.
     pub(crate) const fn sees_selections(&self) -> bool {
         self.selections.is_some()
     }
 
-    /// A path was selected so.
+    /// Keeps a selection if a caller wants selections.
     pub(crate) fn keep(&mut self, selection: Option<Selection>) {
         if let (Some(kept), Some(selection)) = (&mut self.selections, selection) {
             kept.push(selection);
@@ -98,12 +98,12 @@ impl Tape {
 }
 
 impl Core {
-    /// Gives every input from now on to a recorder, with what the core makes of it. The record begins with the whole
-    /// configuration, the secret [`Entropy`](crate::Entropy) among it.
+    /// Gives every input from now on to a recorder, with the results of the core. The record begins with the whole
+    /// configuration, including the secret [`Entropy`](crate::Entropy).
     ///
     /// # Errors
     ///
-    /// [`TooLate`] when the core has taken an input.
+    /// [`TooLate`] if the core has already taken an input.
     pub fn record(&mut self, mut recorder: Box<dyn Recorder>) -> Result<(), TooLate> {
         if self.tape.begun {
             return Err(TooLate);
@@ -113,13 +113,13 @@ impl Core {
         Ok(())
     }
 
-    /// How much has been recorded; `None` when nobody records.
+    /// Returns how much has been recorded; `None` if there is no recorder.
     #[must_use]
     pub fn recorded(&self) -> Option<Recorded> {
         self.tape.recorder.as_ref().map(|it| it.progress())
     }
 
-    /// Ends a recording; `None` when there is none.
+    /// Ends a recording and returns the recorder; `None` if there is none.
     pub fn end_record(&mut self) -> Option<Box<dyn Recorder>> {
         self.tape.recorder.take()
     }
@@ -130,18 +130,18 @@ impl Core {
         self.tape.selections = Some(Vec::new());
     }
 
-    /// The selections since [`Core::keep_selections`], in their order; none are kept any more.
+    /// Returns the selections since [`Core::keep_selections`], in their order, and stops keeping them.
     pub fn take_selections(&mut self) -> Vec<Selection> {
         self.tape.selections.take().unwrap_or_default()
     }
 
-    /// The input, where somebody records.
+    /// Builds the input if there is a recorder.
     #[inline]
     pub(crate) fn noted(&self, input: impl FnOnce() -> Input) -> Option<Input> {
         self.tape.recorder.is_some().then(input)
     }
 
-    /// Makes a call, and records the call as `input`.
+    /// Makes a call, and records it as `input`.
     #[inline]
     pub(crate) fn take_in<R: ToAnswer>(
         &mut self,
@@ -155,7 +155,8 @@ impl Core {
         }
     }
 
-    /// The recorder is away meanwhile, so that calls that this call makes are not recorded.
+    /// Makes a call and records it. The recorder is taken out meanwhile, so that calls that this call makes are not
+    /// recorded.
     #[cold]
     fn take_in_recorded<R: ToAnswer>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Forwarding: messages for other networks (sections 8.5 to 8.8).
+//! Forwarding of messages for other nodes (sections 8.5 to 8.8).
 //!
 //! ```text
 //!  header ─▶ credit of the sender ─▶ share of the next hop ─▶ buffer of the pool ─▶ payload arrives ─▶ sent on ─▶ all free
@@ -8,12 +8,12 @@
 //!            queue (Hold)             queue (Hold)             queue (Hold)
 //! ```
 //!
-//! Store and forward: the message is whole in a buffer before its next hop is chosen. A message that
-//! waits holds its connection, which is the only back-pressure there is. All queues are first in,
-//! first out. Nothing in the header changes on the way.
+//! The router stores and forwards: a complete message is in a buffer before its next hop is selected. A message that
+//! waits blocks its connection, which is the only back-pressure. All queues are first in, first out. The router
+//! changes nothing in the header.
 //!
-//! A message never goes on through the gateway that it came from. LNet counts no hops: two routers that take each other
-//! for the way to a net would pass a message to and fro until one of them fails.
+//! A message never goes back through the gateway that it came from. LNet counts no hops: two routers that each have a
+//! route to a net through the other would pass a message to and fro until one of them fails.
 
 use lnet_policy::Profile;
 use lnet_types::{Nid, ProcessId, Time};
@@ -29,18 +29,19 @@ use crate::select::{PathRequest, Unobserved};
 use crate::send::tx::{End, Outgoing, Tx, Work};
 use crate::status::{DropReason, MessageStatus};
 
-/// On whose account a routed message holds a buffer.
+/// What the buffer of a routed message is counted against.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passage {
     pool: RouterPool,
-    /// Who handed it to us.
+    /// The peer NI that sent the message to this node.
     sender: PeerNiId,
-    /// Its next hop when its header arrived, if there was one and its share is limited. The path is chosen anew when all of it is here.
+    /// The next hop that was selected when the header arrived; `None` if there was no path or the share of a next hop
+    /// is not limited. The path is selected anew when the complete message is here.
     hop: Option<Nid>,
 }
 
 impl Core {
-    /// The header of a message for elsewhere has arrived.
+    /// Handles the header of a message for another node.
     // [ROUTE-5] [ROUTE-9]
     pub(crate) fn receive_routed(&mut self, origin: Origin) -> Verdict {
         let arrival = origin.arrival();
@@ -67,7 +68,8 @@ impl Core {
         }
     }
 
-    /// Counts a buffer against its sender, or queues the message behind the sender's others.
+    /// Counts a buffer against the sender, or queues the message behind the sender's others. Returns whether it was
+    /// counted.
     // [ROUTE-8]
     fn take_sender_credit(&mut self, sender: PeerNiId, rx: RxId) -> bool {
         let limit = self.sender_limit(sender);
@@ -84,7 +86,7 @@ impl Core {
             .map_or(1, |t| t.router_credits())
     }
 
-    /// A message has its sender's credit. Gives it a buffer, or queues it for one.
+    /// Gives a buffer to a message that has its sender's credit, or queues the message for one.
     fn enter(&mut self, id: RxId, sender: PeerNiId) -> Option<RouterBuffer> {
         let Some(rx) = self.rx.get(id) else {
             self.broken("a message that has its sender's credit");
@@ -94,7 +96,7 @@ impl Core {
         let pool = RouterPool::for_length(rx.header.payload_length);
         let limit = self.hop_limit(pool);
         let path = || self.view().path(&send, None, &mut Unobserved).ok();
-        // Where one next hop may hold every buffer there is nothing to count.
+        // If one next hop may hold every buffer, there is nothing to count.
         let counts = limit < self.pools.get(pool).total();
         let hop = counts.then(path).flatten().map(|path| path.next_hop.nid);
         let passage = Passage { pool, sender, hop };
@@ -108,14 +110,14 @@ impl Core {
         self.take_buffer(passage, id)
     }
 
-    /// Buffers of a pool that messages for one next hop may hold.
+    /// Returns the limit of buffers of a pool that messages for one next hop may hold.
     fn hop_limit(&self, pool: RouterPool) -> u32 {
         let total = u64::from(self.pools.get(pool).total());
         let share = match self.config.globals.profile {
             Profile::Lustre | Profile::Lustre217 => 100,
             Profile::Design => u64::from(self.config.globals.next_hop_share.min(100)),
         };
-        // A part of a 32-bit number.
+        // A percentage of a 32-bit number, at most 100, fits in 32 bits.
         ((total * share / 100) as u32).max(1)
     }
 
@@ -126,7 +128,7 @@ impl Core {
         }
     }
 
-    /// Gives a message a buffer, or queues it behind the pool's others.
+    /// Gives a message a buffer, or queues the message behind the pool's others.
     // [ROUTE-7]
     fn take_buffer(&mut self, passage: Passage, id: RxId) -> Option<RouterBuffer> {
         let buffer = self.pools.take_or_wait(passage.pool, id);
@@ -138,7 +140,7 @@ impl Core {
         buffer
     }
 
-    /// A routed message is in its buffer: it goes on.
+    /// Sends a routed message that is complete in its buffer to the next hop.
     pub(crate) fn buffered(
         &mut self,
         origin: &Origin,
@@ -202,7 +204,7 @@ impl Core {
         Ok(())
     }
 
-    /// A buffer is free, and what it was counted against; whoever waits for them goes on.
+    /// Takes a buffer back, and the credits that it was counted against. Messages that wait for them continue.
     pub(crate) fn return_buffer(&mut self, buffer: RouterBuffer, passage: Passage) {
         self.release_router_buffer(buffer);
         self.serve_pool(buffer.pool);
@@ -243,7 +245,7 @@ impl Core {
         }
     }
 
-    /// Resumes messages that wait for a buffer while there are any.
+    /// Gives free buffers to the messages that wait for one.
     fn serve_pool(&mut self, pool: RouterPool) {
         while let Some((id, buffer)) = self.pools.serve(pool) {
             self.resume_into(id, buffer);
@@ -279,14 +281,14 @@ impl Core {
         }
     }
 
-    /// The connection of a message that waits for its sender's credit is gone.
+    /// Removes a message that waits for its sender's credit, because its connection has closed or it is dropped.
     pub(crate) fn leave_credit_queue(&mut self, sender: PeerNiId, rx: RxId) {
         if let Some(peer_ni) = self.peers.get_mut(sender) {
             peer_ni.router_credits.leave(rx);
         }
     }
 
-    /// The connection of a message that waits for its next hop's share is gone.
+    /// Removes a message that waits for its next hop's share, because its connection has closed or it is dropped.
     pub(crate) fn leave_hop_queue(&mut self, passage: Passage, rx: RxId) {
         if let Some(hop) = passage.hop {
             self.hops.leave(hop, passage.pool, rx);
@@ -294,14 +296,14 @@ impl Core {
         self.return_sender_credit(passage.sender);
     }
 
-    /// The connection of a message that waits for a buffer is gone.
+    /// Removes a message that waits for a buffer, because its connection has closed or it is dropped.
     pub(crate) fn leave_buffer_queue(&mut self, passage: Passage, rx: RxId) {
         self.pools.leave(passage.pool, rx);
         self.return_share(passage);
         self.return_sender_credit(passage.sender);
     }
 
-    /// Sets the sizes of the pools; buffers above them go as they come back.
+    /// Sets the sizes of the pools. Buffers beyond the new sizes are removed when they come back.
     pub fn set_router_buffers(&mut self, buffers: crate::RouterBuffers, now: Time) {
         let input = self.noted(|| Input::SetRouterBuffers { buffers, now });
         self.take_in(input, |core| {
@@ -317,7 +319,7 @@ impl Core {
         }
     }
 
-    /// Drops every routed message that has not been handed to the LND and is not arriving just now.
+    /// Drops every routed message, except those that the LND has and those whose payload is arriving.
     pub(crate) fn stop_forwarding(&mut self, now: Time) {
         let waiting = |stage: &ReceiveStage| {
             matches!(
@@ -340,7 +342,7 @@ impl Core {
         self.cancel_queued_where(Tx::is_forwarded, end, now);
     }
 
-    /// Throws a held routed message away.
+    /// Drops a held routed message.
     pub(crate) fn drop_held_forward(&mut self, id: RxId, reason: DropReason) {
         let Some(rx) = self.rx.get(id) else { return };
         match rx.stage {
@@ -361,14 +363,14 @@ impl Core {
     }
 }
 
-/// A routed message as selection sees it.
+/// Describes a routed message to selection.
 // [ROUTE-2] [ROUTE-6]
 fn forwarding(header: &Header, from: Nid) -> PathRequest {
     let user = ProcessId {
         nid: header.dest_nid,
         pid: header.dest_pid,
     };
-    // A header may carry any pid; only one that stands for a dialled connection names a peer.
+    // A header may carry any pid. Only a pid that stands for a dialled connection names the peer's process.
     let target = if user.is_userspace() {
         user
     } else {

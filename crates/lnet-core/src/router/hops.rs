@@ -1,8 +1,8 @@
 //! The share of the router's buffers that messages for one next hop may hold.
 //!
-//! A next hop that takes its messages slowly fills buffers at the speed of those who send to it. Without a limit it
-//! ends up with all of them, and the router stands still for everybody. What is above the share waits with its sender, in
-//! the order of arrival, as what finds no buffer does.
+//! A slow next hop fills buffers at the speed of the nodes that send to it. Without a limit its messages would hold
+//! all buffers, and the router could forward nothing else. Messages above the share wait on their connections in the
+//! order of arrival, like messages that find no free buffer.
 
 use lnet_types::Nid;
 use rustc_hash::FxHashMap;
@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use crate::io::{RouterPool, RxId};
 use crate::send::credits::Credits;
 
-/// All next hops that hold buffers.
+/// The shares of all next hops that hold buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Hops {
     by_hop: FxHashMap<(Nid, RouterPool), Credits<RxId>>,
@@ -18,12 +18,13 @@ pub(crate) struct Hops {
 
 impl Hops {
     /// Counts a buffer against a next hop that has fewer than `limit`, or queues the message behind the others.
+    /// Returns whether it was counted.
     pub(crate) fn take(&mut self, hop: Nid, pool: RouterPool, limit: u32, message: RxId) -> bool {
         let share = self.by_hop.entry((hop, pool)).or_default();
         share.take_or_wait(message, limit)
     }
 
-    /// A buffer comes back. False when it was not counted.
+    /// Takes a buffer back. Returns false if it was not counted.
     #[must_use]
     pub(crate) fn give_back(&mut self, hop: Nid, pool: RouterPool) -> bool {
         let share = self.by_hop.get_mut(&(hop, pool));
@@ -40,7 +41,7 @@ impl Hops {
         next
     }
 
-    /// A message that waits has gone.
+    /// Removes a message from the queue.
     pub(crate) fn leave(&mut self, hop: Nid, pool: RouterPool, message: RxId) {
         if let Some(share) = self.by_hop.get_mut(&(hop, pool)) {
             share.leave(message);

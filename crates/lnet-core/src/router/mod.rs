@@ -1,4 +1,5 @@
-//! A router: messages for other nodes, the buffers that hold them, who may hold how many, and switching all of that on and off.
+//! The router: messages for other nodes, the buffers that hold them, the limits of buffers, and switching routing on
+//! and off.
 
 pub(crate) mod forward;
 pub(crate) mod hops;

@@ -1,8 +1,8 @@
 //! The router's buffer pools (section 8.6).
 //!
-//! A pool hands out numbers; the caller owns the memory and allocates it when it first sees a number.
-//! The lowest free number goes first, so that a router which never has more than a few messages at
-//! once never has more than a few buffers of memory.
+//! A pool hands out numbers. The driver owns the memory, and allocates the memory of a buffer when it first sees the
+//! number. The lowest free number is used first, so that a router that never has more than a few messages at once
+//! never allocates more than a few buffers.
 
 use crate::config::RouterBuffers;
 use crate::io::{RouterBuffer, RouterPool, RxId};
@@ -15,13 +15,13 @@ pub(crate) struct Pools([Pool; 3]);
 /// One pool.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    /// Numbers below this are handed out.
+    /// The number of buffers; buffer numbers below it are handed out.
     total: u32,
-    /// One bit a number, set while it is out; grows with use.
+    /// One bit per number, set while the buffer is in use; grows with use.
     used: Vec<u64>,
     /// No word before this one has a free bit.
     first_free_word: usize,
-    /// Whoever has a buffer holds a credit.
+    /// Credits of the pool. Each message that has a buffer holds one.
     credits: Credits<RxId>,
 }
 
@@ -29,7 +29,7 @@ impl RouterPool {
     /// All pools, smallest buffers first.
     pub const ALL: [Self; 3] = [Self::Tiny, Self::Small, Self::Large];
 
-    /// The pool for a payload of this many bytes, of at most 1 MiB.
+    /// Returns the pool for a payload of this many bytes, at most 1 MiB.
     pub(crate) fn for_length(length: u32) -> Self {
         match length as usize {
             0 => Self::Tiny,
@@ -46,7 +46,7 @@ impl Pools {
         pools
     }
 
-    /// Sets how many buffers there are; those above that number go as they come back.
+    /// Sets the numbers of buffers. Buffers beyond them are removed when they come back.
     pub(crate) fn resize(&mut self, buffers: RouterBuffers) {
         self.get_mut(RouterPool::Tiny).total = buffers.tiny;
         self.get_mut(RouterPool::Small).total = buffers.small;
@@ -57,7 +57,7 @@ impl Pools {
         &self.0[pool as usize]
     }
 
-    /// No message is in a buffer.
+    /// Returns whether no message holds a buffer or waits for one.
     pub(crate) fn are_free(&self) -> bool {
         self.0.iter().all(|pool| pool.credits.are_idle())
     }
@@ -66,7 +66,7 @@ impl Pools {
         &mut self.0[pool as usize]
     }
 
-    /// Gives a message the lowest free buffer, unless others wait or none is free: then the message waits.
+    /// Gives a message the lowest free buffer. The message waits instead if others wait or no buffer is free.
     pub(crate) fn take_or_wait(&mut self, pool: RouterPool, message: RxId) -> Option<RouterBuffer> {
         let entry = self.get_mut(pool);
         if !entry.credits.take_or_wait(message, entry.total) {
@@ -84,12 +84,12 @@ impl Pools {
         Some((message, RouterBuffer { pool, index }))
     }
 
-    /// A message waits no longer.
+    /// Removes a message from the queue.
     pub(crate) fn leave(&mut self, pool: RouterPool, message: RxId) {
         self.get_mut(pool).credits.leave(message);
     }
 
-    /// A buffer comes back. False when it was not out.
+    /// Takes a buffer back. Returns false if it was not in use.
     #[must_use]
     pub(crate) fn release(&mut self, buffer: RouterBuffer) -> bool {
         self.get_mut(buffer.pool).release(buffer.index)
@@ -106,22 +106,23 @@ impl Pool {
         }
     }
 
-    /// How many buffers there are.
+    /// Returns the number of buffers.
     pub(crate) fn total(&self) -> u32 {
         self.total
     }
 
-    /// Buffers left; negative by the number of messages that wait.
+    /// Returns the buffers left; negative by the number of messages that wait.
     pub(crate) fn credits_left(&self) -> i64 {
         self.credits.left(self.total)
     }
 
-    /// The fewest that were ever left.
+    /// Returns the fewest buffers that were ever left.
     pub(crate) fn fewest_credits_left(&self) -> i64 {
         self.credits.fewest_left(self.total)
     }
 
-    /// A free number, for a message that holds a credit. Below the total there is one, because fewer are out.
+    /// Takes the lowest free number for a message that holds a credit. There is one below the total, because fewer are
+    /// in use.
     fn take_lowest(&mut self) -> u32 {
         while self
             .used
@@ -136,7 +137,7 @@ impl Pool {
             self.used.push(0);
         }
         self.used[self.first_free_word] |= 1 << bit;
-        // Numbers are 32 bits wide, and these are below the total.
+        // Numbers have 32 bits, and these are below the total.
         (self.first_free_word * 64) as u32 + bit
     }
 

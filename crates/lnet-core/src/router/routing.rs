@@ -1,16 +1,16 @@
-//! Becoming a router, and ceasing to be one, without losing a message (section 2.6.2 of
-//! lnet-selection).
+//! Starts and stops routing without losing a message (section 2.6.2 of lnet-selection).
 //!
 //! ```text
 //!            start                W later
 //!  off ─────────────▶ starting ───────────▶ on
 //!   ▲                     │                  │  W = check interval + ping timeout: by then every
-//!   │                     └───── stop ───────┤  peer that checks its gateways has asked us
+//!   │                     └───── stop ───────┤  peer that checks its gateways has pinged it
 //!   │  W later, when all buffers are free    ▼
 //!   └────────── 3 W later at most ─────── stopping
 //! ```
 //!
-//! In all states but `off` messages are forwarded; peers are told so only while it is `on`.
+//! Messages are forwarded in all states except `off`. The ping information says that the node routes only in the state
+//! `on`.
 
 use std::time::Duration;
 
@@ -20,23 +20,23 @@ use crate::Core;
 use crate::record::Input;
 use crate::timer::Timer;
 
-/// How often a node that is stopping looks whether its buffers are free.
+/// The time between two checks whether the buffers of a stopping router are free.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// What a router tells its peers, and what it does.
+/// The state of routing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RoutingState {
-    /// Nothing is forwarded.
+    /// The node forwards no messages.
     Off,
-    /// Messages are forwarded, and nobody has been told yet.
+    /// The node forwards messages, but does not advertise this yet.
     Starting,
-    /// Messages are forwarded.
+    /// The node forwards messages and advertises this.
     On,
-    /// Messages are forwarded, but no more should come.
+    /// The node still forwards messages, but advertises that it does not, so that peers stop sending.
     Stopping,
 }
 
-/// A change that is under way.
+/// A change of routing that is under way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Change {
     Starting { on: Time },
@@ -53,7 +53,7 @@ impl Change {
 }
 
 impl Core {
-    /// Whether this node routes.
+    /// Returns the state of routing.
     #[must_use]
     pub fn routing(&self) -> RoutingState {
         match self.routing_change {
@@ -64,7 +64,8 @@ impl Core {
         }
     }
 
-    /// Becomes a router; peers hear of it when it has forwarded for a while.
+    /// Starts to route. Peers learn this only after the node has forwarded for one check interval and one ping
+    /// timeout.
     pub fn start_routing(&mut self, now: Time) {
         let input = self.noted(|| Input::StartRouting { now });
         self.take_in(input, |core| core.start_routing_unrecorded(now));
@@ -81,8 +82,8 @@ impl Core {
         self.rebuild_ping_info();
     }
 
-    /// Ceases to be a router: peers hear of it at once, and what they still send is forwarded for a
-    /// while.
+    /// Stops routing. Peers learn this at once, and messages that they still send are forwarded until all buffers are
+    /// free, or until a time limit.
     pub fn stop_routing(&mut self, now: Time) {
         let input = self.noted(|| Input::StopRouting { now });
         self.take_in(input, |core| core.stop_routing_unrecorded(now));
@@ -98,7 +99,7 @@ impl Core {
         self.rebuild_ping_info();
     }
 
-    /// Becomes a router, or ceases to be one, at once: what waits is dropped.
+    /// Starts or stops routing at once. When routing stops, messages that wait are dropped.
     pub fn set_routing(&mut self, enabled: bool, now: Time) {
         let input = self.noted(|| Input::SetRouting { enabled, now });
         self.take_in(input, |core| core.set_routing_unrecorded(enabled, now));
@@ -125,7 +126,7 @@ impl Core {
         }
     }
 
-    /// A change goes on, or is over.
+    /// Continues or completes a change of routing.
     pub(crate) fn routing_due(&mut self, now: Time) {
         match self.routing_change {
             Some(Change::Starting { .. }) => self.set_routing(true, now),

@@ -1,4 +1,4 @@
-//! Asking which path a message would take, without sending it.
+//! Queries for the path that a message would take, without sending it.
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::LNET_PORTAL;
@@ -9,27 +9,27 @@ use crate::Core;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
 
-/// A PUT or GET whose path is asked for.
+/// A query for the path of a PUT or GET.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendQuery {
-    /// The local NID to send from, if a certain one.
+    /// The local NID to send from; `None` for any.
     pub source: Option<Nid>,
     /// The destination.
     pub target: Nid,
-    /// The portal; 0 is LNet's own traffic, which has no pinned source.
+    /// The portal. Portal 0 is LNet's own traffic, which has no pinned source.
     pub portal: u32,
     /// The NUMA node (CPT) of the payload.
     pub cpt: u16,
-    /// A gateway that is not wanted while there is another one, as [`SendHints::avoid`](crate::SendHints::avoid) names it.
+    /// A gateway to avoid while there is another one, as in [`SendHints::avoid`](crate::SendHints::avoid).
     pub avoid: Option<Nid>,
-    /// For a resend: the pairs of local and peer NID that were used before it.
+    /// For a resend: the pairs of local and peer NID that earlier attempts used; `None` for a first attempt.
     pub used: Option<Vec<(Nid, Nid)>>,
-    /// For a resend: the peer NI to be taken if it is well.
+    /// For a resend: the peer NI to take if it is up and in full health.
     pub resend_to: Option<Nid>,
 }
 
 impl SendQuery {
-    /// An ordinary first send to `target`.
+    /// Returns a query for an ordinary first attempt to `target`.
     #[must_use]
     pub const fn to(target: Nid) -> Self {
         Self {
@@ -53,26 +53,26 @@ pub struct Choice {
     pub source: Nid,
     /// The next hop: the destination or a gateway.
     pub next_hop: Nid,
-    /// The final destination; another NID than asked for where the peer is Multi-Rail.
+    /// The final destination. If the peer is Multi-Rail, it may differ from the requested NID.
     pub destination: Nid,
 }
 
 impl Core {
-    /// The path that this message would take now.
+    /// Returns the path that this message would take now.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why there is no path.
     pub fn choose(&self, query: &SendQuery) -> Result<Choice, SelectError> {
         self.explain(query, &mut Unobserved)
     }
 
-    /// The path that this message would take now, and to `observer` why. It is chosen by the code that
-    /// sends messages; nothing is sent and nothing changes.
+    /// Returns the path that this message would take now, and reports to `observer` why. The code that selects paths
+    /// for sending selects this path, too; nothing is sent and nothing changes.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why there is no path.
     pub fn explain<O: Observer>(
         &self,
         query: &SendQuery,

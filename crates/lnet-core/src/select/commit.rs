@@ -1,4 +1,4 @@
-//! What choosing a path changes (sections 2.10 and 2.11 of lnet-selection).
+//! The changes that follow from a selected path (sections 2.10 and 2.11 of lnet-selection).
 
 use lnet_types::{Nid, Time};
 
@@ -8,8 +8,8 @@ use crate::io::NiId;
 use crate::peer::PeerNiId;
 
 impl Core {
-    /// Records that a path is used: round-robin stamps, and the source that a peer is to see from now
-    /// on. `hop` is the next hop's interface.
+    /// Records that a path is used: updates round-robin stamps, and pins the source that the peer sees from now on.
+    /// `hop` is the next hop's interface.
     pub(crate) fn commit(&mut self, send: &PathRequest, path: &Path, hop: PeerNiId, now: Time) {
         if path.ni == NiId::LOOPBACK {
             return;

@@ -1,8 +1,8 @@
-//! Choosing the best of several by criteria in a fixed order.
+//! Chooses the best of several items by criteria in a fixed order.
 //!
-//! A contender has one key for each criterion, and lower keys are better. The order of the keys is the
-//! order of preference; the first key in which two contenders differ names the criterion that decided.
-//! Only the keys hold this order: reports to an observer are derived from the keys.
+//! A contender has one key for each criterion, and lower keys are better. The order of the keys is the order of
+//! preference. The first key in which two contenders differ names the criterion that decided. The order exists only in
+//! the keys; reports to an observer are derived from them.
 
 use smallvec::SmallVec;
 
@@ -16,14 +16,14 @@ pub(super) struct Contender<T, const N: usize> {
     pub(super) key: [u64; N],
 }
 
-/// Who wins when nothing differs.
+/// Which contender wins if all keys are equal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ties {
     First,
     Last,
 }
 
-/// A level's criteria, in their order.
+/// The criteria of a level, in their order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contest<const N: usize> {
     pub(super) level: Level,
@@ -32,7 +32,7 @@ pub(super) struct Contest<const N: usize> {
 }
 
 impl<const N: usize> Contest<N> {
-    /// The best contender. `subject` says what one is called; nobody asks where nobody watches.
+    /// Returns the best contender. `subject` names an item for the observer; it is not called if nothing is observed.
     #[inline]
     pub(super) fn best<T: Copy, O: Observer>(
         &self,
@@ -41,7 +41,7 @@ impl<const N: usize> Contest<N> {
         observer: &mut O,
     ) -> Option<Contender<T, N>> {
         let mut best: Option<Contender<T, N>> = None;
-        // Whoever wins next: only told, so only kept where somebody watches.
+        // The contender that would win without `best`. Only an observer needs it, so it is kept only for one.
         let mut second: Option<Contender<T, N>> = None;
         for contender in contenders {
             if O::WATCHES {
@@ -61,7 +61,7 @@ impl<const N: usize> Contest<N> {
                 let by = self.decided_by(&winner.key, &loser.key);
                 let (lost, to) = (subject(loser.item), subject(winner.item));
                 observer.eliminated(self.level, lost, to, by);
-                // A champion that fell has beaten whoever was second.
+                // A champion that lost was better than every earlier runner-up.
                 let ahead = |second: &Contender<T, N>| wins || self.beats(&loser.key, &second.key);
                 if second.as_ref().is_none_or(ahead) {
                     second = Some(loser);
@@ -79,7 +79,7 @@ impl<const N: usize> Contest<N> {
         best
     }
 
-    /// Whether what comes later is better than what came earlier.
+    /// Returns whether the later contender beats the earlier one.
     #[inline]
     fn beats(&self, later: &[u64; N], earlier: &[u64; N]) -> bool {
         match self.ties {
@@ -106,17 +106,17 @@ impl<const N: usize> Contest<N> {
     }
 }
 
-/// The key of a health value.
+/// Returns the key of a health value.
 pub(super) fn by_health(health: Health) -> u64 {
     u64::from(Health::MAX.value() - health.value())
 }
 
-/// The key of a number of credits, which may be negative: more credits, smaller key.
+/// Returns the key of a number of credits, which may be negative. More credits give a smaller key.
 pub(super) fn by_credits(credits: i64) -> u64 {
     !credits.cast_unsigned() ^ (1 << 63)
 }
 
-/// The credits behind a key.
+/// Returns the credits that a key stands for.
 pub(super) fn credits_of(key: u64) -> i64 {
     (!(key ^ (1 << 63))).cast_signed()
 }

@@ -1,4 +1,4 @@
-//! Choosing net, local interface and peer interface (section 2.5 of lnet-selection).
+//! Selection of net, local interface and peer interface (section 2.5 of lnet-selection).
 
 use std::iter;
 
@@ -11,7 +11,7 @@ use super::{Path, Search, SelectError, View};
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNet, PeerNi, PeerNiId};
 
-/// Section 2.5.1.
+/// The contest of section 2.5.1.
 const NET: Contest<6> = Contest {
     level: Level::Net,
     criteria: [
@@ -25,7 +25,7 @@ const NET: Contest<6> = Contest {
     ties: Ties::First,
 };
 
-/// Section 2.5.2. `Used` differs on resends only.
+/// The contest of section 2.5.2. `Used` differs only for resends.
 const LOCAL_NI: Contest<8> = Contest {
     level: Level::LocalNi,
     criteria: [
@@ -41,7 +41,7 @@ const LOCAL_NI: Contest<8> = Contest {
     ties: Ties::First,
 };
 
-/// Section 2.5.3.
+/// The contest of section 2.5.3.
 const PEER_NI: Contest<6> = Contest {
     level: Level::PeerNi,
     criteria: [
@@ -56,8 +56,8 @@ const PEER_NI: Contest<6> = Contest {
 };
 
 impl<'a> View<'a> {
-    /// A1C and A1D: from the source to the destination, or, of a Multi-Rail peer in the design, to its
-    /// best interface on the source's net.
+    /// Selects the path for A1C and A1D: from the source to the destination. In the design, the destination of a
+    /// Multi-Rail peer is its best interface on the source's net.
     pub(super) fn pick_from_source<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -94,8 +94,8 @@ impl<'a> View<'a> {
         ))
     }
 
-    /// B1D: to exactly this interface, from the pinned one. A resend leaves the pin alone and takes
-    /// another interface of ours, if the peer's is well.
+    /// Selects the path for B1D: to exactly this interface, from the pinned interface. A resend ignores the pin and
+    /// takes another local interface, if the peer's interface is up and in full health.
     pub(super) fn pick_single_rail<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -126,7 +126,8 @@ impl<'a> View<'a> {
             .ok_or(SelectError::NoInterface(net))
     }
 
-    /// B1C and B2C: over the best net that we share with the peer; without one, over a gateway.
+    /// Selects the path for B1C and B2C: over the best net that this node shares with the peer; without one, over a
+    /// gateway.
     pub(super) fn pick_multi_rail<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -137,7 +138,7 @@ impl<'a> View<'a> {
             return self.pick_multi_rail_routed(search, peer, observer);
         }
         let Some(on) = self.best_net(search, peer, observer) else {
-            // A resend that no common net has a path for may still go the long way round.
+            // A resend that has no path on a shared net may still take a route.
             let routed = self.pick_multi_rail_routed(search, peer, observer);
             return routed.map_err(|_| SelectError::NothingLeft);
         };
@@ -160,7 +161,7 @@ impl<'a> View<'a> {
         ))
     }
 
-    /// The best net on which both ends have something that may be used.
+    /// Returns the best net on which both ends have an interface that may be used.
     fn best_net<'p, O: Observer>(
         &self,
         search: &Search<'_>,
@@ -180,7 +181,7 @@ impl<'a> View<'a> {
             .iter()
             .filter(|on| self.check_net(search, on).is_ok())
             .filter(|on| only.is_none_or(|only| only == on.net));
-        // Of one net nothing needs to be known but that it can be used.
+        // If only one net is usable and nothing is observed, no comparison is needed.
         let mut rest = usable.clone();
         if let (false, Some(on), None) = (O::WATCHES, rest.next(), rest.next()) {
             return Some(on);
@@ -190,7 +191,7 @@ impl<'a> View<'a> {
             .map(|best| best.item)
     }
 
-    /// The net of the peer NI that was named for this resend, if that may be used at all.
+    /// Returns the net of the peer NI that was named for this resend, if that peer NI may be used.
     fn net_of_named(&self, search: &Search<'_>, peer: &Peer) -> Option<Net> {
         let named = search.limits.named()?;
         let on = peer.nets.iter().find(|on| on.nis.contains(&named))?;
@@ -232,7 +233,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The best interface of ours on a net, of those that `check` allows.
+    /// Returns the best local interface on a net, among those that `check` allows.
     pub(super) fn best_ni<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -271,7 +272,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The best of these peer NIs as seen from a local interface, of those that a resend may use.
+    /// Returns the best of these peer NIs as seen from a local interface, among those that the limits of a resend
+    /// allow.
     pub(super) fn best_peer_ni<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -311,8 +313,8 @@ impl<'a> View<'a> {
             .map(|best| best.item)
     }
 
-    /// The credits of peer interfaces by net, looked up when the net changes: mostly all of them are on
-    /// one net.
+    /// Returns a function that looks up the credits of peer interfaces on a net. It looks them up again only when the
+    /// net changes, since mostly all peer interfaces are on one net.
     fn credit_limit(&self) -> impl FnMut(Net) -> u32 {
         let mut known: Option<(Net, u32)> = None;
         move |net| match known {
@@ -350,7 +352,7 @@ impl<'a> View<'a> {
     }
 }
 
-/// A path without a router.
+/// Returns a path without a router.
 fn direct(ni: &Ni, next_hop: ProcessId) -> Path {
     Path {
         ni: ni.id,

@@ -1,4 +1,4 @@
-//! A selection of a path, kept as it was made: what a replay of a record shows.
+//! Records of path selections, which a replay of a recording shows.
 
 use lnet_types::{Nid, ProcessId};
 
@@ -6,7 +6,7 @@ use super::observe::{Classification, Criterion, Exclusion, Level, Observer, Subj
 use super::{Choice, Path, PathRequest, Retry, SelectError};
 use crate::Core;
 
-/// What an [`Observer`] was told, as a value.
+/// One call of an [`Observer`], as a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// [`Observer::classified`].
@@ -24,33 +24,33 @@ pub enum Observation {
 /// A selection that a core made for one of its messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
-    /// The source NID that was demanded, if one was; of a forwarded message its originator.
+    /// The requested source NID, if any; for a forwarded message the originator.
     pub source: Option<Nid>,
-    /// The destination that was asked for; of a response the process that handed us the request.
+    /// The requested destination; for a response the process that sent the request to this node.
     pub target: ProcessId,
-    /// Whose message it is.
+    /// The origin of the message.
     pub whose: Whose,
     /// True for a resend.
     pub again: bool,
-    /// What an observer was told. Nothing where nothing was compared, as for loopback and responses.
+    /// The calls of the observer. Empty if nothing was compared, as for loopback and responses.
     pub observations: Vec<Observation>,
-    /// The path, or why there is none.
+    /// The path, or the reason why there is none.
     pub choice: Result<Choice, SelectError>,
 }
 
-/// Whose message a selection is for.
+/// The origin of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
     /// A PUT or GET of this node.
     Ours,
-    /// An ACK or REPLY, which goes back the way that its request came.
+    /// An ACK or REPLY, which goes back by the path of its request.
     Response,
     /// A message that this node forwards.
     Forwarded,
 }
 
 impl Selection {
-    /// Tells an observer what was observed.
+    /// Replays the observations to an observer.
     pub fn tell<O: Observer>(&self, observer: &mut O) {
         for one in &self.observations {
             match one {
@@ -101,7 +101,7 @@ impl Observer for Keeper {
 }
 
 impl Core {
-    /// The same selection again, for whoever keeps selections: it changes nothing and so chooses the same.
+    /// Repeats a selection for a recording of selections. It changes nothing and so makes the same choice.
     pub(crate) fn seen(&self, send: &PathRequest, retry: Option<&Retry<'_>>) -> Option<Selection> {
         if !self.tape.sees_selections() {
             return None;

@@ -1,14 +1,14 @@
-//! What a resend may use (section 2.2 of lnet-selection, patches 3 and 7 of the design).
+//! The limits of a resend (section 2.2 of lnet-selection, patches 3 and 7 of the design).
 //!
-//! In the `design` profile a resend uses only what is in full health, and not again what it has used:
+//! In the `design` profile a resend uses only interfaces in full health, and avoids the paths of earlier attempts:
 //!
 //! | used paths | excluded | also |
 //! |---|---|---|
 //! | `Pair` | the very pair of local and peer interface | unused interfaces come before used ones |
 //! | `Literal` | each local and each peer interface that was used | |
 //!
-//! Where there is no choice of the peer interface (cases A1D, A2D, B1D, B2D) the local interface is
-//! always taken literally. In the `lustre` profile a resend may use anything.
+//! If the peer interface is given and not chosen (cases A1D, A2D, B1D, B2D), a used local interface is always
+//! excluded. In the `lustre` profile a resend may use anything.
 
 use lnet_policy::Profile;
 use lnet_types::Nid;
@@ -19,12 +19,12 @@ use crate::io::NiId;
 use crate::ni::Ni;
 use crate::peer::{PeerNi, PeerNiId};
 
-/// What a resend knows of the attempts before it.
+/// What a resend knows about earlier attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Retry<'a> {
-    /// Over which pairs it went.
+    /// The pairs of interfaces that earlier attempts used.
     pub(crate) used: &'a [(NiId, PeerNiId)],
-    /// The peer NI that the caller or the LND wants next.
+    /// The peer NI that the caller or the LND asks for.
     pub(crate) named: Option<PeerNiId>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Limits<'a> {
         self.active
     }
 
-    /// The peer NI that comes before all others if it is well.
+    /// Returns the peer NI that comes before all others if it is up and in full health.
     pub(super) fn named(&self) -> Option<PeerNiId> {
         self.named
     }
@@ -66,7 +66,7 @@ impl<'a> Limits<'a> {
         self.used.iter().any(|&(_, peer_ni)| peer_ni == id)
     }
 
-    /// Whether a local interface may be used towards a NID that is not chosen but given.
+    /// Checks whether a local interface may be used towards a given NID.
     pub(super) fn check_ni(&self, ni: &Ni, nid: Nid) -> Result<(), Exclusion> {
         check_address(ni, nid)?;
         if !self.active {
@@ -81,7 +81,7 @@ impl<'a> Limits<'a> {
         Ok(())
     }
 
-    /// Whether a peer NI may be used from this local interface, or from any if none is chosen yet.
+    /// Checks whether a peer NI may be used from this local interface, or from any if none is chosen yet.
     pub(super) fn check_peer_ni(
         &self,
         ni: Option<&Ni>,
@@ -109,7 +109,7 @@ impl<'a> Limits<'a> {
         Ok(())
     }
 
-    /// Whether a local interface may be used together with one of these peer NIs.
+    /// Checks whether a local interface may be used together with at least one of these peer NIs.
     pub(super) fn check_pairing<'p>(
         &self,
         ni: &Ni,
@@ -128,8 +128,8 @@ impl<'a> Limits<'a> {
     }
 }
 
-/// An interface with a 4-byte address and one with a 16-byte address have no connection, and neither form of a
-/// header names both (sections 2.4 and 4.2).
+/// Checks that both ends have addresses of the same size. No connection joins a 4-byte address and a 16-byte address,
+/// and no form of header names both (sections 2.4 and 4.2).
 fn check_address(ni: &Ni, nid: Nid) -> Result<(), Exclusion> {
     if ni.nid.is_large() == nid.is_large() {
         Ok(())

@@ -1,9 +1,8 @@
-//! Path selection: over which local interface, and to which next hop, a message goes (section 2 of
-//! lnet-selection).
+//! Path selection: chooses the local interface and the next hop of a message (section 2 of lnet-selection).
 //!
-//! A function of the description of a send and of read access to interfaces, peers and routes; what
-//! the choice changes (round-robin stamps, the pinned source of a peer) is done by [`Core::commit`]
-//! afterwards. There is one code for sending and for explaining: it is generic over an [`Observer`].
+//! Selection is a function of a request and of read access to interfaces, peers and routes. [`Core::commit`]
+//! afterwards makes the changes that follow from the choice: round-robin stamps, and the pinned source of a peer. The
+//! same code serves sending and explaining, because it is generic over an [`Observer`].
 //!
 //! ```text
 //! request   loopback ── 0@lo, or own NID
@@ -11,8 +10,8 @@
 //!           A2C A2D B2C B2D ── routed: over the best gateway
 //!              A source given  1 local   C Multi-Rail
 //!              B any source    2 remote  D not Multi-Rail
-//! response  ── exactly back: the interface and the process that the request came from
-//! forward   ── B1D, B1C where the addressed interface is not well, or on to the next gateway
+//! response  ── back by the interface and the process that the request came from
+//! forward   ── B1D, B1C if the addressed interface is not in full health, or to the next gateway
 //! ```
 
 mod ask;
@@ -45,43 +44,43 @@ use crate::ni::{Ni, Nis};
 use crate::peer::{Peer, PeerNi, PeerNiId, Peers};
 use crate::policies::Policies;
 
-/// What is to be sent, as selection sees it. A resend gives the same description again.
+/// The description of a message for selection. A resend uses the description of the first attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum PathRequest {
-    /// A PUT or GET of ours.
+    /// A PUT or GET of this node.
     Request(Request),
     /// The ACK or REPLY to a request.
     Response {
-        /// Where the request came in.
+        /// The interface that received the request.
         ni: NiId,
-        /// The process that handed it to us.
+        /// The process that sent the request to this node.
         via: ProcessId,
     },
-    /// Somebody else's message.
+    /// A message of another node.
     Forward {
-        /// Who sent it.
+        /// The node that created the message.
         origin: Nid,
-        /// Who handed it to us; it never goes back there.
+        /// The node that sent the message to this node; the message never goes back to it.
         from: Nid,
-        /// Its destination.
+        /// The destination.
         target: ProcessId,
     },
 }
 
-/// A PUT or GET of ours.
+/// A PUT or GET of this node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
-    /// The interface to send from, if the caller wants a certain one.
+    /// The interface to send from; `None` if the caller accepts any.
     pub(crate) source: Option<Nid>,
-    /// Its destination.
+    /// The destination.
     pub(crate) target: ProcessId,
-    /// Traffic of portal 0 neither uses nor sets the pinned source.
+    /// True for traffic of portal 0, which neither uses nor sets the pinned source.
     pub(crate) reserved: bool,
-    /// It is about this very NID: never diverted, and never by loopback.
+    /// True if the message is about exactly this NID: no other NID of the peer replaces it, and loopback is not used.
     pub(crate) exact: bool,
     /// The NUMA node (CPT) of its payload.
     pub(crate) cpt: u16,
-    /// The gateway that is not to carry it while there is another one.
+    /// The gateway that does not carry the message while there is another one.
     pub(crate) avoid: Option<Nid>,
 }
 
@@ -91,47 +90,47 @@ pub(crate) struct Path {
     pub(crate) ni: NiId,
     /// The process whose connections carry the message.
     pub(crate) next_hop: ProcessId,
-    /// The final destination, which for a Multi-Rail peer may be another NID than the one asked for.
+    /// The final destination. For a Multi-Rail peer it may differ from the requested NID.
     pub(crate) dest: Nid,
-    /// The route it takes: remote net and gateway as configured.
+    /// The route of the path: remote net and gateway as configured.
     pub(crate) route: Option<(Net, Nid)>,
-    /// If this attempt fails another one may have a path.
+    /// True if another attempt may have a path after this one fails.
     pub(crate) retryable: bool,
 }
 
-/// Why there is no path.
+/// The reason why there is no path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SelectError {
-    /// The source that was given is no NID of this node.
+    /// The requested source is not a NID of this node.
     #[error("{0} is not a local NID")]
     SourceNotLocal(Nid),
-    /// The interface that was given as the source is down.
+    /// The interface that was requested as the source is down.
     #[error("the interface {0} is down")]
     SourceDown(Nid),
-    /// The source that was given and the target have addresses of different sizes: there is no connection between them
+    /// The requested source and the target have addresses of different sizes, so that no connection can join them
     /// (sections 2.4 and 4.2).
     #[error(
         "no connection joins {0} and {1}: one has a 4-byte address, the other a 16-byte address"
     )]
     OtherAddressSize(Nid, Nid),
-    /// No interface on the net.
+    /// This node has no interface on the net.
     #[error("no local interface on {0}")]
     NoInterface(Net),
-    /// No live route.
+    /// There is no live route to the net.
     #[error("no live route to {0}")]
     NoRoute(Net),
-    /// A resend found nothing that is in full health and unused.
+    /// A resend found no unused path in full health.
     #[error("no path is left for a resend")]
     NothingLeft,
-    /// A resend has no alternative in this case.
+    /// A resend has no other path in this case.
     #[error("case {0} has no other path")]
     NoAlternative(Case),
 }
 
 impl SelectError {
-    /// Returns the errno that the sender receives. Kernels call a source that is not local an invalid
-    /// argument; the design only says that the send fails.
+    /// Returns the errno that the sender receives. Kernels call a source that is not local an invalid argument. The
+    /// design only says that the send fails.
     pub(crate) fn errno(self, profile: Profile) -> Errno {
         match self {
             Self::SourceNotLocal(_) if profile.is_lustre() => Errno::EINVAL,
@@ -142,7 +141,7 @@ impl SelectError {
     }
 }
 
-/// What selection may look at.
+/// The parts of a core that selection reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
     pub(crate) nis: &'a Nis,
@@ -152,23 +151,23 @@ pub(crate) struct View<'a> {
     pub(crate) globals: &'a Globals,
 }
 
-/// A send while its path is being chosen.
+/// The state of one selection.
 #[derive(Clone, Copy, Debug)]
 struct Search<'a> {
     source: Option<&'a Ni>,
     target: ProcessId,
     cpt: u16,
-    /// A peer that is not Multi-Rail is to see the interface it has always seen.
+    /// True if a peer that is not Multi-Rail must see the interface that it has always seen.
     pins: bool,
-    /// The gateway that is not wanted.
+    /// The gateway to avoid.
     avoid: Option<Nid>,
-    /// The peer that handed it to us, which is no gateway for it.
+    /// The peer that sent the message to this node; as a gateway it is excluded.
     came_from: Option<Nid>,
     limits: Limits<'a>,
 }
 
 impl<'a> View<'a> {
-    /// Chooses the path of one message; `retry` makes it a resend.
+    /// Selects the path of one message. With `retry`, the message is a resend.
     pub(crate) fn path<O: Observer>(
         &self,
         send: &PathRequest,
@@ -186,7 +185,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A response belongs to a conversation: it keeps the pair of NIDs that it was given (C-01).
+    /// Returns the path of a response. A response keeps the pair of NIDs of its request (C-01).
     fn response(&self, ni: NiId, via: ProcessId) -> Result<Path, SelectError> {
         let no_interface = SelectError::NoInterface(via.nid.net());
         self.nis.get(ni).ok_or(no_interface)?;
@@ -243,7 +242,7 @@ impl<'a> View<'a> {
             || !request.exact && self.globals.own_nids_by_loopback && self.nis.by_nid(nid).is_some()
     }
 
-    /// It leaves the node, if there is a way: its source may send.
+    /// Returns whether the message leaves this node if a path exists: loopback is not used, and its source may send.
     pub(crate) fn is_for_peer(&self, request: &Request) -> bool {
         !self.is_by_loopback(request) && self.source(request.source).is_ok()
     }
@@ -262,8 +261,8 @@ impl<'a> View<'a> {
         Ok(Some(ni))
     }
 
-    /// A router's last hop respects the originator's choice, unless the originator is Multi-Rail and
-    /// its choice is not well (section 2.8).
+    /// Selects the path of a forwarded message. The last hop keeps the NID that the originator chose, unless the
+    /// originator is Multi-Rail and the chosen interface is not in full health (section 2.8).
     fn forward<O: Observer>(
         &self,
         [origin, from]: [Nid; 2],
@@ -294,7 +293,7 @@ impl<'a> View<'a> {
         self.select_path(&search, peer, kind, observer)
     }
 
-    /// Classifies a send and follows the case.
+    /// Determines the case of a message and selects the path by it.
     fn select_path<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -334,8 +333,8 @@ impl<'a> View<'a> {
         path.map(|path| Path { retryable, ..path })
     }
 
-    /// A resend from a given source needs another way than from it to the same place, and a source in
-    /// full health (section 2.2, patch 3).
+    /// Checks the requested source of a resend: the case must allow another path from it, and it must be in full
+    /// health (section 2.2, patch 3).
     fn check_source(&self, search: &Search<'_>, case: Case) -> Result<(), SelectError> {
         if !search.limits.are_active() {
             return Ok(());
@@ -347,8 +346,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The interface that a peer that is not Multi-Rail is to see: the one that the rules prefer for
-    /// this NID of it, else the one it has always seen, while we have it.
+    /// Returns the interface that a peer that is not Multi-Rail must see: the one that the rules prefer for the target
+    /// NID, otherwise the one that the peer has always seen, if this node still has it.
     fn pinned(&self, search: &Search<'_>) -> Option<&'a Ni> {
         if !search.pins {
             return None;
@@ -362,7 +361,7 @@ impl<'a> View<'a> {
         preferred.or_else(|| self.seen_by(peer_ni))
     }
 
-    /// The interface that a peer has seen on a net of its, under whichever of its NIDs (section 2.11).
+    /// Returns the interface that a peer has seen on one of its nets, under any of its NIDs (section 2.11).
     fn seen_by(&self, peer_ni: &PeerNi) -> Option<&'a Ni> {
         let ni_of = |peer_ni: &PeerNi| self.nis.get(peer_ni.pinned?);
         let owner = self.peers.owner(peer_ni);
@@ -372,14 +371,14 @@ impl<'a> View<'a> {
         nis.find_map(ni_of)
     }
 
-    /// Transmit credits left of a peer NI; negative by the number of messages that wait.
+    /// Returns the transmit credits left of a peer NI; negative by the number of messages that wait.
     pub(crate) fn peer_credits(&self, nid: Nid) -> i64 {
         let limit = self.peer_limit(nid.net());
         let peer_ni = self.peers.by_nid(nid);
         peer_ni.map_or(i64::from(limit), |peer_ni| peer_ni.credits.left(limit))
     }
 
-    /// Transmit credits of every peer NI on a net.
+    /// Returns the transmit credits of every peer NI on a net.
     fn peer_limit(&self, net: Net) -> u32 {
         let tunables = self.nis.net_tunables(net);
         tunables.map_or(0, |tunables| tunables.peer_credits)

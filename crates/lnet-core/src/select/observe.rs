@@ -13,28 +13,28 @@ use lnet_types::{Net, Nid};
 
 use crate::io::NiId;
 
-/// Watches one selection.
+/// An observer of one selection.
 pub trait Observer {
-    /// False: nothing is reported, and selection does not even prepare it.
+    /// False if nothing is to be reported; selection then does not even prepare reports.
     const WATCHES: bool = true;
 
-    /// Which of the eight cases the send is, and why.
+    /// Reports which of the eight cases the message belongs to, and why.
     fn classified(&mut self, classification: &Classification);
 
-    /// Something can be chosen at this level. `values` are what it is compared by, in their order.
+    /// Reports a candidate at this level. `values` are the values by which it is compared, in order.
     fn candidate(&mut self, level: Level, candidate: Subject, values: &[(Criterion, i64)]);
 
-    /// Something cannot be chosen at this level.
+    /// Reports an item that cannot be chosen at this level.
     fn excluded(&mut self, level: Level, subject: Subject, why: Exclusion);
 
-    /// A candidate lost against another one by this criterion.
+    /// Reports that a candidate lost against another one by this criterion.
     fn eliminated(&mut self, level: Level, loser: Subject, winner: Subject, by: Criterion);
 
-    /// A level's choice, with the one that would be chosen without it and what that one lost by.
+    /// Reports the choice of a level, with the runner-up and the criterion by which the runner-up lost.
     fn chosen(&mut self, level: Level, winner: Subject, runner_up: Option<(Subject, Criterion)>);
 }
 
-/// Nobody watches.
+/// An observer that reports nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Unobserved;
 
@@ -75,19 +75,19 @@ impl fmt::Display for Case {
     }
 }
 
-/// A case and the three facts that decide it.
+/// The case of a message, as the three facts that decide it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Classification {
-    /// The source that was given; `None`: any.
+    /// The requested source; `None` for any.
     pub source: Option<Nid>,
-    /// Where the destination is.
+    /// The location of the destination.
     pub locality: Locality,
-    /// What the destination is.
+    /// The kind of the destination.
     pub kind: TargetKind,
 }
 
 impl Classification {
-    /// The case.
+    /// Returns the case.
     #[must_use]
     pub fn case(&self) -> Case {
         let local = matches!(self.locality, Locality::Local(_));
@@ -105,16 +105,16 @@ impl Classification {
     }
 }
 
-/// Where a destination is.
+/// The location of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locality {
-    /// On the source's net, or on a local net if any source will do.
+    /// On the net of the requested source, or on a local net if no source was requested.
     Local(Net),
-    /// On this net, which is none of these.
+    /// On this net, which is not the net of the requested source or, without one, not a local net.
     Remote(Net),
 }
 
-/// What a destination is.
+/// The kind of a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TargetKind {
     /// Its peer is known to be Multi-Rail.
@@ -124,13 +124,13 @@ pub enum TargetKind {
     },
     /// Its peer is not known to be Multi-Rail.
     SingleRail,
-    /// Not to be diverted, whatever its peer is: a recovery ping or a ping of the router checker.
+    /// The NID may not be replaced, whatever its peer is: a recovery ping or a ping of the router checker.
     Pinned,
     /// The last hop of a forwarded message keeps the NID that the originator chose.
     LastHop,
 }
 
-/// The levels of a selection, in the order in which they occur.
+/// The levels of a selection, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Among the peer's nets that are local (section 2.5.1).
@@ -149,7 +149,7 @@ pub enum Level {
     PeerNi,
 }
 
-/// What is chosen among.
+/// A thing that can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A net.
@@ -160,17 +160,17 @@ pub enum Subject {
     PeerNi(Nid),
     /// A route.
     Route {
-        /// The net it leads to.
+        /// The net that the route leads to.
         net: Net,
-        /// Its gateway.
+        /// The gateway of the route.
         gateway: Nid,
     },
 }
 
-/// What candidates are compared by.
+/// The criteria by which candidates are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Criterion {
-    /// 1 when the LND reported a fatal error; lower is better.
+    /// 1 if the LND reported a fatal error; lower is better.
     Fatal,
     /// Health; higher is better.
     Health,
@@ -182,7 +182,7 @@ pub enum Criterion {
     LocalNetHealth,
     /// Priority of the local net; lower is better.
     LocalNetPriority,
-    /// 1 when an earlier attempt used it; lower is better.
+    /// 1 if an earlier attempt used the interface; lower is better.
     Used,
     /// Priority by the rules; lower is better.
     Priority,
@@ -206,24 +206,25 @@ pub enum Criterion {
     Sequence,
     /// Stamp of the last use of the local net; lower is better.
     LocalNetSequence,
-    /// Nothing differs: the place in the list decides.
+    /// No criterion differs: the order in the list decides.
     Order,
 }
 
 impl Criterion {
-    /// True where the higher of two shown numbers is the better one.
+    /// Returns whether the higher of two displayed numbers is better.
     #[must_use]
     pub fn is_higher_better(self) -> bool {
         self.shown(0) > self.shown(1)
     }
 
-    /// True for what only says whose turn it is.
+    /// Returns whether the criterion only takes turns among equal candidates.
     #[must_use]
     pub fn is_rotation(self) -> bool {
         matches!(self, Self::Sequence | Self::LocalNetSequence | Self::Order)
     }
 
-    /// Keys are "lower is better" throughout; this is the number that people know.
+    /// Returns the number to display for a key. In keys, lower is always better; the displayed number is the familiar
+    /// one.
     pub(crate) fn shown(self, key: u64) -> i64 {
         match self {
             Self::Health | Self::PeerNetHealth | Self::LocalNetHealth => {
@@ -240,16 +241,16 @@ impl Criterion {
     }
 }
 
-/// Why something cannot be chosen.
+/// The reason why something cannot be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Exclusion {
-    /// A resend may only use what is in full health, up and without a fatal error.
+    /// A resend uses only interfaces that are in full health, up and without a fatal error.
     NotOptimal,
-    /// An earlier attempt of this message used it.
+    /// An earlier attempt of this message used the item.
     Used,
     /// One end has a 4-byte address and the other a 16-byte address.
     OtherAddressSize,
-    /// Nothing at the other end could be used with it.
+    /// No interface at the other end can be used together with this item.
     NoCounterpart,
     /// The peer has no interface on this net.
     PeerNotOnNet,
@@ -259,10 +260,10 @@ pub enum Exclusion {
     DeadRoute,
     /// The gateway cannot be reached from the source that was given.
     NotFromSource,
-    /// The gateway has handed us the message.
+    /// The gateway sent the message to this node.
     CameFrom,
-    /// Several messages in a row that were sent through the gateway were never answered, and there is another one.
+    /// Several consecutive messages through the gateway were not answered, and there is another gateway.
     Silent,
-    /// The caller wants another gateway than this one, and there is one.
+    /// The caller asked to avoid this gateway, and there is another one.
     Avoided,
 }

@@ -1,4 +1,4 @@
-//! Choosing a gateway (section 2.6 of lnet-selection).
+//! Selection of a gateway (section 2.6 of lnet-selection).
 
 use lnet_policy::PreferredList;
 use lnet_types::{Net, Nid, ProcessId};
@@ -10,7 +10,7 @@ use crate::gateways::route::RouteState;
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNet, PeerNiId};
 
-/// Step 2: among the nets of a peer that routes lead to.
+/// The contest of step 2, among the nets of a peer that routes lead to.
 const REMOTE_NET: Contest<3> = Contest {
     level: Level::RemoteNet,
     criteria: [
@@ -21,7 +21,7 @@ const REMOTE_NET: Contest<3> = Contest {
     ties: Ties::First,
 };
 
-/// Step 3. Of equals the route scanned last wins, as kernels have it.
+/// The contest of step 3. Among equal routes the one scanned last wins, as in kernels.
 const ROUTE: Contest<7> = Contest {
     level: Level::Route,
     criteria: [
@@ -36,22 +36,22 @@ const ROUTE: Contest<7> = Contest {
     ties: Ties::Last,
 };
 
-/// Messages in a row that do not come back through a gateway before others are taken. One is often lost with its target,
-/// and an answer through the gateway begins the count anew.
+/// The number of consecutive unanswered messages after which other gateways are preferred. A single message is often
+/// lost because of its target. An answer through the gateway resets the count.
 const SILENT_MESSAGES: u32 = 3;
 
-/// A route and the interface of its gateway that would be used.
+/// A route, and the interface of its gateway to send to.
 #[derive(Clone, Copy, Debug)]
 struct Way<'a> {
     state: &'a RouteState,
     gateway: PeerNiId,
-    /// Why another way comes first, whatever else speaks for this one.
+    /// The reason to prefer any other usable route, whatever the criteria say; `None` if there is none.
     shunned: Option<Exclusion>,
 }
 
 impl<'a> View<'a> {
-    /// B1C and B2C without a common net: the best of the peer's nets that a route leads to, and the
-    /// peer's best interface on it, which becomes the destination.
+    /// Selects the path for B1C and B2C without a shared net: chooses the best of the peer's nets that a route leads
+    /// to, and the peer's best interface on it, which becomes the destination.
     pub(super) fn pick_multi_rail_routed<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -74,7 +74,7 @@ impl<'a> View<'a> {
         let on: &PeerNet = best
             .ok_or(SelectError::NoRoute(search.target.nid.net()))?
             .item;
-        // The memory of used paths is about next hops, not about what is behind them.
+        // The used paths of a resend are pairs of interfaces up to the next hop, so they do not limit this choice.
         let unlimited = Search {
             limits: super::limits::Limits::new(self.globals, None),
             ..*search
@@ -94,8 +94,8 @@ impl<'a> View<'a> {
         )
     }
 
-    /// Over the best gateway to `net`. Towards a peer that is not Multi-Rail a resend uses the same
-    /// gateway, if that is well, from another interface of ours.
+    /// Selects the path over the best gateway to `net`. For a peer that is not Multi-Rail, a resend uses the same
+    /// gateway from another local interface, if the gateway is in full health.
     // [ROUTE-1]
     pub(super) fn over_gateway<O: Observer>(
         &self,
@@ -141,9 +141,9 @@ impl<'a> View<'a> {
         })
     }
 
-    /// The gateway towards a peer that is not Multi-Rail, and the interface of ours if that is settled.
-    /// A first send goes to a gateway within reach of the interface that the peer has always seen. Where
-    /// no such gateway lives the design lets another interface be seen, and kernels fail.
+    /// Selects the gateway for a peer that is not Multi-Rail, and the local interface if it is already decided. A
+    /// first attempt takes a gateway that can be reached from the interface that the peer has always seen. If no such
+    /// gateway is alive, the design lets the peer see another interface, and kernels fail.
     fn way_of_single_rail<'q, O: Observer>(
         &self,
         search: &Search<'q>,
@@ -220,7 +220,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A live route to a net leads through the peer with this NID.
+    /// Returns whether a live route to a net leads through the peer with this NID.
     pub(crate) fn leads_through(&self, net: Net, nid: Nid) -> bool {
         let primary = self.peers.primary_of(nid);
         let mut routes = self.routes.to(net).iter();
@@ -229,7 +229,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Drops the gateways that seem to be dead, or are not wanted, while there are others.
+    /// Removes the gateways that seem dead or that the caller avoids, while others remain.
     fn drop_shunned<O: Observer>(
         &self,
         ways: &mut smallvec::SmallVec<[Way<'_>; 8]>,
@@ -251,7 +251,7 @@ impl<'a> View<'a> {
         });
     }
 
-    /// Why another gateway is to be taken, if there is one. Kernels look at nothing of this.
+    /// Returns the reason to prefer another gateway, if there is one. Kernels do none of this.
     fn shunned(&self, search: &Search<'_>, gateway: &Peer) -> Option<Exclusion> {
         if self.globals.profile.is_lustre() {
             return None;
@@ -263,7 +263,7 @@ impl<'a> View<'a> {
         (gateway.silent >= SILENT_MESSAGES).then_some(Exclusion::Silent)
     }
 
-    /// A live route, with the interface of its gateway to send to.
+    /// Returns a live route, with the interface of its gateway to send to.
     fn way<'s, O: Observer>(
         &self,
         search: &Search<'_>,
@@ -302,7 +302,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// A resend has an interface of ours from which it may use this one of a gateway.
+    /// Returns whether a local interface exists from which a resend may use this interface of a gateway.
     fn has_counterpart(&self, search: &Search<'_>, id: PeerNiId) -> bool {
         if !search.limits.are_active() || search.source.is_some() {
             return true;

@@ -1,5 +1,5 @@
-//! Credits: how many messages may hold a resource at the same time, and which ones wait for it, first in, first out
-//! (sections 8.6 and 8.7).
+//! Credits: how many messages may hold a resource at the same time, and which messages wait for it, first in, first
+//! out (sections 8.6 and 8.7).
 //!
 //! ```text
 //!  enter ─▶ waiting ─▶ take_next ─▶ held ─▶ give_back
@@ -30,13 +30,14 @@ impl<T> Default for Credits<T> {
 }
 
 impl<T: Copy + PartialEq> Credits<T> {
-    /// A message waits behind the others.
+    /// Puts a message at the end of the queue.
     pub(crate) fn enter(&mut self, message: T) {
         self.waiting.push_back(message);
         self.note_demand();
     }
 
-    /// Gives a credit to the message that has waited longest, if there is one below the limit.
+    /// Gives a credit to the message that has waited longest; `None` if no message waits or no credit is below the
+    /// limit.
     pub(crate) fn take_next(&mut self, limit: u32) -> Option<T> {
         if self.held >= limit {
             return None;
@@ -46,7 +47,8 @@ impl<T: Copy + PartialEq> Credits<T> {
         Some(message)
     }
 
-    /// Gives the message a credit at once, unless others wait or there is none: then it waits. True when it has one.
+    /// Gives the message a credit at once, or lets it wait if others wait or no credit is left. Returns whether the
+    /// message has a credit.
     pub(crate) fn take_or_wait(&mut self, message: T, limit: u32) -> bool {
         let free = self.waiting.is_empty() && self.held < limit;
         if free {
@@ -58,7 +60,7 @@ impl<T: Copy + PartialEq> Credits<T> {
         free
     }
 
-    /// A credit comes back. False when none was held.
+    /// Takes a credit back. Returns false if none was held.
     #[must_use]
     pub(crate) fn give_back(&mut self) -> bool {
         let left = self.held.checked_sub(1);
@@ -66,39 +68,39 @@ impl<T: Copy + PartialEq> Credits<T> {
         left.is_some()
     }
 
-    /// A message waits no longer. What leaves has mostly waited longest, and stands in front.
+    /// Removes a message from the queue. Mostly it has waited longest, so the search from the front is short.
     pub(crate) fn leave(&mut self, message: T) {
         if let Some(at) = self.waiting.iter().position(|waiting| *waiting == message) {
             self.waiting.remove(at);
         }
     }
 
-    /// The messages that wait, the oldest first.
+    /// Returns the messages that wait, oldest first.
     pub(crate) fn waiting(&self) -> &VecDeque<T> {
         &self.waiting
     }
 
-    /// No message holds a credit or waits for one.
+    /// Returns whether no message holds a credit or waits for one.
     pub(crate) fn are_idle(&self) -> bool {
         self.held == 0 && self.waiting.is_empty()
     }
 
-    /// Messages that hold a credit or wait for one.
+    /// Returns the number of messages that hold a credit or wait for one.
     pub(crate) fn demand(&self) -> u32 {
         self.held.saturating_add(self.waiting.len() as u32)
     }
 
-    /// Credits left below a limit; negative by the number of messages that wait.
+    /// Returns the credits left below a limit; negative by the number of messages that wait.
     pub(crate) fn left(&self, limit: u32) -> i64 {
         i64::from(limit) - i64::from(self.demand())
     }
 
-    /// The fewest credits that were ever left below a limit.
+    /// Returns the fewest credits that were ever left below a limit.
     pub(crate) fn fewest_left(&self, limit: u32) -> i64 {
         i64::from(limit) - i64::from(self.most)
     }
 
-    /// Makes this many messages hold a credit, as in the node that a copied state was taken from.
+    /// Sets the number of held credits to that of the node that a state was copied from.
     pub(crate) fn set_held(&mut self, held: u32) {
         self.held = held;
         self.note_demand();

@@ -1,14 +1,14 @@
-//! Sending a message again (section 3.4 of lnet-selection).
+//! Resends (section 3.4 of lnet-selection).
 //!
 //! ```text
-//!  attempt failed ─▶ may it? ─▶ queue ─▶ path for the same description, without what it has used
-//!                       │ no               │ none left
-//!                       ▼                  ▼
+//!  attempt failed ─▶ may it be resent? ─▶ queue ─▶ path for the same request, without the used paths
+//!                       │ no                          │ none left
+//!                       ▼                             ▼
 //!          one SEND event: the last failure, or that there is no path left
 //! ```
 //!
-//! The descriptor stays attached and silent meanwhile. A message that is cancelled while it waits, by
-//! its owner or by the transaction timeout, is never sent again.
+//! The descriptor stays attached meanwhile and reports no event. A message is not resent if its owner or the
+//! transaction timeout cancels it while it waits.
 
 use lnet_types::Time;
 
@@ -20,8 +20,9 @@ use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 
 impl Core {
-    /// How long a message may be on its way. In the `design` profile that is the transaction timeout,
-    /// and never changes; kernels give every attempt what the LND asks for all of them together.
+    /// Returns the deadline of a message that starts now. In the `design` profile the deadline is one transaction
+    /// timeout away and holds for all attempts. Kernels give every attempt the time that the LND needs for all attempts
+    /// together.
     pub(crate) fn message_deadline(&self, ni: NiId, now: Time) -> Time {
         let globals = &self.config.globals;
         let of_lnd = self.nis.get(ni).and_then(|ni| ni.lnd_timeout);
@@ -34,8 +35,7 @@ impl Core {
         }
     }
 
-    /// Whether a failed message is to be sent again. Counts it when only the number of resends speaks
-    /// against it.
+    /// Decides whether to resend a failed message. Counts the message if only the limit of resends forbids it.
     // [DATA-12]
     pub(crate) fn may_resend(&mut self, id: TxId, status: MessageStatus, now: Time) -> bool {
         let Some(tx) = self.tx.get(id) else {
@@ -53,7 +53,8 @@ impl Core {
         allowed && !exhausted
     }
 
-    /// Only what certainly did not arrive may be sent again, and only where there is another way.
+    /// Decides whether the status allows a resend: only if the message certainly did not arrive, and another interface
+    /// exists.
     fn class_allows(&self, tx: &Tx, status: MessageStatus) -> bool {
         let Some(peer_ni) = tx.peer.and_then(|peer| self.peers.get(peer)) else {
             return false;
@@ -68,7 +69,7 @@ impl Core {
         md.is_some_and(|md| md.is_none_or(|md| md.dead))
     }
 
-    /// A failed attempt ends; the next one begins with the resend queue.
+    /// Ends a failed attempt and queues the message for a resend.
     pub(crate) fn park_for_resend(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
             return self.broken("a message that is to be sent again");
@@ -88,9 +89,9 @@ impl Core {
         self.timers.arm(now, Timer::Resend);
     }
 
-    /// Sends again what waits for it, first in, first out.
+    /// Resends all queued messages, first in, first out.
     pub(crate) fn resend_all(&mut self, now: Time) {
-        // What fails at once while this runs waits for the next turn.
+        // A message that fails at once during this loop is queued again and waits for the next turn.
         for _ in 0..self.resends.len() {
             let Some(id) = self.resends.pop_front() else {
                 return;
@@ -131,8 +132,8 @@ impl Core {
         }
     }
 
-    /// A message for which no unused path is left ends with the errno of its last attempt: that is what is wrong.
-    /// `EHOSTUNREACH` remains for one whose routes or interfaces are gone.
+    /// Fails a message that has no unused path left, with the errno of its last attempt, because that error is the
+    /// cause. `EHOSTUNREACH` is the errno if its routes or interfaces are gone.
     fn no_path_left(&mut self, id: TxId, error: SelectError) {
         self.counters.failed_resends += 1;
         let failed = self.tx.get(id).and_then(|tx| tx.attempts.failed);

@@ -6,10 +6,9 @@
 //!                  └──────────────── Resend ◀─────────────────────┘ failed, and may be sent again
 //! ```
 //!
-//! A queue is first in, first out; while there are credits, a message passes without waiting. The
-//! message holds its credits until the LND reports how the attempt ended. A message of this node that
-//! waits too long fails. A routed message does not: its sender holds one of this router's buffers and
-//! waits, too.
+//! A queue is first in, first out. While there are credits, a message passes without waiting. The message holds its
+//! credits until the LND reports how the attempt ended. A message of this node fails if it waits too long. A routed
+//! message does not fail by waiting: it holds a buffer of this router, so its sender waits, too.
 
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::Header;
@@ -29,7 +28,7 @@ use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 use crate::watch::Attempted;
 
-/// Bytes that a queued message counts beyond its payload.
+/// Bytes that each queued message counts in addition to its payload.
 const HEADER_BYTES: u64 = 72;
 
 /// A message being sent.
@@ -39,7 +38,7 @@ pub(crate) struct Tx {
     payload: Option<Payload>,
     pub(crate) ni: NiId,
     pub(crate) to: ProcessId,
-    /// The peer NI whose credit it needs; loopback needs none.
+    /// The peer NI whose credit the message needs; `None` for loopback, which needs none.
     pub(crate) peer: Option<PeerNiId>,
     /// The route that the present attempt takes: remote net and gateway.
     route: Option<(Net, Nid)>,
@@ -48,53 +47,55 @@ pub(crate) struct Tx {
     pub(crate) begun: Time,
     pub(crate) stage: SendStage,
     pub(crate) work: Work,
-    /// Its place among the messages of its descriptor.
+    /// The index of the message in the list of its descriptor.
     place: usize,
-    /// What it was sent as; a resend chooses its path for the same description.
+    /// The request for a path. A resend chooses a path for the same request.
     pub(crate) send: PathRequest,
     pub(crate) attempts: Attempts,
 }
 
-/// What a message remembers of its attempts.
+/// The attempts of a message so far.
 #[derive(Debug, Default)]
 pub(crate) struct Attempts {
     /// Resends so far.
     pub(crate) retries: u32,
-    /// The paths that failed.
+    /// The pairs of interfaces of failed attempts.
     pub(crate) used: SmallVec<[(NiId, PeerNiId); 2]>,
-    /// The peer NI that the next attempt is to take if it is well.
+    /// The peer NI that the next attempt takes if it is up and in full health.
     pub(crate) named: Option<Nid>,
-    /// The case allows another path.
+    /// True if the case of selection allows another path.
     pub(crate) retryable: bool,
-    /// A ping of our own, about one certain NID: no evidence against the peer.
+    /// True for a ping by the core, which is about one NID: a failure of the remote side does not lower the peer's
+    /// health.
     pub(crate) probe: bool,
-    /// Such a ping for recovery: never sent again, for another path would heal another interface.
+    /// True for a recovery ping. It is never resent, because another path would restore the health of another
+    /// interface.
     pub(crate) recovery: bool,
-    /// Why the last attempt failed.
+    /// The status of the last attempt that failed.
     pub(crate) failed: Option<MessageStatus>,
 }
 
-/// How far it is.
+/// The stage of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendStage {
     PeerQueue,
     NiQueue,
-    /// With the LND, or about to be reported as failed by an injected fault, or held by one.
+    /// The LND has the message, or an injected fault delays it or is about to report it as failed.
     Handed,
-    /// An attempt failed, the next one has not begun.
+    /// An attempt failed, and the next attempt has not begun.
     Resend,
-    /// Its target is being discovered first; there was no attempt yet.
+    /// The message waits until its target is discovered; there was no attempt yet.
     Parked,
 }
 
-/// What a message is sent for, and so what its end means.
+/// The purpose of a message, which decides what happens when the message ends.
 #[derive(Debug)]
 pub(crate) enum Work {
-    /// A PUT, GET or REPLY: this event follows.
+    /// A PUT, GET or REPLY. This event is reported at the end.
     Operation(Event),
     /// An ACK.
     Ack,
-    /// A routed message in a buffer.
+    /// A routed message, and the buffer that holds it.
     Forward(RouterBuffer, Passage),
 }
 
@@ -104,7 +105,7 @@ pub(crate) struct Outgoing {
     pub(crate) header: Header,
     pub(crate) payload: Option<Payload>,
     pub(crate) work: Work,
-    /// The peer NI that a resend is to take if it is well.
+    /// The peer NI that a resend takes if it is up and in full health.
     pub(crate) named: Option<Nid>,
 }
 
@@ -113,13 +114,12 @@ pub(crate) struct Outgoing {
 pub(crate) enum End {
     /// The message was sent.
     Sent,
-    /// The message failed: the error that its caller receives, and the reason under which a routed message
-    /// is counted.
+    /// The message failed. Holds the error that its caller receives, and the drop reason that counts a routed message.
     Failed(Errno, DropReason),
 }
 
 impl Tx {
-    /// A message to `to` that has not begun its first attempt.
+    /// Creates a message to `to` that waits for a discovery before its first attempt.
     pub(crate) fn parked(
         send: PathRequest,
         ni: NiId,
@@ -148,7 +148,7 @@ impl Tx {
         }
     }
 
-    /// The peer whose discovery it waits for has this name.
+    /// Sets the name of the peer whose discovery the message waits for.
     pub(crate) fn waits_for(&mut self, name: Nid) {
         self.to.nid = name;
     }
@@ -161,7 +161,7 @@ impl Tx {
         self.stage != SendStage::Handed
     }
 
-    /// The descriptor whose operation it is.
+    /// Returns the descriptor whose operation the message is.
     pub(crate) fn descriptor(&self) -> Option<MdHandle> {
         match &self.work {
             Work::Operation(event) => Some(event.md),
@@ -173,14 +173,14 @@ impl Tx {
         matches!(self.work, Work::Forward(..))
     }
 
-    /// True when this peer NI is its next hop.
+    /// Returns whether this peer NI is the next hop, or the peer whose discovery the message waits for.
     pub(crate) fn goes_to(&self, nid: Nid) -> bool {
         (self.peer.is_some() || self.stage == SendStage::Parked) && self.to.nid == nid
     }
 }
 
 impl Core {
-    /// Enters a message that waits until its target is discovered.
+    /// Inserts a message that waits until its target is discovered.
     pub(crate) fn enter_parked(&mut self, mut tx: Tx) -> TxId {
         self.counters.begin_message();
         let md = tx.descriptor().and_then(|md| self.mds.get_mut(md));
@@ -192,7 +192,7 @@ impl Core {
         id
     }
 
-    /// Sends a message along a chosen path, or queues it.
+    /// Sends a message by a chosen path, or queues it.
     pub(crate) fn dispatch(&mut self, send: PathRequest, path: Path, message: Outgoing, now: Time) {
         let Outgoing {
             header,
@@ -278,7 +278,7 @@ impl Core {
         }
     }
 
-    /// Writes into the header, and into what waits for the response, what the path decides.
+    /// Writes the addresses that follow from the path into the header and into the state that waits for the response.
     fn address(&mut self, tx: &mut Tx, path: &Path) {
         match tx.send {
             PathRequest::Response { .. } => {}
@@ -300,7 +300,7 @@ impl Core {
         }
     }
 
-    /// A message that cannot even be queued ends here.
+    /// Fails a message that cannot be queued.
     pub(crate) fn refuse(&mut self, message: Outgoing, errno: Errno) {
         self.counters.errors += 1;
         self.release_payload(message.payload);
@@ -308,8 +308,8 @@ impl Core {
         self.complete_work(&message.header, message.work, end);
     }
 
-    /// The LND reports the fate of a message. Ids that are not known (any more) are counted and
-    /// ignored. A failed message may come again as another [`Output::Transmit`] with another id.
+    /// Takes the LND's report of the result of a message. The core counts and ignores an id that names no message, or
+    /// no longer names one. It may resend a failed message as another [`Output::Transmit`] with another id.
     pub fn sent(&mut self, tx: TxId, status: MessageStatus, now: Time) {
         let input = self.noted(|| Input::Sent { tx, status, now });
         self.take_in(input, |core| core.sent_unrecorded(tx, status, now));
@@ -319,8 +319,8 @@ impl Core {
         self.attempt_ended(tx, status, None, now);
     }
 
-    /// As [`Core::sent`], for a failure after which the LND knows which interface of the peer is worth
-    /// trying; it is taken if it is in full health.
+    /// Does the same as [`Core::sent`], for a failure after which the LND knows which interface of the peer is worth
+    /// trying. A resend takes the interface `next` if it is up and in full health.
     pub fn sent_try_next(&mut self, tx: TxId, status: MessageStatus, next: Nid, now: Time) {
         let input = self.noted(|| Input::SentTryNext {
             tx,
@@ -337,9 +337,9 @@ impl Core {
         self.attempt_ended(tx, status, Some(next), now);
     }
 
-    /// The LND cannot write the message's NIDs in any form that the next hop reads (sections 2.4 and 4.1): a NID of an IPv6
-    /// address, and an old peer. No health is lowered, and no resend would help; the caller receives
-    /// [`Errno::EAFNOSUPPORT`].
+    /// Takes the LND's report that the next hop reads no form of header that can name the message's NIDs (sections 2.4
+    /// and 4.1): a NID has an IPv6 address, and the peer is old. No health is lowered, and the message is not resent,
+    /// because no resend would help. The caller of the operation receives [`Errno::EAFNOSUPPORT`].
     // [LARGE-10]
     pub fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
         let input = self.noted(|| Input::SentInNoForm { tx, now });
@@ -375,7 +375,7 @@ impl Core {
         tx.attempts.named = next.or(tx.attempts.named);
         let (ni, peer) = (tx.ni, tx.peer);
         let attempted = self.watch.wants(status).then(|| Attempted::of(tx));
-        // A failure that comes too late says nothing; it is counted as late instead.
+        // A failure after the deadline says nothing about an interface; `update_health` counts it as late instead.
         if status == MessageStatus::Ok || now < tx.deadline {
             self.counters.count_status(status);
         }
@@ -399,7 +399,7 @@ impl Core {
         }
     }
 
-    /// The last attempt of a message has ended.
+    /// Ends a message whose last attempt ended with `status`.
     fn complete_attempts(&mut self, message: Tx, id: TxId, status: MessageStatus) {
         let end = match status.result() {
             Ok(()) => End::Sent,
@@ -428,7 +428,7 @@ impl Core {
         self.complete_work(&message.header, message.work, end);
     }
 
-    /// An attempt along a route has ended.
+    /// Counts an attempt at the route that it took.
     fn count_along_route(&mut self, id: TxId, status: MessageStatus) {
         let Some(tx) = self.tx.get(id) else {
             return self.broken("a message whose attempt ended");
@@ -488,7 +488,7 @@ impl Core {
         }
     }
 
-    /// Returns the owner of the descriptor if the message is an operation of one.
+    /// Returns the owner of the message's descriptor; `None` if the message is not an operation of a descriptor.
     fn owner_of(&self, work: &Work) -> Option<Owner> {
         let Work::Operation(event) = work else {
             return None;
@@ -556,7 +556,7 @@ impl Core {
         }
     }
 
-    /// Moves messages on while the peer NI has credits.
+    /// Moves queued messages on while the peer NI has credits.
     pub(crate) fn serve_peer_queue(&mut self, peer: PeerNiId, now: Time) {
         while let Some(id) = self.next_with_peer_credit(peer) {
             let Some(tx) = self.tx.get_mut(id) else {
@@ -594,7 +594,7 @@ impl Core {
         }
     }
 
-    /// Takes a credit for the peer NI's first message.
+    /// Gives a credit of the peer NI to the message that has waited longest for one.
     fn next_with_peer_credit(&mut self, peer: PeerNiId) -> Option<TxId> {
         let peer_ni = self.peers.get_mut(peer)?;
         let limit = self
@@ -630,7 +630,7 @@ impl Core {
         self.serve_peer_queue(peer, now);
     }
 
-    /// The credits are there: the message goes to the LND, unless an injected fault takes it.
+    /// Passes a message that has its credits to the LND, unless an injected fault holds it.
     fn transmit(&mut self, id: TxId, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
             return self.broken("a message that has its credits");
@@ -663,7 +663,7 @@ impl Core {
         }));
     }
 
-    /// Gives up a message that has not been handed to the LND.
+    /// Cancels a message that the LND does not have.
     pub(crate) fn cancel_queued(&mut self, id: TxId, end: End, now: Time) {
         let Some(&Tx {
             stage,
@@ -694,7 +694,7 @@ impl Core {
         }
     }
 
-    /// Ends a message that is in no queue (any more) and holds no credit.
+    /// Fails a message that is in no queue and holds no credit.
     pub(crate) fn fail_message(&mut self, id: TxId, end: End) {
         let Some(tx) = self.tx.remove(id) else {
             return self.broken("a message that fails");
@@ -721,7 +721,7 @@ impl Core {
         self.complete_work(&header, work, end);
     }
 
-    /// What fails with the LND has been counted when it failed.
+    /// Counts a message that failed before the LND had it. `count_along_route` counts the failures of the LND.
     fn count_lost_on_route(&mut self, tx: &Tx) {
         let route = tx.route;
         if let Some(stats) = route.and_then(|(net, gateway)| self.routes.stats_mut(net, gateway)) {
@@ -739,7 +739,7 @@ impl Core {
         }
     }
 
-    /// A message of ours waited for a credit until its deadline.
+    /// Fails a message of this node that waited for a credit until its deadline.
     pub(crate) fn queued_too_long(&mut self, id: TxId, now: Time) {
         let class = MessageStatus::NetworkTimeout;
         self.counters.count_status(class);
@@ -750,8 +750,8 @@ impl Core {
         );
     }
 
-    /// Gives up every queued message for which this holds. Those that hold no credit go first, so that
-    /// none of them is moved on by the credits of the others.
+    /// Cancels every queued message for which `gone` holds. Messages without a credit are cancelled first, so that a
+    /// credit that another message returns does not move them on.
     pub(crate) fn cancel_queued_where(&mut self, gone: impl Fn(&Tx) -> bool, end: End, now: Time) {
         for stage in [
             SendStage::Parked,
@@ -771,7 +771,7 @@ impl Core {
         }
     }
 
-    /// The peer NI was reported down and is not to be tried again yet.
+    /// Returns whether the peer NI is down and may not be tried yet.
     fn is_down(&self, peer: PeerNiId, now: Time) -> bool {
         self.peers.get(peer).is_some_and(|peer_ni| {
             let timeout = self

@@ -1,4 +1,4 @@
-//! The router checker: pings of gateways, and what they do to routes.
+//! Tests of the router checker: pings of gateways, and their effect on routes.
 
 use std::time::Duration;
 
@@ -48,8 +48,8 @@ fn a_gateway_that_cannot_be_reached_is_dead_and_one_that_answers_is_alive_again(
     assert!(!alive(&mut net));
     assert_eq!(net.core(0).mds.len(), 1, "a ping that failed is over");
     net.nodes[1].alive = true;
-    // Meanwhile the router has missed the server's ping, too, and calls that net down: it takes one
-    // more round until both have pinged it.
+    // Meanwhile the router has not received the server's ping either, and calls that net down. One more round is
+    // needed until both have pinged the router.
     net.advance(SECOND * 121);
     assert!(alive(&mut net));
     let gateway = nid("10.0.0.9@tcp");
@@ -135,7 +135,8 @@ fn a_dead_gateway_is_asked_again_after_pauses_that_double_up_to_the_interval() {
         net.advance(SECOND * seconds);
         net.core(0).counters().errors - before
     };
-    // It failed at the regular check and a second later; then after 2, 4, 8, 16, 32, 60, 60 … seconds.
+    // The ping failed at the regular check and a second later. The next pings follow after 2, 4, 8, 16, 32, 60, 60 …
+    // seconds.
     assert_eq!(asked(&mut net, 62), 5);
     assert_eq!(asked(&mut net, 120), 2);
 }
@@ -263,7 +264,7 @@ fn a_gateway_that_sends_and_cannot_be_reached_is_pinged_once_a_second_at_most() 
 }
 
 impl Net {
-    /// The server believes in its gateway again, whatever its pings said.
+    /// Sets the server's gateway alive and its routes up, whatever the pings showed.
     fn route_back(&mut self) {
         let now = self.now;
         self.core(2)
@@ -351,7 +352,7 @@ fn interval_zero_switches_the_checker_off() {
     assert!(alive(&mut net));
 }
 
-/// The gateways that four messages to tcp1 take, given routes of (gateway, priority, hops).
+/// Returns the gateways that four messages to tcp1 take, given routes as (gateway, priority, hops).
 fn choices(routes: &[(&str, u32, Option<u8>)]) -> Vec<Nid> {
     let mut net = Net::new();
     net.add(&["10.0.0.1@tcp"]);
@@ -440,7 +441,7 @@ fn kernels_ask_a_gateway_whose_connections_go_at_the_next_check() {
 fn a_ping_whose_answer_cannot_come_any_more_is_not_waited_for() {
     let mut net = routed();
     net.advance(SECOND * 10);
-    // The router takes one more ping and hangs.
+    // The router receives one more ping and then answers nothing.
     net.keep_answers = true;
     net.advance(SECOND * 48);
     let pings = |net: &Net| net.trace.iter().filter(|(node, _)| *node == 0).count();
@@ -470,7 +471,7 @@ fn a_gateway_is_pinged_over_each_net_that_it_shares() {
     net.add_discovering(&["10.1.0.2@tcp1"]);
     net.route(0, "tcp1", "10.0.0.9@tcp");
     net.route(2, "tcp", "10.1.0.9@tcp1");
-    // Longer than a router waits for a ping before it calls a net down.
+    // This is longer than the time after which a router calls a net without pings down.
     net.advance(Duration::from_secs(300));
     let down: Vec<Nid> = net
         .core(router)
@@ -482,7 +483,7 @@ fn a_gateway_is_pinged_over_each_net_that_it_shares() {
     net.assert_at_rest();
 }
 
-/// Kernels up to 2.16 leave the health of a node's only interface alone, so health does not end the attempts.
+/// Kernels up to 2.16 do not lower the health of a node's only interface, so health does not end the attempts.
 #[test]
 fn a_ping_that_fails_at_the_only_interface_is_not_sent_again_at_once() {
     for profile in [Profile::Design, Profile::Lustre] {

@@ -1,4 +1,4 @@
-//! NIDs that two peers name, and peers that restart.
+//! Tests of NIDs that two peers name, and of peers that restart.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use super::net::{Net, nid};
 
 const STRANGER: &str = "10.0.0.66@tcp";
 
-/// Pings of node 0 to this NID, since the trace was last cleared.
+/// Returns how many pings node 0 has sent to this NID since the trace was last cleared.
 fn pings_of(net: &Net, to: &str) -> usize {
     let to = nid(to);
     let is_ping = |header: &lnet_wire::Header| {
@@ -20,7 +20,7 @@ fn pings_of(net: &Net, to: &str) -> usize {
     sent.filter(|(_, header)| is_ping(header)).count()
 }
 
-/// What node 0 takes for one peer, as this peer says.
+/// Sends node 0 a push that names these NIDs as those of one peer.
 fn claim(net: &mut Net, from: &str, nids: &[&str]) {
     let nids: Vec<Nid> = nids.iter().map(|text| nid(text)).collect();
     push(net, 0, from, &info(multi_rail(), 9, &nids));
@@ -77,7 +77,7 @@ fn claims_of_many_nids_at_once_are_bounded() {
 fn a_node_that_has_got_another_primary_nid_is_one_peer() {
     let mut net = Net::new();
     net.add_discovering(&A);
-    // The node had B[1] only when it was discovered; now it calls itself B[0].
+    // The node had only B[1] when it was discovered. Now it has both NIDs, and B[0] is its primary NID.
     claim(&mut net, B[1], &[B[1]]);
     net.advance(Duration::from_secs(1));
     assert_eq!(nids_of(&mut net, 0, B[1]), [nid(B[1])]);
@@ -94,7 +94,7 @@ fn a_node_that_has_got_another_primary_nid_is_one_peer() {
 fn an_address_that_another_node_has_got_becomes_that_nodes() {
     let mut net = Net::new();
     net.add_discovering(&A);
-    // B[0] is a node that is gone, or that gave up B[1] without a word.
+    // B[0] is the name of a node that no longer exists, or that gave up B[1] without a push.
     claim(&mut net, B[0], &B);
     net.advance(Duration::from_secs(1));
     assert_eq!(nids_of(&mut net, 0, B[0]), B.map(nid));
@@ -104,7 +104,8 @@ fn an_address_that_another_node_has_got_becomes_that_nodes() {
     assert_eq!(nids_of(&mut net, 0, STRANGER), [STRANGER, B[1]].map(nid));
 }
 
-/// The route to the NID may lead through the router itself, which refuses what comes for it over another net.
+/// The route to the NID may lead through the router itself, which rejects messages for it that arrive over another
+/// net.
 #[test]
 fn a_nid_on_a_net_behind_routers_is_not_asked() {
     let mut net = rails();

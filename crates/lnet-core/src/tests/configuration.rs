@@ -1,4 +1,4 @@
-//! Changes of the configuration: what is refused, and what ends with what goes.
+//! Tests of changes of the configuration: which are rejected, and which messages end when something is removed.
 
 use super::net::{any_me, config, open_md};
 use super::{Net, nid};
@@ -107,7 +107,7 @@ fn a_nid_belongs_to_one_configured_peer() {
     core.add_peer(second, &[], true).unwrap();
 }
 
-/// Backups list such peers, too, and their import with `--del` removes what they list.
+/// Backups list such peers, too, and an import of a backup with `--del` removes the listed peers.
 #[test]
 fn what_a_route_leaves_of_its_gateway_can_be_removed_as_a_peer() {
     let mut core = core();

@@ -1,4 +1,4 @@
-//! Credits of interfaces and peers: who waits, and who goes on.
+//! Tests of the credits of interfaces and peers: which messages wait, and which continue.
 
 use super::Net;
 use super::net::config;
@@ -23,7 +23,8 @@ fn a_peer_gets_peer_credits_messages_and_the_rest_waits_in_order() {
     net.assert_at_rest();
 }
 
-/// A node whose interface takes three messages, two for each peer, with three to each of two peers.
+/// Creates a node whose interface has three credits, two for each peer, and starts three messages to each of two
+/// peers.
 fn narrow() -> (Net, Vec<MdHandle>) {
     let mut net = Net::new();
     net.add_configured(config(1), &[]);

@@ -1,4 +1,5 @@
-//! Discovery: who is pinged, pushed to and merged, what waits meanwhile, and what a peer cannot make this node do.
+//! Tests of discovery: which peers are pinged, pushed to and merged, which messages wait meanwhile, and what a peer
+//! cannot make this node do.
 
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use crate::*;
 
 pub(super) const A: [&str; 2] = ["10.0.0.1@tcp", "10.1.0.1@tcp1"];
 pub(super) const B: [&str; 2] = ["10.0.0.2@tcp", "10.1.0.2@tcp1"];
-/// What kernels print for a discovered Multi-Rail peer.
+/// The state that kernels print for a discovered Multi-Rail peer.
 const DISCOVERED: u32 = 273;
 
-/// Two nodes with two rails each that discover their peers; B takes messages.
+/// Creates two nodes with two rails each that discover their peers; B accepts messages.
 pub(super) fn rails() -> Net {
     let mut net = Net::new();
     net.add_discovering(&A);
@@ -75,7 +76,7 @@ pub(super) fn multi_rail() -> PingFeatures {
         | PingFeatures::DISCOVERY
 }
 
-/// A push from a NID, as it arrives from a connection of this node.
+/// Delivers a push from a NID to a node, as if it arrived over a connection.
 pub(super) fn push(net: &mut Net, node: usize, from: &str, data: &[u8]) {
     let (ni, own) = net.nodes[node].nis[0];
     let from = ProcessId::lustre(nid(from));
@@ -279,7 +280,7 @@ fn a_peer_that_is_discovered_under_two_names_at_the_same_time_is_known_at_once()
             net.put(0, b"hello", true, name);
         }
         net.run();
-        // The answer to one ping is merged, and a push is under way, when the answer to the other comes.
+        // The answer to one ping is merged, and a push is under way, when the answer to the other ping arrives.
         let mut more = true;
         while more {
             more = net.answer(0, MessageStatus::Ok).is_some();
@@ -338,7 +339,8 @@ fn a_peer_that_is_removed_takes_the_messages_that_wait_for_it_along() {
     net.assert_at_rest();
 }
 
-/// Messages to a peer's second NID out of 40, after a discovery that came when the first one was used already.
+/// Returns how many of 40 messages to a peer use the peer's second NID, after a discovery before which the first NID
+/// was already used.
 fn share_of_the_second(own: &[&str], peer: [&str; 2]) -> usize {
     let mut net = Net::new();
     net.add(own);
@@ -497,7 +499,7 @@ fn a_node_that_discovers_a_nid_of_its_own_is_one_peer_with_all_of_them() {
             assert_eq!(nids_of(&mut net, 0, A[1]), A.map(nid));
             let itself = net.core(0).peer_with(nid(A[1])).unwrap();
             assert_eq!((itself.primary, itself.multi_rail), (nid(A[0]), true));
-            // A change of its own ends, too.
+            // A change of the node's own status also ends.
             net.core(0)
                 .set_ni_health(NiId(1), Health::ZERO, now)
                 .unwrap();
@@ -523,7 +525,7 @@ fn a_peer_that_names_our_nids_gets_none_of_them_although_we_know_ourselves() {
     );
 }
 
-/// Client, router and server that discover their peers, as [`Net::routed`] has them; the routes are checked.
+/// Creates a client, a router and a server that discover their peers, as in [`Net::routed`]; the routes are checked.
 pub(super) fn routed() -> Net {
     let mut net = Net::new();
     net.add_discovering(&["10.0.0.1@tcp"]);
@@ -550,7 +552,7 @@ fn the_checker_discovers_a_gateway_and_pushes_to_it() {
     assert_eq!(nids_of(&mut net, 2, ROUTER[1]), ROUTER.map(nid));
     let routes = PeerState::from_bits_retain(DISCOVERED) | PeerState::ROUTER_ENABLED;
     assert_eq!(state_of(&mut net, 0, ROUTER[0]), routes);
-    // The router was told, and takes the client for Multi-Rail without having asked.
+    // The router was pushed to, and so knows the client as Multi-Rail without a ping of its own.
     assert!(
         net.core(1)
             .peer_with(nid("10.0.0.1@tcp"))
@@ -776,7 +778,7 @@ fn t_h44_a_ping_that_fails_while_a_push_is_under_way_leaves_nothing_behind() {
     net.run();
     let busy = PeerState::PING_SENT | PeerState::PUSH_SENT;
     assert!(state_of(&mut net, 0, B[0]).contains(busy));
-    // Both are answered by failures, the ping's first.
+    // Both operations fail, the ping first.
     net.nodes[0].kept.rotate_left(1);
     while net.answer(0, MessageStatus::RemoteError).is_some() {}
     net.keep_answers = false;

@@ -1,4 +1,4 @@
-//! Peers that change their names, or that others claim, while they are discovered.
+//! Tests of peers that change their names, or whose NIDs others claim, while they are discovered.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn a_message_that_waits_for_a_nid_that_its_peer_gave_up_can_be_cancelled() {
     let (now, ours) = (net.now, net.nodes[0].nis[1].0);
     net.core(0).set_ni_fatal(ours, true, now);
     net.advance(Duration::from_millis(1));
-    // The peer is pushed to; this waits.
+    // A push to the peer is under way; this message waits.
     let md = net.put(0, b"hello", true, B[1]);
     net.run();
     push(&mut net, 0, B[0], &info(multi_rail(), 9, &[nid(B[0])]));

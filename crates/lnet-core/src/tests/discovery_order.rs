@@ -1,4 +1,4 @@
-//! Answers and pushes of a peer that pass each other on their way.
+//! Tests of answers and pushes of a peer that overtake each other.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ fn an_answer_that_a_push_has_overtaken_is_not_believed() {
     net.assert_at_rest();
 }
 
-/// What B says of itself.
+/// Returns the information of B with these statuses.
 fn said(near: NiStatus, far: NiStatus) -> Vec<u8> {
     let statuses = [(B[0], near), (B[1], far)];
     let nis = statuses.map(|(name, status)| PingNi {
@@ -62,7 +62,7 @@ fn health_of(net: &mut Net, of: Nid) -> (Health, bool) {
     (shown.health.health, shown.health.in_recovery)
 }
 
-/// The second interface of B is one that nothing was received from, as on a net behind a router.
+/// No message was received from the second interface of B, as if it were on a net behind a router.
 #[test]
 fn a_push_that_comes_after_a_newer_one_costs_health_until_the_node_is_asked_again() {
     let mut net = rails();
@@ -84,7 +84,7 @@ fn a_push_that_comes_after_a_newer_one_costs_health_until_the_node_is_asked_agai
     net.assert_at_rest();
 }
 
-/// The newer push says that the interface is down, and so it is; the older one comes last.
+/// The newer push says truly that the interface is down; the older push arrives last.
 #[test]
 fn a_late_push_that_says_up_is_believed_until_the_node_is_asked_again() {
     let mut net = rails();
@@ -104,7 +104,7 @@ fn a_late_push_that_says_up_is_believed_until_the_node_is_asked_again() {
     assert_eq!(health_of(&mut net, far), less);
     let asked = net.trace.iter().filter(|(from, _)| *from == 0);
     assert!(asked.count() <= 3, "{:?}", net.trace);
-    // A push that is right costs one ping at most.
+    // A correct push causes one ping at most.
     let now = net.now;
     net.core(1).set_ni_fatal(theirs, false, now);
     net.trace.clear();
@@ -118,7 +118,7 @@ fn a_late_push_that_says_up_is_believed_until_the_node_is_asked_again() {
     net.assert_at_rest();
 }
 
-/// An interface that stays down is asked about with growing pauses, and not at all once health is given back.
+/// The pings about an interface that stays down have growing pauses, and stop when its health is full.
 #[test]
 fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {
     let mut net = rails();
@@ -137,7 +137,7 @@ fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {
             .filter(|(from, header)| *from == 0 && header.body.message_type() == MessageType::Get);
         gets.count()
     };
-    // 1, 2, 4 … 512 s apart.
+    // The pings are 1, 2, 4 … 512 s apart.
     assert!((8..=11).contains(&pings(&net)), "{}", pings(&net));
     let now = net.now;
     net.core(1).set_ni_fatal(theirs, false, now);
@@ -148,7 +148,7 @@ fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {
     net.assert_at_rest();
 }
 
-/// The answer left before the push that says that the interface is down.
+/// The answer was sent before the push that says that the interface is down.
 #[test]
 fn an_answer_about_an_interface_that_a_push_has_overtaken_is_not_believed() {
     let mut net = rails();
@@ -171,8 +171,8 @@ fn an_answer_about_an_interface_that_a_push_has_overtaken_is_not_believed() {
     net.assert_at_rest();
 }
 
-/// The only route to the first interface of the router leads through the router itself, which refuses what comes for it
-/// over another net.
+/// The only route to the first interface of the router leads through the router itself, which rejects messages for it
+/// that arrive over another net.
 #[test]
 fn a_router_is_asked_at_the_interface_on_the_shared_net() {
     const ROUTER: [&str; 3] = ["10.0.0.9@tcp", "10.1.0.9@tcp1", "10.2.0.9@tcp2"];

@@ -1,5 +1,5 @@
-//! Two nodes that discover each other while everything changes that can change: whatever happens, discovery ends, no
-//! NID is in two peers, and nobody pushes for ever.
+//! Random tests of two nodes that discover each other while everything changes that can change. Discovery always ends,
+//! no NID is in two peers, and no node pushes without end.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use super::net::{Net, any_me, nid, open_md};
 use crate::*;
 
 const NAMES: [[&str; 2]; 2] = [A, B];
-/// A third interface that each node may get.
+/// The third interface that each node may get.
 const THIRD: [&str; 2] = ["10.2.0.1@tcp2", "10.2.0.2@tcp2"];
 
-/// What happens at a node.
+/// The events at a node.
 #[derive(Clone, Debug)]
 enum Step {
     Put {
@@ -36,12 +36,12 @@ enum Step {
     Configure {
         first: usize,
     },
-    /// An interface goes, and comes back or makes place for the third one.
+    /// An interface is removed, and is added again or replaced by the third one.
     Replace {
         which: usize,
         by_third: bool,
     },
-    /// The other node is said to have pushed other interfaces than it has.
+    /// A forged push names other interfaces than the node has.
     Claim {
         from: usize,
         first: usize,
@@ -84,7 +84,7 @@ fn play(net: &mut Net, node: usize, step: Step) {
     let (now, other) = (net.now, 1 - node);
     match step {
         Step::Put { to, ack } => _ = net.put(node, b"hello", ack, NAMES[other][to]),
-        // What is refused changes nothing.
+        // A rejected call changes nothing.
         Step::Discover { which } => _ = net.core(node).discover(nid(NAMES[other][which]), now),
         Step::Link { which, down } => {
             let nis = &net.nodes[node].nis;
@@ -150,7 +150,7 @@ fn claim(net: &mut Net, node: usize, from: usize, first: usize, count: usize) {
     }
 }
 
-/// Everything that was held back is lost, and a long time passes.
+/// Drops all answers that were held back, and lets a long time pass.
 fn come_to_rest(net: &mut Net) {
     net.keep_answers = false;
     let lost = MessageStatus::NetworkTimeout;
@@ -181,7 +181,7 @@ fn check(net: &mut Net, node: usize) {
     }
 }
 
-/// Plays the steps, lets everything come to rest, and checks what then must hold.
+/// Plays the steps, lets everything come to rest, and checks the invariants that must hold then.
 fn run(steps: Vec<(usize, Step)>) {
     let mut net = rails();
     net.attach(0, any_me(), open_md(4096));

@@ -1,4 +1,4 @@
-//! NIDs of LNDs that this node has no driver for: in what peers say of themselves, in routes and in rules.
+//! Tests of NIDs of LNDs that this node has no driver for: in ping information, in routes and in rules.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::discovery::{B, info, multi_rail, nids_of, push, rails};
 use super::net::{Net, any_me, nid, open_md};
 use crate::*;
 
-/// A NID of each LND type but `lo`, also of a type without a name.
+/// Returns a NID of each LND type except `lo`, including a type without a name.
 fn of_every_lnd() -> Vec<Nid> {
     let types = (1..=20).map(LndType).filter(|&lnd| lnd != LndType::LO);
     types

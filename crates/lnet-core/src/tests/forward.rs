@@ -1,4 +1,4 @@
-//! Forwarding: buffers, credits, back-pressure.
+//! Tests of forwarding: buffers, credits, back-pressure.
 
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ fn one_buffer_of_each_pool_is_enough_to_make_progress() {
     net.assert_at_rest();
 }
 
-/// A router with one buffer in each pool (node 0), and clients that know it.
+/// Creates a router with one buffer in each pool (node 0), and clients that know it.
 fn small_router(clients: usize) -> Net {
     let mut net = Net::new();
     let router = CoreConfig {
@@ -283,7 +283,8 @@ fn a_next_hop_that_is_down_gets_no_routed_message_until_peer_timeout() {
     assert!(net.kinds(0).contains(&EventKind::Ack));
 }
 
-/// A pass of dialling that failed gives back what the LND has; what waits behind it does not try again.
+/// When a pass of dialling fails, the LND returns the messages that it has. The messages that wait behind them do not
+/// try.
 #[test]
 fn what_waits_behind_a_failed_pass_is_dropped_with_it() {
     let mut net = small_router(2);
@@ -386,7 +387,8 @@ fn more_buffers_let_what_waits_go_on() {
     net.assert_at_rest();
 }
 
-/// Two routers on tcp and tcp1 that take each other for the way to tcp9, and a client of the first one.
+/// Creates two routers on tcp and tcp1 that each have a route to tcp9 through the other, and a client of the first
+/// one.
 fn routers_in_a_circle() -> Net {
     let mut net = Net::new();
     net.add(&["10.0.0.1@tcp"]);
@@ -430,7 +432,7 @@ fn a_router_takes_another_way_than_back() {
     );
     net.add(&["10.9.0.1@tcp9"]);
     net.attach(4, any_me(), open_md(64));
-    // The way back is preferred.
+    // The route back is preferred.
     let route = Route {
         net: "tcp9".parse().unwrap(),
         gateway: nid("10.1.0.7@tcp1"),
@@ -444,7 +446,8 @@ fn a_router_takes_another_way_than_back() {
     assert_eq!(net.kinds(4), [EventKind::Put]);
 }
 
-/// A router with four buffers in each pool (node 0), and six clients that know it. What it sends on stays where it is.
+/// Creates a router with four buffers in each pool (node 0), and six clients that know it. The messages that it
+/// forwards keep their buffers until they are answered.
 fn router_of_slow_hops() -> Net {
     let mut net = Net::new();
     let router = CoreConfig {
@@ -487,7 +490,7 @@ fn one_slow_next_hop_leaves_buffers_for_the_others() {
     send_through(&mut net, 6, "10.1.0.3@tcp1");
     assert_eq!((small_left(&net), net.held()), (0, 2));
 
-    // The slow one takes its messages in the end, in the order of their arrival.
+    // The slow next hop completes its messages at last, in the order of their arrival.
     let mut sources = Vec::new();
     while let Some(header) = net.answer(0, MessageStatus::Ok) {
         if header.dest_nid == nid("10.1.0.2@tcp1") {

@@ -1,4 +1,4 @@
-//! What others send must never do more than the rules allow (section 12.2).
+//! Tests that messages of other nodes never have more effect than the rules allow (section 12.2).
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn handle_of(net: &mut Net, md: MdHandle) -> Handle {
     net.core(0).wire_handles.of(md)
 }
 
-/// A response to an operation of this descriptor, from the peer.
+/// Delivers a response to an operation of this descriptor, from the peer.
 fn offer_to(net: &mut Net, md: MdHandle, body: fn(Handle) -> Body, length: u32) -> Verdict {
     let handle = handle_of(net, md);
     offer(net, &header(body(handle), length))
@@ -328,7 +328,7 @@ fn any_body() -> impl Strategy<Value = Body> {
     let handle = prop_oneof![
         Just(Handle::NONE),
         (0..20_u64).prop_map(|md| {
-            // The handles of the victim.
+            // The handles are those of the victim.
             crate::portals::wire_handle::WireHandles::new(&Entropy::from_seed(1)).of(MdHandle(md))
         }),
     ];
@@ -436,7 +436,7 @@ fn victim() -> Core {
     core
 }
 
-/// Answers whatever the core asks for, and lets long enough pass for the rest to time out.
+/// Completes everything that the core has requested, and lets enough time pass for the rest to time out.
 fn settle(core: &mut Core, mut waiting: Vec<RxId>, now: Time) {
     for rx in waiting.drain(..) {
         core.arrived(rx, Err(MessageStatus::RemoteError), now);
@@ -512,7 +512,7 @@ fn a_peer_that_asks_and_never_takes_the_answers_is_held_to_a_bounded_number() {
         offer(&mut net, &ping),
         Verdict::Discard(DropReason::NoMemory)
     );
-    // What wants no answer is taken as ever.
+    // A message that needs no response is still accepted.
     assert_eq!(
         offer(&mut net, &header(put(30, 0), 0)),
         Verdict::Discard(DropReason::NoMatch)

@@ -1,4 +1,4 @@
-//! Routers that hang, and peers that stop in the middle of a message.
+//! Tests of routers that do not respond, and of peers that stop in the middle of a message.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ const FIRST: &str = "10.0.0.8@tcp";
 const SECOND: &str = "10.0.0.9@tcp";
 const FAR: &str = "10.1.0.2@tcp1";
 
-/// Longer than any response is waited for.
+/// A time longer than the wait for any response.
 const TIMEOUT: Duration = Duration::from_secs(151);
 
-/// A client with two gateways to tcp1, of which the first one is preferred. No checker looks after them, and
-/// nobody answers.
+/// Creates a client with two gateways to tcp1, of which the first is preferred. The checker is off, and no node
+/// answers.
 fn client(profile: Profile) -> Net {
     let mut net = Net::new();
     let config = CoreConfig {
@@ -44,7 +44,7 @@ fn client(profile: Profile) -> Net {
     net
 }
 
-/// Sends all that waits, and says to whom.
+/// Sends all messages that wait, and returns their next hops.
 fn sent(net: &mut Net) -> Vec<Nid> {
     net.run();
     let mut hops = Vec::new();
@@ -57,7 +57,7 @@ fn sent(net: &mut Net) -> Vec<Nid> {
     hops
 }
 
-/// Through which gateway a GET goes.
+/// Sends a GET, and returns the gateway that it takes.
 fn ask(net: &mut Net, avoid: Option<&str>) -> Nid {
     let md = net.bind(0, &[0; 4], 2);
     let get = GetRequest {
@@ -77,7 +77,7 @@ fn ask(net: &mut Net, avoid: Option<&str>) -> Nid {
     sent(net)[0]
 }
 
-/// Reports every exclusion at the level of routes.
+/// An observer that records every exclusion at the level of routes.
 #[derive(Default)]
 struct Excluded(Vec<(Subject, Exclusion)>);
 
@@ -103,7 +103,7 @@ fn excluded(net: &mut Net, avoid: Option<&str>) -> Vec<Exclusion> {
     excluded.0.into_iter().map(|(_, why)| why).collect()
 }
 
-/// A message that nobody wants comes through a gateway, whole.
+/// Delivers a complete message through a gateway; its content does not matter.
 fn comes_through(net: &mut Net, gateway: &str) {
     net.attach(0, any_me(), one_shot(0));
     let (ni, dest_nid) = net.nodes[0].nis[0];
@@ -203,7 +203,7 @@ fn three_hints_in_a_row_speak_against_a_gateway_for_every_message() {
     assert_eq!(ask(&mut net, None), nid(SECOND));
 }
 
-/// A PUT of four bytes is landing in this descriptor, of which no more comes.
+/// Begins to receive a PUT of four bytes into this descriptor; the rest of it never arrives.
 fn half_arrived(net: &mut Net, md: MdSpec) -> (MdHandle, RxId) {
     let md = net.attach(0, any_me(), md);
     let (ni, dest_nid) = net.nodes[0].nis[0];

@@ -1,4 +1,4 @@
-//! Lazy portals: PUTs that wait for a descriptor.
+//! Tests of lazy portals: PUTs that wait for a descriptor.
 
 use super::Net;
 use super::net::{any_me, one_shot};

@@ -1,4 +1,4 @@
-//! The search against a plain list of entries that follows section 5.3 word for word.
+//! Tests of the search against a model, a plain list of entries that follows section 5.3 literally.
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Body, Get, Handle, Header, Put};
@@ -135,7 +135,7 @@ impl Live {
 
 type Outcome = Result<(MdHandle, u32, u32), DropReason>;
 
-/// Section 5.3, steps 3 to 5.
+/// Follows steps 3 to 5 of section 5.3.
 fn model(list: &mut Vec<Live>, message: &Message) -> Outcome {
     let ignoring = |live: &Live| live.me.ignore_bits != 0;
     let found = (list

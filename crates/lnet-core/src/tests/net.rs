@@ -1,8 +1,8 @@
-//! Several cores joined by wires in memory.
+//! Several cores connected by wires in memory.
 //!
-//! A wire joins two nodes in one direction and is first in, first out. A held message stops its wire, as
-//! it stops a connection. A message counts as sent when it is on the wire, unless the test keeps the
-//! answers back ([`Net::keep_answers`]).
+//! A wire connects two nodes in one direction and is first in, first out. A held message stops its wire, as it stops a
+//! connection. A message counts as sent when it is on the wire, unless the test keeps the answers back
+//! ([`Net::keep_answers`]).
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -41,7 +41,7 @@ pub(super) struct Node {
     pub(super) events: Vec<Event>,
     pub(super) gateways: Vec<(Nid, bool)>,
     pub(super) verdicts: Vec<Verdict>,
-    /// What the core wants to be cut off.
+    /// The messages that the core has cancelled.
     pub(super) cancelled: Vec<RxId>,
     pub(super) kept: VecDeque<Transmit>,
     pub(super) alive: bool,
@@ -61,14 +61,14 @@ thread_local! {
     static PROFILE: Cell<Profile> = const { Cell::new(Profile::Design) };
 }
 
-/// Runs a test whose nodes are in this profile, unless it says otherwise.
+/// Runs a test with its nodes in this profile, unless the test sets another one.
 pub(super) fn in_profile(profile: Profile, test: fn()) {
     PROFILE.set(profile);
     test();
     PROFILE.set(Profile::Design);
 }
 
-/// What nodes of tests are configured with.
+/// Returns the parameters of the nodes of tests.
 pub(super) fn globals() -> Globals {
     Globals {
         profile: PROFILE.get(),
@@ -102,7 +102,7 @@ impl Net {
         }
     }
 
-    /// Two nodes on one net: 10.0.0.1@tcp and 10.0.0.2@tcp.
+    /// Creates two nodes on one net: 10.0.0.1@tcp and 10.0.0.2@tcp.
     pub(super) fn pair() -> Self {
         let mut net = Self::new();
         net.add(&["10.0.0.1@tcp"]);
@@ -110,7 +110,7 @@ impl Net {
         net
     }
 
-    /// Client, router, server: 10.0.0.1@tcp, 10.0.0.9@tcp with 10.1.0.9@tcp1, 10.1.0.2@tcp1.
+    /// Creates a client, a router and a server: 10.0.0.1@tcp, 10.0.0.9@tcp with 10.1.0.9@tcp1, 10.1.0.2@tcp1.
     pub(super) fn routed(buffers: RouterBuffers) -> Self {
         let mut net = Self::new();
         net.add(&["10.0.0.1@tcp"]);
@@ -160,7 +160,7 @@ impl Net {
         self.nodes.len() - 1
     }
 
-    /// A node that discovers its peers.
+    /// Adds a node that discovers its peers.
     pub(super) fn add_discovering(&mut self, nids: &[&str]) -> usize {
         let cookie = self.nodes.len() as u64 + 100;
         let mut config = config(cookie);
@@ -183,7 +183,7 @@ impl Net {
         &mut self.nodes[node].core
     }
 
-    // --- the portals interface, with memory ---
+    // --- the interface of portals, with memory ---
 
     pub(super) fn attach(&mut self, node: usize, me: MeSpec, md: MdSpec) -> MdHandle {
         let now = self.now;
@@ -243,7 +243,7 @@ impl Net {
 
     // --- time and messages ---
 
-    /// Moves messages until nothing moves any more.
+    /// Moves messages until nothing is left to move.
     pub(super) fn run(&mut self) {
         loop {
             let mut moved = false;
@@ -260,7 +260,7 @@ impl Net {
         }
     }
 
-    /// Lets time pass, stopping at every deadline on the way.
+    /// Lets time pass, and stops at every deadline on the way.
     pub(super) fn advance(&mut self, span: Duration) {
         let end = self.now + span;
         self.run();
@@ -307,7 +307,7 @@ impl Net {
         Some(transmit.header)
     }
 
-    /// The LND has no form for a message that was kept back.
+    /// Reports that the LND has no form for a message that was kept back.
     pub(super) fn answer_in_no_form(&mut self, node: usize) {
         let transmit = self.nodes[node].kept.pop_front().unwrap();
         let now = self.now;
@@ -315,7 +315,7 @@ impl Net {
         self.run();
     }
 
-    /// Everything is as it was before the first message: no message, no buffer, no credit is out.
+    /// Checks that the nodes are as before the first message: no message, buffer or credit is in use.
     pub(super) fn assert_at_rest(&self) {
         for node in self.nodes.iter().filter(|node| node.alive) {
             let core = &node.core;
@@ -484,7 +484,7 @@ impl Net {
             .wires
             .iter_mut()
             .find(|(key, wire)| key.1 == node && wire.held.as_ref().is_some_and(|h| h.0 == rx));
-        // Its connection may have broken since the core said so.
+        // The connection may have broken after the core made the output.
         let Some((_, payload)) = wire.and_then(|(_, wire)| wire.held.take()) else {
             return;
         };
@@ -497,7 +497,7 @@ impl Net {
         }
     }
 
-    /// The connections to a node's held messages break.
+    /// Breaks the connections of a node's held messages.
     pub(super) fn break_held(&mut self, node: usize) {
         for (key, wire) in &mut self.wires {
             if key.1 == node
@@ -544,7 +544,7 @@ impl Node {
     }
 }
 
-/// A match entry for everybody, for match bits 7 on portal 30.
+/// Returns a match entry for every initiator, for match bits 7 on portal 30.
 pub(super) fn any_me() -> MeSpec {
     MeSpec {
         portal: 30,
@@ -556,7 +556,7 @@ pub(super) fn any_me() -> MeSpec {
     }
 }
 
-/// A descriptor that accepts any number of PUTs and GETs at the offset in the message.
+/// Returns a descriptor that accepts any number of PUTs and GETs at the offset in the message.
 pub(super) fn open_md(length: u32) -> MdSpec {
     MdSpec {
         length,
@@ -568,7 +568,7 @@ pub(super) fn open_md(length: u32) -> MdSpec {
     }
 }
 
-/// The same for one operation.
+/// Returns such a descriptor for one operation.
 pub(super) fn one_shot(length: u32) -> MdSpec {
     MdSpec {
         threshold: Some(1),

@@ -1,4 +1,4 @@
-//! Peers page by page.
+//! Tests of the pages of peers.
 
 use super::{Net, nid};
 use crate::*;

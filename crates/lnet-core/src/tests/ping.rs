@@ -1,4 +1,4 @@
-//! What a node says of itself when it is pinged.
+//! Tests of the information that a node gives about itself when it is pinged.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! PUT and GET from end to end.
+//! Tests of PUT and GET from end to end.
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Ack, Body, Header};
@@ -387,7 +387,7 @@ fn an_exhausted_descriptor_leaves_its_retained_entry_at_once() {
     assert_eq!((events[0].md, events[0].unlinked), (first, true));
 }
 
-/// The NIDs that four messages to this peer come from.
+/// Returns the NIDs that four messages to this peer come from.
 fn sources(ours: &[&str], theirs: &[&str], to: &str, multi_rail: bool) -> Vec<String> {
     let mut net = Net::new();
     net.add(ours);

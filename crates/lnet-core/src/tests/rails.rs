@@ -1,5 +1,5 @@
-//! Random traffic between nodes of several interfaces, every class of failure, both profiles: each
-//! message ends in one SEND event, is delivered at most once, and nothing is left.
+//! Random traffic between nodes with several interfaces, every class of failure, both profiles: each message ends in
+//! one SEND event and is delivered at most once, and nothing remains in use.
 
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ fn net(profile: Profile, used_paths: UsedPaths) -> Net {
     net
 }
 
-/// Says whether a message was started.
+/// Applies a step. Returns whether it started a message.
 fn apply(net: &mut Net, step: &Step) -> bool {
     let now = net.now;
     let targets = [THEIRS[0], OURS[0]];
@@ -75,7 +75,7 @@ fn apply(net: &mut Net, step: &Step) -> bool {
         }
         Step::Answer { node, status } => drop(net.answer(node, MessageStatus::ALL[status])),
         Step::Unlink { which } => {
-            // The first descriptor is the one that accepts; the others are of messages under way.
+            // The first descriptor is the one that accepts messages; the others belong to messages under way.
             let handles: Vec<_> = net.nodes[0].memory.keys().copied().skip(1).collect();
             if !handles.is_empty() {
                 let _ended = net.core(0).md_unlink(handles[which % handles.len()], now);
@@ -164,7 +164,7 @@ fn a_peer_interface_first_heard_of_by_a_message_that_nobody_wants_is_recovered()
     };
     assert!(!recovers(&mut net), "never heard of");
 
-    // An answer to what does not wait for one any more, say.
+    // For example, an answer to an operation that no longer waits for one.
     let ni = net.nodes[0]
         .nis
         .iter()
@@ -213,7 +213,7 @@ fn a_peer_interface_never_heard_of_is_well_when_its_node_says_that_it_is_up_agai
             (shown.health, shown.in_recovery)
         };
         let full = health(&mut net);
-        // New peer interfaces are up: that one still is, is no news.
+        // New peer interfaces are up, so the first report of `up` changes nothing.
         for up in [true, false, false] {
             net.core(0).set_peer_ni_status(far, up, now);
         }
@@ -223,7 +223,7 @@ fn a_peer_interface_never_heard_of_is_well_when_its_node_says_that_it_is_up_agai
             net.core(0).set_peer_ni_status(far, true, now);
             assert_eq!(health(&mut net), full);
         }
-        // What an administrator took, the word does not give.
+        // A report of the status does not restore the health that an administrator took.
         let less = Health::new(500).unwrap();
         net.core(0).set_peer_ni_health(far, less, now).unwrap();
         net.core(0).set_peer_ni_status(far, true, now);

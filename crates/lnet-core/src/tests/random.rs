@@ -1,5 +1,5 @@
-//! Random traffic over a router, random failures, random unlinking: whatever happens, every descriptor
-//! ends with exactly one last event and everything is at rest afterwards.
+//! Random traffic over a router, with random failures and random unlinking: every descriptor ends with exactly one
+//! last event, and everything is at rest afterwards.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn apply(net: &mut Net, step: Step) {
         Step::Unlink { node, which } => {
             let handles: Vec<_> = net.nodes[node].memory.keys().copied().collect();
             if !handles.is_empty() {
-                // It may be dead already and only wait for its last operation.
+                // The descriptor may be dead already and wait only for its last operation.
                 let _ = net
                     .core(node)
                     .md_unlink(handles[which % handles.len()], now);
@@ -124,7 +124,7 @@ fn last_events(net: &Net, node: usize) -> BTreeMap<MdHandle, usize> {
     last
 }
 
-/// Of the SEND events, each descriptor of one operation has exactly one.
+/// Counts the SEND events of each descriptor; a descriptor of one operation must have exactly one.
 fn sends(net: &Net, node: usize) -> BTreeMap<MdHandle, usize> {
     let mut sends = BTreeMap::new();
     for event in net.nodes[node]

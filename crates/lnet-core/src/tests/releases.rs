@@ -1,5 +1,5 @@
-//! What releases of kernels do differently (section 12 of lnet-selection): the rules that the `design` profile takes from
-//! the release after 2.17, and what the profiles of kernels do instead.
+//! Tests of the differences between releases of kernels (section 12 of lnet-selection): the rules that the `design`
+//! profile takes from the release after 2.17, and the behaviour in the profiles of kernels.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::*;
 const HERE: [&str; 2] = ["10.0.0.1@tcp", "10.1.0.1@tcp1"];
 const THERE: [&str; 2] = ["10.0.0.2@tcp", "10.1.0.2@tcp1"];
 
-/// Two nodes with two rails, which know each other as Multi-Rail.
+/// Creates two nodes with two rails that know each other as Multi-Rail.
 fn two_rails() -> Net {
     let mut net = Net::new();
     for (nids, other) in [(HERE, THERE), (THERE, HERE)] {
@@ -53,7 +53,7 @@ fn a_peer_whose_primary_net_goes_stays_reachable_over_its_other_rail() {
     net.core(0).remove_ni(first, now).unwrap();
     let known = net.core(0).peer_with(nid(THERE[0])).unwrap();
     assert_eq!((known.nis.len(), known.multi_rail), (2, true));
-    // Who sends keeps the primary NID.
+    // The sender keeps the primary NID.
     net.put(0, b"x", true, THERE[0]);
     net.run();
     let ends: Vec<_> = net
@@ -62,7 +62,7 @@ fn a_peer_whose_primary_net_goes_stays_reachable_over_its_other_rail() {
         .map(|event| event.status)
         .collect();
     assert_eq!(ends, [Ok(()), Ok(())]);
-    // The rail is used again when its net is back.
+    // The rail is used again after its net is added again.
     let ni = NiConfig {
         nid: nid(HERE[0]),
         tunables: Tunables::default(),

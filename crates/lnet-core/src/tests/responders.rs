@@ -1,4 +1,4 @@
-//! Whose answers are believed: those of whoever was asked, whichever way they come, and nobody else's.
+//! Tests of the senders whose responses are accepted: only the node that was asked, by any path.
 
 use lnet_types::ProcessId;
 use lnet_wire::{Body, Handle, Header, Reply};
@@ -10,9 +10,9 @@ use crate::*;
 /// A REPLY of four bytes to this operation of node 0.
 struct Answer<'a> {
     md: MdHandle,
-    /// Who the header says it is from.
+    /// The source in the header.
     source: &'a str,
-    /// Whose connection brings it, and to which of the node's interfaces.
+    /// The process whose connection carries the message, and the index of the node's interface.
     via: &'a str,
     ni: usize,
 }
@@ -41,7 +41,7 @@ fn is_taken(verdict: Verdict) -> bool {
     }
 }
 
-/// A GET of node 0 that nobody has answered.
+/// Starts a GET of node 0 that stays unanswered.
 fn unanswered_get(net: &mut Net, to: &str) -> MdHandle {
     net.keep_answers = true;
     let md = net.get(0, 4, to);
@@ -109,7 +109,7 @@ fn a_guessed_handle_finds_nothing() {
     }
 }
 
-/// Two gateways to tcp1, and one that is none of ours.
+/// Creates a node with two gateways to tcp1, and a third router that is not a gateway of it.
 fn behind_routers() -> Net {
     let mut net = Net::new();
     net.add(&["10.0.0.1@tcp"]);
@@ -182,7 +182,7 @@ fn every_interface_of_a_multi_rail_peer_may_answer() {
         };
         assert!(is_taken(offer(&mut net, &answer)), "{nid}");
     }
-    // A peer that is forgotten while it is asked may still answer from where it was asked.
+    // A peer that is removed while a response is awaited may still respond from the NID that was asked.
     let md = unanswered_get(&mut net, primary);
     let asked = net.trace.last().unwrap().1.dest_nid;
     net.core(0).remove_peer(nids[0]).unwrap();

@@ -1,4 +1,4 @@
-//! What is counted of routes.
+//! Tests of the counts of routes.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn stats(net: &mut Net, node: usize) -> RouteStats {
     net.core(node).routes().next().unwrap().stats
 }
 
-/// A client and a server whose answers are held back, at rest.
+/// Creates a client and a server at rest, whose answers are held back.
 fn routed() -> Net {
     let mut net = Net::routed(BUFFERS);
     net.attach(2, any_me(), open_md(1 << 20));
@@ -73,7 +73,7 @@ fn a_message_given_up_in_a_queue_counts_at_its_route() {
     }
     net.run();
     assert_eq!(net.nodes[0].kept.len(), 8, "the credits of the gateway");
-    // Pings that are due meanwhile wait behind them, and are given up like them.
+    // Pings that become due meanwhile wait behind these messages, and fail like them.
     net.advance(Duration::from_secs(200));
     let after = stats(&mut net, 0);
     assert!(after.dropped >= before.dropped + 4, "{after:?}");

@@ -1,4 +1,4 @@
-//! A core made from the state of another one picks what that one picks: random configurations, random
+//! Tests that a core made from the state of another core selects the same paths, for random configurations and random
 //! histories of messages, failures and changes.
 
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ const LOCAL: [&str; 6] = [
     "10.1.0.3@tcp1",
     "10.2.0.1@tcp2",
 ];
-/// The nets of the first three are among the local ones; `tcp8` and `tcp9` only routes reach.
+/// The nets of the first three NIDs are among the local ones; only routes reach `tcp8` and `tcp9`.
 const REMOTE: [&str; 10] = [
     "10.0.9.1@tcp",
     "10.0.9.2@tcp",
@@ -40,7 +40,7 @@ const GATEWAYS: [&str; 5] = [
     "10.1.5.2@tcp1",
     "10.2.5.1@tcp2",
 ];
-/// `src`, `dst`, `rte`.
+/// The rules as `src`, `dst`, `rte`.
 const RULES: [[&str; 3]; 9] = [
     ["tcp", "", ""],
     ["tcp[1-2]", "", ""],
@@ -197,7 +197,7 @@ impl Driver {
         self.settle();
     }
 
-    /// Changes of the configuration may be refused; that is one more history.
+    /// Changes the configuration. A rejected change is one more history.
     fn configure(&mut self, step: &Step) {
         let now = self.now;
         let net = |far| if far { "tcp9" } else { "tcp8" }.parse().unwrap();
@@ -292,7 +292,7 @@ fn driver(globals: Globals, credits: &[u32], distances: &[u32]) -> Driver {
     for ((text, &peer_credits), &distance) in LOCAL.iter().zip(credits).zip(distances) {
         let tunables = Tunables {
             credits: 3 * credits[0],
-            // Of one net all interfaces have the same.
+            // All interfaces of a net have the same value.
             peer_credits: if text.ends_with("tcp1") {
                 credits[0]
             } else {
@@ -344,7 +344,7 @@ fn globals() -> impl Strategy<Value = Globals> {
         })
 }
 
-/// The path that a message takes, by names that two cores share.
+/// Returns the path that a message takes, by NIDs, which both cores share.
 fn pick(core: &Core, target: Nid, source: Option<Nid>) -> Result<[Nid; 3], SelectError> {
     let query = SendQuery {
         source,
@@ -393,7 +393,8 @@ proptest! {
         }
         let state = running.core.selection_state();
         let mut rebuilt = Core::from_selection_state(&state, running.now).unwrap().selection_state();
-        // A removed interface leaves numbers of slots behind, in whose order peers are listed.
+        // Peers are listed by slot. A removed interface leaves a free slot, so that the order differs between the
+        // cores.
         let by_nid = |a: &PeerNiSelection, b: &PeerNiSelection| a.nid.cmp(&b.nid);
         let mut state = state;
         state.peer_nis.sort_by(by_nid);
@@ -432,7 +433,7 @@ fn one_sequence_that_is_forgotten_changes_a_pick() {
         .unwrap();
     running.send(nid(REMOTE[0]), None, 0);
     let mut state = running.core.selection_state();
-    // The credit that the message holds would tell the interfaces apart as well.
+    // The credit that the message holds would also tell the interfaces apart.
     for ni in &mut state.nis {
         (ni.sequence, ni.in_flight) = (0, 0);
     }

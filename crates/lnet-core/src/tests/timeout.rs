@@ -1,4 +1,4 @@
-//! Responses that do not come.
+//! Tests of responses that do not arrive.
 
 use std::time::Duration;
 
@@ -150,7 +150,7 @@ fn a_message_that_waits_too_long_for_a_credit_is_given_up() {
     net.assert_at_rest();
 }
 
-/// Every route is down, so nothing was sent to anybody who could have answered.
+/// Every route is down, so nothing was sent to a node that could have answered.
 #[test]
 fn an_operation_that_found_no_path_costs_its_target_no_health() {
     const SERVER: &str = "10.1.0.2@tcp1";

@@ -1,10 +1,10 @@
-//! What watchers see: each event once, with its reason, and how many they missed.
+//! Tests of watchers: each sees each event once, with its reason, and learns how many it missed.
 
 use super::Net;
 use super::net::nid;
 use crate::*;
 
-/// The events since the last call.
+/// Returns the events since the last call.
 fn seen(net: &mut Net, node: usize, watcher: &mut Watcher) -> Vec<Watched> {
     let (events, lost) = net.core(node).watched(watcher, usize::MAX);
     assert_eq!(lost, 0);
@@ -109,7 +109,7 @@ fn a_slow_watcher_is_told_how_many_events_it_missed_and_memory_stays_bounded() {
     assert_eq!((events.len(), lost), (100, 10_000 - 4096));
     let (events, lost) = net.core(0).watched(&mut slow, usize::MAX);
     assert_eq!((events.len(), lost), (3996, 0));
-    // Nothing is kept for nobody.
+    // Without a watcher no event is kept.
     net.core(0).unwatch(slow);
     net.core(0).set_ni_fatal(ni, true, now);
     let mut late = net.core(0).watch(false);

@@ -1,4 +1,4 @@
-//! One core without a network: the test is the LND.
+//! A test bench of one core without a network: the test is the LND.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use lnet_wire::{Body, Handle, Header, Put};
 use super::nid;
 use crate::*;
 
-/// The design.
+/// The profile of the design.
 pub(super) const DESIGN: fn(&mut Globals) = |globals| globals.profile = Profile::Design;
-/// Kernels of 2.16.
+/// The profile of kernels of 2.16.
 pub(super) const LUSTRE: fn(&mut Globals) = |globals| globals.profile = Profile::Lustre;
-/// Kernels of 2.17.
+/// The profile of kernels of 2.17.
 pub(super) const LUSTRE_217: fn(&mut Globals) = |globals| globals.profile = Profile::Lustre217;
-/// The design, which never takes the same pair twice.
+/// The design, with a resend that never takes the same pair twice.
 pub(super) const PAIR: fn(&mut Globals) = |globals| globals.used_paths = UsedPaths::Pair;
-/// The design, which never takes the same interface twice.
+/// The design, with a resend that never takes the same interface twice.
 pub(super) const LITERAL: fn(&mut Globals) = |globals| globals.used_paths = UsedPaths::Literal;
 
-/// A rule as `lnetctl udsp add` writes it: source, destination, gateway, priority.
+/// Returns a rule from the parts that `lnetctl udsp add` takes: source, destination, gateway, priority.
 pub(crate) fn rule(src: &str, dst: &str, rte: &str, priority: Option<u32>) -> Rule {
     let given = |text: &'static str| Some(text).filter(|text| !text.is_empty());
     let leak = |text: &str| given(Box::leak(text.to_owned().into_boxed_str()));
@@ -34,12 +34,12 @@ pub(crate) fn rule(src: &str, dst: &str, rte: &str, priority: Option<u32>) -> Ru
     Rule::from_text(&text, Profile::Design).unwrap()
 }
 
-/// What a send led to.
+/// The next event of a send.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// It is with the LND.
+    /// The LND has the message.
     Sent(Box<Transmit>),
-    /// It ended.
+    /// The message ended.
     Ended(Result<(), Errno>),
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    /// A node with these interfaces.
+    /// Creates a node with these interfaces.
     pub(super) fn new(nids: &[&str]) -> Self {
         let now = Time::from_secs(1000);
         let mut bench = Self {
@@ -63,12 +63,12 @@ impl Bench {
         for text in nids {
             bench.add_ni(text);
         }
-        // Pings of gateways would be messages among those of the test.
+        // Pings of gateways would mix with the messages of the test.
         bench.set(|globals| globals.alive_router_check_interval = Duration::ZERO);
         bench
     }
 
-    /// Two local interfaces and a Multi-Rail peer with two, all on one net: n1, n2, p1, p2.
+    /// Creates a node with two local interfaces and a Multi-Rail peer with two, all on one net: n1, n2, p1, p2.
     pub(super) fn two_by_two() -> Self {
         let mut bench = Self::new(&["10.0.0.1@tcp", "10.0.0.2@tcp"]);
         bench.peer(&["10.0.1.1@tcp", "10.0.1.2@tcp"]);
@@ -95,7 +95,7 @@ impl Bench {
         self.core.set_globals(globals, self.now);
     }
 
-    /// A Multi-Rail peer that has been heard of.
+    /// Adds a Multi-Rail peer from which messages have been received.
     pub(super) fn peer(&mut self, nids: &[&str]) {
         let nids: Vec<Nid> = nids.iter().map(|text| nid(text)).collect();
         self.core.add_peer(nids[0], &nids, true).unwrap();
@@ -129,7 +129,7 @@ impl Bench {
         self.core.peers.by_nid_mut(nid).unwrap()
     }
 
-    /// Health of a local or a peer interface, without recovery.
+    /// Sets the health of a local or a peer interface, without recovery.
     pub(super) fn set_health(&mut self, text: &str, value: u16) {
         let health = Health::new(value).unwrap();
         match self.core.nis.by_nid(nid(text)).map(|ni| ni.id) {
@@ -149,7 +149,7 @@ impl Bench {
         value.value()
     }
 
-    /// Whether a local or a peer interface is being recovered.
+    /// Returns whether a local or a peer interface is in recovery.
     pub(super) fn in_recovery(&self, text: &str) -> bool {
         let recovery = match self.core.nis.by_nid(nid(text)) {
             Some(ni) => &ni.recovery,
@@ -179,7 +179,7 @@ impl Bench {
 
     // --- sending ---
 
-    /// A PUT without ACK.
+    /// Starts a PUT without ACK.
     pub(super) fn start(&mut self, source: Option<&str>, to: &str, hints: SendHints) -> Step {
         let spec = MdSpec {
             length: 0,
@@ -214,7 +214,7 @@ impl Bench {
         }
     }
 
-    /// The next thing that happens to the only message under way.
+    /// Returns the next event of the only message under way.
     pub(super) fn step(&mut self) -> Step {
         self.settle();
         if !self.transmits.is_empty() {
@@ -224,13 +224,13 @@ impl Bench {
         Step::Ended(event.status)
     }
 
-    /// Answers an attempt.
+    /// Reports the result of an attempt.
     pub(super) fn answer(&mut self, transmit: &Transmit, status: MessageStatus) -> Step {
         self.core.sent(transmit.tx, status, self.now);
         self.step()
     }
 
-    /// Answers an attempt as failed, and expects another one: over which pair?
+    /// Reports an attempt as failed, expects another attempt, and returns it.
     pub(super) fn retried(&mut self, transmit: &Transmit, status: MessageStatus) -> Transmit {
         match self.answer(transmit, status) {
             Step::Sent(next) => *next,
@@ -238,7 +238,7 @@ impl Bench {
         }
     }
 
-    /// Answers an attempt as failed, and expects that this was the last.
+    /// Reports an attempt as failed, expects that it was the last, and returns the error.
     pub(super) fn failed(&mut self, transmit: &Transmit, status: MessageStatus) -> Errno {
         match self.answer(transmit, status) {
             Step::Sent(next) => panic!("sent again: {:?}", self.pair(&next)),
@@ -246,7 +246,7 @@ impl Bench {
         }
     }
 
-    /// Sends a message and completes it: local NID and next hop.
+    /// Sends a message and completes it. Returns the local NID and the next hop.
     pub(super) fn carry(&mut self, to: &str) -> (String, String) {
         self.carry_from(None, to)
     }
@@ -260,12 +260,12 @@ impl Bench {
         self.pair(&transmit)
     }
 
-    /// The local NIDs of several messages in a row.
+    /// Returns the local NIDs of several consecutive messages.
     pub(super) fn sources(&mut self, count: usize, to: &str) -> Vec<String> {
         (0..count).map(|_| self.carry(to).0).collect()
     }
 
-    /// The next hops of several messages in a row.
+    /// Returns the next hops of several consecutive messages.
     pub(super) fn hops(&mut self, count: usize, to: &str) -> Vec<String> {
         (0..count).map(|_| self.carry(to).1).collect()
     }
@@ -275,7 +275,7 @@ impl Bench {
         (ni.nid.to_string(), transmit.to.nid.to_string())
     }
 
-    /// How an attempt to send ends when it never reaches the LND.
+    /// Starts a message that never reaches the LND, and returns its error.
     pub(super) fn refused(&mut self, source: Option<&str>, to: &str) -> Errno {
         match self.start(source, to, SendHints::default()) {
             Step::Sent(transmit) => panic!("sent over {:?}", self.pair(&transmit)),
@@ -285,12 +285,12 @@ impl Bench {
 
     // --- receiving and time ---
 
-    /// A message from a peer arrives whole, and nobody wants it.
+    /// Delivers a complete message from a peer; its content does not matter.
     pub(super) fn hear(&mut self, from: &str, at: &str) {
         self.hear_from(from, from, at);
     }
 
-    /// The same, through a router.
+    /// Delivers such a message through a router.
     pub(super) fn hear_from(&mut self, source: &str, hop: &str, at: &str) {
         let me = MeSpec {
             match_bits: 99,
@@ -328,8 +328,8 @@ impl Bench {
         self.events.clear();
     }
 
-    /// Lets time pass in steps of a second and answers every message with `status`; says when, in
-    /// seconds from now, which next hop was sent to.
+    /// Lets time pass in steps of a second and reports `status` for every message. Returns when a message was sent, in
+    /// seconds from now, and to which next hop.
     pub(super) fn wait(&mut self, seconds: u64, status: MessageStatus) -> Vec<(u64, String)> {
         let mut sent = Vec::new();
         for second in 0..=seconds {

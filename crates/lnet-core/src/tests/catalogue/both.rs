@@ -1,5 +1,5 @@
-//! The cases that hold in all profiles, again in those of kernels. A node of a test is in the
-//! profile of its thread, unless the test itself says which.
+//! Runs the cases that hold in all profiles once more in those of kernels. The nodes of a test are in the profile of
+//! its thread, unless the test sets another one.
 
 use lnet_policy::Profile;
 

@@ -1,5 +1,5 @@
-//! The eight cases of the design (section 2.2), as far as the catalogue leaves something unsaid: routed
-//! ones, and what is chosen among devices.
+//! The eight cases of the design (section 2.2), as far as the catalogue does not cover them: routed cases, and the
+//! choice among devices.
 
 use super::bench::Step;
 use super::*;
@@ -14,7 +14,7 @@ const FAR2: &str = "10.5.0.2@tcp5";
 
 const DROPPED: MessageStatus = MessageStatus::RemoteDropped;
 
-/// n1 and n2, a gateway with two interfaces, and a Multi-Rail peer behind it with two.
+/// Creates n1 and n2, a gateway with two interfaces, and a Multi-Rail peer behind it with two.
 fn behind_a_gateway() -> Bench {
     let mut bench = Bench::new(&[N1, N2]);
     bench.peer(&[R1, R2]);
@@ -23,7 +23,7 @@ fn behind_a_gateway() -> Bench {
     bench
 }
 
-/// Source, next hop, final destination.
+/// Returns source, next hop and final destination.
 fn way(bench: &Bench, transmit: &Transmit) -> [String; 3] {
     let (source, hop) = bench.pair(transmit);
     assert_eq!(transmit.header.src_nid.to_string(), source);
@@ -165,7 +165,7 @@ fn distance_is_from_the_memory_of_the_payload() {
         assert_eq!(bench.pair(&transmit).0, source);
         bench.answer(&transmit, MessageStatus::Ok);
     }
-    // Where a distance is missing the device is farthest.
+    // If a distance is missing, the device is the farthest.
     let hints = SendHints {
         cpt: 7,
         ..SendHints::default()
@@ -190,13 +190,13 @@ fn b1d_a_single_rail_peer_sees_one_interface_under_whichever_of_its_nids() {
     bench.core.add_peer(nid(P1), &others, false).unwrap();
     assert_eq!(bench.carry(P1).0, N1);
     assert_eq!(bench.sources(3, "10.0.1.2@tcp"), [N1; 3]);
-    // A rule about the very NID is more than what another NID has seen.
+    // A rule about exactly this NID comes before the interface that another NID has seen.
     bench.rule(N2, "10.0.1.2@tcp", "", None);
     assert_eq!(bench.sources(2, "10.0.1.2@tcp"), [N2; 2]);
     assert_eq!(bench.carry(P1).0, N1);
 }
 
-/// Gateways to tcp5 on two nets; the peer behind them is not Multi-Rail.
+/// Creates gateways to tcp5 on two nets; the peer behind them is not Multi-Rail.
 fn gateways_on_two_nets() -> Bench {
     let mut bench = Bench::new(&[N1, "10.9.0.1@o2ib"]);
     bench.route("tcp5", R1, None, 0);

@@ -1,5 +1,5 @@
-//! The checklist of the design (section 3.10): each work item and each patch by name. Most are refined
-//! by cases of the catalogue; here stands the sentence of the design itself.
+//! The checklist of the design (section 3.10): each work item and each patch by name. Cases of the catalogue refine
+//! most of them; the tests here follow the sentence of the design itself.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ fn w1_health_is_demerited_by_failures_and_restored_by_successes() {
 #[test]
 fn w2_selection_looks_at_health_and_a_resend_never_revisits_an_interface() {
     let mut bench = Bench::two_by_two().with(LITERAL);
-    // A demerit of one still leaves n1 and p1 the best of the bunch.
+    // A decrement of one leaves n1 and p1 the best ones.
     bench.set_health(N2, 1000);
     bench.set(|globals| globals.health_sensitivity = 1);
     let first = bench.send(P1);
@@ -44,7 +44,7 @@ fn w5_the_transaction_timeout_cancels_a_resend() {
     net.get(0, 4, P1);
     net.run();
     let transmit = net.nodes[0].kept.pop_front().unwrap();
-    // The resend finds no credit until the transaction ends.
+    // The resend gets no credit until the transaction times out.
     let other = net.core(0).peers.by_nid_mut(peer[1]).unwrap();
     other.credits.set_held(8);
     net.core(0)
@@ -86,7 +86,7 @@ fn w5_one_deadline_holds_for_all_attempts() {
     assert!(second.deadline > first.deadline, "kernels give a fresh one");
 }
 
-/// The events of a PUT whose ACK never comes.
+/// Returns the events of a PUT whose ACK never arrives.
 fn without_ack() -> Vec<Event> {
     let mut net = Net::pair();
     net.put(0, b"x", true, "10.0.0.2@tcp");

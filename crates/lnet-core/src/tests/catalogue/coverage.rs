@@ -1,5 +1,4 @@
-//! No case is forgotten: every ID of `tests/catalogue.txt` is a test here, or a test of the crate named
-//! behind it.
+//! Checks that every ID of `tests/catalogue.txt` has a test here, or a test in the crate named after the ID.
 
 const CATALOGUE: &str = include_str!("../../../tests/catalogue.txt");
 const BOTH: &str = include_str!("both.rs");
@@ -19,12 +18,13 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     lines.map(|line| line.split_once(' ').unwrap_or((line, "")))
 }
 
-/// `T-H03s` is tested by functions whose names begin with `t_h03s_`.
+/// Returns the prefix of the functions that test an ID: `T-H03s` is tested by functions whose names begin with
+/// `t_h03s_`.
 fn prefix(id: &str) -> String {
     format!("fn {}_", id.to_lowercase().replace('-', "_"))
 }
 
-/// The IDs that are not tested.
+/// Returns the IDs that are not tested.
 fn forgotten<'a>(catalogue: &'a str, sources: &[&str]) -> Vec<&'a str> {
     lines(catalogue)
         .filter(|(_, elsewhere)| elsewhere.is_empty())
@@ -38,7 +38,7 @@ fn every_case_is_a_test() {
     assert_eq!(forgotten(CATALOGUE, &SOURCES), [""; 0]);
 }
 
-/// The cases of a source that name no profile and are not in the list of those that run in both.
+/// Returns the cases of a source that name no profile and are not in the list of cases that run in both.
 fn in_one_profile<'a>(source: &'a str, both: &str) -> Vec<&'a str> {
     let mut lines = source.lines();
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! What an observer is told, and that asking and sending are the same.
+//! Tests of the reports to observers, and that a query and a send select the same path.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ const GATEWAY: &str = "10.0.0.9@tcp";
 
 type Values = Vec<(Criterion, i64)>;
 
-/// Writes down what it is told.
+/// An observer that records its reports.
 #[derive(Debug, Default)]
 struct Notes {
     classified: Vec<Classification>,
@@ -205,7 +205,7 @@ proptest! {
             let src = ours.get(src as usize).copied().unwrap_or("");
             let dst = theirs.get(dst as usize).copied().unwrap_or("");
             if !src.is_empty() || !dst.is_empty() {
-                // The same descriptors twice are refused or put in place; either is fine.
+                // Two rules with the same descriptors are rejected or merged; both are fine.
                 let _ = bench.core.add_rule(rule(src, dst, "", Some(priority)), None);
             }
         }

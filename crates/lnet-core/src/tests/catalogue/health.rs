@@ -1,4 +1,4 @@
-//! Section 7.2 without recovery: what failures and successes do to health, and what is sent again.
+//! Section 7.2 without recovery: the effect of failures and successes on health, and which messages are resent.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn single_rail() -> Bench {
     bench
 }
 
-/// Fails every attempt with one class; how many attempts there were.
+/// Fails every attempt with one class. Returns the number of attempts.
 fn fail_all(bench: &mut Bench, status: MessageStatus) -> u64 {
     let mut transmit = bench.send(P1);
     let mut attempts = 1;
@@ -43,7 +43,7 @@ fn fail_all(bench: &mut Bench, status: MessageStatus) -> u64 {
     }
 }
 
-/// Resends, resends that succeeded, resends that failed.
+/// Returns the numbers of resends, of resends that succeeded, and of resends that failed.
 fn resends(bench: &Bench) -> (u64, u64, u64) {
     let counters = bench.core.counters();
     (
@@ -53,7 +53,7 @@ fn resends(bench: &Bench) -> (u64, u64, u64) {
     )
 }
 
-/// The lowest health of our interfaces, and of the peer's.
+/// Returns the lowest health of the local interfaces, and of the peer's.
 fn lowest(bench: &Bench) -> (u16, u16) {
     let ours = bench.core.nis().skip(1).map(|ni| ni.health.health.value());
     let peers = bench.core.peers().flat_map(|peer| peer.nis);
@@ -187,7 +187,7 @@ pub(super) fn t_h10_a_resend_that_succeeds_is_counted() {
                 all: false,
             };
             bench.core.add_drop_rule(rule).unwrap();
-            // The first of two is dropped, and the second may be: then the third is not.
+            // At this pace the rule hits the first attempt and not the second.
             let transmit = bench.send(P1);
             assert_eq!(
                 bench.answer(&transmit, MessageStatus::Ok),
@@ -203,7 +203,7 @@ pub(super) fn t_h10_a_resend_that_succeeds_is_counted() {
 #[test]
 pub(super) fn t_h11_a_failed_ping_of_ourselves_is_no_evidence_against_a_peer() {
     let mut bench = Bench::new(&[N1, N2]).with(|globals| globals.own_nids_by_loopback = false);
-    // As discovery of ourselves would have it.
+    // This is the state after a discovery of the node itself.
     bench.peer(&[N1, N2]);
     let transmit = bench.send(N2);
     assert_ne!(transmit.ni, NiId::LOOPBACK);
@@ -292,7 +292,7 @@ pub(super) fn t_h26_without_retries_nothing_is_sent_again_and_none_has_failed() 
     assert_eq!(resends(&bench), (0, 0, 0));
 }
 
-/// What becomes of a change of the parameters.
+/// Returns the result of a change of the parameters.
 fn changed(from: fn(&mut Globals), to: fn(&mut Globals)) -> Result<Globals, ConfigError> {
     let mut bench = Bench::new(&[N1]).with(from);
     let mut globals = bench.core.config.globals;
@@ -350,7 +350,7 @@ pub(super) fn t_h30_more_sensitivity_than_full_health_is_refused() {
     assert!(changed(|_| {}, |globals| globals.health_sensitivity = 1000).is_ok());
 }
 
-/// A node whose peer, which it has heard of, swallows every response.
+/// Creates a node with a peer from which messages were received, and which drops every response.
 fn swallowed() -> Net {
     let mut net = Net::pair();
     net.attach(0, any_me(), open_md(8));
@@ -406,7 +406,7 @@ pub(super) fn t_h32_response_tracking_decides_what_is_waited_for() {
         let of_get = timeouts(|net| _ = net.get(0, 4, "10.0.0.2@tcp"));
         assert_eq!((of_put, of_get), (put, get), "response_tracking {setting}");
     }
-    // A ping of the node's own is always waited for.
+    // The node always waits for the answer to its own ping.
     let mut bench = single_rail().with(|globals| globals.response_tracking = 0);
     let health = Health::new(500).unwrap();
     bench
@@ -535,7 +535,7 @@ pub(super) fn t_h40_a_message_from_a_gateway_restores_it_at_once() {
     bench.set_health(P1, 300);
     bench.hear(P1, N1);
     assert_eq!(bench.health(P1), 1000);
-    // Another peer gains one step.
+    // Another peer gains one step of health.
     bench.peer(&[P2]);
     bench.set_health(P2, 300);
     bench.hear(P2, N1);
@@ -569,7 +569,7 @@ pub(super) fn t_h41_each_class_is_counted_as_itself() {
     assert_eq!(counts(&bench).iter().sum::<u64>(), 1, "one of the ten");
 }
 
-/// A node of one rail that fails every message with one of these.
+/// Creates a node of one rail that fails every message with one of these classes.
 fn failing(classes: Vec<MessageStatus>) -> Bench {
     let mut bench = single_rail();
     let rule = DropRule {

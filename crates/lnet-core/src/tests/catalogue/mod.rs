@@ -1,10 +1,9 @@
-//! The catalogue of cases (sections 7.1 to 7.4 of lnet-selection), each a test that carries its ID, and
-//! the checklist of the design (section 3.10).
+//! The catalogue of cases (sections 7.1 to 7.4 of lnet-selection), each a test whose name has its ID, and the
+//! checklist of the design (section 3.10).
 //!
-//! Unless a test says otherwise: used paths by pair, sensitivity 100, retry count 2, all healths 1000,
-//! no rules, distances equal. A case whose name says `design` or `lustre` holds in that profile; every
-//! other one runs in the `design` profile and, through `both`, in the `lustre` one. `coverage` checks
-//! that no case is missing.
+//! Unless a test sets other values: used paths by pair, sensitivity 100, retry count 2, all health values 1000, no
+//! rules, equal distances. A case whose name says `design` or `lustre` holds in that profile. Every other case runs in
+//! the `design` profile and, by `both`, in those of kernels. `coverage` checks that no case is missing.
 
 mod bench;
 mod both;

@@ -1,5 +1,5 @@
-//! Section 7.3: what rules do to traffic, and when they are applied. How rules are written, listed and
-//! carried is tested where they live, in `lnet-policy`.
+//! Section 7.3: the effect of rules on traffic, and when they are applied. The syntax, the lists and the transfer of
+//! rules are tested in `lnet-policy`.
 
 use lnet_policy::{Added, PolicyError, Priority};
 
@@ -46,7 +46,7 @@ fn sources_of(bench: &Bench, text: &str) -> Vec<String> {
     preferred.map(|entry| entry.nid.to_string()).collect()
 }
 
-/// Two local interfaces and one of a peer.
+/// Creates two local interfaces, and a peer with one.
 fn two_by_one() -> Bench {
     let mut bench = Bench::new(&[N1, N2]);
     bench.peer(&[P1]);
@@ -109,7 +109,7 @@ pub(super) fn t_u10_without_the_rule_interfaces_take_turns_again() {
     assert_eq!(local_priority(&bench, N2), -1);
 }
 
-/// n1 and n2 at priority 0, n3 without.
+/// Creates n1 and n2 with priority 0, and n3 without a priority.
 fn two_of_three() -> Bench {
     let mut bench = Bench::new(&[N1, N2, N3]);
     bench.peer(&[P1]);
@@ -189,7 +189,7 @@ pub(super) fn t_u18_a_preferred_interface_that_fails_is_left_until_it_is_well() 
     assert_eq!(bench.pair(&second).0, N2);
     bench.answer(&second, MessageStatus::Ok);
     assert_eq!(bench.sources(2, P1), [N2; 2]);
-    // Its recovery ping is answered.
+    // The recovery ping of the interface is answered.
     bench.hear(P1, N1);
     assert_eq!(bench.health(N1), 1000);
     assert_eq!(bench.sources(2, P1), [N1; 2]);
@@ -204,7 +204,7 @@ pub(super) fn t_u19_a_preferred_net_that_is_down_is_left() {
     assert_eq!(bench.sources(2, P1), [O1; 2]);
 }
 
-/// A node with two gateways to tcp5.
+/// Creates a node with two gateways to tcp5.
 fn two_gateways() -> Bench {
     let mut bench = Bench::new(&[N1]);
     bench.route("tcp5", R1, None, 0);
@@ -216,7 +216,7 @@ fn two_gateways() -> Bench {
 pub(super) fn t_u20_a_preferred_router_is_used_while_it_lives() {
     let mut bench = two_gateways();
     bench.rule("", "*.*.*.*@tcp5", R1, None);
-    // A peer NI is known from the second message on.
+    // A peer NI behind a router is in the table from the second message on.
     bench.carry(FAR);
     assert_eq!(bench.hops(3, FAR), [R1; 3]);
     bench.core.routes.gateway_mut(nid(R1)).unwrap().alive = false;
@@ -307,7 +307,7 @@ pub(super) fn t_u28_an_index_beyond_the_end_appends() {
     assert_eq!(added, Ok(Added::Inserted(2)));
 }
 
-/// `tcp*` at 5 before `tcp` at 1.
+/// Adds a rule for `tcp*` with priority 5 before a rule for `tcp` with priority 1.
 fn overlapping() -> Bench {
     let mut bench = two_by_one();
     bench.rule("tcp*", "", "", Some(5));
@@ -457,7 +457,7 @@ fn t_u43_design_several_interfaces_may_prefer_one_peer_interface() {
 
 #[test]
 fn t_u44_design_and_lustre_a_client_takes_the_direct_path_and_the_routed_one_only_in_need() {
-    // An MLX client (o2ib); the server is on MLX and on OPA (o2ib1), with a router between.
+    // The client is on MLX (o2ib). The server is on MLX and on OPA (o2ib1), with a router between them.
     let (client, mlx, opa) = ("10.2.0.1@o2ib", "10.2.1.1@o2ib", "10.3.1.1@o2ib1");
     let client = || {
         let mut bench = Bench::new(&[client]);
@@ -506,7 +506,7 @@ pub(super) fn t_u49_a_recovery_ping_goes_to_the_interface_that_is_ill() {
     assert_eq!(bench.ni(N2).stats.sent.get, 1, "from where policy says");
 }
 
-/// Both ends with two interfaces on tcp and one on tcp1; a rule for one of ours on tcp.
+/// Creates both ends with two interfaces on tcp and one on tcp1, and a rule for a local interface on tcp.
 fn two_and_one() -> Bench {
     let mut bench = Bench::new(&[N1, N2, "10.1.0.1@tcp1"]);
     bench.peer(&[P1, P2, "10.1.1.1@tcp1"]);

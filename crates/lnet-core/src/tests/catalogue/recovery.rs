@@ -15,7 +15,7 @@ fn seconds(sent: &[(u64, String)], to: &str) -> Vec<u64> {
     to.map(|&(second, _)| second).collect()
 }
 
-/// Two interfaces on two nets; the first was set to health 0 and no ping of it succeeds.
+/// Creates two interfaces on two nets. The first has health 0, and none of its pings succeeds.
 fn ill_ni(change: fn(&mut Globals)) -> Bench {
     let mut bench = Bench::new(&[N1, O1]).with(change);
     let ni = bench.ni(N1).id;
@@ -41,7 +41,7 @@ pub(super) fn t_h13_pauses_grow_to_the_longest_one() {
     assert_eq!(seconds(&sent, N1), [0, 2, 6, 10, 14, 18]);
 }
 
-/// A peer of one interface that was heard of a moment ago.
+/// Creates a peer of one interface from which a message was just received.
 fn with_peer(change: fn(&mut Globals)) -> Bench {
     let mut bench = Bench::new(&[N1, N2]).with(change);
     bench.peer(&[P1]);
@@ -80,7 +80,7 @@ pub(super) fn t_h15_a_peer_that_answers_is_well_after_one_answer_a_step() {
         .set_peer_ni_health(peer, Health::new(500).unwrap(), now)
         .unwrap();
     assert_eq!(health(&mut net), (500, true));
-    // An answer restarts the pauses, so pings come after 1, 2, 2, 2, 2 seconds.
+    // An answer resets the pauses, so pings follow after 1, 2, 2, 2, 2 seconds.
     net.advance(Duration::from_secs(9));
     assert_eq!(health(&mut net), (1000, false));
     let pings = net
@@ -111,7 +111,7 @@ pub(super) fn t_h17_an_ill_interface_is_pinged_from_a_healthy_one() {
     let mut net = Net::new();
     net.add(&[N1, N2]);
     let (now, n1) = (net.now, nid(N1));
-    // What n1 sends to itself fails; one such message has failed.
+    // Messages of n1 to itself fail; one such message has failed.
     net.core(0)
         .add_drop_rule(DropRule {
             filter: FaultFilter {
@@ -197,7 +197,7 @@ pub(super) fn one_ping_at_a_time_and_the_next_when_it_is_over() {
         .core
         .set_peer_ni_health(nid(P1), Health::new(500).unwrap(), bench.now)
         .unwrap();
-    // Sent, and no answer ever comes: the second follows when the first is given up.
+    // The ping is sent but never answered: the second ping follows when the first times out.
     let sent = bench.wait(22, MessageStatus::Ok);
     assert_eq!(seconds(&sent, P1), [1, 21]);
     assert_eq!(bench.health(P1), 400, "a missing answer counts");
@@ -224,7 +224,7 @@ pub(super) fn an_interface_of_ours_gains_from_every_message_of_its_ping() {
     );
 }
 
-/// Everything ill: an interface of ours and one of a peer, both in recovery.
+/// Creates a local interface and a peer interface that are both in recovery.
 fn all_ill() -> Bench {
     let mut bench = with_peer(|_| {});
     let ill = Health::new(500).unwrap();
@@ -248,7 +248,7 @@ pub(super) fn without_sensitivity_recovery_ends_and_with_it_goes_on() {
     bench.core.change_globals(off, bench.now).unwrap();
     assert!(!bench.in_recovery(N1) && !bench.in_recovery(P1));
     assert_eq!(bench.wait(10, MessageStatus::LocalDropped), []);
-    // What an administrator sets meanwhile waits, too.
+    // A value that an administrator sets meanwhile waits, too.
     let ni = bench.ni(N2).id;
     bench
         .core

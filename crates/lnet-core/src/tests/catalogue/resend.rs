@@ -1,4 +1,4 @@
-//! Section 7.1, T-S20 to T-S28: what a resend may use. Each runs with both settings of used paths.
+//! Section 7.1, T-S20 to T-S28: the paths that a resend may use. Each test runs with both settings of used paths.
 
 use super::bench::Step;
 use super::*;
@@ -109,7 +109,7 @@ fn t_s26_design_two_by_two_has_two_attempts_of_a_local_failure() {
     }
 }
 
-/// The table of section 2.2: attempts until nothing is left, for a failure of the given class.
+/// Follows the table of section 2.2: returns the attempts until no path is left, for a failure of the given class.
 fn attempts(
     locals: usize,
     peers: usize,
@@ -138,7 +138,8 @@ fn t_s26_design_and_lustre_the_number_of_attempts_is_that_of_the_table() {
     let local = MessageStatus::LocalDropped;
     let remote = MessageStatus::RemoteDropped;
     let cases = [
-        // Locals, peers; literal, by pair, kernels: for a local failure, then for a remote one.
+        // Each row: (locals, peers), then attempts by literal, by pair, by kernels, for a local failure and for a
+        // remote failure.
         ((1, 1), [1, 1, 1], [1, 1, 1]),
         ((2, 1), [1, 2, 3], [1, 1, 1]),
         ((1, 2), [1, 1, 1], [1, 2, 3]),

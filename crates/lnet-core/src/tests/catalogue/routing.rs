@@ -24,7 +24,7 @@ fn two_gateways() -> Bench {
     bench
 }
 
-/// Host, router, peer; nobody has a route.
+/// Creates a host, a router and a peer without routes.
 fn unrouted(avoid_asym_router_failure: bool, discovery: bool) -> Net {
     let globals = Globals {
         avoid_asym_router_failure,
@@ -45,7 +45,7 @@ fn unrouted(avoid_asym_router_failure: bool, discovery: bool) -> Net {
     net
 }
 
-/// Which interfaces of the router are up.
+/// Returns which interfaces of the router are up.
 fn router_up(net: &mut Net) -> Vec<bool> {
     net.core(1).nis().skip(1).map(|ni| ni.up).collect()
 }
@@ -54,7 +54,7 @@ fn route_alive(net: &mut Net, node: usize) -> bool {
     net.core(node).routes().all(|route| route.alive)
 }
 
-/// A ping from one node to the other end: does it come back?
+/// Pings from one node to the other end. Returns whether the answer arrives.
 fn ping(net: &mut Net, node: usize, to: &str) -> bool {
     let md = net.bind(node, &[0; 512], 2);
     let get = GetRequest {
@@ -71,7 +71,7 @@ fn ping(net: &mut Net, node: usize, to: &str) -> bool {
     net.kinds(node).contains(&EventKind::Reply)
 }
 
-/// The host is there no more, and pings nobody.
+/// Removes the host, so that it pings no node.
 fn unconfigure_host(net: &mut Net) {
     net.core(0)
         .remove_route(net_of("tcp1"), nid("10.0.0.9@tcp"))
@@ -249,8 +249,8 @@ pub(super) fn t_r11_gateways_in_half_health_carry_all_the_same() {
     assert!(hops.iter().any(|hop| hop == R1) && hops.iter().any(|hop| hop == R2));
 }
 
-/// A router that gets pings from a source to the first interface of a peer, whose health is 0 there:
-/// where do they go?
+/// Returns the next hops of pings that a router forwards from a source to the first interface of a peer. This
+/// interface has health 0 at the router.
 fn diverted(source_is_multi_rail: bool) -> Vec<String> {
     let (first, second) = ("10.5.0.1@tcp5", "10.5.0.2@tcp5");
     let mut bench = Bench::new(&[R1, "10.5.0.8@tcp5"]);
@@ -472,7 +472,7 @@ pub(super) fn t_r25_of_equal_routes_the_healthier_gateway_is_used() {
 pub(super) fn t_r26_a_reply_goes_back_over_the_router_its_request_came_by() {
     let mut net = Net::routed(RouterBuffers::default());
     seconds(&mut net, 1);
-    // A second router would be the next in turn.
+    // A second router would be next in turn.
     net.add_configured(
         CoreConfig {
             routing: true,
@@ -630,7 +630,7 @@ pub(super) fn a_route_over_a_known_gateway_is_probed_at_once() {
     assert_eq!(bench.wait(0, failed).len(), 1);
 }
 
-/// A client, two routers, and a server; W is 10 seconds.
+/// Creates a client, two routers and a server; W is 10 seconds.
 fn two_routers() -> Net {
     let globals = Globals {
         alive_router_check_interval: Duration::from_secs(5),
@@ -657,7 +657,7 @@ fn two_routers() -> Net {
     net
 }
 
-/// Messages with ACK, several a second, for so many seconds: how many came back, of how many.
+/// Sends messages with ACK, several per second, for this many seconds. Returns how many were acknowledged and sent.
 fn load(net: &mut Net, seconds: u64) -> (usize, usize) {
     let (mut acks, mut sent) = (0, 0);
     for _ in 0..seconds * 4 {
@@ -721,7 +721,7 @@ fn a_router_that_stops_waits_for_its_buffers_but_not_for_ever() {
         net.core(router).stop_routing(now);
     }
     seconds(&mut net, 15);
-    // The second one gets rid of what it holds, the first one never does.
+    // The second router completes the messages that it holds, the first router never does.
     while net.answer(2, MessageStatus::Ok).is_some() {}
     seconds(&mut net, 2);
     assert_eq!(net.core(1).routing(), RoutingState::Stopping);

@@ -1,4 +1,4 @@
-//! Section 7.1 without resends: first sends.
+//! Section 7.1 without resends: first attempts.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ const P2: &str = "10.0.1.2@tcp";
 const O1: &str = "10.9.0.1@o2ib";
 const Q1: &str = "10.9.1.1@o2ib";
 
-/// n1 and n2, and a Multi-Rail peer with one interface.
+/// Creates n1 and n2, and a Multi-Rail peer with one interface.
 fn two_by_one() -> Bench {
     let mut bench = Bench::new(&[N1, N2]);
     bench.peer(&[P1]);
     bench
 }
 
-/// tcp and o2ib on both sides.
+/// Creates both ends with an interface on tcp and one on o2ib.
 fn two_nets() -> Bench {
     let mut bench = Bench::new(&[N1, O1]);
     bench.peer(&[P1, Q1]);
@@ -170,7 +170,7 @@ fn t_s18_design_a_given_source_takes_the_peers_best_interface() {
         bench.set_health(P1, 0);
         assert_eq!(bench.carry_from(Some(N1), P1), (N1.into(), P2.into()));
     }
-    // A resend takes another one, too.
+    // A resend takes another interface, too.
     let mut bench = Bench::two_by_two();
     let first = bench.send_from(Some(N1), P1);
     assert_eq!(bench.pair(&first).1, P1);
@@ -192,7 +192,7 @@ fn t_s29_design_a_given_source_that_is_down_fails() {
     let mut bench = Bench::two_by_two();
     bench.ni(N1).fatal = true;
     assert_eq!(bench.refused(Some(N1), P1), Errno::ENETDOWN);
-    // Before anything is looked up or created for the destination.
+    // The check comes before the destination is looked up or created.
     assert_eq!(bench.refused(Some(N1), "10.0.7.7@tcp"), Errno::ENETDOWN);
     assert!(bench.core.peers.by_nid(nid("10.0.7.7@tcp")).is_none());
 }
@@ -400,7 +400,7 @@ pub(super) fn t_s43_a_change_of_the_configuration_between_attempts_leaves_a_vali
     bench.peer(&[P1, P2]);
     let first = bench.send(P1);
     assert_eq!(bench.pair(&first).0, N1);
-    // It would have gone over n2 next.
+    // The next message would have used n2.
     bench
         .core
         .sent(first.tx, MessageStatus::LocalDropped, bench.now);

@@ -1,5 +1,5 @@
-//! When rules are applied (section 4.5 of lnet-selection): one test a trigger. Each checks every kind of
-//! effect that the trigger can have, with rules that were there before.
+//! When rules are applied (section 4.5 of lnet-selection), with one test per trigger. Each test checks every kind of
+//! effect that the trigger can have, with rules that existed before.
 
 use lnet_policy::Priority;
 
@@ -14,7 +14,7 @@ const Q1: &str = "10.9.1.1@o2ib";
 const R1: &str = "10.0.0.8@tcp";
 const FAR: &str = "10.5.0.1@tcp5";
 
-/// What the rules say of everything: `what: value`, for values that they set.
+/// Returns the effective values of all objects as `what: value`, for values that rules set.
 fn effects(bench: &Bench) -> Vec<String> {
     let mut found = Vec::new();
     let mut set = |what: String, priority: Priority| {
@@ -49,7 +49,7 @@ fn effects(bench: &Bench) -> Vec<String> {
     found
 }
 
-/// One rule of each kind, for everything that there is in these tests.
+/// Adds one rule of each kind, for all objects in these tests.
 fn rules(bench: &mut Bench) {
     bench.rule("tcp", "", "", Some(1));
     bench.rule("o2ib", "", "", Some(2));
@@ -90,7 +90,7 @@ fn trigger_rule_reaches_everything_that_is_there_and_takes_it_back() {
     assert_eq!(effects(&bench), before);
 }
 
-/// What is new in the effects after a change.
+/// Returns the effects that a change adds.
 fn gained(bench: &mut Bench, change: impl FnOnce(&mut Bench)) -> Vec<String> {
     let before = effects(bench);
     change(bench);
@@ -188,7 +188,7 @@ fn trigger_route_puts_a_new_gateway_on_the_lists_and_takes_it_off() {
     assert!(before.iter().all(|effect| left.contains(effect)));
 }
 
-/// A node with rules of each kind for many peers, changed in steps: some are behind.
+/// Creates a node with rules of each kind for many peers that are changed in steps, so that some peers are outdated.
 fn behind() -> Bench {
     let mut bench = Bench::new(&[N1, N2, O1]);
     bench.route("tcp5", R1, None, 0);
@@ -225,7 +225,7 @@ fn rules_that_are_applied_in_steps_end_where_those_applied_at_once_end() {
 fn a_message_goes_by_the_new_rules_before_any_step_has_come_to_its_peer() {
     let mut bench = behind();
     assert_eq!(bench.carry("10.0.1.40@tcp").1, "10.0.2.40@tcp");
-    // What was not looked at has no part of a list of the rules before.
+    // A peer that was not updated yet has no part of a list of the old rules.
     assert_eq!(bench.core.preferred_sources(nid("10.0.1.39@tcp")), &[]);
     bench.carry(FAR);
     let gateways = bench.core.preferred_gateways(nid(FAR));
