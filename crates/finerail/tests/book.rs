@@ -22,6 +22,8 @@
 
 mod common;
 
+#[path = "book/generated.rs"]
+mod generated;
 #[path = "book/page.rs"]
 mod page;
 #[path = "book/run.rs"]
@@ -86,6 +88,20 @@ fn the_commands_of_the_reference_print_what_stands_there() {
 #[test]
 fn the_commands_of_the_readme_run() {
     run_pages(&[Path::new(ROOT).join("README.md")]);
+}
+
+/// After a change that is meant: `FINERAIL_OVERWRITE=1 cargo nextest run --workspace -E 'binary(book)'`.
+#[test]
+fn the_page_of_commands_has_the_help_text_of_each() {
+    generated::compare("commands.md", &generated::commands());
+}
+
+/// After a change that is meant: as above.
+#[test]
+fn the_page_of_metrics_has_every_metric_that_the_services_serve() {
+    if let Some(made) = generated::metrics() {
+        generated::compare("metrics.md", &made);
+    }
 }
 
 /// A page for the tests of this checker.

@@ -36,6 +36,29 @@ const RESULTS: &str = ".results";
 /// Runs a page and returns how its output differs from what the page shows; empty if it does not differ. `None`,
 /// and a line that says why, if this machine denies namespaces.
 pub(crate) fn differences(steps: &[Step]) -> Option<String> {
+    let directory = execute(steps)?;
+    let found = runs(steps).filter_map(|(number, run)| difference(directory.path(), number, run));
+    Some(found.collect())
+}
+
+/// Runs a page and returns what each command printed. `None` as for [`differences`].
+pub(crate) fn outputs(steps: &[Step]) -> Option<Vec<String>> {
+    let directory = execute(steps)?;
+    let printed = runs(steps).map(|(number, _)| result(directory.path(), number, ""));
+    Some(printed.collect())
+}
+
+/// Returns the commands of a page with their numbers.
+fn runs(steps: &[Step]) -> impl Iterator<Item = (usize, &Run)> {
+    let numbered = steps.iter().enumerate();
+    numbered.filter_map(|(number, step)| match step {
+        Step::Run(run) => Some((number, run)),
+        Step::File { .. } => None,
+    })
+}
+
+/// Runs a page and returns its directory, with the results. `None` as for [`differences`].
+fn execute(steps: &[Step]) -> Option<TempDir> {
     if !can_run("unshare", &[UNSHARE, &["true"]].concat()) {
         testkit::absent("no user may make namespaces here");
         return None;
@@ -50,14 +73,12 @@ pub(crate) fn differences(steps: &[Step]) -> Option<String> {
     command.env("XDG_RUNTIME_DIR", directory.path());
     let ended = Process::start(command).wait_within(PAGE_LIMIT);
     assert!(ended.status.success(), "{ended:?}");
-    let runs = steps
-        .iter()
-        .enumerate()
-        .filter_map(|(number, step)| match step {
-            Step::Run(run) => difference(directory.path(), number, run),
-            Step::File { .. } => None,
-        });
-    Some(runs.collect())
+    Some(directory)
+}
+
+/// Returns the output of a command, or with the ending `.code` its exit code.
+fn result(directory: &Path, number: usize, ending: &str) -> String {
+    fs::read_to_string(directory.join(format!("{RESULTS}/{number}{ending}"))).unwrap_or_default()
 }
 
 /// The path of programs, with that of the program under test first.
@@ -96,10 +117,7 @@ fn script(steps: &[Step]) -> String {
 
 /// Returns how one command's output and exit code differ from what the page shows.
 fn difference(directory: &Path, number: usize, run: &Run) -> Option<String> {
-    let result = |end: &str| {
-        fs::read_to_string(directory.join(format!("{RESULTS}/{number}{end}"))).unwrap_or_default()
-    };
-    let mut printed = result("");
+    let mut printed = result(directory, number, "");
     if run.background {
         // What a service says later is not on the page.
         let lines = run.output.as_deref().unwrap_or_default().lines().count();
@@ -109,7 +127,7 @@ fn difference(directory: &Path, number: usize, run: &Run) -> Option<String> {
             .map(|line| format!("{line}\n"))
             .collect();
     }
-    let code = result(".code");
+    let code = result(directory, number, ".code");
     if !run.background && code.trim() != run.code.to_string() {
         return Some(format!("$ {}\nends with {code}{printed}", run.command));
     }

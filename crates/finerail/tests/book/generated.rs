@@ -1,0 +1,133 @@
+//! Pages of the reference that are made from the program: its commands and its metrics.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use super::ROOT;
+use super::page::steps;
+use super::run::outputs;
+
+/// Where the help text of each command is written down, from the root of the repository.
+const HELP: &str = "crates/finerail/tests/help";
+
+/// Compares a page with what was made for it. With `FINERAIL_OVERWRITE=1`, writes the page.
+pub(crate) fn compare(page: &str, made: &str) {
+    let path = Path::new(ROOT).join("docs/book/reference").join(page);
+    if env::var_os("FINERAIL_OVERWRITE").is_some() {
+        fs::write(&path, made).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    for (number, (kept, made)) in kept.lines().zip(made.lines()).enumerate() {
+        assert_eq!(
+            kept,
+            made,
+            "line {} of {page}; FINERAIL_OVERWRITE=1 writes the page",
+            number + 1
+        );
+    }
+    assert_eq!(
+        kept.lines().count(),
+        made.lines().count(),
+        "{page}; FINERAIL_OVERWRITE=1 writes the page"
+    );
+}
+
+/// Makes the page of commands. The book takes each help text from the file in which the tests of the command line
+/// have it.
+pub(crate) fn commands() -> String {
+    let mut page =
+        "# Commands\n\nThe help text of every command, as `finerail COMMAND --help` prints it. \
+                    `finerail man DIRECTORY` writes the same as manual pages.\n"
+            .to_owned();
+    let files = fs::read_dir(Path::new(ROOT).join(HELP)).unwrap();
+    let mut all: Vec<(String, String)> = files
+        .map(|file| file.unwrap().path())
+        .filter_map(|path| {
+            let text = fs::read_to_string(&path).unwrap();
+            let command = text
+                .lines()
+                .next()?
+                .strip_prefix("$ ")?
+                .strip_suffix(" --help")?;
+            Some((
+                command.to_owned(),
+                path.file_name().unwrap().to_str().unwrap().to_owned(),
+            ))
+        })
+        .collect();
+    all.sort();
+    for (command, file) in all {
+        let include = format!("{{{{#include ../../../{HELP}/{file}}}}}");
+        write!(page, "\n## {command}\n\n```text\n{include}\n```\n").unwrap();
+    }
+    page
+}
+
+/// The services whose metrics are on the page: what each is called there, and the commands that start it and ask it.
+const SERVICES: [(&str, &str); 4] = [
+    (
+        "A node",
+        "```text,file=node.yaml\nnet:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n```\n\
+         ```console\n$ finerail node --config node.yaml --port 9988 --metrics 127.0.0.1:9123 &\nready: [..]\n\
+         $ curl -sS http://127.0.0.1:9123/metrics\n```\n",
+    ),
+    (
+        "A storage gateway, beside those of its node",
+        "```text,file=node.yaml\nnet:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n```\n\
+         ```console\n$ finerail store serve --config node.yaml --port 9988 --metrics 127.0.0.1:9123 --identity server . &\n\
+         ready: [..]\n$ curl -sS http://127.0.0.1:9123/metrics\n```\n",
+    ),
+    (
+        "The I/O-node daemon",
+        "```console\n$ finerail zoid daemon --total 64M --directory . &\nready: [..]\n\
+         $ curl -sS --unix-socket zbmi.default.metrics http://localhost/metrics\n```\n",
+    ),
+    (
+        "The forwarder",
+        "```console\n$ finerail zoid daemon --total 256M &\nready: [..]\n\
+         $ finerail zoid forward --metrics 127.0.0.1:9123 dir:. &\nready: [..]\n\
+         $ curl -sS http://127.0.0.1:9123/metrics\n```\n",
+    ),
+];
+
+/// Makes the page of metrics from what running services serve. `None` if this machine denies namespaces.
+pub(crate) fn metrics() -> Option<String> {
+    let mut page = "# Metrics\n\nWhat the services of Finerail serve to Prometheus. The names of counters have the ending \
+                    `_total` in addition, those of histograms `_bucket`, `_sum` and `_count`.\n"
+        .to_owned();
+    for (service, commands) in SERVICES {
+        let printed = outputs(&steps(commands).unwrap())?.pop().unwrap();
+        let rows = rows(&printed);
+        assert!(!rows.is_empty(), "{service}: {printed}");
+        write!(
+            page,
+            "\n## {service}\n\n| Metric | Type | Meaning |\n|---|---|---|\n{rows}"
+        )
+        .unwrap();
+    }
+    Some(page)
+}
+
+/// Reads the metrics of an exposition into rows of a table, sorted by name.
+fn rows(exposition: &str) -> String {
+    let told = |kind: &str, name: &str| {
+        let begin = format!("# {kind} {name} ");
+        let line = exposition
+            .lines()
+            .find_map(|line| line.strip_prefix(&begin));
+        line.unwrap_or_default().to_owned()
+    };
+    let mut names: Vec<&str> = exposition
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect();
+    names.sort_unstable();
+    let rows = names.iter().map(|name| {
+        let (kind, meaning) = (told("TYPE", name), told("HELP", name));
+        assert!(!meaning.is_empty(), "{name} has no meaning");
+        format!("| `{name}` | {kind} | {meaning} |\n")
+    });
+    rows.collect()
+}
