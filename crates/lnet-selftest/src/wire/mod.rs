@@ -288,8 +288,8 @@ fn header(codec: &mut impl Codec, head: &mut [u32; 2], kind: &mut u32, features:
 /// Length of a process id in a list of destinations, in bytes (section 1.5).
 pub const PROCESS_LEN: usize = 12;
 
-/// The limit of destinations of one test: longer lists lose bytes at the page ends of kernel consoles (section
-/// 11.7).
+/// The limit of destinations of one test: longer lists lose bytes at the page ends of kernel consoles
+/// (section 11.7).
 // [LST-15]
 pub const DESTINATIONS_MAX: usize = 341;
 
