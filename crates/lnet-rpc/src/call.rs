@@ -1,7 +1,7 @@
 //! A call as its handler sees it: the request, and access to the client's bulk memory.
 //!
 //! The server moves bulk in pieces of up to 1 MiB, several in flight, and hands over or fills the pieces in
-//! order. When the client begins a new attempt, the server begins the unfinished pieces anew, at the match bits
+//! order. When the client begins a new attempt, the server restarts the unfinished pieces at the match bits
 //! of the new attempt. Completed pieces are not moved a second time.
 
 use std::sync::Arc;

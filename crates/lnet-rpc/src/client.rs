@@ -103,7 +103,7 @@ pub enum CallError {
     /// The deadline passed, and the last request did not leave the node: no route, no connection.
     #[error("no answer within {within:?}: the last request was not delivered: {}", std::io::Error::from_raw_os_error(*.errno))]
     Undelivered {
-        /// The time that the call had.
+        /// The time limit of the call.
         within: Duration,
         /// The errno with which the last request failed.
         errno: i32,
@@ -111,7 +111,7 @@ pub enum CallError {
     /// The deadline passed, and no interface and no live route leads to the server.
     #[error("no answer within {within:?}: {why}")]
     NoPath {
-        /// The time that the call had.
+        /// The time limit of the call.
         within: Duration,
         /// The gateways that there are, and what is wrong with each.
         why: NoPath,
@@ -326,8 +326,8 @@ impl Shared {
         *known = Some(known.map_or(newer, |known| known.or_newer(newer)));
     }
 
-    /// Returns a time of ours by the server's clock, at the earliest that it can be; 0 if no reply has reported
-    /// that clock yet.
+    /// Converts a time of this client to the earliest time that the server's clock can show then; 0 if no reply
+    /// has reported that clock yet.
     pub(crate) fn by_server_clock(&self, time: Time) -> u64 {
         self.state().server_clock.map_or(0, |known| known.at(time))
     }

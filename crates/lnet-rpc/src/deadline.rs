@@ -64,7 +64,7 @@ impl ClockReading {
         Self { clock, received }
     }
 
-    /// Returns what the server's clock shows at `time` of the client's clock, at the earliest that it can be.
+    /// Returns the earliest time that the server's clock can show at `time` of the client's clock.
     pub(crate) fn at(self, time: Time) -> u64 {
         let since = time.saturating_since(self.received).as_millis();
         let since = u64::try_from(since).unwrap_or(WAIT_MAX).min(WAIT_MAX);

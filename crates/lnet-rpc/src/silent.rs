@@ -2,7 +2,7 @@
 //!
 //! LNet selects gateways without regard to single calls, and updates the health of a gateway over many
 //! messages. A call knows sooner that a gateway may be silent, because the attempt that got no answer went
-//! through it. Without this module every call would find out anew, and each would lose the time of one attempt.
+//! through it. Without this module each call would have to find out by itself, and lose the time of one attempt.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;

@@ -37,7 +37,7 @@ pub const CONCURRENCY_MAX: u32 = 1024;
 const DESTINATIONS_ANNOUNCED_MAX: u32 = 256 * 341;
 /// The limit of tests of one session at a client, so that a console cannot take any amount of memory.
 const TESTS_MAX: usize = 256;
-/// The limit of units of all tests of one session, for the same reason.
+/// The limit of units of all tests of one session, so that a console cannot take any amount of memory.
 const UNITS_MAX: u64 = 1 << 16;
 /// The limit of batches of one session.
 const BATCHES_MAX: usize = 256;

@@ -28,9 +28,9 @@ pub(super) struct Loan {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// The entry matches nothing any more, and goes when nothing is landing in it.
+    /// The entry matches nothing any more, and is freed when nothing is landing in it.
     Unlinked,
-    /// The entry matches nothing any more, and goes soon; messages that are landing are cut off.
+    /// The entry matches nothing any more, and is freed soon; messages that are landing are cut off.
     Cancelled,
 }
 

@@ -46,9 +46,9 @@ pub(super) fn limits() -> Limits {
         running: 4,
         kept_bytes: 1000,
         bulk_len: BULK_MAX,
-        // Longer than a call with its latest copies. These clients do not renew their sessions as the real
-        // client does. So a client that is silent for longer is forgotten, together with the calls it had
-        // executed.
+        // Longer than a call lasts, with the latest copies of its messages. These clients do not renew their
+        // sessions as the real client does. So a client that is silent for longer is forgotten, together with
+        // the calls it had executed.
         idle: Duration::from_secs(60),
     }
 }

@@ -132,8 +132,7 @@ impl TestNode {
         self.shared.station().counters
     }
 
-    /// Returns the number of RPCs of this node that have not ended, and of RPCs for this node that have not
-    /// ended.
+    /// Returns how many RPCs have not ended: those that this node began, and those for this node.
     #[must_use]
     pub fn under_way(&self) -> (usize, usize) {
         self.shared.station().under_way()

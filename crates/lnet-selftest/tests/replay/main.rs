@@ -119,7 +119,7 @@ fn writes_of_a_kernel_client_are_served_as_a_kernel_serves_them() {
     assert_eq!((counters.bulk_get, counters.bad_data), (4 << 20, 0));
 }
 
-/// What our console does in the place of the kernel's console.
+/// A capture, and the commands that make our console do what the kernel's console did.
 struct Play {
     capture: &'static str,
     session: &'static str,
