@@ -1,10 +1,10 @@
-//! Buffers for bulk pieces, used again so that their pages are touched once and not with every piece.
+//! Buffers for bulk pieces, kept for reuse so that their pages are faulted in once and not with every piece.
 
 use std::sync::{Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
 
-/// A bounded store of buffers.
+/// A limited store of buffers.
 pub(crate) struct Buffers {
     kept: Mutex<Vec<Vec<u8>>>,
     kept_max: usize,
@@ -18,7 +18,7 @@ impl Buffers {
         }
     }
 
-    /// A buffer of this length, holding anything.
+    /// Returns a buffer of `len` bytes; it may hold old bytes.
     pub(crate) fn take(&self, len: u32) -> Vec<u8> {
         let kept = self
             .kept
@@ -30,7 +30,7 @@ impl Buffers {
         buffer
     }
 
-    /// Keeps a buffer for later, when there is room.
+    /// Keeps a buffer for later, if fewer than `kept_max` are kept.
     pub(crate) fn give_back(&self, buffer: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < self.kept_max {
@@ -38,7 +38,7 @@ impl Buffers {
         }
     }
 
-    /// The same, unless somebody else still holds the bytes.
+    /// Keeps the buffer of `data` for later, unless there is another reference to its bytes.
     pub(crate) fn give_back_shared(&self, data: Bytes) {
         if let Ok(buffer) = data
             .try_into_mut()

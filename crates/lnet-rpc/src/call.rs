@@ -1,8 +1,8 @@
-//! A call as its handler sees it: the request, and the client's bulk memory.
+//! A call as its handler sees it: the request, and access to the client's bulk memory.
 //!
-//! The server moves bulk: pieces of up to 1 MiB, several in flight, handed over or filled in order. When
-//! the client begins a new attempt, the pieces under way are begun again at its fresh match bits; pieces
-//! that are done are not.
+//! The server moves bulk in pieces of up to 1 MiB, several in flight, and hands over or fills the pieces in
+//! order. When the client begins a new attempt, the server restarts the unfinished pieces at the match bits
+//! of the new attempt. Completed pieces are not moved a second time.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -25,10 +25,11 @@ use crate::window::{Piece, Window};
 /// Why bulk could not be moved.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum BulkError {
-    /// The client was not heard of for the server's patience, or gave the call up.
+    /// The server received nothing of the client for
+    /// [`ServerOptions::patience`](crate::ServerOptions::patience), or the client's deadline passed.
     #[error("the client of the call went away")]
     ClientGone,
-    /// The call has no bulk, or bulk the other way, or less of it.
+    /// The call has no bulk, bulk in the other direction, or less bulk.
     #[error("the client offers no such bulk")]
     NotOffered,
     /// The server shuts down.
@@ -40,7 +41,7 @@ pub enum BulkError {
 }
 
 impl BulkError {
-    /// The errno for the reply.
+    /// Returns the errno for the reply.
     #[must_use]
     pub const fn errno(&self) -> i32 {
         match self {
@@ -52,7 +53,7 @@ impl BulkError {
     }
 }
 
-/// A transfer over the local node.
+/// The transfer of a call's bulk over the local node.
 type Transfer = transfer::Transfer<MdHandle>;
 
 /// A call that is being executed.
@@ -83,50 +84,51 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// What is asked.
+    /// Returns the operation that the client asks for.
     #[must_use]
     pub fn opcode(&self) -> u32 {
         self.header.opcode
     }
 
-    /// The request's body.
+    /// Returns the body of the request.
     #[must_use]
     pub fn body(&self) -> &'a [u8] {
         self.body
     }
 
-    /// Who asks.
+    /// Returns the client that made the call.
     #[must_use]
     pub fn client(&self) -> ClientId {
         self.header.client
     }
 
-    /// The transaction id: which of the client's calls this is, the same in each attempt at it.
+    /// Returns the transaction id, which names the call among the client's calls and is the same in each
+    /// attempt.
     #[must_use]
     pub fn xid(&self) -> u64 {
         self.header.xid
     }
 
-    /// The client waits for no call with a lower transaction id.
+    /// Returns the lowest transaction id whose reply the client still waited for when it sent the request.
     #[must_use]
     pub fn lowest(&self) -> u64 {
         self.header.lowest
     }
 
-    /// Which way the client offers bulk.
+    /// Returns the direction of the bulk that the client offers.
     #[must_use]
     pub fn bulk(&self) -> BulkKind {
         self.header.bulk
     }
 
-    /// How many bytes of bulk the client sends, or receives at most.
+    /// Returns how many bytes of bulk the client sends, or receives at most.
     #[must_use]
     pub fn bulk_len(&self) -> u32 {
         self.header.bulk_len
     }
 
-    /// Whether the client has stopped waiting, or is about to: what changes anything must not begin any more, because the
-    /// client may have gone on with another server.
+    /// Reports whether the client has stopped waiting, or is about to. A handler must not begin a change from
+    /// then on, because the client may have gone to another server.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.shared.clock.until(self.address.deadline).is_zero()
@@ -136,12 +138,12 @@ impl<'a> Call<'a> {
         self.moved
     }
 
-    /// Fetches what the client sends. `sink` is given piece after piece, in order, with its offset in
-    /// bytes, while the next ones are on their way.
+    /// Fetches what the client sends. Calls `sink` with one piece after the other, in order, each with its
+    /// offset in bytes, while the next pieces are on their way.
     ///
     /// # Errors
     ///
-    /// The bulk cannot be moved, or `sink` refused a piece, which ends the transfer.
+    /// The bulk cannot be moved, or `sink` returned an error, which ends the transfer.
     pub fn read_bulk<E: From<BulkError>>(
         &mut self,
         mut sink: impl FnMut(u32, &[u8]) -> Result<(), E>,
@@ -177,12 +179,12 @@ impl<'a> Call<'a> {
         result
     }
 
-    /// Sends the client `length` bytes. `source` fills piece after piece, in order: it is given the
-    /// offset in bytes and a buffer of the piece's length, holding anything.
+    /// Sends `length` bytes to the client. Calls `source` to fill one piece after the other, in order, with the
+    /// offset in bytes and a buffer of the piece's length. The buffer may hold old bytes.
     ///
     /// # Errors
     ///
-    /// The bulk cannot be moved, or `source` has no data, which ends the transfer.
+    /// The bulk cannot be moved, or `source` returned an error, which ends the transfer.
     pub fn write_bulk<E: From<BulkError>>(
         &mut self,
         length: u32,
@@ -235,7 +237,8 @@ impl<'a> Call<'a> {
         buffer: Vec<u8>,
         sink: &mut impl FnMut(u32, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        // The client may have sent the same bytes elsewhere by now, and others over them.
+        // The client may by now have sent the same bytes to another server, and written other bytes over them
+        // there.
         if self.is_over() {
             return Err(BulkError::ClientGone.into());
         }
@@ -263,7 +266,8 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    /// The bytes of a piece. One that is sent again goes from the memory it was first filled into.
+    /// Returns the bytes of a piece. A piece that is resent goes from the memory that was filled the first
+    /// time.
     fn fill<E>(
         &self,
         piece: Piece,
@@ -313,7 +317,7 @@ impl<'a> Call<'a> {
         self.shared.silent.note(hop, target, now);
     }
 
-    /// Binds a piece's descriptor so that its events come to this call's mail.
+    /// Binds the descriptor of a piece so that its events come to this call's mail.
     fn bind(
         &self,
         transfer: &mut Transfer,
@@ -333,7 +337,7 @@ impl<'a> Call<'a> {
         Ok(md)
     }
 
-    /// Waits for the next mail; the piece that has moved with it, and its memory.
+    /// Waits for the next mail. Returns the piece that the mail completed, with its memory, or `None`.
     fn wait(&mut self, transfer: &mut Transfer) -> Result<Option<(Piece, Memory)>, BulkError> {
         let patience = self.patience();
         match self.mail.recv_timeout(patience) {
@@ -358,14 +362,14 @@ impl<'a> Call<'a> {
             .min(self.shared.options.patience)
     }
 
-    /// The client awaits bulk elsewhere now.
+    /// Moves the transfer to the address of a newer attempt.
     fn restart(&mut self, transfer: &mut Transfer, address: Address) {
         if address.attempt <= self.address.attempt {
             return;
         }
         self.address = address;
-        // The client heard nothing for as long as it gives an attempt: the oldest piece hangs. Later ones may
-        // only have missed the client's match entry, which goes with its attempt.
+        // The client received nothing for the whole timeout of its attempt, so the oldest piece is stuck. Later
+        // pieces may only have missed the client's match entry, which the client unlinks with its attempt.
         let oldest = transfer.oldest_hanging();
         if let Some(hop) = oldest.and_then(|oldest| self.shared.node.next_hop(oldest)) {
             self.note_silent(hop);
@@ -395,10 +399,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Lets go of what is under way, arriving or not; its memory is freed when the node gives it back.
+    /// Cancels the pieces under way, even one that is arriving. Their memory is freed when the node gives it
+    /// back.
     fn abandon(&self, transfer: &Transfer) {
         for descriptor in transfer.descriptors() {
-            // Refused when its last event is on its way already.
+            // The node rejects this if the last event of the descriptor is on its way already.
             let _going = self.shared.node.cancel(descriptor);
         }
     }

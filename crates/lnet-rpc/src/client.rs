@@ -1,8 +1,8 @@
-//! The client: calls that block until they end, from any number of threads at once.
+//! The client: calls that block until they complete, from any number of threads at once.
 //!
-//! A call's own thread drives it: it waits on an event queue that it has for itself while the call lasts,
-//! so nothing is handed from thread to thread. What is to be done when is decided by
-//! [`CallState`](crate::retry::CallState); `exchange` does it on the node.
+//! The thread that makes a call also drives it. For the time of the call, the thread waits on an event queue of
+//! its own, so that nothing is handed from thread to thread. [`CallState`](crate::retry::CallState) decides
+//! what to do next; `exchange` does it on the node.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -25,16 +25,16 @@ use crate::silent::SilentGateway;
 /// Options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
-    /// An attempt is given up when nothing was heard of it for this long: no acknowledgement, no piece
-    /// of bulk, no reply.
+    /// An attempt expires if the client receives nothing of it for this long: no acknowledgement, no piece of
+    /// bulk, no reply.
     pub attempt_timeout: Duration,
-    /// Pause before the second attempt; doubles with every further one.
+    /// Pause before the second attempt; doubles with every further attempt.
     pub backoff: Duration,
     /// Longest pause between attempts.
     pub backoff_max: Duration,
-    /// Calls under way at once; further ones wait.
+    /// The limit of calls under way at once; further calls wait.
     pub in_flight_max: usize,
-    /// Most bytes of bulk of one call.
+    /// The limit of bulk of one call, in bytes.
     pub bulk_max: u32,
 }
 
@@ -50,85 +50,85 @@ impl Default for ClientOptions {
     }
 }
 
-/// What travels besides the body.
+/// The bulk of a call: data beside the body that the server moves.
 #[derive(Clone, Debug, Default)]
 pub enum Bulk {
-    /// Nothing.
+    /// No bulk.
     #[default]
     None,
-    /// These bytes may be fetched by the server.
+    /// Bytes that the server may fetch.
     Send(Bytes),
     /// The server may send up to this many bytes.
     Receive(u32),
 }
 
-/// A call.
+/// A call that a program asks for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What is asked; below [`RESERVED_OPCODES`].
+    /// The operation that is asked for; below [`RESERVED_OPCODES`].
     pub opcode: u32,
-    /// At most [`REQUEST_BODY_MAX`] bytes.
+    /// The body, at most [`REQUEST_BODY_MAX`] bytes.
     pub body: Vec<u8>,
-    /// What travels besides.
+    /// The bulk of the call.
     pub bulk: Bulk,
-    /// Whether the call may be repeated after a restart of the server.
+    /// Whether the client may repeat the call after a restart of the server.
     pub idempotence: Idempotence,
-    /// The call ends after this time, one way or the other.
+    /// The time after which the call completes at the latest, with or without a reply.
     pub deadline: Duration,
 }
 
-/// What the server's handler answered, with status 0.
+/// The answer of the server's handler, with status 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// The reply's body.
     pub body: Vec<u8>,
-    /// What was received, with [`Bulk::Receive`]: as many bytes as the server sent.
+    /// The bulk that was received, with [`Bulk::Receive`]: as many bytes as the server sent. Otherwise empty.
     pub bulk: Vec<u8>,
 }
 
 /// Why a call has no response.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
-    /// The handler failed. The call was executed, exactly once.
+    /// The handler failed. The call was executed exactly once.
     #[error("the server answered errno {errno}")]
     Remote {
-        /// Its errno.
+        /// The errno that the handler returned.
         errno: i32,
         /// The reply's body.
         body: Vec<u8>,
     },
-    /// The deadline came first. Whether the call was executed is not known.
+    /// The deadline passed. Whether the call was executed is not known.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
-    /// The deadline came first, and the last request did not even leave: no route, no connection.
+    /// The deadline passed, and the last request did not leave the node: no route, no connection.
     #[error("no answer within {within:?}: the last request was not delivered: {}", std::io::Error::from_raw_os_error(*.errno))]
     Undelivered {
-        /// The deadline.
+        /// The time limit of the call.
         within: Duration,
-        /// What the network said of the last request.
+        /// The errno with which the last request failed.
         errno: i32,
     },
-    /// The deadline came first, and no interface and no live route leads to the server.
+    /// The deadline passed, and no interface and no live route leads to the server.
     #[error("no answer within {within:?}: {why}")]
     NoPath {
-        /// The deadline.
+        /// The time limit of the call.
         within: Duration,
-        /// Which gateways there are, and what is wrong with each.
+        /// The gateways that there are, and what is wrong with each.
         why: NoPath,
     },
     /// The server restarted and the call may not be repeated. Whether it was executed is not known.
     #[error("the server restarted meanwhile, and this call may not be repeated")]
     ServerRestarted,
-    /// The server forgot this client, which was silent for long, and the call may not be repeated.
+    /// The server forgot this client, which was silent too long, and the call may not be repeated.
     #[error("the server forgot this client meanwhile, and this call may not be repeated")]
     Forgotten,
-    /// The server will not execute such a call: too much bulk.
+    /// The server does not execute such a call: it has too much bulk.
     #[error("the server refuses calls of this kind or size")]
     Refused,
     /// The body is too long, the bulk is too long, or the opcode is reserved.
     #[error("the request is malformed: {0}")]
     BadRequest(&'static str),
-    /// The server answered what this client does not understand.
+    /// This client does not understand the server's answer.
     #[error("the server's answer makes no sense: it speaks another version")]
     BadReply,
     /// This client was closed.
@@ -145,12 +145,13 @@ pub struct Client {
     shared: Arc<Shared>,
 }
 
-/// Calls that began later than the oldest one under way: no more than this, because the server keeps a
-/// mark for each until the oldest has ended.
+/// The limit of calls that began since the oldest call under way. The server keeps a record of each of them
+/// until the oldest call has completed.
 const SPAN_MAX: u64 = 8192;
 
-/// How long a session is good after the last reply, as a share of what the server promised: 1/2, so that
-/// a request that takes its time still arrives before the server forgets.
+/// The divisor of the time for which the server promised to keep a silent session. The client relies on the
+/// session for half of that time after the last reply, so that a slow request still arrives before the server
+/// forgets the client.
 const SESSION_SHARE: u32 = 2;
 
 pub(crate) struct Shared {
@@ -175,18 +176,18 @@ struct State {
     closed: bool,
 }
 
-/// What the server told when the session was opened.
+/// What the server answered when the session was opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Session {
     pub(crate) incarnation: u64,
     pub(crate) number: u64,
-    /// The server keeps it at least this long after it last heard of us.
+    /// The server keeps the session at least this long after it last received a request of this client.
     pub(crate) idle: Duration,
     pub(crate) renewed: Time,
 }
 
 impl Client {
-    /// A client on `node` of the server at `server`. Nothing is sent before the first call.
+    /// Makes a client on `node` of the server at `server`. Sends nothing before the first call.
     #[must_use]
     pub fn new(node: Node, server: Nid, entropy: Entropy, options: ClientOptions) -> Self {
         let state = State {
@@ -214,12 +215,12 @@ impl Client {
         }
     }
 
-    /// Calls the server and waits for the end of the call.
+    /// Calls the server and waits until the call completes.
     ///
     /// # Errors
     ///
-    /// See [`CallError`]; in every case the call is over when this returns, and it returns within the
-    /// request's deadline.
+    /// See [`CallError`]. In every case the call is over when this function returns, and the function returns
+    /// by the deadline of the request.
     pub fn call(&self, request: Request) -> Result<Response, CallError> {
         let shared = &self.shared;
         check(&request, &shared.options)?;
@@ -232,21 +233,21 @@ impl Client {
         result
     }
 
-    /// Who this client is, for the server.
+    /// Returns the id by which the server knows this client.
     #[must_use]
     pub fn id(&self) -> ClientId {
         self.shared.id
     }
 
-    /// What has been counted so far.
+    /// Returns what this client has counted so far.
     #[must_use]
     pub fn counters(&self) -> ClientCounters {
         self.shared.counting.snapshot()
     }
 
-    /// Refuses further calls and tells the server, if it answers within `grace`, that this client goes,
-    /// so that it can clean up at once. Calls under way are not disturbed; the server gives their
-    /// results up.
+    /// Rejects further calls, and tells the server that this client leaves, so that the server can free its
+    /// record at once. Waits at most `grace` for the server's answer. Calls under way go on, but the server
+    /// drops their results.
     pub fn close(&self, grace: Duration) {
         let has_session = {
             let mut state = self.shared.state();
@@ -256,7 +257,7 @@ impl Client {
             let deadline = self.shared.clock.now() + grace;
             let goodbye = own_request(OPCODE_GOODBYE, grace);
             let ticket = self.shared.ticket_now();
-            // Nobody is left to whom a failure would matter: the server forgets silent clients anyway.
+            // A failure does not matter: the server forgets silent clients anyway.
             let _ended = self.exchange(&goodbye, deadline, &ticket);
         }
     }
@@ -285,7 +286,7 @@ impl Client {
         Exchange::new(&self.shared, &ticket.queue, question, schedule).run(&mut reconnect)
     }
 
-    /// Opens a session, or renews it, as a call of its own with a transaction id of its own.
+    /// Opens or renews a session by a call with a transaction id of its own.
     fn connect(&self, deadline: Time, span: Duration) -> Result<(), CallError> {
         let ticket = self.shared.ticket_now();
         let request = own_request(OPCODE_CONNECT, span);
@@ -304,7 +305,7 @@ impl Client {
 }
 
 impl Shared {
-    /// The xid that the server need remember nothing below.
+    /// Returns the lowest xid that the server must remember.
     pub(crate) fn lowest(&self) -> u64 {
         let state = self.state();
         state.under_way.first().copied().unwrap_or(state.next_xid)
@@ -318,19 +319,21 @@ impl Shared {
         self.state().session = Some(session);
     }
 
-    /// The server's clock, as a reply told it.
+    /// Notes the server's clock as a reply reported it.
     pub(crate) fn note_server_clock(&self, clock: u64, now: Time) {
         let known = &mut self.state().server_clock;
         let newer = ClockReading::new(clock, now);
         *known = Some(known.map_or(newer, |known| known.or_newer(newer)));
     }
 
-    /// A time by the server's clock, at the earliest; 0 before the server told it.
+    /// Converts a time of this client to the earliest time that the server's clock can show then; 0 if no reply
+    /// has reported that clock yet.
     pub(crate) fn by_server_clock(&self, time: Time) -> u64 {
         self.state().server_clock.map_or(0, |known| known.at(time))
     }
 
-    /// The server answered: it remembers us from now on for as long as it promised.
+    /// Notes that the server answered now: from now on the server remembers this client for as long as it
+    /// promised.
     pub(crate) fn renew_session(&self, now: Time) {
         if let Some(session) = &mut self.state().session {
             session.renewed = now;
@@ -406,11 +409,12 @@ impl State {
     }
 }
 
-/// The right to have a call under way; gives it back when dropped.
+/// The right to have a call under way; released on drop.
 struct Ticket<'a> {
     shared: &'a Shared,
     xid: u64,
-    /// This call's own while it lasts, then the next one's. A node keeps its queues for ever.
+    /// The queue of this call while the call lasts, later of another call. A node never frees a queue, so the
+    /// queues are reused.
     queue: EventQueue,
 }
 

@@ -1,11 +1,11 @@
-//! Real time, as the pure parts take it.
+//! The clock of a client or a server. The modules that decide take its times as arguments.
 
 use std::time::Duration;
 
 use lnet_types::Time;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time since the client or server began. Goes on while the machine sleeps, because deadlines do.
+/// Time since the client or server began. The clock runs on while the machine sleeps, because deadlines do.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     origin: Duration,
@@ -22,7 +22,7 @@ impl Clock {
         Time::ZERO + since_boot().saturating_sub(self.origin)
     }
 
-    /// How long it is until then.
+    /// Returns the time that is left until `time`.
     pub(crate) fn until(self, time: Time) -> Duration {
         time.saturating_since(self.now())
     }

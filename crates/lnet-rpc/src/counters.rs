@@ -1,4 +1,4 @@
-//! What clients and servers count.
+//! The counters of clients and servers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -34,24 +34,24 @@ pub(crate) struct ClientCounting {
     pub(crate) failed: Counter,
 }
 
-/// What a client has counted.
+/// The counters of a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ClientCounters {
     /// Calls begun.
     pub calls: u64,
     /// Requests sent, first attempts included.
     pub attempts: u64,
-    /// Requests sent again.
+    /// Requests sent in second and further attempts.
     pub retries: u64,
-    /// Replies that came to an earlier attempt than the last.
+    /// Replies that came to an attempt before the last.
     pub late_replies: u64,
-    /// Replies that could not be decoded or answer something else.
+    /// Replies that cannot be decoded, or that answer another call.
     pub bad_replies: u64,
     /// Replies that said "busy".
     pub busy: u64,
     /// Sessions opened: 1, and one more after every restart of the server.
     pub sessions: u64,
-    /// Calls that ended without a reply.
+    /// Calls that ended without a reply of the handler.
     pub failed: u64,
 }
 
@@ -91,32 +91,33 @@ pub(crate) struct ServerCounting {
     pub(crate) bulk_restarts: Counter,
 }
 
-/// What a server has counted.
+/// The counters of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerCounters {
     /// Requests that arrived and could be decoded.
     pub requests: u64,
     /// Requests executed.
     pub executed: u64,
-    /// Requests for a call that was being executed: its addresses were replaced.
+    /// Requests for a call that was running: the addresses of the new attempt replaced the old ones.
     pub repeated: u64,
-    /// Requests for a call that had been executed: its reply was sent again.
+    /// Requests for a call that had been executed: its reply was resent.
     pub replayed: u64,
-    /// Copies of requests that needed nothing.
+    /// Copies of requests that need no action.
     pub ignored: u64,
-    /// Messages that are no requests.
+    /// Messages that are not requests.
     pub malformed: u64,
-    /// Requests put off because a bound was reached.
+    /// Requests answered with "busy" because a limit was reached.
     pub busy: u64,
-    /// Requests that had no time left, or none by this server's clock: not executed.
+    /// Requests not executed, and answered with "busy", because their deadline was over or was not a time of this
+    /// server's clock.
     pub expired: u64,
-    /// Calls that ended behind their deadline.
+    /// Calls that ended after their deadline.
     pub late: u64,
-    /// Sessions put off because their NID has as many as it may.
+    /// Requests for a session answered with "busy" because their NID has as many sessions as one NID may have.
     pub crowded: u64,
-    /// Requests that ask for too much.
+    /// Requests that ask for more than this server accepts.
     pub refused: u64,
-    /// Requests of another incarnation or of a session that is over.
+    /// Requests that name another incarnation, or a session that is over.
     pub voided: u64,
     /// Clients forgotten because they were silent.
     pub forgotten: u64,
@@ -126,7 +127,7 @@ pub struct ServerCounters {
     pub bulk_read: u64,
     /// Bytes sent to clients.
     pub bulk_written: u64,
-    /// Times that bulk under way was begun again at fresh match bits.
+    /// Times that bulk under way was begun anew at fresh match bits.
     pub bulk_restarts: u64,
 }
 

@@ -1,8 +1,10 @@
-//! Until when a call may begin: keeps a server from executing requests that its clients have stopped waiting for.
+//! The deadline of a request by the server's clock: keeps a server from executing requests whose clients have
+//! stopped waiting.
 //!
-//! A server that stood still, or a router before it, may hold a request for any length of time. The client has gone to another
-//! server meanwhile, which serves the same files; executed now, the request would undo what was done there. So each request says
-//! when its client stops waiting, by the clock of the server.
+//! A server that stood still, or a router before it, may hold a request for any length of time. Meanwhile the
+//! client may have gone to another server of the same files. If the first server then executed the request, it
+//! would undo what the client did at the other server. So each request says when its client stops waiting, by
+//! the server's clock.
 //!
 //! ```text
 //!   server   ──── said T ────────────────────────── deadline ≤ D ───▶ refuses to begin
@@ -10,21 +12,22 @@
 //!   client   ──────────── heard ─────────────────────── D: gives up
 //! ```
 //!
-//! The clocks need not agree, only go at the same rate to within 1/1024. A reply took some time, so the deadline that the server
-//! reads is never later than that of the client; earlier by the time of the quickest reply of late, and by that share.
+//! The two clocks need not agree; they must only run at the same rate to within one part in 1024. The deadline
+//! that the server reads is never later than the client's deadline. It is earlier by the delay of the quickest
+//! recent reply, because a reply takes time, and by 1/1024 of the time from that reply to the deadline.
 
 use std::time::Duration;
 
 use lnet_types::Time;
 
-/// The clock of one life of a server, in milliseconds. It begins at a random number: a time by the clock of another life is
-/// over, or in a future so far that no client waits for it.
+/// The clock of one life of a server, in milliseconds. The clock begins at a random number. So a time by the
+/// clock of another life reads as over, or as so far in the future that no client waits for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerClock {
     begin: u64,
 }
 
-/// Clocks go at the same rate to within one part in so many.
+/// The clocks of client and server run at the same rate to within one part in this number.
 const DRIFT: u64 = 1024;
 /// The longest time that a client waits, in milliseconds.
 const WAIT_MAX: u64 = u32::MAX as u64;
@@ -34,12 +37,13 @@ impl ServerClock {
         Self { begin }
     }
 
-    /// What the clock shows.
+    /// Returns what the clock shows at `now`.
     pub(crate) fn show(self, now: Time) -> u64 {
         self.begin.wrapping_add(now.as_nanos() / 1_000_000)
     }
 
-    /// When that is by the server's own time; not later than now if it is over, or by the clock of another life.
+    /// Converts `deadline` to the server's own time. Returns `now` if the deadline is over, or was made by the
+    /// clock of another life.
     pub(crate) fn read(self, deadline: u64, now: Time) -> Time {
         match deadline.wrapping_sub(self.show(now)) {
             left @ 1..=WAIT_MAX => now + Duration::from_millis(left),
@@ -48,7 +52,7 @@ impl ServerClock {
     }
 }
 
-/// What a client knows of its server's clock: what a reply said, and when the reply came.
+/// What a client knows of its server's clock: the time that a reply reported, and when the reply came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClockReading {
     clock: u64,
@@ -60,14 +64,15 @@ impl ClockReading {
         Self { clock, received }
     }
 
-    /// What the server's clock shows at a time of the client's, at the earliest.
+    /// Returns the earliest time that the server's clock can show at `time` of the client's clock.
     pub(crate) fn at(self, time: Time) -> u64 {
         let since = time.saturating_since(self.received).as_millis();
         let since = u64::try_from(since).unwrap_or(WAIT_MAX).min(WAIT_MAX);
         self.clock.wrapping_add(since - since.div_ceil(DRIFT))
     }
 
-    /// The better of two: the later one, unless it is by the clock of another life.
+    /// Returns the better of two readings: the one that puts the server's clock further ahead, or the newer one
+    /// if the two are from different lives of the server.
     pub(crate) fn or_newer(self, newer: Self) -> Self {
         let behind = self.at(newer.received).wrapping_sub(newer.clock);
         if (1..=WAIT_MAX).contains(&behind) {
@@ -94,7 +99,7 @@ mod tests {
             begin in any::<u64>(),
             told in 0..1_000_000_u64,
             way in 0..10_000_u64,
-            // Of the client's clock, which began at another time.
+            // The offset of the client's clock, which began at another time.
             ahead in 0..1_000_000_u64,
             asked in 0..1_000_000_u64,
             patience in 1..100_000_u64,

@@ -1,22 +1,23 @@
-//! Randomness from the operating system, and what is derived from it.
+//! Random bytes from the operating system, and the numbers derived from them.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// 32 bytes that nobody can guess. Whoever makes a client or a server brings them, so that a test may
-/// bring known ones.
+/// 32 random bytes, a secret that no other node can guess. The caller that makes a client or a server provides
+/// them, so that a test can provide known bytes.
 #[derive(Clone)]
 pub struct Entropy([u8; 32]);
 
 impl Entropy {
-    /// Takes these bytes; two clients with the same bytes would be taken for one.
+    /// Uses these bytes. Two clients must not have the same bytes, because a server would take them for one
+    /// client.
     #[must_use]
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// Asks the operating system.
+    /// Reads the bytes from the operating system.
     ///
     /// # Errors
     ///
@@ -27,7 +28,7 @@ impl Entropy {
         Ok(Self(bytes))
     }
 
-    /// Sixteen bytes for one purpose; different purposes give independent bytes.
+    /// Returns sixteen bytes for one purpose; different purposes have independent bytes.
     #[must_use]
     pub fn bytes(&self, purpose: &str) -> [u8; 16] {
         let mut bytes = [0; 16];
@@ -36,7 +37,7 @@ impl Entropy {
         bytes
     }
 
-    /// A number for one purpose, never 0.
+    /// Returns a number for one purpose, never 0.
     #[must_use]
     pub fn number(&self, purpose: &str) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.bytes(purpose);
@@ -44,8 +45,8 @@ impl Entropy {
     }
 }
 
-/// Draws match bits that no other node can guess, so that nobody writes into memory that waits for
-/// somebody else's data.
+/// A source of match bits that no other node can guess, so that no other node can write into memory that waits
+/// for a peer's data.
 pub(crate) struct MatchBits {
     entropy: Entropy,
     drawn: AtomicU64,
@@ -59,7 +60,7 @@ impl MatchBits {
         }
     }
 
-    /// Bits that were not drawn before.
+    /// Returns bits that were not drawn before.
     pub(crate) fn draw(&self) -> u64 {
         let count = self.drawn.fetch_add(1, Ordering::Relaxed);
         let hash = blake3::keyed_hash(&self.entropy.0, &count.to_le_bytes());

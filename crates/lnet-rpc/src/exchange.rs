@@ -1,5 +1,5 @@
-//! One call on the wire: its attempts, their match entries, and the bulk memory that wanders from one
-//! attempt to the next.
+//! One call on the wire: its attempts, their match entries, and the bulk memory that goes from one attempt to
+//! the next.
 //!
 //! ```text
 //!   client                                                server
@@ -13,15 +13,16 @@
 //!     │◀────────────────── PUT reply at r2 (or r1) ────────│
 //! ```
 //!
-//! The memory that receives is one vector for the whole call. So what an earlier attempt received, and
-//! acknowledged, stays where it is, and the server never sends it again; what comes late at match bits
-//! that are gone matches nothing and is dropped by LNet.
+//! The memory that receives is one vector for the whole call. So the data that an earlier attempt received and
+//! acknowledged stays in place, and the server never resends it. A late message finds no match entry if its
+//! match bits are detached, and LNet drops it.
 //!
-//! A router that hangs in the middle of a piece keeps nothing: cancelling cuts the piece off. A request that
-//! nobody acknowledged takes another gateway the next time, while there is one.
+//! A router that stops in the middle of a piece does not keep the memory: cancelling the descriptor cuts the
+//! piece off. After a request that the server did not acknowledge, the next attempt takes another gateway, if
+//! there is one.
 //!
-//! A call keeps to the session that its first attempt named. Were it to adopt a session that another
-//! thread opened meanwhile, a call that may run once could run again in the server's next life.
+//! A call keeps the session that its first attempt named. If a call changed to a session that another thread
+//! opened meanwhile, a call that may run only once could run a second time in the server's next life.
 
 use lnet_node::{
     Errno, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError,
@@ -38,14 +39,14 @@ use crate::proto::{
 };
 use crate::retry::{CallState, End, Schedule, Step};
 
-/// What is to be asked.
+/// The request of a call, with its transaction id and its deadline.
 pub(crate) struct Question<'a> {
     pub(crate) request: &'a Request,
     pub(crate) xid: u64,
     pub(crate) deadline: Time,
 }
 
-/// One call under way.
+/// A call under way.
 pub(crate) struct Exchange<'a> {
     shared: &'a Shared,
     queue: &'a EventQueue,
@@ -53,9 +54,9 @@ pub(crate) struct Exchange<'a> {
     state: CallState,
     session: Option<Session>,
     memory: CallMemory,
-    /// Descriptors not yet known to be gone.
+    /// The descriptors whose last event has not come yet.
     attached: Vec<Attached>,
-    /// What the network said of the last request, when it was not delivered.
+    /// The errno of the last request; `None` if that request was sent.
     failure: Option<Errno>,
     response: Option<(ReplyHeader, Vec<u8>)>,
 }
@@ -96,7 +97,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Drives the call to its end. `reconnect` opens a new session.
+    /// Drives the call until it completes. `reconnect` opens a new session.
     pub(crate) fn run(
         mut self,
         reconnect: &mut dyn FnMut() -> Result<(), CallError>,
@@ -114,8 +115,9 @@ impl<'a> Exchange<'a> {
             Ok(End::Refused) => Err(CallError::Refused),
             Err(error) => Err(error),
         };
-        // The ACK of an answered request is on its way, behind the reply. Its descriptor goes with it; an
-        // ACK that found nothing would count as a dropped message.
+        // The ACK of an answered request is still on its way, behind the reply, and frees the request's
+        // descriptor. An ACK that finds no descriptor would count as a dropped message, so that descriptor
+        // stays.
         let answered = result.is_ok();
         self.unlink_where(|attached| !(answered && attached.role == Role::Request));
         result
@@ -137,7 +139,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// Leaves the session that is void, for the one another thread opened, or for a new one.
+    /// Changes from the void session to the session that another thread opened, or opens a new one.
     fn change_session(
         &mut self,
         reconnect: &mut dyn FnMut() -> Result<(), CallError>,
@@ -152,7 +154,7 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// Waits for the next event, until then at the latest.
+    /// Waits for the next event, at most until this time.
     fn wait(&mut self, until: Time) -> Result<(), CallError> {
         match self.queue.wait(Some(self.shared.clock.until(until))) {
             Ok(event) => self.handle(event),
@@ -206,7 +208,7 @@ impl<'a> Exchange<'a> {
         Ok(())
     }
 
-    /// The last request, written or not, went through it, and the server did not acknowledge it.
+    /// Notes the gateway of the last request, sent or not, if the server did not acknowledge that request.
     fn note_silent_gateway(&self) {
         let last = self.attached.iter().rev();
         let mut requests = last.filter(|attached| attached.role == Role::Request);
@@ -241,7 +243,7 @@ impl<'a> Exchange<'a> {
         let request = self.question.request;
         let (bulk, bulk_len) = match &request.bulk {
             Bulk::None => (BulkKind::None, 0),
-            // The client checked that neither is longer than `bulk_max`.
+            // The client has checked that neither length is above `bulk_max`.
             Bulk::Send(data) => (
                 BulkKind::Read,
                 u32::try_from(data.len()).unwrap_or(u32::MAX),
@@ -265,7 +267,7 @@ impl<'a> Exchange<'a> {
         proto::encode_request(&header, &request.body)
     }
 
-    /// An event of one of this call's descriptors; those of earlier calls on the same queue are stale.
+    /// Handles an event of this call's descriptors. Ignores events of earlier calls on the same queue.
     fn handle(&mut self, event: NodeEvent) {
         let Some(at) = self
             .attached
@@ -391,18 +393,18 @@ impl<'a> Exchange<'a> {
         Ok(Response { body, bulk })
     }
 
-    /// Takes the bulk memory back, from a piece that is arriving too.
+    /// Takes the bulk memory back, even if a piece is arriving in it.
     fn cancel_bulk(&self) {
         let bulk = |attached: &&Attached| attached.role == Role::Bulk;
         for attached in self.attached.iter().filter(bulk) {
-            // Refused when it is going anyway; its last event then comes by itself.
+            // The node rejects this if the descriptor is gone already; its last event comes by itself.
             let _going = self.shared.node.cancel(attached.md);
         }
     }
 
     fn unlink_where(&self, which: impl Fn(&Attached) -> bool) {
         for attached in self.attached.iter().filter(|attached| which(attached)) {
-            // Refused when it is going anyway; its last event then comes by itself.
+            // The node rejects this if the descriptor is gone already; its last event comes by itself.
             let _going = self.shared.node.unlink(attached.md);
         }
     }

@@ -1,27 +1,28 @@
-//! What executes the calls of a server, and what the server tells of its clients.
+//! The handler that executes the calls of a server, and what the server tells it about clients.
 
 use lnet_types::Nid;
 
 use crate::call::Call;
 use crate::proto::ClientId;
 
-/// What a handler answers.
+/// The answer of a handler.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reply {
     /// 0, or an errno.
     pub status: i32,
-    /// At most [`REPLY_BODY_MAX`](crate::REPLY_BODY_MAX) bytes; a longer one is an error of the handler and answered as EMSGSIZE.
+    /// At most [`REPLY_BODY_MAX`](crate::REPLY_BODY_MAX) bytes. A longer body is an error of the handler, and
+    /// the server answers EMSGSIZE.
     pub body: Vec<u8>,
 }
 
 impl Reply {
-    /// A reply of success.
+    /// Makes a reply of success.
     #[must_use]
     pub fn ok(body: Vec<u8>) -> Self {
         Self { status: 0, body }
     }
 
-    /// A reply of failure.
+    /// Makes a reply of failure.
     #[must_use]
     pub fn error(errno: i32, body: Vec<u8>) -> Self {
         Self {
@@ -31,62 +32,65 @@ impl Reply {
     }
 }
 
-/// Executes calls. Called from several threads at once.
+/// The executor of calls. Several threads call it at once.
 pub trait Handler: Send + Sync + 'static {
     /// Executes one call; never a second time for the same call of a session.
     ///
-    /// A handler that panics ends the process where panics abort, as in Finerail's own release builds, and
-    /// its worker elsewhere: nothing is caught, because what it was changing is half changed.
+    /// A panic of the handler is not caught, because the state that the handler was changing may be
+    /// inconsistent. The panic ends the process if panics abort, as in Finerail's own release builds; otherwise
+    /// it ends the worker.
     fn call(&self, call: &mut Call<'_>) -> Reply;
 
-    /// What an earlier life of this server left, when the server starts. A server that goes on with it answers calls
-    /// of that life as if there had been no restart: what has a reply gets that, what has none is executed. So
-    /// whoever restores must keep, before it is executed, each call that may not be executed twice.
+    /// Returns what an earlier life of this server left; called when the server starts. A server that continues
+    /// from there answers the calls of the earlier life as if there had been no restart: a call with a kept
+    /// reply gets that reply, and a call without one is executed. So a handler that restores must, before it
+    /// executes a call that may not be executed twice, keep a durable record of that call.
     fn restore(&self) -> Option<Restored> {
         None
     }
 
-    /// A client has a session; told before the client is. A server that goes on after a restart must know of it.
+    /// Notes that a client has a session; called before the client receives the answer. A handler that restores
+    /// must keep a durable record of the session.
     fn client_came(&self, session: &Session) {
         let _ = session;
     }
 
-    /// A client has said goodbye or was silent for too long: whatever is kept for it may go. No call of it
-    /// runs when this is called, and none will under the same session.
+    /// Notes that a client said goodbye or was silent for too long: the handler may free what it keeps for the
+    /// client. No call of the client runs when this function is called, and none will run in the same session.
     fn client_gone(&self, client: ClientId) {
         let _ = client;
     }
 }
 
-/// A client's session at a server.
+/// The session of a client at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
     /// The client.
     pub client: ClientId,
-    /// Where it came from.
+    /// The NID from which the client opened the session.
     pub nid: Nid,
     /// The number of the session at this server.
     pub number: u64,
 }
 
-/// What a server goes on with after a restart.
+/// What a server continues from after a restart.
 #[derive(Clone, Debug, Default)]
 pub struct Restored {
-    /// The incarnation that clients know.
+    /// The incarnation that clients know; the server keeps it.
     pub incarnation: u64,
-    /// Sessions that the server opens have higher numbers than this.
+    /// The highest number of a session so far. The server gives new sessions higher numbers.
     pub sessions: u64,
-    /// The clients with a session.
+    /// The clients that have a session.
     pub clients: Vec<RestoredClient>,
 }
 
-/// A client with a session.
+/// A client that has a session.
 #[derive(Clone, Debug)]
 pub struct RestoredClient {
-    /// Its session.
+    /// The session of the client.
     pub session: Session,
-    /// The client waits for no call with a lower transaction id.
+    /// The lowest transaction id whose reply the client may still wait for.
     pub lowest: u64,
-    /// Calls that were executed, by transaction id, and what was answered or would have been.
+    /// The calls that were executed, by transaction id, each with the reply that was sent or would have been.
     pub calls: Vec<(u64, Reply)>,
 }

@@ -1,11 +1,13 @@
-//! Jobs that wait for a worker, and how many workers one client may hold.
+//! The jobs that wait for a worker, and the limit of workers that one client may hold.
 //!
-//! A worker that moves bulk waits for its client. A client that was killed answers nothing, and LNet says
-//! nothing of what it drops, so each of its calls holds a worker until patience ends. Were jobs simply
-//! taken in order, one such client would stop the service for everybody. Therefore a client that holds
-//! a worker gets another one only while more than a reserve are free; a client that holds none gets any.
+//! A worker that moves bulk waits for its client. A client that was killed answers nothing, and LNet does not
+//! report messages that it drops. So each call of a killed client holds a worker until
+//! [`ServerOptions::patience`](crate::ServerOptions::patience) or the call's deadline is over. If jobs were
+//! taken in plain order, one killed client could stop the service for all clients. Therefore a client that
+//! holds a worker gets another one only while more workers than a reserve are free. A client that holds none
+//! gets any free worker.
 //!
-//! Jobs of one client are taken in the order of their arrival.
+//! The jobs of one client are taken in the order of their arrival.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,7 +16,7 @@ use rustc_hash::FxHashMap;
 
 use crate::proto::ClientId;
 
-/// The jobs of a server.
+/// The jobs of a server that wait for a worker.
 pub(crate) struct Jobs<J> {
     state: Mutex<State<J>>,
     changed: Condvar,
@@ -22,7 +24,7 @@ pub(crate) struct Jobs<J> {
 
 struct State<J> {
     waiting: VecDeque<(ClientId, J)>,
-    /// Workers held, by client; clients that hold none have no entry.
+    /// Workers held, by client; a client that holds none has no entry.
     held: FxHashMap<ClientId, usize>,
     free: usize,
     reserve: usize,
@@ -30,7 +32,7 @@ struct State<J> {
 }
 
 impl<J> Jobs<J> {
-    /// No jobs yet, for so many workers. A quarter of them is the reserve.
+    /// Makes an empty queue for `workers` workers. A quarter of them is the reserve.
     pub(crate) fn new(workers: usize) -> Self {
         let reserve = if workers > 1 { (workers / 4).max(1) } else { 0 };
         let state = State {
@@ -46,7 +48,7 @@ impl<J> Jobs<J> {
         }
     }
 
-    /// Adds a job; one that comes after the end is dropped.
+    /// Adds a job; drops the job if the queue is closed.
     pub(crate) fn push(&self, client: ClientId, job: J) {
         let mut state = self.state();
         if !state.is_closed {
@@ -55,8 +57,8 @@ impl<J> Jobs<J> {
         }
     }
 
-    /// Waits for a job whose client may have a worker, and gives it this one. `None`: closed, and every
-    /// job was taken.
+    /// Waits for a job whose client may have a worker, and gives the client the calling worker. Returns `None`
+    /// if the queue is closed and every job was taken.
     pub(crate) fn take(&self) -> Option<(ClientId, J)> {
         let mut state = self.state();
         loop {
@@ -73,7 +75,7 @@ impl<J> Jobs<J> {
         }
     }
 
-    /// The worker that a client was given is free again.
+    /// Notes that the worker of `client` is free.
     pub(crate) fn give_back(&self, client: ClientId) {
         let mut state = self.state();
         state.free += 1;
@@ -86,7 +88,7 @@ impl<J> Jobs<J> {
         self.changed.notify_one();
     }
 
-    /// No more jobs come; those that wait are still taken.
+    /// Closes the queue: no more jobs are added; jobs that wait are still taken.
     pub(crate) fn close(&self) {
         self.state().is_closed = true;
         self.changed.notify_all();

@@ -1,4 +1,5 @@
-//! Request and reply over LNet, with bulk that the server moves, executed exactly once.
+//! Remote procedure calls over LNet: a request, a reply, and bulk that the server moves. Within one session,
+//! each call is executed at most once.
 //!
 //! ```text
 //!   Client::call ──▶ exchange ─┐                        ┌─ dispatcher ──▶ workers ──▶ Handler::call
@@ -6,23 +7,24 @@
 //!                              └── lnet-node ═══════════╧═ lnet-node
 //! ```
 //!
-//! What a caller can rely on:
+//! The crate guarantees to a caller:
 //!
-//! * **A call always ends**, with a value or with a [`CallError`], by its own deadline.
+//! * **A call always completes** by its own deadline, with a value or with a [`CallError`].
 //! * **Within one session a call is executed at most once**, however often the network loses, repeats or
-//!   reorders its messages; exactly once when it returns a value. A session lasts until the server
-//!   restarts, or forgets a client that was silent for minutes. Then calls that are
-//!   [`Idempotence::Idempotent`] are repeated, and others fail with an error that says so. A session outlives
-//!   the server where its handler keeps a durable record of it ([`Handler::restore`]).
-//! * **A call that its client has given up is not begun** any more, however long a server or a router held it
-//!   ([`Call::is_over`]).
-//! * **Memory is bounded** on both sides; a server that reaches a bound says "busy", and the client comes
-//!   again.
-//! * **Late data hits nothing.** Every attempt has match bits of its own that nobody can guess.
+//!   reorders its messages. A call that returns a value was executed exactly once. A session lasts until the
+//!   server restarts or forgets the client; a server forgets a client that is silent for
+//!   [`ServerOptions::idle`]. The client then repeats calls that are [`Idempotence::Idempotent`]; other calls
+//!   fail with an error that names the reason. A session outlives a restart of the server if the server's
+//!   handler keeps a durable record of the session ([`Handler::restore`]).
+//! * **A server does not begin a call whose client has stopped waiting**, however long a server or a router
+//!   held the request. A handler can ask the same question while it runs ([`Call::is_over`]).
+//! * **Memory is limited** on both sides. A server that reaches a limit answers "busy", and the client retries.
+//! * **Late messages reach no memory.** Each attempt has match bits of its own that no other node can guess.
+//!   LNet drops a message whose match bits are no longer attached.
 //!
-//! The parts that decide ([`proto`], the client's `retry` and `memory`, `deadline`, the server's `table`, `transfer`
-//! and `window`) do no I/O and are tested together against a network that loses, repeats and reorders, in
-//! virtual time.
+//! The modules that decide ([`proto`]; `retry` and `memory` of the client; `deadline`, `table`, `transfer` and
+//! `window` of the server) do no I/O. They are tested together in virtual time, against a simulated network
+//! that loses, repeats and reorders messages.
 
 mod buffers;
 mod call;

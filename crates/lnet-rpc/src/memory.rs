@@ -1,4 +1,4 @@
-//! The bulk memory of a call, which wanders from one attempt to the next.
+//! The bulk memory of a call, which goes from one attempt to the next.
 //!
 //! ```text
 //!            lend                     the descriptor's last event
@@ -8,28 +8,28 @@
 //!   the program
 //! ```
 //!
-//! Memory that receives is one vector for the whole call, and one attempt at a time has it. While it is
-//! lent nobody but the node can reach it; what the node has given back it does not write to any more.
-//! Memory that is sent does not change, so that all attempts share it.
+//! Memory that receives is one vector for the whole call, and one attempt at a time has it. While the memory is
+//! lent, only the node can reach it. After the node gives the memory back, the node does not write to it any
+//! more. Memory that is sent does not change, so all attempts share it.
 //!
-//! No I/O here: who drives the call attaches the descriptors, and cancels them when the call asks for the
-//! memory.
+//! This module does no I/O: the driver of the call attaches the descriptors, and cancels them when the call
+//! asks for the memory.
 
 use bytes::Bytes;
 use lnet_node::Memory;
 
 use crate::client::Bulk;
 
-/// Where the bulk memory of a call is.
+/// The bulk memory of a call, and whether the call or an attempt has it.
 #[derive(Debug)]
 pub(crate) enum CallMemory {
     /// The call has no bulk.
     None,
     /// Data for the server, shared by all attempts.
     Send(Bytes),
-    /// Room for the server's data, with the call.
+    /// Memory for the server's data; the call has it.
     Here(Vec<u8>),
-    /// The same, with the last attempt.
+    /// Memory for the server's data; the last attempt has it.
     Lent,
 }
 
@@ -42,12 +42,12 @@ impl CallMemory {
         }
     }
 
-    /// Whether the next attempt can have it.
+    /// Reports whether the next attempt can have the memory.
     pub(crate) fn is_here(&self) -> bool {
         !matches!(self, Self::Lent)
     }
 
-    /// The memory for the descriptor of an attempt; `None` for a call without bulk.
+    /// Returns the memory for the descriptor of an attempt; `None` for a call without bulk.
     pub(crate) fn lend(&mut self) -> Option<Memory> {
         match self {
             Self::None => None,
@@ -65,15 +65,15 @@ impl CallMemory {
         }
     }
 
-    /// The node gives the memory of a bulk descriptor back.
+    /// Takes the memory that the node gives back with the last event of a bulk descriptor.
     pub(crate) fn came_back(&mut self, memory: Memory) {
         if let (Self::Lent, Memory::Sink(room)) = (&*self, memory) {
             *self = Self::Here(room);
         }
     }
 
-    /// The first `length` bytes that the server wrote; of a call that receives nothing, no bytes. `None`
-    /// when the memory is shorter, or lent.
+    /// Returns the first `length` bytes that the server wrote. Returns no bytes for a call that receives no
+    /// bulk, and `None` if the memory is shorter than `length`, or lent.
     pub(crate) fn received(&mut self, length: usize) -> Option<Vec<u8>> {
         match self {
             Self::None | Self::Send(_) => Some(Vec::new()),

@@ -1,7 +1,7 @@
-//! The two messages: request and reply.
+//! The two messages of the protocol: request and reply.
 //!
-//! Both travel as the payload of one PUT and fit, header and body, into [`MESSAGE_MAX`] bytes, so that
-//! a router carries them in its small buffers. All numbers are little-endian.
+//! Each message is the payload of one PUT. Header and body together fit into [`MESSAGE_MAX`] bytes, so that a
+//! router carries a message in its small buffers. All numbers are little-endian.
 //!
 //! ```text
 //! request                                            reply
@@ -25,26 +25,26 @@
 //!    100        body
 //! ```
 //!
-//! "Read" and "write" are the server's view of the client's memory, as with Lustre's bulk: *read* means
-//! that the server GETs what the client sends, *write* that it PUTs what the client receives.
+//! "Read" and "write" are the server's view of the client's memory, as with Lustre's bulk. With *read* the
+//! server GETs what the client sends. With *write* the server PUTs what the client receives.
 //!
-//! Decoding borrows, checks every field before it is trusted, and never panics. A message with bytes
-//! behind its body is refused: one message has one encoding.
+//! Decoding borrows from the message, checks every field before its use, and never panics. A message with bytes
+//! behind its body is rejected, so that one message has exactly one encoding.
 
 use std::fmt;
 use std::time::Duration;
 
 use thiserror::Error;
 
-/// Longest message, header and body: a small router buffer.
+/// The longest message (header and body), in bytes: a small router buffer.
 pub const MESSAGE_MAX: usize = 4096;
 /// Longest body of a request, in bytes.
 pub const REQUEST_BODY_MAX: usize = MESSAGE_MAX - REQUEST_HEADER_LEN;
 /// Longest body of a reply, in bytes.
 pub const REPLY_BODY_MAX: usize = MESSAGE_MAX - REPLY_HEADER_LEN;
 
-/// Portal of requests, lazy at the server. Free of those that Lustre (1 to 33) and selftest (50 to 52)
-/// use, like the other two.
+/// Portal of requests, lazy at the server. This portal and the two below lie outside the portals of Lustre (1
+/// to 33) and of selftest (50 to 52).
 pub const REQUEST_PORTAL: u32 = 40;
 /// Portal of replies, at the client.
 pub const REPLY_PORTAL: u32 = 41;
@@ -53,9 +53,9 @@ pub const BULK_PORTAL: u32 = 42;
 /// Match bits of the request portal.
 pub const REQUEST_MATCH_BITS: u64 = u64::from_le_bytes(*b"FRPC-REQ");
 
-/// First opcode that callers may not use: those from here on are the protocol's own.
+/// The first reserved opcode. The protocol itself uses the opcodes from here on; callers may not.
 pub const RESERVED_OPCODES: u32 = 0xFFFF_FF00;
-/// Opens a session: the server makes a record of the client and tells its incarnation.
+/// Opens a session: the server makes a record of the client and answers with its incarnation.
 pub(crate) const OPCODE_CONNECT: u32 = 0xFFFF_FF01;
 /// Ends a session: the server forgets the client.
 pub(crate) const OPCODE_GOODBYE: u32 = 0xFFFF_FF02;
@@ -68,12 +68,12 @@ const REQUEST_HEADER_LEN: usize = 100;
 const REPLY_HEADER_LEN: usize = 48;
 const CLOCK_AT: usize = 24;
 
-/// Names a client for the life of its process: 128 bits that no other client draws.
+/// The name of a client for the life of its process: 128 bits, random so that no two clients have the same.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientId(pub [u8; 16]);
 
 impl fmt::Display for ClientId {
-    /// 32 hexadecimal digits.
+    /// Writes 32 hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
@@ -85,10 +85,10 @@ impl fmt::Debug for ClientId {
     }
 }
 
-/// Which way bulk goes, seen from the server.
+/// The direction of the bulk, seen from the server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BulkKind {
-    /// There is none.
+    /// The call has no bulk.
     #[default]
     None,
     /// The server reads the client's memory (GET).
@@ -116,47 +116,49 @@ impl BulkKind {
     }
 }
 
-/// Everything of a request but its body.
+/// The fields of a request, without its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Who asks.
+    /// The client that sends the request.
     pub client: ClientId,
-    /// Names the call among the client's calls; ascending, never 0, the same in every attempt.
+    /// Transaction id: names the call among the client's calls. Ascending, never 0, the same in every attempt.
     pub xid: u64,
-    /// The client waits for no reply to any xid below: the server may forget them.
+    /// The lowest transaction id whose reply the client still waits for. The server may forget all lower ones.
     pub lowest: u64,
-    /// The incarnation of the server that the client means, or 0 before it knows one.
+    /// The incarnation of the server that the client means, or 0 if the client knows none yet.
     pub incarnation: u64,
-    /// The session that the server gave this client, or 0 before it has one.
+    /// The session that the server gave this client, or 0 if the client has none yet.
     pub session: u64,
-    /// Where the reply is awaited, fresh in every attempt.
+    /// Match bits at which the client receives the reply; fresh in every attempt.
     pub reply_bits: u64,
-    /// Where bulk is awaited, fresh in every attempt.
+    /// Match bits of the client's bulk memory; fresh in every attempt.
     pub bulk_bits: u64,
     /// Length of the client's bulk memory, in bytes.
     pub bulk_len: u32,
-    /// Which way bulk goes.
+    /// The direction of the bulk.
     pub bulk: BulkKind,
-    /// Counts the attempts of one call, from 1.
+    /// The number of this attempt at the call, from 1.
     pub attempt: u32,
-    /// What is asked.
+    /// The operation that the client asks for.
     pub opcode: u32,
-    /// When the client gives up, by the clock that the server told it, in ms; 0 before it was told.
+    /// When the client stops waiting, by the server's clock, in ms; 0 if the client does not yet know that
+    /// clock.
     pub deadline: u64,
 }
 
-/// How the server answers the call as such.
+/// How the server answers a call, apart from what the handler returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The handler ran; its status and body follow.
     Done,
-    /// A bound is reached; the request was not executed. The client tries again.
+    /// A limit is reached, or the deadline of the request is over by the server's clock; the request was not
+    /// executed. The client retries.
     Busy,
-    /// The request means another incarnation; it was not executed.
+    /// The request names another incarnation of the server; it was not executed.
     WrongIncarnation,
-    /// The server holds no record of this session; the request was not executed.
+    /// The server has no record of this session; the request was not executed.
     UnknownClient,
-    /// The request asks for more than this server grants; it was not executed and never will be.
+    /// The request asks for more than this server accepts; it was not executed and never will be.
     Refused,
 }
 
@@ -186,27 +188,27 @@ impl Outcome {
     }
 }
 
-/// Everything of a reply but its body.
+/// The fields of a reply, without its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyHeader {
-    /// The call that is answered.
+    /// The transaction id of the call.
     pub xid: u64,
     /// The incarnation of the server that answers.
     pub incarnation: u64,
-    /// What the server's clock showed when the reply was sent, in ms.
+    /// The time of the server's clock when the server sent the reply, in ms.
     pub clock: u64,
-    /// How the call as such ended.
+    /// How the server answers the call.
     pub outcome: Outcome,
-    /// With [`Outcome::Done`]: 0, or the errno of the handler.
+    /// 0, or the errno that the handler returned. Has a meaning only with [`Outcome::Done`].
     pub status: i32,
-    /// Bytes of bulk that were moved.
+    /// Bytes of bulk that the server moved.
     pub bulk_len: u32,
 }
 
-/// Why a message is refused.
+/// Why a message is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// Shorter than its header or than the header says.
+    /// The message is shorter than its header, or shorter than its header says.
     #[error("{have} bytes where {need} are needed")]
     Short {
         /// Bytes needed.
@@ -214,22 +216,22 @@ pub enum DecodeError {
         /// Bytes there.
         have: usize,
     },
-    /// Bytes behind the body, or more than [`MESSAGE_MAX`].
+    /// The message has bytes behind its body, or more than [`MESSAGE_MAX`] bytes.
     #[error("{have} bytes where the message ends at {end}")]
     Long {
-        /// Where the message should end.
+        /// Where the message should end, in bytes from its start.
         end: usize,
         /// Bytes there.
         have: usize,
     },
-    /// A field holds what it may not.
+    /// A field has a value that is not allowed.
     #[error("{field} at offset {offset} may not be {value:#x}")]
     Field {
         /// The field.
         field: &'static str,
         /// Its offset in the message, in bytes.
         offset: usize,
-        /// What it holds.
+        /// The value of the field.
         value: u64,
     },
 }
@@ -268,7 +270,7 @@ pub fn encode_request(header: &RequestHeader, body: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// What is wrong and where.
+/// Returns the field at fault and its offset, or the lengths that do not agree.
 pub fn decode_request(bytes: &[u8]) -> Result<(RequestHeader, &[u8]), DecodeError> {
     let mut fields = Fields::open(bytes, KIND_REQUEST, REQUEST_HEADER_LEN)?;
     let client = ClientId(fields.array());
@@ -317,7 +319,7 @@ pub fn encode_reply(header: &ReplyHeader, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The same reply, sent at another time.
+/// Returns the same reply with another time of the server's clock.
 pub(crate) fn with_clock(reply: &[u8], clock: u64) -> Vec<u8> {
     let mut reply = reply.to_vec();
     if let Some(field) = reply.get_mut(CLOCK_AT..CLOCK_AT + 8) {
@@ -330,7 +332,7 @@ pub(crate) fn with_clock(reply: &[u8], clock: u64) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// What is wrong and where.
+/// Returns the field at fault and its offset, or the lengths that do not agree.
 pub fn decode_reply(bytes: &[u8]) -> Result<(ReplyHeader, &[u8]), DecodeError> {
     let mut fields = Fields::open(bytes, KIND_REPLY, REPLY_HEADER_LEN)?;
     let xid = fields.u64();
@@ -353,14 +355,14 @@ pub fn decode_reply(bytes: &[u8]) -> Result<(ReplyHeader, &[u8]), DecodeError> {
     ))
 }
 
-/// The body of the reply that opens a session: its number (8 bytes), and for how many milliseconds the
-/// server remembers a silent client (4 bytes).
+/// Encodes the body of the reply that opens a session: the number of the session (8 bytes), and for how many
+/// milliseconds the server remembers a silent client (4 bytes).
 pub(crate) fn encode_session(number: u64, idle: Duration) -> Vec<u8> {
     let idle = u32::try_from(idle.as_millis()).unwrap_or(u32::MAX);
     [&number.to_le_bytes()[..], &idle.to_le_bytes()].concat()
 }
 
-/// Reads what [`encode_session`] wrote.
+/// Decodes the body that [`encode_session`] made; `None` if its length is not 12 bytes.
 pub(crate) fn decode_session(body: &[u8]) -> Option<(u64, Duration)> {
     let (number, idle) = body.split_first_chunk::<8>()?;
     let idle = u32::from_le_bytes(idle.try_into().ok()?);
@@ -376,13 +378,14 @@ fn put_prefix(out: &mut Vec<u8>, kind: u16) {
     out.extend_from_slice(&kind.to_le_bytes());
 }
 
-/// Bodies are bounded by [`MESSAGE_MAX`]; one that is not would be refused by its receiver.
+/// Returns the length as the header carries it. Callers keep a body within [`MESSAGE_MAX`]; a receiver rejects
+/// a longer one.
 fn wire_len(body: &[u8]) -> u32 {
     u32::try_from(body.len()).unwrap_or(u32::MAX)
 }
 
-/// Reads the fields of a header one after the other. [`Fields::open`] has checked that the header is
-/// whole; a read beyond it would give zeros.
+/// Reads the fields of a header one after the other. [`Fields::open`] checks that the message has a whole
+/// header; a read beyond the end would give zeros.
 struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -470,7 +473,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Takes the body length, and the body, which must end the message.
+    /// Reads the body length and returns the body, which must end the message.
     fn body(mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.u32() as usize;
         let body = &self.bytes[self.at..];

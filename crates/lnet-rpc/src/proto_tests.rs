@@ -195,7 +195,7 @@ fn bytes_behind_the_body_are_refused() {
     );
 }
 
-/// Whatever arrives is refused, or encodes back to the same bytes.
+/// Checks that bytes are either rejected, or decode to a message that encodes to the same bytes.
 fn refuse_or_repeat(bytes: &[u8]) {
     if let Ok((header, body)) = decode_request(bytes) {
         assert_eq!(encode_request(&header, body), bytes);

@@ -1,4 +1,4 @@
-//! The client's side of one call: when to send the next attempt, and when it is over.
+//! The client's side of one call: decides when to send the next attempt, and when the call is over.
 //!
 //! ```text
 //!            due                    nothing heard in time, or the attempt failed, or "busy"
@@ -10,10 +10,11 @@
 //!   from everywhere: a reply ends the call once its memory is back, the deadline ends the call
 //! ```
 //!
-//! Attempts of a call share the transaction id, so the server executes it once; they differ in their
-//! match bits. A reply to any attempt of the present session counts.
+//! The attempts of a call have the same transaction id, so that the server executes the call once. Each attempt
+//! has match bits of its own. A reply to any attempt of the present session counts.
 //!
-//! No I/O, no clock. It never waits beyond the call's deadline, so a call always ends.
+//! This module does no I/O and reads no clock. It never waits beyond the call's deadline, so a call always
+//! completes.
 
 use std::time::Duration;
 
@@ -21,30 +22,31 @@ use lnet_types::Time;
 
 use crate::proto::Outcome;
 
-/// Whether a call may be executed a second time when the server's memory of the first is gone.
+/// Whether a call may be executed a second time after the server lost its record of the first execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Idempotence {
-    /// Twice is as good as once: repeated after a restart of the server.
+    /// A second execution does no harm: the client repeats the call after a restart of the server.
     Idempotent,
-    /// Twice is wrong: fails clearly when nobody knows whether it was executed.
+    /// A second execution would do harm: the call fails if it is not known whether it was executed.
     Once,
 }
 
-/// How patient a client is.
+/// The times that a client waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
-    /// An attempt is given up when nothing was heard of it for this long.
+    /// An attempt expires if the client hears nothing of it for this long.
     pub(crate) attempt: Duration,
-    /// Pause before the second attempt; doubles with every further one …
+    /// Pause before the second attempt; doubles with every further attempt.
     pub(crate) backoff: Duration,
-    /// … up to this.
+    /// The limit of the pause between attempts.
     pub(crate) backoff_max: Duration,
-    /// Draws the jitter, so that clients that lost the same router do not come back in step.
+    /// The seed of the jitter. The jitter keeps clients that lost the same router from retrying at the same
+    /// time.
     pub(crate) seed: u64,
 }
 
 impl Schedule {
-    /// The pause after `attempt` attempts: between half of the nominal value and all of it.
+    /// Returns the pause after `attempt` attempts: between half of the nominal value and all of it.
     fn pause(&self, attempt: u32) -> Duration {
         let doublings = attempt.saturating_sub(1).min(16);
         let nominal = self
@@ -63,29 +65,29 @@ impl Schedule {
 pub(crate) enum Step {
     /// Send this attempt, with fresh match bits.
     Send(u32),
-    /// Take the bulk memory back from the last attempt: the next one, or the program, needs it. Asked once
-    /// for an attempt.
+    /// Take the bulk memory back from the last attempt, because the next attempt, or the program, needs it.
+    /// Comes at most once an attempt.
     Reclaim,
-    /// Nothing until then, or until something is heard.
+    /// Wait until this time, or until an event comes.
     Wait(Time),
     /// Open a new session, then call [`CallState::reconnected`].
     Connect,
-    /// It is over.
+    /// The call is over.
     End(End),
 }
 
 /// How a call ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// The server executed it and answered.
+    /// The server executed the call and answered.
     Replied,
-    /// Its time is over.
+    /// The deadline passed.
     Deadline,
     /// The server restarted, and the call may not be repeated.
     Restarted,
     /// The server forgot this client, and the call may not be repeated.
     Forgotten,
-    /// The server will never execute it.
+    /// The server will never execute the call.
     Refused,
 }
 
@@ -96,9 +98,9 @@ pub(crate) struct CallState {
     idempotence: Idempotence,
     deadline: Time,
     attempt: u32,
-    /// Attempts up to this one belong to a session that is over.
+    /// The last attempt of a session that is over. Replies to it and to earlier attempts do not count.
     void: u32,
-    /// The memory of the last attempt was asked for.
+    /// True if the driver was told to take the memory back from the last attempt.
     is_reclaiming: bool,
     phase: Phase,
 }
@@ -135,7 +137,8 @@ impl CallState {
         }
     }
 
-    /// What to do now. `has_memory` says that the call's bulk memory (if any) is not lent to an attempt.
+    /// Returns what to do now. `has_memory` tells whether the call's bulk memory (if any) is free, that is, not
+    /// lent to an attempt.
     pub(crate) fn next(&mut self, now: Time, has_memory: bool) -> Step {
         if now >= self.deadline && !matches!(self.phase, Phase::Ended(_)) {
             self.phase = Phase::Ended(End::Deadline);
@@ -159,14 +162,14 @@ impl CallState {
         }
     }
 
-    /// The attempt's request could not be sent, or the network lost it.
+    /// Notes that the attempt's request could not be sent, or that the network lost it.
     pub(crate) fn lost(&mut self, attempt: u32, now: Time) {
         if attempt == self.attempt && matches!(self.phase, Phase::Waiting { .. }) {
             self.back_off(now);
         }
     }
 
-    /// The server did something for this attempt: acknowledged it, or moved a piece of its bulk.
+    /// Notes that the server did something for this attempt: acknowledged it, or moved a piece of its bulk.
     pub(crate) fn alive(&mut self, attempt: u32, now: Time) {
         if attempt == self.attempt
             && let Phase::Waiting { until } = &mut self.phase
@@ -175,7 +178,7 @@ impl CallState {
         }
     }
 
-    /// A reply came to an attempt. True when it is the one that the call returns.
+    /// Notes a reply to an attempt. Returns true if the call returns this reply.
     pub(crate) fn replied(&mut self, attempt: u32, outcome: Outcome, now: Time) -> bool {
         if attempt <= self.void || matches!(self.phase, Phase::Answered | Phase::Ended(_)) {
             return false;
@@ -190,7 +193,7 @@ impl CallState {
         outcome == Outcome::Done
     }
 
-    /// There is a new session.
+    /// Notes that there is a new session.
     pub(crate) fn reconnected(&mut self, now: Time) {
         if matches!(self.phase, Phase::NoSession) {
             self.void = self.attempt;
@@ -198,7 +201,7 @@ impl CallState {
         }
     }
 
-    /// Attempts sent so far.
+    /// Returns how many attempts were sent so far.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempt
     }

@@ -1,4 +1,4 @@
-//! The server: one thread that takes requests and events in, workers that execute.
+//! The server: one thread that receives requests and events, and workers that execute calls.
 //!
 //! ```text
 //!   EventQueue ──▶ dispatcher ──▶ Table::admit ──┬─ Execute ────────▶ jobs ──▶ worker ──▶ Handler
@@ -7,11 +7,11 @@
 //!     reply ACKs ──▶ Table::delivered            └─ Replay, Answer ─▶ PUT reply ◀──────────┘
 //! ```
 //!
-//! The dispatcher never executes and never waits for anything but events, so a worker that waits for a
-//! client's next attempt always learns of it.
+//! The dispatcher never executes a call and waits only for events. So a worker that waits for a client's next
+//! attempt always learns of that attempt.
 //!
-//! Request buffers are one message long and posted again as soon as they are read. When they run out,
-//! requests wait at the lazy portal, which is LNet's own back-pressure.
+//! A request buffer holds one message, and a fresh buffer is posted as soon as a message has arrived. While no
+//! buffer is posted, requests wait at the lazy portal; this is LNet's own back-pressure.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -47,30 +47,32 @@ use crate::table::{Address, Admission, Limits, Table};
 /// Options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Threads that execute calls.
+    /// Threads that execute calls; 0 counts as 1.
     pub workers: usize,
-    /// Request buffers of one message each that wait at the portal.
+    /// Request buffers posted at the portal, of one message each; 0 counts as 1.
     pub request_buffers: usize,
     /// Length of a bulk piece in bytes, at most 1 MiB.
     pub piece_len: u32,
-    /// Pieces of one call in flight.
+    /// The limit of pieces of one call in flight.
     pub window: usize,
-    /// Most bytes of bulk of one call.
+    /// The limit of bulk of one call, in bytes.
     pub bulk_max: u32,
-    /// A handler that moves bulk gives up when it hears nothing of the client for this long.
+    /// How long a handler that moves bulk waits for the client. The transfer fails if the server receives
+    /// nothing of the client for this long.
     pub patience: Duration,
-    /// Clients that are remembered.
+    /// The limit of clients that are remembered.
     pub clients_max: usize,
-    /// The same of one NID, so that one node cannot keep the others out: a further one is answered with
-    /// "busy" and counted in [`ServerCounters::crowded`].
+    /// The limit of clients of one NID, so that one node cannot keep the others out. A client beyond the limit
+    /// is answered "busy" and counted in [`ServerCounters::crowded`].
     pub clients_per_nid_max: usize,
-    /// Calls of one client that are remembered.
+    /// The limit of calls of one client that are remembered.
     pub calls_per_client_max: usize,
-    /// Calls of all clients that are remembered.
+    /// The limit of calls of all clients that are remembered.
     pub calls_max: usize,
-    /// Calls that run or wait for a worker; more are put off.
+    /// The limit of calls that run or wait for a worker; the server answers further requests with "busy".
     pub running_max: usize,
-    /// Bytes of replies kept until their clients have them.
+    /// The limit of replies kept until their clients have them, in bytes. While the limit is reached, the
+    /// server begins no call.
     pub kept_bytes_max: usize,
     /// A client that is silent for this long is forgotten.
     pub idle: Duration,
@@ -86,9 +88,9 @@ impl Default for ServerOptions {
             bulk_max: 64 << 20,
             patience: Duration::from_secs(30),
             clients_max: 1024,
-            // A rank for each core of a large node.
+            // One rank for each core of a large node.
             clients_per_nid_max: 256,
-            // Twice what a client lets its oldest call hold up.
+            // Twice the client's limit of calls that begin while its oldest call is under way.
             calls_per_client_max: 16_384,
             calls_max: 1 << 18,
             running_max: 512,
@@ -101,26 +103,26 @@ impl Default for ServerOptions {
 /// Why a server does not start.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// The node refused the request buffers.
+    /// The node rejected the request buffers.
     #[error("the local node: {0}")]
     Node(#[from] NodeError),
-    /// A thread cannot be made.
+    /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// A running server. Dropping it stops it at once; [`Server::shutdown`] lets calls end first.
+/// A running server. Dropping it stops the server at once; [`Server::shutdown`] lets calls complete first.
 pub struct Server {
     shared: Arc<Shared>,
     dispatcher: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
 }
 
-/// What comes to a call that is being executed.
+/// A message of the dispatcher to a call that is being executed.
 pub(crate) enum Mail {
-    /// The client began a new attempt; [`Shared::newest_attempt`] has its address.
+    /// The client began a newer attempt; [`Shared::newest_attempt`] returns its address.
     Attempt,
-    /// Something happened to a piece of bulk.
+    /// An event of a bulk piece's descriptor.
     Piece(NodeEvent),
 }
 
@@ -137,9 +139,9 @@ pub(crate) struct Shared {
     tags: AtomicU64,
     is_stopping: AtomicBool,
     state: Mutex<State>,
-    /// Closed when the server stops.
+    /// The jobs that wait for a worker; closed when the server stops.
     jobs: Jobs<Job>,
-    /// A worker has ended.
+    /// Signals that a worker has ended.
     worker_ended: Condvar,
     handler: Box<dyn Handler>,
 }
@@ -153,25 +155,26 @@ struct State {
     workers: usize,
 }
 
-/// Where a call that is being executed gets its mail.
+/// The sending end of the mail of a call that is being executed.
 struct Mailbox {
     mail: Sender<Mail>,
-    /// The call has not yet read of the last attempts: one letter stands for any number of them, or a
-    /// client could fill the memory with attempts at a call that waits for its worker.
+    /// True if mail of a newer attempt is in the channel and the call has not yet read the newest address. At
+    /// most one such mail is queued; otherwise a client could fill the memory with attempts at a call that
+    /// waits for its worker.
     has_attempt: bool,
 }
 
-/// Whose the events of a descriptor are, by its tag. Request buffers have no route.
+/// The receiver of a descriptor's events, by the descriptor's tag. Request buffers have no route.
 enum Route {
     Piece(Sender<Mail>),
     Reply {
         client: ClientId,
         xid: u64,
         acknowledged: bool,
-        /// Its next hop and its target, once it has been written.
+        /// The next hop and the target of the reply, after the reply was sent.
         hop: Option<(Nid, Nid)>,
     },
-    /// An answer that nobody keeps account of.
+    /// An answer that the table has no record of.
     Answer,
 }
 
@@ -184,16 +187,16 @@ struct Job {
 
 /// The tag of request buffers.
 const REQUEST_TAG: u64 = 0;
-/// How often the dispatcher looks for clients that have gone silent.
+/// How often the dispatcher looks for clients that are silent for too long.
 const SWEEP: Duration = Duration::from_secs(1);
 const EMSGSIZE: i32 = 90;
 
 impl Server {
-    /// Starts to serve on `node`.
+    /// Starts a server on `node`.
     ///
     /// # Errors
     ///
-    /// The node refuses the request buffers, or a thread cannot be made.
+    /// The node rejects the request buffers, or a thread cannot be started.
     pub fn start(
         node: Node,
         handler: impl Handler,
@@ -221,32 +224,33 @@ impl Server {
         Ok(server)
     }
 
-    /// The number of this life of the server.
+    /// Returns the number that names this life of the server. A server that restores keeps the number of its
+    /// earlier life.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.shared.incarnation
     }
 
-    /// What has been counted so far.
+    /// Returns what this server has counted so far.
     #[must_use]
     pub fn counters(&self) -> ServerCounters {
         self.shared.counting.snapshot()
     }
 
-    /// Clients that are remembered now.
+    /// Returns how many clients are remembered now.
     #[must_use]
     pub fn clients(&self) -> usize {
         self.shared.state().table.clients()
     }
 
-    /// Calls that run or wait for a worker now.
+    /// Returns how many calls run or wait for a worker now.
     #[must_use]
     pub fn running(&self) -> usize {
         self.shared.state().table.running()
     }
 
-    /// Takes no further requests, lets the calls end that were taken, and ends the threads. A call that
-    /// still waits for its client after `grace` fails.
+    /// Accepts no further requests, lets the accepted calls complete, and ends the threads. A call that still
+    /// waits for its client after `grace` fails.
     pub fn shutdown(mut self, grace: Duration) {
         self.stop(grace);
     }
@@ -263,14 +267,14 @@ impl Server {
         if let Some(dispatcher) = self.dispatcher.take() {
             join(dispatcher);
         }
-        // Those that the dispatcher posted after the first time.
+        // Unlinks the request buffers that the dispatcher posted since the first `close`.
         self.shared.close();
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Without a dispatcher too: the start may have failed behind the first workers.
+        // The dispatcher may be missing here: `start` may have failed after it started the first workers.
         if !self.workers.is_empty() {
             self.stop(Duration::ZERO);
         }
@@ -295,7 +299,8 @@ impl Shared {
         let clock = Clock::start();
         let mut table = Table::new(incarnation, limits);
         if let Some(restored) = restored {
-            // Sent again only, and then with the time of then.
+            // The clock is 0 because a restored reply is only resent, and `Admission::Replay` writes the time
+            // then.
             let encode = |xid, reply| encode((incarnation, 0), xid, reply, 0);
             table.restore(restored, clock.now(), encode);
         }
@@ -329,7 +334,7 @@ impl Shared {
         self.tags.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The events of descriptors with this tag go to this call's mail.
+    /// Sends the events of descriptors with this tag to this call's mail.
     pub(crate) fn route(&self, tag: u64, client: ClientId, xid: u64) {
         let mut state = self.state();
         if let Some(mailbox) = state.mailboxes.get(&(client, xid)) {
@@ -338,7 +343,8 @@ impl Shared {
         }
     }
 
-    /// Where the newest attempt of a call wants its bulk; from now on a newer one is told of again.
+    /// Returns the address of the newest attempt of a call. From now on, a newer attempt is reported to the
+    /// call's mail.
     pub(crate) fn newest_attempt(&self, client: ClientId, xid: u64) -> Option<Address> {
         let mut state = self.state();
         state.mailboxes.get_mut(&(client, xid))?.has_attempt = false;
@@ -365,12 +371,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Takes no further requests: closes the portal and the job queue.
+    /// Accepts no further requests: closes the job queue, unlinks the request buffers and ends the lazy portal.
     fn close(&self) {
         self.jobs.close();
         let posted = std::mem::take(&mut self.state().posted);
         for md in posted {
-            // Refused when a request is in it, which is then too late.
+            // The node rejects this if a request has just arrived in the buffer; the server drops that request.
             let _going = self.node.unlink(md);
         }
         if let Err(error) = self.node.set_lazy(REQUEST_PORTAL, false) {
@@ -381,25 +387,25 @@ impl Shared {
     /// Waits until the workers have ended, at most for `grace`.
     fn wait_for_workers(&self, grace: Duration) {
         let is_working = |state: &mut State| state.workers > 0;
-        // What is still working afterwards is joined by the caller.
+        // The caller joins the workers that have not ended by then.
         let _waited = self
             .worker_ended
             .wait_timeout_while(self.state(), grace, is_working);
     }
 
-    /// Nobody sends mail any more: calls that wait for some end at once.
+    /// Closes the mail of every call: a call that waits for mail fails at once.
     fn hang_up(&self) {
         let mut state = self.state();
         state.mailboxes.clear();
         state.routes.clear();
     }
 
-    /// Makes the dispatcher look up, by an event of a descriptor that does nothing else.
+    /// Wakes the dispatcher, by an event of a descriptor that serves no other purpose.
     fn ring(&self) {
         let bell = self
             .node
             .bind(&self.queue, Md::source(Bytes::new()).user(REQUEST_TAG));
-        // A node that refuses is shutting down, which ends the dispatcher's wait as well.
+        // A node that rejects this is shutting down, which ends the dispatcher's wait as well.
         let _rung = bell.and_then(|bell| self.node.unlink(bell));
     }
 
@@ -442,10 +448,11 @@ impl Shared {
         let mut state = self.state();
         let State { routes, table, .. } = &mut *state;
         match routes.get_mut(&tag) {
-            // The call learns from the answer that its message was sent; a wake-up costs more than the news are worth.
+            // The call needs no event to know that its message was sent: the answer implies it. To wake the
+            // call would cost more than the event is worth.
             Some(Route::Piece(_)) if is_mere_send(&event) => {}
             Some(Route::Piece(mailbox)) => {
-                // A call that has ended waits for nothing; the memory is freed here.
+                // Sending fails if the call has ended; the memory of the event is freed here.
                 let _ended = mailbox.send(Mail::Piece(event));
             }
             Some(Route::Reply {
@@ -478,7 +485,7 @@ impl Shared {
             return;
         }
         let mut message = memory.into_vec();
-        // The room for the next request first: it keeps the portal open while this one is handled.
+        // Post the next buffer first, so that the portal stays open while this request is handled.
         if let Err(error) = self.post(vec![0; MESSAGE_MAX]) {
             debug!(%error, "no further request buffer");
         }
@@ -591,7 +598,7 @@ impl Shared {
         self.jobs.push(client, job);
     }
 
-    /// A worker's life: executes jobs until there will be none.
+    /// Executes jobs until the queue is closed and empty.
     fn work(self: &Arc<Self>) {
         while let Some((client, job)) = self.jobs.take() {
             self.run(job);
@@ -637,7 +644,7 @@ impl Shared {
         }
     }
 
-    /// Answers without a trace in the table.
+    /// Sends an answer without a record in the table.
     fn answer(&self, request: &RequestHeader, address: Address, outcome: Outcome, body: &[u8]) {
         let (xid, incarnation) = (request.xid, self.incarnation);
         let header = ReplyHeader {
@@ -665,7 +672,8 @@ impl Shared {
         );
     }
 
-    /// A reply that the client asks for again, and did not acknowledge, went through it.
+    /// Notes the gateway of a reply that the client did not acknowledge and now asks for with a further
+    /// attempt.
     fn note_silent_gateway(&self, asked: ClientId, for_xid: u64, now: Time) {
         let state = self.state();
         let lost = state.routes.values().find_map(|route| match *route {
@@ -706,13 +714,13 @@ impl Shared {
     }
 }
 
-/// Whether an event says only that a message was sent.
+/// Reports whether an event says only that a message was sent.
 fn is_mere_send(event: &NodeEvent) -> bool {
     let is_sent = event.event.kind == EventKind::Send && event.event.status.is_ok();
     is_sent && event.memory.is_none()
 }
 
-/// The message of a reply; of one that is too long, the message that says so.
+/// Returns the message of a reply. If the reply's body is too long, returns a reply with EMSGSIZE.
 fn encode((incarnation, clock): (u64, u64), xid: u64, reply: Reply, bulk_len: u32) -> Bytes {
     let fits = reply.body.len() <= REPLY_BODY_MAX;
     let Reply { status, body } = if fits {

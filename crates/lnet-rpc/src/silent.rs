@@ -1,8 +1,8 @@
-//! The gateway that kept a message to itself, which what is sent next leaves alone for a while.
+//! The gateway that was silent most recently, which further messages avoid for 30 seconds.
 //!
-//! LNet chooses gateways without memory of single calls, and judges one by many messages. Here it is known
-//! sooner: an attempt that nobody answered went through it. Without this every call would find out anew,
-//! and each would lose an attempt's time.
+//! LNet selects gateways without regard to single calls, and updates the health of a gateway over many
+//! messages. A call knows sooner that a gateway may be silent, because the attempt that got no answer went
+//! through it. Without this module each call would have to find out by itself, and lose the time of one attempt.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -10,15 +10,15 @@ use std::time::Duration;
 use lnet_node::SendHints;
 use lnet_types::{Nid, Time};
 
-/// How long a gateway is left alone. When it answers again, LNet knows that by itself.
+/// How long messages avoid a silent gateway. Afterwards LNet's own health says whether the gateway is used.
 const WHILE: Duration = Duration::from_secs(30);
 
-/// The last gateway that was silent, for all calls of a client or of a server.
+/// The last gateway that was silent, shared by all calls of a client or of a server.
 #[derive(Debug, Default)]
 pub(crate) struct SilentGateway(Mutex<Option<(Nid, Time)>>);
 
 impl SilentGateway {
-    /// A message to `target` whose next hop was `hop` came to nothing.
+    /// Notes that a message to `target` with the next hop `hop` got no answer.
     pub(crate) fn note(&self, hop: Nid, target: Nid, now: Time) {
         // Without a gateway the next hop is the target.
         if hop != target {
@@ -26,7 +26,7 @@ impl SilentGateway {
         }
     }
 
-    /// The hints for a message that is sent now.
+    /// Returns the hints for a message that is sent at `now`.
     pub(crate) fn hints(&self, now: Time) -> SendHints {
         let recent = self
             .last()

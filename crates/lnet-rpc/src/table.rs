@@ -1,4 +1,4 @@
-//! The server's memory of calls: what makes execution happen once.
+//! The server's record of calls, which makes each call execute at most once.
 //!
 //! ```text
 //!                 admit                complete              delivered
@@ -9,17 +9,17 @@
 //!   xid below the client's lowest unanswered one: Done is forgotten, and requests are ignored
 //! ```
 //!
-//! A request is executed when, and only when, its xid becomes Running, and a record leaves the table
-//! only in two ways: the client has said that it waits for that xid no longer (then lower xids are
-//! ignored for ever), or the whole client was forgotten because it said goodbye or was silent for long
-//! (then its session is void, and requests that still carry it are refused). A client with running calls
-//! is not forgotten before they have ended. So whatever the network repeats, delays or
-//! reorders, a request of one session runs at most once.
+//! A request is executed if, and only if, its xid becomes Running. A record leaves the table in two cases only.
+//! Either the client has said that it does not wait for that xid any more; from then on the table ignores lower
+//! xids for ever. Or the whole client was forgotten, because it said goodbye or was silent for too long; then
+//! its session is void, and requests that still carry the session are rejected. A client with running calls is
+//! not forgotten before they have completed. So a request of one session runs at most once, whatever the
+//! network repeats, delays or reorders.
 //!
-//! Everything is bounded: clients, clients of one NID, calls a client, calls running, bytes of replies. A bound that is
-//! reached makes the server answer "busy"; it never makes it forget.
+//! Everything has a limit: clients, clients of one NID, calls of a client, calls that run, bytes of replies. If
+//! a limit is reached, the server answers "busy"; a limit never makes the table forget a record.
 //!
-//! No I/O, no clock: time comes in.
+//! This module does no I/O and reads no clock: the caller passes the time.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry::Occupied;
@@ -33,35 +33,36 @@ use crate::proto::{
     ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, Outcome, RESERVED_OPCODES, RequestHeader,
 };
 
-/// Where one attempt of a call wants its reply and its bulk.
+/// The address of one attempt: where the client receives the reply, and where its bulk memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) attempt: u32,
-    /// The client, as its request named it.
+    /// The process of the client, from the source of its request.
     pub(crate) process: ProcessId,
-    /// Our NID that the request was sent to: the answer comes from it. `None` on loopback.
+    /// The local NID that the request was sent to; the answer is sent from this NID. `None` on loopback.
     pub(crate) local: Option<Nid>,
     pub(crate) reply_bits: u64,
     pub(crate) bulk_bits: u64,
-    /// When the client gives up, or a little earlier. Not later than now in a request that is given up.
+    /// When the client stops waiting, or a little earlier. If the client has stopped already, this is not later
+    /// than the time when the request came.
     pub(crate) deadline: Time,
 }
 
-/// Bounds of the table.
+/// Limits of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) clients: usize,
-    /// Clients of one NID.
+    /// The limit of clients of one NID.
     pub(crate) clients_per_nid: usize,
-    /// Calls of one client that run or whose xid may still be asked for.
+    /// The limit of calls of one client that run, or whose xid the client may still ask for.
     pub(crate) calls_per_client: usize,
-    /// The same, of all clients together.
+    /// The limit of calls of all clients together that run, or whose xid may still be asked for.
     pub(crate) calls: usize,
-    /// Calls of all clients that run or wait for a worker.
+    /// The limit of calls of all clients that run or wait for a worker.
     pub(crate) running: usize,
-    /// Bytes of replies kept for all clients.
+    /// The limit of replies kept for all clients, in bytes.
     pub(crate) kept_bytes: usize,
-    /// Bytes of bulk that one call may ask for.
+    /// The limit of bulk that one call may ask for, in bytes.
     pub(crate) bulk_len: u32,
     /// A client that is silent for this long is forgotten.
     pub(crate) idle: Duration,
@@ -70,35 +71,35 @@ pub(crate) struct Limits {
 /// What to do with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is new: execute it.
+    /// The call is new: execute it.
     Execute,
-    /// It runs already; this attempt's address is the one to use from now on.
+    /// The call runs already: use the address of this attempt from now on.
     NewerAttempt,
-    /// It was executed: send this reply again, to this attempt's address.
+    /// The call was executed: resend this reply, to the address of this attempt.
     Replay(Bytes),
-    /// There is a record of the client: tell it its session.
+    /// The table has a record of the client: answer with the number of its session.
     Connected(u64),
-    /// The same, and the record is new.
+    /// The table has a new record of the client: answer with the number of its session.
     Opened(u64),
-    /// The client has gone, in good order.
+    /// The client said goodbye, and its record is freed.
     Gone,
-    /// The client has gone but for calls that still run; the last of them ends its record.
+    /// The client said goodbye, and calls of it still run; the record is freed with the last of them.
     Leaving,
-    /// The client has stopped waiting for the call, or may have: the call is not executed. The answer says what the server's
-    /// clock shows, so that a client that still waits can ask again.
+    /// The client has stopped waiting for the call, or may have: do not execute the call. The answer reports
+    /// the server's clock, so that a client that still waits can retry with a deadline by that clock.
     Expired,
-    /// The client's NID has as many sessions as it may: answer "busy".
+    /// The client's NID has as many sessions as one NID may have: answer "busy".
     Crowded,
-    /// It was not executed: say so.
+    /// The request is not executed: answer with this outcome.
     Answer(Outcome),
-    /// Nothing is to be done.
+    /// Do nothing.
     Ignore(Ignored),
 }
 
 /// Why nothing is done about a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ignored {
-    /// A copy of an attempt that was seen, or of an earlier one.
+    /// The request is a copy of the newest attempt, or of an earlier one.
     OldAttempt,
     /// The client has the reply.
     Delivered,
@@ -106,13 +107,13 @@ pub(crate) enum Ignored {
     BelowLowest,
 }
 
-/// All clients' records.
+/// The records of all clients.
 #[derive(Debug)]
 pub(crate) struct Table {
     limits: Limits,
     incarnation: u64,
     clients: BTreeMap<ClientId, Record>,
-    /// Clients by the NID they first came from; a NID without one has no entry.
+    /// The number of clients by the NID that opened the session; a NID without clients has no entry.
     per_nid: BTreeMap<Nid, usize>,
     sessions: u64,
     calls: usize,
@@ -120,7 +121,7 @@ pub(crate) struct Table {
     kept_bytes: usize,
 }
 
-/// What forgetting calls gave back.
+/// The calls and bytes that were freed by forgetting records.
 #[derive(Clone, Copy, Debug, Default)]
 struct Freed {
     calls: usize,
@@ -129,15 +130,15 @@ struct Freed {
 
 #[derive(Debug)]
 struct Record {
-    /// Where the client came from when its session was opened.
+    /// The NID from which the client opened its session.
     nid: Nid,
     session: u64,
-    /// Xids below are answered, as the client said.
+    /// The client waits for no reply to an xid below this one, as a request said.
     floor: u64,
     calls: BTreeMap<u64, Entry>,
     running: usize,
     heard: Time,
-    /// It has said goodbye, and calls of it still run.
+    /// The client has said goodbye, and calls of it still run.
     is_leaving: bool,
 }
 
@@ -150,7 +151,7 @@ struct Entry {
 #[derive(Debug)]
 enum State {
     Running,
-    /// Executed. The reply is kept until the client is known to have it.
+    /// The call was executed. The reply is kept until the client is known to have it.
     Done(Option<Bytes>),
 }
 
@@ -168,7 +169,8 @@ impl Table {
         }
     }
 
-    /// Takes over what an earlier life of the server left; `encode` makes the message of a reply.
+    /// Takes over the clients and calls of an earlier life of the server; `encode` makes the message of a
+    /// reply.
     pub(crate) fn restore(
         &mut self,
         restored: Restored,
@@ -207,7 +209,7 @@ impl Table {
         }
     }
 
-    /// Judges a request that came from `address`.
+    /// Decides what to do with a request that came from `address`.
     // [DATA-12]
     pub(crate) fn admit(
         &mut self,
@@ -247,12 +249,13 @@ impl Table {
         repeated.unwrap_or_else(|| self.begin(request, address, now))
     }
 
-    /// The address of the newest attempt of a call that runs.
+    /// Returns the address of the newest attempt of a call that has a record.
     pub(crate) fn newest(&self, client: ClientId, xid: u64) -> Option<Address> {
         Some(self.clients.get(&client)?.calls.get(&xid)?.address)
     }
 
-    /// A call has been executed. Where its reply goes; `None` when nobody waits for it any more.
+    /// Records the reply of an executed call. Returns the address for the reply, or `None` if the client does
+    /// not wait for the reply any more.
     pub(crate) fn complete(
         &mut self,
         client: ClientId,
@@ -279,7 +282,7 @@ impl Table {
         Some(entry.address)
     }
 
-    /// The client has the reply of this call.
+    /// Notes that the client has the reply of this call, and frees the kept reply.
     pub(crate) fn delivered(&mut self, client: ClientId, xid: u64) {
         let entry = self
             .clients
@@ -294,7 +297,7 @@ impl Table {
         }
     }
 
-    /// Forgets the clients that have been silent for too long and have nothing running.
+    /// Forgets the clients that are silent for too long and have no running calls. Returns these clients.
     pub(crate) fn expire(&mut self, now: Time) -> Vec<ClientId> {
         let idle = self.limits.idle;
         let silent =
@@ -311,8 +314,8 @@ impl Table {
         gone
     }
 
-    /// Whether there is a record of this client. Where there is none after a call of it has ended, that
-    /// was the last one of a client that had said goodbye.
+    /// Reports whether the table has a record of this client. If a call of the client has just completed and
+    /// there is no record, the client had said goodbye and this was its last call.
     pub(crate) fn knows(&self, client: ClientId) -> bool {
         self.clients.contains_key(&client)
     }
@@ -378,7 +381,7 @@ impl Table {
         }
     }
 
-    /// Breaks the table's promise, so that a test can see it being noticed.
+    /// Forgets a call too early, to show that a test notices the second execution.
     #[cfg(test)]
     pub(crate) fn forget_call(&mut self, client: ClientId, xid: u64) {
         let calls = self
@@ -393,7 +396,7 @@ impl Table {
         }
     }
 
-    /// Forgets a client now, or with its last call that runs.
+    /// Forgets a client, at once or with its last running call.
     fn goodbye(&mut self, client: ClientId) -> Admission {
         match self.clients.get_mut(&client) {
             Some(record) if record.running > 0 => {
@@ -409,7 +412,7 @@ impl Table {
         }
     }
 
-    /// Forgets a client of which nothing runs.
+    /// Forgets a client that has no running calls.
     fn forget(&mut self, client: ClientId) {
         if let Some(record) = self.clients.remove(&client) {
             let bytes = record.calls.values().map(Entry::kept_bytes).sum();
@@ -445,7 +448,7 @@ impl Record {
         }
     }
 
-    /// Forgets all that does not run.
+    /// Forgets the calls that do not run.
     fn forget_executed(&mut self) -> Freed {
         let mut freed = Freed::default();
         self.calls.retain(|_, entry| {
@@ -459,7 +462,7 @@ impl Record {
         freed
     }
 
-    /// Forgets what the client does not wait for any more.
+    /// Forgets the calls that the client does not wait for any more.
     fn raise_floor(&mut self, lowest: u64) -> Freed {
         self.floor = self.floor.max(lowest);
         let mut freed = Freed::default();
@@ -489,7 +492,8 @@ impl Entry {
         if address.attempt <= self.address.attempt {
             return Admission::Ignore(Ignored::OldAttempt);
         }
-        // Each attempt says the same deadline as well as it knew the clock, and never too late.
+        // Each attempt carries the same deadline, as exactly as the client knew the server's clock then, and
+        // never too late. So the latest of the deadlines is the most exact.
         let deadline = address.deadline.max(self.address.deadline);
         self.address = Address {
             deadline,

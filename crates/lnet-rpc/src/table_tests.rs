@@ -1,5 +1,5 @@
-//! Tests of the server's table, one rule each. That execution happens once under every disorder is
-//! shown by the simulation.
+//! Tests of the server's table, each of a single rule. The simulation tests that a call executes at most once
+//! under every disorder.
 
 use super::*;
 use crate::handler::RestoredClient;
@@ -228,7 +228,7 @@ fn one_nid_leaves_sessions_to_others() {
     let elsewhere = "10.0.0.1@tcp".parse().unwrap();
     let other = connect_from(&mut table, ClientId([4; 16]), elsewhere, at(30));
     assert_eq!(other, Admission::Opened(3));
-    // The first one is forgotten, and leaves its place to another of its NID.
+    // The first client is forgotten, and leaves its place to another client of its NID.
     assert_eq!(table.expire(at(60)), [CLIENT]);
     assert_eq!(connect(&mut table, third, at(60)), Admission::Opened(4));
     assert_eq!(table.expire(at(1000)).len(), 3);
@@ -290,7 +290,7 @@ fn a_client_that_goes_is_remembered_until_its_last_call_has_ended() {
     };
     assert_eq!(table.admit(&goodbye, address(1), at(3)), Admission::Leaving);
     assert_eq!((table.calls, table.kept_bytes), (1, 0));
-    // Were it taken in again now, the reply of the old call would be taken for one of a new call.
+    // If the client could connect now, the reply of the old call could be taken for the reply of a new call.
     assert_eq!(
         connect(&mut table, CLIENT, at(4)),
         Admission::Answer(Outcome::Busy)

@@ -8,11 +8,11 @@
 //!     └────────── restart ─────── failed      wanted ◀──────────────┘
 //! ```
 //!
-//! A piece is done when its descriptor is gone, because its memory is free only then. After a restart the
-//! tags given out so far mean nothing: what is heard of them changes nothing.
+//! A piece is done when its descriptor is gone, because its memory is free only then. After a restart, events
+//! with tags from before the restart change nothing.
 //!
-//! No I/O here: the caller binds the descriptors, and cancels those that are left when the transfer is
-//! restarted or ends.
+//! This module does no I/O: the caller binds the descriptors, and cancels the remaining descriptors when the
+//! transfer restarts or ends.
 
 use std::collections::BTreeMap;
 
@@ -21,13 +21,13 @@ use lnet_node::EventKind;
 use crate::proto::BulkKind;
 use crate::window::{Piece, Window};
 
-/// A transfer whose descriptors are known as `H`.
+/// A transfer that names its descriptors by values of type `H`.
 #[derive(Debug)]
 pub(crate) struct Transfer<H> {
     window: Window,
-    /// The event of a piece that has moved.
+    /// The kind of event that says that a piece has moved.
     expects: EventKind,
-    /// By tag. Tags count up.
+    /// The pieces under way, by tag. Tags count up, so the first piece is the oldest.
     flights: BTreeMap<u64, Flight<H>>,
 }
 
@@ -41,35 +41,35 @@ struct Flight<H> {
 /// What the driver of a transfer does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Sends the message for this piece, and says which descriptor it is [under way](Transfer::under_way) by.
+    /// Send the message for this piece, then name its descriptor to [`Transfer::under_way`].
     Move(Piece),
-    /// Handles the memory of this piece, which is done. Pieces come in order.
+    /// Handle the memory of this piece, which is done. Pieces come in order.
     Take(Piece),
-    /// Waits until something is heard.
+    /// Wait for the next event.
     Wait,
-    /// Nothing: every piece has been taken.
+    /// Do nothing: every piece has been taken.
     Finished,
 }
 
-/// What an event says of a piece.
+/// What an event says about a piece.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) kind: EventKind,
     pub(crate) is_ok: bool,
     /// Bytes that moved.
     pub(crate) len: u32,
-    /// The descriptor is gone, and its memory is the caller's.
+    /// True if the descriptor is gone and its memory belongs to the caller.
     pub(crate) is_last: bool,
 }
 
-/// What became of a piece with an event.
+/// The state of a piece after an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is under way, or of no concern any more.
+    /// The piece is still under way, or its tag is from before a restart.
     Nothing,
-    /// It is done.
+    /// The piece is done.
     Done(Piece),
-    /// It is not, and waits for the client's next attempt.
+    /// The piece has failed, and waits for the client's next attempt.
     Failed,
 }
 
@@ -86,11 +86,11 @@ impl<H: Copy> Transfer<H> {
         }
     }
 
-    /// What to do next; a piece that is to be moved counts as in flight under this tag.
+    /// Returns what to do next. A piece that is to be moved counts as in flight under this tag.
     ///
-    /// Pieces that can be moved come before those that can be taken, so that the network is busy while the
-    /// caller handles one. Each that is taken makes room in the window: there is nothing to wait for before
-    /// all of it is in use.
+    /// Pieces that can be moved come before pieces that can be taken, so that the network is busy while the
+    /// caller handles a piece. Each piece that is taken makes room in the window, so the driver waits only
+    /// while the whole window is in use.
     pub(crate) fn next(&mut self, tag: u64) -> Next {
         if let Some(piece) = self.window.issue(tag) {
             return Next::Move(piece);
@@ -102,7 +102,7 @@ impl<H: Copy> Transfer<H> {
         }
     }
 
-    /// The piece of this tag is under way by a descriptor.
+    /// Notes that the piece of this tag is under way by `descriptor`.
     pub(crate) fn under_way(&mut self, tag: u64, piece: Piece, descriptor: H) {
         self.flights.insert(
             tag,
@@ -114,7 +114,7 @@ impl<H: Copy> Transfer<H> {
         );
     }
 
-    /// An event of the descriptor that was bound with this tag.
+    /// Handles an event of the descriptor that was bound with this tag.
     pub(crate) fn heard(&mut self, tag: u64, heard: Heard) -> Fate {
         let Some(flight) = self.flights.get_mut(&tag) else {
             return Fate::Nothing;
@@ -133,18 +133,18 @@ impl<H: Copy> Transfer<H> {
         Fate::Failed
     }
 
-    /// The client awaits the pieces elsewhere: all that are not done are wanted again.
+    /// Restarts at the match bits of the client's newer attempt: every piece that is not done becomes wanted.
     pub(crate) fn restart(&mut self) {
         self.flights.clear();
         self.window.restart();
     }
 
-    /// The descriptors under way.
+    /// Returns the descriptors under way.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = H> {
         self.flights.values().map(|flight| flight.descriptor)
     }
 
-    /// The descriptor that has waited longest for its answer.
+    /// Returns the descriptor that has waited longest for its answer.
     pub(crate) fn oldest_hanging(&self) -> Option<H> {
         let mut hanging = self.flights.values().filter(|flight| !flight.has_moved);
         hanging.next().map(|flight| flight.descriptor)

@@ -1,4 +1,4 @@
-//! The window of bulk pieces: which piece goes next, which are under way, which are done in order.
+//! The window of bulk pieces: which piece goes next, which pieces are under way, and which are done in order.
 //!
 //! ```text
 //!   0        handed over         opened                     total
@@ -6,23 +6,23 @@
 //!             '--- at most `width` --'
 //! ```
 //!
-//! A piece is *wanted* until it is issued, *in flight* until it is reported done or failed. Failed
-//! pieces stay failed until [`Window::restart`]: the client has to name fresh match bits first, because
-//! pieces that wander about under the old ones may not meet memory that means something else by then.
-//! Pieces that are done are never moved again.
+//! A piece is *wanted* until it is issued, and *in flight* until it is reported done or failed. A failed piece
+//! stays failed until [`Window::restart`], because the client must name fresh match bits first. A late message
+//! at the old match bits could otherwise reach memory that by then has another use. Pieces that are done are
+//! never moved a second time.
 //!
-//! No I/O and no buffers here: the caller keeps those by tag or index.
+//! This module does no I/O and holds no buffers: the caller keeps the buffers by tag or index.
 
 use std::collections::VecDeque;
 
-/// One piece of a bulk transfer.
+/// A piece of a bulk transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Piece {
-    /// Counts the pieces from 0.
+    /// The number of the piece, from 0.
     pub(crate) index: u32,
-    /// Where it begins, in bytes from the start of the bulk.
+    /// The start of the piece, in bytes from the start of the bulk.
     pub(crate) offset: u32,
-    /// Its length in bytes, never 0.
+    /// The length of the piece in bytes, never 0.
     pub(crate) len: u32,
 }
 
@@ -34,20 +34,20 @@ enum State {
     Done,
 }
 
-/// The window over one transfer.
+/// The window of one transfer.
 #[derive(Debug)]
 pub(crate) struct Window {
     total: u32,
     piece_len: u32,
     width: usize,
-    /// Index of the first piece not taken.
+    /// Index of the first piece that was not taken.
     first: u32,
     /// States of the pieces from `first` on.
     open: VecDeque<State>,
 }
 
 impl Window {
-    /// A window of `width` pieces of `piece_len` bytes over `total` bytes. A width or piece length of 0
+    /// Makes a window of `width` pieces of `piece_len` bytes over `total` bytes. A width or piece length of 0
     /// counts as 1.
     pub(crate) fn new(total: u32, piece_len: u32, width: usize) -> Self {
         Self {
@@ -59,8 +59,8 @@ impl Window {
         }
     }
 
-    /// The next piece to move, now in flight under `tag`; `None` when the window is full or all pieces
-    /// are under way.
+    /// Returns the next piece to move, which is then in flight under `tag`. Returns `None` if the window is
+    /// full, or if no piece is wanted.
     pub(crate) fn issue(&mut self, tag: u64) -> Option<Piece> {
         let wanted = self.open.iter().position(|&state| state == State::Wanted);
         let slot = match wanted {
@@ -75,24 +75,25 @@ impl Window {
         Some(self.piece(self.first + slot as u32))
     }
 
-    /// The piece of `tag` has moved. `None` when no piece is in flight under it (any more).
+    /// Notes that the piece of `tag` has moved. Returns `None` if no piece is in flight under `tag`.
     pub(crate) fn done(&mut self, tag: u64) -> Option<Piece> {
         self.settle(tag, State::Done)
     }
 
-    /// The piece of `tag` has not moved and will not.
+    /// Notes that the piece of `tag` has not moved and will not move. Returns `None` if no piece is in flight
+    /// under `tag`.
     pub(crate) fn failed(&mut self, tag: u64) -> Option<Piece> {
         self.settle(tag, State::Failed)
     }
 
-    /// Everything that is not done is wanted again; tags given out so far mean nothing any more.
+    /// Makes every piece that is not done wanted. No piece is in flight under an earlier tag afterwards.
     pub(crate) fn restart(&mut self) {
         for state in self.open.iter_mut().filter(|state| **state != State::Done) {
             *state = State::Wanted;
         }
     }
 
-    /// Takes the first piece when it is done, which moves the window on. Pieces come in order.
+    /// Takes the first piece if it is done, and moves the window on by one piece. Pieces come in order.
     pub(crate) fn take(&mut self) -> Option<Piece> {
         if self.open.front() != Some(&State::Done) {
             return None;
@@ -103,7 +104,7 @@ impl Window {
         Some(piece)
     }
 
-    /// True when every piece has been taken.
+    /// Reports whether every piece has been taken.
     pub(crate) fn is_finished(&self) -> bool {
         self.first == self.pieces()
     }
@@ -126,7 +127,7 @@ impl Window {
     }
 
     fn piece(&self, index: u32) -> Piece {
-        // Below `total`, because the index is below the number of pieces.
+        // The product is below `total`, because the index is below the number of pieces.
         let offset = index * self.piece_len;
         Piece {
             index,

@@ -28,12 +28,12 @@ const LONG: u32 = 6;
 const HELD_SUM: u32 = 8;
 const HELD_PATTERN: u32 = 9;
 
-/// A service whose every operation is easy to check.
+/// A service with operations whose results are easy to check.
 #[derive(Clone, Default)]
 struct Service {
     executed: Arc<Mutex<BTreeMap<u32, u32>>>,
     gone: Arc<Mutex<Vec<ClientId>>>,
-    /// What a held call waits for before it goes on with its bulk.
+    /// A held call waits for a message here before it moves its bulk.
     held: Arc<Mutex<Option<Receiver<()>>>>,
 }
 
@@ -57,14 +57,14 @@ fn data(length: u32) -> Vec<u8> {
 }
 
 impl Service {
-    /// Holds the next held call until something is sent.
+    /// Makes the next held call wait until a message is sent on the channel that is returned.
     fn hold(&self) -> Sender<()> {
         let (release, held) = channel();
         *self.held.lock().unwrap() = Some(held);
         release
     }
 
-    /// Whether the held call stands still.
+    /// Reports whether a held call waits.
     fn is_holding(&self) -> bool {
         self.held.lock().unwrap().is_none()
     }
@@ -146,7 +146,7 @@ fn serve_with(node: &Node, service: &Service, life: u8, options: ServerOptions) 
     Server::start(node.clone(), service.clone(), &entropy, options).unwrap()
 }
 
-/// Two nodes, a server, a client.
+/// A client and a server, on two nodes.
 struct Pair {
     service: Service,
     server: Server,
@@ -332,7 +332,7 @@ fn after_a_restart_one_kind_is_repeated_and_the_other_fails() {
     let first = start(port, &["127.0.0.2@tcp"], "");
     let server = serve(&first, &service, 1);
     client.call(request(ECHO, b"", Bulk::None)).unwrap();
-    // As a kill would: no goodbye, nothing finished.
+    // Ends the server as a kill would: without a goodbye, and with calls unfinished.
     drop(server);
     drop(first);
     let second = start(port, &["127.0.0.2@tcp"], "");
@@ -366,7 +366,7 @@ fn two_clients_on_one_node_do_not_disturb_each_other() {
     assert_eq!(far.primary_nid(), nid("127.0.0.2@tcp"));
 }
 
-/// Makes a call whose handler stands still until the client has lost patience and tried again.
+/// Makes a call whose handler waits until an attempt of the client has expired and the client has retried.
 fn call_held(pair: &Pair, ask: Request) -> Response {
     let release = pair.service.hold();
     thread::scope(|scope| {
@@ -442,7 +442,7 @@ fn a_full_server_puts_calls_off_and_executes_them_all() {
     let entropy = Entropy::new([1; 32]);
     let server = Server::start(far, service.clone(), &entropy, options).unwrap();
     let client = quick_client(&near, "127.0.0.2@tcp", 9);
-    // One call stands still, so that the others meet a full server.
+    // One call waits, so that the others find a full server.
     let release = service.hold();
     thread::scope(|scope| {
         let held = request(HELD_SUM, b"", Bulk::Send(vec![1].into()));
@@ -484,7 +484,7 @@ fn garbage_at_the_request_portal_is_counted_and_harmless() {
         hdr_data: 0,
     };
     near.put(put).unwrap();
-    // Messages to one portal keep their order, so the garbage was seen before this call.
+    // Messages to one portal keep their order, so the server has received the garbage before this call.
     assert!(pair.client.call(request(ECHO, b"", Bulk::None)).is_ok());
     assert_eq!(pair.server.counters().malformed, 1);
 }

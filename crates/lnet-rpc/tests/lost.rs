@@ -1,8 +1,8 @@
-//! Messages that the network loses in silence: the TIMEOUT event of the network layer makes a call
-//! try again, and a call ends with its deadline, whatever is lost.
+//! Messages that the network loses without an error: the TIMEOUT event of the network layer makes a call retry,
+//! and a call completes by its deadline, whatever is lost.
 //!
-//! The clients here lose patience after a minute by themselves, so whatever happens earlier is the
-//! network layer's doing.
+//! The attempts of these clients expire after a minute. So whatever happens earlier is caused by the network
+//! layer.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -28,10 +28,10 @@ use common::{PATIENCE, patient_client, start, start_managed};
 
 const OPCODE: u32 = 1;
 
-/// A response is given up after two to three seconds, and no message is sent twice.
+/// A response expires after two to three seconds, and no message is resent.
 const IMPATIENT: &str = "global:\n  retry_count: 0\n  transaction_timeout: 2\n";
 
-/// Counts what it executes.
+/// A service that counts the calls it executes.
 #[derive(Clone, Default)]
 struct Service(Arc<AtomicU32>);
 
@@ -53,7 +53,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// A client that is connected, and control of the server's node.
+    /// Makes a client that is connected, and a server whose node the test controls.
     fn new() -> Self {
         let port = testkit::port();
         let near = start(port, &["127.0.0.1@tcp"], IMPATIENT);
@@ -81,7 +81,7 @@ impl Bed {
         }
     }
 
-    /// Everything that the client puts is lost on its arrival, in silence.
+    /// Drops every Put of the client on its arrival, without an error.
     fn lose_requests(&mut self) {
         let rule = FaultRule {
             source: "127.0.0.1@tcp".into(),
@@ -109,7 +109,7 @@ impl Bed {
     fn wait_for_a_loss(&mut self) {
         let (_keep, never) = channel::<()>();
         while self.fault(Fault::Show { delay: false }).contains(" 0/0,") {
-            // Nothing ever comes: it is what the test waits with.
+            // No message ever comes: the channel only serves to wait.
             let _none = never.recv_timeout(Duration::from_millis(10));
         }
     }

@@ -1,5 +1,5 @@
-//! A router that hangs or dies beside a healthy one: a call goes on through the other within a few attempts,
-//! long before a connection, a transaction or the deadline runs out.
+//! A router that stops or dies beside a healthy one: a call goes on through the healthy router within a few
+//! attempts, long before a connection, a transaction or the deadline expires.
 //!
 //! The routers are processes of their own, so that a signal can stop them.
 
@@ -24,23 +24,23 @@ use nix::unistd::Pid;
 
 use common::{configuration, nid};
 
-/// What a router process is told: its two NIDs and the port.
+/// The variable that tells a router process its two NIDs and the port.
 const ROUTER: &str = "FINERAIL_TEST_ROUTER";
 const BULK: u32 = 16 << 20;
-/// The router fails when this much has been handed to the network.
+/// The router fails when this many bytes have been handed to the network.
 const MIDDLE: u32 = 4 << 20;
 const DEADLINE: Duration = Duration::from_secs(60);
-/// Before, such calls took 44 s and more. An attempt is given up after 5 s.
+/// Such calls took 44 s and more before clients avoided a silent gateway. An attempt expires after 5 s.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// Both directions of a call with bulk.
+/// The direction of a call's bulk.
 #[derive(Clone, Copy)]
 enum Direction {
     Read,
     Write,
 }
 
-/// Moves bulk, and stops in the middle of it, the first time, until the router has failed.
+/// A service that moves bulk, and the first time stops in the middle until the router has failed.
 struct Service(Mutex<Option<Middle>>);
 
 struct Middle {
@@ -89,7 +89,7 @@ fn content() -> &'static [u8] {
     CONTENT.get_or_init(|| testkit::pattern(BULK as usize))
 }
 
-/// A router in a process of its own; killed when dropped, stopped or not.
+/// A router in a process of its own; killed on drop, even if the process is stopped.
 struct Router(Child);
 
 impl Router {
@@ -119,7 +119,7 @@ impl Drop for Router {
     }
 }
 
-/// The life of a router, where this program is started as one; nothing to test otherwise.
+/// Runs a router if this program was started as a router; otherwise tests nothing.
 #[test]
 fn router_process() {
     let Ok(told) = std::env::var(ROUTER) else {
@@ -132,11 +132,11 @@ fn router_process() {
         "routing: {enable: 1}\n",
     );
     println!("ready");
-    // Until whoever started it goes.
+    // Wait until the process that started this router exits.
     let _ended = std::io::stdin().read(&mut [0]);
 }
 
-/// A node with the defaults of a user.
+/// Starts a node with the defaults that a user gets.
 fn node(port: u16, nids: &[&str], more: &str) -> Node {
     let options = NodeOptions {
         port,
@@ -146,7 +146,7 @@ fn node(port: u16, nids: &[&str], more: &str) -> Node {
     node.unwrap().into_node()
 }
 
-/// A route to the net by both gateways, the second one with this priority.
+/// Returns routes to the net by both gateways; the second gateway has this priority.
 fn routes(net: &str, gateways: [&str; 2], second: u32) -> String {
     format!(
         "route:\n  - {{net: {net}, gateway: {}}}\n  - {{net: {net}, gateway: {}, priority: {second}}}\n",
@@ -154,10 +154,10 @@ fn routes(net: &str, gateways: [&str; 2], second: u32) -> String {
     )
 }
 
-/// Calls through two routers, the first of which gets a signal in the middle of the bulk. How long it took from
-/// then on.
+/// Makes calls through two routers. The first router gets a signal in the middle of the bulk. Returns how long
+/// the calls took from then on.
 fn call_while(direction: Direction, signal: Signal, second: u32) -> Duration {
-    // Made now: it takes its time, in which the client would take the server for dead.
+    // Make the bulk now: if it were made during a call, an attempt of the client would expire meanwhile.
     let _made = content();
     let port = testkit::port();
     let near = ["127.0.0.3@tcp", "127.0.0.6@tcp"];
@@ -208,7 +208,7 @@ fn call_while(direction: Direction, signal: Signal, second: u32) -> Duration {
         }
         let failed = failed.join().unwrap();
         println!("bulk: {:?}, {:?}", failed.elapsed(), client.counters());
-        // And so does what comes after it, in both directions.
+        // Later calls are quick, too, in both directions.
         for _ in 0..4 {
             client.call(request(0, Bulk::None)).unwrap();
         }

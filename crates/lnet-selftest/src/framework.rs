@@ -1,4 +1,4 @@
-//! The framework of a test node: its session, the batches and tests in it (section 11.7).
+//! The framework of a test node: its session, and the batches and tests of the session (section 11.7).
 //!
 //! ```text
 //!   no session ── MAKE ──▶ session ── REMOVE by the last who made it ──▶ no session
@@ -8,8 +8,8 @@
 //!   TEST ──▶ batch with a test, idle ── RUN ──▶ running ── STOP, or every test has ended ──▶ idle
 //! ```
 //!
-//! No I/O here. Whoever drives it hands in requests and the time, sends the replies, and carries out the
-//! [`Effect`]s: tests that are to begin and to end.
+//! This module does no I/O. The driver passes in requests and the time, sends the replies, and carries out the
+//! [`Effect`]s: tests to start and to stop.
 
 #[cfg(test)]
 mod tests;
@@ -27,38 +27,39 @@ use crate::wire::{
     Service, SessionId, SessionReply, StatReply, StatRequest, TestRequest,
 };
 
-/// A session ends after so long without framework RPCs.
+/// How long a session lasts without framework RPCs.
 // [LST-11]
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(100);
-/// Most RPCs of a test that go to one destination at the same time (section 11.7).
+/// The limit of RPCs of a test under way to one destination (section 11.7).
 pub const CONCURRENCY_MAX: u32 = 1024;
-/// Most entries that a list of destinations can announce: 256 pages of 341 (section 11.7).
+/// The limit of entries that a request can announce for its list of destinations: 256 pages of 341
+/// (section 11.7).
 const DESTINATIONS_ANNOUNCED_MAX: u32 = 256 * 341;
-/// Tests of one session as client, so that a console cannot take memory without end.
+/// The limit of tests of one session at a client, so that a console cannot take any amount of memory.
 const TESTS_MAX: usize = 256;
-/// Units of all tests of one session, for the same reason.
+/// The limit of units of all tests of one session, so that a console cannot take any amount of memory.
 const UNITS_MAX: u64 = 1 << 16;
-/// The batches that a session can have.
+/// The limit of batches of one session.
 const BATCHES_MAX: usize = 256;
 
-/// Names a test for as long as the node lives.
+/// The id of a test, unique for the life of the node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TestId(u64);
 
-/// What a client of a test does.
+/// The work of a client of a test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TestSpec {
-    /// What it loads.
+    /// The service that the test loads.
     pub service: Service,
-    /// RPCs of each unit; `None` without end.
+    /// RPCs of each unit; `None` means without end.
     pub repeat: Option<u32>,
-    /// Units for each destination.
+    /// Units for each destination. A unit has one RPC under way at a time.
     pub concurrency: u32,
-    /// A unit ends with its first error.
+    /// True if the first error ends a unit.
     pub stop_on_error: bool,
-    /// What each RPC asks for.
+    /// The parameters of each RPC.
     pub params: Params,
-    /// Whom.
+    /// The nodes that the test loads.
     pub destinations: Vec<ProcessId>,
 }
 
@@ -68,28 +69,28 @@ impl TestSpec {
     }
 }
 
-/// What is to be done besides replying.
+/// Something that the driver does besides sending the reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// The units of this test begin. The driver says [`Framework::ended`] when they have.
+    /// Start the units of this test. The driver calls [`Framework::ended`] when all of them have ended.
     Start(TestId, TestSpec),
-    /// No further RPCs of this test; those under way too are given up where `abort` is set.
+    /// Send no further RPCs of this test.
     Stop {
         /// The test.
         test: TestId,
-        /// Give up what is under way.
+        /// True if the RPCs under way are aborted, too.
         abort: bool,
     },
 }
 
-/// What becomes of a request.
+/// What to do with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is answered with this body and these features.
+    /// Answer with these features and this body.
     Reply(u32, Body),
-    /// So many bytes of destinations are fetched first; then [`Framework::add_client`] has the answer.
+    /// First fetch this many bytes of destinations; then [`Framework::add_client`] returns the answer.
     Fetch(TestRequest, u32),
-    /// It is dropped: the operation of a batch that does not exist.
+    /// Drop the request, because its operation on a batch does not exist or it is not a framework request.
     Drop,
 }
 
@@ -97,7 +98,7 @@ pub enum Verdict {
 #[derive(Debug, Default)]
 pub struct Framework {
     session: Option<Session>,
-    /// Tests of sessions that have ended, under way still.
+    /// Tests of sessions that have ended, with RPCs still under way. The value is the number of the session.
     zombies: BTreeMap<TestId, u64>,
     zombie_sessions: BTreeMap<u64, usize>,
     effects: VecDeque<Effect>,
@@ -111,7 +112,7 @@ struct Session {
     id: SessionId,
     name: Name,
     features: u32,
-    /// How often it was made, less how often it was removed.
+    /// How many times the session was made, less how many times it was removed.
     references: u32,
     begun: Time,
     expires: Time,
@@ -128,7 +129,7 @@ struct Test {
 }
 
 impl Framework {
-    /// What becomes of a request for a framework service.
+    /// Decides what to do with a request for a framework service.
     // [LST-12]
     pub fn handle(&mut self, message: &Message, now: Time) -> Verdict {
         if let Some(session) = &mut self.session {
@@ -163,14 +164,15 @@ impl Framework {
         Verdict::Reply(self.features(), body)
     }
 
-    /// A test is added at its client: the destinations have come. `None` where the list was none.
+    /// Adds a test at its client after the destinations have arrived, and returns the answer. `destinations` is
+    /// `None` if the list could not be decoded.
     pub fn add_client(
         &mut self,
         request: &TestRequest,
         destinations: Option<Vec<ProcessId>>,
     ) -> (u32, Body) {
         let status = match destinations {
-            // The session may have ended meanwhile, and the batch begun.
+            // The session may have ended meanwhile, or the batch may have started.
             Some(destinations) => match self.check_test(request) {
                 None => self.add(request, destinations),
                 refused => refused,
@@ -180,13 +182,14 @@ impl Framework {
         (self.features(), self.test_reply(status))
     }
 
-    /// A request of another version.
+    /// Returns the answer to a request of another version.
     #[must_use]
     pub fn other_version(&self, body: &Body) -> Verdict {
         self.refuse(body, self.features(), Errno::EPROTO)
     }
 
-    /// The features that replies carry: those of the session, or all that there are.
+    /// Returns the features that replies carry: the features of the session, or all known features if there is
+    /// no session.
     // [LST-8]
     #[must_use]
     pub fn features(&self) -> u32 {
@@ -194,12 +197,12 @@ impl Framework {
         features.unwrap_or(FEATURE_BULK_LEN)
     }
 
-    /// The next thing to be done.
+    /// Returns the next effect for the driver.
     pub fn poll_effect(&mut self) -> Option<Effect> {
         self.effects.pop_front()
     }
 
-    /// Nothing of this test is under way any more, and nothing of it will be.
+    /// Notes that no RPC of this test is under way any more, and that none will follow.
     pub fn ended(&mut self, test: TestId) {
         if let Some(session) = &mut self.session {
             let mut tests = session.batches.values_mut().flatten();
@@ -217,7 +220,7 @@ impl Framework {
         }
     }
 
-    /// An RPC of a test failed.
+    /// Notes that an RPC of a test failed.
     pub fn note_error(&mut self, service: Service) {
         if let Some(session) = &mut self.session {
             match service {
@@ -227,7 +230,7 @@ impl Framework {
         }
     }
 
-    /// Ends a session whose console is silent. True when there was one.
+    /// Ends the session if its console has been silent for too long. Returns true if a session ended.
     pub fn tick(&mut self, now: Time) -> bool {
         let is_over = self.session.as_ref().is_some_and(|it| it.expires <= now);
         if is_over {
@@ -236,13 +239,13 @@ impl Framework {
         is_over
     }
 
-    /// When [`Framework::tick`] has something to do.
+    /// Returns when [`Framework::tick`] has something to do; `None` if there is no session.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         self.session.as_ref().map(|session| session.expires)
     }
 
-    /// The name of the session, its id, and how many batches it has.
+    /// Returns the name of the session, its id, and the number of its batches.
     #[must_use]
     pub fn session(&self) -> Option<(Name, SessionId, usize)> {
         let session = self.session.as_ref()?;
@@ -308,7 +311,7 @@ impl Framework {
         })
     }
 
-    /// Stops what runs, and forgets the session.
+    /// Stops the tests that run, and forgets the session.
     fn end_session(&mut self) {
         let Some(session) = self.session.take() else {
             return;
@@ -372,7 +375,7 @@ impl Framework {
         }
     }
 
-    /// `None` for an operation that does not exist.
+    /// Returns the answer to a request for a batch; `None` for an operation that does not exist.
     fn batch(&mut self, request: &BatchRequest) -> Option<Body> {
         let id = self.id();
         let reply = |status: Option<Errno>, active: usize| {
@@ -408,11 +411,12 @@ impl Framework {
     fn test(&mut self, request: &TestRequest) -> Verdict {
         let status = self.check_test(request);
         if status.is_none() && request.is_client != 0 {
-            // The announced length is checked: it is at most 341 entries.
+            // The announced length is checked: the list has at most 341 entries.
             let bytes = request.destinations * PROCESS_LEN as u32;
             return Verdict::Fetch(*request, bytes);
         }
-        // A server has requests in stock, and a lazy portal behind them, whatever number is asked for.
+        // A server ignores the number of buffers that the request asks for: it has buffers posted, and a lazy
+        // portal behind them.
         let status = status.or_else(|| self.begin_batch(request.batch));
         Verdict::Reply(self.features(), self.test_reply(status))
     }
@@ -431,7 +435,7 @@ impl Framework {
         {
             return Some(Errno::EINVAL);
         }
-        // Longer lists lose bytes in the consoles that send them.
+        // Consoles lose bytes of longer lists.
         if is_client && request.destinations as usize > DESTINATIONS_MAX {
             return Some(Errno::EINVAL);
         }
@@ -444,7 +448,7 @@ impl Framework {
         is_running.then_some(Errno::EBUSY)
     }
 
-    /// A batch begins with its first test, at a server too.
+    /// Begins a batch if it does not exist: the first test of a batch begins it, also at a server.
     fn begin_batch(&mut self, batch: u64) -> Option<Errno> {
         let session = self.session.as_mut()?;
         let is_full = session.batches.len() >= BATCHES_MAX;
@@ -500,7 +504,7 @@ impl Framework {
         })
     }
 
-    /// The reply of any service with this status.
+    /// Makes the reply with this status, of the type that fits the request.
     fn refuse(&self, request: &Body, features: u32, status: Errno) -> Verdict {
         let (status, session) = (errno(Some(status)), self.id());
         let short = SessionReply { status, session };
@@ -533,7 +537,8 @@ impl Framework {
     }
 }
 
-/// A batch that runs goes on: a console repeats a request whose reply was lost.
+/// Starts the tests of a batch. A batch that runs goes on, because a console repeats a request whose reply was
+/// lost.
 fn run(tests: &mut [Test], effects: &mut VecDeque<Effect>) {
     if tests.iter().any(|test| test.is_active) {
         return;
@@ -552,7 +557,7 @@ fn stop(tests: &[Test], abort: bool, effects: &mut VecDeque<Effect>) {
     }));
 }
 
-/// No such session (section 11.7).
+/// The errno for a session that does not exist (section 11.7).
 // [LST-10]
 const ESRCH: Errno = Errno(3);
 

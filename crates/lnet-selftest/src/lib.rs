@@ -1,4 +1,4 @@
-//! LNet selftest: a test node, a console, and flows of one's own (section 11).
+//! LNet selftest: a test node, a console, and user-defined flows (section 11).
 //!
 //! ```text
 //!   Console ── groups, batches, tests ──┐
@@ -7,14 +7,14 @@
 //!   TestNode ── framework, services, RPCs ══ lnet-node ══ any LNet node
 //! ```
 //!
-//! * [`wire`] are the messages, [`pattern`] is what bulk is filled with and how it is checked.
-//! * [`framework`] is what a test node has for consoles: a session, batches, tests.
-//! * [`load`] are the RPCs of a test.
-//! * [`console`] is what makes sessions at test nodes.
-//! * [`flow`] are RPCs as a file describes them.
-//! * [`driver`] is all of it on a running node.
+//! * [`wire`] has the messages. [`pattern`] makes and checks the data of bulk.
+//! * [`framework`] is the part of a test node that serves consoles: a session, batches, tests.
+//! * [`load`] makes the RPCs of a test.
+//! * [`console`] makes sessions at test nodes.
+//! * [`flow`] makes RPCs as a file describes them.
+//! * [`driver`] runs all of this on a node.
 //!
-//! What decides does no I/O and takes the time as an input; `driver` alone has a thread and a clock.
+//! All modules except `driver` do no I/O and take the time as an input. Only `driver` has a thread and a clock.
 
 pub mod console;
 pub mod driver;

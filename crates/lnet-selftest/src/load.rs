@@ -1,12 +1,12 @@
-//! What makes RPCs: the units of a test, as a console asked for them.
+//! The RPCs of a test: its units, as a console asked for them.
 //!
 //! ```text
 //!   destination 0: unit 0, unit 1 …   each: RPC, RPC, RPC … one after another, `repeat` of them
 //!   destination 1: unit n, …
 //! ```
 //!
-//! No I/O here. The driver asks a [`Generator`] for RPCs as long as it has room for some under way, and says what became
-//! of each.
+//! This module does no I/O. The driver asks a [`Generator`] for RPCs while fewer are under way than the limit
+//! allows, and reports the result of each RPC.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,23 +18,23 @@ use crate::framework::TestSpec;
 use crate::pattern::Check;
 use crate::wire::{BULK_MAX, BulkRequest, FEATURE_BULK_LEN, Params, Service};
 
-/// Bytes of a page in requests of old consoles.
+/// Length of a page in requests of old consoles, in bytes.
 const PAGE: u32 = 4096;
 
-/// What one RPC does.
+/// The operation of one RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Work {
     /// A ping.
     Ping,
-    /// The server sends so many bytes.
+    /// A read: the server sends this many bytes.
     Read(u32, Check),
-    /// The server fetches so many bytes.
+    /// A write: the server fetches this many bytes.
     Write(u32, Check),
 }
 
 impl Work {
-    /// What each RPC of a test does; `None` where a node must not be asked for that: some kernel nodes do not survive an
-    /// RPC that is out of range (section 11.5).
+    /// Returns the operation of each RPC of a test. Returns `None` if the operation is out of range: some
+    /// kernel nodes do not survive a request for such an operation (section 11.5).
     #[must_use]
     pub fn of(service: Service, params: &Params) -> Option<Self> {
         let (operation, flags, len) = match (service, *params) {
@@ -61,7 +61,7 @@ impl Work {
         Self::bulk(operation, flags, len)
     }
 
-    /// Bulk of this operation, check and length; `None` where one of them is out of range.
+    /// Returns bulk with this operation, check and length; `None` if one of them is out of range.
     // [LST-20]
     #[must_use]
     pub fn bulk(operation: u32, flags: u32, len: u32) -> Option<Self> {
@@ -74,7 +74,7 @@ impl Work {
         }
     }
 
-    /// Bytes of its bulk.
+    /// Returns the length of the bulk, in bytes; 0 for a ping.
     #[must_use]
     pub const fn len(self) -> u32 {
         match self {
@@ -83,13 +83,13 @@ impl Work {
         }
     }
 
-    /// True for a ping.
+    /// Reports whether the operation is a ping.
     #[must_use]
     pub const fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The service that does it.
+    /// Returns the service that does this operation.
     #[must_use]
     pub const fn service(self) -> Service {
         match self {
@@ -102,58 +102,58 @@ impl Work {
 /// An RPC that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shot {
-    /// Comes back when it has ended.
+    /// The unit that the RPC belongs to. The generator gets this number back when the RPC has ended.
     pub unit: u32,
-    /// Whom.
+    /// The node to send the RPC to.
     pub target: ProcessId,
-    /// What.
+    /// The operation of the RPC.
     pub work: Work,
-    /// Features in its header.
+    /// The features in the header of the request.
     pub features: u32,
 }
 
-/// What a generator wants.
+/// The next step of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// This sent, now.
+    /// Send this RPC now.
     Send(Shot),
-    /// To be asked again at that time.
+    /// Ask the generator at this time.
     At(Time),
-    /// To be asked again when an RPC of it has ended.
+    /// Ask the generator when one of its RPCs has ended.
     Wait,
 }
 
-/// What became of an RPC.
+/// The result of an RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Its unit.
+    /// The unit of the RPC.
     pub unit: u32,
-    /// What it was to do.
+    /// The operation of the RPC.
     pub work: Work,
-    /// Answered, with success, and with good data.
+    /// True if the RPC was answered with success, and its data is good.
     pub is_ok: bool,
-    /// From the request until everything had arrived.
+    /// The time from the request until everything had arrived.
     pub latency: Duration,
 }
 
-/// Makes RPCs.
+/// A source of RPCs.
 pub trait Generator: Send {
-    /// What it wants now.
+    /// Returns what to do now.
     // [LST-16]
     fn next(&mut self, now: Time) -> Next;
-    /// One of its RPCs has ended.
+    /// Takes the result of one of the generator's RPCs.
     fn ended(&mut self, ended: &Ended, now: Time);
-    /// It makes no more.
+    /// Stops the generator: it makes no more RPCs.
     fn stop(&mut self);
-    /// True when it will make no more, whatever becomes of those under way.
+    /// Reports whether the generator will make no more RPCs, whatever the results of those under way.
     fn is_over(&self, now: Time) -> bool;
-    /// What it has done, where somebody may want to know.
+    /// Returns what the generator has done; `None` if it makes no report.
     fn report(&self) -> Option<FlowReport> {
         None
     }
 }
 
-/// The units of a test of a console.
+/// The units of a test that a console added.
 #[derive(Debug)]
 pub(crate) struct Units {
     destinations: Vec<ProcessId>,
@@ -162,19 +162,19 @@ pub(crate) struct Units {
     features: u32,
     stop_on_error: bool,
     is_counted: bool,
-    /// Units that may send, with the RPCs that each has left.
+    /// Units that may send, each with the RPCs that it still has to send. Without a count, that number stays 1.
     ready: VecDeque<(u32, u32)>,
-    /// What units under way have left, in the order of no importance.
+    /// Units with an RPC under way, each with the RPCs that it still has to complete.
     under_way: rustc_hash::FxHashMap<u32, u32>,
 }
 
 impl Units {
-    /// The units of this test; `None` where its RPCs would be out of range.
+    /// Makes the units of this test; `None` if its RPCs would be out of range.
     pub(crate) fn new(spec: &TestSpec) -> Option<Self> {
         let work = Work::of(spec.service, &spec.params)?;
         let is_old = matches!(spec.params, Params::Pages { .. });
         let units = spec.destinations.len() as u64 * u64::from(spec.concurrency);
-        // The framework has bounded it.
+        // The framework has limited the number of units.
         let units = u32::try_from(units).ok()?;
         let left = spec.repeat.unwrap_or(1);
         Some(Self {
@@ -196,7 +196,7 @@ impl Generator for Units {
             return Next::Wait;
         };
         let at = (unit / self.concurrency) as usize;
-        // There are as many units as destinations have concurrency.
+        // There is a destination for each unit, because there are `concurrency` units for each destination.
         let Some(&target) = self.destinations.get(at) else {
             return Next::Wait;
         };
@@ -221,7 +221,7 @@ impl Generator for Units {
 
     fn stop(&mut self) {
         self.ready.clear();
-        // What is under way has nothing left behind it.
+        // Each unit with an RPC under way ends with that RPC.
         self.stop_on_error = true;
         self.is_counted = true;
         self.under_way.values_mut().for_each(|left| *left = 1);

@@ -1,25 +1,26 @@
-//! What bulk is filled with, and how it is checked (section 11.5).
+//! The data of bulk: how it is made, and how it is checked (section 11.5).
 //!
-//! Data is the magic word over and over, in the byte order of whoever sent the request. That is right for both kinds of
-//! check, wherever the pages of the other side begin.
+//! The data repeats the magic word, in the byte order of the node that sent the request. This data passes both
+//! kinds of check, wherever the pages of the peer begin.
 
 use crate::wire::Order;
 
-/// The word of good data.
+/// The word that good data repeats.
 const MAGIC: u64 = 0xEEB0_EEB1_EEB2_EEB3;
-/// What room for data holds before, so that data that never came is seen.
+/// The word that fills the memory before a transfer, so that data that did not arrive is noticed.
 const POISON: u64 = 0xBEEF_BEEF_BEEF_BEEF;
 
-/// How data is checked by its receiver.
+/// How the receiver checks data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
-    /// Not at all.
+    /// No check.
     None,
-    /// Eight bytes at each end.
+    /// Checks the first and the last eight bytes.
     Simple,
-    /// Every byte.
+    /// Checks every byte.
     Full,
-    /// Not at all, and the receiver may throw data away. Nodes of releases before the one that has it answer EINVAL.
+    /// No check, and the receiver need not keep the data. Nodes of releases that do not know this check answer
+    /// EINVAL.
     Discard,
 }
 
@@ -27,7 +28,7 @@ impl Check {
     /// Every check.
     pub const ALL: [Self; 4] = [Self::None, Self::Simple, Self::Full, Self::Discard];
 
-    /// That with this flag in a request; `None` for a flag that does not exist.
+    /// Returns the check with this flag in a request; `None` for a flag that does not exist.
     #[must_use]
     pub const fn of_flags(flags: u32) -> Option<Self> {
         Some(match flags {
@@ -39,7 +40,7 @@ impl Check {
         })
     }
 
-    /// Its flag in requests.
+    /// Returns the flag of the check in requests.
     #[must_use]
     pub const fn flags(self) -> u16 {
         match self {
@@ -50,7 +51,7 @@ impl Check {
         }
     }
 
-    /// Its name in commands and files.
+    /// Returns the name of the check in commands and files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,21 +62,21 @@ impl Check {
         }
     }
 
-    /// That with this name.
+    /// Returns the check with this name.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|check| check.name() == name)
     }
 }
 
-/// So many bytes of good data.
+/// Makes good data of this length.
 // [LST-21]
 #[must_use]
 pub fn data(len: usize, order: Order) -> Vec<u8> {
     repeated(order.bytes(MAGIC), len)
 }
 
-/// Takes from room what an earlier transfer left in it, as far as the check will look at it.
+/// Overwrites the bytes that an earlier transfer left in the memory, as far as the check will look at them.
 pub fn poison(room: &mut [u8], check: Check) {
     match check {
         Check::None | Check::Discard => {}
@@ -94,13 +95,14 @@ pub fn poison(room: &mut [u8], check: Check) {
     }
 }
 
-/// Whether data is good, as far as this check looks.
+/// Reports whether data is good, as far as this check looks.
 #[must_use]
 pub fn is_good(data: &[u8], check: Check, order: Order) -> bool {
     let magic = order.bytes(MAGIC);
     match check {
         Check::None | Check::Discard => true,
-        // Data whose length is no multiple of eight ends within a word. A sender may as well have put a whole word there.
+        // If the length is not a multiple of eight, the last eight bytes do not begin at a word. Accept them
+        // cut from the repeated word, or as a whole word that a sender put at the end.
         Check::Simple => {
             let (head, tail) = ends(data.len());
             let cut = tail.start % 8;
@@ -119,7 +121,7 @@ pub fn is_good(data: &[u8], check: Check, order: Order) -> bool {
     }
 }
 
-/// The first and the last eight bytes, or fewer where there are fewer.
+/// Returns the ranges of the first and the last eight bytes, or of all bytes if there are fewer.
 fn ends(len: usize) -> (std::ops::Range<usize>, std::ops::Range<usize>) {
     (0..len.min(8), len.saturating_sub(8)..len)
 }

@@ -1,4 +1,4 @@
-//! Peers that do not keep to the protocol: memory stays bounded, what is dropped is counted, and others are served.
+//! Peers that break the protocol: memory stays limited, each drop is counted, and other peers are served.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -18,7 +18,7 @@ use lnet_types::ProcessId;
 
 use common::{nid, node, patient_node, test_node};
 
-/// A test node, and a node without one that sends it what a test wants.
+/// A test node, and a node without a test node that sends to it whatever a test wants.
 struct Pair {
     target: TestNode,
     stranger: Node,
@@ -60,7 +60,7 @@ impl Pair {
         self.send(body.service().unwrap(), message.encode().to_vec());
     }
 
-    /// Room for a reply at these match bits.
+    /// Attaches memory for a reply at these match bits.
     fn expect_reply(&self, bits: u64) {
         let entry = MatchEntry::exact(Service::REPLY_PORTAL, bits);
         let md = Md::sink(vec![0; MESSAGE_LEN])
@@ -70,7 +70,7 @@ impl Pair {
         self.stranger.attach(&self.queue, entry, md).unwrap();
     }
 
-    /// The reply that came to these match bits.
+    /// Waits for the reply at these match bits.
     fn reply(&self, bits: u64) -> Message {
         loop {
             let event = self.queue.wait(Some(testkit::TIME_LIMIT)).unwrap();
@@ -81,7 +81,7 @@ impl Pair {
         }
     }
 
-    /// The test node serves others.
+    /// Checks that the test node still serves.
     fn check_service(&self) {
         self.expect_reply(99);
         self.say(ping(99));
@@ -112,7 +112,7 @@ fn write(bulk_id: u64, len: u32) -> Body {
 fn what_is_no_request_is_dropped_with_its_reason_and_its_buffer_is_used_again() {
     let pair = Pair::new();
     let good = Message::new(1, ping(1)).encode().to_vec();
-    // Far more than there are buffers.
+    // Far more requests than there are buffers.
     for _ in 0..400 {
         pair.send(Service::PING, good[..159].to_vec());
         let mut magic = good.clone();
@@ -190,12 +190,12 @@ fn bulk_out_of_range_is_refused_without_memory() {
         pair.say(Body::BulkRequest(wrong));
         assert_eq!(pair.reply(5).body, Body::BulkReply(22), "{wrong:?}");
     }
-    // Lengths of old clients are in pages.
+    // Without the feature bit, lengths are whole pages.
     pair.expect_reply(5);
     let odd = Message::new(0, Body::BulkRequest(BulkRequest { len: 4097, ..good }));
     pair.send(Service::BULK, odd.encode().to_vec());
     assert_eq!(pair.reply(5).body, Body::BulkReply(22));
-    // Features that nobody knows are answered with those that there are.
+    // A request with unknown features is answered with the known ones.
     pair.expect_reply(5);
     let unknown = Message::new(3, Body::BulkRequest(good));
     pair.send(Service::BULK, unknown.encode().to_vec());
@@ -207,7 +207,7 @@ fn bulk_out_of_range_is_refused_without_memory() {
 #[test]
 fn writes_whose_data_never_comes_take_bounded_memory_and_end() {
     let pair = Pair::new();
-    // There is nothing at these match bits, so that every GET waits until LNet gives up.
+    // Nothing is attached at these match bits, so every GET waits until LNet's timeout.
     for _ in 0..600 {
         pair.say(write(77, 1 << 20));
     }
@@ -307,7 +307,7 @@ fn a_client_is_not_fooled_by_a_server_that_answers_something_else() {
 fn a_server_that_stands_still_costs_a_timeout_and_nothing_else() {
     let port = testkit::port();
     let client = test_node(port, "127.0.0.1@tcp");
-    // It takes the request, because its portal is lazy, and says nothing.
+    // The server's node takes the request, because its portal is lazy, and does not answer.
     let server = node(port, "127.0.0.2@tcp");
     server.set_lazy(Service::TEST_PORTAL, true).unwrap();
     let request = Request {

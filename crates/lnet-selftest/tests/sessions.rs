@@ -12,7 +12,7 @@ use lnet_selftest::pattern::Check;
 
 use common::{nid, test_node};
 
-/// A console's node, a client and two servers.
+/// A site of three nodes besides the console's own: a client and two servers.
 struct Site {
     console: Console<TestNode>,
     client: TestNode,
@@ -31,7 +31,7 @@ impl Site {
         console.new_session("site", 300, false, 1).unwrap();
         let group = [nid("127.0.0.3@tcp"), nid("127.0.0.4@tcp")];
         assert_eq!(console.add_group("servers", &group).unwrap(), []);
-        // The console's own node is a client too, which loopback reaches.
+        // The console's own node is a client, too; loopback reaches it.
         let group = [nid("127.0.0.2@tcp"), nid("127.0.0.1@tcp")];
         assert_eq!(console.add_group("clients", &group).unwrap(), []);
         Self {
@@ -41,7 +41,7 @@ impl Site {
         }
     }
 
-    /// Runs a test in the batch that every session has, until it has ended.
+    /// Starts a test in the batch that every session has.
     fn run(&mut self, text: &str, repeat: Option<u32>) {
         let console = &mut self.console;
         let test = test(text, repeat);
@@ -83,7 +83,7 @@ fn pings_of_a_batch_arrive_and_are_counted_at_both_ends() {
         .stat(&[nid("127.0.0.3@tcp"), nid("127.0.0.2@tcp")])
         .unwrap();
     let [server, client] = [0, 1].map(|at| stat[at].1.clone().unwrap());
-    // The session, the test, this request, and sixty pings.
+    // The server received the session, the test, this request, and sixty pings.
     assert_eq!((server.rpc.received, server.rpc.sent), (63, 0));
     assert_eq!((client.rpc.sent, client.framework.ping_errors), (60, 0));
     assert_eq!(site.console.end_session().unwrap(), []);

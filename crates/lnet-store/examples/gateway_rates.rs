@@ -1,5 +1,5 @@
-//! What a gateway carries: names made and removed in a second without and with a log of replies, and bytes of a long
-//! file, beside the same on the directory itself.
+//! Measures a gateway: names made and removed in a second, with and without a log of replies, and the bytes of
+//! a long file in a second. For comparison, measures the same on the directory itself.
 //!
 //! ```sh
 //! cargo run --release -p lnet-store --example gateway_rates -- /dev/shm /var/tmp   # files, and the log
@@ -91,7 +91,7 @@ fn measure(name: &str, files: &dyn FileSystem) {
     println!("{name:28} {one:>7.0}/s {many:>7.0}/s {write:>4.2} GB/s {read:>4.2} GB/s");
 }
 
-/// Operations a second: directories made and removed.
+/// Returns operations a second: directories made and removed.
 fn names(files: &dyn FileSystem, callers: usize) -> f64 {
     let caller = Caller::default();
     let (begun, each) = (Instant::now(), 2000 / callers);
@@ -111,14 +111,14 @@ fn names(files: &dyn FileSystem, callers: usize) -> f64 {
     (2 * each * callers) as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Gigabytes a second, written and read.
+/// Returns gigabytes a second, written and read.
 fn bytes(files: &dyn FileSystem) -> (f64, f64) {
     let caller = Caller::default();
     let place = Place::from_root(b"long").unwrap();
     let file = files.create(&caller, place, 0o644, true).unwrap().0.handle;
     let mut buffer = testkit::pattern(CALL);
     let mut rates = [0.0; 2];
-    // The first round touches the pages.
+    // The first round faults the pages in.
     for _ in 0..3 {
         let begun = Instant::now();
         for offset in (0..LENGTH).step_by(CALL) {

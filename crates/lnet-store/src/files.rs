@@ -4,8 +4,9 @@
 //!   RemoteFiles (a FileSystem) ──▶ lnet-rpc ═══ LNet ═══ lnet-rpc ──▶ FileGateway ──▶ any FileSystem
 //! ```
 //!
-//! A call of `lnet-rpc` carries one request of [`files::wire`] as its body and the encoded reply back. The bytes of
-//! files are the call's bulk, in pieces of at most [`PIECE`]; a longer read or write is several calls.
+//! A call of `lnet-rpc` carries one request of [`files::wire`] as its body, and the encoded reply back. The
+//! bytes of files are the bulk of the call, at most [`PIECE`] bytes. A longer read or write takes several
+//! calls.
 //!
 //! ```text
 //! opcode           request body    bulk                               reply body
@@ -14,10 +15,11 @@
 //! 257 long file    -               request (read)                     reply
 //! ```
 //!
-//! What is not idempotent is called with [`lnet_rpc::Idempotence::Once`]: within one session of the
-//! server it is executed at most once, however often the network loses and repeats messages. With a
-//! [`ReplyLog`] sessions outlive the gateway. Where the session ended before the answer came, or nobody can say
-//! what became of the operation, it ends with [`files::OUTCOME_UNKNOWN`].
+//! A client calls an operation that is not idempotent with [`lnet_rpc::Idempotence::Once`]. Within one session
+//! the server executes such an operation at most once, however often the network loses and repeats messages.
+//! With a [`ReplyLog`], sessions outlive the gateway. An operation fails with [`files::OUTCOME_UNKNOWN`] if the
+//! session ended before the answer came, or if a restarted gateway cannot tell whether the operation was
+//! executed.
 
 mod busy;
 mod evidence;
@@ -31,12 +33,12 @@ pub use log::{LogCounters, LogError, ReplyLog, fuzz_log};
 pub use remote::RemoteFiles;
 pub use step::Step;
 
-/// A request in the body.
+/// Opcode of a request that is in the body.
 pub(crate) const FILE: u32 = 256;
-/// A request that is too long for a body.
+/// Opcode of a request that is too long for a body and is in the bulk.
 pub(crate) const LONG_FILE: u32 = 257;
 
-/// Most bytes of a file in one call: what a worker of the gateway holds in memory.
+/// The limit of file bytes in one call. A worker of the gateway holds at most this much in memory.
 pub const PIECE: u64 = 4 << 20;
-/// Most segments in one call, so that their list fits into a body.
+/// The limit of segments in one call, so that their list fits into a body.
 pub(crate) const SEGMENTS: usize = 64;

@@ -1,7 +1,8 @@
-//! Files over LNet: what serves a file system to clients on the network, and the file system that such a client is.
+//! Files over LNet: a gateway that serves a file system to clients on the network, and a client that uses the
+//! gateway as a file system.
 //!
-//! [`files`] says how operations travel. What is served is any [`files::FileSystem`](::files::FileSystem); `files-dir` is one, a
-//! directory of this machine.
+//! [`files`] describes how operations travel. A gateway serves any [`files::FileSystem`](::files::FileSystem);
+//! one of them is `files-dir`, a directory of this machine.
 
 pub mod files;
 mod printable;

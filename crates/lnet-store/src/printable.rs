@@ -1,13 +1,14 @@
-//! Names as people may see them.
+//! Names in a form that is safe to show to people.
 
 use std::fmt;
 
-/// Bytes of a name as they may be shown on a terminal: what could mislead is escaped, long ones are cut.
+/// Bytes of a name in a form that is safe on a terminal: misleading characters are escaped, and long names are
+/// cut.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Printable(String);
 
 impl Printable {
-    /// Makes bytes fit to be shown.
+    /// Makes bytes safe to show; shows at most 1024 of them.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Self::text(&String::from_utf8_lossy(
@@ -15,7 +16,7 @@ impl Printable {
         ))
     }
 
-    /// Makes text fit to be shown, whatever its length.
+    /// Makes text safe to show, whatever its length.
     #[must_use]
     pub fn text(text: &str) -> Self {
         let mut shown = String::with_capacity(text.len());
@@ -30,7 +31,8 @@ impl Printable {
     }
 }
 
-/// What moves the cursor, begins a line, or changes the order in which the text around it is shown.
+/// Decides whether a character moves the cursor, begins a line, or changes the order in which the text around
+/// it is shown.
 fn misleads(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -49,7 +51,7 @@ impl fmt::Debug for Printable {
     }
 }
 
-/// Bytes of a name that are shown; the rest is cut.
+/// The limit of bytes of a name that are shown; the rest is cut.
 const SHOWN_MAX: usize = 1024;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Bad input and bad luck of a file server, each with its error, over real nodes with a router between them.
+//! Bad input and failures of a file server, each with its error, over real nodes with a router between them.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -26,7 +26,7 @@ const TO_STORAGE: &str = "route:\n  - net: tcp1\n    gateway: 127.0.0.3@tcp\n";
 const TO_CLIENT: &str = "route:\n  - net: tcp\n    gateway: 127.0.0.4@tcp1\n";
 const GATEWAY: &str = "127.0.0.5@tcp1";
 
-/// A gateway behind a router, and its client.
+/// A gateway behind a router, and a client of the gateway.
 struct Site {
     files: RemoteFiles,
     raw: Client,
@@ -69,10 +69,10 @@ impl Site {
         created.unwrap().0.handle
     }
 
-    /// What the gateway answers to a message that no client of ours would send.
+    /// Returns the gateway's answer to a message that no client of Finerail would send.
     fn answer(&self, body: Vec<u8>) -> Errno {
         let request = lnet_rpc::Request {
-            // A request in the body.
+            // The opcode of a request that is in the body.
             opcode: 256,
             body,
             bulk: Bulk::None,
@@ -115,7 +115,7 @@ fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// A message with the path in it exchanged for another, as nobody but a hostile client makes it.
+/// Returns a message with another path in it, as only a hostile client makes it.
 fn with_path(path: &[u8]) -> Vec<u8> {
     let place = at("PATH");
     let good = encode_request(&root(), &Request::Lookup { place });
@@ -299,7 +299,8 @@ fn a_directory_replaced_by_a_link_leads_nowhere_else() {
         symlink(outside.path(), site.path("d")).unwrap();
         let place = |name: &[u8]| Place::of(directory, name).unwrap();
         let made = files.create(&caller, place(b"new"), 0o644, true);
-        // The directory itself, where it is still open, or nothing; what its name leads to now is another place.
+        // Allowed: the directory itself, if it is still open, or an error. Not allowed: the place that the name
+        // leads to now.
         assert!(
             matches!(
                 made,
@@ -319,7 +320,7 @@ fn a_directory_replaced_by_a_link_leads_nowhere_else() {
     }
 }
 
-/// A directory of its own small file system. Threads that are started from now on see it.
+/// Makes a directory that is a small file system of its own. Threads that are started from now on see it.
 fn tmpfs(options: &str) -> Option<TempDir> {
     if !is_root() {
         testkit::absent("mount namespaces of threads need root");
@@ -336,7 +337,7 @@ fn tmpfs(options: &str) -> Option<TempDir> {
     if run(&["-t", "tmpfs", "-o", options, "none", path]) {
         return Some(directory);
     }
-    // No installation gives a kernel what it was built without.
+    // No package adds to a kernel what the kernel was built without.
     eprintln!("skipped: this kernel mounts no tmpfs with {options}");
     None
 }

@@ -1,4 +1,4 @@
-//! File operations over real nodes: what a directory does, its client on the network does.
+//! File operations over real nodes: a client on the network sees the same results as the directory gives.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 use common::{PATIENCE, quick_client, start};
 
-/// Two clients on one node, and a gateway with its directory on another.
+/// Two clients on one node, and a gateway with its directory on another node.
 struct Site {
     clients: [RemoteFiles; 2],
     server: Option<Server>,
@@ -50,7 +50,7 @@ impl Site {
         site
     }
 
-    /// Serves an empty directory. The clients go on, and learn of the new life.
+    /// Serves an empty directory in a new life of the gateway. The clients stay, and learn of the new life.
     fn serve_anew(&mut self, life: u8) {
         self.directory = TempDir::new().unwrap();
         self.serve(life);

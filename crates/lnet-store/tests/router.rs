@@ -1,4 +1,5 @@
-//! A file through a router that dies in the middle: the right bytes, never a hang or a wrong file, and no operation twice.
+//! A file through a router that dies in the middle: the bytes are right, no call blocks for ever, and no
+//! operation is executed twice.
 
 mod common;
 
@@ -15,7 +16,7 @@ use common::{PATIENCE, quick_client, start};
 
 const TO_STORAGE: &str = "route:\n  - net: tcp1\n    gateway: 127.0.0.3@tcp\n";
 const TO_CLIENT: &str = "route:\n  - net: tcp\n    gateway: 127.0.0.4@tcp1\n";
-/// Bytes of one write or read: several calls side by side.
+/// Bytes of one write or read, which takes several calls at once.
 const CALL: usize = 2 * PIECE as usize + 77;
 const CALLS: usize = 8;
 
@@ -24,7 +25,7 @@ fn router(port: u16) -> Node {
     start(port, &["127.0.0.3@tcp", "127.0.0.4@tcp1"], routing)
 }
 
-/// Kills the router behind every second call, and starts another one.
+/// Kills the router after every second call, and starts another router.
 fn kill_routers(port: u16, mut node: Node, calls: &AtomicU64, ended: &AtomicBool) -> Node {
     let mut killed_at = 0;
     while !ended.load(Ordering::Acquire) {
@@ -63,7 +64,7 @@ fn routers_that_die_cost_time_and_nothing_else() {
         for call in 0..CALLS {
             let offset = (call * CALL) as u64;
             assert_eq!(files.write(&caller, file, offset, &bytes), Ok(CALL));
-            // Twice would be EEXIST.
+            // A second execution would give EEXIST.
             let name = format!("d{call}");
             files.mkdir(&caller, at(&name), 0o755).unwrap();
             calls.fetch_add(1, Ordering::Release);

@@ -1,4 +1,4 @@
-//! The clients: calls driven by the real state machine, with the real account of their memory.
+//! The simulated clients: the real state machine drives the calls and records their memory.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,11 +20,11 @@ pub(super) struct Client {
     number: u8,
     pub(super) calls: BTreeMap<u64, Call>,
     next: u64,
-    /// Incarnation and number.
+    /// Incarnation and number of the session.
     pub(super) session: (u64, u64),
-    /// The server's clock, as it was told last.
+    /// The server's clock, as the last reply reported it.
     pub(super) told: Option<ClockReading>,
-    /// When it looks after its calls next.
+    /// When the client next looks after its calls.
     wakes: Option<Time>,
 }
 
@@ -33,15 +33,16 @@ pub(super) struct Call {
     idempotence: Idempotence,
     bulk: (BulkKind, u32),
     pub(super) memory: CallMemory,
-    /// What was in the memory when the node gave it back.
+    /// The bytes that were in the memory when the node gave it back.
     pub(super) given_back: Option<Vec<u8>>,
     answer: Option<Bytes>,
     ends_by: Time,
-    /// The session that its attempts name: the one it began in, until it reconnects.
+    /// The session that the attempts of the call name: the session of the call's start, until the call
+    /// reconnects.
     session: (u64, u64),
 }
 
-/// How long a request may be held, at least.
+/// The shortest time for which a held request is held.
 const HELD: Duration = Duration::from_secs(20);
 
 impl Client {
@@ -56,7 +57,7 @@ impl Client {
         }
     }
 
-    /// Whether it waits for a call.
+    /// Reports whether the client waits for a call.
     pub(super) fn waits(&self, xid: u64, now: Time) -> bool {
         let call = self.calls.get(&xid);
         call.is_some_and(|call| now < call.ends_by)
@@ -108,7 +109,7 @@ impl Call {
         }
     }
 
-    /// Nobody has written to the memory that the node gave back.
+    /// Reports whether the memory is unchanged since the node gave it back.
     fn is_untouched(&self) -> bool {
         match (&self.memory, &self.given_back) {
             (CallMemory::Here(room), Some(given_back)) => room == given_back,
@@ -118,7 +119,7 @@ impl Call {
 }
 
 impl World {
-    /// A client looks after its calls then, unless it does so earlier anyway.
+    /// Makes a client look after its calls in `after`, unless the client is to do so earlier anyway.
     pub(super) fn wake(&mut self, number: u8, after: Duration) {
         let time = self.now + after;
         let client = &mut self.clients[usize::from(number)];
@@ -128,7 +129,7 @@ impl World {
         }
     }
 
-    /// The server did something for an attempt.
+    /// Tells a client that the server did something for an attempt.
     pub(super) fn sign_of_life(&mut self, call: Key, attempt: u32) {
         let now = self.now;
         if let Some(call) = self.call(call) {
@@ -152,14 +153,14 @@ impl World {
         {
             call.answer = Some(value);
         }
-        // The reply's ACK, which the network may lose too.
+        // The ACK of the reply; the network may lose it too.
         if outcome == Outcome::Done && incarnation == self.incarnation {
             self.carry(|| Happening::Delivered { call: key });
         }
         self.wake(key.0, Duration::ZERO);
     }
 
-    /// A client looks after its calls: begins new ones, sends what is due, ends what is over.
+    /// Makes a client look after its calls: begins new calls, sends due attempts, ends calls that are over.
     pub(super) fn look(&mut self, number: u8) -> Result<(), String> {
         let client = &mut self.clients[usize::from(number)];
         let now = self.now;
@@ -208,7 +209,7 @@ impl World {
         }
     }
 
-    /// As the loop of `Exchange`: does what is next until there is something to be waited for.
+    /// Drives a call like the loop of `Exchange`, until the next step is to wait.
     fn drive(&mut self, key: Key) -> Result<(), String> {
         let now = self.now;
         let client = &mut self.clients[usize::from(key.0)];
@@ -283,7 +284,7 @@ impl World {
         Ok(())
     }
 
-    /// Asks for a session and looks again later.
+    /// Asks for a session, and looks after the calls later.
     fn connect(&mut self, key: Key) {
         let now = self.now;
         let Some(call) = self.call(key) else { return };
@@ -319,7 +320,8 @@ impl World {
         Ok(())
     }
 
-    /// A call that the server answered returns the value and the bytes of one execution, or its failure.
+    /// Checks that a call that the server answered returns the value and the bytes of one execution, or its
+    /// failure.
     fn returned(&mut self, key: Key, mut call: Call, values: &[u64]) -> Result<(), String> {
         let is_untouched = call.is_untouched();
         let answer = call.answer.ok_or("ended without its answer")?;

@@ -1,4 +1,4 @@
-//! The server's node: descriptors of pieces, from their messages to their last events.
+//! The simulated node of the server: descriptors of pieces, from their messages to their last events.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::transfer::Heard;
 /// How long the node waits for an answer.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// A descriptor of two operations: its message and the answer.
+/// A descriptor of two operations: the message and the answer.
 pub(super) struct Bound {
     pub(super) call: Key,
     answers_by: EventKind,
@@ -20,7 +20,7 @@ pub(super) struct Bound {
 }
 
 impl World {
-    /// Binds a descriptor and sends its message, unless that fails.
+    /// Binds a descriptor and sends its message. The send may fail.
     pub(super) fn post_piece(&mut self, call: Key, piece: Piece) {
         let tag = piece.tag;
         let answers_by = match piece.operation {
@@ -35,7 +35,7 @@ impl World {
         };
         self.bound.insert(tag, bound);
         let is_ok = self.draw(1000) >= self.weather.loss;
-        // The answer may come before this is known.
+        // The answer may come before the server learns that the message was sent.
         let reported = self.draw_ms(200);
         self.at(reported, Happening::Sent { tag, is_ok });
         if is_ok {
@@ -71,7 +71,7 @@ impl World {
         incarnation: u64,
         data: Bytes,
     ) -> Result<(), String> {
-        // Handles of an earlier life, and of descriptors that are gone, match nothing.
+        // A handle of an earlier life, or of a descriptor that is gone, matches nothing.
         let known = self.bound.get_mut(&tag);
         let Some(bound) = known.filter(|_| incarnation == self.incarnation) else {
             return Ok(());

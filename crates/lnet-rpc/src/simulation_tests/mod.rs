@@ -1,4 +1,4 @@
-//! Clients and a server over a network that loses, repeats, delays and reorders, in virtual time.
+//! A simulation in virtual time: clients and a server over a network that loses, repeats, delays and reorders.
 //!
 //! ```text
 //!   client.rs: CallState, CallMemory       server.rs: Table, Transfer, Window
@@ -7,21 +7,21 @@
 //!                            the network: World::carry
 //! ```
 //!
-//! The real state machines of both sides run against each other; the network, the durations, the lengths
-//! and the restarts come from a seed. Checked in every run:
+//! The real state machines of both sides run against each other. The network's behaviour, the durations, the
+//! lengths and the restarts come from a seed. Each run checks the following:
 //!
-//! * within one incarnation, no transaction of a client is begun twice; one that may not be repeated is
-//!   begun at most once over all incarnations;
-//! * none is begun after its client gave it up;
-//! * every call ends by its deadline, also when its memory does not come back;
-//! * a call that returns a value was executed, and returns the value and the bytes of one execution; an
-//!   execution that ended well read the bytes that its client sent;
-//! * memory that was given back is not written afterwards;
-//! * pieces under way are never more than the window is wide, none is left when its call has ended, and
-//!   in the end no node holds memory or a descriptor.
+//! * Within one incarnation, no transaction of a client is begun twice. A transaction that may not be repeated
+//!   is begun at most once over all incarnations.
+//! * No transaction is begun after its client stopped waiting.
+//! * Every call ends by its deadline, even if its memory does not come back.
+//! * A call that returns a value was executed, and returns the value and the bytes of one execution. An
+//!   execution that ended well read the bytes that its client sent.
+//! * Memory that was given back is not written afterwards.
+//! * The pieces under way are never more than the width of the window, and none is under way when its call has
+//!   ended. At the end of a run no node holds memory or a descriptor.
 //!
-//! Each check has been seen to fail: by a test here that breaks something on purpose, or by a line of the
-//! crate's `mutations.txt`.
+//! Each check has been seen to fail: in a test of this module that plants a defect, or by a line of the crate's
+//! `mutations.txt`.
 
 mod client;
 mod far;
@@ -47,16 +47,16 @@ const CLIENTS: u8 = 2;
 const CALLS: u64 = 6;
 const AT_ONCE: usize = 3;
 const DEADLINE: Duration = Duration::from_secs(40);
-/// Bytes of a piece, and pieces in flight.
+/// The length of a piece in bytes, and the limit of pieces in flight.
 const PIECE: u32 = 8;
 const WIDTH: usize = 3;
-/// Bytes of bulk of a call: six pieces, the last one short.
+/// The limit of bulk of a call, in bytes: six pieces, the last one short.
 const BULK_MAX: u32 = 45;
 
-/// A call of a client.
+/// The name of a call: the number of the client and the transaction id.
 type Key = (u8, u64);
 
-/// How hostile a run is, in percent, and what is deliberately broken.
+/// How hostile the network is in a run, in percent, and which defect is planted.
 #[derive(Clone, Copy, Debug, Default)]
 struct Weather {
     loss: u64,
@@ -66,29 +66,29 @@ struct Weather {
     held: u64,
     /// Reclaimed memory that the node does not give back before the call's deadline.
     stuck: u64,
-    /// The server restores what it knew before a restart.
+    /// True if the server restores what it knew before a restart.
     durable: bool,
     defect: Option<Defect>,
 }
 
-/// What is broken on purpose, outside of the state machines.
+/// A defect that is planted on purpose, outside of the state machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     /// The table forgets a call as soon as it is executed.
     Forgets,
-    /// A node writes what comes late into memory that it has given back.
+    /// A node writes late data into memory that it has given back.
     WritesLate,
     /// A node acknowledges a piece that a reclaim cut off.
     AcknowledgesCut,
-    /// A server lets go of a transfer without cancelling its descriptors.
+    /// A server drops a transfer without cancelling its descriptors.
     LeavesDescriptors,
-    /// A server restores its sessions and not what it executed.
+    /// A server restores its sessions but not the calls that it executed.
     LosesCalls,
     /// A server executes requests whatever their deadline.
     KnowsNoDeadline,
 }
 
-/// What comes of a seed, besides the checks: that they had something to check.
+/// How often a run met each situation. The counts show that the checks had something to check.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     reclaims: u32,
@@ -124,24 +124,24 @@ enum Happening {
     },
     /// A PUT or GET of a piece, at the client.
     Piece(Piece),
-    /// Its ACK or REPLY, at the server.
+    /// The ACK or REPLY of a piece, at the server.
     Answer {
         tag: u64,
         incarnation: u64,
         data: Bytes,
     },
-    /// The payload of a PUT is all there.
+    /// The whole payload of a PUT has arrived.
     Landed(Piece),
-    /// The client's node lets go of memory.
+    /// The client's node gives memory back.
     LetGo {
         bits: u64,
     },
-    /// The server's node has written a piece's message, or has failed to.
+    /// The server's node has sent the message of a piece, or has failed to send it.
     Sent {
         tag: u64,
         is_ok: bool,
     },
-    /// Nobody answered a piece.
+    /// No answer to a piece came in time.
     Overdue {
         tag: u64,
     },
@@ -150,7 +150,7 @@ enum Happening {
         call: Key,
         incarnation: u64,
     },
-    /// A handler may have waited for its client for too long.
+    /// A handler may have waited too long for its client.
     Impatient {
         call: Key,
         incarnation: u64,
@@ -166,7 +166,7 @@ enum Happening {
     Restart,
 }
 
-/// One message of a transfer on its way to the client.
+/// A message of a transfer on its way to the client.
 #[derive(Clone, Debug)]
 struct Piece {
     tag: u64,
@@ -186,7 +186,7 @@ struct World {
     weather: Weather,
     random: u64,
     now: Time,
-    /// By time, then in the order in which they were planned.
+    /// The planned happenings, by time and then in the order in which they were planned.
     happenings: BTreeMap<(Time, u64), Happening>,
     count: u64,
     incarnation: u64,
@@ -199,11 +199,11 @@ struct World {
     clients: Vec<Client>,
     /// The clients' match entries for bulk, by match bits.
     loans: BTreeMap<u64, Loan>,
-    /// Whose memory was ever lent under which match bits.
+    /// The call that memory was ever lent for, by match bits.
     lent: BTreeMap<u64, Key>,
-    /// Executions begun, by incarnation and call: the values they give.
+    /// Executions that were begun, by incarnation and call: the values that they return.
     executions: BTreeMap<(u64, Key), Vec<u64>>,
-    /// Bulk that calls returned, with the values.
+    /// Bulk that calls returned, with the values of the calls.
     returned: Vec<(Key, u64, Vec<u8>)>,
     ended: usize,
     seen: Seen,
@@ -250,7 +250,7 @@ impl World {
             .insert((self.now + after, self.count), happening);
     }
 
-    /// The network: mostly quick, sometimes very late, sometimes twice, sometimes never.
+    /// Carries a message: mostly quickly, sometimes very late, sometimes twice, sometimes never.
     fn carry(&mut self, make: impl Fn() -> Happening) {
         let copies = 1 + u64::from(self.draw(100) < self.weather.repeats);
         for _ in 0..copies {
@@ -343,7 +343,7 @@ fn id(client: u8) -> ClientId {
     ClientId([client; 16])
 }
 
-/// The bytes that an execution writes, or that a client sends.
+/// Returns the bytes that an execution writes, or that a client sends.
 fn pattern(value: u64, length: usize) -> Vec<u8> {
     let byte = |at: usize| {
         let mixed = (value ^ at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -352,7 +352,7 @@ fn pattern(value: u64, length: usize) -> Vec<u8> {
     (0..length).map(byte).collect()
 }
 
-/// What a client sends with a call.
+/// Returns the seed of the bytes that a client sends with a call.
 fn sent_by(call: Key) -> u64 {
     u64::from(call.0) << 32 | call.1
 }
@@ -367,7 +367,7 @@ const STORM: Weather = Weather {
     defect: None,
 };
 
-/// `FINERAIL_LONG=1` runs 50 times as many seeds.
+/// Returns the number of seeds; `FINERAIL_LONG=1` runs 50 times as many.
 fn seeds() -> ProptestConfig {
     let long = std::env::var_os("FINERAIL_LONG").is_some_and(|value| value == "1");
     ProptestConfig::with_cases(if long { 500_000 } else { 10_000 })
@@ -443,7 +443,7 @@ fn a_storm_comes_everywhere() {
     assert!(sums.iter().all(|&sum| sum > 20), "{sums:?}");
 }
 
-/// How many seeds see a defect.
+/// Counts the seeds that notice a defect.
 fn caught(defect: Defect, seeds: u64) -> usize {
     let weather = Weather {
         held: if defect == Defect::KnowsNoDeadline {

@@ -1,4 +1,5 @@
-//! The clients' nodes: match entries for bulk, what lands in them, and memory on its way back.
+//! The simulated nodes of the clients: match entries for bulk, messages that land in them, and memory on its
+//! way back.
 //!
 //! ```text
 //!          PUT ── landing ── landed: ACK
@@ -15,7 +16,7 @@ use lnet_node::Memory;
 use super::{DEADLINE, Defect, Happening, Key, Operation, Piece, World};
 use crate::memory::CallMemory;
 
-/// Memory lent to an attempt.
+/// The memory that is lent to an attempt.
 pub(super) struct Loan {
     pub(super) call: Key,
     attempt: u32,
@@ -27,14 +28,14 @@ pub(super) struct Loan {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Open,
-    /// Matches nothing any more, and goes with what is landing.
+    /// The entry matches nothing any more, and is freed when nothing is landing in it.
     Unlinked,
-    /// The same, and what is landing is cut off.
+    /// The entry matches nothing any more, and is freed soon; messages that are landing are cut off.
     Cancelled,
 }
 
 impl World {
-    /// Attaches memory; the match bits.
+    /// Attaches memory and returns its match bits.
     pub(super) fn lend(&mut self, call: Key, attempt: u32, memory: Memory) -> u64 {
         self.count += 1;
         let loan = Loan {
@@ -76,7 +77,7 @@ impl World {
         }
     }
 
-    /// A message of a transfer has come to the client's node.
+    /// Handles a message of a transfer that has come to the client's node.
     pub(super) fn piece(&mut self, piece: Piece) {
         let open = self.loans.get_mut(&piece.bits);
         let Some(loan) = open.filter(|loan| loan.state == State::Open) else {
@@ -86,7 +87,7 @@ impl World {
         let (call, attempt) = (loan.call, loan.attempt);
         match (&piece.operation, &mut loan.memory) {
             (Operation::Put(data), Memory::Sink(room)) => {
-                // A half now, the rest later.
+                // The first half lands now, the rest later.
                 write(room, piece.offset, &data[..data.len() / 2]);
                 loan.landing += 1;
                 let slow = if self.draw(5) == 0 { 4000 } else { 20 };
@@ -103,7 +104,7 @@ impl World {
         }
     }
 
-    /// The payload of a PUT is all there; where the memory has been given back, it is not.
+    /// Completes the payload of a PUT; if the memory has been given back, the payload is cut off.
     pub(super) fn landed(&mut self, piece: &Piece) {
         let Operation::Put(data) = &piece.operation else {
             return;
@@ -128,7 +129,7 @@ impl World {
         }
     }
 
-    /// The last event of a descriptor: the memory is the call's again.
+    /// Handles the last event of a descriptor: the call has the memory again.
     pub(super) fn let_go(&mut self, bits: u64) {
         let Some(loan) = self.loans.remove(&bits) else {
             return;
@@ -160,7 +161,7 @@ impl World {
             .collect()
     }
 
-    /// The planted defect: the payload goes where the memory is now.
+    /// Writes a late payload to where the memory is now: the defect that is planted on purpose.
     fn write_late(&mut self, piece: &Piece) {
         let call = self.lent.get(&piece.bits).copied();
         let (Some(Defect::WritesLate), Operation::Put(data), Some(call)) =

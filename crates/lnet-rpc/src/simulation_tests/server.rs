@@ -1,4 +1,4 @@
-//! The server: the real table, and executions that move bulk by the real transfer.
+//! The simulated server: the real table, and executions that move bulk by the real transfer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::table::{Address, Admission, Limits, Table};
 use crate::transfer::{Fate, Heard, Next, Transfer};
 use crate::window::Window;
 
-/// A handler gives up when it hears nothing of its client for this long.
+/// A handler fails if it hears nothing of its client for this long.
 const PATIENCE: Duration = Duration::from_secs(15);
 
 /// A call that is being executed.
@@ -26,11 +26,11 @@ pub(super) struct Execution {
     has_failed: bool,
     address: Address,
     kind: BulkKind,
-    /// Bytes to be moved.
+    /// Bytes of bulk to be moved.
     length: u32,
-    /// From when a worker takes the call until it has moved its bulk.
+    /// The transfer of the bulk: `None` before a worker takes the call and after the bulk has moved.
     transfer: Option<Transfer<u64>>,
-    /// Pieces that are not read yet, by index.
+    /// Pieces that have arrived and are not read yet, by index.
     arrived: BTreeMap<u32, Bytes>,
     read: Vec<u8>,
     moved: u32,
@@ -46,13 +46,14 @@ pub(super) fn limits() -> Limits {
         running: 4,
         kept_bytes: 1000,
         bulk_len: BULK_MAX,
-        // Longer than a call with its latest copies. These clients do not renew their sessions, as
-        // the real one does, so one that is unheard for longer is forgotten with what it had executed.
+        // Longer than a call lasts, with the latest copies of its messages. These clients do not renew their
+        // sessions as the real client does. So a client that is silent for longer is forgotten, together with
+        // the calls it had executed.
         idle: Duration::from_secs(60),
     }
 }
 
-/// What an execution answers: its value, how many bytes it moved, and whether it failed.
+/// Decodes the reply of an execution: its value, how many bytes it moved, and whether it failed.
 pub(super) fn decode(reply: &[u8]) -> (u64, u32, bool) {
     let (value, rest) = reply.split_at(8);
     let (moved, failed) = rest.split_at(4);
@@ -61,7 +62,7 @@ pub(super) fn decode(reply: &[u8]) -> (u64, u32, bool) {
     (value, moved, failed == [1])
 }
 
-/// What an execution answers.
+/// Encodes the reply of an execution.
 fn reply(value: u64, moved: u32, has_failed: bool) -> Bytes {
     let mut reply = value.to_le_bytes().to_vec();
     reply.extend(moved.to_le_bytes());
@@ -69,13 +70,13 @@ fn reply(value: u64, moved: u32, has_failed: bool) -> Bytes {
     Bytes::from(reply)
 }
 
-/// What a server with a log knows after a restart.
+/// What a server with a log still knows after a restart.
 #[derive(Default)]
 pub(super) struct Durable {
     sessions: BTreeMap<u8, u64>,
     last_session: u64,
     lowest: BTreeMap<u8, u64>,
-    /// Replies of calls that were executed, failures of those that were under way.
+    /// Replies of executed calls, and failures of calls that were under way.
     calls: BTreeMap<Key, Bytes>,
 }
 
@@ -207,7 +208,7 @@ impl World {
         if !self.clients[usize::from(call.0)].waits(call.1, self.now) {
             return Err(format!("{call:?} begun after its client gave it up"));
         }
-        // What is written may be shorter than the room for it.
+        // The server may write fewer bytes than the client has room for.
         let length = match request.bulk {
             BulkKind::Write => self.draw(u64::from(request.bulk_len) + 1) as u32,
             BulkKind::Read | BulkKind::None => request.bulk_len,
@@ -230,7 +231,7 @@ impl World {
         Ok(())
     }
 
-    /// A worker takes the call.
+    /// Begins the call on a worker.
     pub(super) fn begin(&mut self, call: Key) -> Result<(), String> {
         let newest = self.table.newest(id(call.0), call.1);
         if let Some(execution) = self.running.get_mut(&call) {
@@ -243,7 +244,7 @@ impl World {
         Ok(())
     }
 
-    /// As the loops of `Call`: does what is next until there is something to be waited for.
+    /// Moves bulk like the loops of `Call`, until the next step is to wait.
     fn go_on(&mut self, call: Key) -> Result<(), String> {
         let Some(mut execution) = self.running.remove(&call) else {
             return Ok(());
@@ -367,7 +368,7 @@ impl World {
         }
     }
 
-    /// The bulk has been moved, or will not be.
+    /// Ends the transfer of a call, whether the bulk has moved or will not move.
     fn end_transfer(&mut self, call: Key, has_failed: bool) -> Result<(), String> {
         if let Some(execution) = self.running.get_mut(&call) {
             execution.has_failed = has_failed;
@@ -418,7 +419,7 @@ impl World {
 }
 
 impl Execution {
-    /// A piece is done: what was read of it is handed over.
+    /// Hands over the bytes of a piece that is done.
     fn take(&mut self, piece: crate::window::Piece) {
         self.moved += piece.len;
         let data = self.arrived.remove(&piece.index);

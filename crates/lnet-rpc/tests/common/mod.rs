@@ -10,14 +10,14 @@ use lnet_noded::ManagedNode;
 use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_types::Nid;
 
-/// Far longer than anything here takes.
+/// Far longer than anything in these tests takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-/// A configuration of these interfaces and further sections.
+/// Returns a configuration of these interfaces and further sections.
 pub(crate) fn configuration(nids: &[&str], more: &str) -> lnet_config::Config {
     let mut yaml = String::from("net:\n");
     for nid in nids {
@@ -35,7 +35,7 @@ pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
     start_managed(port, nids, more).into_node()
 }
 
-/// The same, to be controlled from outside.
+/// Starts such a node, to be controlled from outside.
 pub(crate) fn start_managed(port: u16, nids: &[&str], more: &str) -> ManagedNode {
     let options = NodeOptions {
         port,
@@ -49,7 +49,7 @@ pub(crate) fn start_managed(port: u16, nids: &[&str], more: &str) -> ManagedNode
     lnet_noded::start(&configuration(nids, more), options).unwrap()
 }
 
-/// A client that loses patience quickly.
+/// Makes a client whose attempts expire quickly.
 pub(crate) fn quick_client(node: &Node, server: &str, seed: u8) -> Client {
     let options = ClientOptions {
         attempt_timeout: Duration::from_millis(500),
@@ -58,7 +58,7 @@ pub(crate) fn quick_client(node: &Node, server: &str, seed: u8) -> Client {
     Client::new(node.clone(), nid(server), Entropy::new([seed; 32]), options)
 }
 
-/// A client that waits as long as a busy machine may need.
+/// Makes a client whose attempts last as long as a busy machine may need.
 pub(crate) fn patient_client(node: &Node, server: &str, seed: u8) -> Client {
     let options = ClientOptions {
         attempt_timeout: PATIENCE,

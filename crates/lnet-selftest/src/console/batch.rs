@@ -14,23 +14,23 @@ use crate::wire::{
     BatchReply, BatchRequest, Body, DESTINATIONS_MAX, TestRequest, encode_destinations,
 };
 
-/// Whether a batch was told to run.
+/// The state of a batch, as the console last set it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchState {
-    /// No, or it was stopped.
+    /// The batch was not run, or was stopped.
     Idle,
-    /// Yes.
+    /// The batch was run.
     Running,
 }
 
-/// Tests that run and stop together.
+/// A set of tests that run and stop together.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// Its name.
+    /// The name of the batch.
     pub name: String,
-    /// Whether it was told to run.
+    /// The state of the batch.
     pub state: BatchState,
-    /// Its tests; the first has the number 1.
+    /// The tests of the batch; the first test has the number 1.
     pub tests: Vec<Test>,
     id: u64,
 }
@@ -47,11 +47,11 @@ impl Batch {
 }
 
 impl Session {
-    /// The batch of this name.
+    /// Returns the batch with this name.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// No batch has this name.
     pub fn batch(&self, name: &str) -> Result<&Batch, ConsoleError> {
         let batch = self.batches.iter().find(|batch| batch.name == name);
         batch.ok_or_else(|| ConsoleError::NotFound("batch", name.to_owned()))
@@ -62,11 +62,11 @@ impl Session {
         batch.ok_or_else(|| ConsoleError::NotFound("batch", name.to_owned()))
     }
 
-    /// The clients of a batch, or its servers; of one test where `test` is not 0.
+    /// Returns the clients of a batch, or its servers. If `test` is not 0, returns only those of this test.
     ///
     /// # Errors
     ///
-    /// No such batch or test.
+    /// The batch or the test does not exist.
     pub fn parties(
         &self,
         batch: &str,
@@ -94,7 +94,7 @@ impl<C: Caller> Console<C> {
     ///
     /// # Errors
     ///
-    /// No session, a bad name, a batch of that name, too many.
+    /// The console has no session, the name is bad, a batch has this name, or a limit is reached.
     pub fn add_batch(&mut self, name: &str) -> Result<(), ConsoleError> {
         named(name)?;
         let session = self.session()?;
@@ -109,11 +109,11 @@ impl<C: Caller> Console<C> {
         Ok(())
     }
 
-    /// Forgets a batch that does not run. The nodes keep its tests until the session ends.
+    /// Removes a batch that does not run. The nodes keep its tests until the session ends.
     ///
     /// # Errors
     ///
-    /// No such batch, or it runs.
+    /// The batch does not exist, or it runs.
     pub fn del_batch(&mut self, name: &str) -> Result<(), ConsoleError> {
         let session = self.session_mut()?;
         session.idle_batch(name)?;
@@ -121,13 +121,13 @@ impl<C: Caller> Console<C> {
         Ok(())
     }
 
-    /// Adds a test to a batch: at all servers, then at all clients. Nodes that refuse are told of; the test stands when
-    /// one server and one client took it.
+    /// Adds a test to a batch: at all servers, then at all clients. Returns the nodes that rejected the test.
+    /// The test is added if at least one server and one client accepted it.
     ///
     /// # Errors
     ///
-    /// No such batch or group, a batch that runs, a test that cannot be carried; or none of the servers, or none of the
-    /// clients, took it.
+    /// The batch or a group does not exist, the batch runs, a message cannot carry the test, or no server or no
+    /// client accepted it.
     // [LST-18]
     pub fn add_test(&mut self, batch: &str, test: Test) -> Result<Vec<Answer<()>>, ConsoleError> {
         let session = self.session_mut()?;
@@ -161,11 +161,12 @@ impl<C: Caller> Console<C> {
         Ok(failures)
     }
 
-    /// Tells the nodes of a group that this node will load them itself, with so many RPCs at the same time at each.
+    /// Announces to the nodes of a group that this node itself will load them, each with this many RPCs at the
+    /// same time.
     ///
     /// # Errors
     ///
-    /// No such batch or group; none of the nodes took it.
+    /// The batch or the group does not exist, or no node accepted the request.
     pub fn add_servers(
         &mut self,
         batch: &str,
@@ -188,7 +189,7 @@ impl<C: Caller> Console<C> {
         self.add_at(requests.collect())
     }
 
-    /// Adds a test at these nodes, of which one must take it.
+    /// Adds a test at these nodes. At least one of the nodes must accept it.
     fn add_at(
         &mut self,
         requests: Vec<(Nid, Body, Option<Bytes>)>,
@@ -203,11 +204,11 @@ impl<C: Caller> Console<C> {
         Ok(failures)
     }
 
-    /// Runs a batch at its clients. Those that refuse are told of.
+    /// Runs a batch at its clients. Returns the clients that rejected this.
     ///
     /// # Errors
     ///
-    /// No such batch, one without tests, one that runs.
+    /// The batch does not exist, has no tests, or runs already.
     pub fn run(&mut self, name: &str) -> Result<Vec<Answer<()>>, ConsoleError> {
         let session = self.session_mut()?;
         session.idle_batch(name)?;
@@ -222,22 +223,23 @@ impl<C: Caller> Console<C> {
         Ok(failed(answers))
     }
 
-    /// Stops a batch at its clients; with `force`, what is under way is given up.
+    /// Stops a batch at its clients. With `force`, the RPCs under way are aborted.
     ///
     /// # Errors
     ///
-    /// No such batch.
+    /// The batch does not exist.
     pub fn stop(&mut self, name: &str, force: bool) -> Result<Vec<Answer<()>>, ConsoleError> {
         let answers = self.tell(name, 0, BatchRequest::STOP, force.into())?;
         self.session_mut()?.batch_mut(name)?.state = BatchState::Idle;
         Ok(failed(answers))
     }
 
-    /// Asks the clients of a batch, or of one test of it, whether they run. A batch that runs nowhere any more is idle.
+    /// Asks the clients of a batch, or of one test, whether they run. If the whole batch runs at no client any
+    /// more, its state becomes idle.
     ///
     /// # Errors
     ///
-    /// No such batch or test.
+    /// The batch or the test does not exist.
     pub fn query(
         &mut self,
         name: &str,
@@ -279,7 +281,7 @@ impl<C: Caller> Console<C> {
 }
 
 impl Session {
-    /// The id of a batch that does not run.
+    /// Returns the id of a batch that does not run.
     fn idle_batch(&self, name: &str) -> Result<u64, ConsoleError> {
         let batch = self.batch(name)?;
         match batch.state {
@@ -289,7 +291,7 @@ impl Session {
     }
 }
 
-/// What the servers of a test are told: how many requests they may have at the same time.
+/// Makes the requests for the servers of a test: how many requests each may have at the same time.
 fn servers(
     head: &TestRequest,
     test: &Test,
@@ -311,7 +313,7 @@ fn servers(
     to.iter().map(of).collect()
 }
 
-/// What the clients of a test are told: whom to load.
+/// Makes the requests for the clients of a test: which destinations each loads.
 fn clients(
     head: &TestRequest,
     test: &Test,

@@ -1,61 +1,61 @@
-//! What a console refuses, and what nodes answer.
+//! Errors of a console: why it rejects a command, and what nodes answered.
 
 use thiserror::Error;
 
 use crate::driver::CallError;
 
-/// Why a console did not do something, or why a node did not.
+/// Why a console rejected a command, or why a node did not do it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ConsoleError {
     /// There is no session.
     #[error("there is no session; begin one with new_session")]
     NoSession,
-    /// There is one already.
+    /// The console already has a session.
     #[error("session {0} exists; end it with end_session, or replace it with --force")]
     HasSession(String),
-    /// A name that cannot be carried.
+    /// A name that a message cannot carry.
     #[error("'{0}' is no name: 1 to 31 bytes without control characters")]
     BadName(String),
-    /// Something of this name exists.
+    /// An object of this kind already has this name.
     #[error("{0} {1} exists")]
     Exists(&'static str, String),
-    /// Nothing of this name exists.
+    /// No object of this kind has this name.
     #[error("there is no {0} {1}")]
     NotFound(&'static str, String),
-    /// A group without nodes.
+    /// The group would have no nodes.
     #[error("group {0} would have no nodes")]
     NoNodes(String),
-    /// A limit.
+    /// A limit is reached: what is limited, and the limit.
     #[error("more than {1} {0}")]
     TooMany(&'static str, usize),
-    /// A test needs the group.
+    /// A test uses the group.
     #[error("group {0} is used by a test")]
     GroupInUse(String),
-    /// A batch that runs cannot be changed.
+    /// The batch runs, and cannot be changed now.
     #[error("batch {0} is running; stop it first")]
     Running(String),
-    /// A batch without tests.
+    /// The batch has no tests.
     #[error("batch {0} has no tests")]
     NoTests(String),
-    /// A parameter of a test.
+    /// A parameter of a test is not valid.
     #[error("{0}")]
     BadParameter(String),
-    /// A destination whose NID has no place in the list that clients fetch.
+    /// A destination has a large NID, and the list that clients fetch has no room for it.
     #[error("{0} has a large NID, which a test cannot name as its destination; use a flow file")]
     LargeDestination(String),
     /// A client of a test would have too many destinations.
     #[error("a client would have {0} destinations; the most is 341")]
     TooManyDestinations(usize),
-    /// The node said no.
+    /// The node rejected the request, with this errno.
     #[error("{}", refusal(*.0))]
     Refused(u32),
-    /// The node said nothing.
+    /// The request got no reply.
     #[error(transparent)]
     Call(#[from] CallError),
 }
 
 impl ConsoleError {
-    /// The errno that stands for it.
+    /// Returns the errno that stands for this error.
     #[must_use]
     pub fn errno(&self) -> i32 {
         match self {
@@ -76,7 +76,7 @@ impl ConsoleError {
     }
 }
 
-/// What the errno of a reply means here (section 11.7).
+/// Returns the meaning of an errno in a reply (section 11.7).
 fn refusal(errno: u32) -> String {
     let meaning = match errno {
         2 => "no such batch, test or service there",

@@ -1,4 +1,4 @@
-//! The console: a session over many nodes, with groups, batches and tests (section 11.8).
+//! The console: a session at many nodes, with groups, batches and tests (section 11.8).
 //!
 //! ```text
 //!   session ─┬─ nodes, each known once: active, busy with another session, down, or unknown
@@ -11,7 +11,8 @@
 //!   end         REMOVE at every node
 //! ```
 //!
-//! No I/O here: RPCs go through a [`Caller`], which answers all of a request's nodes at once, and time comes from it.
+//! This module does no I/O: a [`Caller`] sends the RPCs, returns all their replies together, and provides the
+//! time.
 
 mod batch;
 mod error;
@@ -36,13 +37,14 @@ pub use self::error::ConsoleError;
 pub(crate) use self::test::parse_size;
 pub use self::test::{Distribution, Kind, Test, parse_parameters};
 
-/// Sends RPCs for a console.
+/// The sender of a console's RPCs.
 pub trait Caller {
-    /// Sends these requests at once and waits for all.
+    /// Sends these requests at once and waits until each has a reply or has failed. Returns the results in the
+    /// order of the requests.
     fn call(&self, requests: Vec<Request>, timeout: Duration) -> Vec<Result<Body, CallError>>;
-    /// The time.
+    /// Returns the time.
     fn now(&self) -> Time;
-    /// The NID by which nodes know this console.
+    /// Returns the NID by which nodes know this console.
     fn nid(&self) -> Nid;
 }
 
@@ -60,24 +62,24 @@ impl Caller for TestNode {
     }
 }
 
-/// How a node is.
+/// The state of a node, as the console sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
-    /// In this session.
+    /// The node is in this session.
     Active,
-    /// In the session of another console.
+    /// The node is in the session of another console.
     Busy,
-    /// It does not answer.
+    /// The node does not answer.
     Down,
-    /// It answers, and is in no session.
+    /// The node answers, and is in no session.
     Unknown,
 }
 
 impl State {
-    /// Every state.
+    /// All states.
     pub const ALL: [Self; 4] = [Self::Active, Self::Busy, Self::Down, Self::Unknown];
 
-    /// As lists of nodes print it.
+    /// Returns the name that lists of nodes print.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -88,7 +90,7 @@ impl State {
         }
     }
 
-    /// That with this name, in any case.
+    /// Returns the state with this name, in upper or lower case.
     #[must_use]
     pub fn of_name(name: &str) -> Option<Self> {
         let is_it = |state: &Self| state.name().eq_ignore_ascii_case(name);
@@ -99,9 +101,9 @@ impl State {
 /// A group of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its name.
+    /// The name of the group.
     pub name: String,
-    /// Its nodes, in the order in which they were added.
+    /// The nodes of the group, in the order in which they were added.
     pub nodes: Vec<Nid>,
 }
 
@@ -109,24 +111,24 @@ pub struct Group {
 pub struct Console<C> {
     caller: C,
     session: Option<Session>,
-    /// The next batch, of whatever session.
+    /// The number of the next batch. Goes on over all sessions.
     batches: u64,
 }
 
-/// What a console has.
+/// The session of a console.
 #[derive(Clone, Debug)]
 pub struct Session {
-    /// Its name.
+    /// The name of the session.
     pub name: String,
-    /// How nodes know it.
+    /// The id by which nodes know the session.
     pub id: SessionId,
-    /// Take nodes out of the sessions of others.
+    /// True if the session takes nodes out of the sessions of other consoles.
     pub force: bool,
-    /// Seconds without commands after which it ends.
+    /// Seconds without commands after which the session ends.
     pub timeout_s: u32,
-    /// Its groups.
+    /// The groups of the session.
     pub groups: Vec<Group>,
-    /// Its batches.
+    /// The batches of the session.
     pub batches: Vec<Batch>,
     nodes: BTreeMap<Nid, Node>,
 }
@@ -134,25 +136,25 @@ pub struct Session {
 #[derive(Clone, Copy, Debug)]
 struct Node {
     state: State,
-    /// When it was last spoken to.
+    /// When the console last sent the node a request.
     spoken: Time,
 }
 
-/// How long an RPC of a console may take (section 11.7).
+/// The timeout of an RPC of a console (section 11.7).
 // [LST-6]
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Nodes of one session at most.
+/// The limit of nodes of one session.
 pub const NODES_MAX: usize = 4096;
-/// Groups of one session, and batches of it, at most.
+/// The limit of groups of one session, and of batches of one session.
 const NAMED_MAX: usize = 256;
-/// The batch that every session begins with.
+/// The name of the batch that every session has from its beginning.
 const DEFAULT_BATCH: &str = "batch";
 
-/// What a node answered, or why it did not.
+/// The NID of a node, and its answer or the reason why there is no answer.
 pub type Answer<T> = (Nid, Result<T, ConsoleError>);
 
 impl<C: Caller> Console<C> {
-    /// A console without a session.
+    /// Makes a console without a session.
     pub fn new(caller: C) -> Self {
         Self {
             caller,
@@ -161,16 +163,16 @@ impl<C: Caller> Console<C> {
         }
     }
 
-    /// What sends its RPCs.
+    /// Returns the sender of the console's RPCs.
     pub fn caller(&self) -> &C {
         &self.caller
     }
 
-    /// The session.
+    /// Returns the session.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// The console has no session.
     pub fn session(&self) -> Result<&Session, ConsoleError> {
         self.session.as_ref().ok_or(ConsoleError::NoSession)
     }
@@ -179,12 +181,13 @@ impl<C: Caller> Console<C> {
         self.session.as_mut().ok_or(ConsoleError::NoSession)
     }
 
-    /// Begins a session. Nothing is said to any node. `stamp` is what tells it from other sessions of this node:
-    /// milliseconds.
+    /// Begins a session. Sends nothing to any node. `stamp` tells this session from other sessions of this
+    /// node: the time in milliseconds.
     ///
     /// # Errors
     ///
-    /// There is one already and `force` is not set; the name is empty or longer than 31 bytes.
+    /// The console has a session and `force` is not set; the name is empty or longer than 31 bytes, or contains
+    /// a control character.
     pub fn new_session(
         &mut self,
         name: &str,
@@ -216,11 +219,12 @@ impl<C: Caller> Console<C> {
         Ok(self.session.insert(session))
     }
 
-    /// Ends the session at every node. Those that do not answer end it by themselves later; they are named.
+    /// Ends the session at every node. Returns the nodes that did not answer or failed; the session expires
+    /// there by itself.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// The console has no session.
     pub fn end_session(&mut self) -> Result<Vec<Answer<()>>, ConsoleError> {
         let session = self.session()?;
         let id = session.id;
@@ -239,12 +243,13 @@ impl<C: Caller> Console<C> {
         Ok(only_failures(answers))
     }
 
-    /// Makes a group of these nodes, and the session at those that do not have it yet. What is wrong with a node is
-    /// told, and the node is in the group all the same.
+    /// Makes a group of these nodes, and makes the session at the nodes that do not have it yet. Returns the
+    /// nodes that failed; they are in the group nevertheless.
     ///
     /// # Errors
     ///
-    /// No session, a bad name, a group of that name, no nodes, too many.
+    /// The console has no session, the name is bad, a group has this name, there are no nodes, or a limit is
+    /// reached.
     pub fn add_group(
         &mut self,
         name: &str,
@@ -300,11 +305,11 @@ impl<C: Caller> Console<C> {
         Ok(only_failures(self.ask_all(&new, body)))
     }
 
-    /// Forgets a group; its nodes stay in the session.
+    /// Removes a group; its nodes stay in the session.
     ///
     /// # Errors
     ///
-    /// No such group, or a test uses it.
+    /// No group has this name, or a test uses the group.
     pub fn del_group(&mut self, name: &str) -> Result<(), ConsoleError> {
         let session = self.session_mut()?;
         session.check_unused(name)?;
@@ -314,21 +319,22 @@ impl<C: Caller> Console<C> {
         Ok(())
     }
 
-    /// Asks the nodes of a group that are not in the session to join it.
+    /// Asks the nodes of a group to join the session if they are not in it. Returns the nodes that failed.
     ///
     /// # Errors
     ///
-    /// No such group.
+    /// No group has this name.
     pub fn refresh_group(&mut self, name: &str) -> Result<Vec<Answer<()>>, ConsoleError> {
         let nodes = self.session()?.group(name)?.nodes.clone();
         self.join(&nodes)
     }
 
-    /// Takes nodes out of a group: those in one of these states, and these. A group that is left empty goes.
+    /// Removes nodes from a group: the nodes in one of these states, and the nodes with these NIDs. A group
+    /// without nodes is removed.
     ///
     /// # Errors
     ///
-    /// No such group, or a test uses it.
+    /// No group has this name, or a test uses the group.
     pub fn clean_group(
         &mut self,
         name: &str,
@@ -354,16 +360,16 @@ impl<C: Caller> Console<C> {
     ///
     /// # Errors
     ///
-    /// No session here.
+    /// This console has no session.
     pub fn debug(&mut self, nodes: &[Nid]) -> Result<Vec<Answer<DebugReply>>, ConsoleError> {
         self.debug_within(nodes, TIMEOUT)
     }
 
-    /// Asks nodes which session they have, and waits so long for each answer.
+    /// Asks nodes which session they have, with this timeout for each answer.
     ///
     /// # Errors
     ///
-    /// No session here.
+    /// This console has no session.
     pub fn debug_within(
         &mut self,
         nodes: &[Nid],
@@ -385,7 +391,7 @@ impl<C: Caller> Console<C> {
     ///
     /// # Errors
     ///
-    /// No session here.
+    /// This console has no session.
     pub fn stat(&mut self, nodes: &[Nid]) -> Result<Vec<Answer<StatReply>>, ConsoleError> {
         let body = Body::StatRequest(StatRequest {
             session: self.session()?.id,
@@ -398,7 +404,8 @@ impl<C: Caller> Console<C> {
         }))
     }
 
-    /// Says something to nodes that would take this console for dead soon (section 11.7). True when there was one.
+    /// Sends a request to each node where the session would expire soon (section 11.7). Returns true if there
+    /// was such a node.
     // [LST-17]
     pub fn keep_alive(&mut self) -> bool {
         let now = self.caller.now();
@@ -411,7 +418,7 @@ impl<C: Caller> Console<C> {
         };
         let idle = session.nodes.iter().filter(|(_, node)| is_idle(node));
         let idle: Vec<Nid> = idle.map(|(&nid, _)| nid).collect();
-        // Their states are noted; there is nobody to tell.
+        // The states of the nodes are noted. The answers themselves have no receiver.
         !idle.is_empty() && self.debug(&idle).is_ok()
     }
 
@@ -421,7 +428,7 @@ impl<C: Caller> Console<C> {
         id
     }
 
-    /// Sends the same to all, and notes what that says of them.
+    /// Sends the same body to all nodes, and notes the state of each node.
     fn ask_all(&mut self, nodes: &[Nid], body: Body) -> Vec<Answer<Body>> {
         let requests = nodes.iter().map(|&nid| (nid, body, None)).collect();
         self.ask(requests)
@@ -457,23 +464,23 @@ impl<C: Caller> Console<C> {
 }
 
 impl Session {
-    /// The group of this name.
+    /// Returns the group with this name.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// No group has this name.
     pub fn group(&self, name: &str) -> Result<&Group, ConsoleError> {
         let group = self.groups.iter().find(|group| group.name == name);
         group.ok_or_else(|| no_group(name))
     }
 
-    /// How a node was when it was last spoken to.
+    /// Returns the state of a node as of the last request to it.
     #[must_use]
     pub fn state(&self, nid: Nid) -> State {
         self.nodes.get(&nid).map_or(State::Unknown, |it| it.state)
     }
 
-    /// All nodes.
+    /// Returns all nodes.
     pub fn nodes(&self) -> impl Iterator<Item = Nid> {
         self.nodes.keys().copied()
     }
@@ -494,11 +501,11 @@ impl Session {
             Ok(Body::DebugReply(reply)) if reply.session == self.id => State::Active,
             Ok(Body::DebugReply(reply)) if reply.status == 0 => State::Busy,
             Ok(Body::MakeReply(_) | Body::DebugReply(_)) => State::Unknown,
-            // The node has forgotten the session, or has another one.
+            // The node has forgotten the session, or has another session.
             Ok(body) if matches!(body.status(), Some(ESRCH | EPROTO)) => State::Unknown,
             Ok(_) => self.state(nid),
         };
-        // A node that stands in no group is asked about, and not kept.
+        // A node that is in no group and was only asked about is not kept, unless it did not answer.
         if self.nodes.contains_key(&nid) || matches!(reply, Ok(Body::MakeReply(_)) | Err(_)) {
             let is_room = self.nodes.len() < NODES_MAX;
             if is_room || self.nodes.contains_key(&nid) {
@@ -513,8 +520,8 @@ const ESRCH: u32 = 3;
 const EBUSY: u32 = 16;
 const EPROTO: u32 = 71;
 
-/// The NID of a session: that of the console, or for a console with a large one only, what its address makes of the same
-/// length. Nodes compare it and nothing else.
+/// Returns the NID for the id of a session: the NID of the console, if it has the short form. For a large NID,
+/// folds the address to the short length. Nodes only compare this number.
 fn nid4(nid: Nid) -> u64 {
     nid.to_nid4().unwrap_or_else(|| {
         let bytes = nid.to_wire();
@@ -540,7 +547,7 @@ fn no_group(name: &str) -> ConsoleError {
     ConsoleError::NotFound("group", name.to_owned())
 }
 
-/// Replies of this kind; others, and those that refuse, are failures.
+/// Picks the replies of one kind. A reply of another kind, or with a status other than 0, becomes an error.
 fn map<T>(answers: Vec<Answer<Body>>, of: impl Fn(Body) -> Option<T>) -> Vec<Answer<T>> {
     let one = |answer: Result<Body, ConsoleError>| match answer? {
         body if body.status() != Some(0) => {

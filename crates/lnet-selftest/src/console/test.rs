@@ -1,4 +1,4 @@
-//! Tests: what is loaded, and who loads whom.
+//! Tests: what a test loads, and which clients load which servers.
 
 use lnet_types::Nid;
 
@@ -7,26 +7,26 @@ use crate::load::Work;
 use crate::pattern::Check;
 use crate::wire::{BULK_MAX, BulkRequest, Params, Service};
 
-/// What a test loads.
+/// The operation that a test loads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Pings.
     Ping,
     /// Bulk.
     Bulk {
-        /// The servers fetch; otherwise they send.
+        /// True if the servers fetch, false if they send.
         is_write: bool,
-        /// Bytes of each RPC.
+        /// Length of the bulk of each RPC, in bytes.
         len: u32,
         /// How data is checked.
         check: Check,
-        /// Where data begins in the first page of the client.
+        /// Where data begins in the first page of the client, in bytes.
         offset: u32,
     },
 }
 
 impl Kind {
-    /// As lists print it.
+    /// Returns the name that lists print.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,12 +60,13 @@ impl Kind {
     }
 }
 
-/// Which clients load which servers: so many clients after another load so many servers after another.
+/// The assignment of servers to clients: a block of clients loads a block of servers, the next block of clients
+/// the next block of servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Distribution {
-    /// Clients in a row.
+    /// Clients in a block.
     pub clients: usize,
-    /// Servers in a row.
+    /// Servers in a block.
     pub servers: usize,
 }
 
@@ -79,11 +80,11 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// `2:1`.
+    /// Parses a distribution such as `2:1`: clients, then servers.
     ///
     /// # Errors
     ///
-    /// Anything else.
+    /// The text is not two numbers above 0 with a colon between them.
     pub fn parse(text: &str) -> Result<Self, ConsoleError> {
         let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
         let both = text.split_once(':').and_then(|(clients, servers)| {
@@ -95,7 +96,7 @@ impl Distribution {
         })
     }
 
-    /// The servers of the client at this place. The last servers are followed by the first.
+    /// Returns the servers of the client at this place in its group. After the last server comes the first.
     #[must_use]
     pub fn servers_of(self, client: usize, servers: &[Nid]) -> Vec<Nid> {
         let first = client / self.clients * self.servers;
@@ -110,27 +111,27 @@ impl Distribution {
 /// A test of a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Test {
-    /// What it loads.
+    /// The operation that the test loads.
     pub kind: Kind,
-    /// RPCs of each unit; `None` without end.
+    /// RPCs of each unit; `None` means without end.
     pub repeat: Option<u32>,
-    /// Units for each client and server.
+    /// Units for each pair of client and server. A unit has one RPC under way at a time.
     pub concurrency: u32,
-    /// A unit ends with its first error.
+    /// True if the first error ends a unit.
     pub stop_on_error: bool,
     /// Which clients load which servers.
     pub distribution: Distribution,
-    /// The group of its clients.
+    /// The name of the group of clients.
     pub from: String,
-    /// The group of its servers.
+    /// The name of the group of servers.
     pub to: String,
 }
 
-/// What stands behind the name of a test: `ping`, or `brw [read|write] [size=4K] [check=full] [off=64]`.
+/// Parses the name of a test and its parameters: `ping`, or `brw [read|write] [size=4K] [check=full] [off=64]`.
 ///
 /// # Errors
 ///
-/// Another name, an unknown or doubled parameter, a value out of range.
+/// The name or a parameter is unknown, or a value is out of range.
 pub fn parse_parameters(words: &[String]) -> Result<Kind, ConsoleError> {
     let bad = |text: String| Err(ConsoleError::BadParameter(text));
     let Some((name, words)) = words.split_first() else {
@@ -181,14 +182,14 @@ pub fn parse_parameters(words: &[String]) -> Result<Kind, ConsoleError> {
     })
 }
 
-/// Bytes of a page (section 11.5).
+/// Length of a page in bytes (section 11.5).
 const PAGE: u32 = 4096;
 
-/// `4096`, `4K`, `1M`.
+/// Parses a size such as `4096`, `4K` or `1M`, in bytes.
 ///
 /// # Errors
 ///
-/// Anything else, and what 32 bits do not hold.
+/// The text has another form, or the size does not fit into 32 bits.
 pub(crate) fn parse_size(text: &str) -> Result<u32, ConsoleError> {
     let (number, unit) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1 << 10),

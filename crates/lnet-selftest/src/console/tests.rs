@@ -1,4 +1,4 @@
-//! The console against nodes that are frameworks without a network.
+//! Tests of the console against nodes that are frameworks without a network.
 
 use std::cell::RefCell;
 
@@ -7,7 +7,7 @@ use crate::framework::{Effect, Framework, Verdict};
 use crate::pattern::Check;
 use crate::wire::{Message, Order, Params, TestRequest, decode_destinations};
 
-/// Nodes that answer at once, and what was said to each.
+/// Nodes that answer at once, and the requests that each of them received.
 #[derive(Default)]
 struct Fabric {
     nodes: RefCell<BTreeMap<Nid, Framework>>,
@@ -39,7 +39,7 @@ impl Fabric {
         }
     }
 
-    /// What was said since this was last asked.
+    /// Returns the requests that were received since the last call of this function.
     fn heard(&self) -> Vec<(Nid, Body, Option<bytes::Bytes>)> {
         self.said.borrow_mut().drain(..).collect()
     }
@@ -83,7 +83,7 @@ const CLIENTS: [&str; 4] = [
     "10.0.0.24@tcp",
 ];
 
-/// A console with a session, servers and clients.
+/// Makes a console with a session, servers and clients.
 fn console() -> Console<Fabric> {
     let all: Vec<&str> = SERVERS.into_iter().chain(CLIENTS).collect();
     let mut console = Console::new(Fabric::of(&all));

@@ -1,4 +1,4 @@
-//! RPCs of this node: the request, the reply, the bulk (section 11.2).
+//! RPCs that this node begins: the request, the reply, the bulk (section 11.2).
 //!
 //! ```text
 //!   begin ── ME for the reply, ME for the bulk, PUT of the request
@@ -8,8 +8,8 @@
 //!   too late, or one of them failed ── cancel the others ──▶ ended, when the node has given everything back
 //! ```
 //!
-//! A reply may overtake its bulk, which travels on another connection, so an RPC has ended when every descriptor of it
-//! has gone.
+//! A reply may overtake its bulk, which travels on another connection. So an RPC has ended only when all its
+//! descriptors are gone.
 
 use std::sync::mpsc::Sender;
 use std::time::Duration;
@@ -33,25 +33,25 @@ use crate::wire::{Body, MESSAGE_LEN, Message, Order, PING_MAGIC, Service};
 /// Why an RPC has no reply.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum CallError {
-    /// It was not answered in time.
+    /// The reply did not arrive in time.
     #[error("no reply in time")]
     TimedOut,
-    /// It was given up.
+    /// The RPC was aborted.
     #[error("aborted")]
     Aborted,
-    /// The network refused it.
+    /// The network could not deliver the request, the reply or the bulk.
     #[error("cannot be sent (errno {})", .0.0)]
     Network(Errno),
-    /// The reply is none.
+    /// The reply is not valid.
     #[error("the reply cannot be read")]
     BadReply,
-    /// The local node refused it.
+    /// The local node rejected the RPC.
     #[error("the local node: {0}")]
     Node(#[from] NodeError),
 }
 
 impl CallError {
-    /// The errno that stands for it.
+    /// Returns the errno that stands for this error.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
@@ -64,17 +64,18 @@ impl CallError {
     }
 }
 
-/// Where a program's thread waits, and which of its RPCs this is.
+/// The channel to the program's thread that waits, and the place of this RPC among those that the program asked
+/// for.
 pub(super) struct Waiter {
     pub(super) to: Sender<(usize, Result<Body, CallError>)>,
     pub(super) number: usize,
 }
 
-/// Who began an RPC.
+/// The party that began an RPC, which gets its result.
 pub(super) enum Owner {
     /// A program.
     Caller(Waiter),
-    /// A generator: its number, and the unit.
+    /// A generator: the number of the generator, and the unit.
     Unit(u64, u32),
 }
 
@@ -84,9 +85,9 @@ pub(super) struct Start {
     pub(super) target: ProcessId,
     pub(super) features: u32,
     pub(super) body: Body,
-    /// What the server fetches.
+    /// The data that the server fetches.
     pub(super) source: Option<Bytes>,
-    /// What it does, for a generator. A read has room for what the server puts.
+    /// The operation, if a generator began the RPC. A read gets memory for the bytes that the server puts.
     pub(super) work: Option<Work>,
     pub(super) timeout: Duration,
 }
@@ -104,7 +105,7 @@ struct Call {
     owner: Owner,
     work: Option<Work>,
     service: Service,
-    /// Of a ping.
+    /// The number of the ping, if the RPC is a ping.
     sequence: u32,
     began: Time,
     deadline: Time,
@@ -112,24 +113,24 @@ struct Call {
     bulk: Option<MdHandle>,
     request: Option<MdHandle>,
     result: Option<Result<Body, CallError>>,
-    /// What the bulk of a read has left in its room.
+    /// The memory of a read after the bulk has arrived.
     room: Option<Vec<u8>>,
     moved: u32,
 }
 
-/// All RPCs of this node that have not ended.
+/// The RPCs that this node began and that have not ended.
 pub(super) struct Calls {
     node: Node,
     queue: EventQueue,
     calls: FxHashMap<u64, Call>,
     numbers: u64,
-    /// The next id of a reply or of bulk, unique on its portal.
+    /// The next match bits of a reply or of bulk, unique on their portal.
     ids: u64,
     rooms: Rooms,
 }
 
 impl Calls {
-    /// `ids` begins with the seconds of the wall clock (section 11.2).
+    /// Makes an empty set. The match bits begin with the seconds of the wall clock (section 11.2).
     // [LST-3]
     pub(super) fn new(node: Node, queue: EventQueue, seconds: u64) -> Self {
         Self {
@@ -146,7 +147,7 @@ impl Calls {
         self.calls.len()
     }
 
-    /// Begins an RPC. One that cannot begin has ended at once.
+    /// Begins an RPC. Returns the result at once if the RPC cannot begin.
     pub(super) fn begin(
         &mut self,
         start: Start,
@@ -235,7 +236,8 @@ impl Calls {
         })
     }
 
-    /// An event of a part of an RPC. It may have ended with it.
+    /// Handles an event of one of an RPC's descriptors. Returns the result if the RPC has ended with this
+    /// event.
     pub(super) fn event(
         &mut self,
         part: Part,
@@ -266,7 +268,7 @@ impl Calls {
         self.finish(number, now, counters)
     }
 
-    /// Takes an RPC of which nothing is left at the node.
+    /// Removes an RPC that has no descriptor at the node any more, and returns its result.
     fn finish(&mut self, number: u64, now: Time, counters: &mut TestNodeCounters) -> Option<Done> {
         let call = self.calls.get(&number)?;
         let is_idle = call.reply.is_none() && call.bulk.is_none() && call.request.is_none();
@@ -302,7 +304,8 @@ impl Calls {
         })
     }
 
-    /// Gives up what is too late. What has nothing left at the node ends at once.
+    /// Fails the RPCs whose deadline has passed. Each of them ends when the node has given back its
+    /// descriptors.
     // [LST-6]
     pub(super) fn expire(&mut self, now: Time) {
         for call in self.calls.values_mut() {
@@ -312,14 +315,14 @@ impl Calls {
         }
     }
 
-    /// Takes everything from the node; whoever waits learns that nothing will come.
+    /// Takes everything back from the node. The programs that wait get no result.
     pub(super) fn forget(&mut self) {
         for (_, mut call) in self.calls.drain() {
             call.fail(CallError::Aborted, &self.node);
         }
     }
 
-    /// Gives up what a generator has under way.
+    /// Aborts the RPCs that a generator has under way.
     pub(super) fn abort(&mut self, generator: u64) {
         for call in self.calls.values_mut() {
             if matches!(call.owner, Owner::Unit(of, _) if of == generator) {
@@ -330,13 +333,13 @@ impl Calls {
 }
 
 impl Call {
-    /// It has failed, and what is left of it at the node is given up.
+    /// Notes an error as the result, and cancels the remaining descriptors of the RPC.
     fn fail(&mut self, error: CallError, node: &Node) {
         if !matches!(self.result, Some(Err(_))) {
             self.result = Some(Err(error));
         }
         for md in [self.reply, self.bulk, self.request].into_iter().flatten() {
-            // One that has gone already has its last event in the queue.
+            // If the descriptor is gone already, its last event is in the queue.
             let _gone = node.cancel(md);
         }
     }
@@ -353,7 +356,7 @@ impl Call {
         };
         match reply {
             Ok(body) => {
-                // A server that refuses does not move the bulk.
+                // A server that rejects the request does not move the bulk.
                 if body.status() != Some(0)
                     && let Some(bulk) = self.bulk
                 {
@@ -368,7 +371,7 @@ impl Call {
         }
     }
 
-    /// The reply of this service, to this request.
+    /// Decodes a reply. It must be of this service, and answer this request.
     fn reply_in(&self, bytes: &[u8]) -> Result<Body, CallError> {
         let (message, _) = Message::decode(bytes).map_err(|_| CallError::BadReply)?;
         let is_fitting = match (self.service, &message.body) {

@@ -1,53 +1,53 @@
-//! What a test node counts.
+//! The counters of a test node.
 
 use serde::Serialize;
 
 use crate::wire::RpcCounters;
 
-/// What a test node has counted since it began.
+/// The counters of a test node since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TestNodeCounters {
-    /// RPCs of this node.
+    /// RPCs that this node began.
     pub sent: u64,
-    /// RPCs of this node that failed, for whatever reason.
+    /// RPCs that this node began and that failed, for any reason.
     pub failed: u64,
-    /// Those among them that were not answered in time.
+    /// RPCs that this node began and that expired without an answer; also counted as failed.
     pub expired: u64,
-    /// RPCs for this node that could be decoded.
+    /// RPCs for this node whose request could be decoded.
     pub received: u64,
-    /// Bytes fetched for others.
+    /// Bytes that this node fetched as a server.
     pub bulk_get: u64,
-    /// Bytes sent for others.
+    /// Bytes that this node sent as a server.
     pub bulk_put: u64,
-    /// Bulk that arrived, at either end, and was not what it should have been.
+    /// Bulk transfers, at either end, whose data was not good.
     pub bad_data: u64,
     /// Replies that could not be sent.
     pub replies_lost: u64,
-    /// Sessions that ended because their console was silent.
+    /// Sessions that ended because their console was silent for too long.
     pub sessions_expired: u64,
     /// Requests dropped.
     pub dropped: Drops,
 }
 
-/// Requests that got no reply, by reason.
+/// Requests without a reply, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Drops {
-    /// Not 160 bytes.
+    /// The length is not 160 bytes.
     pub length: u64,
-    /// Another magic.
+    /// The magic is wrong.
     pub magic: u64,
-    /// A message type that does not exist, or is not one of this service.
+    /// The message type does not exist, or does not belong to the service.
     pub message_type: u64,
-    /// A ping with another magic of its own.
+    /// A ping whose own magic word is wrong.
     pub ping_magic: u64,
-    /// An operation on a batch that does not exist.
+    /// The operation on a batch does not exist.
     pub operation: u64,
-    /// Bulk, or a list of destinations, that did not come or could not be sent.
+    /// Bulk, or a list of destinations, did not arrive or could not be sent.
     pub bulk: u64,
 }
 
 impl Drops {
-    /// All of them.
+    /// Returns the sum of all reasons.
     #[must_use]
     pub fn total(&self) -> u64 {
         let Self {
@@ -63,7 +63,8 @@ impl Drops {
 }
 
 impl TestNodeCounters {
-    /// As they are told to consoles, which have 32 bits for most: those wrap, as a kernel's do.
+    /// Converts the counters to the form that consoles receive. Most fields there have 32 bits and wrap, as
+    /// those of a kernel do.
     pub(super) fn on_the_wire(&self) -> RpcCounters {
         RpcCounters {
             errors: low(self.failed + self.replies_lost),
@@ -77,7 +78,7 @@ impl TestNodeCounters {
     }
 }
 
-/// The low half.
+/// Returns the low 32 bits.
 pub(super) const fn low(count: u64) -> u32 {
     (count & 0xFFFF_FFFF) as u32
 }

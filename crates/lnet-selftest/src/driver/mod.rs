@@ -37,15 +37,16 @@ pub use self::counting::{Drops, TestNodeCounters};
 /// Why a test node does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// The node refused the request buffers.
+    /// The node rejected the request buffers.
     #[error("the local node: {0}")]
     Node(#[from] NodeError),
-    /// The thread cannot be made.
+    /// The thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
 }
 
-/// A node that serves consoles and tests, and through which a console of this process works. Dropping it stops it.
+/// A node that serves consoles and tests, and that sends the RPCs of a console in this process. Dropping it
+/// stops it.
 pub struct TestNode {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -54,13 +55,13 @@ pub struct TestNode {
 /// An RPC that a program asks for.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// Whom.
+    /// The node to send the request to.
     pub target: Nid,
-    /// Features in its header.
+    /// The features in the header of the request.
     pub features: u32,
-    /// A request; where its reply goes is filled in.
+    /// A request. [`TestNode::call`] fills in the match bits of the reply and of the bulk.
     pub body: Body,
-    /// What the server fetches.
+    /// The data that the server fetches.
     pub source: Option<Bytes>,
 }
 
@@ -72,14 +73,15 @@ struct Shared {
     origin: Instant,
 }
 
-/// How often the clock is looked at when nothing happens.
+/// How often the thread checks the clock if no event comes.
 const TICK: Duration = Duration::from_secs(1);
-/// Events that are handled in one go.
+/// The limit of events that are handled between two checks of the clock.
 const EVENTS_PER_TURN: usize = 64;
 
 impl TestNode {
-    /// These options for a node whose test node drives it, too, by its own thread: nothing is handed over between
-    /// threads. If more threads are asked for, they move bytes beside the test node's.
+    /// Changes options so that the thread of the test node drives the node, too, and nothing is handed from
+    /// thread to thread. If the options ask for two or more I/O threads, those threads move bytes beside the
+    /// test node's thread.
     pub fn driving(options: NodeOptions) -> NodeOptions {
         let progress = match options.io_threads {
             0 | 1 => Progress::Caller,
@@ -91,11 +93,11 @@ impl TestNode {
         }
     }
 
-    /// Starts to serve on `node`, and to carry RPCs of this process.
+    /// Starts to serve on `node`, and to send RPCs of this process.
     ///
     /// # Errors
     ///
-    /// The node refuses the request buffers, or a thread cannot be made.
+    /// The node rejects the request buffers, or a thread cannot be started.
     pub fn start(node: Node) -> Result<Self, StartError> {
         let queue = node.event_queue();
         let mut station = Station::new(&node, &queue);
@@ -118,25 +120,25 @@ impl TestNode {
         })
     }
 
-    /// The node that it stands on.
+    /// Returns the node that the test node runs on.
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.shared.node
     }
 
-    /// What it has counted.
+    /// Returns what the test node has counted so far.
     #[must_use]
     pub fn counters(&self) -> TestNodeCounters {
         self.shared.station().counters
     }
 
-    /// RPCs of this node, and RPCs for it, that have not ended.
+    /// Returns how many RPCs have not ended: those that this node began, and those for this node.
     #[must_use]
     pub fn under_way(&self) -> (usize, usize) {
         self.shared.station().under_way()
     }
 
-    /// The name of the session that some console made here.
+    /// Returns the name and the id of the session that a console made at this node.
     #[must_use]
     pub fn session(&self) -> Option<String> {
         let station = self.shared.station();
@@ -144,7 +146,8 @@ impl TestNode {
         Some(format!("{name} ({id})"))
     }
 
-    /// Sends these requests at once, and waits until each has its reply or has failed, which it does after `timeout`.
+    /// Sends these requests at once, and waits until each has its reply or has failed. A request without a
+    /// reply fails after `timeout`.
     #[must_use]
     pub fn call(&self, requests: Vec<Request>, timeout: Duration) -> Vec<Result<Body, CallError>> {
         let (to, from) = mpsc::channel();
@@ -163,7 +166,8 @@ impl TestNode {
         }
         drop((station, to));
         self.shared.ring();
-        // The senders go with their RPCs: all of them, or with the node.
+        // The loop ends when all senders are dropped: each is dropped when its RPC has ended, or when the test
+        // node stops.
         for (number, result) in from {
             if let Some(place) = results.get_mut(number) {
                 *place = result;
@@ -172,7 +176,7 @@ impl TestNode {
         results
     }
 
-    /// Starts what makes RPCs, which may take so long each.
+    /// Starts a generator of RPCs. Each RPC has this timeout.
     pub fn load(&self, generator: impl Generator + 'static, timeout: Duration) -> LoadId {
         let mut station = self.shared.station();
         let id = station.start(Box::new(generator), timeout);
@@ -182,7 +186,7 @@ impl TestNode {
         LoadId(id)
     }
 
-    /// Lets a load make no further RPCs; with `abort`, those under way are given up.
+    /// Stops a load: it makes no further RPCs. With `abort`, the RPCs under way are aborted.
     pub fn stop(&self, load: LoadId, abort: bool) {
         let mut station = self.shared.station();
         station.stop(load.0, abort);
@@ -190,26 +194,26 @@ impl TestNode {
         self.shared.ring();
     }
 
-    /// True while a load makes RPCs or has some under way.
+    /// Reports whether a load makes RPCs or has some under way.
     #[must_use]
     pub fn is_running(&self, load: LoadId) -> bool {
         self.shared.station().is_running(load.0)
     }
 
-    /// What a load has done so far; of one that is over, the first time that this is asked.
+    /// Returns what a load has done so far. For a load that is over, only the first call returns the report.
     #[must_use]
     pub fn report(&self, load: LoadId) -> Option<FlowReport> {
         self.shared.station().report(load.0)
     }
 
-    /// Time on the clock that generators are given.
+    /// Returns the time of the clock that generators use.
     #[must_use]
     pub fn now(&self) -> Time {
         self.shared.now()
     }
 }
 
-/// Names a load of this process.
+/// The id of a load of this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadId(u64);
 
@@ -234,7 +238,7 @@ impl Shared {
         Time::ZERO + self.origin.elapsed()
     }
 
-    /// Makes the thread look up, by an event of a descriptor that does nothing else.
+    /// Wakes the thread, by an event of a descriptor that serves no other purpose.
     fn ring(&self) {
         let tag = Tag {
             part: Part::Bell,
@@ -242,7 +246,7 @@ impl Shared {
         };
         let bell = Md::source(Bytes::new()).user(tag.value());
         let bell = self.node.bind(&self.queue, bell);
-        // A node that refuses is shutting down, which ends the thread's wait as well.
+        // A node that rejects this is shutting down, which ends the thread's wait as well.
         let _rung = bell.and_then(|bell| self.node.unlink(bell));
     }
 

@@ -1,23 +1,23 @@
-//! Room for bulk, used again so that its pages are touched once and not with every RPC. What is discarded has one room for
-//! all.
+//! Memory for bulk, kept for reuse so that its pages are faulted in once and not with every RPC. Data with the
+//! check "discard" shares one buffer, because that data is not kept.
 
 use lnet_node::{Md, Scrap};
 
 use crate::pattern::{self, Check};
 use crate::wire::BULK_MAX;
 
-/// A bounded stock of buffers.
+/// A limited stock of buffers.
 #[derive(Default)]
 pub(super) struct Rooms {
     kept: Vec<Vec<u8>>,
     scrap: Option<Scrap>,
 }
 
-/// What is kept for later: with a megabyte each, as much as is read at once at most.
+/// The limit of buffers that are kept. At 1 MiB each, this is as much as can be read at once.
 const KEPT_MAX: usize = 64;
 
 impl Rooms {
-    /// A descriptor over room of this length, at most [`BULK_MAX`], for data that is checked so.
+    /// Makes a descriptor over memory of this length, at most [`BULK_MAX`], for data with this check.
     pub(super) fn sink(&mut self, len: u32, check: Check) -> Md {
         if check == Check::Discard {
             let scrap = self
@@ -32,7 +32,7 @@ impl Rooms {
         Md::sink(room)
     }
 
-    /// Room of this length, holding anything.
+    /// Returns memory of this length; it may hold old bytes.
     fn take(&mut self, len: u32) -> Vec<u8> {
         let mut room = self.kept.pop().unwrap_or_default();
         room.resize(len as usize, 0);

@@ -1,4 +1,4 @@
-//! RPCs for this node: requests in stock, what each asks for, its reply (sections 11.2 and 11.5).
+//! RPCs for this node: request buffers, the answer to each request, and the bulk (sections 11.2 and 11.5).
 //!
 //! ```text
 //!   buffer ── request ──▶ refused, or answered ─────────────────────▶ reply ──▶ buffer again
@@ -6,9 +6,9 @@
 //!                                                      └── fails ──────────────▶ buffer again
 //! ```
 //!
-//! A service has so many buffers, and an RPC keeps one until it has ended: further requests wait at the lazy portal, so
-//! that no flood takes memory here. A peer that does not read its replies, or does not send its bulk, holds buffers
-//! until LNet gives up on it.
+//! Each service has a fixed number of buffers, and an RPC keeps its buffer until the RPC has ended. Further
+//! requests wait at the lazy portal, so that a flood of requests takes no memory here. A peer that does not
+//! read its replies, or does not send its bulk, keeps buffers until LNet's timeout.
 
 use std::collections::VecDeque;
 
@@ -31,52 +31,52 @@ use crate::wire::{
     Order, PING_MAGIC, PingReply, Service, TestRequest, VERSION, decode_destinations,
 };
 
-/// Requests in stock for each framework service; consoles send one at a time.
+/// Request buffers of each framework service; consoles send one request at a time.
 const FRAMEWORK_BUFFERS: usize = 16;
-/// Requests in stock for each test service: more than a client with the usual concurrency has under way.
+/// Request buffers of each test service: more than a client with the usual concurrency has under way.
 const TEST_BUFFERS: usize = 256;
-/// Room for writes, one megabyte each at most; other writes wait.
+/// The limit of writes that have memory, at most 1 MiB each; other writes wait.
 const ROOMS_MAX: usize = 64;
-/// Bytes of a page in requests without [`FEATURE_BULK_LEN`].
+/// Length of a page in requests without [`FEATURE_BULK_LEN`], in bytes.
 const PAGE: u32 = 4096;
 
-/// Serves RPCs of others.
+/// The server for RPCs of other nodes.
 pub(super) struct Server {
     node: Node,
     queue: EventQueue,
     serving: FxHashMap<u64, Rpc>,
-    /// Buffers in stock, so that they can be taken back.
+    /// Buffers that are posted, so that `close` can take them back.
     posted: FxHashSet<MdHandle>,
     numbers: u64,
-    /// Writes that wait for room.
+    /// Writes that wait for memory, by number, in the order of their arrival.
     waiting: VecDeque<u64>,
     rooms_out: usize,
     rooms: Rooms,
-    /// Good data in both byte orders, as long as bulk can be; made when it is first needed.
+    /// Good data in both byte orders, as long as bulk can be; made on first use.
     data: [Option<Bytes>; 2],
 }
 
 /// An RPC for this node.
 struct Rpc {
     peer: ProcessId,
-    /// The NID that the request was sent to.
+    /// The NID that the request was sent to; the reply is sent from this NID.
     local: Nid,
     order: Order,
     service: Service,
     reply_id: u64,
-    /// The buffer of its request, which is posted again.
+    /// The buffer of the request; posted for the next request when this RPC has ended.
     buffer: Vec<u8>,
     bulk: Moving,
-    /// All of the bulk has moved.
+    /// True if all of the bulk has moved.
     is_moved: bool,
 }
 
-/// What the bulk of an RPC is.
+/// The bulk of an RPC.
 enum Moving {
     Nothing,
     /// This node sends it.
     Put(u32),
-    /// This node fetches it, at these match bits.
+    /// This node fetches the bulk, at these match bits.
     Get(u64, u32, Check),
     /// The destinations of a test.
     Destinations(TestRequest),
@@ -97,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Puts requests in stock. Both portals hold what comes while there are none.
+    /// Makes both portals lazy, so that they keep requests that find no buffer, and posts the request buffers.
     pub(super) fn open(&mut self) -> Result<(), NodeError> {
         for portal in [Service::TEST_PORTAL, Service::FRAMEWORK_PORTAL] {
             self.node.set_lazy(portal, true)?;
@@ -114,20 +114,20 @@ impl Server {
         Ok(())
     }
 
-    /// Takes the buffers back. What comes from now on waits at the portals, as for a node that has no test node yet.
+    /// Takes the buffers back. Later requests wait at the portals, as at a node without a test node.
     pub(super) fn close(&mut self) {
         for md in self.posted.drain() {
-            // One that a request is arriving in goes with it.
+            // If a request is arriving in the buffer, the request is lost with it.
             let _gone = self.node.cancel(md);
         }
     }
 
-    /// RPCs that have not ended.
+    /// Returns the number of RPCs that have not ended.
     pub(super) fn under_way(&self) -> usize {
         self.serving.len()
     }
 
-    /// Good data of this length.
+    /// Returns good data of this length.
     pub(super) fn data(&mut self, len: u32, order: Order) -> Bytes {
         let at = usize::from(order == Order::Big);
         let data = self.data[at]
@@ -150,14 +150,14 @@ impl Server {
         Ok(())
     }
 
-    /// Posts the buffer of an RPC again. A node that refuses is shutting down.
+    /// Posts the buffer of an RPC for the next request. A node that rejects the buffer is shutting down.
     fn repost(&mut self, service: Service, buffer: Vec<u8>) {
         if let Err(error) = self.post(service, buffer) {
             tracing::debug!(%error, "a request buffer is not posted again");
         }
     }
 
-    /// A request came.
+    /// Handles a request that has arrived.
     pub(super) fn request(
         &mut self,
         service: Service,
@@ -351,7 +351,7 @@ impl Server {
         self.check(number, sent, counters);
     }
 
-    /// A node that refuses is shutting down; the RPC ends without a reply.
+    /// Ends the RPC without a reply if the node rejected its operation: the node is shutting down.
     // [LST-22]
     fn check(
         &mut self,
@@ -378,7 +378,7 @@ impl Server {
         self.send(rpc, Part::ServedReply, reply_id, bytes, counters);
     }
 
-    /// Something happened to a reply.
+    /// Handles an event of a reply.
     pub(super) fn reply_event(
         &mut self,
         number: u64,
@@ -393,7 +393,7 @@ impl Server {
         }
     }
 
-    /// Something happened to the bulk of an RPC.
+    /// Handles an event of the bulk of an RPC.
     // [LST-23]
     pub(super) fn bulk_event(
         &mut self,
@@ -402,7 +402,7 @@ impl Server {
         framework: &mut Framework,
         counters: &mut TestNodeCounters,
     ) {
-        // The events of a GET come in either order; memory comes with the last.
+        // The events of a GET come in either order; the memory comes with the last of them.
         if let Some(rpc) = self.serving.get_mut(&number) {
             rpc.is_moved |= event.event.status.is_ok() && is_data(&event, &rpc.bulk);
         }
@@ -412,7 +412,7 @@ impl Server {
         let Some(rpc) = self.serving.remove(&number) else {
             return;
         };
-        // What was sent is shared by all RPCs: taking it as a vector would copy it.
+        // All RPCs share the data that is sent: to take it as a vector would copy it.
         let room = match event.memory {
             Some(Memory::Sink(room)) => room,
             _ => Vec::new(),
@@ -443,7 +443,7 @@ impl Server {
         }
         match body {
             Some(body) => self.answer(rpc, features, body, counters),
-            // The client gives up by itself (section 11.5).
+            // The client's RPC expires by itself (section 11.5).
             None => {
                 counters.dropped.bulk += 1;
                 self.repost(rpc.service, rpc.buffer);
@@ -458,7 +458,7 @@ impl Server {
     }
 }
 
-/// The event says that all of the bulk has moved.
+/// Reports whether the event says that all of the bulk has moved.
 fn is_data(event: &NodeEvent, bulk: &Moving) -> bool {
     use lnet_node::EventKind::{Reply, Send};
     let length = event.event.mlength;
@@ -475,7 +475,7 @@ fn is_data(event: &NodeEvent, bulk: &Moving) -> bool {
     }
 }
 
-/// Which drop is counted.
+/// A function that counts one kind of drop.
 type Count = fn(&mut Drops);
 
 // [LST-4]
@@ -494,7 +494,8 @@ fn decode(bytes: &[u8], service: Service) -> Result<(Message, Order), Count> {
     }
 }
 
-/// What a bulk request asks for, or the errno of its reply, with the features there (section 11.5).
+/// Returns what a bulk request asks for, or the errno of the reply with the features of the reply
+/// (section 11.5).
 // [LST-19]
 fn bulk(request: &BulkRequest, message: &Message) -> Result<Work, (Option<u32>, u32)> {
     let einval = (None, Errno::EINVAL.0.unsigned_abs());
@@ -517,7 +518,7 @@ fn eproto() -> Body {
     Body::BulkReply(Errno::EPROTO.0.unsigned_abs())
 }
 
-/// Data that is not what it should be (section 11.5).
+/// The errno for data that is not good (section 11.5).
 const EBADMSG: u32 = 74;
 
 fn lnet_counters(engine: &lnet_node::Engine) -> LnetCounters {

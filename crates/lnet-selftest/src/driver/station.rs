@@ -1,4 +1,4 @@
-//! What the thread of a test node works on: the framework, RPCs in both directions, generators.
+//! The state that the thread of a test node works on: the framework, RPCs in both directions, generators.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -16,20 +16,20 @@ use crate::framework::{Effect, Framework, TestId};
 use crate::load::{Ended, Generator, Next, Shot, Units, Work};
 use crate::wire::{Body, BulkRequest, Order, PING_MAGIC, PingRequest, Service};
 
-/// RPCs of generators under way at most: their memory is a few hundred bytes each.
+/// The limit of RPCs of generators under way. Each takes a few hundred bytes of memory.
 const UNDER_WAY_MAX: usize = 1024;
-/// Bytes that reads may have room for at the same time.
+/// The limit of memory of all reads under way, in bytes.
 const ROOM_MAX: u64 = 64 << 20;
-/// How long an RPC of a test may take (section 11.7).
+/// The timeout of an RPC of a test (section 11.7).
 // [LST-6]
 pub(super) const TEST_TIMEOUT: Duration = Duration::from_secs(64);
 
-/// An RPC as a program asks for it.
+/// An RPC that a program asks for.
 pub(super) struct Asked {
     pub(super) target: ProcessId,
     pub(super) features: u32,
     pub(super) body: Body,
-    /// What the server fetches.
+    /// The data that the server fetches.
     pub(super) source: Option<bytes::Bytes>,
 }
 
@@ -38,10 +38,10 @@ struct Running {
     generator: Box<dyn Generator>,
     under_way: usize,
     test: Option<TestId>,
-    /// Of its pings.
+    /// The number of the next ping.
     sequence: u32,
     timeout: Duration,
-    /// When it wants to be asked again, if it said so.
+    /// When to ask the generator next; `None` if it named no time.
     at: Option<Time>,
 }
 
@@ -51,12 +51,12 @@ pub(super) struct Station {
     server: Server,
     calls: Calls,
     running: BTreeMap<u64, Running>,
-    /// What loads of this process did that are over, until somebody asks.
+    /// The reports of loads of this process that are over, until a program asks for them.
     reports: BTreeMap<u64, FlowReport>,
     tests: FxHashMap<TestId, u64>,
     generators: u64,
     room_out: u64,
-    /// Whom to ask first next time, so that none starves.
+    /// The generator to ask first in the next turn, so that none starves.
     turn: u64,
 }
 
@@ -82,14 +82,14 @@ impl Station {
         self.server.open()
     }
 
-    /// Nobody will hear of what is under way any more.
+    /// Aborts everything that is under way, and takes the buffers back.
     pub(super) fn close(&mut self) {
         self.calls.forget();
         self.running.clear();
         self.server.close();
     }
 
-    /// RPCs under way: those of this node, and those for it.
+    /// Returns the number of RPCs under way: those that this node began, and those for this node.
     pub(super) fn under_way(&self) -> (usize, usize) {
         (self.calls.under_way(), self.server.under_way())
     }
@@ -122,7 +122,7 @@ impl Station {
         self.carry_out(now);
     }
 
-    /// Begins an RPC of a program; what becomes of it is sent there, with its number.
+    /// Begins an RPC of a program. The result is sent to `waiter`.
     pub(super) fn call(&mut self, asked: Asked, timeout: Duration, waiter: Waiter, now: Time) {
         let start = Start {
             owner: Owner::Caller(waiter),
@@ -137,7 +137,7 @@ impl Station {
         self.done(done, now);
     }
 
-    /// Starts a generator, whose RPCs may take so long.
+    /// Starts a generator whose RPCs have this timeout.
     pub(super) fn start(&mut self, generator: Box<dyn Generator>, timeout: Duration) -> u64 {
         self.add(generator, None, timeout)
     }
@@ -161,7 +161,7 @@ impl Station {
         self.generators
     }
 
-    /// Nothing more of this generator; with `abort`, what is under way is given up too.
+    /// Stops a generator. With `abort`, aborts its RPCs under way, too.
     pub(super) fn stop(&mut self, generator: u64, abort: bool) {
         if let Some(running) = self.running.get_mut(&generator) {
             running.generator.stop();
@@ -172,7 +172,8 @@ impl Station {
         }
     }
 
-    /// What a generator has done so far; of one that is over, once.
+    /// Returns what a generator has done so far. For a generator that is over, only the first call returns the
+    /// report.
     pub(super) fn report(&mut self, generator: u64) -> Option<FlowReport> {
         match self.running.get(&generator) {
             Some(running) => running.generator.report(),
@@ -180,19 +181,19 @@ impl Station {
         }
     }
 
-    /// True while a generator makes RPCs or has some under way.
+    /// Reports whether a generator makes RPCs or has some under way.
     pub(super) fn is_running(&self, generator: u64) -> bool {
         self.running.contains_key(&generator)
     }
 
-    /// What is due by the clock.
+    /// Does what is due by the clock.
     pub(super) fn tick(&mut self, now: Time) {
         self.counters.sessions_expired += u64::from(self.framework.tick(now));
         self.calls.expire(now);
         self.carry_out(now);
     }
 
-    /// When a generator wants to be asked again.
+    /// Returns when the next generator is to be asked.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.running.values().filter_map(|running| running.at).min()
     }
@@ -217,7 +218,7 @@ impl Station {
         self.reap(now);
     }
 
-    /// Forgets generators that are over.
+    /// Removes the generators that are over.
     fn reap(&mut self, now: Time) {
         let (tests, framework) = (&mut self.tests, &mut self.framework);
         let reports = &mut self.reports;
@@ -234,7 +235,7 @@ impl Station {
         });
     }
 
-    /// Begins what the generators want, in turn, as far as there is room.
+    /// Begins the RPCs that the generators want, in turn, as far as the limits allow.
     pub(super) fn pump(&mut self, now: Time) {
         let first = self.turn;
         let after = self.running.range(first..).map(|(&id, _)| id);
@@ -253,7 +254,8 @@ impl Station {
         self.calls.under_way() < UNDER_WAY_MAX && self.room_out < ROOM_MAX
     }
 
-    /// Begins one RPC of a generator; false when it wants none now.
+    /// Begins one RPC of a generator. Returns false if the generator wants none now, or if the RPC could not
+    /// begin.
     fn shoot(&mut self, id: u64, now: Time) -> bool {
         let Some(running) = self.running.get_mut(&id) else {
             return false;
@@ -288,7 +290,7 @@ impl Station {
             timeout,
         };
         let done = self.calls.begin(start, now, &mut self.counters);
-        // One that cannot begin has ended: the generator hears of it as of any other.
+        // An RPC that cannot begin has ended, and the generator gets its result as that of any other RPC.
         let is_begun = done.is_none();
         self.done(done, now);
         is_begun
@@ -300,7 +302,7 @@ impl Station {
         };
         let (id, unit) = match done.owner {
             Owner::Caller(Waiter { to, number }) => {
-                // A program that waits no longer misses nothing.
+                // Sending fails if the program waits no longer, and then the result is not needed.
                 let _gone = to.send((number, done.result));
                 return;
             }

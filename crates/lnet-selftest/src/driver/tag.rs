@@ -1,9 +1,9 @@
-//! Whose an event is: the user value of every descriptor.
+//! The user value of a descriptor, which says what an event of the descriptor belongs to.
 
-/// What a descriptor is for.
+/// The purpose of a descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Requests for this node; the number is the service's.
+    /// A buffer for requests to this node; the number is the number of the service.
     Buffer,
     /// The reply to an RPC of this node.
     Reply,
@@ -15,11 +15,11 @@ pub(super) enum Part {
     ServedBulk,
     /// The reply to an RPC for this node.
     ServedReply,
-    /// Nothing: it wakes the thread.
+    /// None: an event of this descriptor only wakes the thread.
     Bell,
 }
 
-/// A part of a numbered RPC.
+/// The purpose of a descriptor, and the number of its RPC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
     pub(super) part: Part,

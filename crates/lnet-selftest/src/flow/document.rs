@@ -1,4 +1,4 @@
-//! Flows as they are written.
+//! The file format of flows.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::console::parse_size;
 use crate::load::Work;
 use crate::pattern::Check;
 
-/// What is wrong with a file of flows.
+/// Why a file of flows is not valid.
 #[derive(Debug, Error)]
 pub enum FlowError {
-    /// It is no such document.
+    /// The file is not a document of this format.
     #[error("{0}")]
     Yaml(String),
-    /// It is longer than any description of flows.
+    /// The file is longer than any description of flows.
     #[error("more than {FILE_MAX} bytes")]
     TooLong,
-    /// A flow cannot be as it is described.
+    /// A flow is not valid: its name, and what is wrong.
     #[error("flow {0}: {1}")]
     Flow(String, String),
-    /// There is nothing to do.
+    /// The file has no flows, or more than 64.
     #[error("no flows")]
     Empty,
 }
@@ -105,20 +105,20 @@ enum OnError {
     Count,
 }
 
-/// Bytes of a file.
+/// The limit of the length of a file, in bytes.
 pub(crate) const FILE_MAX: usize = 1 << 20;
-/// Flows of a file.
+/// The limit of flows in a file.
 const FLOWS_MAX: usize = 64;
-/// Servers of a flow.
+/// The limit of servers of a flow.
 const SERVERS_MAX: usize = 4096;
-/// RPCs of a flow under way.
+/// The limit of RPCs of a flow under way.
 const UNITS_MAX: u64 = 1 << 16;
-/// Seconds of a flow: a year.
+/// The limit of the duration of a flow, in seconds: a year.
 const SECONDS_MAX: f64 = 366.0 * 86_400.0;
-/// How long an RPC may take, unless the flow says something else (section 11.7).
+/// The timeout of an RPC, if the flow names none (section 11.7).
 const TIMEOUT: Duration = Duration::from_secs(64);
 
-/// Reads a file of flows.
+/// Parses a file of flows.
 ///
 /// # Errors
 ///

@@ -13,7 +13,7 @@
 //!     on_error: count                # or stop
 //! ```
 //!
-//! No I/O here: [`Flow`] is a [`Generator`], which draws what it sends from a seed.
+//! This module does no I/O: [`Flow`] is a [`Generator`], which draws its RPCs from a seed.
 
 mod document;
 mod report;
@@ -31,30 +31,30 @@ use crate::wire::FEATURE_BULK_LEN;
 pub use self::document::{FlowError, parse};
 pub use self::report::{FlowReport, Latency, OperationReport, Tally};
 
-/// What a flow does.
+/// The description of a flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSpec {
-    /// Its name.
+    /// The name of the flow.
     pub name: String,
-    /// Whom it loads.
+    /// The servers that the flow loads.
     pub servers: Vec<Nid>,
     /// Weights of read, write and ping.
     pub mix: [u32; 3],
-    /// Bytes of an RPC, with weights.
+    /// The sizes of an RPC in bytes, each with its weight.
     pub sizes: Vec<(u32, u32)>,
     /// How data is checked.
     pub check: Check,
-    /// RPCs under way at each server.
+    /// The limit of RPCs under way at each server.
     pub concurrency: u32,
-    /// RPCs a second; `None` as fast as they go.
+    /// RPCs a second; `None` means as fast as the network allows.
     pub rate: Option<u32>,
-    /// RPCs in all; `None` without end.
+    /// RPCs in all; `None` means without end.
     pub count: Option<u64>,
-    /// How long; `None` without end.
+    /// How long the flow lasts; `None` means without end.
     pub duration: Option<Duration>,
-    /// The first error ends it.
+    /// True if the first error ends the flow.
     pub stop_on_error: bool,
-    /// How long an RPC may take.
+    /// The timeout of an RPC.
     pub timeout: Duration,
 }
 
@@ -62,7 +62,7 @@ pub struct FlowSpec {
 pub struct Flow {
     spec: FlowSpec,
     draw: Draw,
-    /// Units that may send: each has at most one RPC under way.
+    /// Units that may send. A unit has at most one RPC under way.
     free: Vec<u32>,
     sent: u64,
     begun: Option<Time>,
@@ -72,17 +72,17 @@ pub struct Flow {
 }
 
 impl Flow {
-    /// A flow that begins when it is first asked.
+    /// Makes a flow. Its time begins when it is first asked for an RPC.
     #[must_use]
     pub fn new(spec: FlowSpec, seed: u64) -> Self {
-        // The document has bounded both.
+        // The document limits both numbers.
         let units = u32::try_from(spec.servers.len())
             .unwrap_or(u32::MAX)
             .saturating_mul(spec.concurrency);
         Self {
             spec,
             draw: Draw(seed),
-            // Taken from the back: the first RPCs go to different servers.
+            // Units are taken from the back, so that the first RPCs go to different servers.
             free: (0..units).rev().collect(),
             sent: 0,
             begun: None,
@@ -102,7 +102,7 @@ impl Flow {
                 .is_some_and(|limit| age.is_some_and(|age| age >= limit))
     }
 
-    /// When the next RPC is due by the rate.
+    /// Returns when the next RPC is due by the rate; `None` without a rate.
     fn due(&self, begun: Time) -> Option<Time> {
         let rate = self.spec.rate?;
         let nanoseconds = u128::from(self.sent) * 1_000_000_000 / u128::from(rate);
@@ -124,7 +124,7 @@ impl Flow {
     }
 }
 
-/// Places in mixes and tallies.
+/// Indexes into mixes and tallies.
 const READ: usize = 0;
 const PING: usize = 2;
 
@@ -190,7 +190,7 @@ impl Generator for Flow {
     }
 }
 
-/// Numbers from a seed (SplitMix64): the same seed draws the same for ever.
+/// A generator of numbers from a seed (SplitMix64). The same seed always gives the same numbers.
 struct Draw(u64);
 
 impl Draw {
@@ -202,7 +202,7 @@ impl Draw {
         mixed ^ (mixed >> 31)
     }
 
-    /// A place, as often as its weight says.
+    /// Draws an index, with a probability proportional to its weight.
     fn weighted(&mut self, weights: &[u32]) -> usize {
         let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
         let mut left = self.next() % total.max(1);

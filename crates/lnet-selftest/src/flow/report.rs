@@ -1,4 +1,4 @@
-//! What a flow did: counts, bytes, latencies.
+//! Reports of flows: counts, bytes, latencies.
 
 use std::time::Duration;
 
@@ -7,17 +7,17 @@ use serde::Serialize;
 
 use crate::load::Ended;
 
-/// RPCs of one operation.
+/// The counts of one operation of a flow.
 #[derive(Clone, Debug)]
 pub struct Tally {
     done: u64,
     errors: u64,
     bytes: u64,
-    /// Of those that succeeded, in microseconds.
+    /// Latencies of the RPCs that succeeded, in microseconds.
     latency_us: Histogram<u64>,
 }
 
-/// The longest latency that is told apart: ten minutes.
+/// The limit of latencies that are told apart: ten minutes. A longer latency counts as this one.
 const LATENCY_MAX_US: u64 = 600_000_000;
 
 impl Default for Tally {
@@ -36,7 +36,7 @@ impl Default for Tally {
 }
 
 impl Tally {
-    /// Counts an RPC.
+    /// Counts an RPC that has ended.
     pub fn count(&mut self, ended: &Ended) {
         if !ended.is_ok {
             self.errors += 1;
@@ -75,20 +75,20 @@ impl Tally {
     }
 }
 
-/// What one operation of a flow did.
+/// The report of one operation of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct OperationReport {
     /// RPCs that succeeded.
     pub done: u64,
     /// RPCs that failed.
     pub errors: u64,
-    /// Bytes of those that succeeded.
+    /// Bytes of the RPCs that succeeded.
     pub bytes: u64,
     /// RPCs that succeeded, a second.
     pub rpcs_per_second: f64,
-    /// Bytes a second.
+    /// Bytes of the RPCs that succeeded, a second.
     pub bytes_per_second: f64,
-    /// Of those that succeeded; absent where there are none.
+    /// Latencies of the RPCs that succeeded; absent if there are none.
     pub latency_us: Option<Latency>,
 }
 
@@ -97,26 +97,26 @@ pub struct OperationReport {
 pub struct Latency {
     /// The median.
     pub p50: u64,
-    /// 90 %.
+    /// The 90 % quantile.
     pub p90: u64,
-    /// 99 %.
+    /// The 99 % quantile.
     pub p99: u64,
-    /// 99.9 %.
+    /// The 99.9 % quantile.
     pub p999: u64,
-    /// The longest.
+    /// The longest latency.
     pub max: u64,
 }
 
-/// What a flow did.
+/// The report of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FlowReport {
-    /// Its name.
+    /// The name of the flow.
     pub name: String,
-    /// From its first RPC until the end of its last.
+    /// Seconds from the first RPC until the end of the last.
     pub seconds: f64,
-    /// Reads: the servers sent.
+    /// Reads, in which the servers sent.
     pub read: OperationReport,
-    /// Writes: the servers fetched.
+    /// Writes, in which the servers fetched.
     pub write: OperationReport,
     /// Pings.
     pub ping: OperationReport,
@@ -133,7 +133,7 @@ impl FlowReport {
         }
     }
 
-    /// The three operations by their names.
+    /// Returns the three operations with their names.
     #[must_use]
     pub fn operations(&self) -> [(&'static str, &OperationReport); 3] {
         [
@@ -143,7 +143,7 @@ impl FlowReport {
         ]
     }
 
-    /// RPCs that failed.
+    /// Returns how many RPCs failed.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.operations().iter().map(|(_, it)| it.errors).sum()

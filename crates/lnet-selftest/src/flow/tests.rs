@@ -1,4 +1,4 @@
-//! Documents, and what flows send.
+//! Tests of documents, and of the RPCs that flows send.
 
 use super::*;
 

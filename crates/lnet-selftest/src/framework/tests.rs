@@ -1,4 +1,4 @@
-//! What a test node answers, row by row of the table in section 11.7.
+//! Tests of a test node's answers, row by row of the table in section 11.7.
 
 use super::*;
 use crate::wire::{DebugRequest, PingRequest};
@@ -81,14 +81,14 @@ fn debug() -> Body {
     Body::DebugRequest(DebugRequest::default())
 }
 
-/// A framework with a session.
+/// Makes a framework with a session.
 fn with_session() -> Framework {
     let mut framework = Framework::default();
     assert_eq!(status(&mut framework, make(SESSION, 0)), 0);
     framework
 }
 
-/// With a batch of one test too, as client.
+/// Makes a framework with a session and a batch of one test, as client.
 fn with_test() -> Framework {
     let mut framework = with_session();
     assert_eq!(add(&mut framework, client()), 0);
@@ -307,7 +307,7 @@ fn a_batch_runs_until_every_test_of_it_has_ended() {
             Effect::Stop { .. } => panic!("{effect:?}"),
         })
         .collect();
-    // A request that comes twice begins nothing twice.
+    // A repeated request starts nothing a second time.
     assert_eq!(active(&mut framework, BatchRequest::RUN, 0), (0, 2));
     assert_eq!(framework.poll_effect(), None);
     framework.ended(tests[0]);

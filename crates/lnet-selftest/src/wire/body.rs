@@ -1,4 +1,4 @@
-//! Bodies of messages, one structure a layout (sections 11.4 to 11.6).
+//! Bodies of messages, one structure for each layout (sections 11.4 to 11.6).
 
 use super::codec::Codec;
 use super::{FEATURE_BULK_LEN, Name, Service, SessionId};
@@ -8,44 +8,44 @@ use super::{FEATURE_BULK_LEN, Name, Service, SessionId};
 pub enum Body {
     /// Makes a session.
     MakeRequest(MakeRequest),
-    /// Whether it was made.
+    /// The result of [`Self::MakeRequest`].
     MakeReply(MakeReply),
     /// Ends a session.
     RemoveRequest(RemoveRequest),
-    /// Whether it was ended.
+    /// The result of [`Self::RemoveRequest`].
     RemoveReply(SessionReply),
     /// Runs, stops or queries a batch.
     BatchRequest(BatchRequest),
-    /// How the batch is.
+    /// The state of the batch.
     BatchReply(BatchReply),
     /// Asks for counters.
     StatRequest(StatRequest),
-    /// Counters.
+    /// The counters.
     StatReply(StatReply),
-    /// Adds a test.
+    /// Adds a test to a batch.
     TestRequest(TestRequest),
-    /// Whether it was added.
+    /// The result of [`Self::TestRequest`].
     TestReply(SessionReply),
-    /// Asks for the session.
+    /// Asks which session a node has.
     DebugRequest(DebugRequest),
-    /// The session.
+    /// The session that the node has.
     DebugReply(DebugReply),
-    /// Asks for bulk.
+    /// Asks for a transfer of bulk.
     BulkRequest(BulkRequest),
-    /// Whether the bulk moved, as a status.
+    /// The result of the transfer: 0, or an errno.
     BulkReply(u32),
-    /// Asks for a sign of life.
+    /// Asks for an answer, to test the path.
     PingRequest(PingRequest),
-    /// A sign of life.
+    /// The answer to a ping.
     PingReply(PingReply),
-    /// Never sent by anybody.
+    /// A request that no known node sends.
     JoinRequest(JoinRequest),
-    /// Never sent by anybody.
+    /// A reply that no known node sends.
     JoinReply(JoinReply),
 }
 
 impl Body {
-    /// An empty body of this message type; `None` for a type that does not exist.
+    /// Returns an empty body of this message type; `None` for a type that does not exist.
     pub(super) fn of_type(kind: u32) -> Option<Self> {
         Some(match kind {
             0 => Self::MakeRequest(MakeRequest::default()),
@@ -70,7 +70,7 @@ impl Body {
         })
     }
 
-    /// The message type.
+    /// Returns the message type.
     #[must_use]
     pub const fn message_type(&self) -> u32 {
         match self {
@@ -95,7 +95,7 @@ impl Body {
         }
     }
 
-    /// The service that a request is for; `None` for a reply, and for JOIN, which nobody serves.
+    /// Returns the service that a request is for; `None` for a reply, and for JOIN, which has no service.
     #[must_use]
     pub const fn service(&self) -> Option<Service> {
         Some(match self {
@@ -111,7 +111,7 @@ impl Body {
         })
     }
 
-    /// Where a request wants its reply; `None` for a reply.
+    /// Returns the match bits for the reply to this request; `None` for a reply.
     #[must_use]
     pub const fn reply_id(&self) -> Option<u64> {
         Some(match self {
@@ -128,7 +128,7 @@ impl Body {
         })
     }
 
-    /// Says where a request wants its reply and its bulk.
+    /// Sets the match bits of the reply and of the bulk in a request.
     pub(crate) fn set_ids(&mut self, reply_id: u64, bulk: Option<u64>) {
         match self {
             Self::MakeRequest(request) => request.reply_id = reply_id,
@@ -150,7 +150,7 @@ impl Body {
         }
     }
 
-    /// The status of a reply, a positive errno or 0; `None` for a request.
+    /// Returns the status of a reply, which is a positive errno or 0; `None` for a request.
     #[must_use]
     pub const fn status(&self) -> Option<u32> {
         Some(match self {
@@ -212,11 +212,11 @@ impl Name {
 pub struct MakeRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// Not 0: replace another session.
+    /// If not 0, this session replaces another one.
     pub force: u32,
-    /// Its name.
+    /// The name of the session.
     pub name: Name,
 }
 
@@ -229,16 +229,16 @@ impl MakeRequest {
     }
 }
 
-/// Whether there is a session now, and which.
+/// The answer to [`MakeRequest`]: the session that the node has now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MakeReply {
     /// 0, or an errno.
     pub status: u32,
     /// The session that the node has.
     pub session: SessionId,
-    /// Seconds without framework RPCs after which it ends.
+    /// Seconds without framework RPCs after which the session ends.
     pub timeout: u32,
-    /// Name of the session that is in the way; of no meaning in a success.
+    /// The name of the session that prevents this one. Has no meaning if the status is 0.
     pub name: Name,
 }
 
@@ -256,7 +256,7 @@ impl MakeReply {
 pub struct RemoveRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
 }
 
@@ -267,7 +267,7 @@ impl RemoveRequest {
     }
 }
 
-/// Answers the removal of a session, or a test.
+/// The answer to [`RemoveRequest`] and [`TestRequest`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionReply {
     /// 0, or an errno.
@@ -283,29 +283,29 @@ impl SessionReply {
     }
 }
 
-/// Does something with a batch.
+/// Runs, stops or queries a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// The batch.
+    /// The number of the batch.
     pub batch: u64,
     /// [`Self::RUN`], [`Self::STOP`] or [`Self::QUERY`].
     pub operation: u32,
     /// A test of the batch, from 1, or 0 for the whole batch.
     pub test: u32,
-    /// Stop: not 0 aborts what is under way.
+    /// With [`Self::STOP`]: not 0 aborts the RPCs that are under way.
     pub argument: u32,
 }
 
 impl BatchRequest {
-    /// Runs it.
+    /// Runs the batch.
     pub const RUN: u32 = 1;
-    /// Stops it.
+    /// Stops the batch.
     pub const STOP: u32 = 2;
-    /// Asks whether it runs.
+    /// Asks whether the batch runs.
     pub const QUERY: u32 = 3;
 
     fn fields(&mut self, codec: &mut impl Codec) {
@@ -318,14 +318,14 @@ impl BatchRequest {
     }
 }
 
-/// How a batch is.
+/// The state of a batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatchReply {
     /// 0, or an errno.
     pub status: u32,
     /// The session that the node has.
     pub session: SessionId,
-    /// Tests of this client that run.
+    /// Tests at this client that run.
     pub active: u32,
     /// Always 0.
     pub time: u32,
@@ -345,9 +345,9 @@ impl BatchReply {
 pub struct StatRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// 0.
+    /// 0; ignored by the receiver.
     pub kind: u32,
 }
 
@@ -366,54 +366,54 @@ pub struct StatReply {
     pub status: u32,
     /// The session that the node has.
     pub session: SessionId,
-    /// Of the session.
+    /// Counters of the session.
     pub framework: FrameworkCounters,
-    /// Of selftest since it began.
+    /// Counters of selftest since it began.
     pub rpc: RpcCounters,
-    /// Of LNet since it began.
+    /// Counters of LNet since it began.
     pub lnet: LnetCounters,
 }
 
-/// What a session has counted.
+/// The counters of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameworkCounters {
     /// Age of the session, in milliseconds.
     pub running_ms: u32,
-    /// Batches with a test that runs.
+    /// Batches in which a test runs.
     pub active_batches: u32,
-    /// Sessions that ended with something under way.
+    /// Sessions that ended while a test of them still had RPCs under way.
     pub zombie_sessions: u32,
-    /// Bulk RPCs of its tests that failed.
+    /// Bulk RPCs of the session's tests that failed.
     pub bulk_errors: u32,
-    /// Pings of its tests that failed.
+    /// Pings of the session's tests that failed.
     pub ping_errors: u32,
 }
 
-/// What selftest has counted.
+/// The counters of selftest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RpcCounters {
-    /// RPCs of this node that failed, or whose reply it could not send.
+    /// RPCs of this node that failed, and RPCs whose reply this node could not send.
     pub errors: u32,
-    /// RPCs of this node.
+    /// RPCs that this node began.
     pub sent: u32,
-    /// RPCs for this node.
+    /// RPCs that other nodes sent to this node.
     pub received: u32,
-    /// RPCs for this node that it dropped.
+    /// RPCs that other nodes sent to this node and that it dropped.
     pub dropped: u32,
-    /// RPCs of this node that were not answered in time.
+    /// RPCs that this node began and that expired without an answer.
     pub expired: u32,
-    /// Bytes that this node, as server, fetched.
+    /// Bytes that this node fetched as a server.
     pub bulk_get: u64,
-    /// Bytes that this node, as server, sent.
+    /// Bytes that this node sent as a server.
     pub bulk_put: u64,
 }
 
-/// What LNet has counted (section 5.10).
+/// The counters of LNet (section 5.10).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LnetCounters {
-    /// Messages under way.
+    /// Messages that are under way now.
     pub msgs_alloc: u32,
-    /// The most that were under way at once.
+    /// The highest number of messages that were under way at once.
     pub msgs_max: u32,
     /// Errors.
     pub errors: u32,
@@ -421,7 +421,7 @@ pub struct LnetCounters {
     pub send_count: u32,
     /// Messages received.
     pub recv_count: u32,
-    /// Messages passed on.
+    /// Messages routed.
     pub route_count: u32,
     /// Messages dropped.
     pub drop_count: u32,
@@ -429,7 +429,7 @@ pub struct LnetCounters {
     pub send_length: u64,
     /// Payload received, in bytes.
     pub recv_length: u64,
-    /// Payload passed on, in bytes.
+    /// Payload routed, in bytes.
     pub route_length: u64,
     /// Payload dropped, in bytes.
     pub drop_length: u64,
@@ -473,30 +473,31 @@ impl LnetCounters {
     }
 }
 
-/// Adds a test to a batch, at a client or at a server of it.
+/// Adds a test to a batch, at a client or at a server of the test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TestRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
     /// Match bits of the list of destinations; 0 at a server.
     pub bulk_id: u64,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// The batch, which begins with its first test.
+    /// The number of the batch. The first test of a batch begins the batch.
     pub batch: u64,
     /// The service that the test loads.
     pub service: u32,
-    /// RPCs of each unit, one after another; negative: without end. At a server: request buffers wanted.
+    /// At a client: RPCs of each unit, one after another; a negative number means without end. At a server:
+    /// request buffers that the console asks for.
     pub repeat: i32,
-    /// Units for each destination.
+    /// Units for each destination. A unit has one RPC under way at a time.
     pub concurrency: u32,
-    /// Not 0: this node is a client of the test.
+    /// If not 0, this node is a client of the test; otherwise a server.
     pub is_client: u8,
-    /// Not 0: a unit ends with its first error.
+    /// If not 0, the first error ends a unit.
     pub stop_on_error: u8,
     /// Entries in the list of destinations; 0 at a server.
     pub destinations: u32,
-    /// What each RPC asks for.
+    /// The parameters of each RPC.
     pub params: Params,
 }
 
@@ -516,36 +517,36 @@ impl TestRequest {
     }
 }
 
-/// What each RPC of a test asks for. Which layout it has is a matter of the service and of the features.
+/// The parameters of each RPC of a test. Their layout depends on the service and on the features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Params {
-    /// Of a service that this description does not name.
+    /// Parameters of a service that the protocol description does not name.
     Other([u8; 12]),
     /// A ping; kernel consoles send zeros.
     Ping {
-        /// Of no meaning.
+        /// Has no meaning.
         size: u32,
-        /// Of no meaning.
+        /// Has no meaning.
         flags: u32,
     },
     /// Bulk in pages of 4096 bytes, without [`FEATURE_BULK_LEN`].
     Pages {
-        /// 1 read, 2 write.
+        /// The operation: 1 read, 2 write.
         operation: u32,
-        /// Pages.
+        /// Length of the bulk, in pages.
         pages: u32,
-        /// The check.
+        /// The flag of the check, see [`Check`](crate::pattern::Check).
         flags: u32,
     },
     /// Bulk in bytes.
     Bytes {
-        /// 1 read, 2 write.
+        /// The operation: 1 read, 2 write.
         operation: u16,
-        /// The check.
+        /// The flag of the check, see [`Check`](crate::pattern::Check).
         flags: u16,
-        /// Bytes.
+        /// Length of the bulk, in bytes.
         len: u32,
-        /// Where they begin in the first page of the client.
+        /// Where the bulk begins in the first page of the client, in bytes.
         offset: u32,
     },
 }
@@ -558,7 +559,7 @@ impl Default for Params {
 
 impl Params {
     fn fields(&mut self, service: u32, features: u32, codec: &mut impl Codec) {
-        // A reader has no layout yet; a writer has one, and this leaves it.
+        // A reader has no layout yet, so choose one. A writer has a layout, which stays.
         if matches!(self, Self::Other(_)) {
             *self = match (Service(service), features & FEATURE_BULK_LEN) {
                 (Service::PING, _) => Self::Ping { size: 0, flags: 0 },
@@ -601,14 +602,14 @@ impl Params {
     }
 }
 
-/// Asks what session a node has.
+/// Asks which session a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DebugRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
-    /// The session of who asks.
+    /// The id of the sender's session.
     pub session: SessionId,
-    /// 0.
+    /// 0; ignored by the receiver.
     pub flags: u32,
 }
 
@@ -620,18 +621,18 @@ impl DebugRequest {
     }
 }
 
-/// What session a node has.
+/// The session that a node has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DebugReply {
     /// 0, or an errno.
     pub status: u32,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// Seconds without framework RPCs after which it ends.
+    /// Seconds without framework RPCs after which the session ends.
     pub timeout: u32,
-    /// Its batches.
+    /// The number of batches of the session.
     pub batches: u32,
-    /// Its name.
+    /// The name of the session.
     pub name: Name,
 }
 
@@ -645,25 +646,25 @@ impl DebugReply {
     }
 }
 
-/// Asks for bulk.
+/// Asks for a transfer of bulk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BulkRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
     /// Match bits of the bulk.
     pub bulk_id: u64,
-    /// 1 read: the server puts; 2 write: the server gets.
+    /// The operation: [`Self::READ`] or [`Self::WRITE`].
     pub operation: u32,
-    /// Bytes.
+    /// Length of the bulk, in bytes.
     pub len: u32,
-    /// The check (section 11.5).
+    /// The flag of the check (section 11.5).
     pub flags: u32,
 }
 
 impl BulkRequest {
-    /// The server puts.
+    /// Read: the server puts.
     pub const READ: u32 = 1;
-    /// The server gets.
+    /// Write: the server gets.
     pub const WRITE: u32 = 2;
 
     fn fields(&mut self, codec: &mut impl Codec) {
@@ -675,18 +676,18 @@ impl BulkRequest {
     }
 }
 
-/// Asks for a sign of life.
+/// Asks for an answer, to test the path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PingRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
-    /// [`super::PING_MAGIC`].
+    /// The magic word, [`super::PING_MAGIC`].
     pub magic: u32,
-    /// Number of this ping in its test.
+    /// The number of this ping in its test.
     pub sequence: u32,
-    /// When it was sent, in seconds since 1970.
+    /// The time at which the ping was sent: whole seconds since 1970.
     pub seconds: u64,
-    /// The rest, in nanoseconds.
+    /// The rest of that time, in nanoseconds.
     pub nanoseconds: u64,
 }
 
@@ -700,14 +701,14 @@ impl PingRequest {
     }
 }
 
-/// A sign of life.
+/// The answer to a ping.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PingReply {
     /// 0, or an errno.
     pub status: u32,
-    /// That of the request.
+    /// The magic word of the request.
     pub magic: u32,
-    /// That of the request.
+    /// The number of the ping, from the request.
     pub sequence: u32,
 }
 
@@ -719,14 +720,14 @@ impl PingReply {
     }
 }
 
-/// Never sent by anybody.
+/// A request to join a session. No known node sends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinRequest {
     /// Match bits of the reply.
     pub reply_id: u64,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// A group.
+    /// The name of a group.
     pub group: Name,
 }
 
@@ -738,16 +739,16 @@ impl JoinRequest {
     }
 }
 
-/// Never sent by anybody.
+/// The answer to [`JoinRequest`]. No known node sends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JoinReply {
     /// 0, or an errno.
     pub status: u32,
-    /// The session.
+    /// The id of the session.
     pub session: SessionId,
-    /// Seconds without framework RPCs after which it ends.
+    /// Seconds without framework RPCs after which the session ends.
     pub timeout: u32,
-    /// Its name.
+    /// The name of the session.
     pub name: Name,
 }
 

@@ -1,8 +1,8 @@
-//! The words of a message in the sender's byte order, at places that follow each other without gaps.
+//! The fields of a message in the sender's byte order. The fields follow each other without gaps.
 //!
-//! A structure lists its fields once, for [`Reader`] and [`Writer`] alike, so that the two cannot differ.
+//! A structure lists its fields once, for both [`Reader`] and [`Writer`], so that the two cannot differ.
 
-/// Byte order of a message. Kernel nodes on the usual machines send [`Order::Little`], and so does Finerail.
+/// The byte order of a message. Finerail sends [`Order::Little`], as kernel nodes on the usual machines do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Least significant byte first.
@@ -12,7 +12,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The bytes of this word in memory of a node with this byte order.
+    /// Returns the bytes of this word as a node of this byte order has them in memory.
     #[must_use]
     pub const fn bytes(self, word: u64) -> [u8; 8] {
         match self {
@@ -22,7 +22,7 @@ impl Order {
     }
 }
 
-/// Reads fields out of a message, or writes them into one.
+/// A direction of the codec: reads fields out of a message, or writes fields into one.
 pub(super) trait Codec {
     fn bytes<const N: usize>(&mut self, field: &mut [u8; N]);
     fn order(&self) -> Order;
@@ -79,7 +79,7 @@ pub(super) trait Codec {
     }
 }
 
-/// Reads. Behind the end of the bytes a field keeps the value that it has.
+/// Reads fields. A field behind the end of the bytes keeps its value.
 pub(super) struct Reader<'a> {
     pub(super) left: &'a [u8],
     pub(super) order: Order,
@@ -98,7 +98,7 @@ impl Codec for Reader<'_> {
     }
 }
 
-/// Writes. What does not fit any more is left out.
+/// Writes fields. A field that does not fit is not written.
 pub(super) struct Writer<'a> {
     pub(super) left: &'a mut [u8],
     pub(super) order: Order,

@@ -10,8 +10,9 @@
 //!     24   136  body, by the type (sections 11.4 to 11.6)
 //! ```
 //!
-//! Decoding never panics, and takes every field as it comes: whether a value makes sense is for those to judge who
-//! act on it. Bytes behind a body, and the reserved words, are not looked at and are written as zeros.
+//! Decoding never panics, and accepts any value in every field. The code that acts on a value decides whether
+//! the value makes sense. The bytes behind a body and the reserved words are ignored when read and written as
+//! zeros.
 
 mod body;
 mod codec;
@@ -32,26 +33,26 @@ pub use self::body::{
 };
 pub use self::codec::Order;
 
-/// Bytes of every message.
+/// The length of every message, in bytes.
 // [LST-1]
 pub const MESSAGE_LEN: usize = 160;
 /// The first word of every message.
 pub const MAGIC: u32 = 0xEEB0_F00D;
-/// The one version there is.
+/// The only version of the protocol.
 pub const VERSION: u32 = 1;
-/// Feature bit: bulk lengths are in bytes and not in pages.
+/// Feature bit: lengths of bulk are in bytes and not in pages.
 pub const FEATURE_BULK_LEN: u32 = 1;
-/// The word of a ping (section 11.5).
+/// The magic word of a ping (section 11.5).
 pub const PING_MAGIC: u32 = 0xBABE_FACE;
-/// Longest bulk of one RPC, in bytes.
+/// The limit of bulk of one RPC, in bytes.
 pub const BULK_MAX: u32 = 1 << 20;
 
-/// A numbered service; its number is the match bits of its requests (section 11.1).
+/// A service by its number, which is also the match bits of its requests (section 11.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Service(pub u32);
 
 impl Service {
-    /// Asks what session a node has.
+    /// Reports the session that a node has.
     pub const DEBUG: Self = Self(0);
     /// Makes a session.
     pub const MAKE_SESSION: Self = Self(1);
@@ -61,14 +62,14 @@ impl Service {
     pub const BATCH: Self = Self(3);
     /// Adds a test to a batch.
     pub const TEST: Self = Self(4);
-    /// Asks for counters.
+    /// Reports counters.
     pub const STAT: Self = Self(5);
-    /// Bulk reads and writes.
+    /// Moves bulk in either direction.
     pub const BULK: Self = Self(11);
-    /// Pings.
+    /// Answers pings.
     pub const PING: Self = Self(12);
 
-    /// Those of the framework, on [`Self::FRAMEWORK_PORTAL`].
+    /// The services of the framework, on [`Self::FRAMEWORK_PORTAL`].
     pub const FRAMEWORK: [Self; 6] = [
         Self::DEBUG,
         Self::MAKE_SESSION,
@@ -77,7 +78,7 @@ impl Service {
         Self::TEST,
         Self::STAT,
     ];
-    /// Those that tests load, on [`Self::TEST_PORTAL`].
+    /// The services that tests load, on [`Self::TEST_PORTAL`].
     pub const TESTS: [Self; 2] = [Self::BULK, Self::PING];
 
     /// Portal of test services.
@@ -87,7 +88,7 @@ impl Service {
     /// Portal of replies and bulk.
     pub const REPLY_PORTAL: u32 = 52;
 
-    /// Where its requests go.
+    /// Returns the portal that the requests of this service go to.
     #[must_use]
     pub const fn portal(self) -> u32 {
         if self.0 < 10 {
@@ -98,23 +99,23 @@ impl Service {
     }
 }
 
-/// Names a session: its console, and when that began it.
+/// The id of a session: its console, and the time at which the console began the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SessionId {
     /// The console's NID in its 8-byte form.
     pub nid: u64,
-    /// Milliseconds on the console's clock.
+    /// The time at which the session began, in milliseconds of the console's clock.
     pub stamp: i64,
 }
 
 impl SessionId {
-    /// No session.
+    /// The id that stands for no session.
     pub const NONE: Self = Self {
         nid: u64::MAX,
         stamp: -1,
     };
 
-    /// True where the NID is the wildcard, which no console has.
+    /// Reports whether the NID is the wildcard, which no console has.
     #[must_use]
     pub fn is_any(self) -> bool {
         Nid::from_nid4(self.nid).is_some_and(Nid::is_any)
@@ -140,12 +141,12 @@ impl fmt::Display for SessionId {
 pub struct Name([u8; Name::LEN]);
 
 impl Name {
-    /// Bytes of its field.
+    /// Length of the field of a name, in bytes.
     pub const LEN: usize = 32;
-    /// No name.
+    /// The empty name.
     pub const EMPTY: Self = Self([0; Self::LEN]);
 
-    /// `None` where it is empty, too long, or holds a zero byte.
+    /// Makes a name. Returns `None` if the text is empty, longer than 31 bytes, or contains a zero byte.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fits = (1..Self::LEN).contains(&text.len()) && !text.contains('\0');
@@ -158,7 +159,8 @@ impl Name {
 }
 
 impl fmt::Display for Name {
-    /// Up to the first zero byte. What is not printable ASCII, which a stranger may have chosen, stands as `?`.
+    /// Writes the name up to the first zero byte. A stranger may have chosen the bytes, so each byte that is
+    /// not printable ASCII is written as `?`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.0.iter().take_while(|&&byte| byte != 0);
         for &byte in bytes {
@@ -179,33 +181,33 @@ impl fmt::Debug for Name {
     }
 }
 
-/// A message.
+/// A message of selftest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// [`VERSION`], unless the sender is of another kind.
+    /// The version: [`VERSION`], unless the sender uses another version.
     pub version: u32,
     /// Features of the session.
     pub features: u32,
-    /// What it says.
+    /// The body.
     pub body: Body,
 }
 
-/// Bytes that are no message.
+/// Why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
-    /// Not as long as a message is.
+    /// The length is not [`MESSAGE_LEN`].
     #[error("{0} bytes instead of {MESSAGE_LEN}")]
     Length(usize),
-    /// Another first word.
+    /// The first word is not [`MAGIC`] in either byte order.
     #[error("magic {0:#010x} at offset 0 instead of {MAGIC:#010x}")]
     Magic(u32),
-    /// No such message type.
+    /// The message type does not exist.
     #[error("unknown message type {0} at offset 8")]
     Type(u32),
 }
 
 impl Message {
-    /// A message of this version.
+    /// Makes a message of this version.
     #[must_use]
     pub const fn new(features: u32, body: Body) -> Self {
         Self {
@@ -215,11 +217,11 @@ impl Message {
         }
     }
 
-    /// Decodes a message, and tells the byte order of its sender.
+    /// Decodes a message, and returns it with the byte order of its sender.
     ///
     /// # Errors
     ///
-    /// Another length, another magic in either byte order, an unknown type.
+    /// The length is wrong, the magic is wrong in both byte orders, or the message type is unknown.
     // [LST-4] [LST-7]
     pub fn decode(bytes: &[u8]) -> Result<(Self, Order), DecodeError> {
         let Ok(bytes) = <&[u8; MESSAGE_LEN]>::try_from(bytes) else {
@@ -246,13 +248,13 @@ impl Message {
         Ok((message, order))
     }
 
-    /// Encodes it, as Finerail sends it.
+    /// Encodes the message in the byte order in which Finerail sends.
     #[must_use]
     pub fn encode(&self) -> [u8; MESSAGE_LEN] {
         self.encode_in(Order::Little)
     }
 
-    /// Encodes it as a node of this byte order does.
+    /// Encodes the message in this byte order.
     #[must_use]
     pub fn encode_in(&self, order: Order) -> [u8; MESSAGE_LEN] {
         let mut bytes = [0; MESSAGE_LEN];
@@ -283,14 +285,16 @@ fn header(codec: &mut impl Codec, head: &mut [u32; 2], kind: &mut u32, features:
     codec.u32(features);
 }
 
-/// Bytes of a process id in a list of destinations (section 1.5).
+/// Length of a process id in a list of destinations, in bytes (section 1.5).
 pub const PROCESS_LEN: usize = 12;
 
-/// Most destinations of one test: longer lists lose bytes at the page ends of kernel consoles (section 11.7).
+/// The limit of destinations of one test: longer lists lose bytes at the page ends of kernel consoles
+/// (section 11.7).
 // [LST-15]
 pub const DESTINATIONS_MAX: usize = 341;
 
-/// The list of a test's destinations, as a client fetches it. `None` where one has a large NID, which has no place in it.
+/// Encodes the list of a test's destinations, which a client fetches. Returns `None` if a destination has a
+/// large NID, because the list has no room for it.
 #[must_use]
 pub fn encode_destinations(destinations: &[ProcessId]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(destinations.len() * PROCESS_LEN);
@@ -301,7 +305,8 @@ pub fn encode_destinations(destinations: &[ProcessId]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Reads such a list. `None` where bytes are left over or a NID is none, or the wildcard.
+/// Decodes a list of destinations. Returns `None` if the length does not fit, or if an entry is not a NID or is
+/// the wildcard.
 #[must_use]
 pub fn decode_destinations(bytes: &[u8], order: Order) -> Option<Vec<ProcessId>> {
     let (entries, rest) = bytes.as_chunks::<PROCESS_LEN>();

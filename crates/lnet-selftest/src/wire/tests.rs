@@ -1,10 +1,11 @@
-//! Layouts against the tables of the description and against what kernels said; round trips; hostile bytes.
+//! Tests of the layouts against the tables of the description and against captured messages of kernels; round
+//! trips; hostile bytes.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A message of this type with these bytes as its body.
+/// Makes a message of this type with these bytes as its body.
 fn raw(kind: u32, features: u32, body: &[u8], order: Order) -> Vec<u8> {
     let word = |word: u32| match order {
         Order::Little => word.to_le_bytes(),
@@ -16,7 +17,7 @@ fn raw(kind: u32, features: u32, body: &[u8], order: Order) -> Vec<u8> {
     bytes
 }
 
-/// What the kernel node of the captured ping test answered to a request for counters.
+/// The answer of the kernel node to a request for counters, from the captured ping test.
 const CAPTURED_STAT: [u32; 40] = [
     0xEEB0_F00D,
     1,
@@ -60,7 +61,7 @@ const CAPTURED_STAT: [u32; 40] = [
     0,
 ];
 
-/// The captured request for a bulk test at its server: read, check full, 4096 bytes.
+/// The captured request that adds a bulk test at its server: read, check full, 4096 bytes.
 const CAPTURED_TEST: [u32; 40] = [
     0xEEB0_F00D,
     1,
@@ -167,7 +168,7 @@ fn every_message_comes_back_in_both_byte_orders() {
     }
 }
 
-/// Lengths of bodies as the tables of sections 11.4 to 11.6 end.
+/// Lengths of bodies, from the ends of the tables of sections 11.4 to 11.6.
 const BODY_LENGTHS: [usize; 18] = [
     60, 56, 24, 20, 44, 28, 28, 136, 70, 20, 28, 60, 28, 4, 32, 12, 56, 56,
 ];
@@ -175,7 +176,7 @@ const BODY_LENGTHS: [usize; 18] = [
 #[test]
 fn bodies_are_as_long_as_their_tables() {
     for (kind, length) in (0..).zip(BODY_LENGTHS) {
-        // A test of no known service has twelve bytes of parameters, like any other.
+        // A test of an unknown service has twelve bytes of parameters, too.
         let body = [0xAB; 136];
         let (message, _) = Message::decode(&raw(kind, 1, &body, Order::Little)).unwrap();
         let encoded = message.encode();

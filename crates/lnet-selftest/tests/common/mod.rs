@@ -14,13 +14,13 @@ pub(crate) fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-/// A node with this NID, which waits for answers no longer than it must.
+/// Starts a node with this NID and a short timeout for answers.
 pub(crate) fn node(port: u16, text: &str) -> Node {
     start(port, text, Duration::from_secs(5))
 }
 
-/// A node with this NID whose connections outlast a test, also while the other end reads nothing: the sender closes a
-/// connection that makes no progress for its timeout (section 3.7).
+/// Starts a node with this NID whose connections outlast a test, even while the peer reads nothing. A sender
+/// closes a connection that makes no progress for its timeout (section 3.7).
 pub(crate) fn patient_node(port: u16, text: &str) -> Node {
     start(port, text, testkit::TIME_LIMIT * 2)
 }

@@ -1,4 +1,4 @@
-//! Frames of a capture, and which of their bytes may differ.
+//! The frames of a capture, and the bytes of them that may differ.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use lnet_capture::read_packets;
 use lnet_types::Time;
 
-/// Who says something.
+/// The sender of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Party {
     /// The kernel node with console and client, 10.1.0.1.
@@ -19,12 +19,12 @@ pub(crate) enum Party {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) party: Party,
-    /// The type of its connection, as its initiator names it: 1 CONTROL, 2 BULK_IN, 3 BULK_OUT.
+    /// The type of the connection, as its initiator names it: 1 CONTROL, 2 BULK_IN, 3 BULK_OUT.
     pub(crate) connection: u32,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Bytes that need not be equal.
+/// A range of bytes that may differ.
 pub(crate) struct Difference {
     pub(crate) name: &'static str,
     pub(crate) range: Range<usize>,
@@ -50,7 +50,8 @@ const LNET: &str = "LNet's own counters, which have everything in them that the 
 const COOKIE: &str = "a sender whose memory the socket has copied asks for no zero-copy acknowledgement (section 3.4)";
 const HANDLE: &str = "names the initiator's descriptor, which alone reads it (section 1.6)";
 
-/// All that may differ. Offsets are those in the frame: the payload begins at 96, the body at 120.
+/// All bytes that may differ. Offsets count from the start of the frame: the payload begins at 96, the body at
+/// 120.
 pub(crate) const MAY_DIFFER: [Difference; 13] = [
     may("MAKE", 120..128, FRESH),
     may("TEST", 120..128, FRESH),
@@ -78,7 +79,7 @@ impl Frame {
         u64::from_le_bytes(bytes.try_into().unwrap())
     }
 
-    /// What it is: an LNet message, or what selftest message is in it.
+    /// Returns the name of the frame: the type of the LNet message, or of the selftest message in it.
     pub(crate) fn name(&self) -> &'static str {
         match (self.word(0), self.word(48)) {
             (0xC0, _) => "NOOP",
@@ -118,7 +119,7 @@ impl Frame {
         self.bytes[72..80].copy_from_slice(&bits.to_le_bytes());
     }
 
-    /// Where a request wants its reply and its bulk.
+    /// Returns the match bits that a request names for its reply and its bulk.
     pub(crate) fn ids(&self) -> Vec<u64> {
         match self.name() {
             "BULK" => vec![self.long(120), self.long(128)],
@@ -127,31 +128,31 @@ impl Frame {
         }
     }
 
-    /// Of a session that is made.
+    /// Returns the stamp in the id of a session that is made.
     pub(crate) fn stamp(&self) -> i64 {
         self.long(136).cast_signed()
     }
 
-    /// RPC counters: errors, sent, received, dropped, expired, bytes fetched and sent.
+    /// Returns the RPC counters: errors, sent, received, dropped, expired, bytes fetched and sent.
     pub(crate) fn counters(&self) -> Vec<u64> {
         let small = (0..5).map(|at| u64::from(self.word(160 + 4 * at)));
         small.chain([self.long(180), self.long(188)]).collect()
     }
 }
 
-/// Whether this byte of a frame need not be equal.
+/// Decides whether this byte of a frame may differ.
 pub(crate) fn may_differ(name: &str, at: usize) -> bool {
     let mut rules = MAY_DIFFER.iter().filter(|rule| rule.name == name);
     rules.any(|rule| rule.range.contains(&at)) || name == "REPLY" && is_unchecked(at)
 }
 
-/// Data of a write with the check "simple": a kernel leaves zeros between the ends of each page, and a sender is to
-/// put the magic everywhere (section 11.5).
+/// Decides whether a byte is data that the check "simple" of a write does not look at. A kernel leaves zeros
+/// between the ends of each page, but a sender should put the magic word everywhere (section 11.5).
 fn is_unchecked(at: usize) -> bool {
     at >= 96 && (8..4088).contains(&((at - 96) % 4096))
 }
 
-/// Bytes of `ours` that are not what the kernel said.
+/// Lists the bytes of `ours` that differ from the kernel's frame and may not differ.
 pub(crate) fn differences(kernel: &Frame, ours: &Frame) -> Vec<String> {
     let name = kernel.name();
     if kernel.bytes.len() != ours.bytes.len() || name != ours.name() {
@@ -168,18 +169,19 @@ pub(crate) fn differences(kernel: &Frame, ours: &Frame) -> Vec<String> {
         .collect()
 }
 
-/// One direction of a connection: what was said, and when each part of it was.
+/// One direction of a TCP connection: its bytes, and when they arrived.
 #[derive(Default)]
 struct Stream {
     /// Sequence number of the first byte, once it is known.
     origin: Option<u32>,
     bytes: Vec<u8>,
-    /// Up to which byte, and when.
+    /// The times of arrival: all bytes before this offset had arrived at this time.
     heard: Vec<(usize, Time)>,
 }
 
 impl Stream {
-    /// Kernels on a quiet virtual network: segments come in order, some of them twice.
+    /// Adds a TCP segment. The capture is of a quiet virtual network: segments come in order, some of them
+    /// twice.
     fn segment(&mut self, sequence: u32, is_syn: bool, data: &[u8], time: Time) {
         let first = sequence.wrapping_add(u32::from(is_syn));
         let origin = *self.origin.get_or_insert(first);
@@ -193,7 +195,7 @@ impl Stream {
         self.heard.push((self.bytes.len(), time));
     }
 
-    /// The frames behind a connection request and a HELLO, each with the time of its last byte.
+    /// Returns the frames behind a connection request and a HELLO, each with the arrival time of its last byte.
     fn frames(&self) -> Vec<(Time, Vec<u8>)> {
         let mut frames = Vec::new();
         let mut at = 0;
@@ -222,7 +224,7 @@ impl Stream {
     }
 }
 
-/// The TCP segment in an Ethernet frame: ports, sequence number, whether it is a SYN, data.
+/// Returns the TCP segment in an Ethernet frame: ports, sequence number, whether it is a SYN, data.
 fn segment(packet: &[u8]) -> Option<([u16; 2], u32, bool, &[u8])> {
     let ip = packet.get(14..).filter(|_| packet[12..14] == [8, 0])?;
     let total = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
@@ -236,11 +238,11 @@ fn segment(packet: &[u8]) -> Option<([u16; 2], u32, bool, &[u8])> {
     Some(([port(0), port(2)], sequence, tcp[13] & 2 != 0, data))
 }
 
-/// The port of LNet, which the test node listens on.
+/// The port of LNet, on which the test node listens.
 const SERVER_PORT: u16 = 988;
 
-/// The selftest frames of a capture, in order, between the NIDs of loopback; `None` where it is absent. The decoder of
-/// captures keeps no payload, so the streams are put together here.
+/// Returns the selftest frames of a capture, in order, with the NIDs of loopback; `None` if the capture is
+/// absent. The decoder of captures keeps no payload, so this function reassembles the streams itself.
 pub(crate) fn frames(capture: &str) -> Option<Vec<Frame>> {
     let path = testkit::shared_data(format!("captures/{capture}"))?;
     let capture = std::fs::read(path).expect("a capture that can be read");
@@ -263,7 +265,7 @@ pub(crate) fn frames(capture: &str) -> Option<Vec<Frame>> {
         for (time, bytes) in stream.frames() {
             let frame = Frame {
                 party,
-                // The client dialled from 1023 downwards: CONTROL, BULK_IN, BULK_OUT.
+                // The client opened its connections from port 1023 downwards: CONTROL, BULK_IN, BULK_OUT.
                 connection: u32::from(1024 - (*from).max(*to)),
                 bytes,
             };
@@ -279,7 +281,8 @@ pub(crate) fn frames(capture: &str) -> Option<Vec<Frame>> {
 }
 
 impl Frame {
-    /// Not discovery, which uses portal 0, and not the reply or ACK of it, which is short.
+    /// Decides whether a frame belongs to selftest. Excludes discovery, which uses portal 0, and its reply or
+    /// ACK, which is short.
     fn is_selftest(&self) -> bool {
         match (self.word(0), self.word(48)) {
             (0xC0, _) => true,
@@ -290,7 +293,7 @@ impl Frame {
         }
     }
 
-    /// NIDs stand in the header, and in the session's id of a request or reply.
+    /// Replaces the NIDs by NIDs of loopback: in the header, and in the session id of a request or reply.
     fn move_to_loopback(&mut self) {
         let end = self.bytes.len().min(256);
         for at in (24..end.saturating_sub(7)).step_by(4) {

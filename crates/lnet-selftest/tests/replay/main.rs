@@ -1,15 +1,16 @@
-//! Captured selftest conversations of kernel nodes, with our node in the place of one of them.
+//! Captured selftest conversations of kernel nodes, with Finerail's node in the place of one of them.
 //!
 //! ```text
 //!   capture ──▶ frames ──▶ server role   the test is the kernel console and client, our test node answers
 //!                     └──▶ console role  our console and client ask, the test is the kernel test node
 //! ```
 //!
-//! The test sends the kernel's half, byte by byte but for identifiers that name something of our node, and compares
-//! each of our frames with what the other kernel sent. `frame::MAY_DIFFER` lists every byte that need not be equal. NIDs are
-//! those of loopback; discovery, which a program asks for by itself, is left out and has its own replay in `lnet-node`.
+//! The test sends the kernel's half byte by byte, except for identifiers that name something of our node. The
+//! test compares each frame of our node with the frame of the other kernel. `frame::MAY_DIFFER` lists every
+//! byte that may differ. NIDs are replaced by NIDs of loopback. Discovery is left out, because a program asks
+//! for it separately; `lnet-node` has a replay of its own for discovery.
 //!
-//! The captures are found by `FINERAIL_SHARED_DATA`, or beside the workspace; where they are absent the tests say so
+//! The captures are in `FINERAIL_SHARED_DATA`, or beside the workspace. If they are absent, the tests say so
 //! and pass.
 
 #![expect(
@@ -33,14 +34,15 @@ use common::{nid, node, test_node};
 use frame::{Frame, Party, differences, frames, may_differ};
 use stage::Stage;
 
-/// What is compared of counters: kernels count since their module was loaded.
+/// The first counters of each side. Only the increase since then is compared, because kernels count since their
+/// module was loaded.
 #[derive(Default)]
 struct Base {
     first: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl Base {
-    /// Counters that have risen since the first look by something else than the kernel's.
+    /// Checks that each counter has risen since the first reply as much as the kernel's counter has.
     fn check(&mut self, kernel: &Frame, ours: &Frame) {
         let (kernel, ours) = (kernel.counters(), ours.counters());
         let (kernel_first, our_first) = self.first.get_or_insert((kernel.clone(), ours.clone()));
@@ -51,7 +53,8 @@ impl Base {
     }
 }
 
-/// Our test node in the place of the kernel's: every request of the capture, every answer compared.
+/// Plays the kernel's client against our test node: sends every request of the capture, and compares every
+/// answer.
 fn answer_as_a_kernel(capture: &str) -> Option<(TestNode, Vec<Vec<u64>>)> {
     let script = frames(capture)?;
     let port = testkit::port();
@@ -92,7 +95,7 @@ fn a_kernel_console_and_its_pings_are_answered_as_a_kernel_answers() {
     let Some((test_node, counters)) = answer_as_a_kernel("c-lst-ping.pcap") else {
         return;
     };
-    // This capture begins with a kernel that has counted nothing yet.
+    // In this capture the kernel has counted nothing before.
     let received: Vec<u64> = counters.iter().map(|it| it[2]).collect();
     assert_eq!(received, [8, 9, 10]);
     assert_eq!(test_node.session(), None);
@@ -116,7 +119,7 @@ fn writes_of_a_kernel_client_are_served_as_a_kernel_serves_them() {
     assert_eq!((counters.bulk_get, counters.bad_data), (4 << 20, 0));
 }
 
-/// What our console is to do in the place of the kernel's.
+/// A capture, and the commands that make our console do what the kernel's console did.
 struct Play {
     capture: &'static str,
     session: &'static str,
@@ -124,7 +127,8 @@ struct Play {
     rpcs: u32,
 }
 
-/// Our console and client in the place of the kernel's: every request compared, every answer of the capture.
+/// Plays the kernel's test node against our console and client: compares every request, and sends every answer
+/// of the capture.
 fn ask_as_a_kernel(play: &Play) {
     let Some(script) = frames(play.capture) else {
         return;
@@ -147,11 +151,12 @@ fn ask_as_a_kernel(play: &Play) {
                     ids.insert(captured, own);
                 }
             }
-            // Our node asked for no acknowledgement of the memory that it sent from.
+            // Our node asked for no acknowledgement of memory that it sent from, so the kernel's NOOP is left
+            // out.
             Party::Server if said.name() == "NOOP" => {}
             Party::Server => {
                 let mut frame = said.clone();
-                // What our node waits at has the match bits of its own request.
+                // A frame for memory of our node has the match bits that our node's own request named.
                 if let Some(&own) = ids.get(&frame.match_bits()) {
                     frame.set_match_bits(own);
                 }
@@ -163,7 +168,8 @@ fn ask_as_a_kernel(play: &Play) {
     stage.expect_silence(&counted);
 }
 
-/// Does what the kernel's user did, in a thread of its own: commands wait for their answers.
+/// The user of our console, who types what the kernel's user typed. Runs in a thread of its own, because
+/// commands wait for their answers.
 struct Prompter {
     cues: Option<std::sync::mpsc::Sender<&'static str>>,
     thread: std::thread::JoinHandle<()>,
@@ -222,7 +228,7 @@ impl Prompter {
         }
     }
 
-    /// The kernel's user typed something before this request left.
+    /// Gives the command that makes the console send this request.
     fn cue(&mut self, request: &str, loads: &mut u32) {
         let cue = match request {
             "MAKE" => "MAKE",
@@ -286,7 +292,7 @@ fn every_byte_that_must_be_equal_is_compared() {
         "c-lst-brw-write-1M.pcap",
     ] {
         for mut frame in frames(capture).unwrap_or_default() {
-            // What follows is data, of which no byte may differ.
+            // The bytes that follow are data, and none of them may differ.
             frame.bytes.truncate(256);
             for at in 0..frame.bytes.len() {
                 let mut changed = frame.clone();

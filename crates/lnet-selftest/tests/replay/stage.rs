@@ -1,4 +1,4 @@
-//! The kernel node that the test plays: three connections, frames on each.
+//! The kernel node that the test plays: three connections, and the frames on each.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -9,7 +9,7 @@ use lnet_node::Node;
 
 use crate::frame::{Frame, Party};
 
-/// The connections of a peer, by the types that their initiator names (section 2.5).
+/// The connections to the node under test, by the type that their initiator names (section 2.5).
 pub(crate) struct Stage {
     links: BTreeMap<u32, TcpStream>,
     listener: Option<TcpListener>,
@@ -20,11 +20,11 @@ const CONTROL: u32 = 1;
 const BULK_IN: u32 = 2;
 const BULK_OUT: u32 = 3;
 
-/// NIDs of the two, low byte first.
+/// The NIDs of client and server, low byte first.
 const CLIENT: [u8; 8] = [1, 0, 0, 127, 0, 0, 2, 0];
 const SERVER: [u8; 8] = [2, 0, 0, 127, 0, 0, 2, 0];
 
-/// The HELLO of a connection (section 2.4).
+/// Makes the HELLO of a connection (section 2.4).
 fn hello(from: [u8; 8], to: [u8; 8], kind: u32) -> Vec<u8> {
     let mut bytes = vec![0x63, 0x69, 0x72, 0x45, 3, 0, 0, 0];
     bytes.extend(from);
@@ -46,7 +46,7 @@ fn exactly(link: &mut TcpStream, length: usize) -> Vec<u8> {
 }
 
 impl Stage {
-    /// The kernel with console and client: it dials.
+    /// Plays the kernel with console and client, which connects to the node.
     pub(crate) fn dial(port: u16) -> Self {
         let mut links = BTreeMap::new();
         for kind in [CONTROL, BULK_IN, BULK_OUT] {
@@ -66,7 +66,7 @@ impl Stage {
         }
     }
 
-    /// The kernel test node: it is dialled.
+    /// Plays the kernel test node, to which the node connects.
     pub(crate) fn listen(port: u16) -> Self {
         Self {
             links: BTreeMap::new(),
@@ -76,7 +76,8 @@ impl Stage {
     }
 
     fn link(&mut self, kind: u32) -> &mut TcpStream {
-        // All three, as a kernel does: the bulk connections are dialled while the first message is under way.
+        // Accept all three, as a kernel does: the node opens the bulk connections while its first message is
+        // under way.
         while self.links.len() < 3 {
             let listener = self.listener.as_ref().expect("it is open");
             let (mut link, _) = listener.accept().expect("the node dials");
@@ -101,7 +102,8 @@ impl Stage {
             .expect("the node listens");
     }
 
-    /// The next frame of our node on the connection of this type, where the kernel said `said`.
+    /// Receives the next frame of the node under test on the connection of this type. `said` is the frame that
+    /// the kernel sent in its place.
     pub(crate) fn receive(&mut self, kind: u32, said: &Frame, node: &Node) -> Frame {
         let party = match self.party {
             Party::Client => Party::Server,
@@ -128,11 +130,11 @@ impl Stage {
         }
     }
 
-    /// The node has said nothing else, and dropped nothing.
+    /// Checks that the node has sent nothing else and dropped nothing.
     pub(crate) fn expect_silence(&mut self, node: &Node) {
         assert_eq!(node.stats().drop_count, 0, "{:?}", node.stats().drops);
         for (kind, link) in &mut self.links {
-            // What would be there is there: our node answered everything that came after it.
+            // An extra frame would be here already, because the node has since answered later frames.
             link.set_read_timeout(Some(Duration::from_millis(50)))
                 .unwrap();
             let mut more = [0; 256];

@@ -1,14 +1,14 @@
-//! Which names and objects are being used by operations that must be told apart after a crash.
+//! Locks on the names and objects that operations use whose outcome must be found out after a crash.
 //!
-//! While an operation that must run once is under way, no other operation of this gateway changes what its outcome is judged
-//! by. So what is found after a crash is what that operation left.
+//! While an operation that must run once is under way, no other operation of this gateway changes the names and
+//! objects that show its outcome. So after a crash these names and objects are as that operation left them.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use files::Handle;
 use rustc_hash::FxHashMap;
 
-/// What an operation uses.
+/// A name or an object that an operation uses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Key {
     /// A name in a directory.
@@ -17,26 +17,26 @@ pub(super) enum Key {
     Object(Handle),
 }
 
-/// What is used now.
+/// The names and objects that are in use now.
 #[derive(Debug, Default)]
 pub(super) struct Busy {
-    /// By how many operations side by side; [`ALONE`] for one that suffers no other.
+    /// The number of operations that share a key; [`ALONE`] if an operation has the key for itself.
     held: Mutex<FxHashMap<Key, usize>>,
     freed: Condvar,
 }
 
 const ALONE: usize = usize::MAX;
 
-/// What one operation uses, until this is dropped.
+/// The keys that one operation uses; released on drop.
 pub(super) struct Held<'a> {
     busy: &'a Busy,
     keys: Vec<Key>,
 }
 
 impl Busy {
-    /// Waits until nobody else uses any of these.
+    /// Waits until no other operation uses any of these keys, and takes them for one operation alone.
     pub(super) fn alone(&self, mut keys: Vec<Key>) -> Held<'_> {
-        // The two names of a rename may be one.
+        // The two names of a rename may be the same.
         if let [first, second] = &keys[..]
             && first == second
         {
@@ -45,7 +45,7 @@ impl Busy {
         self.hold(keys, |count| count.is_none(), |_| ALONE)
     }
 
-    /// Waits until nobody needs any of these alone.
+    /// Waits until no operation has any of these keys for itself, and takes the keys together with others.
     pub(super) fn beside_others(&self, keys: Vec<Key>) -> Held<'_> {
         let is_free = |count: Option<usize>| count != Some(ALONE);
         self.hold(keys, is_free, |count| count.unwrap_or(0) + 1)

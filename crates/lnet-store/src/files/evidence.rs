@@ -1,4 +1,5 @@
-//! What is seen of the files before an operation, and what that says of its outcome after a crash.
+//! Evidence of an operation: what the gateway saw of the files before the operation, and the outcome of the
+//! operation that this shows after a crash.
 //!
 //! ```text
 //! operation                         undone: all is as before, and      done: the only change is
@@ -10,9 +11,10 @@
 //! set or remove an attribute        it is (not) there                  it is (not) there, with that value
 //! ```
 //!
-//! Whatever else is found is "outcome unknown". The gateway sees to it that none of its other operations touches what one is
-//! judged by ([`Busy`](super::busy)). Others that change the directory past the gateway could make a wrong picture,
-//! so a gateway that shares its file system with others judges nothing.
+//! Any other finding is "outcome unknown". The gateway lets none of its other operations touch the names and
+//! objects that show an outcome ([`Busy`](super::busy)). Programs that change the directory without the gateway
+//! could falsify the evidence. So a gateway that shares its file system with others decides no outcome by the
+//! files.
 
 use files::wire::{decode_reply, decode_request, encode_reply, encode_request};
 use files::{
@@ -23,21 +25,21 @@ use files::{
 use super::busy::Key;
 use super::log::{Fields, Out, Verdict};
 
-/// What an object is known by, across restarts: file system, number, and when it was made.
+/// The identity of an object across restarts: file system, number, and time of birth.
 type Id = (u64, u64, Timestamp);
 
-/// Paths from the root of objects with handles.
+/// A function that returns the path from the root of an object with this handle.
 pub(super) type PathOf<'a> = &'a dyn Fn(Handle) -> Option<Vec<u8>>;
 
-/// What an operation will change.
+/// The names, or the object, that an operation changes.
 #[derive(Debug, Default)]
 pub(super) struct Subject {
-    /// Directories, and names in them.
+    /// Directories, each with a name in the directory.
     names: Vec<(Handle, Vec<u8>)>,
     object: Option<Handle>,
 }
 
-/// A name, and what had it.
+/// A name, and the object that had the name before the operation.
 #[derive(Debug)]
 struct Spot {
     directory: Id,
@@ -46,13 +48,14 @@ struct Spot {
     before: Option<Id>,
 }
 
-/// An object, and what was seen of it: its length for an append, whether the attribute is there for one of those.
+/// An object, and what was seen of it before the operation: its length for an append, whether the attribute
+/// exists for an operation on an attribute.
 #[derive(Debug)]
 struct Thing {
     id: Id,
     path: Vec<u8>,
     before: u64,
-    /// Of the bytes that are appended.
+    /// Digest of the bytes that are appended.
     digest: [u8; 32],
 }
 
@@ -62,14 +65,15 @@ struct Evidence {
     thing: Option<Thing>,
 }
 
-/// Files as a caller sees them.
+/// The files as a caller sees them.
 struct View<'a> {
     files: &'a dyn FileSystem,
     caller: &'a Caller,
 }
 
 impl Subject {
-    /// What a request will change. Nothing where that cannot be found out: then the request will probably fail.
+    /// Finds out what a request will change. The result is empty if this cannot be found out; the request then
+    /// probably fails.
     pub(super) fn of(files: &dyn FileSystem, caller: &Caller, request: &Request) -> Self {
         let view = View { files, caller };
         let (places, object) = match request {
@@ -92,7 +96,8 @@ impl Subject {
         }
     }
 
-    /// What no other operation may use meanwhile. A link changes nothing of its object that is judged by.
+    /// Returns the keys that no other operation may use meanwhile. A link needs no key of its object, because
+    /// it changes nothing of the object that shows the outcome.
     pub(super) fn keys(&self) -> Vec<Key> {
         let names = self.names.iter().cloned();
         let mut keys: Vec<Key> = names.map(|(at, name)| Key::Name(at, name)).collect();
@@ -102,7 +107,7 @@ impl Subject {
         keys
     }
 
-    /// The request and what is seen before it is carried out, as bytes for the log.
+    /// Encodes, for the log, the request and what is seen before the request is carried out.
     pub(super) fn intent(
         &self,
         files: &dyn FileSystem,
@@ -132,7 +137,7 @@ impl Subject {
     }
 }
 
-/// What became of a request that was under way when the gateway ended.
+/// Decides the outcome of a request that was under way when the gateway ended.
 pub(super) fn judge(files: &dyn FileSystem, intent: &[u8]) -> Verdict {
     let found = read(intent).and_then(|(caller, request, evidence)| {
         let view = View {
@@ -144,12 +149,12 @@ pub(super) fn judge(files: &dyn FileSystem, intent: &[u8]) -> Verdict {
     found.unwrap_or_else(unknown)
 }
 
-/// The verdict where nothing is known.
+/// Returns the verdict for a request of which nothing is known.
 pub(super) fn unknown() -> Verdict {
     Verdict::Unknown(done(Err(OUTCOME_UNKNOWN)))
 }
 
-/// A reply with the handle that its object has now, if it is still where it was.
+/// Replaces the handle in a reply by the handle that the object has now, if the object still has its name.
 pub(super) fn refresh(
     files: &dyn FileSystem,
     intent: &[u8],
@@ -184,7 +189,7 @@ fn id(attributes: &Attributes) -> Id {
 }
 
 impl View<'_> {
-    /// The directory that a place is in, and the name there.
+    /// Returns the directory of a place, and the name in the directory.
     fn directory(&self, place: &Place) -> Result<(Handle, Vec<u8>), Errno> {
         let (parents, name) = place.path.split_last();
         let directory = match parents {
@@ -231,7 +236,7 @@ impl View<'_> {
         })
     }
 
-    /// The object that has a name; the outer `None` where that cannot be said.
+    /// Returns the object that has a name. The outer `None` says that this cannot be found out.
     fn named(&self, directory: Handle, name: &[u8]) -> Option<Option<Entry>> {
         let place = Place::of(directory, name).ok()?;
         match self.files.lookup(self.caller, place) {
@@ -249,7 +254,7 @@ impl View<'_> {
         }
     }
 
-    /// An object by its path from the root, if it is the same.
+    /// Finds an object by its path from the root, if it is still the object that is expected.
     fn again(&self, path: &[u8], expected: Id) -> Option<(Handle, Attributes)> {
         let handle = match path {
             b"" => Handle::ROOT,
@@ -262,7 +267,7 @@ impl View<'_> {
         (id(&attributes) == expected).then_some((handle, attributes))
     }
 
-    /// What has a name now.
+    /// Returns the object that has the name now. The outer `None` says that this cannot be found out.
     fn look(&self, spot: &Spot) -> Option<Option<Entry>> {
         let (directory, _) = self.again(&spot.path, spot.directory)?;
         self.named(directory, &spot.name)
@@ -306,7 +311,7 @@ impl View<'_> {
         let reply = match (request, now) {
             (Request::Remove { .. }, None) => Reply::Done,
             (Request::Remove { .. }, Some(_)) | (_, None) => return None,
-            // The name had another object before, so the request could not succeed.
+            // Another object had the name before, so the request could not succeed.
             _ if spot.before.is_some() => return None,
             (Request::Create { .. }, Some(entry)) => {
                 require(entry.attributes.kind == Kind::File)?;
@@ -320,7 +325,7 @@ impl View<'_> {
         Some(Verdict::Done(done(Ok(reply))))
     }
 
-    /// Whether an object is what a request makes.
+    /// Decides whether an object is what a request makes.
     fn is_made(&self, request: &Request, object: Option<&Thing>, entry: &Entry) -> bool {
         let kind = entry.attributes.kind;
         match request {
@@ -404,7 +409,7 @@ fn outcome_of_rename(
     (now == moved).then(|| Verdict::Done(done(Ok(Reply::Done))))
 }
 
-/// Reads what [`Subject::intent`] wrote.
+/// Decodes the bytes that [`Subject::intent`] made.
 fn read(intent: &[u8]) -> Option<(Caller, Request, Evidence)> {
     let mut fields = Fields(intent);
     let (caller, request) = decode_request(fields.bytes()?).ok()?;
@@ -414,7 +419,7 @@ fn read(intent: &[u8]) -> Option<(Caller, Request, Evidence)> {
 
 impl Evidence {
     fn put(&self, out: &mut Out) {
-        // One operation has two names at most.
+        // An operation has two names at most.
         out.byte(self.spots.len() as u8);
         for spot in &self.spots {
             put_id(out, spot.directory);

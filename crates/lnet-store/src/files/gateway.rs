@@ -1,4 +1,4 @@
-//! The gateway: carries file operations out for clients on the network.
+//! The gateway, which carries out file operations for clients on the network.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use super::evidence::{self, Subject};
 use super::log::{LogError, ReplyLog};
 use super::{FILE, LONG_FILE, PIECE, Step};
 
-/// Carries out file operations on a file system; give it to [`lnet_rpc::Server::start`].
+/// A gateway that carries out file operations on a file system; a handler for [`lnet_rpc::Server::start`].
 ///
 /// Each worker of the server holds at most [`PIECE`] bytes of a file. The caller's identity is what the client
-/// says: what to believe of it is configured in the file system.
+/// claims; the file system's configuration says how much of that claim it believes.
 pub struct FileGateway<F> {
     files: F,
     coherent: Vec<u8>,
@@ -24,14 +24,14 @@ pub struct FileGateway<F> {
     on_step: Option<Box<dyn Fn(Step) + Send + Sync>>,
 }
 
-/// What makes operations run once across restarts.
+/// The parts that make operations run once across restarts.
 struct Once<F> {
     log: Arc<ReplyLog>,
     busy: Busy,
     path_of: fn(&F, Handle) -> Option<Vec<u8>>,
 }
 
-/// Why a call has no reply of the protocol.
+/// The error of a call that has no reply of the file protocol.
 struct Failed(Errno);
 
 impl From<BulkError> for Failed {
@@ -47,7 +47,7 @@ impl From<Errno> for Failed {
 }
 
 impl<F: FileSystem> FileGateway<F> {
-    /// A gateway to `files`.
+    /// Makes a gateway to `files`.
     pub fn new(files: F) -> Self {
         Self {
             files,
@@ -57,17 +57,18 @@ impl<F: FileSystem> FileGateway<F> {
         }
     }
 
-    /// Declares that `files` is the coherent file system of this name, which other gateways show too: what one has
-    /// changed, all show at once. Clients change between gateways that say the same name. Declare this before
-    /// [`FileGateway::remember`], because the files say less of an outcome where others change them.
+    /// Declares that `files` is the coherent file system with this name, which other gateways serve, too. A
+    /// change by one gateway shows at once at all of them. Clients may change between gateways with the same
+    /// name. Declare this before [`FileGateway::remember`]: if other gateways change the files, the files do
+    /// not show the outcome of an operation after a crash.
     #[must_use]
     pub fn coherent(mut self, name: &[u8]) -> Self {
         self.coherent = name.to_vec();
         self
     }
 
-    /// Runs what is not idempotent once, also across restarts of the gateway, with the help of `log`. Settles first what an
-    /// earlier life left in the log.
+    /// Makes operations that are not idempotent run once, also across restarts of the gateway, with the help of
+    /// `log`. First settles the calls that an earlier life left in the log.
     ///
     /// # Errors
     ///
@@ -91,7 +92,8 @@ impl<F: FileSystem> FileGateway<F> {
         Ok(self)
     }
 
-    /// Calls `on_step` at each step of an operation that must run once: for tests that end the process there.
+    /// Calls `on_step` at each step of an operation that must run once. Serves tests that end the process
+    /// there.
     #[doc(hidden)]
     #[must_use]
     pub fn on_step(mut self, on_step: impl Fn(Step) + Send + Sync + 'static) -> Self {
@@ -136,7 +138,7 @@ impl<F: FileSystem> FileGateway<F> {
         answer(call, encode_reply(&reply))
     }
 
-    /// Keeps away from what an operation that runs once is judged by.
+    /// Keeps a request away from the names and objects that show the outcome of an operation that runs once.
     fn beside<'a>(&self, once: &'a Once<F>, caller: &Caller, request: &Request) -> Held<'a> {
         match request {
             Request::Create { .. } => {
@@ -159,7 +161,7 @@ impl<F: FileSystem> FileGateway<F> {
         caller: &Caller,
         request: &Request,
     ) -> Result<Vec<u8>, Failed> {
-        // Before anything is held: the client may take its time.
+        // Fetch the data before any lock is held, because the client may be slow.
         let data = match request {
             Request::Append { length: 1.., .. } => fetch(call)?,
             _ => Vec::new(),
@@ -201,7 +203,8 @@ impl<F: FileSystem> FileGateway<F> {
         body
     }
 
-    /// The outer error is one of the transport.
+    /// Carries out a request. The outer error is an error of the transport, the inner error one of the file
+    /// system.
     fn carry_out(
         &self,
         call: &mut Call<'_>,
@@ -227,7 +230,8 @@ impl<F: FileSystem> FileGateway<F> {
         }
     }
 
-    /// Changes nothing for a client that has stopped waiting: it may have gone on with another gateway.
+    /// Carries out a request, unless the request is a change and the client has stopped waiting: the client may
+    /// have gone to another gateway.
     fn carry_out_in_time(
         &self,
         call: &Call<'_>,
@@ -241,7 +245,7 @@ impl<F: FileSystem> FileGateway<F> {
         self.files.call(caller, request, data)
     }
 
-    /// Adds what the gateway knows to what its file system says.
+    /// Adds what the gateway knows to the reply of its file system.
     fn complete(&self, reply: Reply) -> Reply {
         match reply {
             Reply::Export(export) => Reply::Export(Export {
@@ -273,8 +277,9 @@ impl<F: FileSystem> FileGateway<F> {
         Ok(result)
     }
 
-    /// Reads each piece into the memory that it is sent from, while others are on their way. Sends as many bytes as the
-    /// file had at the beginning: one that is cut meanwhile gives zeros, which do not count.
+    /// Reads each piece into the memory that the piece is sent from, while other pieces are on their way. Sends
+    /// as many bytes as the file had at the beginning. If the file is truncated meanwhile, the missing bytes
+    /// are sent as zeros, and the count does not include them.
     fn read_one(
         &self,
         call: &mut Call<'_>,
@@ -288,12 +293,12 @@ impl<F: FileSystem> FileGateway<F> {
         };
         let length = length.min(size.saturating_sub(offset));
         if length == 0 {
-            // Whether there is anything to be read is one question, whether it may be read another.
+            // Read even so: the file system must still decide whether the caller may read.
             let read = self.files.read(caller, handle, offset, &mut []);
             return Ok(read.map(|_| Reply::Counts(vec![0])));
         }
         let (mut count, mut failed) = (0, None);
-        // At most `PIECE`.
+        // At most `PIECE`, so the length fits into 32 bits.
         call.write_bulk::<Failed>(length as u32, |start, piece| {
             let start = u64::from(start);
             let read = match failed {
@@ -304,7 +309,7 @@ impl<F: FileSystem> FileGateway<F> {
                 failed = Some(errno);
                 0
             });
-            // Whatever the memory held before is none of the client's business.
+            // The memory may hold bytes of other files, which the client must not see.
             piece[read..].fill(0);
             if count == start {
                 count += read as u64;
@@ -317,7 +322,7 @@ impl<F: FileSystem> FileGateway<F> {
         })
     }
 
-    /// Writes each piece while the next ones are on their way.
+    /// Writes each piece while the next pieces are on their way.
     fn write(
         &self,
         call: &mut Call<'_>,
@@ -330,7 +335,7 @@ impl<F: FileSystem> FileGateway<F> {
         call.read_bulk::<Failed>(|offset, bytes| {
             let start = u64::from(offset);
             let piece = start..start + bytes.len() as u64;
-            // Nothing behind a failure is written, but the client may send on.
+            // After a failure nothing more is written, but the client may continue to send.
             if failed.is_none() && transfer.is_done_to(start) {
                 let segments = transfer.cut(&piece);
                 let request = Request::Write { handle, segments };
@@ -378,7 +383,7 @@ impl<F: FileSystem + 'static> Handler for FileGateway<F> {
     }
 }
 
-/// Bytes of files come with the call, as many as the request says.
+/// Checks that the call has as many bytes of bulk as the request says, and at most `PIECE`.
 fn check_length(call: &Call<'_>, request: &Request) -> Result<(), Failed> {
     let length = request.read_length().max(request.write_length());
     if length > 0 && (length > PIECE || u64::from(call.bulk_len()) != length) {
@@ -387,7 +392,7 @@ fn check_length(call: &Call<'_>, request: &Request) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Takes all that the client sends.
+/// Fetches all the bytes that the client sends.
 fn fetch(call: &mut Call<'_>) -> Result<Vec<u8>, Failed> {
     let mut bytes = Vec::with_capacity(call.bulk_len() as usize);
     call.read_bulk::<Failed>(|_, piece| {
@@ -398,7 +403,7 @@ fn fetch(call: &mut Call<'_>) -> Result<Vec<u8>, Failed> {
 }
 
 fn send(call: &mut Call<'_>, bytes: &[u8]) -> Result<(), Failed> {
-    // At most `PIECE`, or what the client has room for.
+    // At most `PIECE`, or the room that the client has.
     let length = u32::try_from(bytes.len()).map_err(|_| Errno::EMSGSIZE)?;
     call.write_bulk::<Failed>(length, |offset, piece| {
         let start = offset as usize;
@@ -407,7 +412,8 @@ fn send(call: &mut Call<'_>, bytes: &[u8]) -> Result<(), Failed> {
     })
 }
 
-/// A long reply goes into the room that the client offers.
+/// Returns the body of the reply. Sends a reply that is too long for a body as bulk, into the room that the
+/// client offers.
 fn answer(call: &mut Call<'_>, reply: Vec<u8>) -> Result<Vec<u8>, Failed> {
     if reply.len() <= REPLY_BODY_MAX {
         return Ok(reply);

@@ -1,4 +1,5 @@
-//! The log of replies: what makes a gateway execute once what must not be executed twice, across its restarts.
+//! The log of replies, which makes a gateway execute an operation once that must not be executed twice, across
+//! restarts of the gateway.
 //!
 //! ```text
 //!   intend ── record on the disk ──▶ the operation ──▶ reply ── record written ──▶ the client gets it
@@ -6,19 +7,24 @@
 //!       that wait for one
 //! ```
 //!
-//! A gateway writes down what it is about to execute, and what came of it. After a restart a call with a reply has that
-//! reply. A call with an intent and without a reply was under way: whoever restores it looks at the files, and
-//! says what became of it. A call without an intent was never begun.
+//! A gateway writes an operation to the log before it executes the operation, and writes the reply afterwards.
+//! After a restart, a call with a reply in the log gets that reply. A call with an intent and without a reply
+//! was under way: the gateway decides by the files whether the call was executed. A call without an intent was
+//! never begun.
 //!
-//! * **Replies are written before they are sent, and reach the disk later.** A process that is killed loses nothing that
-//!   it wrote. A machine that goes down may lose a reply, and then its intent says that the files have to be looked at.
-//! * **Sessions are in the log**, with the incarnation that clients know, so that clients notice no restart. A log
-//!   that is new, because the old one was removed, has another incarnation: then clients get "outcome unknown".
-//! * **The log is bounded.** What no client can ask for again is left out when the log is written anew, at each start and
-//!   whenever most of it is of that kind. A client that never says what it has is refused at a limit.
-//! * **The log is never trusted blindly**: `record.rs` says which damage is a torn tail, and what else is refused.
-//! * **Where the log cannot be written**, because the disk is full or the directory gone, calls that need it are refused
-//!   (`EIO`), others go on, and each further call tries again.
+//! * **A reply is written before it is sent, and reaches the disk later.** A process that is killed loses
+//!   nothing that it wrote. A machine that goes down may lose a reply. Then the log has the intent only, and
+//!   the gateway decides by the files.
+//! * **Sessions are in the log**, with the incarnation that clients know, so that clients notice no restart. A
+//!   log that is new, because the old log was removed, has another incarnation. Then clients get "outcome
+//!   unknown".
+//! * **The log has a limit.** A rewrite omits the records that no client can ask for any more. The log is
+//!   rewritten at each start, and when most of it consists of such records. A client that never acknowledges
+//!   replies is rejected at a limit.
+//! * **The log is checked when it is read**: `record.rs` says which damage is a torn tail, and which is
+//!   rejected.
+//! * **If the log cannot be written**, because the disk is full or the directory is gone, the calls that need
+//!   it are rejected (`EIO`) and the others go on. Each further call that needs the log retries to write it.
 
 mod file;
 mod record;
@@ -40,7 +46,7 @@ pub(super) use self::record::{Fields, Out};
 use self::report::{Counting, count};
 pub use self::report::{LogCounters, LogError};
 
-/// The log cannot be written. The call that needed it may not be executed.
+/// The error that the log cannot be written. The call that needs the log must not be executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Unwritten;
 
@@ -53,7 +59,8 @@ pub struct ReplyLog {
     starts: u64,
     state: Mutex<State>,
     synced: Condvar,
-    /// Sessions that came and went since a call was written down: whoever tells of them must not wait for a disk.
+    /// Sessions that began or ended since a call was last written to the log. They wait here because the thread
+    /// that reports them must not wait for a disk.
     news: Mutex<Vec<News>>,
     counting: Counting,
 }
@@ -68,15 +75,16 @@ enum News {
 struct State {
     file: LogFile,
     clients: BTreeMap<ClientId, Client>,
-    /// Bytes of all that must be kept.
+    /// The size of everything that must be kept, in bytes.
     kept: usize,
-    /// One thread brings the log to the disk at a time.
+    /// True while a thread brings the log to the disk. Only one thread at a time does so.
     is_syncing: bool,
-    /// The file lacks something, or is none any longer: it is written anew before anything else.
+    /// True if the file lacks a record, or is not at its path any more. The log must then be rewritten before
+    /// anything else.
     is_bad: bool,
-    /// Counts what was added, across files.
+    /// The number of records added since the start, over all files.
     added: u64,
-    /// What was added up to here is on the disk.
+    /// The number of these records that are on the disk.
     durable: u64,
 }
 
@@ -88,44 +96,44 @@ struct Client {
     kept: usize,
 }
 
-/// A call that its client may ask for again.
+/// A call that its client may ask for a second time.
 #[derive(Clone, Debug)]
 pub(super) struct Kept {
     pub(super) intent: Vec<u8>,
     pub(super) reply: Option<Reply>,
 }
 
-/// What became of a call that was under way.
+/// The outcome of a call that was under way at the end of an earlier life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// It was executed, with this reply.
+    /// The call was executed, with this reply.
     Done(Reply),
-    /// It was not executed.
+    /// The call was not executed.
     Undone,
-    /// Nobody knows; this is what the client gets.
+    /// The outcome is unknown; the client gets this reply.
     Unknown(Reply),
 }
 
-/// Most calls of one client that are kept: as many as the server of `lnet-rpc` remembers.
+/// The limit of calls of one client that are kept: as many as the server of `lnet-rpc` remembers.
 const CALLS_PER_CLIENT_MAX: usize = 16_384;
-/// Most bytes that are kept for one client.
+/// The limit of bytes that are kept for one client.
 const KEPT_PER_CLIENT_MAX: usize = 16 << 20;
-/// Most bytes that are kept for all.
+/// The limit of bytes that are kept for all clients.
 const KEPT_MAX: usize = 256 << 20;
-/// A log shorter than this is never written anew because of its length.
+/// A log shorter than this is never rewritten because of its length. In bytes.
 const REWRITE_MIN: u64 = 4 << 20;
-/// Most news that wait for a call to be written down.
+/// The limit of news that wait for a call to be written to the log.
 const NEWS_MAX: usize = 1024;
-/// What a call takes besides its own bytes.
+/// The size that a call counts besides its own bytes, in bytes.
 const CALL_OVERHEAD: usize = 128;
 
 impl ReplyLog {
-    /// Opens the log in `directory`, which this gateway has for itself, or begins one. `export` is the directory that is
-    /// served.
+    /// Opens the log in `directory`, or begins a new log. The directory belongs to this gateway alone. `export`
+    /// is the directory that is served.
     ///
     /// # Errors
     ///
-    /// The directory cannot be used, another process uses it, or the log in it cannot be believed.
+    /// The directory cannot be used, another process uses it, or the log in it is not valid.
     pub fn open(directory: &Path, export: &Path, entropy: &Entropy) -> Result<Self, LogError> {
         let home = Home::lock(directory, entropy.number("salt of a log"))?;
         let records = match home.read()? {
@@ -166,14 +174,14 @@ impl ReplyLog {
         })
     }
 
-    /// What has been counted.
+    /// Returns what the log has counted so far.
     #[must_use]
     pub fn counters(&self) -> LogCounters {
         self.counting.snapshot()
     }
 
-    /// Settles what an earlier life left, before anything is served: `judge` says what became of a call that was under
-    /// way, `refresh` may replace a reply whose handles are void.
+    /// Settles the calls that an earlier life left, before the gateway serves any call. `judge` decides the
+    /// outcome of a call that was under way. `refresh` may replace a reply whose handles are void.
     pub(super) fn settle(
         &self,
         judge: impl Fn(&[u8]) -> Verdict,
@@ -196,7 +204,8 @@ impl ReplyLog {
             }
         }
         state.count_kept();
-        // On the disk, or the next life would judge by files that have changed since.
+        // The verdicts must be on the disk; otherwise the next life would decide by files that have changed
+        // since.
         self.rewrite(&mut state).map_err(|source| LogError::Write {
             path: self.home.path(),
             source,
@@ -221,7 +230,7 @@ impl ReplyLog {
         }
     }
 
-    /// What the server goes on with, when all is settled.
+    /// Returns what the server continues from, after everything is settled.
     pub(super) fn restored(&self) -> Restored {
         let state = self.state();
         let restore = |client: &Client| RestoredClient {
@@ -235,18 +244,19 @@ impl ReplyLog {
         };
         Restored {
             incarnation: self.incarnation,
-            // Each start has numbers of its own, so that a session whose record was lost is not met again.
+            // Each start has a range of session numbers of its own, so that the number of a session whose
+            // record was lost is not given out a second time.
             sessions: self.starts << 32,
             clients: state.clients.values().map(restore).collect(),
         }
     }
 
-    /// A client has a session.
+    /// Notes that a client has a session.
     pub(super) fn came(&self, session: &Session) {
         self.hear(News::Came(*session));
     }
 
-    /// A client has none any longer.
+    /// Notes that the session of a client has ended.
     pub(super) fn gone(&self, client: ClientId) {
         self.hear(News::Gone(client));
     }
@@ -260,8 +270,8 @@ impl ReplyLog {
         }
     }
 
-    /// Writes down which sessions came and went, if any did: a call of a session that is in no log is unknown after a
-    /// restart.
+    /// Writes to the log which sessions began and ended, if there are any. After a restart the server rejects
+    /// calls of a session that is not in the log.
     pub(super) fn write_news(&self) {
         let is_empty = self
             .news
@@ -273,7 +283,7 @@ impl ReplyLog {
         }
     }
 
-    /// The state, with all news in it.
+    /// Returns the locked state, with all news added to it.
     fn informed(&self) -> MutexGuard<'_, State> {
         let mut state = self.state();
         let news = std::mem::take(&mut *self.news.lock().unwrap_or_else(PoisonError::into_inner));
@@ -296,7 +306,8 @@ impl ReplyLog {
         state
     }
 
-    /// Writes down what is about to be executed. It is on the disk when this returns.
+    /// Writes an intent to the log: the operation that is about to be executed. The intent is on the disk when
+    /// this returns.
     pub(super) fn intend(
         &self,
         client: ClientId,
@@ -334,7 +345,7 @@ impl ReplyLog {
         self.sync(state, position)
     }
 
-    /// Writes down what came of a call.
+    /// Writes the reply of a call to the log.
     pub(super) fn reply(&self, client: ClientId, xid: u64, reply: &Reply) {
         let mut state = self.state();
         if !state.answer(client, xid, reply) {
@@ -352,7 +363,7 @@ impl ReplyLog {
         }
     }
 
-    /// Adds a record to the file. Where that fails the file is written anew with the next intent.
+    /// Adds a record to the file. If this fails, the log is rewritten with the next intent.
     fn add(&self, state: &mut State, record: &Record) {
         state.added += 1;
         if !state.is_bad
@@ -370,7 +381,8 @@ impl ReplyLog {
         state.is_bad = true;
     }
 
-    /// Waits until everything up to `position` is on the disk. The first that comes does it for all that wait.
+    /// Waits until everything up to `position` is on the disk. The first thread that waits brings the file to
+    /// the disk for all.
     fn sync<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -389,7 +401,7 @@ impl ReplyLog {
         }
     }
 
-    /// Brings the file to the disk, while others may add to it.
+    /// Brings the file to the disk, while other threads may add to it.
     fn lead<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -414,7 +426,7 @@ impl ReplyLog {
             }
         }
         if !state.is_bad && state.is_long() {
-            // A failure leaves the old file, which is as good.
+            // If this fails, the old file stays, and it serves as well.
             let _kept = self.rewrite(&mut state);
         }
         self.synced.notify_all();
@@ -442,7 +454,7 @@ impl ReplyLog {
         self.home.holds(file)
     }
 
-    /// Writes the log anew, with what must be kept only.
+    /// Rewrites the log with only the records that must be kept.
     fn rewrite(&self, state: &mut State) -> io::Result<()> {
         state.file = self.home.replace(&all(&self.head, &state.clients))?;
         state.durable = state.added;
@@ -471,7 +483,7 @@ impl State {
         state
     }
 
-    /// Whether most of the file is of no use any more.
+    /// Reports whether most of the file is of no use any more.
     fn is_long(&self) -> bool {
         self.file.end() > REWRITE_MIN.max(4 * self.kept as u64)
     }
@@ -483,7 +495,7 @@ impl State {
         self.kept = self.clients.values().map(|client| client.kept).sum();
     }
 
-    /// Forgets what a client does not wait for any more.
+    /// Forgets the executed calls that a client does not wait for any more.
     fn raise(&mut self, client: ClientId, lowest: u64) {
         if let Some(client) = self.clients.get_mut(&client) {
             self.kept -= client.raise(lowest);
@@ -492,7 +504,7 @@ impl State {
 
     fn keep(&mut self, client: ClientId, xid: u64, intent: &[u8]) -> Result<(), Unwritten> {
         let room = KEPT_MAX.saturating_sub(self.kept);
-        // The server has told of each client whose calls it takes.
+        // The server reports a client before it executes the client's calls.
         let client = self.clients.get_mut(&client).ok_or(Unwritten)?;
         let kept = Kept {
             intent: intent.to_vec(),
@@ -522,7 +534,7 @@ impl State {
         }
     }
 
-    /// False where the client has gone meanwhile.
+    /// Records the reply of a call. Returns false if the client's session has ended meanwhile.
     fn answer(&mut self, client: ClientId, xid: u64, reply: &Reply) -> bool {
         let Some(client) = self.clients.get_mut(&client) else {
             return false;
@@ -556,7 +568,7 @@ impl Client {
         }
     }
 
-    /// Forgets executed calls below; the bytes that were kept for them.
+    /// Forgets executed calls below `lowest`. Returns the bytes that were kept for them.
     fn raise(&mut self, lowest: u64) -> usize {
         self.lowest = self.lowest.max(lowest);
         let mut freed = 0;
@@ -566,7 +578,7 @@ impl Client {
         {
             freed += first.remove().length();
         }
-        // While a log is read nothing is counted yet.
+        // While a log is read, no bytes are counted yet.
         self.kept = self.kept.saturating_sub(freed);
         freed
     }
@@ -606,7 +618,7 @@ fn require_same(path: &Path, of: &[u8], export: &Path) -> Result<(), LogError> {
     })
 }
 
-/// What records say together.
+/// Builds the state of the clients from the records.
 fn replay(records: Vec<Record>) -> BTreeMap<ClientId, Client> {
     let mut clients: BTreeMap<ClientId, Client> = BTreeMap::new();
     for record in records {
@@ -656,7 +668,7 @@ fn replay(records: Vec<Record>) -> BTreeMap<ClientId, Client> {
     clients
 }
 
-/// The records that say what must be kept.
+/// Returns the records for everything that must be kept.
 fn all(head: &Record, clients: &BTreeMap<ClientId, Client>) -> Vec<Record> {
     let mut records = vec![head.clone()];
     for (&client, of) in clients {

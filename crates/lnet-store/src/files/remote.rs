@@ -1,4 +1,4 @@
-//! The client: a file system that is behind a gateway.
+//! The client: a file system whose operations a gateway carries out.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
@@ -15,18 +15,20 @@ use lnet_rpc::{Bulk, CallError, Client, Idempotence, REQUEST_BODY_MAX, Response}
 
 use super::{FILE, LONG_FILE, PIECE, SEGMENTS};
 
-/// Calls of one read or write under way at once: while one waits for an answer or for a disk, others move bytes.
+/// Calls of one read or write under way at once. While one call waits for an answer or a disk, others move
+/// bytes.
 const SIDE_BY_SIDE: usize = 4;
 
-/// The file system of a gateway on the network. Any number of threads may use it.
+/// The file system behind a gateway on the network. Any number of threads may use it at once.
 pub struct RemoteFiles {
     client: Client,
     deadline: Duration,
 }
 
 impl RemoteFiles {
-    /// The gateway that `client` calls. Each call ends within `deadline`: with `ETIMEDOUT`, or with
-    /// [`OUTCOME_UNKNOWN`] where it may have been executed and must not be repeated.
+    /// Makes a file system of the gateway that `client` calls. Each call completes within `deadline`. A call
+    /// without an answer fails with `ETIMEDOUT`, or with [`OUTCOME_UNKNOWN`] if it may have been executed and
+    /// must not be repeated.
     #[must_use]
     pub fn new(client: Client, deadline: Duration) -> Self {
         Self { client, deadline }
@@ -65,7 +67,7 @@ impl RemoteFiles {
         Ok((reply, bulk))
     }
 
-    /// Reads with several calls side by side, each into its own part of the memory.
+    /// Reads with several calls at once, each into its own part of the memory.
     fn read(
         &self,
         caller: &Caller,
@@ -92,7 +94,7 @@ impl RemoteFiles {
         Ok(Reply::Counts(transfer.into_counts()))
     }
 
-    /// Writes with several calls side by side. What was written before the first failure counts.
+    /// Writes with several calls at once. The bytes that were written before the first failure count.
     fn write(
         &self,
         caller: &Caller,
@@ -120,7 +122,7 @@ impl RemoteFiles {
         Ok(Reply::Counts(transfer.into_counts()))
     }
 
-    /// One call of a read or write.
+    /// Makes one call of a read or write.
     fn part(
         &self,
         caller: &Caller,
@@ -141,16 +143,16 @@ impl RemoteFiles {
     }
 }
 
-/// What one call of a read or write moves.
+/// The part of a read or write that one call moves.
 struct Part {
-    /// Of the memory.
+    /// The range of the memory, in bytes from its start.
     range: Range<u64>,
-    /// Of the file.
+    /// The segments of the file.
     segments: Vec<Segment>,
 }
 
 impl Part {
-    /// The parts of a transfer, in their order.
+    /// Returns the parts of a transfer, in their order.
     fn all(transfer: &Transfer<'_>) -> Vec<Self> {
         let mut parts = Vec::new();
         for piece in transfer.pieces(PIECE) {
@@ -168,12 +170,13 @@ impl Part {
     }
 
     fn length(&self) -> u32 {
-        // At most `PIECE`.
+        // At most `PIECE`, so the length fits into 32 bits.
         (self.range.end - self.range.start) as u32
     }
 }
 
-/// Does each job, some at the same time; the results in the order of the jobs. Behind a failure no job is begun.
+/// Runs the jobs, some of them at the same time, and returns the results in the order of the jobs. After a
+/// failure no further job is begun.
 fn side_by_side<J: Send, R: Send>(
     jobs: Vec<J>,
     work: impl Fn(J) -> Result<R, Errno> + Sync,
@@ -196,7 +199,7 @@ fn side_by_side<J: Send, R: Send>(
     };
     thread::scope(|scope| {
         for _ in 1..workers {
-            // Without another thread this one does it all.
+            // If no thread can be started, this thread runs all the jobs.
             let _spawned = thread::Builder::new().spawn_scoped(scope, run);
         }
         run();
@@ -210,7 +213,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The memory of each part; the parts stand one behind the other.
+/// Splits the memory into the memory of each part. The parts follow each other without a gap.
 fn split<'a>(memory: &'a mut [IoSliceMut<'_>], parts: &[Part]) -> Vec<Vec<IoSliceMut<'a>>> {
     let mut memory = memory.iter_mut().map(|part| &mut **part);
     let mut rest: &mut [u8] = &mut [];
@@ -261,7 +264,7 @@ impl FileSystem for RemoteFiles {
     }
 }
 
-/// Room for what may be longer than a reply's body.
+/// Returns room for a reply that may be longer than a body.
 fn room_for_reply(request: &Request) -> Bulk {
     match request {
         Request::ReadDir { .. }

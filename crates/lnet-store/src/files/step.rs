@@ -1,19 +1,19 @@
-//! The steps of an operation that runs once, where a test can end the process.
+//! The steps of an operation that runs once. A test can end the process at each of them.
 
 use std::str::FromStr;
 
-/// A step.
+/// A step of an operation that runs once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing is written down.
+    /// The log does not have the intent yet.
     BeforeIntent,
-    /// The intent is on the disk, and nothing has been done.
+    /// The intent is on the disk, and the operation has not been carried out.
     AfterIntent,
-    /// The operation has been carried out, and its reply is not written down.
+    /// The operation has been carried out, and the log does not have its reply yet.
     AfterOperation,
-    /// The reply is written down.
+    /// The log has the reply.
     AfterReply,
-    /// Nothing but the answer is left to do.
+    /// Everything is done except to answer the client.
     BeforeAnswer,
 }
 

@@ -9,7 +9,7 @@ use lnet_node::{Globals, Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_types::Nid;
 
-/// Far longer than anything here takes.
+/// Far longer than anything in these tests takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) fn nid(text: &str) -> Nid {
@@ -39,7 +39,7 @@ pub(crate) fn start(port: u16, nids: &[&str], more: &str) -> Node {
     lnet_noded::start(&config, options).unwrap().into_node()
 }
 
-/// A client that loses patience quickly.
+/// Makes a client whose attempts expire quickly.
 pub(crate) fn quick_client(node: &Node, server: &str, seed: u8) -> Client {
     let options = ClientOptions {
         attempt_timeout: Duration::from_millis(500),

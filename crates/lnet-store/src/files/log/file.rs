@@ -1,5 +1,5 @@
-//! The log as a file: a directory that one process has for itself, records that are added, a new file in place of an old
-//! one.
+//! The log as a file: a directory that belongs to one process, records that are appended, and the replacement
+//! of the file by a new one.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use nix::fcntl::{Flock, FlockArg};
 use super::LogError;
 use super::record::{Record, encode, head};
 
-/// Longest log that is read: far more than one with the most calls becomes.
+/// The limit of the log that is read, in bytes. A log with the most calls stays far below.
 const LOG_MAX: u64 = 1 << 30;
 
 /// The private directory of one gateway.
@@ -23,18 +23,18 @@ pub(super) struct Home {
     _lock: Flock<File>,
 }
 
-/// A log that is open. Offsets are those of the file.
+/// An open log. Offsets count from the start of the file.
 #[derive(Debug)]
 pub(super) struct LogFile {
     file: Arc<File>,
     salt: u64,
     end: u64,
-    /// So much of it is known to be on the disk.
+    /// The length of the file that is known to be on the disk, in bytes.
     durable: u64,
 }
 
 impl Home {
-    /// Takes the directory, and keeps other processes out of it. `salt` is one that clients do not know.
+    /// Takes the directory, and locks other processes out of it. Clients must not know `salt`.
     pub(super) fn lock(directory: &Path, salt: u64) -> Result<Self, LogError> {
         let failed = |source| LogError::Directory {
             path: directory.to_owned(),
@@ -65,7 +65,7 @@ impl Home {
         self.directory.join("replies.log")
     }
 
-    /// The bytes of the log; `None` where there is none yet.
+    /// Returns the bytes of the log; `None` if there is no log yet.
     pub(super) fn read(&self) -> Result<Option<Vec<u8>>, LogError> {
         let path = self.path();
         let read = || match fs::metadata(&path) {
@@ -80,7 +80,8 @@ impl Home {
         })
     }
 
-    /// Puts a new log with these records in place of the old one; it is on the disk when this returns.
+    /// Replaces the old log by a new one with these records. The new log is on the disk when this function
+    /// returns.
     pub(super) fn replace(&self, records: &[Record]) -> io::Result<LogFile> {
         let fresh = self.directory.join("replies.new");
         let mut bytes = head(self.salt);
@@ -105,7 +106,7 @@ impl Home {
         })
     }
 
-    /// Whether the log is still at its place. One that was removed, or is hidden below a mount, would be
+    /// Checks that the log is still at its path. A log that was removed, or is hidden below a mount, would be
     /// missing after a restart.
     pub(super) fn holds(&self, file: &File) -> io::Result<()> {
         let (there, ours) = (fs::metadata(self.path())?, file.metadata()?);
@@ -118,7 +119,7 @@ impl Home {
 }
 
 impl LogFile {
-    /// Adds a record. One that cannot be written whole is overwritten by the next.
+    /// Appends a record. If a record cannot be written whole, the next record overwrites it.
     pub(super) fn append(&mut self, record: &Record) -> io::Result<()> {
         let bytes = encode(record, self.durable, self.salt);
         self.file.write_all_at(&bytes, self.end)?;
@@ -134,7 +135,7 @@ impl LogFile {
         self.end
     }
 
-    /// So much is on the disk.
+    /// Notes that the first `end` bytes of the file are on the disk.
     pub(super) fn synced(&mut self, end: u64) {
         self.durable = self.durable.max(end);
     }

@@ -1,4 +1,4 @@
-//! The bytes of the log of replies.
+//! The format of the log of replies.
 //!
 //! ```text
 //! file     "FINERAIL-LOG 1\n" NUL (16) · salt (8) · record · record · …
@@ -6,46 +6,47 @@
 //! payload  kind (1) · fields of that kind
 //! ```
 //!
-//! Numbers are little-endian; a string of bytes is its length (4) and the bytes. *Durable* is a length of the file
-//! that was known to be on the disk when the record was written. It tells two kinds of damage apart:
+//! Numbers are little-endian. A byte string is its length (4) and its bytes. *Durable* is a length of the file
+//! that was known to be on the disk when the record was written. This field tells two kinds of damage apart:
 //!
-//! * **A torn tail**: the process or the machine went down while records were written. What is unreadable was on its way,
-//!   and nobody acted on it: the records before it hold.
-//! * **Anything else**: a record behind the unreadable place says that the place was on the disk. The disk or somebody
-//!   has changed it, calls may be missing, and the log is refused.
+//! * **A torn tail**: the process or the machine stopped while records were written. The unreadable records
+//!   were not on the disk yet, and no answer depended on them. The records before them are valid.
+//! * **Any other damage**: a record behind the unreadable place says that the place was on the disk. So the
+//!   disk or a program has changed the place, calls may be missing, and the log is rejected.
 //!
-//! Clients choose bytes of payloads, and do not know the salt: they cannot make a payload that holds a record.
+//! Clients choose some bytes of payloads, but do not know the salt. So they cannot make a payload that contains
+//! a valid record.
 
 use lnet_rpc::ClientId;
 use lnet_types::Nid;
 
-/// The beginning of a log, and the version in it.
+/// The beginning of a log of this version.
 const MAGIC: &[u8; 16] = b"FINERAIL-LOG 1\n\0";
-/// What every version begins with.
+/// The beginning of a log of any version.
 const NAME: &[u8] = b"FINERAIL-LOG ";
 const MARK: &[u8; 4] = b"rec\n";
 const FRAME: usize = 20;
 
-/// What is written down.
+/// A record of the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Record {
     /// The first record.
     Head {
         incarnation: u64,
-        /// How often a gateway has started with this log.
+        /// How many times a gateway has started with this log.
         starts: u64,
         /// The directory that is exported.
         export: Vec<u8>,
     },
-    /// A client has a session.
+    /// A client has a new session.
     Came {
         client: ClientId,
         session: u64,
         nid: Nid,
-        /// The client waits for no call below.
+        /// The client waits for no call with a lower xid.
         lowest: u64,
     },
-    /// A client has none any longer.
+    /// The session of a client has ended.
     Gone { client: ClientId },
     /// A call is about to be executed.
     Intent {
@@ -66,23 +67,24 @@ pub(super) enum Record {
 /// Why a log cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
-    /// It is no log.
+    /// The file is not a log.
     Foreign,
-    /// It is one of another version.
+    /// The log is of another version.
     Version,
-    /// A place that was on the disk is unreadable, at this offset.
+    /// A place that was on the disk is unreadable. The place is at this offset, in bytes from the start of the
+    /// file.
     At(usize),
 }
 
-/// What a log holds.
+/// The contents of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Contents {
     pub(super) records: Vec<Record>,
-    /// Bytes that a torn tail has behind the last record.
+    /// The length of the torn tail behind the last record, in bytes; 0 if there is none.
     pub(super) torn: usize,
 }
 
-/// The beginning of a file.
+/// Encodes the beginning of a file.
 pub(super) fn head(salt: u64) -> Vec<u8> {
     [&MAGIC[..], &salt.to_le_bytes()].concat()
 }
@@ -90,14 +92,14 @@ pub(super) fn head(salt: u64) -> Vec<u8> {
 /// Encodes a record.
 pub(super) fn encode(record: &Record, durable: u64, salt: u64) -> Vec<u8> {
     let payload = payload(record);
-    // Payloads hold one request at most.
+    // A payload holds one request at most, so its length fits into 32 bits.
     let length = (payload.len() as u32).to_le_bytes();
     let durable = durable.to_le_bytes();
     let sum = sum(salt, &length, &durable, &payload).to_le_bytes();
     [&MARK[..], &length, &durable, &sum, &payload].concat()
 }
 
-/// Reads a log. Each begins with a head: it gets its name when that is on the disk.
+/// Decodes a log. Each log begins with a head, because a log gets its name only when the head is on the disk.
 pub(super) fn decode(bytes: &[u8]) -> Result<Contents, Damage> {
     let (salt, rest) = salt(bytes)?;
     let mut records = Vec::new();
@@ -115,8 +117,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Contents, Damage> {
     Ok(Contents { records, torn })
 }
 
-/// What must hold for any bytes: reading them does not panic, also where each record of a log behind a right beginning
-/// is another piece of them.
+/// Checks the properties that hold for any bytes: to read them does not panic, neither as a log of their own
+/// nor behind a valid head.
 #[doc(hidden)]
 pub fn fuzz_log(bytes: &[u8]) {
     let _read = decode(bytes);
@@ -132,12 +134,12 @@ pub fn fuzz_log(bytes: &[u8]) {
     let contents = decode(&log);
     assert!(contents.is_err() || contents.is_ok_and(|contents| contents.records[0] == first));
     if let Some(record) = Fields(bytes).record() {
-        // NIDs have several spellings, so that the bytes may be others.
+        // A NID has several spellings, so the encoded bytes may differ.
         assert_eq!(Fields(&payload(&record)).record(), Some(record));
     }
 }
 
-/// The salt, and the records behind it.
+/// Returns the salt of a log, and the records behind it.
 fn salt(bytes: &[u8]) -> Result<(u64, &[u8]), Damage> {
     let Some(rest) = bytes.strip_prefix(MAGIC) else {
         let is_other = bytes.starts_with(NAME);
@@ -151,7 +153,7 @@ fn salt(bytes: &[u8]) -> Result<(u64, &[u8]), Damage> {
     Ok((u64::from_le_bytes(*salt), rest))
 }
 
-/// Whether a record behind the unreadable `offset` says that the offset was on the disk.
+/// Decides whether a record behind the unreadable `offset` says that the offset was on the disk.
 fn was_durable(rest: &[u8], salt: u64, offset: usize) -> bool {
     (1..rest.len()).any(|at| match take(&rest[at..], salt) {
         Some((_, durable, _)) => durable > offset as u64,
@@ -159,7 +161,7 @@ fn was_durable(rest: &[u8], salt: u64, offset: usize) -> bool {
     })
 }
 
-/// The record at the beginning, its field *durable*, and its length.
+/// Returns the record at the beginning of the bytes, its field *durable*, and its length.
 fn take(bytes: &[u8], salt: u64) -> Option<(Record, u64, usize)> {
     let rest = bytes.strip_prefix(MARK)?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
@@ -226,7 +228,7 @@ fn payload(record: &Record) -> Vec<u8> {
     out.0
 }
 
-/// Bytes that are put together.
+/// An encoder that appends fields to a byte vector.
 #[derive(Default)]
 pub(in crate::files) struct Out(pub(in crate::files) Vec<u8>);
 
@@ -246,13 +248,13 @@ impl Out {
     }
 
     pub(in crate::files) fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        // Whatever is longer than 32 bits can count is longer than any record.
+        // A string whose length needs more than 32 bits is longer than any record.
         let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
         self.raw(&length.to_le_bytes()).raw(bytes)
     }
 }
 
-/// Bytes that are taken apart.
+/// A decoder that takes fields from the beginning of the bytes.
 pub(in crate::files) struct Fields<'a>(pub(in crate::files) &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -358,7 +360,7 @@ mod tests {
         ]
     }
 
-    /// A log in which everything before a record was on the disk when the record was written.
+    /// Makes a log in which everything before a record was on the disk when the record was written.
     fn log() -> Vec<u8> {
         let mut bytes = head(SALT);
         for record in records() {

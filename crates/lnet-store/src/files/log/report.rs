@@ -1,4 +1,4 @@
-//! What a log says: why it cannot be used, and what it has counted.
+//! The errors of a log, and its counters.
 
 use std::io;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub enum LogError {
         /// The error.
         source: io::Error,
     },
-    /// Another process uses it.
+    /// Another process uses the directory.
     #[error("{} is in use by another gateway; each needs a directory of its own", .0.display())]
     InUse(PathBuf),
     /// The log cannot be read.
@@ -29,7 +29,7 @@ pub enum LogError {
         /// The error.
         source: io::Error,
     },
-    /// A log cannot be written.
+    /// The log cannot be written.
     #[error("{}: cannot write the log anew: {source}", .path.display())]
     Write {
         /// The log.
@@ -37,17 +37,17 @@ pub enum LogError {
         /// The error.
         source: io::Error,
     },
-    /// The file is something else.
+    /// The file is not a log.
     #[error("{} is no log of replies; move it away, or name another directory", .0.display())]
     Foreign(PathBuf),
-    /// The log is one of another version.
+    /// The log has the format of another version.
     #[error(
         "{} is a log of another version of this program. Start that version and stop it when all clients have gone; or \
          move the log away: clients that wait for an answer then get \"outcome unknown\"",
         .0.display()
     )]
     Version(PathBuf),
-    /// The log has been changed where it was complete.
+    /// The log is damaged at a place that was already on the disk.
     #[error(
         "{} is damaged at byte {offset}, and what it should say is lost. Move it away: clients that wait for an \
          answer then get \"outcome unknown\"; and look after the disk",
@@ -56,7 +56,7 @@ pub enum LogError {
     Damaged {
         /// The log.
         path: PathBuf,
-        /// Where the damage begins, in bytes.
+        /// Where the damage begins, in bytes from the start of the log.
         offset: usize,
     },
     /// The log belongs to the gateway of another directory.
@@ -67,33 +67,35 @@ pub enum LogError {
     Other {
         /// The log.
         path: PathBuf,
-        /// The directory that it says.
+        /// The directory that the log names.
         of: PathBuf,
         /// The directory that is to be served.
         not: PathBuf,
     },
 }
 
-/// What a log has counted since the start.
+/// The counters of a log since the start of the gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct LogCounters {
-    /// Calls written down before they were executed.
+    /// Calls that were written to the log before they were executed.
     pub intents: u64,
-    /// Times that the log was brought to the disk; one may serve many calls.
+    /// Times that the log was brought to the disk; one time may serve many calls.
     pub syncs: u64,
-    /// Times that the log was written anew.
+    /// Times that the log was rewritten with only the records that must be kept.
     pub rewrites: u64,
-    /// Calls refused because they could not be written down.
+    /// Calls rejected because they could not be written to the log.
     pub refused: u64,
-    /// Replies that could not be written down: after a restart the files have to be looked at.
+    /// Replies that could not be written to the log. After a restart, the files must show the outcome of these
+    /// calls.
     pub replies_lost: u64,
     /// Calls of an earlier life whose reply was found in the log.
     pub replies_found: u64,
-    /// Calls under way at the end of an earlier life that, by the look of the files, had been executed.
+    /// Calls that were under way at the end of an earlier life and had been executed, as the files show.
     pub found_done: u64,
-    /// The same, that had not been executed.
+    /// Calls that were under way at the end of an earlier life and had not been executed, as the files show.
     pub found_undone: u64,
-    /// The same, of which nobody knows: their clients get "outcome unknown".
+    /// Calls that were under way at the end of an earlier life and whose outcome is unknown. Their clients get
+    /// "outcome unknown".
     pub unknown: u64,
 }
 

@@ -35,7 +35,7 @@ fn ok(byte: u8) -> Reply {
     Reply::ok(vec![byte])
 }
 
-/// Settles with a judge who says of each call that it was executed, with this byte as the reply.
+/// Settles the log with a judge that says of each call that it was executed, with this byte as the reply.
 fn settled(log: &ReplyLog, byte: u8) -> Restored {
     let judge = |_: &[u8]| Verdict::Done(ok(byte));
     log.settle(judge, |_, reply| reply).unwrap();
