@@ -1,4 +1,4 @@
-//! One line for everything that happens.
+//! Records one line for every event.
 //!
 //! ```text
 //!   SECONDS NODE WHAT
@@ -21,11 +21,11 @@ use lnet_wire::Header;
 use crate::plan::{Operation, OperationKind, PortId, Seconds, ShownTrouble, Trouble, World};
 use crate::sim::operation_of;
 
-/// The lines, if they are wanted.
+/// The lines, if they were requested.
 #[derive(Debug)]
 pub(crate) struct Trace(Option<String>);
 
-/// An operation's number where a message has one.
+/// Displays a message's type, and the number of its operation if it has one.
 struct Shown<'a>(&'a Header);
 
 impl std::fmt::Display for Shown<'_> {
@@ -49,7 +49,7 @@ impl Trace {
 
     fn line(&mut self, now: u64, node: &str, what: std::fmt::Arguments<'_>) {
         if let Some(text) = &mut self.0 {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _written = writeln!(text, "{:>14} {node} {what}", Seconds(now));
         }
     }
