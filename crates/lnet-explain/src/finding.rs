@@ -9,7 +9,7 @@ use serde::Serialize;
 pub struct Finding {
     /// The code of the cause.
     pub code: Code,
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
     /// The subject of the finding, such as a NID or a rule.
     pub subject: String,

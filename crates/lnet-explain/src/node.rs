@@ -24,7 +24,7 @@ pub struct Node {
 pub struct Facts {
     /// The names of the system interfaces under each local NI.
     pub interfaces: BTreeMap<Nid, Vec<String>>,
-    /// Whether the node discovers its peers.
+    /// True if the node discovers its peers.
     pub discovery: bool,
     /// The values that the input did not hold and that were assumed.
     pub assumed: Vec<Assumed>,

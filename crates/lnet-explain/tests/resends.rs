@@ -64,7 +64,7 @@ fn tries(text: &str, used: UsedPaths, class: &str) -> [usize; 2] {
 #[test]
 fn attempts_are_those_of_the_table_for_the_literal_reading() {
     let table = [
-        // NIs, peer NIs, attempts by design, by lustre for local and for remote classes
+        // NIs, peer NIs, attempts: design; lustre with local classes; lustre with remote classes
         (1, 1, 1, 1, 1),
         (2, 1, 1, 3, 1),
         (1, 2, 1, 1, 3),

@@ -4,7 +4,7 @@
 //!   scenario (YAML) ─┐
 //!   seed ────────────┴▶ Plan ──▶ Sim ──▶ Outcome: summary, violation, trace
 //!                        ▲         │
-//!                        └─ shrink ┘  when an invariant is broken
+//!                        └─ shrink ┘  when an invariant is violated
 //! ```
 //!
 //! Each node is the real `lnet-core`, driven as a running node drives it. A driver that implements the [`lnd::Lnd`]

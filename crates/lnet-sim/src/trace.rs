@@ -6,9 +6,9 @@
 //!   1.000000000 client0 put #3 to server1, 4096 bytes, ack      a program begins an operation
 //!   1.000000000 client0 PUT #3 10.0.0.1@o2ib -> 10.0.0.9@o2ib   its core sends, from an interface to a hop
 //!   1.000002409 server1 got PUT #3 at 10.0.0.9@o2ib             a message is in its place
-//!   1.000002409 server1 dropped at 10.0.0.9@o2ib: NoMatch       or thrown away
-//!   1.000002409 client0 sent 1 at 10.0.0.1@o2ib: Ok             a driver reports the fate of a transmission
-//!   1.000002409 client0 event Send #3 Ok(()) unlinked           a program is told
+//!   1.000002409 server1 dropped at 10.0.0.9@o2ib: NoMatch       or the node dropped it
+//!   1.000002409 client0 sent 1 at 10.0.0.1@o2ib: Ok             a driver reports the result of a transmission
+//!   1.000002409 client0 event Send #3 Ok(()) unlinked           a program gets an event
 //!   5.000000000 - fault begins: port of server1 10.0.0.9@o2ib down
 //! ```
 

@@ -419,7 +419,7 @@ fn failures(site: &Site, world: &World, random: &mut Random) -> Vec<(Failure, Ve
     found
 }
 
-// --- what is asked, and what the check says of it ---
+// --- the questions, and the verdicts of the check ---
 
 /// A question: the nodes, the server's net, the direction and the state of the site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 //! ```text
 //!   NAME.yaml  NAME.conf  NAME.json      one node, or with brackets a class of nodes
 //!   NAME/…                               the same, several outputs in a folder
-//!   sosreport-NAME-DATE-…/…              what its lustre plugin and /etc/modprobe.d have
+//!   sosreport-NAME-DATE-…/…              the files of its lustre plugin and of /etc/modprobe.d
 //! ```
 //!
 //! Outputs of one node are combined section by section: if several outputs hold the same section, the longest one

@@ -2,10 +2,10 @@
 //!
 //! ```text
 //!  files ── gather ──▶ nodes ──▶ Site: members, classes, roles
-//!                                  ├─ check ─▶ what is wrong, by cause and role
-//!                                  ├─ reach ─▶ who reaches whom, there and back
-//!                                  ├─ what_if ─▶ what a failure does to that
-//!                                  └─ differences ─▶ what a change does to that
+//!                                  ├─ check ─▶ problems, by cause and role
+//!                                  ├─ reach ─▶ which nodes reach each other, in both directions
+//!                                  ├─ what_if ─▶ the effects of a failure
+//!                                  └─ differences ─▶ the effects of a change
 //! ```
 //!
 //! A node is a file or a folder. A file whose name is a host list (`node[0001-9408].yaml`) stands for many equal

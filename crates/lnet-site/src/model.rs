@@ -1,7 +1,7 @@
 //! Follows messages from node to node: every path that the nodes choose, to the destination and back.
 //!
 //! ```text
-//!  from ─ core: source, next hop ─▶ gateway ─ core: next hop ─▶ … ─▶ to ─ answer: back by the gateway it came by ─▶ …
+//!  from ─ core: source, next hop ─▶ gateway ─ core: next hop ─▶ … ─▶ to ─ response: back to the last gateway ─▶ …
 //! ```
 //!
 //! `lnet-core` makes every choice, in the state that a node reaches after it has pinged its gateways: a route is up

@@ -3,7 +3,7 @@
 //! ```text
 //!   seed ──▶ Plan ──▶ World ──▶ Outcome: summary, violation, trace
 //!              ▲        │
-//!              └ smallest when an invariant is broken
+//!              └ smallest when an invariant is violated
 //!
 //!   machine: programs ─▶ Stack: core, LND, memory ─▶ driver's jobs ─▶ Port ─┐
 //!   machine: ...                                                     Port ──┤ Fabric: lines, listeners

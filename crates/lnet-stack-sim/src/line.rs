@@ -1,7 +1,7 @@
 //! One connection of the virtual network: two ends, and the data in flight to each.
 //!
 //! ```text
-//!  end 0  ── write ──▶ on the way ── arrival ──▶ inbox ── read ──▶  end 1
+//!  end 0  ── write ──▶ in flight ─── arrival ──▶ inbox ── read ──▶  end 1
 //!         ◀── the same for the other direction ──
 //! ```
 //!

@@ -5,7 +5,7 @@
 //!  path     client ─▶ daemon, forwarder ─▶ router ─▶ gateway ─▶ storage
 //!  mount    program ─▶ mount ─▶ the same path
 //!  hops     one by one: shared memory, plain frames over TCP, a plain program on the directory
-//!  plain    client ─▶ relay ─▶ relay ─▶ server that calls the system
+//!  plain    client ─▶ relay ─▶ relay ─▶ server that makes system calls
 //! ```
 //!
 //! `chain.rs` starts the path, `plain.rs` contains the plain program, `peer.rs` the client of both; `hops.rs`

@@ -2,7 +2,7 @@
 //! server that makes system calls.
 //!
 //! ```text
-//!  request: operation 1, zero 3, file 4, offset 8, length 4, zero 12      reply: 64 bytes, or what was read
+//!  request: operation 1, zero 3, file 4, offset 8, length 4, zero 12      reply: 64 bytes, or the data of a read
 //! ```
 //!
 //! A client keeps as many requests in flight as it wants. The server processes all requests that have arrived

@@ -4,8 +4,8 @@
 //!   stream      header 96 | payload    header 96 | payload   …        ──▶
 //!                                      ◀── header 96   when all have arrived
 //!   round trip  header 96 | 64 bytes   ──▶      ◀── header 96         one at a time
-//!               the same with reads that do not block, looking again and again
-//!   GET         header 96              ──▶      ◀── header 96 | payload, several under way
+//!               the same with non-blocking reads, without sleeping
+//!   GET         header 96              ──▶      ◀── header 96 | payload, several in flight
 //! ```
 //!
 //! In a batched limit, one `write` sends many frames, and one `read` takes everything that is there.

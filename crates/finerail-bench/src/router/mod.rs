@@ -4,9 +4,9 @@
 //! ```text
 //!   limit      plain framed TCP, one hop, both CPUs
 //!   routed     sender ──▶ router (either CPU) ──▶ target
-//!   plain      the same through a relay that looks at nothing: what a router could reach
+//!   plain      the same through a relay that examines no message: the limit of a router
 //!   idle       1,000 peers connected to a node, and silent
-//!   discovery  node ── ping, push ──▶ 1,000 peers, which one process plays on 127.1.y.z
+//!   discovery  node ── ping, push ──▶ 1,000 peers, which one process simulates on 127.1.y.z
 //!   pushes     100,000 peers in the core alone, without sockets: the longest of its calls
 //!   load       flow of 1 MiB reads ──▶ test node, in turns with GETs of `finerail-bench lnet`
 //! ```

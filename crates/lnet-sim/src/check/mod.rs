@@ -8,7 +8,7 @@
 //! | 3 | a tracked operation ends in REPLY, ACK or TIMEOUT by its deadline | at each event, and at the end |
 //! | 4 | no event follows the last event of a descriptor | at each event |
 //! | 5 | no message takes the same path twice (`design` profile) | at each attempt |
-//! | 6 | no counter goes backwards | while it runs |
+//! | 6 | no counter decreases | while it runs |
 //! | 7 | health is full again after the faults have ended | at the end |
 //! | 8 | no descriptor, message or record of used paths remains | at the end |
 //! | 9 | all credits and buffers are free again | at the end |

@@ -3,7 +3,7 @@
 //! ```text
 //!   transmit ─▶ queue ─(connected, port up)─▶ posted ─▶ completion ─▶ sent
 //!                 │                             │
-//!                 └── stuck, refused, dropped   └── no completion in time, flushed, failed ─▶ sent
+//!                 └── stuck, rejected, dropped  └── no completion in time, flushed, failed ─▶ sent
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};

@@ -5,7 +5,7 @@
 //!   Output::Transmit ───▶ transmit ─┬─────────────▶ Connect, Post ───▶
 //!   Core::sent       ◀─── Sent    ◀─┤
 //!   set_ni_fatal     ◀─── Fatal   ◀─┤ ◀──────────── event: device, port, connection, completion
-//!   peer_notify      ◀─── Peer    ◀─┘ ◀──────────── tick: a message was out for too long
+//!   peer_notify      ◀─── Peer    ◀─┘ ◀──────────── tick: a deadline has passed
 //! ```
 //!
 //! An LND reports two things to the core: the class of a failure ([`MessageStatus`]), and whether the interface has

@@ -3,15 +3,15 @@
 //! | event | messages not posted yet | posted messages | interface |
 //! |---|---|---|---|
 //! | fatal device event | `LOCAL_DROPPED` | `LOCAL_ERROR` | fatal |
-//! | device ready | | | no more |
+//! | device ready | | | no longer fatal |
 //! | port down | wait | wait for their completion | fatal |
-//! | port up | go on | | no more |
+//! | port up | continue | | no longer fatal |
 //! | driver stopped | `LOCAL_INTERRUPT` | `NETWORK_TIMEOUT` | |
 //! | connection rejected | `REMOTE_DROPPED` | | |
 //! | peer unreachable | `REMOTE_DROPPED` | | |
 //! | address or route unresolved | `LOCAL_NO_ROUTE` | | |
-//! | connecting aborted here | `LOCAL_ABORTED` | | |
-//! | disconnected | connect again | `NETWORK_TIMEOUT` | |
+//! | connection setup cancelled here | `LOCAL_ABORTED` | | |
+//! | disconnected | reconnect | `NETWORK_TIMEOUT` | |
 //! | completion: local error | | `LOCAL_ERROR` | |
 //! | completion: flushed | | `NETWORK_TIMEOUT` | |
 //! | completion: retries exceeded | | `REMOTE_TIMEOUT` | |

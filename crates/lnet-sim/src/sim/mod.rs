@@ -1,7 +1,7 @@
 //! The simulator: cores, drivers and a fabric in one loop of virtual time.
 //!
 //! ```text
-//!          ┌────────────── heap of what happens when ──────────────┐
+//!          ┌──────────────── heap of future events ────────────────┐
 //!          ▼                                                       │
 //!   operation  fault  arrival  connection  timers of cores and LNDs│
 //!          │                                                       │

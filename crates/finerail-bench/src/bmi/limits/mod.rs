@@ -1,11 +1,11 @@
 //! The machine's limits: the parts that the methods consist of, and nothing else.
 //!
 //! ```text
-//!   mq round trip      one message of 64 bytes there, one back, through two POSIX queues
-//!   socket round trip  64 bytes there and back, over the Unix socket or over TCP
+//!   mq round trip      one message of 64 bytes in each direction, through two POSIX queues
+//!   socket round trip  64 bytes in each direction, over the Unix socket or over TCP
 //!   socket stream      messages without frames, out of and into as many buffers as are in flight
 //!   ring               each message copied once, into a slot of memory that both processes map
-//!   memcpy             the same copies, and nobody is told
+//!   memcpy             the same copies, without telling the other process
 //! ```
 //!
 //! Each limit is measured with several tunings ([`Tuning`]), blocking and spinning, and the best result is the
