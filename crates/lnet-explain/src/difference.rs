@@ -66,7 +66,7 @@ fn differing(before: &Explanation, after: &Explanation) -> Vec<(String, String, 
     joined(subjects)
 }
 
-/// Joins the subjects whose texts before and after are equal.
+/// Joins subjects that have the same text before and the same text after.
 fn joined(subjects: Vec<(String, String, String)>) -> Vec<(String, String, String)> {
     let mut joined: Vec<(String, String, String)> = Vec::new();
     for (subject, was, is) in subjects {

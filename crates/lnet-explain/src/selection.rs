@@ -242,8 +242,8 @@ fn because(
     clauses
 }
 
-/// Returns the choice that no table shows: a peer that is not Multi-Rail is sent to from the local NI that it
-/// knows.
+/// Returns the choice that no table shows: messages to a peer that is not Multi-Rail leave from the local NI that the
+/// peer knows.
 fn pinned(
     node: &Node,
     question: &Question,

@@ -1,4 +1,4 @@
-//! Margins: the change that a margin names makes the winner lose, and to the rival that the margin names.
+//! Tests margins: after the change that a margin names, the winner loses to the rival that the margin names.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

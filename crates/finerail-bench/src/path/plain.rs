@@ -25,7 +25,7 @@ const REQUEST: usize = 32;
 const REPLY: usize = 64;
 /// The bytes that a relay reads at once: they stay in a cache.
 const RELAYED: usize = 256 << 10;
-/// The bytes of replies from which on they are written.
+/// The number of waiting bytes at which the server writes its replies to the socket.
 const REPLIES: usize = 256 << 10;
 
 /// The kind of a request.
@@ -263,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Changes names after all changes are in the log.
+    /// Writes all changes of names to the log, and then makes them.
     fn change(&mut self, names: &mut Vec<Request>, replies: &mut Replies) -> io::Result<()> {
         if names.is_empty() {
             return Ok(());

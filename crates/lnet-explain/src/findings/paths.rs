@@ -280,8 +280,7 @@ pub(super) fn credits_exhausted(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// The length of a past queue, in multiples of the credits, above which the queue is reported: such a queue was no
-/// short burst.
+/// The limit on a past queue in multiples of the credits. A longer queue is reported, because it was no short burst.
 const LONG_QUEUE: i64 = 4;
 
 /// Returns the number of subnets that the local NIs of a net are in.

@@ -9,7 +9,7 @@ use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
 use crate::health;
 
-/// An LND timeout in seconds below which tries count as failed that are only slow.
+/// The shortest LND timeout, in seconds, with which slow tries do not count as failed.
 const SHORT_LND_TIMEOUT: u64 = 5;
 
 /// Reports rules that no node applies, that have no effect here, that are not applied, or that do less than they

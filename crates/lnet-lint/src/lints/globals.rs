@@ -8,7 +8,7 @@ use crate::catalogue::{HEALTH_OFF, RECOVERY_LIMIT_SHORT, SENSITIVITY_DRAINS, TIM
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// An LND timeout in seconds below which tries count as failed that are only slow.
+/// The shortest LND timeout, in seconds, with which slow tries do not count as failed.
 const SHORT_LND_TIMEOUT: u32 = 5;
 /// The seconds between two pings of a gateway: alive_router_check_interval, which no document sets (lnet-selection,
 /// section 3.1).

@@ -109,8 +109,7 @@ const fn remote(health: &PeerNiHealth) -> [(&'static str, u64); 4] {
     ]
 }
 
-/// The length of a past queue, in multiples of the credits, above which the queue is reported: such a queue was no
-/// short burst.
+/// The limit on a past queue in multiples of the credits. A longer queue is reported, because it was no short burst.
 const LONG_QUEUE: i64 = 4;
 
 /// Reports messages that wait, or waited, for credits of a peer NI.

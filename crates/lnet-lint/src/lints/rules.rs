@@ -163,7 +163,8 @@ impl Surroundings {
 }
 
 /// Returns the reason why a matching rule decides nothing: the sender has no choice between the objects that the
-/// rule ranks. A peer that is not Multi-Rail is always sent to at the NID that the sender names.
+/// rule ranks. Messages to a peer that is not Multi-Rail always go to the NID
+/// that the sender names.
 fn cannot_matter(node: &Node<'_>, selector: &Selector) -> Option<String> {
     let ranked: &dyn Fn(Nid) -> bool = match selector {
         Selector::Remote(Descriptor::Nid(expr)) => &|nid| expr.matches(nid),
