@@ -149,8 +149,8 @@ fn cause(
     })
 }
 
-/// Removes the list indices of a key: returns `net.local NI(s).tunables.credits` for `net[0].local
-/// NI(s)[1].tunables.credits`.
+/// Removes the list indices of a key: returns `net.local NI(s).tunables.credits` for
+/// `net[0].local NI(s)[1].tunables.credits`.
 fn bare_key(key: &str) -> String {
     let mut bare = String::new();
     let mut inside = false;

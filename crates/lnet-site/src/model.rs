@@ -141,7 +141,8 @@ impl<'s> Model<'s> {
         self.heard = heard;
     }
 
-    /// Returns `Ok` if a route of a member is up after its gateway was pinged, otherwise the reason why the route is down.
+    /// Returns `Ok` if a route of a member is up after its gateway was pinged, otherwise the reason why the route is
+    /// down.
     pub(crate) fn route_state(&self, at: usize, route: &RouteShow) -> Result<(), Trouble> {
         let gateway = route.gateway;
         let Some(member) = self.member(at) else {

@@ -137,8 +137,8 @@ impl Node<'_> {
         found
     }
 
-    /// Returns the paths through gateways to a peer of one NI: through the gateways that the local NI to which the
-    /// peer is pinned can reach. Any local NI may be that NI.
+    /// Returns the paths through gateways to a peer of one NI. The message leaves from the local NI to which the peer
+    /// is pinned. Any local NI may be that NI, so the best gateways of each local NI are allowed.
     fn routed_to_one(&self, target: Nid) -> Found {
         let seen = self.own.iter().map(|ni| Some(ni.nid)).chain([None]);
         let hops = seen.flat_map(|seen| self.gateways(target.net(), target, seen));
