@@ -139,7 +139,7 @@ impl Fabric {
         self.path(from.switch, to.switch).is_none()
     }
 
-    /// Returns true if all links of the path are up and have not been down at or after `since`.
+    /// Returns true if all links of the path are up, and none of them went down at or after `since`.
     pub(crate) fn is_up_since(&mut self, from: Plug, to: Plug, since: u64) -> bool {
         let fine = |link: &Link| link.downs == 0 && link.broke_at.is_none_or(|at| at < since);
         let ends = [from.link, to.link];
