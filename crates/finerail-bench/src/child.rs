@@ -1,9 +1,8 @@
-//! The peers of a measurement as the bench sees them: child processes that say when they are ready and
-//! end with the bench, however it ends.
+//! The peers of a measurement, as the bench sees them: child processes that report when they are ready, and that
+//! end when the bench ends, whatever the reason.
 //!
-//! A peer prints one line: `ready PORT`, or `failed: REASON` before it exits. Some then answer every
-//! line with a line. All end when their standard input ends, which the system closes even if the bench
-//! is killed.
+//! A peer prints one line: `ready PORT`, or `failed: REASON` before it exits. Some peers then answer every line
+//! with a line. All end when their standard input ends; the system closes this input even if the bench is killed.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -16,20 +15,20 @@ use nix::unistd::Pid;
 
 use super::peer::Role;
 
-/// How a peer is started.
+/// The settings with which a peer is started.
 #[derive(Clone, Debug)]
 pub(super) struct PeerSpec<'a> {
     pub(super) role: Role,
     pub(super) cpu: usize,
     pub(super) congestion: &'a str,
-    /// Where to listen, or for a raw relay where to connect; 0 for a port of the system's choice.
+    /// The port to listen on, or for a raw relay the port to connect to; 0 for a port that the system chooses.
     pub(super) port: u16,
 }
 
-/// A running peer; ends when dropped.
+/// A running peer. It ends when this value is dropped.
 pub(super) struct Peer {
     child: Child,
-    /// Keeps the peer alive.
+    /// The peer runs for as long as this pipe is open.
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
     name: String,
@@ -37,12 +36,12 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts this program as a peer and waits until it is ready.
+    /// Starts this program as a peer, and waits until the peer is ready.
     pub(super) fn start(spec: &PeerSpec<'_>) -> anyhow::Result<Self> {
         Self::start_with(spec, &[])
     }
 
-    /// The same with more arguments.
+    /// Starts this program as a peer with more arguments, and waits until the peer is ready.
     pub(super) fn start_with(spec: &PeerSpec<'_>, more: &[&str]) -> anyhow::Result<Self> {
         let name = spec
             .role
@@ -82,7 +81,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Gives it a line to answer.
+    /// Writes a line that the peer answers.
     pub(super) fn tell(&mut self, line: &str) -> anyhow::Result<()> {
         let stdin = self.stdin.as_mut().context("its standard input is gone")?;
         stdin
@@ -90,7 +89,7 @@ impl Peer {
             .with_context(|| format!("cannot write to the {} process", self.name))
     }
 
-    /// Its next line. One that begins with `failed: ` is an error.
+    /// Reads the peer's next line. A line that begins with `failed: ` is an error.
     pub(super) fn hear(&mut self) -> anyhow::Result<String> {
         let mut line = String::new();
         let stdout = self
@@ -109,11 +108,11 @@ impl Peer {
         Ok(line.trim().to_owned())
     }
 
-    /// Lets it end by itself, as long as that does not take too long.
+    /// Lets the peer end by itself, within a time limit.
     pub(super) fn finish(&mut self) {
         drop(self.stdin.take());
         let deadline = Instant::now() + FINISH_MAX;
-        // What cannot be asked is killed by the drop.
+        // A peer whose state cannot be read is killed when this value is dropped.
         while let Ok(None) = self.child.try_wait()
             && Instant::now() < deadline
         {
@@ -121,17 +120,17 @@ impl Peer {
         }
     }
 
-    /// The port on which it listens.
+    /// Returns the port on which the peer listens.
     pub(super) fn port(&self) -> u16 {
         self.port
     }
 
-    /// The process id, under which the system has figures about it.
+    /// Returns the process id, by which the system reports figures about the process.
     pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Fails, with its name and its end, when the peer has ended.
+    /// Returns an error with the peer's name and exit status if the peer has ended.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
         match self
             .child
@@ -144,18 +143,18 @@ impl Peer {
     }
 }
 
-/// How long a peer may take to end by itself.
+/// The limit on the time in which a peer ends by itself.
 const FINISH_MAX: Duration = Duration::from_secs(12);
-/// How often it is looked at meanwhile.
+/// The time between two checks whether the peer has ended.
 const FINISH_LOOK: Duration = Duration::from_millis(2);
 
-/// The CPU time that this process and these peers have taken so far, all threads together.
+/// Returns the CPU time that this process and these peers have used so far, in all threads.
 pub(super) fn cpu_time(peers: &[Peer]) -> anyhow::Result<Duration> {
     let pids = peers.iter().map(Peer::pid).chain([std::process::id()]);
     pids.map(cpu_time_of).sum()
 }
 
-/// The CPU time that a process has taken so far.
+/// Returns the CPU time that a process has used so far.
 pub(super) fn cpu_time_of(pid: u32) -> anyhow::Result<Duration> {
     let pid = Pid::from_raw(i32::try_from(pid)?);
     let time = clock_getcpuclockid(pid).and_then(ClockId::now);
@@ -163,8 +162,8 @@ pub(super) fn cpu_time_of(pid: u32) -> anyhow::Result<Duration> {
     Ok(time.into())
 }
 
-/// Looks for the peer whose end explains a failure. A dying process closes its sockets a moment before
-/// its end can be seen.
+/// Searches for the peer whose end explains a failure. A dying process closes its sockets a moment before its end
+/// is visible, so the search is repeated.
 pub(super) fn blame(peers: &mut [Peer]) -> anyhow::Result<()> {
     const LOOKS: u32 = 10;
     const PAUSE: Duration = Duration::from_millis(20);
@@ -177,7 +176,8 @@ pub(super) fn blame(peers: &mut [Peer]) -> anyhow::Result<()> {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill, and waiting removes what is left.
+        // The process may have ended by itself. Then there is nothing to kill, and the wait removes its entry in
+        // the system.
         let _already_gone = self.child.kill();
         let _already_reaped = self.child.wait();
     }

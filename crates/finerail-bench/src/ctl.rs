@@ -1,5 +1,5 @@
-//! `finerail-bench ctl`: a node with many interfaces and peers is looked at and configured as `lnetctl` does
-//! it, over its control socket.
+//! `finerail-bench ctl`: reads and changes the configuration of a node with many interfaces and peers over its
+//! control socket, as `lnetctl` does.
 //!
 //! ```text
 //!  this thread ── request ──▶ control thread ── engine's lock ──▶ answer
@@ -20,24 +20,24 @@ use serde::Serialize;
 
 use super::verdict;
 
-/// Local interfaces.
+/// The number of local interfaces.
 const INTERFACES: u8 = 16;
-/// Peers, each with one interface.
+/// The number of peers, each with one interface.
 const PEERS: u32 = 100_000;
-/// Routes are so many gateways to so many networks.
+/// The number of gateways, and of networks to which each of them has a route.
 const GATEWAYS: u32 = 10;
 const ROUTED_NETS: u32 = 1_000;
-/// Selection rules.
+/// The number of selection rules.
 const RULES: u32 = 1_000;
 
-/// Peers that one document brings.
+/// The number of peers in one imported document.
 const PEERS_PER_IMPORT: u32 = 10_000;
 
-/// Targets in milliseconds.
+/// The targets, in milliseconds.
 const NET_SHOW_TARGET_MS: f64 = 10.0;
 const HOLD_TARGET_MS: f64 = 1.0;
 const IMPORT_TARGET_MS: f64 = 1000.0;
-/// All of an import is one step for a message.
+/// The target is higher because a whole import holds the lock once.
 const IMPORT_HOLD_TARGET_MS: f64 = 10.0;
 
 #[derive(clap::Args)]
@@ -60,7 +60,7 @@ pub(super) struct CtlArgs {
     json: bool,
 }
 
-/// One request.
+/// The result of one request.
 #[derive(Serialize)]
 struct Row {
     what: String,
@@ -71,7 +71,7 @@ struct Row {
     met: Option<bool>,
 }
 
-/// Everything that was measured.
+/// All results.
 #[derive(Serialize)]
 struct Report {
     interfaces: u8,
@@ -79,7 +79,7 @@ struct Report {
     rows: Vec<Row>,
 }
 
-/// Measures, and gives the text to print.
+/// Measures, and returns the text to print.
 pub(super) fn run(args: &CtlArgs) -> anyhow::Result<String> {
     let report = measure(if args.short { 2 } else { 10 })?;
     if args.json {
@@ -132,7 +132,7 @@ impl Bed {
         let options = NodeOptions {
             accept: Some(AcceptMode::None),
             globals: Globals {
-                // A gateway that nobody is would be dialled.
+                // The node would dial gateways that do not exist.
                 alive_router_check_interval: Duration::ZERO,
                 ..Globals::default()
             },
@@ -172,7 +172,7 @@ impl Bed {
         Ok(best.row(what))
     }
 
-    /// Routes and rules come in one document, and go again by another one, which is not measured.
+    /// Measures an import of routes and rules. A second document removes them, which is not measured.
     fn import(&mut self, rounds: u32) -> anyhow::Result<Row> {
         let document = routes_and_rules();
         let mut best = Best::default();
@@ -183,9 +183,9 @@ impl Bed {
         Ok(best.row("import of 10,000 routes and 1,000 rules"))
     }
 
-    /// The last route cannot be made, so that all others are undone.
+    /// Measures an import whose last route is rejected, so that all others are undone.
     fn import_refused(&mut self, rounds: u32) -> anyhow::Result<Row> {
-        // Behind all others, a route by a network that is not here.
+        // Adds a last route: it uses a network that the node does not have.
         let document = routes_and_rules().replace(
             "udsp:\n",
             "- {net: tcp5000, gateway: 10.1.0.1@tcp4999}\nudsp:\n",
@@ -201,7 +201,7 @@ impl Bed {
         Ok(best.row("the same, refused and undone"))
     }
 
-    /// A rule about all peers comes, and goes again.
+    /// Measures the addition of a rule about all peers. Its removal is not measured.
     fn rule(&mut self, rounds: u32) -> anyhow::Result<Row> {
         let all_peers = UdspRule {
             src: None,
@@ -278,7 +278,7 @@ fn routes_and_rules() -> String {
     document
 }
 
-/// The fastest round: what the machine can do undisturbed.
+/// The fastest round, which shows what the machine can do without interference.
 #[derive(Default)]
 struct Best {
     time: Option<Duration>,

@@ -1,4 +1,4 @@
-//! `finerail-bench fgr`: plans beside a naive loop over every client, net and link, in the same run.
+//! `finerail-bench fgr`: measures plans beside a naive loop over every client, net and link, in the same run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -16,10 +16,10 @@ use topology::{Dimension, Fabric, Grid, Tie, Vertex};
 
 use super::verdict;
 
-/// Largest memory of all of it.
+/// The limit on the memory of the whole measurement.
 const MEMORY_TARGET_MIB: f64 = 1024.0;
 
-/// How many times faster than the naive loop.
+/// The target for how many times faster than the naive loop a plan is.
 const RATIO_TARGET: f64 = 10.0;
 
 #[derive(clap::Args)]
@@ -50,20 +50,20 @@ pub(super) struct FgrArgs {
 struct Row {
     what: String,
     milliseconds: f64,
-    /// Times what summing up all distances once takes.
+    /// The time as a multiple of the time for one sum of all distances.
     ratio_to_limit: f64,
     target_milliseconds: Option<f64>,
     met: Option<bool>,
 }
 
-/// The machine's own limit of one fabric: every distance of a client and a target, summed up once by one thread.
+/// The machine's own limit for one fabric: one thread sums the distance of every client to every target once.
 #[derive(Clone, Serialize)]
 struct Limit {
     distances: usize,
     milliseconds: f64,
 }
 
-/// Everything that was measured.
+/// All results.
 #[derive(Serialize)]
 struct Report {
     machine: String,
@@ -77,7 +77,7 @@ struct Report {
     memory_target_mib: f64,
 }
 
-/// Measures, and gives the text to print.
+/// Measures, and returns the text to print.
 pub(super) fn run(args: &FgrArgs) -> anyhow::Result<String> {
     let machine = args.machine.read()?;
     ensure!(
@@ -133,7 +133,7 @@ fn measure(machine: &Machine, rounds: u16) -> anyhow::Result<Report> {
     })
 }
 
-/// The balanced optimum and trial moves.
+/// Measures the balanced optimum and trial moves.
 fn searches(machine: &Machine, rounds: u16, limit: &Limit) -> anyhow::Result<[Row; 3]> {
     let policy = Policy::Balanced { by: Metric::Cost };
     let balanced = best(rounds, || Ok(loads(machine, &primaries(machine, policy)?)))?;
@@ -156,7 +156,7 @@ fn searches(machine: &Machine, rounds: u16, limit: &Limit) -> anyhow::Result<[Ro
     ])
 }
 
-/// Machines of Fugaku's size.
+/// Measures machines of the size of Fugaku.
 fn of_fugaku(rounds: u16, rows: &mut Vec<Row>, limits: &mut Vec<Limit>) -> anyhow::Result<()> {
     let by = Metric::Cost;
     let few = torus_of_fugaku()?;
@@ -203,7 +203,7 @@ impl Limit {
     }
 }
 
-/// What summing up every distance once takes.
+/// Measures the time for one sum of all distances.
 fn limit(machine: &Machine, rounds: u16) -> anyhow::Result<Limit> {
     let targets = targets(machine);
     let time = best(rounds, || Ok(sum_distances(machine, &targets)))?;
@@ -213,7 +213,7 @@ fn limit(machine: &Machine, rounds: u16) -> anyhow::Result<Limit> {
     })
 }
 
-/// The places of the modules, or of the routers where all are in one module.
+/// Returns the places of the modules, or of the routers if there is only one module.
 fn targets(machine: &Machine) -> Vec<Vertex> {
     if machine.modules.len() > 1 {
         machine.modules.iter().map(|module| module.home).collect()
@@ -222,8 +222,8 @@ fn targets(machine: &Machine) -> Vec<Vertex> {
     }
 }
 
-/// The sum of the hops of all clients to all targets: of each dimension one table, and three additions or
-/// as many as there are dimensions for each pair.
+/// Sums the hops of all clients to all targets. There is one table for each dimension, so each pair costs one
+/// addition for each dimension.
 fn sum_distances(machine: &Machine, targets: &[Vertex]) -> u64 {
     let Fabric::Grid(grid, _) = &machine.fabric else {
         return 0;
@@ -254,7 +254,7 @@ fn sum_distances(machine: &Machine, targets: &[Vertex]) -> u64 {
     all
 }
 
-/// The fastest round: what the machine can do undisturbed.
+/// Returns the time of the fastest round, which shows what the machine can do without interference.
 fn best<T>(rounds: u16, mut run: impl FnMut() -> anyhow::Result<T>) -> anyhow::Result<Duration> {
     let mut least = Duration::MAX;
     for _ in 0..rounds {
@@ -269,7 +269,7 @@ fn plan(machine: &Machine, policy: Policy) -> anyhow::Result<Plan> {
     Ok(assign(machine, policy, &Options::default())?)
 }
 
-/// A plan of primaries alone.
+/// Returns a plan with primaries only.
 fn primaries(machine: &Machine, policy: Policy) -> anyhow::Result<Plan> {
     let options = Options {
         backups: 0,
@@ -278,11 +278,11 @@ fn primaries(machine: &Machine, policy: Policy) -> anyhow::Result<Plan> {
     Ok(assign(machine, policy, &options)?)
 }
 
-/// Trial moves that are measured.
+/// The number of trial moves in the measurement.
 const TRIALS: u64 = 500_000;
 
-/// Every blade of the shape of the first module, in the planes of the modules: its nodes compute while
-/// no module stands there.
+/// Returns every blade with the shape of the first module, in the planes of the modules. The nodes of a blade
+/// without a module compute.
 fn blades(machine: &Machine) -> Vec<Site> {
     let (Fabric::Grid(grid, _), Some(first)) = (&machine.fabric, machine.modules.first()) else {
         return Vec::new();
@@ -323,7 +323,7 @@ fn blades(machine: &Machine) -> Vec<Site> {
                 grid.position(router.vertex, 1),
             );
             let size = i32::from(grid.dimensions()[1].size);
-            // Between 0 and a size, which fits 16 bits.
+            // The value is between 0 and a size, which fits 16 bits.
             at[1] = (i32::from(base) + offset).rem_euclid(size) as u16;
             let vertex = grid.vertex(&at)?;
             let taken = used.entry(vertex).or_default();
@@ -343,7 +343,8 @@ fn blades(machine: &Machine) -> Vec<Site> {
     homes.filter_map(site).collect()
 }
 
-/// A torus with as many nodes as Fugaku, whose units of twelve lie along the last dimension, with 108 modules.
+/// Returns a torus with as many nodes as Fugaku. Its units of twelve nodes lie along the last dimension, and it has
+/// 108 modules.
 fn torus_of_fugaku() -> anyhow::Result<Machine> {
     let dimension = |name: &str, size, cost| Dimension {
         name: name.to_owned(),
@@ -362,7 +363,7 @@ fn torus_of_fugaku() -> anyhow::Result<Machine> {
     Ok(synthetic("fugaku-like", grid, Tie::Split, size)?)
 }
 
-/// Of writes, then of reads.
+/// Returns the loads of writes, and of reads.
 fn loads(machine: &Machine, plan: &Plan) -> [LinkLoads; 2] {
     LinkLoads::both(machine, plan, Gateways::Primary)
 }
@@ -372,7 +373,7 @@ fn units(machine: &Machine, loads: &LinkLoads) -> Vec<f64> {
     slots.map(|link| loads.load(link)).collect()
 }
 
-/// The strict rule client by client and net by net, each path walked link by link.
+/// Applies the strict rule client by client and net by net, and walks each path link by link.
 fn naive(machine: &Machine) -> [Vec<f64>; 2] {
     let slots = machine.fabric.link_slots() as usize;
     let (mut write, mut read) = (vec![0.0; slots], vec![0.0; slots]);
@@ -395,7 +396,7 @@ fn naive(machine: &Machine) -> [Vec<f64>; 2] {
     [write, read]
 }
 
-/// Where the primary of a client for a net stands.
+/// Returns the place of a client's primary for a net.
 fn primary(machine: &Machine, from: topology::Vertex, net: usize) -> Option<topology::Vertex> {
     let group = usize::from(machine.nets[net].group);
     let window = machine.window(group, from)?;
@@ -406,7 +407,7 @@ fn primary(machine: &Machine, from: topology::Vertex, net: usize) -> Option<topo
     Some(router.vertex)
 }
 
-/// The largest memory of this process so far; `None` where the system does not say.
+/// Returns the largest memory of this process so far; `None` if the system does not report it.
 fn peak_memory_mib() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;

@@ -1,7 +1,7 @@
-//! Programs of others in the same rounds and on the same CPUs: UCX, libfabric and iperf3.
+//! Runs other programs in the same rounds and on the same CPUs: UCX, libfabric and iperf3.
 //!
-//! `--peers` runs those that are installed. Each figure takes two new processes, a server on the targets' CPU
-//! and a client on the initiator's; a program's own report is what counts, so that its start does not.
+//! `--peers` runs the programs that are installed. Each figure takes two new processes: a server on the targets'
+//! CPU and a client on the initiator's CPU. The figure is the program's own report, so its start is not included.
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
@@ -16,7 +16,7 @@ use sys::ReservedPort;
 use super::placement::Placement;
 use super::report::Summary;
 
-/// A way to run a program of others.
+/// One configuration of another program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Program {
@@ -30,18 +30,18 @@ pub(super) enum Program {
     Iperf,
 }
 
-/// What a program is asked to do.
+/// The test that a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
-    /// Messages of so many bytes, one after the other, one way.
+    /// Messages of so many bytes, one after another, in one direction.
     Stream(usize),
-    /// Messages of so many bytes that are fetched.
+    /// Messages of so many bytes that the client fetches.
     Fetch(usize),
-    /// A message of so many bytes there and one back.
+    /// A message of so many bytes in each direction.
     RoundTrip(usize),
 }
 
-/// One test of one program, beside a row of ours.
+/// One test of one program, beside a row of our own.
 pub(super) struct Rival {
     /// The row's name.
     what: String,
@@ -53,7 +53,7 @@ pub(super) struct Rival {
     figures: Vec<f64>,
 }
 
-/// What a rival and ours reached in the same rounds.
+/// The results of a rival and of Finerail in the same rounds.
 #[derive(Serialize)]
 pub(super) struct RivalReport {
     what: String,
@@ -65,15 +65,15 @@ pub(super) struct RivalReport {
     rounds: Vec<f64>,
 }
 
-/// Messages that are tried first.
+/// The number of messages in the first trial.
 const FIRST: u64 = 300;
-/// A program that has not ended after this is given up.
+/// The time after which a program that has not ended is killed.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A client is tried for so long, because its server may not listen yet.
+/// The time for which a client is started again if it fails, because its server may not listen yet.
 const STARTING: Duration = Duration::from_secs(5);
-/// How often a process is looked at.
+/// The time between two checks of a process.
 const LOOK: Duration = Duration::from_millis(5);
-/// iperf3's blocks.
+/// The size of iperf3's blocks, in bytes.
 const IPERF_BLOCK: usize = 1 << 20;
 
 impl Program {
@@ -85,7 +85,7 @@ impl Program {
         }
     }
 
-    /// As people read it.
+    /// Returns the name for the table.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::UcxTcp => "UCX, tcp",
@@ -95,7 +95,8 @@ impl Program {
         }
     }
 
-    /// Whether it can do that; iperf3 knows no messages, so that its streams count as large ones.
+    /// Returns true if the program can run the test. iperf3 has no messages, so its streams count as large
+    /// messages.
     const fn can(self, test: Test) -> bool {
         match (self, test) {
             (Self::UcxTcp | Self::UcxMemory, _) | (Self::Libfabric, Test::RoundTrip(_)) => true,
@@ -113,7 +114,7 @@ impl Program {
         }
     }
 
-    /// The two command lines.
+    /// Returns the command lines of the server and of the client.
     fn commands(self, test: Test, count: u64, port: u16) -> (Command, Command) {
         let (mut server, mut client) = (Command::new(self.command()), Command::new(self.command()));
         let (port, count_text) = (port.to_string(), count.to_string());
@@ -158,7 +159,7 @@ impl Program {
         ]
     }
 
-    /// How long one message took, or one exchange, as the client's output says.
+    /// Returns the seconds of one message or exchange, from the client's output.
     fn seconds(self, test: Test, output: &str) -> Option<f64> {
         self.printed(test, output)
             .filter(|seconds| seconds.is_finite() && *seconds > 0.0)
@@ -173,7 +174,7 @@ impl Program {
         #[expect(clippy::cast_precision_loss, reason = "sizes stay far below 2^52")]
         let bytes = test.bytes() as f64;
         match self {
-            // Iterations; microseconds: median, average, overall; MiB a second: average, overall; …
+            // The columns: iterations; microseconds: median, average, overall; MiB a second: average, overall; …
             Self::UcxTcp | Self::UcxMemory => {
                 let figures = columns(output.lines().last()?);
                 match test {
@@ -181,7 +182,7 @@ impl Program {
                     _ => Some(bytes / (figures.get(5)? * f64::from(1 << 20))),
                 }
             }
-            // The last columns: seconds, megabytes a second, microseconds of one way, …
+            // The last columns: seconds, megabytes a second, microseconds of one direction, …
             Self::Libfabric => {
                 let figures = columns(output.lines().last()?);
                 let [_, .., _, microseconds, _] = figures[..] else {
@@ -214,11 +215,11 @@ impl Test {
     }
 }
 
-/// Those of `programs` that are installed.
+/// Returns the programs that are installed.
 ///
 /// # Errors
 ///
-/// None of them is.
+/// Returns an error if none of them is installed.
 pub(super) fn installed(programs: &[Program]) -> anyhow::Result<Vec<Program>> {
     let found: Vec<Program> = programs
         .iter()
@@ -236,7 +237,7 @@ pub(super) fn installed(programs: &[Program]) -> anyhow::Result<Vec<Program>> {
 }
 
 impl Rival {
-    /// The programs that can do what a row does, calibrated to take about `wanted`.
+    /// Returns the programs that can run a row's test, with counts for which they take about `wanted`.
     pub(super) fn all(
         programs: &[Program],
         (what, unit, test): (&str, &'static str, Test),
@@ -264,7 +265,7 @@ impl Rival {
         .collect()
     }
 
-    /// Adds a round; `figure` makes one in the row's unit of the time of a message or an exchange.
+    /// Adds a round. `figure` converts the time of a message or an exchange into the row's unit.
     pub(super) fn round(
         &mut self,
         place: &Placement,
@@ -275,7 +276,7 @@ impl Rival {
         Ok(())
     }
 
-    /// Beside ours of the same rounds.
+    /// Returns the report beside our own figures of the same rounds.
     pub(super) fn report(self, ours: &[f64]) -> RivalReport {
         let rounds = ours.iter().zip(&self.figures);
         let ratio = Summary::of(rounds.map(|(ours, figure)| ours / figure).collect());
@@ -291,7 +292,7 @@ impl Rival {
     }
 }
 
-/// The rivals as people read them.
+/// Returns the table of the rivals.
 pub(super) fn table(rivals: &[RivalReport]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -324,7 +325,7 @@ pub(super) fn table(rivals: &[RivalReport]) -> Table {
     table
 }
 
-/// Runs a program once; the seconds that one message took, or one exchange.
+/// Runs a program once; returns the seconds of one message or exchange.
 fn measure(program: Program, test: Test, count: u64, place: &Placement) -> anyhow::Result<f64> {
     let port = ReservedPort::on(Ipv4Addr::LOCALHOST).context("no TCP port is free")?;
     let number = port.number();
@@ -373,7 +374,7 @@ fn run(client: &mut Command) -> anyhow::Result<Output> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut running = Ended(client.spawn().context("cannot start a program")?);
-    // What it prints fits into the pipe.
+    // The output fits into the pipe, so the client does not block.
     while running.0.try_wait()?.is_none() {
         if Instant::now() > deadline {
             bail!("a program of --peers did not end in {PATIENCE:?}");
@@ -383,11 +384,11 @@ fn run(client: &mut Command) -> anyhow::Result<Output> {
     running.output()
 }
 
-/// A process that ends when this is dropped.
+/// A process that is killed when this value is dropped.
 struct Ended(Child);
 
 impl Ended {
-    /// All that a process has printed which has ended.
+    /// Returns everything that the process printed. The process must have ended.
     fn output(&mut self) -> anyhow::Result<Output> {
         use std::io::Read;
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
@@ -407,7 +408,8 @@ impl Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        // It may have ended by itself; then there is nothing to kill, and waiting removes what is left.
+        // The process may have ended by itself. Then there is nothing to kill, and the wait removes its entry in
+        // the system.
         let _already_gone = self.0.kill();
         let _already_reaped = self.0.wait();
     }

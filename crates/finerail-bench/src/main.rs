@@ -1,4 +1,4 @@
-//! `finerail-bench`: each figure beside the machine's own limit, measured in the same run.
+//! `finerail-bench`: measures each figure beside the machine's own limit, in the same run.
 //!
 //! ```text
 //!   initiator (this process)            peers (this program again, `peer ROLE`)
@@ -10,9 +10,9 @@
 //!   raw::Fan, lnet::fan::Fan: several senders at once, with processes of their own
 //! ```
 //!
-//! What is compared runs in turns, in the same round, in the same placement of processes on CPUs and
-//! with the same congestion control: the ratio is what can be carried to another machine. A missed
-//! target is printed and never changes the exit code, because a machine may be slow or busy.
+//! The two sides of a comparison run in turns, in the same round, with the same placement of processes on CPUs and
+//! the same congestion control. The ratio of the two is the figure that applies to other machines. A missed target
+//! is printed and never changes the exit code, because a machine may be slow or busy.
 
 mod bmi;
 mod child;
@@ -180,7 +180,7 @@ fn bench_lnet(args: &LnetArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is said of a target.
+/// Returns the word for the result of a target.
 const fn verdict(met: bool) -> &'static str {
     if met { "met" } else { "missed" }
 }

@@ -1,4 +1,4 @@
-//! The rounds: limit and Finerail in turns, as often as asked.
+//! The rounds: the limit and Finerail in turns, as often as requested.
 
 use std::time::Duration;
 
@@ -13,31 +13,31 @@ use super::report::{Beside, PlacementReport, Report, Row};
 use super::workload::Workload;
 use super::{lnet, raw};
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Effort {
     pub(super) workloads: Vec<Workload>,
     pub(super) rounds: u16,
-    /// How long one measurement should take.
+    /// The time that one measurement should take.
     pub(super) measurement: Duration,
-    /// What has no raw limit is measured, too.
+    /// If set, figures without a raw limit are measured, too.
     pub(super) is_whole: bool,
-    /// How long ends that spin look for work before they sleep.
+    /// The time for which spinning ends look for work before they sleep.
     pub(super) spin: Duration,
-    /// Programs of others that are run in the same rounds.
+    /// Other programs that run in the same rounds.
     pub(super) peers: Vec<Program>,
 }
 
-/// A bystander and a crowd are watched for so many times the length of a measurement.
+/// The time for which a bystander and a crowd are observed, as a multiple of a measurement's length.
 const LOOK: u32 = 50;
 
-/// One of the two that are compared.
+/// One of the two sides of a comparison.
 pub(super) trait Side {
-    /// Moves `count` messages, and says how long it took until the last one had arrived.
+    /// Moves `count` messages, and returns the time until the last one has arrived.
     fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<Duration>;
 }
 
-/// Measures everything in every placement.
+/// Measures all workloads in every placement.
 pub(super) fn everything(congestion: &str, effort: &Effort) -> anyhow::Result<Report> {
     let placements = placements()?;
     let bar = progress(placements.len(), effort);
@@ -65,7 +65,7 @@ pub(super) fn in_one_placement(
     report
 }
 
-/// What has no raw limit beside it.
+/// Measures the figures that have no raw limit.
 fn beside(widest: &Placement, congestion: &str, effort: &Effort) -> anyhow::Result<Beside> {
     let length = effort.measurement * LOOK;
     let (bystander, crowds) = match effort.is_whole {
@@ -85,7 +85,7 @@ fn beside(widest: &Placement, congestion: &str, effort: &Effort) -> anyhow::Resu
 fn progress(placements: usize, effort: &Effort) -> ProgressBar {
     let steps = placements * effort.workloads.len() * (usize::from(effort.rounds) + 1);
     let bar = ProgressBar::new(steps as u64);
-    // The template is a constant, and a bar without it is still a bar.
+    // The template is a constant and valid; without it the bar would only look different.
     if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} {eta}") {
         bar.set_style(style);
     }
@@ -129,20 +129,21 @@ fn in_placement(
     Ok(PlacementReport::new(placement, rows))
 }
 
-/// The figure of a message, or an exchange, that took so long.
+/// Returns the figure for one message or exchange that took this time.
 fn workload_figure(workload: Workload, took: Duration) -> f64 {
     const MANY: u32 = 1000;
     workload.figure(MANY.into(), took * MANY)
 }
 
-/// Messages of one measurement, so many that it takes about as long as it should.
+/// The numbers of messages with which a measurement takes about the wanted time.
 #[derive(Clone, Copy)]
 struct Counts {
     limit: u64,
     finerail: u64,
 }
 
-/// Who comes first changes from round to round, so that neither profits from the other's warmth.
+/// Measures both sides. The side that comes first changes from round to round, so that neither profits from caches
+/// that the other has filled.
 fn one_round(
     row: &mut Row,
     counts: Counts,
@@ -167,11 +168,11 @@ fn one_round(
     Ok(())
 }
 
-/// Messages that are tried first to find how many make up a measurement.
+/// The number of messages in the first trial of a calibration.
 const FIRST: u64 = 16;
 
-/// Finds how many messages take `wanted`, trying `first` of them first; warms the connection and the
-/// buffers up on the way.
+/// Returns the number of messages that take about `wanted`. The first trial has `first` messages. The trials also
+/// warm up the connection and the buffers.
 pub(super) fn calibrate(
     first: u64,
     wanted: Duration,
@@ -197,7 +198,7 @@ fn scaled(count: u64, took: Duration, wanted: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    /// A side where every message takes a microsecond.
+    /// A side in which every message takes a microsecond.
     struct Steady;
 
     impl Side for Steady {

@@ -1,12 +1,12 @@
-//! `finerail-bench metrics`: what a scrape of a node's metrics costs.
+//! `finerail-bench metrics`: measures the cost of a scrape of a node's metrics.
 //!
 //! ```text
 //!  this process:  node with 16 interfaces ── HTTP ── one scrape a second
 //!                 CPU of the whole process from the request to the last byte
 //! ```
 //!
-//! One scrape a second is the usual fastest pace, and the endpoint counts on time between scrapes: peers
-//! beyond its limit are looked at in turns. The cost has the reading of the text in it.
+//! One scrape a second is the usual fastest rate. The endpoint relies on time between scrapes: it examines peers
+//! beyond its limit in turns. The cost includes reading the text.
 
 use std::fmt::Write as _;
 use std::io::{Read, Write};
@@ -23,13 +23,13 @@ use lnet_types::{Net, Nid};
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::Serialize;
 
-/// Interfaces of the node.
+/// The number of the node's interfaces.
 const NIS: u16 = 16;
-/// Interfaces of peers, in turn.
+/// The numbers of peer interfaces, one for each row.
 const PEER_NIS: [u32; 2] = [1_000, 100_000];
-/// 1 % of a core at one scrape a second.
+/// The target: 1 % of a core at one scrape a second, in milliseconds.
 const TARGET_MS: f64 = 10.0;
-/// From one scrape to the next.
+/// The time from one scrape to the next.
 const PACE: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
@@ -50,7 +50,7 @@ pub(super) struct MetricsArgs {
     json: bool,
 }
 
-/// One node.
+/// The results for one node.
 #[derive(Serialize)]
 struct Row {
     interfaces: u16,
@@ -64,14 +64,14 @@ struct Row {
     met: bool,
 }
 
-/// One scrape.
+/// The result of one scrape.
 struct Scrape {
     cpu: Duration,
     time: Duration,
     text: String,
 }
 
-/// Measures, and gives the text to print.
+/// Measures, and returns the text to print.
 pub(super) fn run(args: &MetricsArgs) -> anyhow::Result<String> {
     let scrapes = if args.short { 3 } else { 15 };
     let rows: Vec<Row> = PEER_NIS
@@ -87,7 +87,7 @@ pub(super) fn run(args: &MetricsArgs) -> anyhow::Result<String> {
 fn measure(peer_nis: u32, count: usize) -> anyhow::Result<Row> {
     let node = node(peer_nis)?;
     let endpoint = MetricsEndpoint::open(&node, &MetricsOptions::at_port(0))?;
-    // The first one looks at all peers and is not what a second costs.
+    // The first scrape examines all peers, so its cost is not that of a scrape each second.
     let first = scrape(endpoint.address())?;
     let mut scrapes = Vec::new();
     for _ in 0..count {
@@ -117,7 +117,7 @@ fn measure(peer_nis: u32, count: usize) -> anyhow::Result<Row> {
     })
 }
 
-/// A node that listens nowhere, with peers that are not there.
+/// Returns a node that does not listen, with peers that do not exist.
 fn node(peer_nis: u32) -> anyhow::Result<Node> {
     let mut yaml = "net:\n".to_owned();
     for ni in 1..=NIS {
@@ -154,7 +154,7 @@ fn scrape(address: SocketAddr) -> anyhow::Result<Scrape> {
     })
 }
 
-/// CPU time that this process has used, its own and the system's for it.
+/// Returns the CPU time that this process has used, in user mode and in the system.
 fn cpu_time() -> anyhow::Result<Duration> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let (user, system) = (usage.user_time(), usage.system_time());

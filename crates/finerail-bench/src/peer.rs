@@ -1,4 +1,4 @@
-//! The other end of a measurement: what this program does when the bench starts it again.
+//! The other end of a measurement: the work of this program when the bench starts it again.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(super) struct PeerArgs {
     pub(super) control: Option<PathBuf>,
 }
 
-/// What a peer does.
+/// The role of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Role {
     /// Answers plain framed TCP
@@ -70,7 +70,7 @@ pub(super) fn run(args: &PeerArgs) -> ExitCode {
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Before `ready` this is what the bench reads. Nothing can be done when it is gone.
+            // The bench reads this line in place of `ready`. If the bench is gone, nothing can be done.
             let _unread = writeln!(io::stdout(), "failed: {error:#}");
             ExitCode::FAILURE
         }
@@ -96,15 +96,15 @@ fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     }
 }
 
-/// Says that the peer can be connected to.
+/// Reports that the peer accepts connections.
 pub(super) fn ready(port: u16) -> anyhow::Result<()> {
     writeln!(io::stdout(), "ready {port}").context("cannot write to standard output")
 }
 
-/// From now on the process ends when its standard input does: when the bench is done, or dead.
+/// Makes the process end when its standard input ends, that is, when the bench ends.
 pub(super) fn end_with_standard_input() -> anyhow::Result<()> {
     let wait = || {
-        // An error is an end, too.
+        // An error counts as the end, too.
         while io::stdin().read(&mut [0]).is_ok_and(|count| count > 0) {}
         std::process::exit(0);
     };

@@ -1,23 +1,23 @@
-//! Where the processes run, and which congestion control their sockets use: both decide more than
-//! anything that is measured, so both are chosen and printed.
+//! The CPUs of the processes and the congestion control of their sockets. Both influence the results more than any
+//! other setting, so both are chosen explicitly and printed.
 
 use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 
-/// Which process runs on which CPU.
+/// The CPU of each process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Placement {
     pub(super) name: &'static str,
     /// The CPU of the initiator, which is this process.
     pub(super) initiator_cpu: usize,
-    /// The CPU of the targets, of the router and of the raw relay.
+    /// The CPU of the targets, the router and the raw relay.
     pub(super) target_cpu: usize,
 }
 
 impl Placement {
-    /// The placements that these CPUs allow.
+    /// Returns the placements that these CPUs allow.
     pub(super) fn all(cpus: &[usize]) -> Vec<Self> {
         let two = cpus.get(..2).map(|pair| Self {
             name: "two cores",
@@ -40,7 +40,7 @@ impl Placement {
         self.describe_roles("initiator", "target and router")
     }
 
-    /// The same, with other names for those on the initiator's CPU and those on the target's.
+    /// Describes the placement with other names for the processes on the initiator's CPU and on the target's CPU.
     pub(super) fn describe_roles(&self, initiator: &str, target: &str) -> String {
         let Self {
             name,
@@ -56,14 +56,14 @@ impl Placement {
     }
 }
 
-/// The placements of this machine. The CPUs must be asked for before this thread is pinned.
+/// Returns the placements of this machine. Call it before this thread is pinned to a CPU.
 pub(super) fn placements() -> anyhow::Result<Vec<Placement>> {
     let cpus = sys::allowed_cpus().context("cannot ask which CPUs may be used")?;
     Ok(Placement::all(&cpus))
 }
 
-/// The congestion control that was asked for, if it can be used, else the best that can: cubic and reno
-/// do not pace what they send, which other algorithms do even on loopback.
+/// Returns the requested congestion control if it can be used. Without a request it returns cubic or reno: these
+/// two do not pace what they send, unlike other algorithms, which pace even on loopback.
 pub(super) fn congestion_control(asked: Option<&str>) -> anyhow::Result<String> {
     let socket = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot open a socket")?;
     let choose = |name: &str| sys::set_congestion_control(&socket, name);

@@ -1,4 +1,4 @@
-//! What was measured, as a table and as JSON.
+//! The results as a table and as JSON.
 
 use std::fmt::Write as _;
 
@@ -13,15 +13,15 @@ use super::measure::Effort;
 use super::placement::Placement;
 use super::workload::{Target, Workload};
 
-/// Most mebibytes that an idle endpoint should hold.
+/// The limit on the memory of an idle endpoint, in mebibytes.
 const IDLE_MEMORY_TARGET_MIB: f64 = 20.0;
 
-/// Everything that was measured.
+/// All results.
 #[derive(Serialize)]
 pub(super) struct Report {
     /// The congestion control of every socket.
     congestion: String,
-    /// Messages that each node may have under way to one peer.
+    /// The number of messages that each node may have in flight to one peer.
     peer_credits: u32,
     rounds: u16,
     placements: Vec<PlacementReport>,
@@ -30,11 +30,11 @@ pub(super) struct Report {
     idle_endpoint: IdleMemory,
 }
 
-/// What is measured once, beside the rounds.
+/// The figures that are measured once, apart from the rounds.
 pub(super) struct Beside {
     pub(super) bystander: Option<Bystander>,
     pub(super) crowds: Vec<Crowd>,
-    /// Resident bytes of an endpoint that has nothing to do.
+    /// The resident bytes of an idle endpoint.
     pub(super) idle_memory: u64,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct PlacementReport {
     peers: Vec<RivalReport>,
 }
 
-/// One workload's figures while they are collected.
+/// The figures of one workload during the measurement.
 pub(super) struct Row {
     pub(super) workload: Workload,
     limit: Vec<f64>,
     finerail: Vec<f64>,
-    /// Programs of others that do the same.
+    /// Other programs that run the same test.
     pub(super) rivals: Vec<Rival>,
 }
 
@@ -70,7 +70,7 @@ struct RowReport {
     finerail_rounds: Vec<f64>,
 }
 
-/// What several rounds gave.
+/// The summary of several rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Summary {
     pub(super) median: f64,
@@ -112,7 +112,7 @@ impl Report {
         }
     }
 
-    /// The tables that people read.
+    /// Returns the tables as text.
     pub(super) fn text(&self) -> String {
         let mut text = format!(
             "congestion control {}, peer_credits {}, medians of {} rounds, GB = 10^9 bytes\n",
@@ -208,7 +208,7 @@ impl RowReport {
 }
 
 impl PlacementReport {
-    /// The placement and the table.
+    /// Returns the placement and its table as text.
     pub(super) fn text(&self) -> String {
         format!("{}\n{}\n", self.placement.describe(), table(self))
     }
@@ -251,7 +251,7 @@ impl Row {
         self.finerail.push(finerail);
     }
 
-    /// Finerail's figure to the limit's of the same round.
+    /// Returns the ratio of Finerail's figure to the limit's figure of the same round.
     pub(super) fn ratio(&self) -> Summary {
         let rounds = self.finerail.iter().zip(&self.limit);
         Summary::of(rounds.map(|(finerail, limit)| finerail / limit).collect())
@@ -276,7 +276,7 @@ impl Row {
 }
 
 impl Summary {
-    /// Of at least one value; of none, all is zero.
+    /// Summarizes the values. Without values all fields are zero.
     pub(super) fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let middle = values.len() / 2;

@@ -1,12 +1,13 @@
-//! `finerail-bench select`: choosing a path beside a loop over all pairs of interfaces, in the same run.
+//! `finerail-bench select`: measures the choice of a path beside a loop over all pairs of interfaces, in the same
+//! run.
 //!
 //! ```text
 //!  round:  select, loop, select, loop …   one after the other for every shape; the fastest round counts
 //! ```
 //!
-//! The loop has every pair of a local and a peer interface in one array, each with the key that
-//! selection compares them by, and looks for the least: the work of a program that chooses among pairs
-//! and has nothing else to look up.
+//! The loop has every pair of a local interface and a peer interface in one array, each with the key that selection
+//! compares, and searches for the smallest key. This is the work of a program that chooses among pairs and has
+//! nothing else to look up.
 
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -19,10 +20,10 @@ use lnet_policy::{Priority, Rule, RuleList};
 use lnet_types::{Net, Nid, Time};
 use serde::Serialize;
 
-/// Criteria by which a net (6), a local interface (8) and a peer interface (6) are compared.
+/// The number of criteria that compare a net (6), a local interface (8) and a peer interface (6).
 const KEY: usize = 20;
 
-/// Interfaces on each side, nets, rules, and the target in nanoseconds.
+/// The interfaces on each side, the nets, the rules, and the target in nanoseconds.
 const SHAPES: [(u32, u16, u32, f64); 4] = [
     (8, 2, 64, 150.0),
     (4, 1, 0, 70.0),
@@ -30,7 +31,7 @@ const SHAPES: [(u32, u16, u32, f64); 4] = [
     (4, 1, 1000, 70.0),
 ];
 
-/// Rules that are applied to so many peer interfaces within this time.
+/// The numbers of rules and of peers to which the rules are applied, and the target for the time.
 const APPLIED_RULES: u32 = 1000;
 const APPLIED_PEERS: u32 = 25_000;
 const RAILS: u32 = 4;
@@ -55,7 +56,7 @@ pub(super) struct SelectArgs {
     json: bool,
 }
 
-/// One shape.
+/// The results for one shape.
 #[derive(Serialize)]
 struct Row {
     what: String,
@@ -66,7 +67,7 @@ struct Row {
     met: bool,
 }
 
-/// Everything that was measured.
+/// All results.
 #[derive(Serialize)]
 struct Report {
     rows: Vec<Row>,
@@ -76,9 +77,9 @@ struct Report {
     apply_target_milliseconds: f64,
 }
 
-/// Measures, and gives the text to print.
+/// Measures, and returns the text to print.
 pub(super) fn run(args: &SelectArgs) -> anyhow::Result<String> {
-    // Many short rounds: some of them nobody disturbs.
+    // There are many short rounds, so that some of them run without interference.
     let (rounds, count) = if args.short {
         (20, 5_000)
     } else {
@@ -124,7 +125,7 @@ fn remote(number: u32, nets: u16) -> Nid {
     Nid::from_number(Net::tcp(number as u16 % nets), 0x0A00_0100 | number)
 }
 
-/// A node and a Multi-Rail peer, with rules for interfaces of the peer.
+/// Returns a node with a Multi-Rail peer, and with rules for the peer's interfaces.
 fn core(interfaces: u32, nets: u16, rules: u32) -> anyhow::Result<Core> {
     let config = CoreConfig {
         entropy: Entropy::from_seed(1),
@@ -159,7 +160,7 @@ fn priority(value: u32) -> anyhow::Result<Priority> {
     Priority::new(value).context("a priority below 2^32 - 1")
 }
 
-/// The fastest selection and the fastest loop over the pairs, in nanoseconds.
+/// Returns the times of the fastest selection and of the fastest loop over the pairs, in nanoseconds.
 fn in_turns(core: &Core, pairs: usize, rounds: u32, count: u32) -> anyhow::Result<(f64, f64)> {
     let nid = core.peers().next().context("the peer was added")?.primary;
     let query = SendQuery::to(nid);
@@ -176,7 +177,7 @@ fn in_turns(core: &Core, pairs: usize, rounds: u32, count: u32) -> anyhow::Resul
     Ok((each(select), each(least)))
 }
 
-/// Equal but for the last criterion, as interfaces in good health are.
+/// Returns a key. All keys are equal except for the last criterion, like those of interfaces in full health.
 fn key(pair: u64, pairs: u64) -> [u64; KEY] {
     let mut key = [1; KEY];
     key[KEY - 1] = pair * 7919 % pairs;
@@ -196,7 +197,7 @@ fn timed<T>(count: u32, mut run: impl FnMut() -> T) -> Duration {
     start.elapsed()
 }
 
-/// How long a change of the rules takes, in milliseconds.
+/// Returns the time that a change of the rules takes, in milliseconds.
 fn apply(rounds: u32) -> anyhow::Result<f64> {
     let mut core = core(8, 1, 0)?;
     for peer in 0..APPLIED_PEERS {

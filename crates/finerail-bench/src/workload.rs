@@ -1,4 +1,4 @@
-//! What is measured, in which unit, and what the first targets are.
+//! The workloads with their units and targets.
 
 use std::time::Duration;
 
@@ -7,22 +7,22 @@ use serde::Serialize;
 
 use super::foreign::Test;
 
-/// Bytes of the large messages: the most that one PUT or GET carries.
+/// The bytes of a large message: the limit of one PUT or GET.
 pub(super) const LARGE: usize = 1 << 20;
-/// Bytes of the small messages: a page.
+/// The bytes of a small message: a page.
 pub(super) const SMALL: usize = 4096;
-/// Bytes of the messages whose round trip is measured.
+/// The bytes of a message whose round trip is measured.
 pub(super) const TINY: usize = 64;
-/// GETs of large messages under way at once.
+/// The number of GETs of large messages in flight at once.
 pub(super) const GETS_IN_FLIGHT: u64 = 8;
-/// GETs of small messages under way at once.
+/// The number of GETs of small messages in flight at once.
 pub(super) const SMALL_GETS_IN_FLIGHT: u64 = 16;
-/// Senders that send at once, where there are several.
+/// The number of senders that send at the same time.
 pub(super) const SENDERS: usize = 4;
-/// Buffers of the cold stream, each of [`LARGE`] bytes: together more than a cache holds.
+/// The number of buffers of the cold stream, each of [`LARGE`] bytes: together they exceed a cache.
 pub(super) const COLD_BUFFERS: usize = 64;
 
-/// What is measured.
+/// The subject of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Workload {
     /// PUTs of 1 MiB without ACK, one way.
@@ -64,26 +64,26 @@ pub(super) enum Workload {
     HopSmallBatched,
 }
 
-/// A goal for the ratio of Finerail to the limit.
+/// A target for the ratio of Finerail to the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Target {
-    /// The ratio should be this or more.
+    /// The ratio should be at least this value.
     AtLeast(f64),
-    /// The ratio should be this or less.
+    /// The ratio should be at most this value.
     AtMost(f64),
 }
 
-/// How a figure is computed.
+/// The method that computes a figure.
 #[derive(Clone, Copy)]
 enum Measure {
-    /// Bytes a second.
+    /// Bytes in each second.
     Throughput,
-    /// Messages a second.
+    /// Messages in each second.
     Rate,
-    /// Time of one message.
+    /// The time of one message.
     Latency,
-    /// Time of the CPUs for so many bytes.
+    /// The CPU time for a number of bytes.
     CpuTime,
 }
 
@@ -110,7 +110,7 @@ impl Workload {
         }
     }
 
-    /// Payload bytes of one message.
+    /// Returns the payload bytes of one message.
     pub(super) const fn message_len(self) -> usize {
         match self {
             Self::PutLarge
@@ -152,7 +152,7 @@ impl Workload {
         }
     }
 
-    /// Measured is the time that the CPUs of both ends spend, not the time that passes.
+    /// Returns true if the CPU time of both ends is measured, not the elapsed time.
     pub(super) const fn takes_cpu_time(self) -> bool {
         matches!(self.measure(), Measure::CpuTime)
     }
@@ -166,7 +166,7 @@ impl Workload {
         }
     }
 
-    /// The figure, in [`Self::unit`], of `count` messages that took `elapsed`.
+    /// Returns the figure, in [`Self::unit`], for `count` messages that took `elapsed`.
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
     pub(super) fn figure(self, count: u64, elapsed: Duration) -> f64 {
         let seconds = elapsed.as_secs_f64();
@@ -180,7 +180,7 @@ impl Workload {
         }
     }
 
-    /// What a program of others would have to do to be compared.
+    /// Returns the test that another program must run for a comparison.
     pub(super) const fn test(self) -> Option<Test> {
         let bytes = self.message_len();
         match self {
@@ -204,7 +204,7 @@ impl Workload {
         }
     }
 
-    /// The goal on two cores, or on one.
+    /// Returns the target on two cores, or on one.
     pub(super) const fn target(self, on_one_core: bool) -> Option<Target> {
         let (two, one) = match self {
             Self::PutLarge => (Target::AtLeast(1.05), Target::AtLeast(1.0)),

@@ -1,7 +1,7 @@
-//! The soak of `finerail-bench bmi`, with the processes that a site has: daemons, servers, clients.
+//! Tests the soak of `finerail-bench bmi` with the processes of a site: daemons, servers, clients.
 //!
-//! The bench itself looks at every byte, and between two rounds at the memory of every process, at
-//! pools, segments and reply queues. Here is looked at what is left when it is over.
+//! The bench itself verifies every byte, and between two rounds checks the memory of every process, pools, segments
+//! and reply queues. This test checks what remains after the soak.
 
 #![expect(
     clippy::unwrap_used,
@@ -14,10 +14,11 @@ use std::process::Command;
 
 use sys::{MessageQueue, QueueAccess, QueueShape};
 
-/// Seconds of the ordinary run, and of the long one.
+/// The seconds of an ordinary run, and of a long one.
 const SECONDS: (&str, &str) = ("20", "600");
 
-/// Queues are limited per user, so tests that use them take turns: one lock for all of this user.
+/// Takes a lock that all tests of this user share. The system limits the queues of a user, so tests with queues run
+/// one after another.
 fn take_turn() -> File {
     let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
     let path = std::env::temp_dir().join(name);
@@ -31,7 +32,8 @@ fn take_turn() -> File {
     file
 }
 
-/// Queues that this user can still make: the file system that lists them may not be mounted.
+/// Returns the number of queues that this user can still make. The file system that lists queues may not be
+/// mounted, so this function makes queues until it fails.
 fn queues_left() -> usize {
     let shape = QueueShape {
         messages: 2,
@@ -46,7 +48,7 @@ fn queues_left() -> usize {
     made
 }
 
-/// The segments of benches. Where shared memory is not listed, none.
+/// Returns the segments of benches; none if shared memory is not listed.
 fn segments() -> BTreeSet<String> {
     let files = std::fs::read_dir("/dev/shm").into_iter().flatten();
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());

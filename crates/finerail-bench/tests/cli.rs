@@ -1,11 +1,12 @@
-//! The help texts of the benches.
+//! Tests the help texts of the benches.
 
 use std::path::Path;
 
-/// Where `--help` of each bench is written down.
+/// The directory with the expected `--help` of each bench.
 const HELP: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/help");
 
-/// After a change that is meant: `TRYCMD=overwrite cargo test -p finerail-bench --test cli`, and look at the difference.
+/// After an intended change run `TRYCMD=overwrite cargo test -p finerail-bench --test cli`, and check the
+/// difference.
 #[test]
 fn help_texts_are_those_written_down() {
     let cases = trycmd::TestCases::new();

@@ -1,4 +1,4 @@
-//! `finerail-bench path` in its short form: it runs, says everything, and leaves nothing behind.
+//! Tests `finerail-bench path` in its short form: it runs, prints all results, and leaves no files.
 
 use std::fs;
 use std::path::Path;

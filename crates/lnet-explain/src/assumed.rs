@@ -1,5 +1,5 @@
-//! What the input does not hold, and what would be otherwise: each alternative is tried in a core made from the
-//! state with that one value changed.
+//! The values that the input does not hold, and what depends on them. Each alternative value is tried in a core
+//! that is made from the state with only that value changed.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use crate::Question;
 use crate::explanation::Assumption;
 use crate::node::{Assumed, Node};
 
-/// Alternatives that are tried in turn.
+/// The limit on the alternatives that are tried one after another.
 const TURNS_MAX: usize = 32;
-/// One failure at the default sensitivity.
+/// The health that one failure costs at the default sensitivity.
 const DEMERIT: u16 = 100;
-/// Later than every other stamp.
+/// A sequence number that is later than every other one.
 const LATEST: u64 = 1 << 40;
 
-/// What was assumed about this node, with what hangs on it for this question.
+/// Returns the values that were assumed about this node, with the paths that other values would lead to.
 pub(crate) fn assumptions(node: &Node, question: &Question) -> Result<Vec<Assumption>, StateError> {
     let told = node.facts.assumed.iter().map(|&assumed| {
         Ok(Assumption {
@@ -78,7 +78,7 @@ fn lowered() -> Health {
     Health::new(Health::MAX.value() - DEMERIT).unwrap_or(Health::ZERO)
 }
 
-/// Source, next hop, destination.
+/// The source, the next hop and the destination of a choice.
 type Pick = [Nid; 3];
 
 struct Asking<'a> {
@@ -112,7 +112,7 @@ impl Asking<'_> {
         vec![format!("if {condition}: {}", self.shown(other))]
     }
 
-    /// Whoever is chosen was used last, until somebody comes twice.
+    /// Marks each chosen path as used last and chooses again, until a path is chosen a second time.
     fn turns(&self, first: &Pick) -> Result<Vec<String>, StateError> {
         let mut state = self.node.state.clone();
         let mut seen = BTreeSet::from([*first]);
@@ -189,7 +189,7 @@ impl Asking<'_> {
     }
 }
 
-/// Everything of a pick gets the latest stamp.
+/// Gives every object of a pick the sequence number `stamp`.
 fn stamp_used(state: &mut SelectionState, pick: &Pick, stamp: u64) {
     let [source, hop, destination] = *pick;
     for ni in state.nis.iter_mut().filter(|ni| ni.nid == source) {

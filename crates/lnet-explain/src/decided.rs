@@ -1,4 +1,4 @@
-//! A selection that a node made in the past, told from its record.
+//! The explanation of a past selection, from the record of a node.
 
 use lnet_core::{Selection, Whose};
 use serde::Serialize;
@@ -10,20 +10,21 @@ use crate::node::Node;
 use crate::selection::tell_recorded;
 use crate::watch::Recorder;
 
-/// Why a message took its path.
+/// The explanation why a message took its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Decision {
-    /// Whose message it was, and where it was to go.
+    /// The sender of the message and its target, as text.
     pub message: String,
-    /// The path, or why there was none.
+    /// The path, or the reason why there was no path.
     pub answer: Answer,
-    /// Which of the eight cases it was.
+    /// Which of the eight cases of a send applied.
     pub classification: Option<CaseFacts>,
-    /// The decisions, in their order.
+    /// The decisions of selection, in their order.
     pub levels: Vec<LevelTable>,
 }
 
-/// Tells a selection that a replayed core made. `node` is the node just before, for what things are called.
+/// Explains a selection that a replayed core made. `node` is the node just before that selection: it supplies the
+/// names.
 #[must_use]
 pub fn decision(node: &Node, selection: &Selection) -> Decision {
     let question = Question {

@@ -1,17 +1,17 @@
-//! Two explanations side by side.
+//! A comparison of two explanations.
 
 use std::collections::BTreeMap;
 
 use crate::explanation::{Difference, Explanation, Share};
 use crate::finding::Finding;
 
-/// What a change changes.
+/// Returns the differences that the changes make.
 pub(crate) fn difference(
     before: &Explanation,
     after: Explanation,
     changes: Vec<String>,
 ) -> Difference {
-    // Its text may tell of a value that changed; the cause is the same.
+    // A finding's text may contain a value that changed although the cause is the same, so texts are not compared.
     let among = |one: &Finding, others: &[Finding]| {
         let mut others = others.iter();
         others.any(|other| (other.code, &other.subject) == (one.code, &one.subject))
@@ -66,7 +66,7 @@ fn differing(before: &Explanation, after: &Explanation) -> Vec<(String, String, 
     joined(subjects)
 }
 
-/// Subjects of which the same is to be said, together.
+/// Joins subjects that have the same text before and the same text after.
 fn joined(subjects: Vec<(String, String, String)>) -> Vec<(String, String, String)> {
     let mut joined: Vec<(String, String, String)> = Vec::new();
     for (subject, was, is) in subjects {
@@ -104,7 +104,7 @@ fn winners(one: &Explanation) -> BTreeMap<&'static str, String> {
     decided.collect()
 }
 
-/// By class of failure, in the profile that was asked about: the paths of the tries after the first.
+/// Returns, for each class of failure, the paths of the tries after the first, in the profile that was asked about.
 fn tries(one: &Explanation) -> BTreeMap<&'static str, String> {
     let mut trees = one.resends.iter();
     let tree = trees.find(|tree| tree.profile == one.question.profile);

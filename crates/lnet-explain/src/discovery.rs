@@ -1,4 +1,4 @@
-//! What discovery knows of the peer that is asked about: why it is Multi-Rail or not, and since when.
+//! The facts that discovery has about the peer: why it is Multi-Rail or not, and since when.
 
 use lnet_core::{DiscoveryView, Errno, Heard, PeerState};
 use lnet_types::{Nid, Time};
@@ -6,7 +6,8 @@ use lnet_wire::PingFeatures;
 
 use crate::node::Node;
 
-/// When a peer that is Multi-Rail said so; nothing where only an administrator has said so.
+/// Returns how and when a Multi-Rail peer said that it is Multi-Rail; `None` if only an administrator configured it
+/// so.
 pub(crate) fn why_multi_rail(node: &Node, to: Nid) -> Option<String> {
     let heard = discovery_of(node, to)?.heard?;
     let interfaces = match heard.nids {
@@ -16,7 +17,8 @@ pub(crate) fn why_multi_rail(node: &Node, to: Nid) -> Option<String> {
     Some(format!("{} with {interfaces}", how(&heard, node.now)))
 }
 
-/// Why a peer is not Multi-Rail. Nothing is known of it from a configuration alone.
+/// Returns the reason why a peer is not Multi-Rail; `None` if only a configuration is known, because it holds no
+/// reason.
 pub(crate) fn why_single_rail(node: &Node, to: Nid) -> Option<String> {
     if !node.is_exact() {
         return None;

@@ -1,4 +1,5 @@
-//! A core that really sends: what it would put on the wire is looked at and answered by hand.
+//! A core that really sends messages. This module reads what the core would put on the wire, and reports the result
+//! of each send to the core.
 
 use lnet_core::{
     Choice, Core, MdOptions, MdSpec, MessageStatus, Output, PutRequest, SelectError, SendQuery,
@@ -11,7 +12,8 @@ use crate::Question;
 use crate::explanation::Path;
 use crate::node::Node;
 
-/// Of our messages: the first portal that is not LNet's own, and bits that nobody else uses.
+/// The portal and the match bits of our messages: the first portal that is not LNet's own, and bits that nothing
+/// else uses.
 const PORTAL: u32 = 1;
 const MATCH_BITS: u64 = 0x6578_706C_6169_6E00;
 
@@ -24,14 +26,14 @@ pub(crate) struct Drive<'a> {
     portal: u32,
 }
 
-/// What became of our message.
+/// The next thing that happens to our message.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// It goes out like this.
+    /// The core transmits the message.
     Out(Transmit),
-    /// It is over; the errno if it failed.
+    /// The message has completed; with the errno if it failed.
     Over(Option<i32>),
-    /// It waits for a credit.
+    /// The message waits for a credit.
     Waits,
 }
 
@@ -47,13 +49,13 @@ impl<'a> Drive<'a> {
         Ok(drive)
     }
 
-    /// The same for messages that leave no trace in the local interface that a peer is used to, as those of others that
-    /// are passed on.
+    /// Returns the same core for messages that do not pin the peer to a local NI. Forwarded messages of other nodes
+    /// are such messages.
     pub(crate) fn unpinned(self) -> Self {
         Self { portal: 0, ..self }
     }
 
-    /// Which path the next message takes.
+    /// Returns the path that the next message takes.
     pub(crate) fn choose(&self, question: &Question) -> Result<Choice, SelectError> {
         self.core.choose(&SendQuery {
             portal: self.portal,
@@ -88,7 +90,7 @@ impl<'a> Drive<'a> {
         self.next()
     }
 
-    /// What our message does next.
+    /// Runs the core until it has no more output, and returns what happened to our message.
     pub(crate) fn next(&mut self) -> Step {
         self.core.tick(self.now);
         let mut step = Step::Waits;
@@ -104,12 +106,12 @@ impl<'a> Drive<'a> {
         step
     }
 
-    /// The fate of a try.
+    /// Reports the result of a try to the core.
     pub(crate) fn answer(&mut self, transmit: &Transmit, status: MessageStatus) {
         self.core.sent(transmit.tx, status, self.now);
     }
 
-    /// The path of what goes out.
+    /// Returns the path of a transmitted message.
     pub(crate) fn path_of(&self, transmit: &Transmit) -> Path {
         let mut nis = self.core.nis();
         let source = nis.find(|ni| ni.id == transmit.ni);
@@ -117,7 +119,7 @@ impl<'a> Drive<'a> {
         path(self.node, source, transmit.to.nid, transmit.header.dest_nid)
     }
 
-    /// The path of a choice.
+    /// Returns the path of a choice.
     pub(crate) fn path(&self, choice: &Choice) -> Path {
         path(
             self.node,
@@ -132,7 +134,7 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The path by these NIDs.
+/// Returns the path with these NIDs.
 pub(crate) fn path(node: &Node, source: Nid, next_hop: Nid, destination: Nid) -> Path {
     let names = node.facts.interfaces.get(&source);
     Path {
@@ -148,7 +150,7 @@ fn is_ours(transmit: &Transmit) -> bool {
 }
 
 impl Question {
-    /// What is asked of selection.
+    /// Returns the query for selection.
     pub(crate) fn query(&self) -> SendQuery {
         SendQuery {
             source: self.from,

@@ -1,4 +1,4 @@
-//! What is told: plain data for a terminal, for machines (JSON), and for comparing.
+//! The explanation as plain data: for a terminal, for machines (JSON), and for comparison.
 
 use std::collections::BTreeMap;
 
@@ -6,54 +6,54 @@ use serde::Serialize;
 
 use crate::finding::Finding;
 
-/// Why a message takes its path.
+/// The explanation why a message takes its path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Explanation {
-    /// What was asked.
+    /// The question that was asked.
     pub question: Asked,
-    /// The path, or why there is none.
+    /// The path, or the reason why there is no path.
     pub answer: Answer,
-    /// Which of the eight cases it is.
+    /// Which of the eight cases of a send applies; `None` if the send was rejected before it was classified.
     pub classification: Option<CaseFacts>,
-    /// The decisions, in their order.
+    /// The decisions of selection, in their order.
     pub levels: Vec<LevelTable>,
-    /// What the rules set, and what becomes of each rule.
+    /// The values that rules set, and the state of each rule.
     pub policies: Policies,
-    /// Interfaces and peer interfaces that matter here and are not in full health.
+    /// Local NIs and peer NIs that matter here and are not in full health or not up.
     pub health: Vec<HealthReport>,
-    /// The next sends.
+    /// The paths of the next sends.
     pub forecast: Forecast,
-    /// What happens when a try fails.
+    /// The tries of a message whose every try fails, once for each profile.
     pub resends: Vec<ResendTree>,
-    /// What the input does not hold.
+    /// The values that the input does not hold, and what depends on them.
     pub assumed: Vec<Assumption>,
-    /// Causes of trouble that are visible.
+    /// The causes of trouble that the state shows.
     pub findings: Vec<Finding>,
 }
 
-/// What was asked.
+/// The question, as text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Asked {
-    /// The destination.
+    /// The destination NID.
     pub to: String,
-    /// The source, if one was demanded.
+    /// The source NID, if one was demanded.
     pub from: Option<String>,
     /// Payload in bytes.
     pub size: u32,
-    /// `design` or `lustre`.
+    /// The profile of selection: `design` or `lustre`.
     pub profile: &'static str,
-    /// `pair` or `literal`.
+    /// What resends remember of earlier tries: `pair` or `literal`.
     pub used_paths: &'static str,
 }
 
-/// The path of the next message.
+/// The answer: the path of the next message, or an error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Answer {
-    /// Where it goes.
+    /// The path; `None` if there is none.
     pub path: Option<Path>,
-    /// Why there is no path.
+    /// The reason why there is no path; `None` if there is a path.
     pub error: Option<String>,
-    /// The deciding facts, in the order of the decisions.
+    /// The facts that decided, in the order of the decisions.
     pub because: Vec<String>,
 }
 
@@ -62,206 +62,207 @@ pub struct Answer {
 pub struct Path {
     /// The local NID.
     pub source: String,
-    /// The system interface under it, where it is known.
+    /// The system interface under the local NID, if it is known.
     pub interface: Option<String>,
-    /// The gateway's NID, unless the next hop is the destination.
+    /// The NID of the gateway; `None` if the next hop is the destination.
     pub gateway: Option<String>,
-    /// The destination's NID, which may be another one than was asked for.
+    /// The destination's NID. If the peer is Multi-Rail, this may be another NID than the one that was asked for.
     pub destination: String,
 }
 
-/// The case of a send, each axis with the fact that decides it.
+/// The case of a send, with the fact that decides each of its three axes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CaseFacts {
-    /// `A1C` to `B2D`.
+    /// The name of the case, `A1C` to `B2D`.
     pub case: String,
-    /// Source: given or any.
+    /// Whether the source was given or may be any, and why.
     pub source: String,
-    /// Destination: local or remote.
+    /// Whether the destination is local or remote, and why.
     pub locality: String,
-    /// Destination: Multi-Rail or not.
+    /// Whether the destination is Multi-Rail, and why.
     pub kind: String,
 }
 
-/// One decision.
+/// One decision of selection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LevelTable {
-    /// What is chosen: `net`, `local NI`, `route` …
+    /// The kind of the candidates: `net`, `local NI`, `route` …
     pub level: &'static str,
-    /// What candidates are compared by, first things first.
+    /// The criteria that compare the candidates, the first one first.
     pub criteria: Vec<&'static str>,
-    /// The candidates.
+    /// The candidates that were compared.
     pub candidates: Vec<Row>,
-    /// What cannot be chosen, and why.
+    /// The names of the candidates that were excluded, each with the reason.
     pub excluded: Vec<(String, String)>,
-    /// What was chosen.
+    /// The name of the winner; `None` if every candidate was excluded.
     pub winner: Option<String>,
-    /// By what it is ahead of the best rival.
+    /// The criterion in which the winner is ahead of the best rival.
     pub decided_by: Option<&'static str>,
-    /// What would have to change for the rival to win.
+    /// The changes of values that would let the rival win.
     pub margin: Option<String>,
 }
 
-/// A candidate.
+/// One candidate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// What it is called.
+    /// The candidate's name, such as its NID.
     pub name: String,
-    /// The system interface under it, where it is known.
+    /// The system interface under the NID, if it is known.
     pub interface: Option<String>,
-    /// By criterion; `-1` stands for no priority.
+    /// The candidate's value for each criterion of the table; `-1` stands for no priority.
     pub values: Vec<i64>,
-    /// The criterion at which it was eliminated; `None` for the winner.
+    /// The criterion that eliminated the candidate; `None` for the winner.
     pub eliminated_by: Option<&'static str>,
-    /// What it lost to.
+    /// The candidate that it lost to.
     pub lost_to: Option<String>,
 }
 
-/// The rules.
+/// The rules of the node, and their effects.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Policies {
-    /// Values that rules set.
+    /// The values that rules set.
     pub values: Vec<PolicyValue>,
-    /// Every rule.
+    /// A report on every rule.
     pub rules: Vec<RuleReport>,
-    /// Where a kernel's order of events leaves rules unapplied.
+    /// Rules that a kernel may not have applied because of the order of events, each as a sentence.
     pub unapplied: Vec<String>,
 }
 
-/// A value that a rule sets.
+/// One value that a rule sets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PolicyValue {
-    /// Of what.
+    /// The net, NI or gateway that has the value.
     pub object: String,
-    /// Which value, and what it is.
+    /// The kind of value, and the value.
     pub value: String,
-    /// The rule's index.
+    /// The index of the rule that sets it.
     pub rule: usize,
-    /// The rule as `lnetctl udsp add` takes it.
+    /// The rule in the syntax of `lnetctl udsp add`.
     pub text: String,
 }
 
-/// What becomes of a rule.
+/// The state of one rule.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RuleReport {
-    /// Its index.
+    /// The rule's index.
     pub index: usize,
-    /// As `lnetctl udsp add` takes it.
+    /// The rule in the syntax of `lnetctl udsp add`.
     pub text: String,
-    /// It sets something.
+    /// True if the rule sets a value.
     pub live: bool,
-    /// What it does, or why it does nothing.
+    /// What the rule does, or why it does nothing.
     pub state: String,
 }
 
-/// The health of something.
+/// The health of one local NI or peer NI.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct HealthReport {
-    /// The interface or peer interface.
+    /// The NID of the NI or peer NI.
     pub nid: String,
-    /// One of the node's own.
+    /// True for a local NI, false for a peer NI.
     pub local: bool,
-    /// 0 to 1000.
+    /// The health value, 0 to 1000.
     pub health: u16,
-    /// Down, and by what.
+    /// The reason why it is down; `None` if it is up.
     pub down: Option<String>,
-    /// Failed tries by class, those that there were.
+    /// The number of failed tries of each class; classes without failures are left out.
     pub failures: Vec<(&'static str, u64)>,
-    /// The likely cause: the only class, or the most frequent one.
+    /// The likely cause: the only class of failures, or the most frequent class.
     pub cause: Option<String>,
-    /// Seconds until the next recovery ping, where it is planned.
+    /// Seconds until the next recovery ping, if one is planned.
     pub next_ping_seconds: Option<u64>,
-    /// When it is or was due, in seconds of the node's uptime, where only that is known.
+    /// The time of the next recovery ping in seconds of the node's uptime, if only that time is known. It may be in
+    /// the past.
     pub next_ping_uptime_seconds: Option<u64>,
-    /// Answered pings until full health.
+    /// The number of answered pings that lead to full health.
     pub pings: u32,
-    /// When they go out, in seconds after the first, if each is answered.
+    /// The times of the first of these pings, in seconds after the first ping, if each ping is answered.
     pub schedule_seconds: Vec<u64>,
-    /// When the last of them goes out, in the same count; `None`: there is none.
+    /// The time of the last of these pings, in seconds after the first ping; `None` if there is no ping.
     pub full_after_seconds: Option<u64>,
-    /// Why it does not recover, if it does not.
+    /// The reason why the health does not recover; `None` if it recovers.
     pub stuck: Option<String>,
 }
 
-/// What the next messages do.
+/// The forecast of the next messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Forecast {
-    /// The next sends, none of which completes.
+    /// The paths of the next sends if none of them completes.
     pub picks: Vec<Pick>,
-    /// Of as many sends, each of which completes before the next: how many took which path.
+    /// The number of messages on each path, if each of as many sends completes before the next.
     pub shares: Vec<Share>,
 }
 
 /// One of the next sends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Pick {
-    /// Its path; `None`: there is none.
+    /// The path of the send; `None` if there is no path.
     pub path: Option<Path>,
-    /// It waits for a credit.
+    /// True if the message waits for a credit.
     pub waits: bool,
 }
 
 /// The traffic of one path.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Share {
-    /// The path; `None` for what found none.
+    /// The path; `None` stands for the messages without a path.
     pub path: Option<Path>,
-    /// Messages.
+    /// The number of messages.
     pub sends: u32,
 }
 
-/// What happens when tries fail, by class of failure.
+/// The sequences of tries after failures, by class of failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ResendTree {
-    /// `design` or `lustre`.
+    /// The profile of selection: `design` or `lustre`.
     pub profile: &'static str,
-    /// The classes; those after which the same happens stand together.
+    /// The branches. Classes with the same sequence of tries share a branch.
     pub branches: Vec<Branch>,
 }
 
-/// What happens when every try fails in the same way.
+/// The sequence of tries if every try fails with the same class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Branch {
-    /// The classes.
+    /// The classes of failure.
     pub classes: Vec<&'static str>,
-    /// The tries.
+    /// The tries in their order.
     pub tries: Vec<Try>,
-    /// How it ends.
+    /// The end of the message, as text.
     pub end: String,
     /// Seconds from the first try to the end.
     pub end_seconds: u64,
 }
 
-/// One try.
+/// One try to send the message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Try {
-    /// Its path.
+    /// The path of the try.
     pub path: Path,
-    /// When it begins, in seconds after the first.
+    /// The start of the try, in seconds after the first try.
     pub at_seconds: u64,
 }
 
-/// Something that the input does not hold.
+/// A value that the input does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Assumption {
-    /// What is assumed.
+    /// The assumed value, as a sentence.
     pub what: String,
-    /// What would be otherwise if it were not so.
+    /// The paths that would be taken if the value were another one.
     pub alternatives: Vec<String>,
 }
 
-/// What a change changes.
+/// The differences that changes make.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The changes.
+    /// The changes, in their order.
     pub changes: Vec<String>,
-    /// What was told before and is told now, where it differs: subject, before, after.
+    /// The parts of the explanation that differ: subject, text before, text after.
     pub differing: Vec<(String, String, String)>,
-    /// Messages by path: before and after.
+    /// The number of messages on each path, before and after.
     pub shares: BTreeMap<String, (u32, u32)>,
     /// Findings that the changes remove.
     pub solved: Vec<Finding>,
-    /// Findings that they bring.
+    /// Findings that the changes add.
     pub new: Vec<Finding>,
     /// The explanation after the changes.
     pub after: Box<Explanation>,

@@ -1,90 +1,90 @@
-//! Findings: causes of trouble by name, each with a stable code.
+//! Findings: causes of trouble, each with a stable code.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A cause of trouble.
+/// A finding: a cause of trouble that the state of a node shows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Which cause.
+    /// The code of the cause.
     pub code: Code,
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// What it is about.
+    /// The subject of the finding, such as a NID or a rule.
     pub subject: String,
-    /// What is the matter, with the facts.
+    /// The problem, with the facts that show it.
     pub text: String,
-    /// What would help.
+    /// The advice: what an administrator can do about it.
     pub advice: String,
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// A fact that is good to know; nothing is wrong.
     Note,
-    /// Works, but not as somebody may believe, or not for long.
+    /// The node works, but not as its configuration suggests, or not for long.
     Warning,
-    /// Does not work.
+    /// Something does not work.
     Error,
 }
 
-/// The causes. Codes never change their meaning; new ones come at the end.
+/// The causes of trouble. A code never changes its meaning; new codes are added at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Code {
-    /// The chosen local NI reaches only peer NIs that are not well.
+    /// The chosen local NI reaches only peer NIs that are not in full health or not up.
     RailMismatch,
     /// No local net and no route lead to the destination.
     NetNotReached,
-    /// The peer is known by a primary NID that cannot be reached.
+    /// The peer is known by a primary NID that this node cannot reach.
     PrimaryNotReached,
-    /// Two NIs share a device of which one is down.
+    /// Two NIs share a device, and only one of the two NIs is down.
     SharedDeviceDown,
-    /// A route is down; which test fails, and when the gateway is asked again.
+    /// A route is down. The text names the test that fails and the time of the next ping of the gateway.
     RouteDown,
-    /// A gateway is not in full health, which takes no route down.
+    /// A gateway is not in full health. This takes no route down.
     GatewayHealth,
-    /// Timeouts that do not fit into each other.
+    /// The timeouts of the tries and of the transaction do not fit together.
     TimeoutsMisaligned,
-    /// Nets of different kinds lead to one peer, and no rule says which comes first.
+    /// Nets of different LNDs lead to one peer, and no rule prefers one of the nets.
     MixedFabrics,
     /// The configuration names an interface that the machine does not have.
     InterfaceMissing,
     /// The interface of an NI has no carrier.
     InterfaceDown,
-    /// Several interfaces in one subnet.
+    /// Several local NIs are in one subnet.
     OneSubnet,
-    /// An address pattern matched the machine, not the interface it configures.
+    /// An address pattern matches the machine's addresses, not only the interface that it configures.
     Ip2netsHostMatch,
-    /// The peer has NIDs on nets that this node does not have.
+    /// The peer has NIDs on nets that this node does not have and has no route to.
     PeerNetsMissing,
-    /// Failed tries were counted.
+    /// Counters show failed tries.
     FailuresCounted,
-    /// A rule that no node acts on.
+    /// A rule that is in the node's list but that no node applies.
     RuleDead,
-    /// A rule that does nothing here.
+    /// A rule that has no effect here.
     RuleWithoutEffect,
-    /// A pair rule whose source is not chosen.
+    /// A pair rule prefers a source other than the chosen local NI.
     PairDoesNotAttract,
     /// Health is switched off.
     HealthOff,
-    /// Discovery comes before the first message.
+    /// The node discovers the peer before it sends the first message.
     DiscoveryFirst,
-    /// There is no path.
+    /// There is no path to the destination.
     NoPath,
-    /// A priority that the node shows is not what its rules say.
+    /// A priority that the node shows differs from the priority that its rules set.
     RuleNotApplied,
-    /// A local NI was printed as down or with a fatal error.
+    /// The node prints a local NI as down or with a fatal error.
     NiDown,
     /// Messages to a peer NI wait for credits.
     CreditsExhausted,
-    /// The source and the destination are in different subnets of one net with several rails.
+    /// The source and the destination are in different subnets, and the net has several rails.
     SubnetsApart,
-    /// The way back leads by other gateways.
+    /// Messages from the peer return by other gateways than messages to the peer take.
     AsymmetricRoute,
 }
 

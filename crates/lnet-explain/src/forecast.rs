@@ -1,4 +1,4 @@
-//! The next sends, by really sending in a core made from the state.
+//! Forecasts the next sends: a core that is made from the state sends them.
 
 use lnet_core::{MessageStatus, SelectError, StateError};
 use lnet_types::Nid;
@@ -8,10 +8,10 @@ use crate::drive::{Drive, Step};
 use crate::explanation::{Forecast, Path, Pick, Share};
 use crate::node::Node;
 
-/// Picks that are listed; shares are counted over all sends.
+/// The limit on the picks that are listed. Shares are counted over all sends.
 const PICKS_MAX: u32 = 100;
 
-/// What the next messages do.
+/// Forecasts the paths of the next messages.
 pub(crate) fn forecast(node: &Node, question: &Question) -> Result<Forecast, StateError> {
     Ok(Forecast {
         picks: picks(node, question)?,
@@ -19,7 +19,7 @@ pub(crate) fn forecast(node: &Node, question: &Question) -> Result<Forecast, Sta
     })
 }
 
-/// The next sends when none completes: credits and queued bytes count.
+/// Returns the paths of the next sends if none of them completes, so that credits and queued bytes count.
 fn picks(node: &Node, question: &Question) -> Result<Vec<Pick>, StateError> {
     let mut drive = Drive::new(node)?;
     let picks = (0..question.sends.min(PICKS_MAX)).map(|_| {
@@ -36,7 +36,8 @@ fn picks(node: &Node, question: &Question) -> Result<Vec<Pick>, StateError> {
     Ok(picks.collect())
 }
 
-/// The paths of sends each of which completes before the next, those of most traffic first.
+/// Returns the paths of the sends if each send completes before the next. The path with the most traffic comes
+/// first.
 fn shares(node: &Node, question: &Question) -> Result<Vec<Share>, StateError> {
     let mut drive = Drive::new(node)?;
     let mut shares: Vec<Share> = Vec::new();
@@ -60,25 +61,26 @@ fn count(shares: &mut Vec<Share>, path: Option<Path>) {
     }
 }
 
-/// A path by its NIDs.
+/// A path by its NIDs, with the number of messages on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Way {
     /// The local NID.
     pub source: Nid,
     /// The next hop: the destination, or a gateway.
     pub next_hop: Nid,
-    /// The destination; another NID than asked for where the peer is Multi-Rail.
+    /// The destination. If the peer is Multi-Rail, this may be another NID than the one that was asked for.
     pub destination: Nid,
-    /// How many of the messages went this way.
+    /// The number of messages that take this path.
     pub sends: u32,
 }
 
-/// The paths of the next messages to a NID, each of which completes before the next, in the order of their first use;
-/// or why the first has none. Messages of others that the node passes on (`forwards`) come from any of its interfaces.
+/// Returns the paths of the next messages to a NID, in the order of their first use. Each message completes before
+/// the next is sent. The inner error says why the first message has no path. If `forwards` is set, the messages are
+/// messages of other nodes that this node forwards: they leave from any of its NIs.
 ///
 /// # Errors
 ///
-/// When no node can be in this state.
+/// Returns an error if no node can be in this state.
 pub fn ways(
     node: &Node,
     to: Nid,

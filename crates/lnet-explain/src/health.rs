@@ -1,4 +1,4 @@
-//! Health: what is not well, why, and until when. Until when is asked of the core.
+//! Health: what is not in full health, why, and until when. A core computes the time until full health.
 
 use std::collections::BTreeSet;
 
@@ -9,13 +9,13 @@ use crate::explanation::HealthReport;
 use crate::node::Node;
 use crate::recovery;
 
-/// Pings of a schedule that are listed.
+/// The limit on the pings of a schedule that are listed.
 const SCHEDULE_MAX: usize = 16;
 
-/// Failed tries by class.
+/// The number of failed tries of each class.
 pub(crate) type Failures = Vec<(&'static str, u64)>;
 
-/// Reports on what is not well, of the local NIs and of these peer NIs.
+/// Reports on the local NIs and the given peer NIs that are not in full health or not up.
 pub(crate) fn reports(
     node: &Node,
     peer_nis: &BTreeSet<Nid>,
@@ -140,8 +140,8 @@ fn cause(counted: &[(&'static str, u64)]) -> Option<String> {
     Some(format!("{only} {most}, {times}"))
 }
 
-/// What every interface and peer interface that failed has counted: its NID, whether it is one of the
-/// node's own, its health.
+/// Returns the counters of each local NI and peer NI that has failures: its NID, whether it is local, its health,
+/// and the number of failures of each class.
 pub(crate) fn failures(node: &Node) -> impl Iterator<Item = (Nid, bool, Health, Failures)> {
     let nis = node.state.nis.iter();
     let local = nis.map(|ni| (ni.nid, true, ni.health, failures_of_ni(ni)));

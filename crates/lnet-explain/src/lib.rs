@@ -1,6 +1,6 @@
-//! Why a message takes its path, and what would change it.
+//! Explains why a message takes its path, and what a change of the node would alter.
 //!
-//! "lnet-selection" in these pages is the description of path selection, health and policies.
+//! In this crate's comments, "lnet-selection" is the description of path selection, health and policies.
 //!
 //! ```text
 //!  export, show outputs ─ import ─┐
@@ -10,15 +10,16 @@
 //!                                      └─▶ what_if ──▶ Difference
 //! ```
 //!
-//! Explaining is selecting, observed: every path that is named here was chosen by
-//! [`lnet_core::Core::explain`] or by sending in a core that was made from the state. This crate has no second
-//! opinion on which path is best, and must never get one. What it adds are words, and the search for causes of
+//! Selection itself produces every explanation: [`lnet_core::Core::explain`] chose every path that is named here,
+//! or a core that was made from the state chose the path when it sent a message. This crate holds no second
+//! implementation of path selection, and must never get one. The crate adds words, and it searches for causes of
 //! trouble that the tables alone do not show ([`Code`]).
 //!
-//! From the complete state of a running core ([`Node::exact`]) everything told is exact. What printed outputs do
-//! not hold is assumed, and each assumption is told with what would be otherwise ([`Assumption`]).
+//! With the complete state of a running core ([`Node::exact`]), every statement is exact. Printed outputs do not
+//! hold the complete state: the missing values are assumed, and each assumption is reported with the path that
+//! another value would lead to ([`Assumption`]).
 //!
-//! It opens no file and no socket, and has no clock.
+//! This crate opens no file and no socket, and has no clock.
 
 mod assumed;
 mod decided;
@@ -57,24 +58,24 @@ pub use node::{Assumed, Facts, Node, ShownPriority};
 pub use reverse::{Reverse, reverse};
 pub use whatif::{Change, ChangeError, Parameter, Switch, Target, new_peer, new_peer_ni};
 
-/// What is asked of a node.
+/// A question about the messages from a node to one destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The destination.
+    /// The destination NID.
     pub to: Nid,
-    /// The source, if it is demanded.
+    /// The source NID that the sender demands; `None` if any local NI may be chosen.
     pub from: Option<Nid>,
-    /// Payload in bytes; it counts where queued bytes are compared.
+    /// The payload of each message in bytes. The size matters only when queued bytes are compared.
     pub size: u32,
-    /// How many sends are foretold.
+    /// The number of sends that the forecast simulates.
     pub sends: u32,
 }
 
-/// Explains the path of the next message.
+/// Explains the path of the next message, and forecasts the messages after it.
 ///
 /// # Errors
 ///
-/// When no node can be in this state.
+/// Returns an error if no node can be in this state.
 pub fn explain(node: &Node, question: &Question) -> Result<Explanation, StateError> {
     let near = node.about(question.to);
     let drive = drive::Drive::new(&near)?;
@@ -101,11 +102,12 @@ pub fn explain(node: &Node, question: &Question) -> Result<Explanation, StateErr
     })
 }
 
-/// Explains what `changes`, one after the other, would change.
+/// Applies `changes` in their order, and explains how the answer differs afterwards.
 ///
 /// # Errors
 ///
-/// [`WhatIfError::Change`] for the first change that cannot be made.
+/// [`WhatIfError::Change`] for the first change that cannot be made; [`WhatIfError::State`] if no node can be in
+/// the state before or after the changes.
 pub fn what_if(
     node: &Node,
     question: &Question,
@@ -121,14 +123,14 @@ pub fn what_if(
     Ok(difference::difference(&before, after, told))
 }
 
-/// Why a change cannot be tried.
+/// The reason why a change cannot be tried.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum WhatIfError {
     /// The change cannot be made.
     #[error(transparent)]
     Change(#[from] ChangeError),
-    /// No node can be as it would then be.
+    /// No node can be in the state that results.
     #[error(transparent)]
     State(#[from] StateError),
 }
@@ -147,7 +149,7 @@ fn asked(node: &Node, question: &Question) -> Asked {
     }
 }
 
-/// The peer NIs whose health may matter: those of the destination's peer and of the gateways.
+/// Returns the peer NIs whose health may matter: the NIs of the destination's peer, and the gateways.
 fn concerned(node: &Node, question: &Question) -> BTreeSet<Nid> {
     let peers = node.state.peers.iter();
     let peer = peers.filter(|peer| peer.nids.contains(&question.to));

@@ -1,4 +1,4 @@
-//! A node as it is explained: the state of its selection, and what is known besides.
+//! The node that is explained: the state of its selection, and further facts about it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,91 +8,91 @@ use lnet_core::{PeerSelection, SelectionState};
 use lnet_state::StateJsonError;
 use lnet_types::{Nid, Time};
 
-/// A node to ask about.
+/// A node to ask questions about.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Node {
-    /// Everything that its choices depend on.
+    /// Everything that the node's choices depend on.
     pub state: SelectionState,
     /// The time of the state, on the node's clock.
     pub now: Time,
-    /// What its choices do not depend on, and explanations and findings do.
+    /// Facts that do not affect the node's choices but that explanations and findings use.
     pub facts: Facts,
 }
 
-/// What is known of a node besides the state of its selection.
+/// Facts about a node beyond the state of its selection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// The system interfaces under the local NIs.
+    /// The names of the system interfaces under each local NI.
     pub interfaces: BTreeMap<Nid, Vec<String>>,
-    /// Whether the node discovers its peers.
+    /// True if the node discovers its peers.
     pub discovery: bool,
-    /// What the input did not say and how it was filled in.
+    /// The values that the input did not hold and that were assumed.
     pub assumed: Vec<Assumed>,
-    /// Rules that the node prints and that no node acts on: index and reason.
+    /// Rules that the node prints but that no node applies: index and reason.
     pub dead_rules: Vec<(usize, String)>,
-    /// What the node itself shows as effective priorities.
+    /// The effective priorities that the node itself shows.
     pub shown: Vec<ShownPriority>,
-    /// Peers by primary NID, with the state bits that the node prints (lnet-selection, section 1.3).
+    /// The state bits that the node prints for each peer, by primary NID (lnet-selection, section 1.3).
     pub peer_states: BTreeMap<Nid, u64>,
-    /// Seconds that the LND of a local NI gives one try, where the node prints it.
+    /// The LND timeout of one try on each local NI in seconds, if the node prints it.
     pub lnd_timeouts: BTreeMap<Nid, u32>,
-    /// When recovery pings are due or were, in seconds of the node's uptime.
+    /// The times of the next recovery pings, in seconds of the node's uptime. They may be in the past.
     pub next_pings: BTreeMap<Nid, u64>,
-    /// Networks by address patterns, as an import asks for them.
+    /// The `ip2nets` entries: nets that an import configures by address patterns.
     pub ip2nets: Vec<Ip2Nets>,
-    /// What the machine itself looks like.
+    /// The interfaces and addresses of the machine, if they are known.
     pub machine: Option<Machine>,
-    /// What the input says that cannot be built, each with the reason.
+    /// The parts of the input that were left out because no node can have them, each with the reason.
     pub left_out: Vec<String>,
-    /// Peers, by primary NID, that the input lists as not Multi-Rail.
+    /// Primary NIDs of the peers that the input lists as not Multi-Rail.
     pub single_rail: BTreeSet<Nid>,
-    /// Local NIs that the node prints as not working, with what it prints.
+    /// Local NIs that the node prints as not working, each with the printed words.
     pub down: BTreeMap<Nid, &'static str>,
-    /// Credits of peer NIs, where the node prints them.
+    /// The credits of each peer NI, if the node prints them.
     pub credits: BTreeMap<Nid, PeerCredits>,
 }
 
-/// An effective priority as the node printed it.
+/// An effective priority that the node printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShownPriority {
-    /// Of which interface or peer interface.
+    /// The NID of the local NI or peer NI.
     pub nid: Nid,
-    /// Whether it is one of the node's own.
+    /// True for a local NI, false for a peer NI.
     pub local: bool,
-    /// Of its net; `None`: no rule.
+    /// The priority of its net; `None` if no rule sets one.
     pub net: Option<u32>,
-    /// Its own; `None`: no rule.
+    /// The priority of the NID itself; `None` if no rule sets one.
     pub own: Option<u32>,
 }
 
-/// Something that the input does not hold.
+/// A kind of value that the input does not hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Assumed {
-    /// Who was used last: all round-robin stamps are 0.
+    /// The round-robin sequence numbers. Assumed: all are 0.
     Sequences,
-    /// Messages under way on the local NIs: none.
+    /// The messages in flight on the local NIs. Assumed: none.
     NiLoad,
-    /// Messages under way to the peer NIs: none.
+    /// The messages in flight to the peer NIs. Assumed: none.
     PeerLoad,
-    /// Health of the local NIs: full.
+    /// The health of the local NIs. Assumed: full.
     NiHealth,
-    /// Health of the peer NIs: full.
+    /// The health of the peer NIs. Assumed: full.
     PeerHealth,
-    /// Whether routes are up: they are.
+    /// The state of the routes. Assumed: up.
     RouteState,
-    /// The NIDs of local NIs that are given by interface: stand-ins.
+    /// The NIDs of local NIs that are given by interface only. Assumed: made-up NIDs.
     Nids,
-    /// Node-wide parameters: the defaults.
+    /// The node-wide parameters. Assumed: the defaults.
     Globals,
-    /// NUMA distances of the local NIs: all the same.
+    /// The NUMA distances of the local NIs. Assumed: all equal.
     Distances,
-    /// The local interface that peers without Multi-Rail are used to: none yet.
+    /// The local NI that each peer without Multi-Rail is pinned to. Assumed: none yet.
     Pins,
 }
 
 impl Node {
-    /// A node whose whole state is known: what is said of it is exact.
+    /// Returns a node whose whole state is known. Explanations of this node are exact.
     #[must_use]
     pub fn exact(state: SelectionState, now: Time) -> Self {
         let facts = Facts {
@@ -102,33 +102,34 @@ impl Node {
         Self { state, now, facts }
     }
 
-    /// The state as JSON, which [`Node::from_json`] reads.
+    /// Returns the state as JSON, in the form that [`Node::from_json`] reads.
     ///
     /// # Errors
     ///
-    /// None that a state can cause.
+    /// No state causes an error.
     pub fn to_json(self) -> Result<String, StateJsonError> {
         lnet_state::to_json(self.state, self.now)
     }
 
-    /// The node that sent its state as this JSON; what is said of it is exact.
+    /// Returns the node whose state is in this JSON text. Explanations of this node are exact.
     ///
     /// # Errors
     ///
-    /// When the text is no state. Whether a node can be in it is seen when it is explained.
+    /// Returns an error if the text is not the JSON of a state. Whether a node can be in this state is checked
+    /// later, by [`explain`](crate::explain).
     pub fn from_json(text: &str) -> Result<Self, StateJsonError> {
         let (state, now) = lnet_state::from_json(text)?;
         Ok(Self::exact(state, now))
     }
 
-    /// True when nothing of its state had to be assumed.
+    /// Returns true if no value of the state is assumed.
     pub(crate) fn is_exact(&self) -> bool {
         self.facts.assumed.is_empty()
     }
 
-    /// The node with those peers only that a message to `to` can meet: the one with that NID, the
-    /// gateways, and the node itself. The path is the same, and 100,000 other peers need not be
-    /// remembered by each of the cores that are made to try things.
+    /// Returns the node without the peers that a message to `to` cannot involve. The peer with that NID, the
+    /// gateways and the node's own NIDs stay. The path of the message is the same. Each core that is made to try a
+    /// change copies the peers, so the copy must not contain up to 100,000 unrelated ones.
     pub(crate) fn about(&self, to: Nid) -> Self {
         let state = &self.state;
         let gateways = state.gateways.iter().map(|gateway| gateway.nid);
@@ -156,7 +157,7 @@ impl Node {
         }
     }
 
-    /// A NID with the interface it belongs to, as people want to read it.
+    /// Returns the NID, followed by the name of its interface in parentheses if the name is known.
     #[must_use]
     pub fn label(&self, nid: Nid) -> String {
         match self.facts.interfaces.get(&nid).map(Vec::as_slice) {

@@ -1,4 +1,5 @@
-//! What the rules do: who set which value, which rules do nothing, and what a kernel may have left out.
+//! The effects of the rules: which rule sets which value, which rules do nothing, and which rules a kernel may not
+//! have applied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +13,10 @@ use lnet_types::Nid;
 use crate::explanation::{Policies, PolicyValue, RuleReport};
 use crate::node::{Node, ShownPriority};
 
-/// The rules of a node, and what they do there.
+/// Returns the rules of a node, and their effects there.
 pub(crate) fn policies(node: &Node, to: Nid) -> Policies {
     let mut topology = topology(&node.state);
-    // Of many values those that matter here are read first.
+    // The values of the destination come first, because there may be many values.
     topology.peers.sort_by_key(|peer| !peer.nis.contains(&to));
     Policies {
         values: values(node, &topology),
@@ -24,7 +25,7 @@ pub(crate) fn policies(node: &Node, to: Nid) -> Policies {
     }
 }
 
-/// What rules can speak of.
+/// Returns the objects that rules can match.
 pub(crate) fn topology(state: &SelectionState) -> Topology {
     let owned: BTreeSet<Nid> = state
         .peers
@@ -139,7 +140,7 @@ fn rules(node: &Node, topology: &Topology) -> Vec<RuleReport> {
         .collect()
 }
 
-/// Why nothing on the remote side is what a rule matches, where that may not stay so.
+/// Adds why a rule matches no peer, if it may match one later or may match one that is not in the input.
 fn why_unmatched(node: &Node, state: &RuleState) -> &'static str {
     match state {
         RuleState::Unmatched(Side::Remote) if !node.facts.discovery => {
@@ -152,7 +153,7 @@ fn why_unmatched(node: &Node, state: &RuleState) -> &'static str {
     }
 }
 
-/// What a rule does, or why it does nothing.
+/// Returns what a rule does, or why it does nothing.
 pub(crate) fn in_words(state: &RuleState, kind: RuleKind) -> String {
     match state {
         RuleState::Live if matches!(kind, RuleKind::NidPair | RuleKind::NetPair) => {
@@ -177,8 +178,9 @@ pub(crate) fn in_words(state: &RuleState, kind: RuleKind) -> String {
     }
 }
 
-/// In a kernel effective values depend on what came first. What the node itself shows
-/// decides; where it shows nothing, the kinds of rule that may be affected are named.
+/// Returns why a kernel may not have applied rules. In a kernel, effective values depend on the order of events
+/// . The values that the node shows are compared with its rules; in addition, each rule of a kind
+/// that may be affected is named.
 fn unapplied(node: &Node, topology: &Topology) -> Vec<String> {
     if !node.state.config.globals.profile.is_lustre() {
         return Vec::new();
@@ -212,7 +214,7 @@ fn unapplied(node: &Node, topology: &Topology) -> Vec<String> {
     told
 }
 
-/// Priorities that a node shows, beside what its rules say.
+/// The priorities that a node shows, and the priorities that its rules set.
 struct Shown<'a> {
     shown: &'a ShownPriority,
     effects: &'a Effects,

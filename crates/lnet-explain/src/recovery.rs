@@ -1,7 +1,7 @@
-//! Recovery, foretold by letting it happen: a core made from the state pings, and every ping is answered.
+//! A forecast of recovery: a core that is made from the state sends its pings, and every ping is answered.
 //!
-//! What a ping of one's own NID brings, how long the pauses are and who is pinged at all is the core's
-//! business; here its messages are carried, and the clock is turned to its next deadline.
+//! The core decides which NIDs are pinged, how long the pauses are and what a ping of a local NID changes. This
+//! module delivers the core's messages and advances the clock to the core's next deadline.
 
 use lnet_core::{Core, Health, NiId, Output, StateError, Transmit, Verdict};
 use lnet_types::{Nid, ProcessId, Time};
@@ -9,16 +9,19 @@ use lnet_wire::{Body, Header, Reply};
 
 use crate::node::Node;
 
-/// Pings that are followed: as many as the smallest sensitivity needs.
+/// The limit on the pings that are followed: at a sensitivity of 1, the smallest, so many pings restore the full
+/// health.
 const PINGS_MAX: usize = 1000;
-/// Deadlines that are met on the way, whoever has them.
+/// The limit on the deadlines of the core that are processed, including deadlines that have nothing to do with the
+/// NID.
 const DEADLINES_MAX: usize = 16 * PINGS_MAX;
 
-/// The pings that make a NID well again, each with its time; empty where nobody pings it.
+/// Returns the times of the pings that restore the full health of a NID. The list is empty if nothing pings the
+/// NID.
 ///
 /// # Errors
 ///
-/// When no node can be in this state.
+/// Returns an error if no node can be in this state.
 pub(crate) fn pings(node: &Node, nid: Nid) -> Result<Vec<Time>, StateError> {
     let mut ward = Ward {
         core: core_in_recovery(node, nid)?,
@@ -40,7 +43,7 @@ pub(crate) fn pings(node: &Node, nid: Nid) -> Result<Vec<Time>, StateError> {
     Ok(ward.pings)
 }
 
-/// A core in which this NID is being recovered, if it may be, and gateways are left alone.
+/// Returns a core in which the recovery of this NID has begun, if it may begin. Pings of gateways are switched off.
 fn core_in_recovery(node: &Node, nid: Nid) -> Result<Core, StateError> {
     let mut node = node.about(nid);
     let exact = node.is_exact();
@@ -56,7 +59,7 @@ fn core_in_recovery(node: &Node, nid: Nid) -> Result<Core, StateError> {
     }
     for ni in state.peer_nis.iter_mut().filter(|ni| ni.nid == nid) {
         health = ni.recovery.next_ping.is_none().then_some(ni.health);
-        // Outputs do not say when it was heard of; that it has counters says that it was.
+        // Outputs do not say when this peer NI was last heard of. It has counters, so it was heard of at some time.
         if !exact {
             ni.last_alive = ni.last_alive.or(Some(node.now));
         }
@@ -68,10 +71,11 @@ fn core_in_recovery(node: &Node, nid: Nid) -> Result<Core, StateError> {
     Ok(core)
 }
 
-/// Outputs do not say whether recovery has begun; setting the health to what it is begins it.
+/// Begins the recovery by setting the health to its present value, because outputs do not say whether recovery has
+/// begun.
 fn begin(core: &mut Core, nid: Nid, health: Health, now: Time) {
     let ours = core.nis().find(|ni| ni.nid == nid).map(|ni| ni.id);
-    // Both are there, since the state has them.
+    // The NID exists, since the state has it.
     let _known = match ours {
         Some(ni) => core.set_ni_health(ni, health, now),
         None => core.set_peer_ni_health(nid, health, now),
@@ -103,7 +107,7 @@ impl Ward {
         }
     }
 
-    /// The message arrives. What goes to ourselves we receive; a peer answers a GET at once.
+    /// Delivers a message. A message to a local NID is received by this core; a peer answers a Get at once.
     fn carry(&mut self, transmit: &Transmit) {
         let to = transmit.to.nid;
         let header = &transmit.header;
@@ -140,7 +144,7 @@ impl Ward {
     }
 }
 
-/// What a peer says to a ping. Recovery looks at nothing in it.
+/// Returns the answer of a peer to a ping. The answer has no payload, because recovery does not read it.
 fn answer_to(asked: &Header) -> Option<Header> {
     let Body::Get(get) = asked.body else {
         return None;

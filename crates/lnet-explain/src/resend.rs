@@ -1,8 +1,7 @@
-//! What happens when tries fail, by really failing a message in a core made from the state.
+//! The sequence of tries if tries fail: a core that is made from the state sends a message, and each try fails.
 //!
-//! Each branch fails every try in the same way. A failure that is noticed by its absence (a timeout) takes as
-//! long as the LND gives a try, any other is taken to be noticed at once. Recovery pings that go out meanwhile
-//! are not answered.
+//! Each branch fails every try with the same class. A timeout is noticed after the LND timeout of one try; any
+//! other failure is assumed to be noticed at once. Recovery pings that the core sends meanwhile are not answered.
 
 use std::time::Duration;
 
@@ -14,13 +13,15 @@ use crate::drive::{Drive, Step};
 use crate::explanation::{Branch, ResendTree, Try};
 use crate::node::Node;
 
-/// Tries that are followed; more than any sensible retry count.
+/// The limit on the tries that are followed. It exceeds any sensible retry count.
 const TRIES_MAX: usize = 64;
 
-/// A failure is noticed within a day; what a core does meanwhile is done step by step.
+/// The limit on the time until a timeout is noticed. The core processes all its deadlines in that time one by one,
+/// so a longer time would take long to simulate.
 const NOTICED_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The trees of the design and of kernels: as the node behaves, or as 2.16 does.
+/// Returns the tree of the design and the tree of kernels. The second tree uses the node's own profile if that is a
+/// kernel's, and the profile of release 2.16 otherwise.
 pub(crate) fn trees(node: &Node, question: &Question) -> Result<Vec<ResendTree>, StateError> {
     let own = node.state.config.globals.profile;
     let kernels = if own.is_lustre() {
@@ -60,7 +61,7 @@ fn branches(node: &Node, question: &Question) -> Result<Vec<Branch>, StateError>
     Ok(branches)
 }
 
-/// `None` when not even the first try goes out.
+/// Returns the branch of one class of failure; `None` if not even the first try is transmitted.
 fn branch(
     node: &Node,
     question: &Question,
@@ -123,7 +124,7 @@ fn errno_name(errno: i32) -> &'static str {
     }
 }
 
-/// A class as `lctl` names it.
+/// Returns the name of a class in the spelling of `lctl`.
 pub(crate) fn class_name(status: MessageStatus) -> &'static str {
     match status {
         MessageStatus::Ok => "ok",

@@ -1,4 +1,4 @@
-//! The way back: the same analysis on the peer, when its outputs are given.
+//! The reverse path: the same analysis on the peer, if the peer's outputs are given.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,21 @@ use crate::explanation::Explanation;
 use crate::finding::{Code, Finding, Severity};
 use crate::node::Node;
 
-/// The way back.
+/// The path from the peer to this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reverse {
-    /// What the peer does with a message of its own to the NID that the first message came from.
+    /// The explanation of a message that the peer itself sends to the source NID of the first message.
     pub explanation: Explanation,
-    /// How the two ways differ; answers (ACK, REPLY) go back as the request came.
+    /// The differences between the two paths. Responses (Ack, Reply) return by the path of their request.
     pub asymmetric: Vec<String>,
 }
 
-/// Explains a message from the peer to the NID that `forward` leaves from; `None` when it has no path. `node` is the one
-/// that `forward` is about.
+/// Explains a message from the peer to the source NID of `forward`; returns `None` if `forward` has no path. `node`
+/// is the node that `forward` describes.
 ///
 /// # Errors
 ///
-/// When no node can be in the peer's state.
+/// Returns an error if no node can be in the peer's state.
 pub fn reverse(
     node: &Node,
     peer: &Node,
@@ -61,11 +61,11 @@ pub fn reverse(
     }))
 }
 
-/// What a node with `drop_asym_route` does with messages that come by `path`: it drops those that come by a gateway by
-/// which it has no route back (lnet-selection, section 2.6.2).
+/// Returns a finding if `receiver` drops the messages that arrive by `path`. A node with `drop_asym_route` drops
+/// messages from a gateway by which it has no route back (lnet-selection, section 2.6.2).
 ///
-/// The two ends name a gateway by different NIDs. Which NIDs are those of one gateway follows from the peers of either
-/// end.
+/// The two ends know a gateway by different NIDs. The peers that either end lists show which NIDs belong to one
+/// gateway.
 fn dropped(receiver: &Node, ends: [&Node; 2], path: &crate::Path) -> Option<Finding> {
     let by: Nid = path.gateway.as_ref()?.parse().ok()?;
     let source: Nid = path.source.parse().ok()?;

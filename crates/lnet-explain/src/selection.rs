@@ -1,4 +1,4 @@
-//! One selection, told: the case, the tables of its levels, the winner's margin.
+//! The explanation of one selection: the case, the tables of its levels, and the winner's margin.
 
 use lnet_core::{Choice, Classification, Core, Criterion, Locality, SelectError, TargetKind};
 
@@ -8,17 +8,17 @@ use crate::explanation::{Answer, CaseFacts, LevelTable, Path, Row};
 use crate::node::Node;
 use crate::watch::{Contest, Recorder, exclusion_word, level_word, nid_of, subject_name, word};
 
-/// What one selection said.
+/// What one selection reported.
 #[derive(Debug)]
 pub(crate) struct Told {
     pub(crate) answer: Answer,
     pub(crate) classification: Option<CaseFacts>,
     pub(crate) levels: Vec<LevelTable>,
-    /// As selection said it.
+    /// The contests as selection reported them.
     pub(crate) contests: Vec<Contest>,
 }
 
-/// Lets the core choose, and listens.
+/// Lets the core choose, and records the selection.
 pub(crate) fn tell(
     node: &Node,
     core: &Core,
@@ -30,7 +30,7 @@ pub(crate) fn tell(
     tell_recorded(node, choice, recorder, question, path)
 }
 
-/// The same of a selection that was listened to.
+/// Explains a selection that was recorded.
 pub(crate) fn tell_recorded(
     node: &Node,
     choice: Result<Choice, SelectError>,
@@ -43,7 +43,7 @@ pub(crate) fn tell_recorded(
     let levels: Vec<LevelTable> = contests.iter().map(|one| table(node, one)).collect();
     let answer = Answer {
         because: match (&choice, &classification) {
-            // Refused before anything was decided: the error says it all.
+            // Selection rejected the message before its first decision: the error says everything.
             (Err(_), None) => Vec::new(),
             _ => because(node, question, classification.as_ref(), &contests),
         },
@@ -146,7 +146,8 @@ fn table(node: &Node, contest: &Contest) -> LevelTable {
     }
 }
 
-/// What would let the best rival win: the winner falling behind in a criterion up to the deciding one.
+/// Returns the changes that would let the best rival win: the winner falls behind in one criterion, at or before
+/// the deciding criterion.
 fn margin(contest: &Contest) -> Option<String> {
     let best = contest.best()?;
     let (rival, decider) = contest.runner_up()?;
@@ -173,14 +174,14 @@ fn margin(contest: &Contest) -> Option<String> {
 }
 
 fn way_to_lose(by: Criterion, mine: i64, its: i64) -> Option<String> {
-    // Nothing has a priority worse than none, which is shown as -1, and nothing a farther device than an
-    // unknown one.
+    // No priority is worse than none, which is shown as -1, and no device is farther than one at an unknown
+    // distance.
     if its == -1 && has_none(by) || by == Criterion::Distance && its == i64::from(u32::MAX) {
         return None;
     }
     match by {
         Criterion::Fatal if its == 0 => return Some("a fatal error".to_owned()),
-        // Nothing is below 0.
+        // No health is below 0.
         Criterion::Health | Criterion::PeerNetHealth | Criterion::LocalNetHealth if its == 0 => {
             return None;
         }
@@ -241,7 +242,8 @@ fn because(
     clauses
 }
 
-/// The choice that no table shows: a peer that is not Multi-Rail keeps the interface it knows.
+/// Returns the choice that no table shows: messages to a peer that is not Multi-Rail leave from the local NI that the
+/// peer knows.
 fn pinned(
     node: &Node,
     question: &Question,

@@ -1,37 +1,38 @@
-//! What selection said while it chose: the candidates of every level with what they were compared by.
+//! A record of what selection reports while it chooses: the candidates of each level, and the values that were
+//! compared.
 //!
-//! Selection announces candidates, exclusions and eliminations as it meets them, and the contests among
-//! the interfaces of several gateways one after another before the contest among the routes. A contest is
-//! put in its place when its winner is known, so that the levels stand in the order of decisions.
+//! Selection reports candidates, exclusions and eliminations in the order in which it processes them. It compares
+//! the NIs of several gateways, gateway by gateway, before it compares the routes. The recorder files a contest
+//! when its winner is known, so the levels are in the order of the decisions.
 
 use lnet_core::{
     Classification, Criterion, Exclusion, Health, Level, Observer, SelectionState, Subject,
 };
 use lnet_types::Nid;
 
-/// One level of a selection.
+/// The contest among the candidates of one level.
 #[derive(Clone, Debug)]
 pub(crate) struct Contest {
     pub(crate) level: Level,
     pub(crate) candidates: Vec<Candidate>,
     pub(crate) excluded: Vec<(Subject, Exclusion)>,
     pub(crate) winner: Option<Subject>,
-    /// Who would win without the winner, and what it lost by.
+    /// The candidate that would win without the winner, and the criterion by which it lost.
     next: Option<(Subject, Criterion)>,
-    /// Where the candidate stands that has won so far.
+    /// The index in `candidates` of the candidate that has won so far.
     champion: usize,
 }
 
-/// What could be chosen.
+/// A candidate of a contest.
 #[derive(Clone, Debug)]
 pub(crate) struct Candidate {
     pub(crate) subject: Subject,
     pub(crate) values: Vec<(Criterion, i64)>,
-    /// What it lost to, and by which criterion.
+    /// The candidate that it lost to, and the criterion by which it lost.
     pub(crate) lost: Option<(Subject, Criterion)>,
 }
 
-/// Writes down a selection.
+/// An observer that records a selection.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
     pub(crate) classification: Option<Classification>,
@@ -40,7 +41,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// The contests in the order of their decisions, those without a winner last.
+    /// Returns the contests in the order of their decisions. Contests without a winner come last.
     pub(crate) fn contests(self) -> Vec<Contest> {
         let Self { decided, open, .. } = self;
         decided.into_iter().chain(open).collect()
@@ -99,8 +100,9 @@ impl Observer for Recorder {
 }
 
 impl Contest {
-    /// Where a candidate stands: whoever wins or loses is nearly always the newest one or the champion, and of
-    /// thousands not each is looked for among all.
+    /// Returns the index of a candidate. A subject that wins or loses is nearly always the newest candidate or the
+    /// champion, so these two are tried first: a search among thousands of candidates for each report would be
+    /// slow.
     fn place_of(&self, subject: Subject) -> Option<usize> {
         let is_at = |at: &usize| {
             self.candidates
@@ -116,26 +118,26 @@ impl Contest {
         })
     }
 
-    /// The candidate that won.
+    /// Returns the candidate that won.
     pub(crate) fn best(&self) -> Option<&Candidate> {
         let winner = self.winner?;
         self.candidates.iter().find(|one| one.subject == winner)
     }
 
-    /// The candidate that would win without the winner, and by what it lost.
+    /// Returns the candidate that would win without the winner, and the criterion by which it lost.
     pub(crate) fn runner_up(&self) -> Option<(&Candidate, Criterion)> {
         let (next, by) = self.next?;
         let found = self.candidates.iter().find(|one| one.subject == next);
         found.map(|one| (one, by))
     }
 
-    /// By what the winner was told apart from the last rival; `None` without a rival.
+    /// Returns the criterion in which the winner differed from the last rival; `None` without a rival.
     pub(crate) fn decided_by(&self) -> Option<Criterion> {
         self.next.map(|(_, by)| by)
     }
 }
 
-/// The words for a criterion.
+/// Returns the words for a criterion.
 pub(crate) fn word(criterion: Criterion) -> &'static str {
     match criterion {
         Criterion::Fatal => "fatal",
@@ -160,7 +162,7 @@ pub(crate) fn word(criterion: Criterion) -> &'static str {
     }
 }
 
-/// The words for a level.
+/// Returns the words for a level.
 pub(crate) fn level_word(level: Level) -> &'static str {
     match level {
         Level::Net => "net",
@@ -173,7 +175,7 @@ pub(crate) fn level_word(level: Level) -> &'static str {
     }
 }
 
-/// The words for an exclusion.
+/// Returns the words for the reason of an exclusion.
 pub(crate) fn exclusion_word(why: Exclusion) -> &'static str {
     match why {
         Exclusion::NotOptimal => "not in full health and up, which a resend demands",
@@ -190,7 +192,7 @@ pub(crate) fn exclusion_word(why: Exclusion) -> &'static str {
     }
 }
 
-/// What a subject is called.
+/// Returns the name of a subject.
 pub(crate) fn subject_name(subject: Subject) -> String {
     match subject {
         Subject::Net(net) => net.to_string(),
@@ -199,7 +201,7 @@ pub(crate) fn subject_name(subject: Subject) -> String {
     }
 }
 
-/// The NID that stands for a subject in a state.
+/// Returns the NID of a subject in the state; `None` for a net. A route has its gateway's NID.
 pub(crate) fn nid_of(subject: Subject) -> Option<Nid> {
     match subject {
         Subject::Net(_) => None,
@@ -208,7 +210,7 @@ pub(crate) fn nid_of(subject: Subject) -> Option<Nid> {
     }
 }
 
-/// The health of an interface or peer interface, if the state has it.
+/// Returns the health of a local NI or peer NI, if the state contains it.
 pub(crate) fn health_of(state: &SelectionState, nid: Nid) -> Option<Health> {
     let local = state.nis.iter().find(|ni| ni.nid == nid);
     let peer = state.peer_nis.iter().find(|ni| ni.nid == nid);

@@ -1,4 +1,4 @@
-//! From the complete state of a running core everything told is exact: random nodes, random histories.
+//! Explanations of the complete state of a running core are exact: random nodes, random histories.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn nid(text: &str) -> Nid {
     text.parse().unwrap()
 }
 
-/// A node and what happened to it.
+/// A node, and the events that happened to it.
 #[derive(Clone, Debug)]
 struct History {
     lustre: bool,
@@ -150,7 +150,7 @@ fn live(core: &mut Core, history: &History) {
     for &(target, length, fate) in &history.sends {
         send(core, nid(REMOTE[target]), length);
         while let Some(output) = core.poll_output() {
-            // Beyond the classes: still under way.
+            // An index beyond the classes leaves the message in flight.
             if let (Output::Transmit(sent), Some(status)) = (output, MessageStatus::ALL.get(fate)) {
                 core.sent(sent.tx, *status, NOW);
             }
@@ -203,7 +203,7 @@ fn ask(to: Nid, size: u32, sends: u32) -> Question {
     }
 }
 
-/// The path that the running core takes.
+/// Returns the path that the running core takes.
 fn picked(core: &Core, to: Nid) -> Option<Path> {
     let choice = core.choose(&SendQuery::to(to)).ok()?;
     let by = (choice.next_hop != choice.destination).then(|| choice.next_hop.to_string());
@@ -279,7 +279,7 @@ proptest! {
     }
 }
 
-/// The number in "would lose to X with a fatal error, or health below N".
+/// Returns the number N of "would lose to X with a fatal error, or health below N".
 fn bound_of_health(margin: &str) -> Option<u16> {
     let (_, rest) = margin.split_once(" health below ")?;
     let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();

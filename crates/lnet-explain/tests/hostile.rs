@@ -1,4 +1,4 @@
-//! States that no node sent: every number of one is replaced by the numbers that break things.
+//! States that no node sent: each number of a valid state is replaced by extreme numbers.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use common::{ask, node};
 
 const TO: &str = "10.9.0.7@tcp9";
 
-/// Everything that a state can have.
+/// A node with every kind of object that a state can contain.
 const NODE: &str = "\
 net:
 - net type: tcp
@@ -31,7 +31,7 @@ udsp:
 - {idx: 1, src: 10.0.0.1@tcp, dst: 10.0.0.7@tcp}
 ";
 
-/// The places of all numbers and nulls.
+/// Collects the JSON pointers of all numbers and nulls.
 fn places(value: &Value, at: &str, found: &mut Vec<String>) {
     match value {
         Value::Number(_) | Value::Null => found.push(at.to_owned()),

@@ -1,4 +1,4 @@
-//! Margins: what is said would make the winner lose does, and to whom it says.
+//! Tests margins: after the change that a margin names, the winner loses to the rival that the margin names.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use lnet_explain::{Change, Question, explain, what_if};
 
 use common::{ask, node, told};
 
-/// Three interfaces of falling health; the next best one does not stand last.
+/// Three NIs with falling health. The second best NI is not the last of the list.
 const FALLING: &str = "\
 net:
 - net type: tcp

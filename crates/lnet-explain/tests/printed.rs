@@ -1,5 +1,5 @@
-//! Every output of kernel nodes that tells of a configuration is explained: one by one, and all that one
-//! node printed together.
+//! Explains every output of a kernel node that describes a configuration: one by one, and all outputs of one node
+//! together.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,13 +18,13 @@ use lnet_types::Nid;
 
 const SECTIONS: [&str; 6] = ["net:", "peer:", "route:", "routing:", "global:", "udsp:"];
 
-/// Where the outputs are; `None`, with a message, where they are not.
+/// Returns the directory of the outputs; `None`, with a message, if it does not exist.
 fn outputs() -> Option<PathBuf> {
     testkit::shared_data("lnetctl")
 }
 
-/// The YAML in a file, by the node that printed it. An output ends where a line begins that belongs to
-/// none.
+/// Returns the YAML documents in a file, each with the node that printed it. A document ends at a line that belongs
+/// to no document.
 fn blocks(text: &str) -> Vec<(String, String)> {
     let mut blocks: Vec<(String, String)> = Vec::new();
     let (mut node, mut open) = (String::new(), false);
@@ -51,7 +51,7 @@ fn blocks(text: &str) -> Vec<(String, String)> {
     blocks
 }
 
-/// Explains messages to every NID that the texts name, and to one that nobody knows.
+/// Explains messages to every NID that the texts name, and to one unknown NID.
 fn explain_all(sources: &[Source<'_>], profile: Profile) -> usize {
     let settings = Settings {
         profile: Some(profile),
@@ -86,7 +86,7 @@ fn every_output_of_kernel_nodes_is_explained() {
         let text = fs::read_to_string(&path).unwrap();
         for (node, block) in blocks(&text) {
             let name = format!("{} {node}", path.display());
-            // Scripts print pieces of outputs; what is no document is not asked about.
+            // Scripts print parts of outputs. A part that is no document is skipped.
             if lnet_config::read(&block).is_err() {
                 println!("no document: {name}: {}", block.lines().next().unwrap());
                 continue;

@@ -1,4 +1,4 @@
-//! Predicted recovery, against the description: sections 3.6 and 10.1 of lnet-selection.
+//! Compares forecast recovery with the description: sections 3.6 and 10.1 of lnet-selection.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,8 @@ use common::{node, node_in, told};
 
 const PEER: &str = "10.0.0.7@tcp";
 
-/// Two NIs, a Multi-Rail peer with two; `LOCAL` and `REMOTE` are the first ones' statistics.
+/// Two NIs, and a Multi-Rail peer with two NIs. `LOCAL` and `REMOTE` stand for the health statistics of the first
+/// NI of each.
 const NODE: &str = "\
 net:
 - net type: tcp

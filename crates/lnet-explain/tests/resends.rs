@@ -1,4 +1,4 @@
-//! The resend trees, against the table of attempts in section 2.2 and the classes of section 3.3 of
+//! Compares the resend trees with the table of attempts in section 2.2 and the classes of section 3.3 of
 //! lnet-selection.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -25,7 +25,7 @@ const NEVER: [&str; 4] = [
     "network_timeout",
 ];
 
-/// A node with so many NIs and a peer with so many.
+/// Returns a node with `ours` NIs and a peer with `theirs` NIs.
 fn rails(ours: usize, theirs: usize, multi_rail: bool) -> String {
     let list = |prefix: &str, count| -> String {
         (1..=count)
@@ -40,7 +40,7 @@ fn rails(ours: usize, theirs: usize, multi_rail: bool) -> String {
     )
 }
 
-/// What happens after failures of one class, in both profiles: design, lustre.
+/// Returns the branch of one class of failure in both profiles: design, lustre.
 fn branches(text: &str, used: UsedPaths, class: &str, from: Option<&str>) -> [Branch; 2] {
     let node = node_in(text, Profile::Design, used);
     let question = Question {
@@ -64,7 +64,7 @@ fn tries(text: &str, used: UsedPaths, class: &str) -> [usize; 2] {
 #[test]
 fn attempts_are_those_of_the_table_for_the_literal_reading() {
     let table = [
-        // NIs, peer NIs, attempts by design, by lustre for local and for remote classes
+        // NIs, peer NIs, attempts: design; lustre with local classes; lustre with remote classes
         (1, 1, 1, 1, 1),
         (2, 1, 1, 3, 1),
         (1, 2, 1, 1, 3),

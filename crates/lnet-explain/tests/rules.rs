@@ -1,4 +1,4 @@
-//! What is told of selection rules.
+//! The explanations of selection rules.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,7 +10,8 @@
 use lnet_explain::{Code, Explanation, Question, Settings, Source, explain, import};
 use lnet_policy::Profile;
 
-/// A node with two rails that shows what its rules do; `{}` stands for the rules.
+/// A node with two rails that shows what its rules do; the rules are appended, and `SHOWN` stands for the shown
+/// priority.
 const NODE: &str = "\
 net:
     - net type: tcp

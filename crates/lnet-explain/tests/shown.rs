@@ -1,4 +1,4 @@
-//! What kernels print beside the configuration, and what follows from it.
+//! The state that kernels print beside the configuration, and the findings that follow from it.
 
 #![allow(
     clippy::unwrap_used,
@@ -42,7 +42,7 @@ fn silent(one: &Explanation, code: Code) {
     assert_eq!(found, None);
 }
 
-/// Two rails, the second as `state` says.
+/// Returns a node with two rails; `state` holds the YAML fields of the second.
 fn rails(state: &str) -> String {
     format!(
         "net:\n- net type: tcp\n  local NI(s):\n  - {{nid: 10.0.0.1@tcp, status: up, interfaces: {{0: eth0}}}}\n  \
@@ -76,7 +76,7 @@ fn an_ni_that_is_printed_as_down_is_named() {
     );
 }
 
-/// A node with one rail and more.
+/// Returns a node with one rail, followed by the YAML in `more`.
 fn with(more: &str) -> String {
     format!("net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.1@tcp}}]}}]\n{more}\n")
 }
@@ -124,7 +124,7 @@ fn a_peer_that_is_listed_without_multi_rail_is_no_stranger() {
     assert!(stranger.contains("not among the known peers"), "{stranger}");
 }
 
-/// A node with two nets, a peer as given, and a rule.
+/// Returns the explanation for a node with two nets, the given peer and a rule.
 fn ruled(peer: &str, rule: &str, discovery: u8) -> Explanation {
     let text = format!(
         "net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.1@tcp}}]}}, {{net type: tcp1, local NI(s): \
@@ -180,14 +180,15 @@ fn rails_of_one_net_in_two_subnets_are_named_where_a_message_crosses() {
         found.text.contains("10.0.1.1@tcp sends to 10.0.2.7@tcp"),
         "{found:?}"
     );
-    // Nobody is nearer, and an IP router is expected.
+    // No local NI is nearer, so an IP router is expected.
     silent(
         &explained(&text("10.0.1.2@tcp"), "10.0.2.7@tcp"),
         Code::SubnetsApart,
     );
 }
 
-/// What the peer does with what comes by 10.0.0.8@tcp, when its own route leads by another gateway.
+/// Returns the findings about what the peer does with messages that arrive by 10.0.0.8@tcp, if the peer's own route
+/// leads by another gateway.
 fn way_back(route: &str, gateway: &str, drops: u8) -> Vec<Finding> {
     let here = node(&with(&format!(
         "route: [{{net: tcp1, gateway: 10.0.0.8@tcp, hop: 1}}]\n{gateway}"

@@ -1,4 +1,5 @@
-//! What users report (lnet-selection, section 9.1): an example of each theme, and the cause that is named.
+//! Problems that users report (lnet-selection, section 9.1): one example of each theme, and the finding that names
+//! its cause.
 
 #![allow(
     clippy::unwrap_used,
@@ -47,7 +48,7 @@ fn explained(theme: &str, to: &str) -> Explanation {
     explain(&node(theme), &ask(to)).unwrap()
 }
 
-/// The text of the finding with this code.
+/// Returns the text of the finding with this code.
 fn named(one: &Explanation, code: Code) -> &str {
     let found = one.findings.iter().find(|finding| finding.code == code);
     let Some(found) = found else {

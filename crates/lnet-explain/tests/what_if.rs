@@ -1,4 +1,4 @@
-//! Each change that can be tried, and what it changes.
+//! The changes that can be tried, and their effects.
 
 #![allow(
     clippy::unwrap_used,
@@ -66,7 +66,7 @@ fn attempt(to: &str, change: Change) -> Result<Difference, WhatIfError> {
     what_if(&node(), &question, &[change])
 }
 
-/// The path after a change.
+/// Returns the path after a change.
 #[track_caller]
 fn after(to: &str, change: Change) -> String {
     let answer = attempt(to, change).unwrap().after.answer;
@@ -173,7 +173,7 @@ fn interfaces_and_nets_come_and_go() {
         after(PEER, Change::delete_net("tcp").unwrap()),
         "10.1.0.1@tcp1 (eth2) → 10.1.0.7@tcp1"
     );
-    // A local net is no target of routes any more.
+    // Routes to a net are removed when the net becomes local.
     assert_eq!(
         after(FAR, Change::add_net("tcp9=10.9.0.5@tcp9").unwrap()),
         "10.9.0.5@tcp9 → 10.9.0.1@tcp9"

@@ -1,21 +1,21 @@
-//! Every lint: its code, how bad it is, what it finds, what helps.
+//! The table of all lints: code, severity, what the lint finds, and the advice.
 //!
-//! Codes never change their meaning. Those that `lnet-explain` has too mean the same cause there. `docs/lints.md`
-//! and `finerail lint --list` are made from this table.
+//! A code never changes its meaning. If `lnet-explain` has a code of the same name, the code means the same cause
+//! there. `docs/lints.md` and `finerail lint --list` are generated from this table.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// Worth knowing.
+    /// A fact that is good to know; nothing is wrong.
     Note,
-    /// Works, but not as somebody may believe, or not for long.
+    /// The node works, but not as its configuration suggests, or not for long.
     Warning,
-    /// Does not work.
+    /// Something does not work.
     Error,
 }
 
@@ -29,16 +29,16 @@ impl fmt::Display for Severity {
     }
 }
 
-/// A lint.
+/// A lint: a search for one cause of trouble.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lint {
-    /// Its code, in lower case with hyphens.
+    /// The code, in lower case with hyphens.
     pub code: &'static str,
-    /// How bad what it finds usually is.
+    /// The usual severity of its findings.
     pub severity: Severity,
-    /// What it finds, in one line.
+    /// What the lint finds, in one line.
     pub finds: &'static str,
-    /// What helps, in one line.
+    /// The advice, in one line.
     pub helps: &'static str,
 }
 
@@ -300,7 +300,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
     "give all nodes of a kind the same parameters",
 );
 
-/// Every lint: first those of one file, then those of several.
+/// All lints: first those of one document, then those of several.
 pub static LINTS: [&Lint; 46] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
@@ -350,7 +350,7 @@ pub static LINTS: [&Lint; 46] = [
     &PARAMETERS_DIFFER,
 ];
 
-/// One line a lint, for a terminal.
+/// Returns the list of lints for a terminal, one line for each lint.
 #[must_use]
 pub fn list() -> String {
     let lines = LINTS.iter().map(|lint| {
@@ -360,7 +360,7 @@ pub fn list() -> String {
     lines.collect()
 }
 
-/// The lints as a page of documentation.
+/// Returns the rows of the table of lints in the documentation.
 #[must_use]
 pub fn markdown() -> String {
     let rows = LINTS.iter().map(|lint| {

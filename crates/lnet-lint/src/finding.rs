@@ -1,4 +1,4 @@
-//! Findings, and all of them together.
+//! Findings, and the report with all of them.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -9,44 +9,44 @@ use serde::Serialize;
 use crate::Input;
 use crate::catalogue::Severity;
 
-/// Something that is wrong.
+/// A problem that a lint found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The code of the lint that found it.
     pub code: &'static str,
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// The document.
+    /// The name of the document.
     pub file: String,
     /// The line, counted from 1.
     pub line: usize,
     /// The column in characters, counted from 1.
     pub column: usize,
-    /// The key, such as `route[3].gateway`; empty for the whole document.
+    /// The key, such as `route[3].gateway`; empty if the finding is about the whole document.
     pub key: String,
-    /// The line, where the matter is how it is written.
+    /// The line of the document, if the problem is in the text of this line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shown: Option<Shown>,
-    /// What is the matter, with the facts.
+    /// The problem, with the facts that show it.
     pub reason: String,
-    /// What helps.
+    /// The advice.
     pub fix: String,
 }
 
-/// A line of a document, and what of it is meant.
+/// A line of a document, with the part of it that a finding is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// The line, or the part of it around the place; at most 200 characters, none of which commands a terminal.
+    /// The line, or the part of it around the place: at most 200 characters, without terminal control characters.
     pub text: String,
-    /// What stands below it: spaces, then a mark under each character that is meant.
+    /// The line to print below `text`: spaces, then a mark under each character that the finding is about.
     pub mark: String,
 }
 
 impl Shown {
-    /// `marked` counts the characters of `text`.
+    /// Marks the characters `marked`, counted in characters of `text`.
     pub(crate) fn new(text: &str, marked: Range<usize>) -> Self {
         let before = text.chars().take(marked.start);
-        // A tab stays one, so that what follows stands below its character.
+        // A tab stays a tab, so that the marks are below their characters.
         let before = before.map(|one| if one == '\t' { one } else { ' ' });
         let marks = marked.len().max(1);
         Self {
@@ -56,18 +56,18 @@ impl Shown {
     }
 }
 
-/// What was found.
+/// The result of all lints.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The documents, in their order.
+    /// The names of the documents, in their order.
     pub files: Vec<String>,
-    /// How many errors.
+    /// The number of errors.
     pub errors: usize,
-    /// How many warnings.
+    /// The number of warnings.
     pub warnings: usize,
-    /// How many notes.
+    /// The number of notes.
     pub notes: usize,
-    /// The findings, by document, line and column.
+    /// The findings, sorted by document, line and column.
     pub findings: Vec<Finding>,
 }
 

@@ -1,6 +1,6 @@
-//! What is wrong in the LNet configurations of one node or of many.
+//! Finds mistakes in the LNet configurations of one node or of many nodes.
 //!
-//! "lnet-selection" in these pages is the description of path selection, health and policies.
+//! In this crate's comments, "lnet-selection" is the description of path selection, health and policies.
 //!
 //! ```text
 //!  documents ────────┐                   ┌─▶ lints of one node  ─┐
@@ -8,12 +8,12 @@
 //!  ip -j addr ───────┘   places          └─▶ lints across nodes ─┘
 //! ```
 //!
-//! Every lint is a pure function of what the documents say. It finds a cause by its stable code ([`LINTS`]), names the
-//! place, the reason in one sentence and what helps. A lint that would have to guess keeps quiet: NIDs that follow
-//! from the addresses of interfaces are known only with the output of `ip -j addr`, and without them nothing is said
-//! of who has which NID.
+//! Every lint is a pure function of the documents. A finding has the stable code of its lint ([`LINTS`]), the
+//! place, the reason in one sentence, and advice. A lint that would have to guess reports nothing. For example,
+//! NIDs that follow from the addresses of interfaces are known only with the output of `ip -j addr`; without this
+//! output no lint concludes which node has which NID.
 //!
-//! It opens no file and no socket, chooses no path, and does not depend on the code that does.
+//! This crate opens no file and no socket, chooses no path, and does not depend on the code that chooses paths.
 
 mod catalogue;
 mod finding;
@@ -32,18 +32,18 @@ pub use source::LintError;
 use crate::node::Node;
 use crate::source::Source;
 
-/// A node's configuration.
+/// The configuration of one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Input<'a> {
-    /// What findings call it: the name of its file.
+    /// The name in findings: the name of the file.
     pub name: &'a str,
-    /// The document: what `lnetctl` exports, shows or imports, or options of the kernel module.
+    /// The document: an export or output of `lnetctl`, a file for its import, or options of the kernel module.
     pub text: &'a str,
-    /// The node's interfaces, if they are known: the output of `ip -j addr`.
+    /// The interfaces of the node, if they are known: the output of `ip -j addr`.
     pub interfaces: Option<&'a str>,
 }
 
-/// Looks for everything that is wrong, in each configuration and between them.
+/// Runs all lints on each configuration, and on all configurations together.
 ///
 /// ```
 /// use lnet_lint::{Input, lint};
@@ -58,18 +58,18 @@ pub struct Input<'a> {
 ///
 /// # Errors
 ///
-/// For the first output of `ip -j addr` that is none. A document that cannot be put in force, or not be read at all,
-/// is a finding.
+/// Returns an error for the first `interfaces` text that is no output of `ip -j addr`. A document that cannot be
+/// imported or cannot be read is no error but a finding.
 pub fn lint(inputs: &[Input<'_>]) -> Result<Report, LintError> {
     lint_classes(inputs, |_| 1)
 }
 
-/// The same where a document stands for as many nodes as `count` says of its index, and counts as many where it is asked
-/// what most nodes have.
+/// Runs all lints like [`lint`], but the document with index `i` stands for `count(i)` nodes. The count matters for
+/// lints that compare a node with most other nodes.
 ///
 /// # Errors
 ///
-/// As [`lint`].
+/// Returns an error like [`lint`].
 pub fn lint_classes(
     inputs: &[Input<'_>],
     count: impl Fn(usize) -> usize,

@@ -1,4 +1,5 @@
-//! A node as its document describes it: interfaces, routes, rules, each with the way to its place.
+//! A node as its document describes it: interfaces, routes and rules, each with the path to its place in the
+//! document.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,21 +14,22 @@ use crate::catalogue::{Lint, Severity};
 use crate::finding::Finding;
 use crate::source::{Path, Source, key_text};
 
-/// NIs that are compared with each other: kernel nodes take 200 interfaces (lnet-selection, section 10.1).
+/// The limit on the NIs that are compared with each other. Kernel nodes accept 200 interfaces (lnet-selection,
+/// section 10.1).
 pub(crate) const COMPARED_MAX: usize = 256;
 
-/// Gateways that one entry of a document may name (lnet-selection, section 0.2).
+/// The limit on the gateways that one entry of a document may name (lnet-selection, section 0.2).
 const MAX_GATEWAYS: usize = 128;
 
 /// A local NI.
 #[derive(Debug)]
 pub(crate) struct Ni<'s> {
     pub(crate) net: Net,
-    /// As the document says, or as the address of its interface does.
+    /// The NID from the document or from the address of the interface; `None` if neither is known.
     pub(crate) nid: Option<Nid>,
     pub(crate) interface: Option<String>,
     pub(crate) path: Path,
-    /// `None` for one that follows from `ip2nets`.
+    /// The NI in the document; `None` for an NI that follows from `ip2nets`.
     pub(crate) show: Option<&'s NiShow>,
 }
 
@@ -38,37 +40,37 @@ pub(crate) struct Route<'s> {
     pub(crate) path: Path,
 }
 
-/// A rule that can be in force.
+/// A valid rule.
 #[derive(Debug)]
 pub(crate) struct PlacedRule {
-    /// Its place among the document's entries.
+    /// The index of its entry in the document.
     pub(crate) entry: usize,
-    /// Its index in the list.
+    /// Its index in the node's list of rules.
     pub(crate) index: usize,
     pub(crate) rule: Rule,
 }
 
-/// A node.
+/// The configuration of a node.
 #[derive(Debug)]
 pub(crate) struct Node<'s> {
     pub(crate) source: &'s Source<'s>,
-    /// How many nodes have this document.
+    /// The number of nodes that have this document.
     pub(crate) count: usize,
-    /// Without loopback.
+    /// The local NIs, without loopback.
     pub(crate) nis: Vec<Ni<'s>>,
     pub(crate) routes: Vec<Route<'s>>,
     pub(crate) list: RuleList,
     pub(crate) rules: Vec<PlacedRule>,
-    /// Local networks.
+    /// The local nets.
     local: BTreeSet<Net>,
-    /// Networks that messages can leave for.
+    /// The nets that messages can be sent to: local nets and nets behind routes.
     reached: BTreeSet<Net>,
-    /// Rules that cannot be in force, by their entries.
+    /// Rules that are not valid, each with the index of its entry.
     pub(crate) dead: Vec<(usize, PolicyError)>,
 }
 
 impl<'s> Node<'s> {
-    /// Puts together what a document says.
+    /// Collects the parts of a document.
     pub(crate) fn new(source: &'s Source<'s>, count: usize) -> Self {
         let document = &source.document;
         let (list, dead) = document.rules(Profile::Design);
@@ -115,24 +117,25 @@ impl<'s> Node<'s> {
         self.document().peers.iter().enumerate()
     }
 
-    /// Whether the document does not say, or not readably, which networks are local, so that nothing follows from
-    /// the absence of one.
+    /// Returns true if the document does not name the local nets, or names some in a form that was rejected. The
+    /// absence of a net then proves nothing.
     pub(crate) fn is_partial(&self) -> bool {
         let says_nothing = self.nis.is_empty() && self.document().ip2nets.is_empty();
         says_nothing || self.lacks(&["net", "ip2nets"])
     }
 
-    /// Whether a part of one of these sections was refused, so that nothing follows from what is not there.
+    /// Returns true if a part of one of these sections was rejected. What is absent from the section then proves
+    /// nothing.
     pub(crate) fn lacks(&self, sections: &[&str]) -> bool {
         sections.iter().any(|section| self.source.lacks(section))
     }
 
-    /// Whether a value at a path or below it was refused.
+    /// Returns true if the value at a path, or a value below it, was rejected.
     pub(crate) fn is_rejected(&self, path: &[Step<'_>]) -> bool {
         self.source.is_rejected(path)
     }
 
-    /// The local networks, each once, in the order of the document.
+    /// Returns the local nets in the order of the document, each net once.
     pub(crate) fn nets(&self) -> Vec<Net> {
         let mut seen = BTreeSet::new();
         let from_rules = self.document().ip2nets.iter().map(|rule| rule.net);
@@ -144,27 +147,27 @@ impl<'s> Node<'s> {
         self.local.contains(&net)
     }
 
-    /// Whether messages to a network can leave this node.
+    /// Returns true if messages to a net can leave this node.
     pub(crate) fn reaches(&self, net: Net) -> bool {
         self.reached.contains(&net)
     }
 
-    /// The local networks.
+    /// Returns the local nets.
     pub(crate) fn local(&self) -> &BTreeSet<Net> {
         &self.local
     }
 
-    /// The networks that messages can leave for.
+    /// Returns the nets that messages can be sent to.
     pub(crate) fn reached(&self) -> &BTreeSet<Net> {
         &self.reached
     }
 
-    /// The local NIDs, as far as they are known.
+    /// Returns the local NIDs that are known.
     pub(crate) fn nids(&self) -> impl Iterator<Item = Nid> {
         self.nis.iter().filter_map(|ni| ni.nid)
     }
 
-    /// Whether the NIDs of all local NIs are known.
+    /// Returns true if the NIDs of all local NIs are known.
     pub(crate) fn knows_nids(&self) -> bool {
         let resolved: BTreeSet<Net> = self.nis.iter().map(|ni| ni.net).collect();
         let unresolved = |rule: &Ip2Nets| !resolved.contains(&rule.net);
@@ -173,12 +176,12 @@ impl<'s> Node<'s> {
             && !self.document().ip2nets.iter().any(unresolved)
     }
 
-    /// Whether this node forwards, which it does only when its document says so.
+    /// Returns true if this node forwards. A node forwards only if its document says so.
     pub(crate) fn is_router(&self) -> bool {
         self.document().routing == Some(true)
     }
 
-    /// A finding at a path of the document.
+    /// Makes a finding at a path of the document.
     pub(crate) fn finding(
         &self,
         lint: &'static Lint,
@@ -202,7 +205,7 @@ impl<'s> Node<'s> {
         }
     }
 
-    /// The way to a parameter, which may stand in its section or outside.
+    /// Returns the path to a parameter. The parameter may be in the section `global` or outside it.
     pub(crate) fn parameter(&self, key: &'static str) -> Path {
         let places = self.source.places.as_ref();
         let outside = places.is_some_and(|places| places.depth(&[Step::Key(key)]) == 1);
@@ -212,7 +215,7 @@ impl<'s> Node<'s> {
         vec![Step::Key("global"), Step::Key(key)]
     }
 
-    /// What an NI is called in a text.
+    /// Returns the name of an NI in texts.
     pub(crate) fn label(ni: &Ni<'_>) -> String {
         match (&ni.nid, &ni.interface) {
             (Some(nid), Some(interface)) => format!("{nid} ({interface})"),
@@ -224,13 +227,13 @@ impl<'s> Node<'s> {
 }
 
 impl Finding {
-    /// The same, this bad.
+    /// Returns the finding with another severity.
     pub(crate) fn with_severity(self, severity: Severity) -> Self {
         Self { severity, ..self }
     }
 }
 
-/// Names, separated by commas.
+/// Joins names with commas.
 pub(crate) fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(", ")
@@ -253,7 +256,7 @@ fn nis<'s>(source: &'s Source<'s>) -> Vec<Ni<'s>> {
         return nis;
     };
     let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();
-    // Rules of which none applies give no networks; what is wrong with them another lint says.
+    // If no rule of `ip2nets` applies, there are no nets; another lint reports the mistake.
     let by_address = Ip2Nets::nets(&source.document.ip2nets, &local).unwrap_or_default();
     for net in &by_address {
         let mut rules = source.document.ip2nets.iter();
@@ -266,7 +269,7 @@ fn nis<'s>(source: &'s Source<'s>) -> Vec<Ni<'s>> {
     nis
 }
 
-/// An NI for each interface that a configuration names.
+/// Adds an NI for each interface that a configuration names.
 fn add_nis<'s>(
     nis: &mut Vec<Ni<'s>>,
     net: Net,
@@ -294,7 +297,7 @@ fn add_nis<'s>(
     }
 }
 
-/// The document's routes, with the entries that they come from: one entry may name several gateways.
+/// Returns the routes of the document with the entries that they come from. One entry may name several gateways.
 fn routes<'s>(source: &'s Source<'s>) -> Vec<Route<'s>> {
     let mut shows = source.document.routes.iter();
     let path = |item| vec![Step::Key("route"), Step::Item(item)];
@@ -317,7 +320,7 @@ fn routes<'s>(source: &'s Source<'s>) -> Vec<Route<'s>> {
     routes
 }
 
-/// How many gateways an entry of `route` names.
+/// Returns the number of gateways that an entry of `route` names.
 fn gateways(places: &Places<'_>, item: usize) -> usize {
     let path = [Step::Key("route"), Step::Item(item), Step::Key("gateway")];
     let list = places

@@ -1,4 +1,4 @@
-//! A report as SARIF 2.1.0, the form in which code hosts and editors take findings.
+//! Writes a report as SARIF 2.1.0, the format in which code hosts and editors read findings.
 
 use std::fmt::Write as _;
 
@@ -108,8 +108,8 @@ struct Logical<'a> {
 }
 
 impl Report {
-    /// The report as a SARIF 2.1.0 log of one run, ready to be written as JSON. Columns are characters; files are
-    /// relative references, or `file:` URIs where their names are absolute.
+    /// Returns the report as a SARIF 2.1.0 log of one run, ready to be written as JSON. Columns count characters.
+    /// File names are relative references, or `file:` URIs if they are absolute.
     #[must_use]
     pub fn sarif(&self) -> impl Serialize {
         let driver = Driver {
@@ -151,7 +151,7 @@ fn outcome(finding: &Finding) -> Outcome<'_> {
     });
     Outcome {
         rule_id: finding.code,
-        // Every finding is made from a lint of the table; a test looks at that.
+        // Every finding belongs to a lint of the table. A test checks this.
         rule_index: lints.position(|l| l.code == finding.code).unwrap_or(0),
         level: level(finding.severity),
         message: Message {
@@ -184,7 +184,8 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// The name of a file as a URI reference (RFC 3986): what is not unreserved or a slash is escaped.
+/// Returns the name of a file as a URI reference (RFC 3986): all bytes other than unreserved characters and slashes
+/// are escaped.
 fn uri(name: &str) -> String {
     let scheme = if name.starts_with('/') { "file://" } else { "" };
     let mut uri = scheme.to_owned();

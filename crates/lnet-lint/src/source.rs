@@ -1,4 +1,4 @@
-//! A document as it was read, with its places.
+//! A document after it was read, with the places of its keys.
 
 use std::fmt::Write as _;
 
@@ -10,65 +10,65 @@ use thiserror::Error;
 
 use crate::Input;
 
-/// Steps to a key of a document.
+/// The steps to a key of a document.
 pub(crate) type Path = Vec<Step<'static>>;
 
-/// A text that cannot be read.
+/// The error for a text that cannot be read.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum LintError {
-    /// What should be a machine's interfaces is not.
+    /// The text is no list of a machine's interfaces.
     #[error("the interfaces of {name}")]
     Interfaces {
-        /// The document that they belong to.
+        /// The name of the document that the interfaces belong to.
         name: String,
-        /// Why.
+        /// The reason.
         source: MachineError,
     },
 }
 
-/// A document, and what is wrong with it by itself.
+/// A document, and the mistakes that the reader found in it.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) name: &'a str,
     text: &'a str,
-    /// `None` for options of the module.
+    /// The places of the keys; `None` for options of the module.
     pub(crate) places: Option<Places<'a>>,
     pub(crate) document: Document,
     pub(crate) machine: Option<Machine>,
-    /// Keys that nothing is known of.
+    /// Keys that are not known.
     pub(crate) unknown: Complaints,
-    /// Why the document cannot be put in force.
+    /// The reasons why the document cannot be imported.
     pub(crate) refused: Complaints,
-    /// Why nothing of the document can be looked at.
+    /// The reason why no part of the document can be read.
     pub(crate) unreadable: Option<Unreadable>,
-    /// Sections of which something was refused.
+    /// Sections of which a part was rejected.
     incomplete: Vec<&'static str>,
-    /// Networks of module options that name no interface.
+    /// Nets in module options that name no interface.
     pub(crate) unnamed: Vec<Net>,
 }
 
-/// Complaints of the reader: the first ones, and how many more there were.
+/// Errors of the reader: the first ones, and the number of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Complaints {
     pub(crate) first: Vec<ConfigError>,
     pub(crate) more: usize,
 }
 
-/// Why a text is no document.
+/// The reason why a text is no document.
 #[derive(Debug)]
 pub(crate) enum Unreadable {
-    /// It is no YAML, or no options of the module.
+    /// The text is no YAML, or no options of the module.
     Text(ConfigError),
-    /// Options that no configuration can be made of.
+    /// The options make no configuration.
     Options(String),
 }
 
-/// Sections from whose silence something follows.
+/// Sections whose missing entries lints draw conclusions from.
 const SECTIONS: [&str; 6] = ["net", "ip2nets", "route", "peer", "routing", "udsp"];
 
 impl<'a> Source<'a> {
-    /// Reads a document and the interfaces that belong to it.
+    /// Reads a document and the list of interfaces that belongs to it.
     pub(crate) fn read(input: &Input<'a>) -> Result<Self, LintError> {
         let machine = input.interfaces.map(Machine::parse).transpose();
         let machine = machine.map_err(|source| LintError::Interfaces {
@@ -136,7 +136,8 @@ impl<'a> Source<'a> {
         Ok(())
     }
 
-    /// Where a path leads; in module options the line of the option that says it.
+    /// Returns the place that a path leads to. In module options this is the place of the option that sets the
+    /// value.
     pub(crate) fn position(&self, path: &[Step<'_>]) -> Position {
         if let Some(places) = &self.places {
             return places.find(path);
@@ -160,25 +161,25 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Whether a part of a section was refused, so that nothing follows from what is not there.
+    /// Returns true if a part of the section was rejected. What is absent from the section then proves nothing.
     pub(crate) fn lacks(&self, section: &str) -> bool {
         self.incomplete.contains(&section)
     }
 
-    /// Whether something at a path or below it was refused.
+    /// Returns true if the value at a path, or a value below it, was rejected.
     pub(crate) fn is_rejected(&self, path: &[Step<'_>]) -> bool {
         let places = self.places.as_ref();
         places.is_some_and(|places| places.is_rejected(path))
     }
 
-    /// The key that a complaint of the reader is about.
+    /// Returns the key that an error of the reader is about.
     pub(crate) fn key(&self, error: &ConfigError) -> String {
         let path = self.places.as_ref().map(|places| places.path(error));
         path.map_or(String::new(), |path| key_text(&path))
     }
 }
 
-/// A path as text: `route[3].gateway`.
+/// Returns a path as text, such as `route[3].gateway`.
 pub(crate) fn key_text(path: &[Step<'_>]) -> String {
     let mut text = String::new();
     for step in path {
@@ -192,7 +193,7 @@ pub(crate) fn key_text(path: &[Step<'_>]) -> String {
     text
 }
 
-/// A file of `modprobe.d`, which no YAML document of a node looks like.
+/// Returns true for a file of `modprobe.d`. No YAML document of a node has a line that begins with `options`.
 fn is_options(text: &str) -> bool {
     text.lines()
         .any(|line| line.trim_start().starts_with("options "))

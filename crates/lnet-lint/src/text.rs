@@ -1,23 +1,24 @@
-//! A report for a terminal of 100 columns.
+//! Writes a report for a terminal of 100 columns.
 
 use std::fmt::Write as _;
 
 use crate::finding::{Report, Shown};
 
-/// Columns.
+/// The number of columns.
 const WIDTH: usize = 100;
-/// Of everything under a finding's place.
+/// The indentation of the lines below a finding's place.
 const INDENT: usize = 4;
 
 impl Report {
-    /// The report as text: place, severity, code, reason and fix of each finding, and how many there are.
+    /// Returns the report as text: the place, severity, code, reason and advice of each finding, then the numbers
+    /// of findings.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for finding in &self.findings {
             let place = format!("{}:{}:{}", finding.file, finding.line, finding.column);
             let head = format!("{place}: {}[{}]", finding.severity, finding.code);
-            // A name that is broken cannot be searched for, so that a long key has a line of its own.
+            // A long key gets a line of its own, because a key that is split over lines cannot be searched for.
             let one_line = head.chars().count() + 1 + finding.key.chars().count() <= WIDTH;
             let between = if one_line { " " } else { "\n    at " };
             let between = if finding.key.is_empty() { "" } else { between };
@@ -45,11 +46,11 @@ fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// A line of the document and the mark below it, of a long line the part around the mark.
+/// Writes a line of the document with the marks below it. Of a long line only the part around the marks is shown.
 fn excerpt(page: &mut String, shown: &Shown) {
     const ROOM: usize = WIDTH - INDENT - 2;
     let before = shown.mark.chars().take_while(|&one| one != '^').count();
-    // A third of the room shows what stands before the mark.
+    // A third of the space is for the text before the marks.
     let skipped = match shown.text.chars().count() {
         0..=ROOM => 0,
         length => before.saturating_sub(ROOM / 3).min(length - ROOM),
@@ -60,7 +61,7 @@ fn excerpt(page: &mut String, shown: &Shown) {
     }
 }
 
-/// Words in lines; one that is longer than a line has a line of its own.
+/// Writes words in indented lines. A word that is longer than a line gets a line of its own.
 fn paragraph(page: &mut String, text: &str) {
     let mut line = " ".repeat(INDENT);
     for word in text.split_whitespace() {

@@ -1,4 +1,4 @@
-//! What a report looks like as text, JSON and SARIF, the page of all lints, and that no text makes it panic.
+//! Tests the report as text, JSON and SARIF, the page of all lints, and that no text makes the linter panic.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ fn input<'a>(name: &'a str, text: &'a str) -> Input<'a> {
     }
 }
 
-/// A document with findings of every severity.
+/// Returns the report of a document with findings of every severity.
 fn report() -> Report {
     let text = "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}, {nid: 10.0.0.2@tcp}]}]\n\
                 route: [{net: o2ib, gateway: 10.1.0.9@tcp1}]\n";
@@ -96,7 +96,7 @@ fn json_has_all_of_a_finding() {
     }
 }
 
-/// What SARIF 2.1.0 requires of a log, and what readers of it rely on.
+/// Checks what SARIF 2.1.0 requires of a log, and what readers of logs rely on.
 #[track_caller]
 fn is_sarif(log: &Value) {
     assert_eq!(log["version"], "2.1.0");
@@ -140,7 +140,7 @@ fn sarif_without_findings_has_an_empty_list_of_results() {
     assert_eq!(log["runs"][0]["results"], Value::Array(Vec::new()));
 }
 
-/// A file of many that is broken hides nothing of the others.
+/// A broken file does not hide the findings of the other files.
 #[test]
 fn a_text_that_is_no_document_is_found_with_its_place_beside_the_findings_of_others() {
     let good = "global: {recovery_limit: 5}\n";
@@ -195,7 +195,7 @@ fn interfaces_that_are_none_are_refused() {
     assert_eq!(why, "not the output of `ip -j addr`");
 }
 
-/// Pieces of documents, put together at random.
+/// Generates texts from random pieces of documents.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just(

@@ -1,4 +1,4 @@
-//! Documents of which parts are refused: all of them are found, and nothing is concluded from what they do not say.
+//! Documents with rejected parts: every rejected part is reported, and nothing is concluded from what is absent.
 
 #![allow(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ fn findings(texts: &[&str]) -> Vec<Finding> {
     lint(&inputs).unwrap().findings
 }
 
-/// Code, line and key of what is found.
+/// Returns the code, the line and the key of each finding.
 fn told(found: &[Finding]) -> Vec<(&str, usize, &str)> {
     let all = found.iter();
     all.map(|one| (one.code, one.line, one.key.as_str()))
@@ -54,7 +54,8 @@ udsp:
         ),
         ("import-refused", 6, "route[0].gateway"),
         ("import-refused", 7, "route[1].hop"),
-        // The places behind an entry that is left out are right, and its own value is no second finding.
+        // Entries after one that is left out keep their right places, and a rejected value causes no second
+        // finding.
         ("gateway-not-local", 8, "route[2].gateway"),
         ("unknown-key", 8, "route[2].prio"),
         ("import-refused", 9, "global.health_sensitivity"),
@@ -65,20 +66,20 @@ udsp:
     assert_eq!(told(&found), expected, "{found:#?}");
 }
 
-/// Each mistake here takes away what a lint would miss.
+/// In each document the rejected part may hold what a lint would otherwise report as missing.
 #[test]
 fn nothing_follows_from_the_silence_of_what_is_refused() {
     let cases = [
-        // The gateway may be on the network that cannot be read; so may the peer.
+        // The gateway and the peer may be on the net that cannot be read.
         "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}, {net type: nosuch, local NI(s): [{nid: 1@x}]}]\n\
          route: [{net: tcp1, gateway: 10.2.0.9@tcp2, hop: 1}]\npeer: [{primary nid: 10.3.0.1@tcp3}]\n",
-        // The peer may be behind the route.
+        // The peer may be behind the rejected route.
         "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n\
          route: [{net: tcp1, gateway: 10.0.0.300@tcp, hop: 1}]\npeer: [{primary nid: 10.3.0.1@tcp1}]\n",
-        // The rule may say which comes first.
+        // The rejected rule may rank the nets.
         "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}, {net type: o2ib, local NI(s): [{nid: 10.1.0.1@o2ib}]}]\n\
          udsp: [{idx: 0, src: o2ib, priority: high}]\n",
-        // Defaults do not stand in.
+        // Defaults must not replace rejected values.
         "global: {transaction_timeout: x, retry_count: 60}\n",
         "net: [{net type: tcp, tunables: {credits: x}, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n",
         "route: [{net: tcp1, gateway: 10.0.0.9@tcp, hop: x}]\n",
@@ -151,7 +152,7 @@ fn a_rule_that_cannot_be_read_is_one_finding_at_what_cannot_be_read() {
     );
 }
 
-/// A mistake in one file leaves the others to be compared.
+/// A mistake in one file does not prevent the comparison with the other files.
 #[test]
 fn other_nodes_are_still_compared() {
     let broken = SERVER.replace("hop: 1", "hop: 0");

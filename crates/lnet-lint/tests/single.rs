@@ -1,4 +1,4 @@
-//! Each lint of one document: a minimal document in which it fires, and the corrected one in which it does not.
+//! Tests each lint of one document: the lint fires in a minimal document, and does not fire in the corrected one.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
 
 use lnet_lint::{Finding, Input, Severity, lint};
 
-/// What is found in a document, with the machine's interfaces where they are given.
+/// Returns the findings of a document, with the machine's interfaces if they are given.
 fn findings(text: &str, interfaces: Option<&str>) -> Vec<Finding> {
     let input = Input {
         name: "node.yaml",
@@ -19,7 +19,7 @@ fn findings(text: &str, interfaces: Option<&str>) -> Vec<Finding> {
     lint(&[input]).unwrap().findings
 }
 
-/// The lint fires in the first document, once and there, and not in the second one.
+/// Checks that the lint fires once in the first document and not in the second one.
 #[track_caller]
 fn fires(code: &str, wrong: &str, right: &str) -> Finding {
     fires_on(code, (wrong, None), (right, None))
@@ -46,12 +46,12 @@ fn fires_on(
 /// A node with one NI on tcp.
 const NODE: &str = "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n";
 
-/// The same and more.
+/// Returns `NODE` followed by more YAML.
 fn node(more: &str) -> String {
     format!("{NODE}{more}\n")
 }
 
-/// NIs of these networks by NID.
+/// Returns a document with NIs for these NIDs.
 fn nets(nids: &[&str]) -> String {
     let mut text = "net:\n".to_owned();
     let mut nets: Vec<&str> = nids
@@ -71,7 +71,8 @@ fn nets(nids: &[&str]) -> String {
     text
 }
 
-/// The output of `ip -j addr` for interfaces with a name, an address of 24 bits and whether they are up.
+/// Returns the output of `ip -j addr` for interfaces with a name, an address with a prefix of 24 bits, and whether
+/// they are up.
 fn machine(interfaces: &[(&str, &str, bool)]) -> String {
     let links = interfaces.iter().map(|(name, address, up)| {
         let flags = if *up {
@@ -603,7 +604,7 @@ fn a_second_rule_of_a_network_that_loses_its_rail_is_found() {
     );
 }
 
-/// A node as `net show -v 2` prints it, with one NI that is well.
+/// Returns a node as `net show -v 2` prints it: one NI that is up, and a second one with the given fields.
 fn shown(second: &str) -> String {
     format!(
         "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.0.0.1@tcp\n    status: up\n    interfaces: {{0: eth0}}\n  \
@@ -670,7 +671,7 @@ fn rails_of_one_net_in_several_subnets_are_found() {
     assert_eq!(found.severity, Severity::Warning);
 }
 
-/// Two rails in two subnets; the far end of the first is dead.
+/// Returns two rails in two subnets. The peer NI in the first subnet has health 0.
 fn rails(health_of_first: u16) -> String {
     format!(
         "net: [{{net type: tcp, local NI(s): [{{nid: 10.0.1.1@tcp, health stats: {{health value: {health_of_first}}}}}, \
@@ -701,7 +702,7 @@ fn gateways(first: u32, second: Option<u32>) -> String {
     ))
 }
 
-/// A rank keeps traffic on a gateway that fails, and makes its outage total.
+/// A priority keeps traffic on a failing gateway, so that its failure stops all traffic.
 #[test]
 fn nobody_is_advised_to_rank_gateways_by_priority() {
     let fix = |text: &str| {

@@ -1,4 +1,4 @@
-//! Each lint across the documents of several nodes: a site in which it fires, and the corrected one.
+//! Tests each lint across the documents of several nodes: a site in which the lint fires, and the corrected site.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
 
 use lnet_lint::{Finding, Input, Report, lint};
 
-/// A client on tcp, a router, a second one, and a server on tcp1.
+/// A client on tcp, two routers, and a server on tcp1.
 #[derive(Clone)]
 struct Site {
     client: String,
@@ -54,7 +54,7 @@ impl Site {
     }
 }
 
-/// The lint fires in a changed site, once and in that file, and not in the site as it is.
+/// Checks that the lint fires once, in that file, in the changed site, and does not fire in the unchanged one.
 #[track_caller]
 fn fires(code: &str, file: &str, change: impl FnOnce(&mut Site)) -> Finding {
     let site = Site::new();
@@ -198,7 +198,8 @@ fn a_node_that_contradicts_itself_is_compared_in_what_it_says() {
     assert_eq!(codes, ["import-refused", "health-off", "parameters-differ"]);
 }
 
-/// What routers forward has other nets at both ends than theirs, and other first gateways in the two directions.
+/// Forwarded messages come from other nets than the router's own, and their first gateways differ between the two
+/// directions.
 #[test]
 fn routers_behind_each_other_are_neither_one_sided_nor_asymmetric() {
     let node = |nids: &[&str], more: &str| {
@@ -314,7 +315,7 @@ fn settings_of_the_lnd_that_differ_among_nodes_of_one_role_are_found() {
     }
 }
 
-/// One document may stand for many nodes: what most nodes have is then what most nodes have, not most documents.
+/// If a document stands for many nodes, the usual value is that of most nodes, not that of most documents.
 #[test]
 fn a_document_counts_as_many_nodes_as_it_stands_for() {
     let node = |last: u8, more: &str| {
@@ -343,7 +344,7 @@ fn a_document_counts_as_many_nodes_as_it_stands_for() {
     );
 }
 
-/// Nobody can use a route whose gateway is on no local network, so that nobody else lacks a way back.
+/// No node can use a route whose gateway is on no local net, so no other node lacks a route back.
 #[test]
 fn a_gateway_that_is_not_local_is_one_finding_and_not_one_of_every_server() {
     let mut site = Site::new();

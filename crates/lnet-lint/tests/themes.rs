@@ -1,5 +1,5 @@
-//! What users report (lnet-selection, section 9.1): of the examples of `lnet-explain`, those that a configuration
-//! shows, found by the same code.
+//! Problems that users report (lnet-selection, section 9.1). If the configuration alone shows the problem of an
+//! example of `lnet-explain`, the lint with the same code finds it.
 
 #![allow(
     clippy::unwrap_used,
@@ -96,7 +96,8 @@ fn counters_of_all_interfaces() {
     shows("counters-by-hand", "failures-counted");
 }
 
-/// The destination's NID stands in the question there, and not in the document; with a peer it does.
+/// In this example the destination's NID is in the question and not in the document. With a peer in the document
+/// the lint finds it.
 #[test]
 fn a_primary_nid_on_another_net() {
     assert_eq!(codes("primary-nid-on-another-net"), [""; 0]);
@@ -109,7 +110,7 @@ fn a_primary_nid_on_another_net() {
     assert_eq!(lint(&[input]).unwrap().findings[0].code, "net-not-reached");
 }
 
-/// Codes that both have mean the same; those that one file cannot show are not taken.
+/// A code that both crates have means the same cause. Codes whose cause no configuration shows are absent here.
 #[test]
 fn codes_of_explain_keep_their_names() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet-explain/src/finding.rs");

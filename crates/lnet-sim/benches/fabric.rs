@@ -1,5 +1,5 @@
-//! Delivered messages per second of one core, on a fabric of 100 nodes; and what one seed of the faults
-//! scenario costs.
+//! Measures the delivered messages per second of one CPU core, on a fabric of 100 nodes, and the cost of one seed
+//! of the faults scenario.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use lnet_sim::{Limits, Options, Scenario, Sim, draw};
 
-/// 80 clients put to 20 servers; what is put arrives once, so that these are all messages.
+/// 80 clients put to 20 servers. Each PUT arrives once, so the PUTs are all the messages.
 const HUNDRED_NODES: &str = "
 name: hundred
 summary: Eighty clients, twenty servers

@@ -1,8 +1,8 @@
-//! A world, its traffic and its troubles, all from one seed.
+//! Draws a world, its traffic and its faults from one seed.
 //!
-//! Each seed is another small machine: clients and servers with a few rails between them, or routers
-//! between two nets, in either profile, with few credits and buffers, so that queues fill. What goes
-//! wrong begins and ends within the span of the traffic; afterwards all must heal.
+//! Each seed gives another small system: clients and servers with a few rails between them, or routers between two
+//! nets, in either profile. Credits and buffers are few, so that queues fill. Every fault begins and ends while
+//! there is traffic; afterwards everything must recover.
 
 mod rules;
 
@@ -23,23 +23,23 @@ use crate::plan::{
 };
 use crate::random::Random;
 
-/// How much there is of everything at most.
+/// The limits of a drawn world.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Clients, at least 1.
+    /// The limit on the clients, at least 1.
     pub clients: u32,
-    /// Servers, at least 1.
+    /// The limit on the servers, at least 1.
     pub servers: u32,
-    /// Routers in half of the worlds; 0: no world has any.
+    /// The limit on the routers. Half of the worlds have routers; with 0 no world has any.
     pub routers: u32,
-    /// Interfaces of a node on each net, and nets where there are no routers.
+    /// The limit on the NIs of a node on each net; in a world without routers, the limit on the nets.
     pub rails: u32,
-    /// Operations.
+    /// The limit on the operations.
     pub operations: u32,
-    /// Faults.
+    /// The limit on the faults.
     pub faults: u32,
-    /// Seconds within which it all happens.
+    /// The seconds within which everything happens.
     pub seconds: u32,
 }
 
@@ -58,7 +58,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What a file asks for, as far as it can be drawn: machines of one seed are small.
+    /// Reduces the limits of a file to what can be drawn, because the system of one seed is small.
     fn clamped(&self) -> Self {
         Self {
             clients: self.clients.min(64),
@@ -72,14 +72,15 @@ impl Limits {
     }
 }
 
-/// Makes the plan of a seed. Limits above 64 nodes of a kind, 8 rails, a million operations, 10,000
-/// faults and a day are taken as these.
+/// Draws the plan of a seed. Limits above 64 nodes of a kind, 8 rails, a million operations, 10,000 faults and a
+/// day are reduced to these values.
 #[must_use]
 pub fn draw(limits: &Limits, seed: u64) -> Plan {
     let limits = &limits.clamped();
     let mut random = Random::stream(seed, 4);
     let mut world = world(limits, &mut random);
-    // A stream of its own: the rest of a seed's world is the same with and without rules.
+    // The rules have a random stream of their own, so the rest of a seed's world is the same with and without
+    // rules.
     rules::add(&mut world, &mut Random::stream(seed, 6));
     let ends = ends(&world);
     let operations = operations(limits, &ends, &mut random);
@@ -250,7 +251,7 @@ fn tunables(random: &mut Random) -> Tunables {
     }
 }
 
-/// Routes of everybody to the net that is not theirs, over every router.
+/// Gives every node without routing a route to the other net through every router.
 fn join(world: &mut World, nets: &[DrawnNet]) {
     let of_routers = |net: Net| -> Vec<Nid> {
         let routers = world.nodes.iter().filter(|node| node.routing);
@@ -290,7 +291,7 @@ fn join(world: &mut World, nets: &[DrawnNet]) {
     }
 }
 
-/// The nodes that programs run on, clients and servers apart.
+/// Returns the nodes that run programs: the clients, and the servers.
 fn ends(world: &World) -> [Vec<u32>; 2] {
     let named = |prefix: &str| -> Vec<u32> {
         let nodes = world.nodes.iter().enumerate();
@@ -315,7 +316,7 @@ fn operations(limits: &Limits, ends: &[Vec<u32>; 2], random: &mut Random) -> Vec
                 (servers, clients)
             };
             Some(Operation {
-                // Several at once, now and then.
+                // The times are rounded, so that some operations begin at the same time.
                 at: random.below(span) / (SECOND / 50) * (SECOND / 50),
                 from: *random.of(from)?,
                 to: *random.of(to)?,
@@ -347,7 +348,7 @@ fn faults(limits: &Limits, world: &World, random: &mut Random) -> Vec<Fault> {
     some_faults((limits.faults, limits.seconds), world, lies, random)
 }
 
-/// Faults of a world that somebody wrote: at most so many, within so many seconds. No driver lies.
+/// Draws faults for a world of a scenario: at most `count`, within `seconds`. No driver makes false reports.
 pub(crate) fn faults_for(
     count: u32,
     seconds: u32,

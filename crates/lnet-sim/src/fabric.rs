@@ -1,17 +1,15 @@
-//! Switches and links, and how long a message takes over them.
+//! The switches and links, and the time that a message needs to cross them.
 //!
 //! ```text
 //!   NI ──port link── switch ──link── switch ──port link── NI
 //! ```
 //!
-//! A message takes the path with the fewest links; of equal ones the one that a hash of its two ends
-//! picks, as equal-cost routing does. It is cut through: each link adds its latency, the narrowest one
-//! its time for the bytes, and each is occupied for its own time for them, one message after another in
-//! the order in which they were posted. That order is what is simplified: a message that is posted first
-//! goes first everywhere.
+//! A message takes the path with the fewest links. Among equal paths a hash of its two ends decides, as in
+//! equal-cost routing. Forwarding is cut-through: each link adds its latency, and the narrowest link adds its
+//! transfer time for the bytes. Each link is occupied for its own transfer time, by one message after another in
+//! the order of posting. This order is a simplification: a message that is posted earlier goes first on every link.
 //!
-//! A message is lost when a link of its path is down while it is posted, or has gone down before it
-//! arrives.
+//! A message is lost if a link of its path is down when it is posted, or goes down before it arrives.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -22,13 +20,13 @@ use rustc_hash::FxHashMap;
 use crate::plan::{Speed, World};
 use crate::random::Random;
 
-/// A link is at most so many times slower; more is as good as down.
+/// The limit on the factor by which a link is slowed. A slower link would be as good as down.
 const SLOWEST: u32 = 1_000_000;
 
-/// A message is under way for at most a day.
+/// The limit on the time that a message is in flight: a day, in nanoseconds.
 const LONGEST_NS: u64 = 86_400_000_000_000;
 
-/// A step of a path: a link, and which way.
+/// One step of a path: a link and its direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Hop {
     link: u32,
@@ -38,10 +36,10 @@ pub(crate) struct Hop {
 /// A path from switch to switch.
 type Path = Rc<[Hop]>;
 
-/// Where an interface is plugged in.
+/// The place where an interface is plugged in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plug {
-    /// Its own link.
+    /// The interface's own link.
     pub(crate) link: u32,
     switch: u32,
 }
@@ -49,12 +47,12 @@ pub(crate) struct Plug {
 #[derive(Debug)]
 struct Link {
     speed: Speed,
-    /// By how much it is slower, for each fault that makes it so; the worst one counts.
+    /// The factors by which active faults slow the link. The largest one counts.
     slows: Vec<u32>,
     downs: u32,
-    /// When it last went down.
+    /// The time at which it last went down.
     broke_at: Option<u64>,
-    /// When each direction is free again.
+    /// The time at which each direction is free again.
     free_at: [u64; 2],
     losses: Vec<(usize, FaultTypes, u32)>,
 }
@@ -81,14 +79,14 @@ impl Link {
 #[derive(Debug)]
 pub(crate) struct Fabric {
     links: Vec<Link>,
-    /// Of each switch, its links to others.
+    /// For each switch, its links to other switches.
     neighbours: Vec<Vec<(u32, Hop)>>,
     paths: FxHashMap<(u32, u32), Option<Path>>,
     random: Random,
 }
 
 impl Fabric {
-    /// The links between switches, all up; interfaces are plugged in afterwards.
+    /// Makes the links between switches, all of them up. Interfaces are plugged in afterwards.
     pub(crate) fn new(world: &World, seed: u64) -> Self {
         let mut neighbours = vec![Vec::new(); world.switches as usize];
         let mut join = |from: u32, to: u32, hop: Hop| {
@@ -136,12 +134,12 @@ impl Fabric {
         }
     }
 
-    /// Nothing will ever lead from one to the other.
+    /// Returns true if no path connects the two interfaces, whatever the state of the links.
     pub(crate) fn is_apart(&mut self, from: Plug, to: Plug) -> bool {
         self.path(from.switch, to.switch).is_none()
     }
 
-    /// All links of the path are up, and have been since then.
+    /// Returns true if all links of the path are up, and none of them went down at or after `since`.
     pub(crate) fn is_up_since(&mut self, from: Plug, to: Plug, since: u64) -> bool {
         let fine = |link: &Link| link.downs == 0 && link.broke_at.is_none_or(|at| at < since);
         let ends = [from.link, to.link];
@@ -158,7 +156,7 @@ impl Fabric {
             .all(|hop| self.links.get(hop.link as usize).is_some_and(fine))
     }
 
-    /// One latency from end to end, without waiting for anybody.
+    /// Returns the latency from end to end, without waiting for other messages.
     pub(crate) fn latency(&mut self, from: Plug, to: Plug) -> u64 {
         let own = self.latency_of(from.link) + self.latency_of(to.link);
         let path = self.path(from.switch, to.switch);
@@ -175,7 +173,7 @@ impl Fabric {
         link.map_or(0, |link| link.speed.latency_ns * link.slower())
     }
 
-    /// Occupies the links for a message; says when it is there.
+    /// Occupies the links for a message, and returns its time of arrival.
     pub(crate) fn carry(&mut self, from: Plug, to: Plug, bytes: u64, now: u64) -> u64 {
         let mut head = now;
         let mut longest = 0;
@@ -196,7 +194,7 @@ impl Fabric {
             back: true,
         };
         self.occupy(last, bytes, &mut head, &mut longest);
-        // Whatever the links are worth, the clock goes on.
+        // The sum saturates, so the time of arrival is valid for any speed of the links.
         head.saturating_add(longest)
             .min(now.saturating_add(LONGEST_NS))
     }
@@ -215,7 +213,7 @@ impl Fabric {
         *longest = (*longest).max(span);
     }
 
-    /// Whether a lossy link takes the message.
+    /// Decides whether a lossy link loses the message.
     pub(crate) fn loses(&mut self, from: Plug, to: Plug, types: FaultTypes) -> bool {
         [from.link, to.link].into_iter().any(|end| {
             let Some(link) = self.links.get(end as usize) else {
@@ -240,7 +238,7 @@ impl Fabric {
         }
     }
 
-    /// A link goes down once more; true when it was up.
+    /// Adds a reason why a link is down; returns true if the link was up.
     pub(crate) fn begin_down(&mut self, link: u32, now: u64) -> bool {
         let Some(link) = self.links.get_mut(link as usize) else {
             return false;
@@ -250,7 +248,7 @@ impl Fabric {
         link.downs == 1
     }
 
-    /// A reason for being down is gone; true when it is up again.
+    /// Removes a reason why a link is down; returns true if the link is up again.
     pub(crate) fn end_down(&mut self, link: u32) -> bool {
         let Some(link) = self.links.get_mut(link as usize) else {
             return false;
@@ -265,7 +263,7 @@ impl Fabric {
         }
     }
 
-    /// What waits for a link goes on at the speed that it has from now on.
+    /// Ends a slowdown. From now on waiting messages take the time of the new speed.
     pub(crate) fn end_slow(&mut self, link: u32, by: u32, now: u64) {
         let Some(link) = self.links.get_mut(link as usize) else {
             return;
@@ -289,7 +287,7 @@ impl Fabric {
         found
     }
 
-    /// Breadth first from the far end, then along falling distances.
+    /// Searches breadth first from the far end, then follows falling distances.
     fn search(&self, from: u32, to: u32) -> Option<Path> {
         let mut distance = vec![u32::MAX; self.neighbours.len()];
         *distance.get_mut(to as usize)? = 0;
@@ -332,7 +330,7 @@ mod tests {
         picoseconds_per_byte: 1000,
     };
 
-    /// 0 ─ 1 ─ 2, and 3 alone.
+    /// Returns switches 0 ─ 1 ─ 2 in a line, and switch 3 alone.
     fn line() -> Fabric {
         let link = |a, b| SwitchLink { a, b, speed: SPEED };
         let world = World {

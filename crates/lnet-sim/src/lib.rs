@@ -1,19 +1,19 @@
-//! Many LNet cores on a virtual fabric: seeded faults, virtual time, checked invariants.
+//! Simulates many LNet cores on a virtual fabric: seeded faults, virtual time, checked invariants.
 //!
 //! ```text
 //!   scenario (YAML) ─┐
 //!   seed ────────────┴▶ Plan ──▶ Sim ──▶ Outcome: summary, violation, trace
 //!                        ▲         │
-//!                        └─ shrink ┘  when an invariant is broken
+//!                        └─ shrink ┘  when an invariant is violated
 //! ```
 //!
-//! Each node is the real `lnet-core`, driven as a running node drives it; between it and the fabric
-//! stands a driver behind the [`lnd::Lnd`] trait. The world is arithmetic: one thread, no clock, and no
-//! chance but [`Random`], whose numbers are the same for ever. The same plan gives the same run to the
-//! byte, so a failure is told by its seed, and its plan can be made smaller until only what it needs is
-//! left ([`shrink`]).
+//! Each node is the real `lnet-core`, driven as a running node drives it. A driver that implements the [`lnd::Lnd`]
+//! trait connects the core to the fabric. The simulation runs in one thread without a clock, and all random numbers
+//! come from [`Random`], whose sequences never change. Two runs of the same plan are identical to the byte. A
+//! failure is therefore reported by its seed, and its plan can be reduced to the parts that the failure needs
+//! ([`shrink`]).
 //!
-//! This crate may never know of sockets, threads or files.
+//! This crate must never use sockets, threads or files.
 
 mod check;
 mod draw;

@@ -1,7 +1,7 @@
-//! What a run is made of: a world, what its programs do, and what goes wrong when.
+//! The input of a run: a world, the operations of its programs, and the faults with their times.
 //!
-//! A [`Plan`] is complete: the same plan gives the same run to the byte. Scenarios and seeds are ways to
-//! make one, and a shorter plan is how a failing run is told.
+//! A [`Plan`] is complete: two runs of the same plan are identical to the byte. Scenarios and seeds produce plans,
+//! and a failing run is reported as a reduced plan.
 
 use std::fmt;
 
@@ -11,117 +11,117 @@ use lnet_types::Nid;
 
 use crate::lnd::{CompletionError, LndKind};
 
-/// A run before it begins.
+/// The complete input of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Seeds what is drawn while it runs: losses, and what the cores draw.
+    /// The seed of random decisions during the run: losses, and the random numbers of the cores.
     pub seed: u64,
-    /// What there is.
+    /// The switches, links and nodes.
     pub world: World,
-    /// What programs do, by time.
+    /// The operations of the programs, sorted by time.
     pub operations: Vec<Operation>,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
 }
 
-/// Switches, links and nodes.
+/// The switches, links and nodes of a run.
 #[derive(Clone, Debug, Default)]
 pub struct World {
-    /// Parameters of every node.
+    /// The parameters of every node.
     pub globals: Globals,
-    /// Number of switches.
+    /// The number of switches.
     pub switches: u32,
-    /// Links between switches.
+    /// The links between switches.
     pub links: Vec<SwitchLink>,
     /// The nodes.
     pub nodes: Vec<NodeSpec>,
-    /// Names of the rails that traffic is reported by.
+    /// The names of the rails by which traffic is reported.
     pub rails: Vec<String>,
-    /// What belongs together in a [`Fault`]'s description: names of switch links.
+    /// The names of the links between switches, for the description of a [`Fault`].
     pub link_names: Vec<String>,
 }
 
-/// A link between two switches, both ways.
+/// A link between two switches, in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchLink {
-    /// One end.
+    /// The switch at one end.
     pub a: u32,
-    /// The other.
+    /// The switch at the other end.
     pub b: u32,
-    /// How fast it is.
+    /// The speed of the link.
     pub speed: Speed,
 }
 
-/// How fast a link is.
+/// The speed of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Speed {
-    /// Nanoseconds from one end to the other.
+    /// The latency from one end to the other, in nanoseconds.
     pub latency_ns: u64,
-    /// Picoseconds for each byte: 1000 is 1 GB/s.
+    /// The transfer time of each byte in picoseconds: 1000 is 1 GB/s.
     pub picoseconds_per_byte: u64,
 }
 
 /// A node.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {
-    /// Its name in traces.
+    /// The name in traces.
     pub name: String,
-    /// Its interfaces.
+    /// The interfaces.
     pub nis: Vec<NiSpec>,
-    /// It forwards between its nets.
+    /// True if the node forwards between its nets.
     pub routing: bool,
-    /// Its router buffers.
+    /// The router buffers.
     pub buffers: RouterBuffers,
-    /// It knows nodes of several interfaces as one peer, as discovery would have told it.
+    /// True if the node knows other nodes of several interfaces as one peer, as if discovery had found them.
     pub discovery: bool,
-    /// It drops what comes by a gateway that it has no route back by.
+    /// True if the node drops messages from a gateway by which it has no route back.
     pub drop_asym_route: bool,
-    /// Its static routes.
+    /// The static routes.
     pub routes: Vec<Route>,
-    /// Its selection rules.
+    /// The selection rules.
     pub rules: RuleList,
 }
 
 /// An interface of a node.
 #[derive(Clone, Debug)]
 pub struct NiSpec {
-    /// Its NID.
+    /// The NID.
     pub nid: Nid,
-    /// Its limits.
+    /// The credits and other tunables.
     pub tunables: Tunables,
-    /// Its driver.
+    /// The kind of its driver.
     pub lnd: LndKind,
-    /// The switch that it is plugged into.
+    /// The index of the switch that it is plugged into.
     pub switch: u32,
-    /// Its link to that switch.
+    /// The speed of its link to that switch.
     pub speed: Speed,
-    /// Index of its rail's name.
+    /// The index of its rail's name.
     pub rail: u16,
 }
 
-/// What a program does.
+/// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// When, in nanoseconds from the beginning.
+    /// The time at which it begins, in nanoseconds from the start of the run.
     pub at: u64,
-    /// The node that does it.
+    /// The node that starts the operation.
     pub from: u32,
-    /// The node that it is done to.
+    /// The target node.
     pub to: u32,
-    /// By the NID of which of its interfaces.
+    /// The index of the target's interface whose NID the program names.
     pub to_ni: u16,
-    /// What.
+    /// The kind of operation.
     pub kind: OperationKind,
-    /// Bytes.
+    /// The payload in bytes.
     pub length: u32,
-    /// Its memory is taken back so many nanoseconds later; 0: never.
+    /// The time after which the program unlinks the memory, in nanoseconds from the start of the operation; 0: never.
     pub cancel_after: u64,
 }
 
-/// Kinds of operation.
+/// The kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperationKind {
-    /// A PUT that nobody acknowledges.
+    /// A PUT without ACK.
     Put,
     /// A PUT with ACK.
     PutAck,
@@ -129,30 +129,30 @@ pub enum OperationKind {
     Get,
 }
 
-/// Something that goes wrong for a while.
+/// A fault that lasts for a limited time.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// When it begins, in nanoseconds.
+    /// The time at which it begins, in nanoseconds.
     pub at: u64,
-    /// When it is over.
+    /// The time at which it ends, in nanoseconds.
     pub until: u64,
-    /// What.
+    /// The kind of fault.
     pub what: Trouble,
 }
 
 /// An interface of a node, both by index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortId {
-    /// The node.
+    /// The index of the node.
     pub node: u32,
-    /// Its interface.
+    /// The index of its interface.
     pub ni: u16,
 }
 
-/// What goes wrong.
+/// The kinds of fault.
 #[derive(Clone, Debug)]
 pub enum Trouble {
-    /// A link between switches is down; by index.
+    /// The link between two switches with this index is down.
     Link(u32),
     /// The link of an interface is down.
     Port(PortId),
@@ -160,15 +160,15 @@ pub enum Trouble {
     Device(PortId),
     /// The driver of an interface is stopped and started again, at the beginning.
     Interrupt(PortId),
-    /// A node is dead, and starts anew afterwards.
+    /// A node is dead, and boots again afterwards.
     Crash(u32),
-    /// These nodes and all others do not hear of each other.
+    /// No messages pass between these nodes and all others.
     Partition(Vec<u32>),
-    /// A link between switches is so many times slower, at least once.
+    /// A link between switches is slower by this factor, at least 1.
     SlowLink(u32, u32),
-    /// The link of an interface is so many times slower, at least once.
+    /// The link of an interface is slower by this factor, at least 1.
     SlowPort(PortId, u32),
-    /// One of so many messages of these types is lost on the link of an interface.
+    /// The link of an interface loses one of so many messages of these types.
     Loss(PortId, FaultTypes, u32),
     /// Messages sent from an interface arrive, but their completions are lost.
     LostCompletions(PortId),
@@ -178,13 +178,13 @@ pub enum Trouble {
     Reject(u32),
     /// A drop rule inside the core of a node.
     Rule(u32, Box<DropRule>),
-    /// The driver of an interface reports this class for messages that arrived: a lie.
+    /// The driver of an interface falsely reports this class for messages that arrived.
     Lie(PortId, MessageStatus),
 }
 
 impl Plan {
-    /// Whether the first attempt that a driver sees of a node's operations is the first that its core makes: no drop
-    /// rule takes any before. Only nodes with rules are worth the work.
+    /// Decides whether a driver sees the first attempt of each operation of a node: no drop rule may take an
+    /// attempt before. The check is done only for nodes with selection rules, because it costs time.
     pub(crate) fn shows_first_paths(&self, node: u32) -> bool {
         let spec = self.world.nodes.get(node as usize);
         let has_rules = spec.is_some_and(|node| !node.rules.rules().is_empty());
@@ -194,7 +194,7 @@ impl Plan {
 }
 
 impl World {
-    /// The interface as a trace names it.
+    /// Returns the name of an interface in a trace.
     pub(crate) fn port_name(&self, port: PortId) -> String {
         let node = self.nodes.get(port.node as usize);
         let ni = node.and_then(|node| node.nis.get(usize::from(port.ni)));
@@ -204,7 +204,7 @@ impl World {
         }
     }
 
-    /// The node as a trace names it.
+    /// Returns the name of a node in a trace.
     pub(crate) fn node_name(&self, node: u32) -> &str {
         let spec = self.nodes.get(node as usize);
         spec.map_or("nobody", |node| node.name.as_str())
@@ -218,7 +218,7 @@ impl World {
     }
 }
 
-/// A fault in words.
+/// Displays a fault in words.
 pub(crate) struct ShownTrouble<'a>(pub(crate) &'a World, pub(crate) &'a Trouble);
 
 impl fmt::Display for ShownTrouble<'_> {
@@ -274,7 +274,7 @@ fn type_names(types: FaultTypes) -> String {
     names.join(", ")
 }
 
-/// Nanoseconds as seconds, for traces and schedules.
+/// Displays nanoseconds as seconds, for traces and schedules.
 pub(crate) struct Seconds(pub(crate) u64);
 
 impl fmt::Display for Seconds {

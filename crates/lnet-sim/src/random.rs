@@ -1,29 +1,30 @@
-//! Chance whose numbers are the same for ever.
+//! Random numbers whose sequences never change.
 //!
-//! The generator is SplitMix64 (Steele, Lea, Flood 2014), in integers only: the state grows by
-//! `0x9E3779B97F4A7C15` a number, and a number is the state mixed by two xor-shift-multiply steps. A
-//! number below a limit is the upper half of the 128-bit product of the two. Whoever changes a line here
-//! changes what every seed ever reported means; the test below holds the first numbers fast.
+//! The generator is SplitMix64 (Steele, Lea, Flood 2014), in integers only. The state grows by `0x9E3779B97F4A7C15`
+//! for each number, and a number is the state mixed by two xor-shift-multiply steps. A number below a limit is the
+//! upper half of the 128-bit product of a number and the limit. A change of any line here changes the meaning of
+//! every seed that was ever reported; the test below checks the first numbers.
 
-/// A stream of numbers.
+/// A stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The stream of a seed.
+    /// Returns the stream of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A stream of its own for one purpose, so that drawing more for one leaves the others as they were.
+    /// Returns a separate stream for one purpose. Drawing more numbers for one purpose does not change the numbers
+    /// of the others.
     #[must_use]
     pub fn stream(seed: u64, purpose: u64) -> Self {
         let mut random = Self(seed ^ purpose.wrapping_mul(0xD6E8_FEB8_6659_FD93));
         Self(random.number())
     }
 
-    /// Any number of 64 bits.
+    /// Returns a number of 64 bits.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -32,22 +33,22 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `limit`; 0 when that is 0.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         ((u128::from(self.number()) * u128::from(limit)) >> 64) as u64
     }
 
-    /// A number from `low` to `high`, both possible.
+    /// Returns a number from `low` to `high`, both included.
     pub fn within(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }
 
-    /// True once in so many times; never for 0.
+    /// Returns true once in `times` calls on average; never if `times` is 0.
     pub fn one_in(&mut self, times: u64) -> bool {
         times > 0 && self.below(times) == 0
     }
 
-    /// One of them; `None` of none.
+    /// Returns one of the elements; `None` if there are none.
     pub fn of<'a, T>(&mut self, all: &'a [T]) -> Option<&'a T> {
         all.get(self.below(all.len() as u64) as usize)
     }

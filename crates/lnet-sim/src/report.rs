@@ -1,4 +1,4 @@
-//! A failing run in words: the seed, the smallest schedule that still fails, what happened in it.
+//! Describes a failing run: the seed, the smallest schedule that still fails, and its trace.
 
 use std::fmt::{self, Write};
 use std::rc::Rc;
@@ -10,28 +10,28 @@ use crate::plan::{OperationKind, Plan, Seconds, ShownTrouble};
 use crate::shrink::shrink;
 use crate::sim::{Options, Sim};
 
-/// A failing run, made as small as it gets.
+/// A failing run after its reduction.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
     /// The seed.
     pub seed: u64,
-    /// What does not hold, in the smallest run.
+    /// The violated invariant, in the smallest run.
     pub violation: Violation,
-    /// Faults and operations of the run as it was.
+    /// The number of faults and operations in the original plan.
     pub parts_before: usize,
-    /// Faults and operations that are left.
+    /// The number of faults and operations in the smallest plan.
     pub parts: usize,
-    /// Runs that it took to leave out the others.
+    /// The number of runs that the reduction took.
     pub shrink_runs: u32,
-    /// The nodes, and the faults and operations that are left, a line each.
+    /// The nodes, faults and operations of the smallest plan, one in each line.
     pub schedule: Vec<String>,
-    /// Everything that happens in the smallest run, a line each.
+    /// The trace of the smallest run, one line for each event.
     pub trace: String,
 }
 
 impl Failure {
-    /// Runs a plan again and again to find the smallest part of it that fails in the same way; at most
-    /// so many times. `None` when it does not fail.
+    /// Reduces a failing plan to the smallest part that fails in the same way, in at most `runs_max` runs. Returns
+    /// `None` if the plan does not fail.
     #[must_use]
     pub fn of(plan: Plan, options: Options, runs_max: u32) -> Option<Self> {
         let plan = Rc::new(plan);
@@ -83,7 +83,7 @@ fn schedule(plan: &Plan) -> Vec<String> {
     for node in &world.nodes {
         let mut line = node.name.clone();
         for ni in &node.nis {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _written = write!(line, " {}", ni.nid);
         }
         lines.push(line);

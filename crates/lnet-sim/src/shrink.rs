@@ -1,8 +1,8 @@
-//! The smallest plan that still fails.
+//! Reduces a plan to the smallest part that still fails.
 //!
-//! Delta debugging (Zeller, Hildebrandt 2002) over the faults and the operations together: halves are
-//! left out, then quarters, down to single ones, as long as the same invariant is broken. A run is
-//! repeated from its beginning each time, with the same seed.
+//! The method is delta debugging (Zeller, Hildebrandt 2002) over the faults and operations together: halves are
+//! left out, then quarters, down to single parts, as long as the same invariant is violated. Each trial is a
+//! complete run with the same seed.
 
 use std::rc::Rc;
 
@@ -17,19 +17,19 @@ enum Part {
     Operation(Operation),
 }
 
-/// A failing plan and what it breaks.
+/// A failing plan, and the invariant that it violates.
 #[derive(Clone, Debug)]
 pub struct Shrunk {
     /// The plan.
     pub plan: Rc<Plan>,
-    /// What it breaks: the same invariant as the original.
+    /// The violation. It is of the same invariant as in the original plan.
     pub violation: Violation,
-    /// Runs that it took.
+    /// The number of runs that the reduction took.
     pub runs: u32,
 }
 
-/// Leaves out all that a failure does not need, in at most so many runs. `None` when the plan does not
-/// fail.
+/// Leaves out all parts that a failure does not need, in at most `runs_max` runs. Returns `None` if the plan does
+/// not fail.
 #[must_use]
 pub fn shrink(plan: &Rc<Plan>, options: Options, runs_max: u32) -> Option<Shrunk> {
     let violation = Sim::run(Rc::clone(plan), options).violation?;
@@ -56,8 +56,8 @@ pub fn shrink(plan: &Rc<Plan>, options: Options, runs_max: u32) -> Option<Shrunk
     Some(best)
 }
 
-/// The smallest part of a list that still fails, in about so many trials at most; and how many it took.
-/// The whole list is known to fail.
+/// Returns the smallest part of a list that still fails, and the number of trials. The number of trials is limited
+/// to about `trials_max`. The whole list must fail.
 pub fn smallest<P: Clone>(
     mut parts: Vec<P>,
     trials_max: u32,

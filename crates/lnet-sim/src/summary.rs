@@ -1,4 +1,4 @@
-//! What came of a run, and of many.
+//! The results of one run, and of many runs.
 
 use lnet_core::{Core, Event, EventKind};
 use serde::{Deserialize, Serialize};
@@ -6,56 +6,56 @@ use serde::{Deserialize, Serialize};
 use crate::check::Violation;
 use crate::plan::Plan;
 
-/// The end of a run.
+/// The result of a run.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// Its figures.
+    /// The figures of the run.
     pub summary: Summary,
-    /// The invariant that did not hold.
+    /// The violated invariant, if there is one.
     pub violation: Option<Violation>,
-    /// Operations that were begun and wait for an answer that did not come, by index.
+    /// The indices of operations that began and expect a response but did not get one.
     pub unanswered: Vec<u32>,
-    /// What happened, line by line, if it was asked for.
+    /// The trace, one line for each event, if it was requested.
     pub trace: Option<String>,
 }
 
-/// Figures of one run or of many together.
+/// The figures of one run, or the sum over many runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// Runs.
+    /// The number of runs.
     pub runs: u64,
     /// Operations that programs began.
     pub operations: u64,
-    /// Of these, those that failed: their SEND event says so, or the response did not come.
+    /// Operations that failed: the SEND event reported a failure, or the response did not arrive.
     pub failed: u64,
-    /// Messages that drivers put on the wire, responses and pings among them.
+    /// Messages that drivers put on the wire, including responses and pings.
     pub messages: u64,
-    /// Messages that arrived in their place.
+    /// Messages whose payload reached its place.
     pub delivered: u64,
-    /// Payload bytes of these.
+    /// The payload bytes of the delivered messages.
     pub delivered_bytes: u64,
-    /// Messages that were sent again, each time.
+    /// Resends. A message counts once for each resend.
     pub resent: u64,
     /// Messages that were on the wire and did not arrive.
     pub lost: u64,
-    /// Messages that arrived and were dropped by their node.
+    /// Messages that arrived and that the node dropped.
     pub dropped: u64,
-    /// The longest time from the end of the last fault until all were well again, in nanoseconds.
+    /// The longest time from the end of a run's last fault until all nodes were at rest, in nanoseconds.
     pub worst_recovery_ns: u64,
-    /// Virtual time in all, in nanoseconds.
+    /// The total virtual time, in nanoseconds.
     pub virtual_ns: u64,
-    /// What each rail carried.
+    /// The traffic of each rail.
     pub rails: Vec<Rail>,
 }
 
-/// What a rail carried.
+/// The traffic of one rail.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rail {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Messages put on it.
+    /// Messages put on the rail.
     pub messages: u64,
-    /// Bytes of these, headers included.
+    /// The bytes of these messages, including headers.
     pub bytes: u64,
 }
 
@@ -85,7 +85,7 @@ impl Summary {
     }
 }
 
-/// Counts while a run goes on.
+/// The figures of a run in progress.
 #[derive(Debug)]
 pub(crate) struct Tally(Summary);
 
@@ -140,7 +140,7 @@ impl Tally {
         self.0.worst_recovery_ns = nanoseconds;
     }
 
-    /// A core goes, or the run ends.
+    /// Adds the counters of a core that is removed, or that exists at the end of the run.
     pub(crate) fn add_counters(&mut self, core: &Core) {
         self.0.resent += core.counters().resend_count;
     }

@@ -1,4 +1,4 @@
-//! One line for everything that happens.
+//! Records one line for every event.
 //!
 //! ```text
 //!   SECONDS NODE WHAT
@@ -6,9 +6,9 @@
 //!   1.000000000 client0 put #3 to server1, 4096 bytes, ack      a program begins an operation
 //!   1.000000000 client0 PUT #3 10.0.0.1@o2ib -> 10.0.0.9@o2ib   its core sends, from an interface to a hop
 //!   1.000002409 server1 got PUT #3 at 10.0.0.9@o2ib             a message is in its place
-//!   1.000002409 server1 dropped at 10.0.0.9@o2ib: NoMatch       or thrown away
-//!   1.000002409 client0 sent 1 at 10.0.0.1@o2ib: Ok             a driver reports the fate of a transmission
-//!   1.000002409 client0 event Send #3 Ok(()) unlinked           a program is told
+//!   1.000002409 server1 dropped at 10.0.0.9@o2ib: NoMatch       or the node dropped it
+//!   1.000002409 client0 sent 1 at 10.0.0.1@o2ib: Ok             a driver reports the result of a transmission
+//!   1.000002409 client0 event Send #3 Ok(()) unlinked           a program gets an event
 //!   5.000000000 - fault begins: port of server1 10.0.0.9@o2ib down
 //! ```
 
@@ -21,11 +21,11 @@ use lnet_wire::Header;
 use crate::plan::{Operation, OperationKind, PortId, Seconds, ShownTrouble, Trouble, World};
 use crate::sim::operation_of;
 
-/// The lines, if they are wanted.
+/// The lines, if they were requested.
 #[derive(Debug)]
 pub(crate) struct Trace(Option<String>);
 
-/// An operation's number where a message has one.
+/// Displays a message's type, and the number of its operation if it has one.
 struct Shown<'a>(&'a Header);
 
 impl std::fmt::Display for Shown<'_> {
@@ -49,7 +49,7 @@ impl Trace {
 
     fn line(&mut self, now: u64, node: &str, what: std::fmt::Arguments<'_>) {
         if let Some(text) = &mut self.0 {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _written = writeln!(text, "{:>14} {node} {what}", Seconds(now));
         }
     }

@@ -1,5 +1,5 @@
-//! The checkers can fail: each defect that is ordered is found within a bounded number of seeds, and what
-//! is left of its schedule is small.
+//! Tests that the checkers can fail: each injected defect is found within a limited number of seeds, and its
+//! reduced schedule is small.
 
 #![expect(
     clippy::panic,
@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use lnet_sim::{Limits, Options, Plan, Sabotage, Shrunk, Sim, draw, shrink};
 
-/// Far more than either defect takes.
+/// The limit on the seeds. It is far higher than any defect needs.
 const SEEDS_MAX: u64 = 2000;
 const RUNS_MAX: u32 = 3000;
 
@@ -18,7 +18,7 @@ fn parts(plan: &Plan) -> usize {
     plan.faults.len() + plan.operations.len()
 }
 
-/// The first seed that shows the defect, its plan, and what is left of it.
+/// Returns the first seed that shows the defect, its plan, and the reduced plan.
 fn found(sabotage: Sabotage) -> (u64, Rc<Plan>, Shrunk) {
     let options = Options {
         sabotage: Some(sabotage),
@@ -85,8 +85,8 @@ fn a_core_that_reads_its_rules_in_another_order_is_found() {
     assert!(parts(&shrunk.plan) <= 4);
 }
 
-/// Seeds in which a checker was wrong: it did not know that a gateway is left when answers do not come through it, and
-/// it always looked while some check of a gateway was under way.
+/// Seeds with which a checker was wrong earlier: it did not know that a node stops using a gateway through which no
+/// responses arrive, and it always examined nodes while a check of a gateway was in flight.
 const FALSE_ALARMS: [u64; 2] = [102, 27_640];
 
 #[test]

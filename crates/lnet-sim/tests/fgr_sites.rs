@@ -1,16 +1,18 @@
-//! `fgr check` against the simulator: for drawn small sites, whole ones and broken ones, what the check says
-//! of each pair, direction and single failure is what nodes do that run the very files.
+//! Compares `fgr check` with the simulator. Small sites are drawn at random, with and without errors. For each
+//! pair, direction and single failure, the verdict of the check must equal the behaviour of simulated nodes that
+//! run the same files.
 //!
 //! ```text
 //!   seed ─▶ machine, policy, form, defect ─▶ site ─▶ check ─▶ findings ────────┐
 //!                                             └ node files ─▶ cores ─▶ answers ┴▶ equal
 //! ```
 //!
-//! Operations come when a failure must have been noticed by the time that the check states, so this holds that
-//! time, too.
+//! Operations begin at the time by which a failure must have been noticed according to the check, so the test
+//! covers that time, too.
 //!
-//! The check says what kernel nodes do, so nodes of the `lustre` profile do exactly that. Nodes of the `design` profile
-//! find a way in two cases in which kernels do not: what the check calls lost for one of these reasons may arrive.
+//! The check predicts the behaviour of kernel nodes, and nodes of the `lustre` profile behave exactly like that.
+//! Nodes of the `design` profile find a path in two cases in which kernels do not: messages that the check counts
+//! as lost for one of these reasons may arrive.
 
 #![allow(
     clippy::unwrap_used,
@@ -40,37 +42,37 @@ const TIMING: Timing = Timing {
     ping_timeout: 4,
 };
 
-/// A net that nobody pings counts as down after this.
+/// The seconds after which a net without pings counts as down.
 const WINDOW: u64 = 10;
 
-/// Seconds until every route is as it stays: quiet interfaces are noticed.
+/// The seconds until the state of every route is final: interfaces without traffic have been noticed.
 const SETTLED: u64 = WINDOW + 2 * 6 + 5;
 
-/// Seconds until an operation has its answer or its timeout.
+/// The seconds within which an operation has its response or its timeout.
 const ANSWERED: u64 = 12;
 
-/// How many sites are drawn.
+/// The number of sites that are drawn.
 const SITES: u64 = 200;
 
-/// What is wrong with a site.
+/// The defect of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
     /// Backups are used on their own slot nets.
     OwnSlots,
-    /// The same, and nobody drops asymmetric messages.
+    /// Like `OwnSlots`, and no node drops asymmetric messages.
     OwnSlotsKept,
     /// Servers have no routes by siblings.
     NoSiblings,
-    /// The same, and nobody drops asymmetric messages.
+    /// Like `NoSiblings`, and no node drops asymmetric messages.
     NoSiblingsKept,
     /// One server lacks one route.
     ServerRoute,
     /// One client lacks one backup.
     ClientRoute,
-    /// The priorities of one server are those of others.
+    /// The routes of one server have wrong priorities.
     Priorities,
-    /// No route says how long it is.
+    /// No route has a hop count.
     NoHops,
 }
 
@@ -86,13 +88,13 @@ const DEFECTS: [Defect; 9] = [
     Defect::NoHops,
 ];
 
-/// A site as it was drawn.
+/// A drawn site.
 struct Drawn {
     site: Site,
-    /// The same without the defect.
+    /// The same site without the defect.
     whole: Site,
     defect: Defect,
-    /// What was drawn.
+    /// A description of what was drawn.
     words: String,
 }
 
@@ -110,7 +112,7 @@ fn machine(random: &mut Random) -> Machine {
         dimension("z", 2),
     ];
     let grid = topology::Grid::new(dimensions).unwrap();
-    // Two nets at most, of one group or of two.
+    // At most two nets, in one group or in two.
     let [groups, nets] = *random.of(&[[1, 1], [1, 2], [2, 1]]).unwrap();
     let size = Synthetic {
         groups,
@@ -154,7 +156,7 @@ fn draw(seed: u64) -> Drawn {
         true => Defect::None,
         false => *random.of(&DEFECTS).unwrap(),
     };
-    // One net of clients has no other slots, and sharing routers no siblings.
+    // A single net of clients has no other slots, and shared routers have no siblings.
     let has_slots = form == Form::SlotNets && policy != Policy::Flat;
     let defect = match defect {
         Defect::OwnSlots | Defect::OwnSlotsKept | Defect::NoSiblings | Defect::NoSiblingsKept
@@ -164,7 +166,7 @@ fn draw(seed: u64) -> Drawn {
         }
         other => other,
     };
-    // Backups on their own slot nets need clients on all of these.
+    // If backups use their own slot nets, the clients must be on all these nets.
     let is_own = matches!(defect, Defect::OwnSlots | Defect::OwnSlotsKept);
     let scheme = match !is_own && Random::stream(seed, 79).one_in(2) {
         true => Scheme {
@@ -192,7 +194,7 @@ fn draw(seed: u64) -> Drawn {
     }
 }
 
-/// Which slot net is a router's own.
+/// Returns the slot net of each router.
 fn own_nets(machine: &Machine) -> BTreeMap<(Net, u32), Net> {
     let mut own = BTreeMap::new();
     let first = Ipv4Addr::new(10, 1, 0, 0).to_bits();
@@ -205,7 +207,7 @@ fn own_nets(machine: &Machine) -> BTreeMap<(Net, u32), Net> {
     own
 }
 
-/// The check looks at the nodes that there are: few, so that a run is short.
+/// Keeps few clients, so that a run is short: the check examines only the nodes that exist.
 fn keep_few_clients(site: &mut Site, random: &mut Random) {
     let is_client =
         |site: &Site, node: usize| site.class_of(&site.nodes[node]).role == NodeRole::Client;
@@ -262,7 +264,7 @@ fn break_site(
             let mut clients = classes(site, NodeRole::Client);
             let which = random.below(clients.len() as u64) as usize;
             let routes = &mut clients[which].config.routes;
-            // The first one to each net is the primary.
+            // The first route to each net is the primary one.
             let is_backup = |n: &usize| *n > 0 && routes[*n].net == routes[*n - 1].net;
             let backups: Vec<usize> = (0..routes.len()).filter(is_backup).collect();
             if let Some(&which) = random.of(&backups) {
@@ -292,7 +294,7 @@ fn break_site(
 
 // --- the site as a world ---
 
-/// The world of the nodes' own files.
+/// Returns the world that the nodes' own files describe.
 fn world(site: &Site, profile: Profile) -> World {
     let mut nets: BTreeMap<Net, u32> = BTreeMap::new();
     let mut nodes = Vec::new();
@@ -327,7 +329,7 @@ fn world(site: &Site, profile: Profile) -> World {
             router_ping_timeout: Duration::from_secs(TIMING.ping_timeout.into()),
             transaction_timeout: Duration::from_secs(9),
             profile,
-            // A run waits for twenty of these until it takes a route that stays down for granted.
+            // A run waits for twenty times this interval before it accepts that a route stays down.
             max_recovery_ping_interval: Duration::from_secs(2),
             ..Globals::default()
         },
@@ -352,7 +354,7 @@ fn ni(nid: Nid, switch: u32) -> NiSpec {
     }
 }
 
-/// The ports of these NIDs.
+/// Returns the ports whose NIDs are wanted.
 fn ports(world: &World, wanted: impl Fn(u32, Nid) -> bool) -> Vec<PortId> {
     let mut found = Vec::new();
     for (node, spec) in (0_u32..).zip(&world.nodes) {
@@ -365,7 +367,7 @@ fn ports(world: &World, wanted: impl Fn(u32, Nid) -> bool) -> Vec<PortId> {
     found
 }
 
-/// Every single failure of a site, with what happens in the world.
+/// Returns every single failure of a site, with its faults in the world.
 fn failures(site: &Site, world: &World, random: &mut Random) -> Vec<(Failure, Vec<Trouble>)> {
     let mut found = Vec::new();
     let mut blades: BTreeMap<&str, Vec<u32>> = BTreeMap::new();
@@ -417,9 +419,9 @@ fn failures(site: &Site, world: &World, random: &mut Random) -> Vec<(Failure, Ve
     found
 }
 
-// --- what is asked, and what the check says of it ---
+// --- the questions, and the verdicts of the check ---
 
-/// A question: nodes, the server's net, direction, when.
+/// A question: the nodes, the server's net, the direction and the state of the site.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Question {
     client: String,
@@ -427,7 +429,7 @@ struct Question {
     net: Net,
     direction: Direction,
     when: When,
-    /// Which of several times.
+    /// The second at which the question is asked, because a question is asked several times.
     phase: u64,
 }
 
@@ -438,7 +440,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Some messages in both directions of every pair, at this second.
+    /// Adds messages in both directions of every pair, at this second.
     fn ask(&mut self, site: &Site, second: u64, when: &When) {
         let roles = |role| {
             let nodes = (0_u32..).zip(&site.nodes);
@@ -474,7 +476,7 @@ impl Asked {
         }
     }
 
-    /// Enough of them that each of several equal routes gets one.
+    /// Adds so many messages that each of several equal routes gets one.
     fn add(&mut self, [from, to]: [u32; 2], to_ni: u16, second: u64, question: &Question) {
         for turn in 0..4 {
             let at = second * 1_000_000_000 + self.questions.len() as u64 * 100_000 + turn;
@@ -492,17 +494,17 @@ impl Asked {
     }
 }
 
-/// The questions that the check says are lost.
+/// The questions whose messages are lost according to the check.
 #[derive(Default)]
 struct Foretold {
-    /// By kernel nodes.
+    /// The messages that kernel nodes lose.
     by_kernels: BTreeSet<Question>,
-    /// By Finerail's own nodes as well.
+    /// The messages that Finerail's own nodes lose, too.
     by_all: BTreeSet<Question>,
 }
 
 fn foretold(site: &Site, asked: &Asked) -> Foretold {
-    // Client, server, net, direction, when; and whether Finerail's own nodes find another way.
+    // Client, server, net, direction and state of the site; and whether Finerail's own nodes find another path.
     let mut lost: BTreeMap<_, bool> = BTreeMap::new();
     for finding in check(site).findings {
         if let Finding::Lost {
@@ -526,7 +528,7 @@ fn foretold(site: &Site, asked: &Asked) -> Foretold {
             lost.get(&(client, server, question.net, question.direction, when))
         };
         let found = match &question.when {
-            // Nothing leads to servers whose leaf is gone; the check does not say so of each pair.
+            // No path leads to servers whose leaf switch failed. The check does not report this for each pair.
             When::After(failure) if failure.name == question.net.to_string() => Some(&false),
             When::After(failure) if !concerns(site, failure, question) => at(When::Now),
             when => at(when.clone()),
@@ -541,7 +543,8 @@ fn foretold(site: &Site, asked: &Asked) -> Foretold {
     foretold
 }
 
-/// Whether a failure is one of a router that the pair has a route by: the check says nothing of others.
+/// Returns true if a failure affects a router that the pair has a route by. The check does not report other
+/// failures.
 fn concerns(site: &Site, failure: &Failure, question: &Question) -> bool {
     let class = |name: &str| {
         site.classes
@@ -563,8 +566,8 @@ fn concerns(site: &Site, failure: &Failure, question: &Question) -> bool {
     })
 }
 
-/// What fails when, and what is asked meanwhile: in health, when each failure must have been noticed, right
-/// after its end, and when all is as before.
+/// Plans the faults and the questions: without a failure, when each failure must have been noticed, right after its
+/// end, and when everything has recovered.
 fn schedule(
     drawn: &Drawn,
     mut left: Vec<(Failure, Vec<Trouble>)>,
@@ -604,14 +607,14 @@ fn schedule(
     (asked, faults)
 }
 
-/// Seconds that a failure goes unnoticed, as the check states them, at most.
+/// Returns the longest time for which a failure stays unnoticed according to the check, in seconds.
 fn unnoticed(kind: FailureKind) -> u64 {
     let times = Direction::ALL.map(|direction| kind.unnoticed(direction, TIMING));
     let longest = times.into_iter().flatten().map(|time| time.silent).max();
     longest.unwrap_or(TIMING.check_interval).into()
 }
 
-/// What is asked of a site, the faults meanwhile, and where the check and a run differ.
+/// The questions about a site, and the faults meanwhile. It compares the check with a run.
 struct Comparison {
     drawn: Drawn,
     asked: Asked,
@@ -620,7 +623,7 @@ struct Comparison {
     profile: Profile,
 }
 
-/// What only one of both says is lost.
+/// The questions that are lost only according to the check, or only in the run.
 #[derive(Debug, Default)]
 struct Differences {
     by_check: Vec<Question>,
@@ -642,7 +645,7 @@ impl Comparison {
         }
     }
 
-    /// The questions without an answer when nodes run the files of this site.
+    /// Returns the questions without a response when nodes run the files of this site.
     fn run(&self, site: &Site) -> BTreeSet<Question> {
         let plan = Plan {
             seed: self.seed,
@@ -657,7 +660,7 @@ impl Comparison {
             .collect()
     }
 
-    /// What the check of one site says, against the nodes of another one.
+    /// Compares the check of one site with the nodes of another site.
     fn differences(&self, checked: &Site, seen: &BTreeSet<Question>) -> Differences {
         let Foretold { by_kernels, by_all } = foretold(checked, &self.asked);
         let certain = match self.profile {
@@ -671,7 +674,7 @@ impl Comparison {
     }
 }
 
-/// Many sites; the parts run side by side.
+/// Compares a part of the sites. The parts run in parallel.
 fn part(number: u64, profile: Profile) {
     const PARTS: u64 = 4;
     let (mut states, mut lost, mut wrong) = (0, 0, Vec::new());
@@ -737,7 +740,8 @@ fn verdicts_of_the_check_are_those_of_finerails_nodes_fourth_part() {
     part(3, Profile::Design);
 }
 
-/// The comparison can fail: the check of a whole site does not say what a broken one does, nor the other way round.
+/// Shows that the comparison can fail: the check of a site without a defect does not match the nodes of the site
+/// with the defect, nor the other way round.
 #[test]
 fn a_check_of_another_site_differs_in_both_directions() {
     let mut pairs = 0;

@@ -1,5 +1,5 @@
-//! What comes of each scenario that ships, at a fixed seed. A snapshot that changes says that selection,
-//! health or the simulator itself does something else than before.
+//! Runs each built-in scenario at a fixed seed. If a snapshot changes, selection, health or the simulator itself
+//! behaves differently.
 
 #![expect(
     clippy::unwrap_used,

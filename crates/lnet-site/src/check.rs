@@ -1,4 +1,4 @@
-//! All lints over all nodes of a site, put in order by cause and by role.
+//! Runs all lints on all nodes of a site, and groups the findings by cause and role.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,75 +9,75 @@ use crate::error::SiteError;
 use crate::fold::fold;
 use crate::site::{Class, Site};
 
-/// What is wrong in a site.
+/// The result of the check of a site.
 #[derive(Clone, Debug, Serialize)]
 pub struct Check {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// How many classes of nodes that differ in nothing but their NIDs.
+    /// The number of classes: nodes that differ only in their NIDs and counters form one class.
     pub classes: usize,
-    /// What is wrong, worst first.
+    /// The causes of findings, the most severe first.
     pub causes: Vec<Cause>,
     /// The roles, and how the nodes of each differ.
     pub roles: Vec<RoleReport>,
-    /// Files that say nothing that is understood, each with the reason.
+    /// The paths of files that were not understood, each with the reason.
     pub passed_over: Vec<(String, &'static str)>,
-    /// Every finding by its place.
+    /// Every finding, with its place in the files.
     pub report: Report,
 }
 
-/// One thing that is wrong in nodes of one role.
+/// One problem that nodes of one role have.
 #[derive(Clone, Debug, Serialize)]
 pub struct Cause {
     /// The code of the lint that found it.
     pub code: &'static str,
-    /// How bad it is.
+    /// The severity of the problem.
     pub severity: Severity,
-    /// The key of the documents, without places in lists.
+    /// The key in the documents, without the indices of lists.
     pub key: String,
-    /// The role of the nodes.
+    /// The name of the nodes' role.
     pub role: String,
-    /// How many nodes.
+    /// The number of nodes with the problem.
     pub nodes: usize,
-    /// How many nodes have the role.
+    /// The number of all nodes of the role.
     pub of: usize,
-    /// Which, as a host list.
+    /// The names of the nodes with the problem, as a host list.
     pub names: String,
     /// The first of the findings.
     pub first: Finding,
-    /// How many findings.
+    /// The number of findings.
     pub findings: usize,
 }
 
 /// The nodes of one role.
 #[derive(Clone, Debug, Serialize)]
 pub struct RoleReport {
-    /// What it is called.
+    /// The name of the role.
     pub role: String,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Its classes, largest first.
+    /// The classes of the role, the largest first.
     pub classes: Vec<ClassReport>,
 }
 
 /// The nodes of one class.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClassReport {
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Which, as a host list.
+    /// The names of the nodes, as a host list.
     pub names: String,
-    /// Settings that the largest class of the role has not.
+    /// Settings that this class has and the largest class of the role does not have.
     pub has: Vec<String>,
-    /// Settings of the largest class that this one has not.
+    /// Settings that the largest class of the role has and this class does not have.
     pub lacks: Vec<String>,
 }
 
-/// Looks for everything that is wrong in a site.
+/// Checks all nodes of a site.
 ///
 /// # Errors
 ///
-/// Never for a site that was made from its files: their interfaces were read before.
+/// A site that was made from its files causes no error, because its lists of interfaces were read before.
 pub fn check(site: &Site) -> Result<Check, SiteError> {
     let inputs: Vec<Input<'_>> = site.members.iter().map(|one| one.text.input()).collect();
     let count = |at: usize| site.members.get(at).map_or(1, |one| one.text.count);
@@ -149,7 +149,8 @@ fn cause(
     })
 }
 
-/// `net.local NI(s).tunables.credits` of `net[0].local NI(s)[1].tunables.credits`.
+/// Removes the list indices of a key: returns `net.local NI(s).tunables.credits` for
+/// `net[0].local NI(s)[1].tunables.credits`.
 fn bare_key(key: &str) -> String {
     let mut bare = String::new();
     let mut inside = false;
@@ -164,7 +165,7 @@ fn bare_key(key: &str) -> String {
     bare
 }
 
-/// The report with the files that people can open, in place of the nodes' names.
+/// Returns the report with the paths and lines of the site's files in place of the nodes' names.
 fn placed(site: &Site, found: &Report) -> Report {
     let findings = found
         .findings
@@ -235,10 +236,10 @@ impl crate::gather::NodeText {
     }
 }
 
-/// Names that a heading lists before it says how many more.
+/// The number of characters of a host list that a heading shows before it is cut.
 pub(crate) const NAMES_SHOWN: usize = 80;
 
-/// A host list, cut where it becomes long.
+/// Cuts a long host list.
 pub(crate) fn short(names: &str) -> String {
     if names.chars().count() <= NAMES_SHOWN {
         return names.to_owned();
@@ -251,7 +252,7 @@ pub(crate) fn short(names: &str) -> String {
     format!("{cut}{},…", if open { ",…]" } else { "" })
 }
 
-/// The names of members as a list for people.
+/// Returns the names of members as a host list, cut if it is long.
 #[must_use]
 pub fn listed<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     short(&fold(names))

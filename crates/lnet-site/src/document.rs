@@ -1,4 +1,4 @@
-//! A node's text as a document in which every NI has a NID.
+//! Converts a node's text into a document in which every NI has a NID.
 
 use std::net::IpAddr;
 
@@ -9,11 +9,12 @@ use lnet_types::{LndType, Net, Nid};
 
 use crate::gather::NodeText;
 
-/// NIDs that stand for those that are not known: addresses that no host has (0.0.0.0/8, RFC 1122 section 3.2.1.3).
+/// A generator of made-up NIDs for interfaces whose NIDs are not known. Their addresses belong to no host
+/// (0.0.0.0/8, RFC 1122 section 3.2.1.3).
 #[derive(Debug, Default)]
 pub(crate) struct StandIns(u32);
 
-/// The largest one.
+/// The largest address of 0.0.0.0/8.
 const STAND_IN_MAX: u32 = 0x00FF_FFFF;
 
 impl StandIns {
@@ -23,7 +24,7 @@ impl StandIns {
     }
 }
 
-/// What options of the module mean; `None` where no configuration can be made of them.
+/// Converts the options of the kernel module into a document; returns `None` if they make no configuration.
 pub(crate) fn of_options(text: &str, machine: Option<&Machine>) -> Option<Document> {
     let (options, _, _) = ModuleOptions::survey(text, Dialect::Kernel);
     let interface = machine.and_then(Machine::first).unwrap_or("eth0");
@@ -35,7 +36,8 @@ pub(crate) fn of_options(text: &str, machine: Option<&Machine>) -> Option<Docume
     Some(Document::from(&config))
 }
 
-/// The document of a node as far as it can be read; `None` where it is neither YAML nor options of the module.
+/// Reads as much as possible of a node's document; returns `None` if the text is neither YAML nor options of the
+/// module.
 pub(crate) fn read(node: &NodeText, machine: Option<&Machine>) -> Option<Document> {
     let is_options = |line: &str| line.trim_start().starts_with("options ");
     if node.text.lines().any(is_options) {
@@ -45,7 +47,7 @@ pub(crate) fn read(node: &NodeText, machine: Option<&Machine>) -> Option<Documen
     survey.ok().map(|survey| survey.document)
 }
 
-/// Gives every NI its NID, or one that stands for it; gives back those that do.
+/// Gives every NI its NID, or a made-up NID if the NID is not known. Returns the made-up NIDs.
 pub(crate) fn resolve(
     document: &mut Document,
     machine: Option<&Machine>,
@@ -77,7 +79,7 @@ pub(crate) fn resolve(
     invented
 }
 
-/// An NI for each interface that one names.
+/// Splits an NI with several interfaces into one NI for each interface.
 fn expanded(ni: NiShow) -> Vec<NiShow> {
     if ni.config.nid.is_some() || ni.config.interfaces.len() < 2 {
         return vec![ni];
@@ -97,7 +99,8 @@ fn known(net: Net, interface: &str, machine: Option<&Machine>) -> Option<Nid> {
     Some(Nid::from_ip(net, address.ip))
 }
 
-/// The networks that address patterns make; without the machine's addresses, each of them with one NI.
+/// Returns the nets that the address patterns configure. Without the machine's addresses, each pattern's net gets
+/// one NI.
 fn by_address(rules: &[Ip2Nets], machine: Option<&Machine>) -> Vec<NetShow> {
     if let Some(machine) = machine {
         let local: Vec<(&str, IpAddr)> = machine.named_addresses().collect();

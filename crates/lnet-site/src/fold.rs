@@ -1,11 +1,13 @@
-//! Names of nodes in as few words as possible: `node[0001-0017,0021]`, as Slurm and pdsh write them.
+//! Writes names of nodes in a short form: `node[0001-0017,0021]`, like Slurm and pdsh.
 
 use std::collections::BTreeMap;
 
-/// Numbers with one beginning, width and end, each with how often it stands there.
+/// The numbers in names with the same beginning, the same number of digits and the same end. A number occurs once
+/// for each name with it.
 type Runs<'n> = BTreeMap<(&'n str, usize, &'n str), Vec<u64>>;
 
-/// The names as a host list. Those that differ in their last number only, written with as many digits, share brackets.
+/// Returns the names as a host list. Names share brackets if they differ only in their last number and write it
+/// with the same number of digits.
 ///
 /// ```
 /// let names = ["oss2", "node08", "node10", "oss1", "node09", "login"];
@@ -36,12 +38,12 @@ pub fn fold<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
     whole.join(",")
 }
 
-/// What stands before the last number of a name, the digits of the number, the number, and what follows.
+/// Splits a name into the text before its last number, the number of digits, the number, and the text after it.
 fn parts(name: &str) -> Option<(&str, usize, u64, &str)> {
     if name.contains(['[', ',']) {
         return None;
     }
-    // The first label of a full host name has the number that counts.
+    // Only a number in the first label of a full host name counts.
     let label = name.find('.').unwrap_or(name.len());
     let (host, _) = name.split_at(label);
     let end = host.rfind(|one: char| one.is_ascii_digit())? + 1;

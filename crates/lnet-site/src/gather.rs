@@ -1,12 +1,13 @@
-//! Which files of a directory say what of which node.
+//! Assigns the files of a directory to nodes, and merges the files of each node.
 //!
 //! ```text
 //!   NAME.yaml  NAME.conf  NAME.json      one node, or with brackets a class of nodes
 //!   NAME/…                               the same, several outputs in a folder
-//!   sosreport-NAME-DATE-…/…              what its lustre plugin and /etc/modprobe.d have
+//!   sosreport-NAME-DATE-…/…              the files of its lustre plugin and of /etc/modprobe.d
 //! ```
 //!
-//! Outputs of one node are put together section by section: of a section that several have, the longest counts.
+//! Outputs of one node are combined section by section: if several outputs hold the same section, the longest one
+//! counts.
 
 use std::collections::BTreeMap;
 
@@ -18,55 +19,55 @@ use crate::lctl;
 /// A file of the site's directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteFile {
-    /// Its path below the directory, with slashes.
+    /// The path below the directory, with slashes.
     pub path: String,
-    /// Its text.
+    /// The content of the file.
     pub text: String,
 }
 
-/// A node, or the nodes of a class, and what files say of it.
+/// A node, or all nodes that one file name stands for, with the texts of its files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeText {
-    /// The name, which may be a host list.
+    /// The name; it may be a host list.
     pub name: String,
-    /// How many nodes the name stands for.
+    /// The number of nodes that the name stands for.
     pub count: usize,
     /// The document: YAML of `lnetctl`, or options of the kernel module.
     pub text: String,
-    /// The output of `ip -j addr`, or of `ip addr`.
+    /// The output of `ip -j addr` or of `ip addr`, if there is one.
     pub interfaces: Option<String>,
-    /// Where the parts of the text come from: the line that each begins at, the path, and the line there.
+    /// The origin of each part of the text.
     pub parts: Vec<Part>,
 }
 
-/// A part of a node's text.
+/// A part of a node's text, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// The first line in the node's text, counted from 1.
+    /// The first line of the part in the node's text, counted from 1.
     pub line: usize,
-    /// The file.
+    /// The path of the file that the part comes from.
     pub path: String,
-    /// The line in that file.
+    /// The line in that file where the part begins, counted from 1.
     pub line_there: usize,
-    /// All of the part was made of that line.
+    /// True if the whole part was generated from that one line.
     pub is_made: bool,
 }
 
-/// What was found in a directory.
+/// The files of a directory, assigned to nodes.
 #[derive(Debug, Default)]
 pub struct Gathered {
-    /// The nodes, by name.
+    /// The nodes, sorted by name.
     pub nodes: Vec<NodeText>,
-    /// Files that say nothing that is understood, each with the reason.
+    /// The paths of files that were not understood, each with the reason.
     pub passed_over: Vec<(String, &'static str)>,
-    /// Nodes whose names are no names of nodes.
+    /// The errors for names that are no names of nodes.
     pub unnamed: Vec<SiteError>,
 }
 
-/// Nodes of one name.
+/// The limit on the nodes under one name.
 const NODES_MAX: usize = 1 << 20;
 
-/// Top-level sections of documents.
+/// The top-level sections of documents.
 const SECTIONS: [&str; 10] = [
     "net",
     "ip2nets",
@@ -86,22 +87,22 @@ struct Found<'f> {
     /// Outputs of `lctl`.
     lctl: Vec<&'f SiteFile>,
     options: Vec<&'f SiteFile>,
-    /// What says most of the interfaces, and how much.
+    /// The output with the most information about the interfaces.
     interfaces: Option<(Detail, &'f SiteFile)>,
 }
 
-/// How much an output of `ip` says.
+/// The amount of information that an output of `ip` holds, the least first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Detail {
-    /// `ip -o addr`: addresses.
+    /// `ip -o addr`: addresses only.
     Addresses,
-    /// `ip addr`: links, too.
+    /// `ip addr`: addresses and the state of links.
     Links,
-    /// `ip -j addr`.
+    /// `ip -j addr`: everything, as JSON.
     Json,
 }
 
-/// Whether a file below the directory may say something of a node: of a sosreport only some do.
+/// Decides whether the file may describe a node. In a sosreport only some files do.
 #[must_use]
 pub fn is_wanted(path: &str) -> bool {
     let hidden = path.split('/').any(|part| part.starts_with('.'));
@@ -113,12 +114,12 @@ fn is_report(folder: &str) -> bool {
     folder.starts_with("sosreport-")
 }
 
-/// The files of a sosreport that count (the plugins `lustre` and `networking` of sos 4, and `/etc`).
+/// Decides whether a file of a sosreport is used (the plugins `lustre` and `networking` of sos 4, and `/etc`).
 fn report_part(path: &str) -> bool {
     path == "hostname" || REPORT_BEGINS.iter().any(|begin| path.starts_with(begin))
 }
 
-/// How the paths of those begin that are not `hostname`.
+/// The prefixes of the paths that are used, apart from `hostname`.
 const REPORT_BEGINS: [&str; 9] = [
     "sos_commands/lustre/lnetctl_",
     "sos_commands/lustre/lctl_route_list",
@@ -131,7 +132,7 @@ const REPORT_BEGINS: [&str; 9] = [
     "etc/lnet.conf",
 ];
 
-/// Whether a folder below the directory may hold such a file.
+/// Decides whether a folder below the directory may hold a file that is wanted.
 #[must_use]
 pub fn may_hold(path: &str) -> bool {
     let hidden = path.split('/').any(|part| part.starts_with('.'));
@@ -147,7 +148,7 @@ pub fn may_hold(path: &str) -> bool {
     }
 }
 
-/// Sorts the files by the nodes that they tell of.
+/// Assigns the files to the nodes that they describe.
 #[must_use]
 pub fn gather(files: &[SiteFile]) -> Gathered {
     let hosts = report_hosts(files);
@@ -182,7 +183,7 @@ pub fn gather(files: &[SiteFile]) -> Gathered {
     gathered
 }
 
-/// Host names of sosreports, by their folders.
+/// Returns the host name of each sosreport, by its folder.
 fn report_hosts(files: &[SiteFile]) -> BTreeMap<&str, &str> {
     let named = files.iter().filter_map(|file| {
         let (folder, rest) = file.path.split_once('/')?;
@@ -193,7 +194,7 @@ fn report_hosts(files: &[SiteFile]) -> BTreeMap<&str, &str> {
     named.collect()
 }
 
-/// The node that a file tells of.
+/// Returns the name of the node that a file describes.
 fn name_of(path: &str, hosts: &BTreeMap<&str, &str>) -> Option<String> {
     let Some((folder, rest)) = path.split_once('/') else {
         return Some(stem(path).to_owned());
@@ -208,7 +209,7 @@ fn name_of(path: &str, hosts: &BTreeMap<&str, &str>) -> Option<String> {
     named.or_else(|| Some(report_name(folder).to_owned()))
 }
 
-/// `node-7` of `sosreport-node-7-2026-11-24-abcdefg`.
+/// Returns `node-7` for `sosreport-node-7-2026-11-24-abcdefg`.
 fn report_name(folder: &str) -> &str {
     let rest = folder.strip_prefix("sosreport-").unwrap_or(folder);
     let is_year = |text: &str| {
@@ -220,7 +221,7 @@ fn report_name(folder: &str) -> &str {
     date.and_then(|(at, _)| rest.get(..at)).unwrap_or(rest)
 }
 
-/// A file's name without what says its kind.
+/// Returns a file's name without the endings that name its kind.
 fn stem(name: &str) -> &str {
     const ENDS: [&str; 9] = [
         ".yaml", ".yml", ".json", ".conf", ".txt", ".out", ".ip", ".addr", ".export",
@@ -275,7 +276,7 @@ fn kind(file: &SiteFile) -> Kind {
     }
 }
 
-/// How much a text says of interfaces, if it is an output of `ip`.
+/// Returns how much a text tells about interfaces, if it is an output of `ip`.
 fn detail(text: &str) -> Option<Detail> {
     let is_list = text.starts_with('[');
     if !is_list && !text.starts_with(|first: char| first.is_ascii_digit()) {
@@ -290,7 +291,8 @@ fn detail(text: &str) -> Option<Detail> {
     })
 }
 
-/// The sections of a document in block style, each with its first line, counted from 0, and its text.
+/// Returns the sections of a document in block style, each with its name, the number of its first line (from 0),
+/// and its text.
 fn sections(text: &str) -> Vec<(&str, usize, String)> {
     let mut found: Vec<(&str, usize, String)> = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -349,7 +351,7 @@ fn part(line: usize, file: &SiteFile, line_there: usize) -> Part {
     }
 }
 
-/// The texts one behind the other.
+/// Joins the texts of several files.
 fn joined(files: &[&SiteFile]) -> (String, Vec<Part>) {
     let (mut text, mut parts, mut line) = (String::new(), Vec::new(), 1);
     for file in files {
@@ -363,8 +365,8 @@ fn joined(files: &[&SiteFile]) -> (String, Vec<Part>) {
     (text, parts)
 }
 
-/// Of each section the longest text that there is; what `lctl` says where no document says it; what options say where
-/// nothing else does.
+/// Combines the files section by section. Documents come first: the longest text of a section counts. `lctl` fills
+/// in the sections that no document holds, and the module options fill in those that are still missing.
 fn by_section(
     documents: &[&SiteFile],
     lctl: &[&SiteFile],
@@ -409,7 +411,7 @@ fn by_section(
     (text, parts)
 }
 
-/// The sections of YAML that options of the module mean.
+/// Converts the options of the kernel module into YAML sections.
 fn from_options<'f>(options: &[&'f SiteFile]) -> Vec<(&'static str, String, &'f SiteFile)> {
     let mut found = Vec::new();
     let Some(first) = options.first() else {
@@ -429,7 +431,7 @@ fn from_options<'f>(options: &[&'f SiteFile]) -> Vec<(&'static str, String, &'f 
 }
 
 impl NodeText {
-    /// The file and its line that a line of the text comes from.
+    /// Returns the path of the file, and the line in it, that a line of this text comes from.
     #[must_use]
     pub fn place(&self, line: usize) -> (&str, usize) {
         let parts = self.parts.iter().take_while(|part| part.line <= line);

@@ -1,17 +1,17 @@
-//! What a check found, as a page that needs no other file.
+//! Shows the result of a check as a page that needs no other file.
 
 use lnet_lint::Severity;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::check::{Cause, Check, RoleReport};
 
-/// The look of every page; readable at 400 pixels.
+/// The style of every page. The pages are readable at a width of 400 pixels.
 pub(crate) const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:1rem auto;max-width:60rem;\
 padding:0 .6rem;color:#222}table{border-collapse:collapse;width:100%}td,th{padding:.25rem .4rem;text-align:left;\
 border-bottom:1px solid #ddd;vertical-align:top;overflow-wrap:anywhere}code{font-size:.92em}.error{color:#a40000}\
 .warning{color:#8a5a00}.note{color:#444}details{margin:.4rem 0}svg{max-width:100%;height:auto}";
 
-/// A whole page.
+/// Returns a complete page.
 pub(crate) fn page(title: &str, body: &Markup) -> String {
     let page = html! {
         (DOCTYPE)
@@ -29,7 +29,7 @@ pub(crate) fn page(title: &str, body: &Markup) -> String {
 }
 
 impl Check {
-    /// The check as a page of HTML without references to anything else.
+    /// Returns the check as an HTML page without references to other files.
     #[must_use]
     pub fn to_html(&self) -> String {
         let body = html! {

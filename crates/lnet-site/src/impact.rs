@@ -1,6 +1,6 @@
-//! What failures and changes do to who reaches whom.
+//! Computes how failures and changes alter which nodes reach each other.
 //!
-//! Both directions of each pair count, so that what servers start counts as much as what clients ask.
+//! Both directions of each pair count, because servers also send messages that no client asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,48 +13,50 @@ use crate::model::Verdict;
 use crate::reach::{Direction, Reach, Selection, reach_of};
 use crate::site::Site;
 
-/// Failures that one run tries.
+/// The limit on the failures that one run tries.
 const FAILURES_MAX: usize = 4096;
 
-/// What one failure does.
+/// The effects of one failure.
 #[derive(Clone, Debug, Serialize)]
 pub struct Impact {
-    /// What fails.
+    /// The name of what fails.
     pub failed: String,
-    /// Directions in which nothing arrives any more.
+    /// Directions in which no message arrives after the failure.
     pub lost: Vec<Change>,
-    /// Directions in which some messages do not arrive any more.
+    /// Directions in which only some messages arrive after the failure.
     pub partly: Vec<Change>,
-    /// Directions that have fewer gateways or rails than before.
+    /// Directions that have fewer gateways or rails after the failure.
     pub thinner: Vec<Change>,
-    /// Directions whose messages take other paths.
+    /// Directions whose messages take other paths after the failure.
     pub moved: Vec<Change>,
-    /// Directions that no longer take the paths of the way back.
+    /// Directions whose paths equalled those of the opposite direction before the failure and differ from them
+    /// after it.
     pub asymmetric: Vec<Change>,
 }
 
-/// A direction before and after.
+/// One direction before and after a failure or a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
-    /// Who sends.
+    /// The sender.
     pub from: String,
-    /// To whom.
+    /// The destination.
     pub to: String,
-    /// How, before.
+    /// The paths before, in words.
     pub before: String,
-    /// How, afterwards.
+    /// The paths after, in words.
     pub after: String,
 }
 
 impl Impact {
-    /// Whether messages are lost.
+    /// Returns true if messages are lost.
     #[must_use]
     pub fn loses(&self) -> bool {
         !self.lost.is_empty() || !self.partly.is_empty()
     }
 }
 
-/// What the failure of these NIDs does. Pairs of which one end has no interface left are left out.
+/// Returns the effects if the NIDs in `failed` go down. Pairs in which one end has no working NID left are not
+/// reported.
 #[must_use]
 pub fn what_if(site: &Site, failed: &BTreeSet<Nid>, name: &str) -> Impact {
     let small = site.reduced(failed);
@@ -63,7 +65,7 @@ pub fn what_if(site: &Site, failed: &BTreeSet<Nid>, name: &str) -> Impact {
     after(&small, &before, failed, name)
 }
 
-/// What each single failure of a router does.
+/// Returns the effects of the failure of each single router.
 #[must_use]
 pub fn each_router(site: &Site) -> Vec<Impact> {
     let small = site.reduced(&BTreeSet::new());
@@ -75,7 +77,8 @@ pub fn each_router(site: &Site) -> Vec<Impact> {
     each(&small, failures.collect())
 }
 
-/// What each single failure of an interface does: of gateways, and of one node of each class that has several.
+/// Returns the effects of the failure of each single interface: of each gateway, and of one node in each class
+/// whose nodes have several interfaces.
 #[must_use]
 pub fn each_rail(site: &Site) -> Vec<Impact> {
     let small = site.reduced(&BTreeSet::new());
@@ -174,7 +177,7 @@ fn by_ends(reach: &Reach) -> BTreeMap<(usize, usize), &Direction> {
 }
 
 impl Direction {
-    /// Paths and redundancy in a few words.
+    /// Describes the paths and the redundancy in a few words.
     #[must_use]
     pub fn told(&self) -> String {
         let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
@@ -187,25 +190,25 @@ impl Direction {
     }
 }
 
-/// How the behaviour of two sites differs.
+/// The differences between the behaviour of two sites.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct SiteDifference {
-    /// Ends that the new site has and the old one has not, as a host list.
+    /// Ends that only the new site has, as a host list.
     pub added: String,
-    /// Ends that the old site has and the new one has not.
+    /// Ends that only the old site has, as a host list.
     pub removed: String,
-    /// Pairs that behave differently, in each direction.
+    /// The directions that behave differently.
     pub changes: Vec<Change>,
 }
 
 impl SiteDifference {
-    /// Whether both sites behave the same.
+    /// Returns true if both sites behave the same.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changes.is_empty()
     }
 
-    /// Whether messages are lost that arrived before.
+    /// Returns true if messages are lost in the new site that arrived in the old site.
     #[must_use]
     pub fn loses(&self) -> bool {
         let mut changes = self.changes.iter();
@@ -213,7 +216,8 @@ impl SiteDifference {
     }
 }
 
-/// Compares which pairs reach each other and how, not lines. Nodes are known by their names.
+/// Compares which pairs reach each other, and by which paths. The texts of the files are not compared. A node of
+/// one site corresponds to the node of the same name in the other site.
 #[must_use]
 pub fn differences(old: &Site, new: &Site) -> SiteDifference {
     let all = Selection::default();
@@ -245,7 +249,7 @@ pub fn differences(old: &Site, new: &Site) -> SiteDifference {
             };
             let before = told(&by_old, (*from_old, *to_old));
             let after = told(&by_new, (*from_new, *to_new));
-            // A node alone in its class says nothing of nodes like it.
+            // A class of one node has no messages within the class.
             let is_alone = from == to && *count < 2;
             if before != after && !is_alone {
                 difference.changes.push(Change {
@@ -260,7 +264,7 @@ pub fn differences(old: &Site, new: &Site) -> SiteDifference {
     difference
 }
 
-/// The end of each node, by its name.
+/// Returns the index of each node's end, by the node's name.
 fn ends_of(reach: &Reach) -> BTreeMap<String, usize> {
     let mut ends = BTreeMap::new();
     for (at, end) in reach.ends.iter().enumerate() {
@@ -276,7 +280,7 @@ fn only(these: &BTreeMap<String, usize>, those: &BTreeMap<String, usize>) -> Str
     fold(names.map(String::as_str))
 }
 
-/// A site's texts with those of some nodes in place of what they were.
+/// Replaces the texts of the nodes that `new` contains, and keeps the other nodes of `old`.
 #[must_use]
 pub fn overlay(mut old: Gathered, new: Gathered) -> Gathered {
     let hosts = |name: &str| fgr::hosts(name).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What failures and changes do, as text.
+//! Shows the effects of failures and changes as text.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,11 @@ use crate::check::short;
 use crate::impact::{Change, Impact, SiteDifference};
 use crate::text::{counted, wrapped};
 
-/// Changes of one kind that are listed before they are counted.
+/// The limit on the changes of one kind that are listed. The number of the others is printed.
 const SHOWN: usize = 20;
 
-/// Failures and what each does, worst first; with several, those that do nothing are counted only.
+/// Returns the failures and their effects as text, the worst first. If there are several failures, those without
+/// effect are only counted.
 #[must_use]
 pub fn impacts_text(impacts: &[Impact]) -> String {
     let mut text = String::new();
@@ -46,7 +47,7 @@ pub fn impacts_text(impacts: &[Impact]) -> String {
     text
 }
 
-/// How two sites differ.
+/// Returns the differences of two sites as text.
 #[must_use]
 pub fn difference_text(difference: &SiteDifference) -> String {
     if difference.is_empty() {

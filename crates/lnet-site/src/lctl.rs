@@ -1,5 +1,5 @@
-//! What `lctl` says of a node's NIDs, of its routes and of whether it forwards, as sections of a document: sosreports have
-//! no other output of the latter.
+//! Converts the output of `lctl` about a node's NIDs, its routes and whether it forwards into sections of a
+//! document. Sosreports contain no other output that says whether the node forwards.
 //!
 //! ```text
 //!   net               tcp5 hops 1 gw                     10.1.0.3@tcp down pri 2      lctl route_list
@@ -18,14 +18,14 @@ use lnet_types::{Net, Nid};
 
 use crate::gather::{Part, SiteFile};
 
-/// Whether a text is such an output.
+/// Decides whether a text is such an output.
 pub(crate) fn is_output(text: &str) -> bool {
     text.lines()
         .any(|line| routing(line).is_some() || route(line).is_some())
         || nids(text).is_some()
 }
 
-/// NIDs with their lines, if there is nothing else in the text.
+/// Returns the NIDs with the numbers of their lines, if the text holds nothing else.
 fn nids(text: &str) -> Option<Vec<(usize, Nid)>> {
     let lines = text.lines().map(str::trim).enumerate();
     let lines = lines.filter(|(_, line)| !line.is_empty());
@@ -37,7 +37,8 @@ fn nids(text: &str) -> Option<Vec<(usize, Nid)>> {
     (!nids.is_empty()).then_some(nids)
 }
 
-/// The section of interfaces that a list of NIDs means: those of a net on the line of the first.
+/// Returns the `net` section for a list of NIDs. All NIs of a net are on the line of the net's first NID, so that
+/// line numbers stay the same.
 fn net_section(nids: &[(usize, Nid)]) -> String {
     let mut nets: BTreeMap<Net, (usize, Vec<String>)> = BTreeMap::new();
     for (at, nid) in nids.iter().filter(|(_, nid)| !nid.is_loopback()) {
@@ -55,8 +56,8 @@ fn net_section(nids: &[(usize, Nid)]) -> String {
     format!("net:\n{}\n", lines.join("\n"))
 }
 
-/// The sections of YAML that the output means, and where each comes from: each line of it is one line of the section of
-/// routes, behind the first.
+/// Returns the YAML sections for the output, each with its origin. The `route` section has one line for each line
+/// of the output, after its own first line, so that line numbers correspond.
 pub(crate) fn sections(file: &SiteFile) -> Vec<(&'static str, String, Part)> {
     let at = |line_there| Part {
         line: 0,
@@ -89,7 +90,7 @@ pub(crate) fn sections(file: &SiteFile) -> Vec<(&'static str, String, Part)> {
     found
 }
 
-/// Whether a line says that the node forwards, or that it does not.
+/// Returns whether a line says that the node forwards or that it does not; `None` for any other line.
 fn routing(line: &str) -> Option<bool> {
     let line = line.trim_end();
     let line = line.strip_prefix("routes=").unwrap_or(line);
@@ -100,7 +101,7 @@ fn routing(line: &str) -> Option<bool> {
     }
 }
 
-/// A line of either list as an entry of YAML.
+/// Converts a line of either list of routes into a YAML entry.
 fn route(line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_ascii_whitespace().take(10).collect();
     let (net, hops, gateway, state, priority) = match words[..] {
@@ -120,7 +121,7 @@ fn route(line: &str) -> Option<String> {
     };
     let (net, gateway): (Net, Nid) = (net.parse().ok()?, gateway.parse().ok()?);
     let (hops, priority): (i64, u32) = (hops.parse().ok()?, priority.parse().ok()?);
-    // Undefined hops are the largest number in one list, and -1 in the other.
+    // An undefined hop count is the largest number in one list, and -1 in the other.
     let hop = i32::try_from(hops).unwrap_or(-1);
     if state != "up" && state != "down" {
         return None;

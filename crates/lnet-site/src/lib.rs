@@ -1,18 +1,18 @@
-//! Questions about a whole LNet site, answered from the files that it already has.
+//! Answers questions about a whole LNet site from the configuration files and outputs that the site already has.
 //!
 //! ```text
 //!  files ── gather ──▶ nodes ──▶ Site: members, classes, roles
-//!                                  ├─ check ─▶ what is wrong, by cause and role
-//!                                  ├─ reach ─▶ who reaches whom, there and back
-//!                                  ├─ what_if ─▶ what a failure does to that
-//!                                  └─ differences ─▶ what a change does to that
+//!                                  ├─ check ─▶ problems, by cause and role
+//!                                  ├─ reach ─▶ which nodes reach each other, in both directions
+//!                                  ├─ what_if ─▶ the effects of a failure
+//!                                  └─ differences ─▶ the effects of a change
 //! ```
 //!
-//! A node is a file or a folder; a class of nodes is a file whose name is a host list (`node[0001-9408].yaml`). Nodes
-//! that differ in nothing but their NIDs and what they counted are one class, and are looked at once where a question
-//! is about behaviour. What one node alone has wrong is looked for in every node.
+//! A node is a file or a folder. A file whose name is a host list (`node[0001-9408].yaml`) stands for many equal
+//! nodes. Nodes that differ only in their NIDs and counters form one class. A question about behaviour examines one
+//! node of each class; the search for configuration errors examines every node.
 //!
-//! This crate opens no file and no socket, and chooses no path: that is the work of `lnet-core`.
+//! This crate opens no file and no socket. It chooses no path: `lnet-core` does.
 
 mod check;
 mod document;
@@ -44,11 +44,12 @@ pub use reach::{Direction, End, Reach, Selection, reach, tracks, verdicts};
 pub use site::{Class, Member, Role, Site};
 pub use trouble::Trouble;
 
-/// Reads a site from its files, all of whose names are names of nodes.
+/// Reads a site from its files. The name of each file must be the name of a node.
 ///
 /// # Errors
 ///
-/// [`SiteError`].
+/// Returns a [`SiteError`] if a name is no host list, if there is no node, or if a list of interfaces cannot be
+/// read.
 pub fn read(files: &[SiteFile]) -> Result<Site, SiteError> {
     let mut gathered = gather(files);
     match gathered.unnamed.pop() {

@@ -1,12 +1,12 @@
-//! Who reaches whom: the paths that nodes choose, followed from hop to hop, there and back.
+//! Follows messages from node to node: every path that the nodes choose, to the destination and back.
 //!
 //! ```text
-//!  from ─ core: source, next hop ─▶ gateway ─ core: next hop ─▶ … ─▶ to ─ answer: back by the gateway it came by ─▶ …
+//!  from ─ core: source, next hop ─▶ gateway ─ core: next hop ─▶ … ─▶ to ─ response: back to the last gateway ─▶ …
 //! ```
 //!
-//! Every choice is one of `lnet-core`, made in the state that the node comes to when its gateways have been asked: a
-//! route is up when its gateway answers, forwards, and has its far side up ([`Model::route_state`]). What this module
-//! adds is the walk from node to node.
+//! `lnet-core` makes every choice, in the state that a node reaches after it has pinged its gateways: a route is up
+//! if its gateway answers, forwards, and has its interfaces on the remote net up ([`Model::route_state`]). This
+//! module only follows the message from node to node.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,56 +19,59 @@ use lnet_types::{Net, Nid};
 use crate::site::{Member, Site};
 use crate::trouble::Trouble;
 
-/// Gateways behind each other that a message is followed through.
+/// The limit on the gateways that one message is followed through.
 const HOPS_MAX: usize = 8;
-/// Messages that show all equal paths of one choice: twice as many as a fine-grained plan has routers for a net.
+/// The limit on the messages that are sent to show all equal paths of one choice. It is twice the number of routers
+/// that a fine-grained plan has for a net.
 const SENDS_MAX: u32 = 96;
-/// Paths of one pair that are followed.
+/// The limit on the paths of one pair that are followed.
 const PATHS_MAX: usize = 256;
 
-/// A path from node to node.
+/// A path from node to node, with its outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Track {
-    /// The NID that the message leaves from.
+    /// The NID that the sender sends from.
     pub source: Nid,
-    /// The gateways that it goes through, by member.
+    /// The gateways on the path in their order, as indices of [`Site::members`].
     pub gateways: Vec<usize>,
-    /// The NID that it is for.
+    /// The NID that the message is sent to.
     pub destination: Nid,
-    /// Whether it arrives, and its answer.
+    /// `Ok` if the message and its response arrive, otherwise the reason why one of them does not.
     pub outcome: Result<(), Trouble>,
 }
 
-/// What becomes of messages to a NID.
+/// The result of sending messages to a NID on all paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// All arrive, and so do their answers.
+    /// All messages and their responses arrive.
     All,
-    /// Those of some paths arrive.
+    /// Messages on some of the paths arrive.
     Some,
-    /// None arrives.
+    /// No message arrives.
     None,
 }
 
-/// Choices by who sends, who handed the messages over, and the NID that they are for.
+/// The paths that were chosen, by the sending member, the member that handed the message over, and the destination
+/// NID.
 type Choices = BTreeMap<(usize, Option<usize>, Nid), Result<Vec<Way>, Trouble>>;
 
-/// A site with failures.
+/// A site in which some NIDs have failed.
 pub(crate) struct Model<'s> {
     pub(crate) site: &'s Site,
-    /// Which member has which NID.
+    /// The member that has each NID.
     pub(crate) owners: BTreeMap<Nid, usize>,
-    /// NIDs that do not work.
+    /// The NIDs that do not work.
     down: BTreeSet<Nid>,
-    /// Routers and nets of theirs on which somebody sends to them.
+    /// Routers, each with a net on which another node sends to it.
     heard: BTreeSet<(usize, Net)>,
     bases: RefCell<BTreeMap<usize, Node>>,
     choices: RefCell<Choices>,
 }
 
 impl<'s> Model<'s> {
-    /// The site with these NIDs out of order, besides those that its files show to be.
+    /// Makes the model of a site with the NIDs in `failed` down, in addition to the NIDs that the files show as
+    /// down.
     pub(crate) fn new(site: &'s Site, failed: &BTreeSet<Nid>) -> Self {
         let mut owners = BTreeMap::new();
         let mut down = failed.clone();
@@ -98,13 +101,13 @@ impl<'s> Model<'s> {
         self.site.members.get(at)
     }
 
-    /// Whether a member has a working NI on a net.
+    /// Decides whether a member has a working NI on a net.
     fn is_on(&self, member: &Member, net: Net) -> bool {
         member.nids().any(|nid| nid.net() == net && self.is_up(nid))
     }
 
-    /// A router's NI that nobody asks counts as down after a while (lnet-selection, section 8): those who have routes by it
-    /// do ask.
+    /// Finds the NIs of routers that receive traffic. A router counts an NI as down that has received nothing for
+    /// some time (lnet-selection, section 8); the nodes with routes through the router ping it.
     fn listen(&mut self) {
         let mut heard = BTreeSet::new();
         for (at, member) in self.site.members.iter().enumerate() {
@@ -126,7 +129,7 @@ impl<'s> Model<'s> {
                 let Some(router) = self.member(owner).filter(|one| one.discovers()) else {
                     continue;
                 };
-                // One that is known by all its NIDs is asked on every network in common.
+                // If discovery has found all the router's NIDs, the member pings it on every net that both have.
                 let nets: BTreeSet<Net> = router.nids().map(|nid| nid.net()).collect();
                 let common = nets.into_iter().filter(|_| member.discovers());
                 for net in common.filter(|&net| self.is_on(member, net) && self.is_on(router, net))
@@ -138,7 +141,8 @@ impl<'s> Model<'s> {
         self.heard = heard;
     }
 
-    /// Whether a route of a member is up once its gateway has been asked, and why not.
+    /// Returns `Ok` if a route of a member is up after its gateway was pinged, otherwise the reason why the route is
+    /// down.
     pub(crate) fn route_state(&self, at: usize, route: &RouteShow) -> Result<(), Trouble> {
         let gateway = route.gateway;
         let Some(member) = self.member(at) else {
@@ -159,7 +163,7 @@ impl<'s> Model<'s> {
         if !member.asks_gateways() {
             return Ok(());
         }
-        // A gateway that is discovered is asked by any of its NIDs.
+        // If the gateway was discovered, any of its NIDs may be pinged.
         let answers = router.nids().any(|nid| {
             let is_asked = nid == gateway || member.discovers();
             is_asked && self.is_up(nid) && self.is_on(member, nid.net())
@@ -186,7 +190,7 @@ impl<'s> Model<'s> {
         Ok(())
     }
 
-    /// The state of a member that has asked its gateways and knows no peer.
+    /// Returns the state of a member that has pinged its gateways and knows no peer.
     fn base(&self, at: usize) -> Option<Node> {
         if let Some(known) = self.bases.borrow().get(&at) {
             return Some(known.clone());
@@ -196,7 +200,7 @@ impl<'s> Model<'s> {
         if member.discovers() {
             document.peers.clear();
         }
-        // Of a route that stands twice the first counts, as for `lnetctl import`.
+        // If the same route is listed twice, the first one counts, as `lnetctl import` does it.
         let mut known = BTreeSet::new();
         document
             .routes
@@ -232,7 +236,7 @@ impl<'s> Model<'s> {
         Some(node)
     }
 
-    /// Lets a node know another one with all its NIDs, and which of them do not work.
+    /// Adds another member as a peer with all its NIDs, and marks the NIDs that do not work.
     fn introduce(&self, node: &mut Node, other: usize, configured: bool) {
         let Some(other) = self.member(other) else {
             return;
@@ -271,7 +275,8 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// The paths that a member chooses for messages to a NID: its own, or those that `from` handed to it.
+    /// Returns the paths that a member chooses for messages to a NID: for its own messages, or for messages that
+    /// `from` handed over.
     fn choose(&self, at: usize, from: Option<usize>, to: Nid) -> Result<Vec<Way>, Trouble> {
         let key = (at, from, to);
         if let Some(known) = self.choices.borrow().get(&key) {
@@ -287,7 +292,7 @@ impl<'s> Model<'s> {
             return Err(Trouble::NoPath(at, "no network".to_owned()));
         };
         if let Some(from) = from {
-            // A message never goes on by the gateway that it came from.
+            // A router never forwards a message to the gateway that it came from.
             let is_back = |nid: Nid| self.owners.get(&nid) == Some(&from);
             keep_gateways(&mut node, |nid| !is_back(nid));
             self.meet(&mut node, to);
@@ -306,7 +311,8 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// Why there is no path: what is the matter with the first route that there is, if there is one.
+    /// Returns why there is no path: the reason why the first broken route is down, if the member has a route to
+    /// the net.
     fn why(&self, at: usize, to: Nid, error: &str) -> Trouble {
         let routes = self.member(at).map(|member| member.document.routes.iter());
         let mut routes = routes
@@ -317,7 +323,7 @@ impl<'s> Model<'s> {
         broken.unwrap_or_else(|| Trouble::NoPath(at, error.to_owned()))
     }
 
-    /// Messages of one member to a NID, on every path that it takes, with what becomes of their answers.
+    /// Follows messages of one member to a NID and their responses, on every path that the member chooses.
     pub(crate) fn tracks(&self, from: usize, to: Nid) -> Vec<Track> {
         let mut tracks = Vec::new();
         let ways = match self.choose(from, None, to) {
@@ -341,7 +347,7 @@ impl<'s> Model<'s> {
         tracks
     }
 
-    /// Whether messages of a member to a NID arrive when they all go by this gateway.
+    /// Decides whether messages of a member to a NID arrive if all of them take this gateway.
     pub(crate) fn carries(&self, from: usize, gateway: usize, to: Nid) -> bool {
         let Some(mut node) = self.base(from) else {
             return false;
@@ -362,7 +368,7 @@ impl<'s> Model<'s> {
         verdict(&tracks) == Verdict::All
     }
 
-    /// Follows a message that `at` sends on this way.
+    /// Follows a message that `at` sends on the path `way`.
     fn follow(&self, leg: &Leg, at: usize, way: Way, tracks: &mut Vec<Track>) {
         if tracks.len() >= PATHS_MAX {
             return;
@@ -409,8 +415,8 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// A message has come to the node that it is for: whether that takes it, and what becomes of its answer on each path
-    /// that this may take.
+    /// Decides whether the destination accepts a message that has reached it, and follows the response. Returns one
+    /// outcome for each path that the response may take.
     fn arrive(&self, leg: &Leg, at: usize, way: Way) -> Vec<Result<(), Trouble>> {
         if let Err(trouble) = self.takes(at, way.source, leg.source.net(), leg) {
             return vec![Err(trouble)];
@@ -418,7 +424,7 @@ impl<'s> Model<'s> {
         let Some(&last) = leg.gateways.last() else {
             return vec![Ok(())];
         };
-        // An answer goes back by the gateway that the request came by, from there as that one chooses.
+        // A response goes back to the gateway that the request came by; this gateway then chooses the path.
         let back = Leg {
             source: leg.destination,
             destination: leg.source,
@@ -432,7 +438,8 @@ impl<'s> Model<'s> {
         told.collect()
     }
 
-    /// What becomes of an answer that a gateway has got, on each path that it may take.
+    /// Follows a response that has reached a gateway, and adds one outcome for each path that the response may
+    /// take.
     fn return_from(
         &self,
         leg: &Leg,
@@ -468,7 +475,8 @@ impl<'s> Model<'s> {
         }
     }
 
-    /// Whether a node takes what a gateway hands to it: with `drop_asym_route` it needs a route back by that one.
+    /// Decides whether a node accepts a message from a gateway: with `drop_asym_route` the node must have a route
+    /// back by that gateway.
     fn takes(&self, at: usize, sender: Nid, origin: Net, leg: &Leg) -> Result<(), Trouble> {
         let Some(member) = self.member(at) else {
             return Ok(());
@@ -487,7 +495,7 @@ impl<'s> Model<'s> {
     }
 }
 
-/// A message under way.
+/// A message on its path.
 struct Leg {
     source: Nid,
     destination: Nid,
@@ -514,7 +522,7 @@ impl Leg {
     }
 }
 
-/// Leaves a node those routes only whose gateways are wanted.
+/// Removes the routes whose gateways are not wanted.
 fn keep_gateways(node: &mut Node, is_wanted: impl Fn(Nid) -> bool) {
     let state = &mut node.state;
     state.routes.retain(|one| is_wanted(one.route.gateway));
@@ -522,7 +530,7 @@ fn keep_gateways(node: &mut Node, is_wanted: impl Fn(Nid) -> bool) {
     state.gateways.retain(|gateway| left.contains(&gateway.nid));
 }
 
-/// What a number of tracks amounts to.
+/// Summarizes the outcomes of several tracks.
 pub(crate) fn verdict(tracks: &[Track]) -> Verdict {
     let arrived = tracks.iter().filter(|track| track.outcome.is_ok()).count();
     match arrived {

@@ -1,4 +1,5 @@
-//! Who reaches whom, as text, and as a page with a picture: nets as columns, gateways and classes as rows.
+//! Shows which nodes reach each other: as text, and as a page with a picture that has nets as columns and gateways
+//! and classes as rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,21 +13,21 @@ use crate::model::Verdict;
 use crate::reach::{Direction, End, Reach};
 use crate::text::{counted, wrapped};
 
-/// Pixels of the picture that names take.
+/// The width of the names in the picture, in pixels.
 const NAMES: usize = 190;
-/// Pixels of a row.
+/// The height of a row, in pixels.
 const ROW: usize = 26;
-/// Pixels above the rows, for the names of nets.
+/// The height above the rows, for the names of nets, in pixels.
 const HEAD: usize = 74;
-/// Pixels of the picture; wider with many nets.
+/// The width of the picture in pixels. With many nets the picture is wider.
 const WIDTH: usize = 400;
-/// Pixels of a column at least.
+/// The smallest width of a column, in pixels.
 const COLUMN_MIN: usize = 16;
-/// Characters of a name in the picture.
+/// The number of characters of a name that the picture shows.
 const NAME_SHOWN: usize = 26;
 
 impl Reach {
-    /// How many directions there are, and how many work.
+    /// Returns in one line how many directions there are and how many of them work.
     #[must_use]
     pub fn headline(&self) -> String {
         let count = |verdict| {
@@ -50,7 +51,7 @@ impl Reach {
         )
     }
 
-    /// Whether every message arrives wherever something joins two classes.
+    /// Returns true if all messages arrive between all classes that a net or a route joins.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.directions
@@ -62,14 +63,14 @@ impl Reach {
         self.ends.get(at).map_or("", |end| end.name.as_str())
     }
 
-    /// The directions, worst first.
+    /// Returns the directions, the worst first.
     fn by_verdict(&self) -> Vec<&Direction> {
         let mut directions: Vec<&Direction> = self.directions.iter().collect();
         directions.sort_by_key(|one| (std::cmp::Reverse(one.verdict), one.from, one.to));
         directions
     }
 
-    /// The answer as text: what does not work first.
+    /// Returns the answer as text, the directions that do not work first.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = format!("{}\n", self.headline());
@@ -94,7 +95,7 @@ impl Reach {
         text
     }
 
-    /// The answer as a page of HTML with a picture, without references to anything else.
+    /// Returns the answer as an HTML page with a picture, without references to other files.
     #[must_use]
     pub fn to_html(&self) -> String {
         let body = html! {
@@ -122,7 +123,8 @@ impl Reach {
         page("Who reaches whom", &body)
     }
 
-    /// Nets as columns; a row for the gateways of each set of nets, and one for each class.
+    /// Draws the picture: nets as columns, one row for the gateways of each set of nets, and one row for each
+    /// class.
     fn picture(&self) -> Markup {
         let all = self.ends.iter().chain(&self.gateways);
         let nets: BTreeSet<&str> = all
@@ -177,7 +179,7 @@ impl Reach {
     }
 }
 
-/// A row of the picture; gateways have no verdict.
+/// A row of the picture. `verdict` is `None` for gateways.
 struct Row {
     name: String,
     nodes: usize,

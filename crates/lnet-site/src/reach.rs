@@ -1,4 +1,5 @@
-//! Who reaches whom, for every pair of classes and in both directions, and what would repair what does not.
+//! Decides which classes of nodes reach each other, in both directions, and searches for a repair of each direction
+//! that fails.
 
 use std::collections::BTreeSet;
 
@@ -9,76 +10,76 @@ use crate::model::{Model, Track, Verdict, verdict};
 use crate::repair::repair;
 use crate::site::{Member, Site};
 
-/// Directions for which a repair is looked for; each tries some changes.
+/// The limit on the directions for which a repair is searched. Each search tries several changes.
 const REPAIRS_MAX: usize = 64;
 
-/// Who reaches whom.
+/// The answer to the question which nodes reach each other.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reach {
     /// The ends: classes of nodes that are no gateways.
     pub ends: Vec<End>,
     /// The gateways.
     pub gateways: Vec<End>,
-    /// Each direction of each pair that something joins, by the indices of its ends.
+    /// The directions of each pair that is joined by a net or a route.
     pub directions: Vec<Direction>,
-    /// Pairs that have neither a network in common nor a route to one of the other's.
+    /// The number of pairs with neither a common net nor a route from one to a net of the other.
     pub apart: usize,
 }
 
 /// A class of nodes, or a gateway.
 #[derive(Clone, Debug, Serialize)]
 pub struct End {
-    /// The nodes, as a host list.
+    /// The names of the nodes, as a host list.
     pub name: String,
-    /// How many.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Their networks.
+    /// The nets of the nodes.
     pub nets: Vec<String>,
 }
 
 /// One direction of a pair.
 #[derive(Clone, Debug, Serialize)]
 pub struct Direction {
-    /// Who sends, by index among the ends.
+    /// The sender, as an index of [`Reach::ends`].
     pub from: usize,
-    /// To whom.
+    /// The destination, as an index of [`Reach::ends`].
     pub to: usize,
-    /// What becomes of the messages.
+    /// Whether the messages arrive.
     pub verdict: Verdict,
-    /// The paths: gateways behind each other, or `direct` and the network.
+    /// The paths: the gateways in their order, or `direct` and the net.
     pub paths: BTreeSet<String>,
-    /// How many gateways or rails could each carry the messages alone.
+    /// The number of gateways or rails that could each carry the messages alone.
     pub ways: usize,
-    /// Why routes of the sender to the other's networks are not used.
+    /// The reasons why routes from the sender to the destination's nets are not used.
     pub unused: BTreeSet<String>,
-    /// Why messages are lost.
+    /// The reasons why messages are lost.
     pub troubles: BTreeSet<String>,
-    /// The one change that repairs this direction, where there is one.
+    /// The one change that repairs this direction, if there is one.
     pub repair: Option<String>,
 }
 
-/// Looks at every pair of classes, or those between `from` and `to`.
+/// Examines every pair of classes with one end in `from` and the other in `to`.
 #[must_use]
 pub fn reach(site: &Site, from: &Selection, to: &Selection) -> Reach {
     reach_after(site, from, to, &BTreeSet::new(), true)
 }
 
-/// Nodes that are asked about: names, NIDs and networks; empty for all.
+/// The nodes that a question is about: names, NIDs and nets; empty for all nodes.
 #[derive(Clone, Debug, Default)]
 pub struct Selection(pub(crate) BTreeSet<String>);
 
 impl Selection {
-    /// The nodes of a host list, NIDs and networks, each separated by commas.
+    /// Parses a list of host names or host lists, NIDs and nets, separated by commas.
     ///
     /// # Errors
     ///
-    /// For what is no host list.
+    /// Returns an error if the text is no host list.
     pub fn parse(text: &str) -> Result<Self, fgr::HostListError> {
         let names = fgr::hosts(text)?;
         Ok(Self(names.into_iter().collect()))
     }
 
-    /// Whether a member is among them.
+    /// Decides whether a member is selected.
     pub(crate) fn has(&self, member: &Member) -> bool {
         let named = |name: &str| self.0.contains(name);
         self.0.is_empty()
@@ -89,7 +90,7 @@ impl Selection {
             || fgr::hosts(&member.text.name).is_ok_and(|names| names.iter().any(|name| named(name)))
     }
 
-    /// The NIDs of the members that are among them; of a network, those on it.
+    /// Returns the NIDs that are selected: all NIDs of a named node, all NIDs on a named net, and each named NID.
     #[must_use]
     pub fn nids(&self, site: &Site) -> BTreeSet<Nid> {
         let mut nids = BTreeSet::new();
@@ -104,7 +105,7 @@ impl Selection {
         nids
     }
 
-    /// Names of which nothing is known in the site.
+    /// Returns the names that match no member of the site.
     #[must_use]
     pub fn unknown(&self, site: &Site) -> Vec<String> {
         let unknown = self.0.iter().filter(|name| {
@@ -115,8 +116,8 @@ impl Selection {
     }
 }
 
-/// What becomes of messages of one member to each NID of another one while these NIDs are out of order, before anything
-/// is put together.
+/// Returns whether messages of one member arrive at each NID of another member while the NIDs in `failed` are down.
+/// The site is not reduced first: every member stands for itself.
 #[must_use]
 pub fn verdicts(
     site: &Site,
@@ -130,13 +131,14 @@ pub fn verdicts(
         .collect()
 }
 
-/// Messages of a member to a NID, on every path that they take, while these NIDs are out of order.
+/// Follows messages of a member to a NID on every path that the member chooses, while the NIDs in `failed` are
+/// down.
 #[must_use]
 pub fn tracks(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: Nid) -> Vec<Track> {
     Model::new(site, failed).tracks(from, to)
 }
 
-/// The same with these NIDs out of order.
+/// Examines pairs like [`reach`], while the NIDs in `failed` are down.
 pub(crate) fn reach_after(
     site: &Site,
     from: &Selection,
@@ -148,7 +150,7 @@ pub(crate) fn reach_after(
     reach_of(&small, from, to, failed, repairs)
 }
 
-/// The same of a site that was reduced.
+/// Examines pairs like [`reach_after`], in a site that is already reduced.
 pub(crate) fn reach_of(
     small: &Site,
     from: &Selection,
@@ -216,7 +218,7 @@ fn end(site: &Site, at: usize) -> Option<End> {
     })
 }
 
-/// What becomes of the messages of one end to another.
+/// The messages from one end to another, and their outcomes.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub(crate) verdict: Verdict,
@@ -224,12 +226,13 @@ pub(crate) struct Side {
     ways: usize,
 }
 
-/// The messages of one member to another; `None` when they have nothing in common and no route.
+/// Follows the messages of one member to the NIDs of another, and returns the worst result. Returns `None` if the
+/// two have no common net and the sender has no route.
 pub(crate) fn side(model: &Model<'_>, from: usize, to: usize) -> Option<Side> {
     let (one, other) = (model.site.members.get(from)?, model.site.members.get(to)?);
     let local: BTreeSet<_> = one.nids().map(|nid| nid.net()).collect();
     let routed: BTreeSet<_> = one.document.routes.iter().map(|route| route.net).collect();
-    // Peers of one class are others than the one that asks, with NIDs that nothing is known of.
+    // A message within a class goes to another node of the class, and this node's NIDs are not known.
     if from == to {
         return within(model, one);
     }
@@ -256,7 +259,7 @@ pub(crate) fn side(model: &Model<'_>, from: usize, to: usize) -> Option<Side> {
     best
 }
 
-/// Nodes of one class reach each other by each network of which they have an interface that works.
+/// Returns the result within a class: its nodes reach each other on each net on which the class has a working NI.
 fn within(model: &Model<'_>, one: &Member) -> Option<Side> {
     let mut up = one.nids().filter(|nid| model.is_up(*nid));
     let nid = up.next()?;
@@ -272,7 +275,7 @@ fn within(model: &Model<'_>, one: &Member) -> Option<Side> {
     })
 }
 
-/// Routes of one member to networks of another that are down, and why.
+/// Returns why routes of one member to nets of another are down.
 fn unused(model: &Model<'_>, from: usize, to: usize) -> BTreeSet<String> {
     let (Some(one), Some(other)) = (model.site.members.get(from), model.site.members.get(to))
     else {
@@ -288,7 +291,7 @@ fn unused(model: &Model<'_>, from: usize, to: usize) -> BTreeSet<String> {
     down.map(|trouble| trouble.told(model.site)).collect()
 }
 
-/// Gateways or rails each of which could carry the messages alone.
+/// Counts the gateways or rails that could each carry the messages alone.
 fn ways(model: &Model<'_>, from: usize, to: usize, nid: Nid) -> usize {
     let (Some(one), Some(other)) = (model.site.members.get(from), model.site.members.get(to))
     else {

@@ -1,4 +1,4 @@
-//! The one change that lets messages arrive: tried, not guessed.
+//! Searches for one change after which messages arrive. Each change is tried in a model of the site.
 
 use std::collections::BTreeSet;
 
@@ -10,21 +10,21 @@ use crate::reach::side;
 use crate::site::{Member, Site};
 use crate::trouble::Trouble;
 
-/// Changes that are tried for one direction.
+/// The limit on the changes that are tried for one direction.
 const TRIED_MAX: usize = 32;
 
-/// A change of one member.
+/// A change of one member, by its index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Change {
-    /// A route to a network by a gateway.
+    /// The member gets a route to this net by this gateway.
     Route(usize, Net, Nid),
-    /// It forwards.
+    /// The member forwards messages.
     Routing(usize),
-    /// It takes what comes by any gateway.
+    /// The member accepts messages from any gateway.
     Asymmetric(usize),
 }
 
-/// The first change that lets all messages of one member to another arrive, in words.
+/// Returns, in words, the first change after which all messages of one member to another arrive.
 pub(crate) fn repair(
     site: &Site,
     failed: &BTreeSet<Nid>,
@@ -45,7 +45,8 @@ pub(crate) fn repair(
         .map(|change| change.told(site))
 }
 
-/// What is worth trying: first what the troubles name, then routes by every gateway that joins the two.
+/// Returns the changes to try: first the changes that the troubles suggest, then routes by every gateway that joins
+/// the two members.
 fn candidates(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: usize) -> Vec<Change> {
     let model = Model::new(site, failed);
     let mut changes = Vec::new();
@@ -95,7 +96,7 @@ fn named(trouble: &Trouble, changes: &mut Vec<Change>) {
     }
 }
 
-/// Networks of `there` that a router leads to from `here`, each with its NID on a network of `here`.
+/// Returns the nets of `there` that a router leads to from `here`, each with the router's NID on a net of `here`.
 fn joins(model: &Model<'_>, router: &Member, here: &Member, there: &Member) -> Vec<(Net, Nid)> {
     let is_local = |net: Net| here.nids().any(|nid| nid.net() == net);
     let near = router

@@ -1,4 +1,4 @@
-//! A site as its files describe it: nodes, classes of those with one configuration, roles.
+//! A site as its files describe it: nodes, classes of nodes with the same configuration, and roles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,66 +13,66 @@ use crate::error::SiteError;
 use crate::fold::fold;
 use crate::gather::{Gathered, NodeText};
 
-/// A node, or the nodes of one name.
+/// A node, or all nodes that one file name stands for.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Its text.
+    /// The text of its files.
     pub text: NodeText,
-    /// What the text says; every NI has a NID, and the only nets are those that are configured.
+    /// The document in the text. Every NI has a NID, and the document holds no nets other than the configured ones.
     pub document: Document,
-    /// Its text is no configuration: nothing is known of it.
+    /// True if the text is no configuration, so that nothing is known of the node.
     pub is_unread: bool,
-    /// Its interfaces, if they are known.
+    /// The interfaces of the machine, if they are known.
     pub machine: Option<Machine>,
-    /// NIDs that stand for those that are not known, each with the name of its interface.
+    /// Made-up NIDs in place of unknown NIDs, each with the name of its interface.
     pub invented: Vec<(Nid, String)>,
-    /// Its class.
+    /// The index of its class in [`Site::classes`].
     pub class: usize,
-    /// Its role.
+    /// The index of its role in [`Site::roles`].
     pub role: usize,
 }
 
-/// Nodes that differ in nothing but their NIDs and what they count.
+/// A class: nodes that differ only in their NIDs and counters.
 #[derive(Clone, Debug)]
 pub struct Class {
-    /// Its members, the first of which stands for all.
+    /// The indices of its members in [`Site::members`]. The first member stands for all.
     pub members: Vec<usize>,
-    /// How many nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Their role.
+    /// The index of the role in [`Site::roles`].
     pub role: usize,
-    /// Their settings, each as `path: value`.
+    /// The settings of the nodes, each as `path: value`.
     pub settings: BTreeSet<String>,
 }
 
-/// What makes nodes comparable: whether they forward, and their networks.
+/// The role of nodes: whether they forward, and their nets. Only nodes of the same role are compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Role {
-    /// They forward for others.
+    /// True if the nodes forward messages of others.
     pub is_router: bool,
-    /// Their networks.
+    /// The nets of the nodes.
     pub nets: BTreeSet<Net>,
 }
 
-/// A site.
+/// A site: all nodes, with their classes and roles.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Every node.
+    /// Every member of the site.
     pub members: Vec<Member>,
-    /// The classes, largest first within a role.
+    /// The classes. Within a role the largest class comes first.
     pub classes: Vec<Class>,
-    /// The roles.
+    /// The roles, sorted.
     pub roles: Vec<Role>,
-    /// Files that say nothing that is understood, each with the reason.
+    /// The paths of files that were not understood, each with the reason.
     pub passed_over: Vec<(String, &'static str)>,
 }
 
 impl Site {
-    /// Puts together what was gathered.
+    /// Builds a site from the gathered files.
     ///
     /// # Errors
     ///
-    /// When there is no node, or the interfaces of one are none.
+    /// Returns an error if there is no node, or if a list of interfaces cannot be read.
     pub fn new(gathered: Gathered) -> Result<Self, SiteError> {
         let mut free = StandIns::default();
         let mut members = Vec::new();
@@ -92,27 +92,27 @@ impl Site {
         Ok(site)
     }
 
-    /// How many nodes.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn nodes(&self) -> usize {
         self.members.iter().map(|member| member.text.count).sum()
     }
 
-    /// The names of nodes of which nothing is known because their texts are no configurations, as a host list.
+    /// Returns the names of the nodes whose texts are no configurations, as a host list.
     #[must_use]
     pub fn unread(&self) -> String {
         let unread = self.members.iter().filter(|member| member.is_unread);
         fold(unread.map(|member| member.text.name.as_str()))
     }
 
-    /// The names of some members as a host list.
+    /// Returns the names of some members as a host list.
     #[must_use]
     pub fn names(&self, members: &[usize]) -> String {
         let names = members.iter().filter_map(|&at| self.members.get(at));
         fold(names.map(|member| member.text.name.as_str()))
     }
 
-    /// The name of a member, cut where it is long.
+    /// Returns the name of a member, shortened if it is long.
     #[must_use]
     pub fn member_name(&self, at: usize) -> String {
         let name = self
@@ -122,15 +122,15 @@ impl Site {
         short(name)
     }
 
-    /// The name of a class, cut where it is long.
+    /// Returns the names of a class, shortened if they are long.
     #[must_use]
     pub fn class_name(&self, at: usize) -> String {
         let members = self.classes.get(at).map(|class| self.names(&class.members));
         short(&members.unwrap_or_default())
     }
 
-    /// The site with one member for each class of ends, and every gateway. Those that have one of these NIDs are members
-    /// of their own.
+    /// Returns a smaller site with the same behaviour: every gateway, and one member for all other nodes of a
+    /// class. Nodes that have one of the NIDs in `apart` stay members of their own.
     #[must_use]
     pub fn reduced(&self, apart: &BTreeSet<Nid>) -> Self {
         let routes = self.members.iter().flat_map(|one| &one.document.routes);
@@ -168,7 +168,7 @@ impl Site {
         site
     }
 
-    /// Whether a member forwards, or is named as a gateway by others.
+    /// Returns the members that forward messages or that others name as gateways.
     #[must_use]
     pub fn gateways(&self) -> BTreeSet<usize> {
         let routes = self.members.iter().flat_map(|one| &one.document.routes);
@@ -179,7 +179,7 @@ impl Site {
         found.map(|(at, _)| at).collect()
     }
 
-    /// Roles and classes anew, after the documents of members changed.
+    /// Computes roles and classes again after the documents of members have changed.
     pub(crate) fn sort_out(&mut self) {
         let roles: BTreeSet<Role> = self
             .members
@@ -239,30 +239,30 @@ impl Member {
         })
     }
 
-    /// Its NIDs.
+    /// Returns the NIDs of the member.
     pub fn nids(&self) -> impl Iterator<Item = Nid> {
         let nis = self.document.nets.iter().flat_map(|net| &net.nis);
         nis.filter_map(|ni| ni.config.nid)
     }
 
-    /// Whether it forwards for others.
+    /// Returns true if the member forwards messages of others.
     #[must_use]
     pub fn is_router(&self) -> bool {
         self.document.routing == Some(true)
     }
 
-    /// Whether it finds out the NIDs of its peers.
+    /// Returns true if the member discovers the NIDs of its peers.
     pub(crate) fn discovers(&self) -> bool {
         self.document.globals.discovery != Some(false)
     }
 
-    /// Whether it asks its gateways from time to time.
+    /// Returns true if the member pings its gateways regularly.
     pub(crate) fn asks_gateways(&self) -> bool {
         self.document.globals.alive_router_check_interval != Some(0)
     }
 
-    /// NIDs that did not work when the document was written. A router's interface that nobody sends to is printed as
-    /// down, too, so that of routers only fatal errors count.
+    /// Returns the NIDs that did not work when the document was written. A router also prints an NI as down if
+    /// nothing was sent to it for some time, so for routers only fatal errors count.
     pub(crate) fn failed_nids(&self) -> impl Iterator<Item = Nid> {
         let nis = self.document.nets.iter().flat_map(|net| &net.nis);
         let is_router = self.is_router();
@@ -285,7 +285,7 @@ impl Role {
         }
     }
 
-    /// What it is called.
+    /// Returns the name of the role.
     #[must_use]
     pub fn name(&self) -> String {
         let nets: Vec<String> = self.nets.iter().map(ToString::to_string).collect();
@@ -297,7 +297,7 @@ impl Role {
     }
 }
 
-/// The settings of a node without its NIDs and without what it counted.
+/// Returns the settings of a node without its NIDs and counters.
 fn settings(document: &Document) -> BTreeSet<String> {
     let mut bare = Document {
         nets: document.nets.iter().map(bare_net).collect(),
@@ -308,12 +308,12 @@ fn settings(document: &Document) -> BTreeSet<String> {
         udsp: document.udsp.clone(),
         ..Document::default()
     };
-    // Who discovers its peers finds out what a list of them would say.
+    // A node with discovery finds its peers' NIDs itself, so a list of peers makes no difference.
     if document.globals.discovery == Some(false) {
         bare.peers.clone_from(&document.peers);
     }
     for route in &mut bare.routes {
-        // A document without a state says nothing of one.
+        // A document without a state of the route equals a document with the state `up`.
         route.state = route.state.filter(|status| *status == Status::Down);
         route.kind = None;
         route.health_sensitivity = None;
@@ -340,7 +340,7 @@ fn bare_net(net: &NetShow) -> NetShow {
     }
 }
 
-/// A key, or an entry of a list, that lines stand under.
+/// A key or a list entry that encloses the following lines.
 struct Above {
     column: usize,
     name: String,
@@ -348,8 +348,8 @@ struct Above {
     entries: usize,
 }
 
-/// The lines of a document in block style, each behind the keys and entries that it stands under. An entry is called by
-/// its first value, or by its number.
+/// Returns the lines of a document in block style, each preceded by the keys and entries that enclose it. An entry
+/// is named by its first value, or by its number.
 fn flat(yaml: &str) -> BTreeSet<String> {
     let mut above: Vec<Above> = Vec::new();
     let mut lines = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What a check found, as text of about 100 columns.
+//! Shows the result of a check as text, about 100 columns wide.
 
 use std::fmt::Write as _;
 
@@ -6,15 +6,15 @@ use lnet_lint::Severity;
 
 use crate::check::{Cause, Check, ClassReport, RoleReport, short};
 
-/// Columns of a line.
+/// The number of columns of a line.
 const WIDTH: usize = 100;
-/// Settings of a class that are listed before they are counted.
+/// The limit on the settings of a class that are listed. The number of the others is printed.
 const SETTINGS_SHOWN: usize = 6;
-/// Classes of a role that are listed before they are counted.
+/// The limit on the classes of a role that are listed. The number of the others is printed.
 const CLASSES_SHOWN: usize = 20;
 
 impl Check {
-    /// The check as text: what is wrong, worst first, then the roles and how their nodes differ.
+    /// Returns the check as text: the problems, the most severe first; then the roles and how their nodes differ.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut page = String::new();
@@ -25,7 +25,7 @@ impl Check {
                 codes.push(cause.code);
             }
         }
-        // What is wrong at a glance; one cause stands below anyway.
+        // An overview of all codes. With a single cause the list below is enough.
         if codes.len() > 1 {
             wrapped(&mut page, "", &format!("worst first: {}", codes.join(", ")));
         }
@@ -41,7 +41,7 @@ impl Check {
         page
     }
 
-    /// Size and outcome in a line.
+    /// Returns the size of the site and the number of findings in one line.
     #[must_use]
     pub fn headline(&self) -> String {
         let count = |severity| {
@@ -121,7 +121,7 @@ impl ClassReport {
     }
 }
 
-/// `1 node`, `2 nodes`, `2 classes`.
+/// Returns a number with its noun: `1 node`, `2 nodes`, `2 classes`.
 pub(crate) fn counted(count: usize, what: &str) -> String {
     let plural = match what {
         _ if count == 1 => "",
@@ -132,7 +132,7 @@ pub(crate) fn counted(count: usize, what: &str) -> String {
     format!("{count} {what}{plural}")
 }
 
-/// Words in lines behind an indentation; a word that is longer than a line has one of its own.
+/// Writes words in indented lines. A word that is longer than a line gets a line of its own.
 pub(crate) fn wrapped(page: &mut String, indent: &str, text: &str) {
     let mut line = indent.to_owned();
     for word in text.split_whitespace() {

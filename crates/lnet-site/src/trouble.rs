@@ -1,40 +1,41 @@
-//! Why a message does not arrive.
+//! The reasons why a message does not arrive.
 
 use lnet_types::{Net, Nid};
 
 use crate::site::Site;
 
-/// Why a message does not arrive. Members are indices of [`Site::members`].
+/// A reason why a message does not arrive. Members are indices of [`Site::members`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Trouble {
-    /// A member has no path, for this reason.
+    /// The member has no path, for this reason.
     NoPath(usize, String),
-    /// No node of the files has a gateway's NID.
+    /// No node of the files has the gateway's NID.
     GatewayUnknown(Nid),
-    /// A gateway is on no local network that works.
+    /// The gateway is on no local net that works.
     GatewayNotLocal(Nid),
-    /// A gateway does not answer.
+    /// The gateway does not answer.
     GatewayDown(Nid),
-    /// A gateway does not forward.
+    /// The gateway does not forward.
     NotRouting(usize),
-    /// A gateway's interfaces on the remote network do not work.
+    /// The gateway's interfaces on the remote net do not work.
     FarSideDown(usize, Net),
-    /// Nobody sends to a gateway on the remote network, so that its interface there counts as down.
+    /// No node sends to the gateway on the remote net, so the gateway's interface there counts as down.
     FarSideQuiet(usize, Net),
-    /// Gateways send it in a circle, or by more of them than are followed.
+    /// Gateways forward the message in a circle, or through more gateways than are followed.
     Loop(usize),
     /// No node has the NID.
     NobodyHas(Nid),
     /// The interface of this NID does not work.
     NidDown(Nid),
-    /// A member drops what comes from a network by a gateway by which it has no route back.
+    /// The member drops messages that come from this net by this NID of a gateway, because the member has no route
+    /// back by that gateway.
     Dropped(usize, Net, Nid),
-    /// The message arrives, and its answer does not.
+    /// The message arrives, but its response does not, for this reason.
     Answer(Box<Trouble>),
 }
 
 impl Trouble {
-    /// In words.
+    /// Describes the reason in words.
     #[must_use]
     pub fn told(&self, site: &Site) -> String {
         let name = |at: usize| site.member_name(at);

@@ -1,5 +1,6 @@
-//! `site reach` against the simulator: for drawn sites, whole ones and broken ones, what is said of each pair is what
-//! nodes do that have the very documents, now and after each single failure of a router or of one of its interfaces.
+//! Compares `site reach` with the simulator. Sites are drawn at random, with and without errors. The verdict of
+//! each pair must equal the behaviour of simulated nodes that have the same documents: without a failure, and after
+//! each single failure of a router or of one of its interfaces.
 //!
 //! ```text
 //!   seed ─▶ documents ─▶ site ─▶ verdicts ──────────┐
@@ -27,29 +28,29 @@ use lnet_sim::{
 use lnet_site::{Site, SiteFile, Verdict, verdicts};
 use lnet_types::{Net, Nid};
 
-/// Sites of an ordinary run, and of `FINERAIL_LONG=1`.
+/// The number of sites in an ordinary run, and with `FINERAIL_LONG=1`.
 const SITES: [u64; 2] = [25, 500];
 
-/// When a failure begins, and when it must have been noticed: gateways are asked each 6 s, an interface that nobody
-/// sends to counts as down after 10 s.
+/// The times in seconds at which a failure begins, messages are sent, and the run ends. At `ASK_S` the failure must
+/// have been noticed: gateways are pinged every 6 s, and an interface without traffic counts as down after 10 s.
 const BEGIN_S: u64 = 1;
 const ASK_S: u64 = 60;
 const END_S: u64 = 100;
 
-/// Messages of each pair: each of several equal paths gets some.
+/// The number of messages of each pair. Each of several equal paths gets some of them.
 const MESSAGES: u64 = 12;
 
 const NETS: [&str; 4] = ["tcp", "tcp1", "tcp2", "tcp3"];
 
-/// A document of a drawn node.
+/// A drawn node, from which its document is written.
 #[derive(Clone, Default)]
 struct Draft {
     name: String,
-    /// By index.
+    /// Indices in `NETS`.
     nets: BTreeSet<usize>,
     routing: bool,
     drop_asym: bool,
-    /// Net, gateway's NID, hops, priority.
+    /// The net, the gateway's NID, the hop count and the priority of each route.
     routes: Vec<(usize, String, Option<u8>, u32)>,
 }
 
@@ -90,7 +91,8 @@ impl Draft {
     }
 }
 
-/// Ends first, then routers. Some routes are by a gateway that nobody is, if that is wanted.
+/// Draws a site: ends first, then routers. If `knows_strangers` is set, some routes use a gateway NID that no node
+/// has.
 fn draw(seed: u64, knows_strangers: bool) -> Vec<Draft> {
     let mut random = Random::stream(seed, 91);
     let nets = random.within(2, 4) as usize;
@@ -123,7 +125,7 @@ fn draw(seed: u64, knows_strangers: bool) -> Vec<Draft> {
     drafts
 }
 
-/// Routes of a node to a net by routers that it can reach: mostly those that are on the net.
+/// Draws routes of a node to a net by routers that it can reach. Most of these routers are on the net.
 fn routes(
     drafts: &[Draft],
     (at, ends, knows_strangers): (usize, usize, bool),
@@ -133,13 +135,13 @@ fn routes(
     let mut routes = Vec::new();
     for router in (ends..drafts.len()).filter(|&router| router != at) {
         let mut common = drafts[at].nets.intersection(&drafts[router].nets);
-        // A gateway that is asked on several networks in turn is heard on each of them now and then only: its interfaces
-        // there count as down from time to time.
+        // A gateway that is pinged on several nets in turn receives traffic on each of them only at times. Its
+        // interfaces there would count as down between these times.
         let (Some(&near), None) = (common.next(), common.next()) else {
             continue;
         };
         let leads = drafts[router].nets.contains(&net);
-        // Three routers in a circle pass a message around for ever: LNet counts no hops.
+        // Three routers in a circle would forward a message for ever, because LNet does not count hops.
         if !leads && at >= ends && router < at {
             continue;
         }
@@ -231,7 +233,7 @@ fn ni(nid: Nid, switch: u32) -> NiSpec {
     }
 }
 
-/// What fails: nothing, each router, each interface of one.
+/// Returns the failures to try: none, each router, and each interface of a router.
 fn failures(site: &Site) -> Vec<(BTreeSet<Nid>, Vec<Trouble>)> {
     let mut found = vec![(BTreeSet::new(), Vec::new())];
     for (node, member) in (0_u32..).zip(&site.members) {
@@ -250,7 +252,8 @@ fn failures(site: &Site) -> Vec<(BTreeSet<Nid>, Vec<Trouble>)> {
     found
 }
 
-/// Ends in both directions, and the NID by its index that is asked for.
+/// Returns the sender, the destination and the index of the destination's NID for each question: all pairs of ends,
+/// in both directions.
 fn questions(site: &Site) -> Vec<(u32, u32, u16)> {
     let is_end = |at: u32| site.members[at as usize].text.name.starts_with("end");
     let ends: Vec<u32> = (0..site.members.len() as u32)
@@ -266,12 +269,12 @@ fn questions(site: &Site) -> Vec<(u32, u32, u16)> {
     questions
 }
 
-/// How many messages of each question are answered.
+/// Returns how many messages of each question are answered.
 fn answered(site: &Site, profile: Profile, seed: u64, troubles: &[Trouble]) -> Vec<u64> {
     let questions = questions(site);
     let mut operations = Vec::new();
-    // One question after the other: messages to others in between would take turns with these at equal paths, and each
-    // question could meet the same of several every time.
+    // The questions run one after another. If they ran at the same time, messages of other questions would take
+    // turns with these messages at equal paths, and a question might use the same path every time.
     for (number, &(from, to, to_ni)) in (0_u64..).zip(&questions) {
         for round in 0..MESSAGES {
             operations.push(Operation {
@@ -297,7 +300,7 @@ fn answered(site: &Site, profile: Profile, seed: u64, troubles: &[Trouble]) -> V
         faults: faults.collect(),
     };
     let outcome = Sim::run(Rc::new(plan), Options::default());
-    // What stays broken is told of when all messages have had their time.
+    // After `END_S` the simulator may report a violation, because some nodes stay broken.
     let early = outcome
         .violation
         .filter(|told| told.at < END_S * 1_000_000_000);
@@ -309,7 +312,7 @@ fn answered(site: &Site, profile: Profile, seed: u64, troubles: &[Trouble]) -> V
     answered
 }
 
-/// Where both differ, in words; and how many verdicts of each kind there were.
+/// Returns the differences in words, and counts the verdicts of each kind.
 fn differences(seed: u64, profile: Profile, counts: &mut BTreeMap<Verdict, u64>) -> Vec<String> {
     let site = site(&draw(seed, !profile.is_lustre()), profile);
     let mut wrong = Vec::new();
@@ -324,8 +327,8 @@ fn differences(seed: u64, profile: Profile, counts: &mut BTreeMap<Verdict, u64>)
             let (nid, verdict) = told[usize::from(ni)];
             *counts.entry(verdict).or_default() += 1;
             let count = seen[number];
-            // Finerail's own nodes look for another way when a gateway is silent, and believe one that they hear from,
-            // which kernels do not.
+            // Unlike kernels, Finerail's own nodes try another path if a gateway is silent, and count a gateway as
+            // up if they receive messages from it.
             let agrees = match verdict {
                 Verdict::All => count == MESSAGES,
                 Verdict::Some => (1..MESSAGES).contains(&count),

@@ -1,4 +1,5 @@
-//! A site of 20,000 nodes of 40 classes: 40 planted errors of 20 kinds are found, and nothing without them.
+//! Checks a site of 20,000 nodes in 40 classes: the check finds 40 planted errors of 20 kinds, and finds nothing
+//! without them.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,15 +12,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use lnet_lint::Severity;
 use lnet_site::{Check, Site, SiteFile, check};
 
-/// Clients of one class, in an ordinary run and with `FINERAIL_LONG=1`; 18 classes of clients, 18 of their routers, four of
-/// servers.
+/// The number of clients in one class, in an ordinary run and with `FINERAIL_LONG=1`. There are 18 classes of
+/// clients, 18 of their routers, and four of servers.
 const CLIENTS: [usize; 2] = [50, 1000];
 const CLASSES: usize = 18;
-/// Routers between the net of each class of clients and the servers' net.
+/// The number of routers between the net of each class of clients and the servers' net.
 const ROUTERS: usize = 2;
 const SERVERS: [usize; 4] = [1000, 700, 200, 64];
 
-/// Nodes by name, each with its document and the output of `ip -j addr`.
+/// The nodes by name, each with its document and the output of `ip -j addr`.
 type Nodes = BTreeMap<String, (String, String)>;
 
 fn clients() -> usize {
@@ -114,7 +115,8 @@ fn site(nodes: &Nodes) -> Site {
     lnet_site::read(&files).unwrap()
 }
 
-/// A planted error: the code that is to be found, what of the text or of the addresses is replaced, and by what.
+/// The planted errors: the code of the expected finding, the part of the text or of the addresses that is replaced,
+/// and its replacement.
 const PLANTED: [(&str, &str, &str); 20] = [
     ("route-down", "  hop: 1\n", "  hop: 1\n  state: down\n"),
     (
@@ -197,7 +199,7 @@ fn planted_errors_are_found_and_a_whole_site_has_none() {
                 _ => format!("c{class:02}n{:04}", 2 * number + turn),
             };
             if *code == "first-of-two" {
-                // A second node with the NID of its neighbour.
+                // Adds a second node with the NID of another node.
                 let (text, links) = nodes[&format!("c{class:02}n0045")].clone();
                 let late = format!("c{class:02}n{:04}", clients() - 1);
                 nodes.insert(late.clone(), (text, links));

@@ -1,5 +1,5 @@
-//! Troubles of administrators as example sites: the first three lines of `site check` name each. Those of one node are the
-//! themes of `lnet-explain`, in a folder as a site has it.
+//! Typical problems of administrators as example sites: the first three lines of `site check` must name each
+//! problem. The problems of a single node are the themes of `lnet-explain`, in a folder as a site has it.
 
 #![allow(
     clippy::unwrap_used,
@@ -46,7 +46,7 @@ fn each_trouble_is_named_in_the_first_three_lines() {
         ("subnets-mixed", "subnets-apart"),
         ("health-at-zero", "health-zero"),
         ("primary-on-another-net", "primary-not-reached"),
-        // From published reports: see REPORTS.md beside the sites.
+        // Taken from published reports: see REPORTS.md beside the sites.
         ("worker-after-reboot", "subnets-apart"),
         ("old-servers-new-clients", "parameters-differ"),
         ("interfaces-of-another-machine", "interface-missing"),

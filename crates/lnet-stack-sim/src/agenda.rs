@@ -1,31 +1,31 @@
-//! What happens when: earliest first, at the same time in the order of planning.
+//! The queue of future events: the earliest first, and events at the same time in the order of planning.
 
 use std::collections::BTreeMap;
 
-/// What happens.
+/// An event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Happening {
-    /// Something may have come to the end of a line; the line and the end, 0 or 1.
+    /// A parcel may have reached an end of a line; the line, and the end (0 or 1).
     Arrival(u64, usize),
-    /// A writer that was told that a line is full is told that there is room again.
+    /// A writer that found a line full is told that the line has room again; the line, and the writer's end.
     Room(u64, usize),
-    /// A connection request is at its target.
+    /// A connection request has reached its target; the line.
     Dialled(u64),
-    /// A machine goes on.
+    /// A machine continues.
     Step(u32),
     /// A program begins an operation.
     Operation(u32),
     /// A fault begins.
     FaultBegins(u32),
-    /// A machine falls, because a connection request has arrived; the fault.
+    /// A handshake triggers a fault, because a connection request has arrived; the fault.
     Falls(u32),
-    /// A fault is over.
+    /// A fault ends.
     FaultEnds(u32),
-    /// The checkers look around.
+    /// The checkers examine all machines.
     Look,
 }
 
-/// The plan of a run.
+/// The planned events of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     planned: BTreeMap<(u64, u64), Happening>,

@@ -1,5 +1,5 @@
-//! Plans that strike connections while they come to be: resets at every byte of a handshake, dials from both ends at
-//! once, peers that restart between request and answer, stale incarnations, half-open peers.
+//! Draws plans with faults during the setup of connections: resets at every byte of a handshake, dials from both
+//! ends at once, peers that restart between request and answer, stale incarnations, half-open peers.
 
 use std::time::Duration;
 
@@ -11,26 +11,28 @@ use crate::plan::{End, Fault, Kind, Machine, Operation, Plan, Program, Trouble, 
 const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLISECOND;
 
-/// The machines have started, and all begin to talk to each other.
+/// The time at which all machines have started and begin to send to each other.
 const BEGIN_NS: u64 = 20 * MILLISECOND;
 
-/// Bytes of the dialler's part of a handshake, a connection request and a HELLO of version 3, and of the acceptor's
-/// (sections 2.3 and 2.4).
+/// The bytes of the dialler's part of a handshake (a connection request and a HELLO of version 3), and of the
+/// acceptor's part (sections 2.3 and 2.4).
 const DIALLER_BYTES: u64 = 16 + 56;
 const ACCEPTOR_BYTES: u64 = 56;
 
-/// Resets at each byte of both parts, before the first and behind the last one too.
+/// The number of places for a reset: each byte of both parts, including the places before the first and after the
+/// last byte.
 const PLACES: u64 = DIALLER_BYTES + 1 + ACCEPTOR_BYTES + 1;
 
-/// Behind the last fault, messages that may fail find out what is left of old connections: all before has timed out
-/// (16 s), and no pause between dials (8 s) goes on.
+/// The time after the last fault at which messages are sent that may fail. They find the remains of old
+/// connections. By then all earlier messages have timed out (16 s), and no pause between dials (8 s) lasts.
 const PROBE_NS: u64 = 25 * SECOND;
 
-/// Behind the same fault, all must succeed: what the probes and a keepalive (30 s) found out is mended.
+/// The time after the last fault at which all messages must succeed. By then the problems that the probes and a
+/// keepalive (30 s) found are repaired.
 const PROOF_NS: u64 = 70 * SECOND;
 
-/// The plan of a round: two or three nodes on a net, most faults within the handshakes. The place of a reset follows
-/// from the number of the round, so that some hundred rounds in a row have had each.
+/// Draws the plan of a round: two or three nodes on a net, with most faults within the handshakes. The place of a
+/// reset follows from the number of the round, so a few hundred consecutive rounds cover every place.
 #[must_use]
 pub fn chaos(seed: u64) -> Plan {
     let mut random = Random::stream(seed, 3);
@@ -82,7 +84,7 @@ fn machine(number: u32) -> Machine {
     }
 }
 
-/// Nothing is sent twice, so that what is delivered twice is a defect.
+/// Returns parameters without resends, so a message that is delivered twice is a defect.
 fn globals(random: &mut Random) -> Globals {
     Globals {
         transaction_timeout: Duration::from_secs(random.within(7, 16)),
@@ -113,7 +115,8 @@ fn operation(random: &mut Random, (from, to): (u32, u32), at: u64) -> Operation 
     }
 }
 
-/// What strikes the first handshakes. In one round of eight nothing does: dials cross, and that is all.
+/// Draws the faults that strike the first handshakes. One round in eight has none: in it, dials from both ends
+/// cross.
 fn first_faults(random: &mut Random, seed: u64, count: u32) -> Vec<Fault> {
     let mut fault = |what, at, span| Fault {
         at,
@@ -149,7 +152,7 @@ fn reset_at(seed: u64) -> Trouble {
     }
 }
 
-/// What strikes while connections are there.
+/// Draws a fault that may strike established connections.
 fn later_fault(random: &mut Random, seed: u64, count: u32) -> Fault {
     let at = BEGIN_NS + random.below(3 * SECOND);
     let span = match random.below(3) {

@@ -1,25 +1,26 @@
-//! What must hold whatever fails: checked from outside, by what the nodes tell their programs and show.
+//! Checks the invariants that hold whatever fails. The checks use only the events of the nodes and their visible
+//! state.
 //!
 //! | # | invariant | checked |
 //! |---|---|---|
 //! | 1 | a message is delivered at most once for each attempt; in a calm run exactly once | at each PUT and GET event, and at the end |
 //! | 2 | each message has exactly one SEND event | at each event, and at the end |
-//! | 3 | what wants an answer ends in REPLY, ACK or TIMEOUT by its deadline | at each event, and at the end |
-//! | 4 | nothing comes after the last event of a descriptor | at each event |
-//! | 5 | payload arrives as it was sent, byte for byte | when memory comes back |
-//! | 6 | an answer is believed only from whom was asked | at each ACK and REPLY event |
-//! | 7 | a turn carries out a bounded number of outputs | after each step |
-//! | 8 | no descriptor, message or memory is left | at the end |
-//! | 9 | credits, buffers and health are as they were, and no byte waits on a line | at the end |
-//! | 10 | nodes do not call each other's frames wrong, and hold no more than their limits | while it runs |
-//! | 11 | in a calm run, and where the plan says that faults are over, everything succeeds | at the end |
+//! | 3 | an operation that expects a response ends in REPLY, ACK or TIMEOUT by its deadline | at each event, and at the end |
+//! | 4 | no event follows the last event of a descriptor | at each event |
+//! | 5 | payload arrives as it was sent, byte for byte | when memory is returned |
+//! | 6 | a response is accepted only from the node that was asked | at each ACK and REPLY event |
+//! | 7 | a turn carries out a limited number of outputs | after each step |
+//! | 8 | no descriptor, message or memory remains in use | at the end |
+//! | 9 | credits, buffers and health are as at the start, and no byte waits on a line | at the end |
+//! | 10 | nodes do not reject each other's frames as wrong, and stay within their limits | while it runs |
+//! | 11 | in a calm run, and after the time at which the plan's faults are over, everything succeeds | at the end |
 //! | 12 | everything comes to rest | while it runs |
-//! | 13 | a HELLO is answered, and connections are in the end, as sections 2.5 to 2.8 prescribe | at each answer, and at the end |
-//! | 14 | where nodes discover each other, a peer that was sent something is Multi-Rail with all its interfaces | at the end |
+//! | 13 | each HELLO is answered, and the connections at the end are, as sections 2.5 to 2.8 prescribe | at each answer, and at the end |
+//! | 14 | if nodes discover each other, a peer that was sent a message is Multi-Rail with all its interfaces | at the end |
 //!
-//! A REPLY whose header came in time may end later, by as much as the LND waits for a connection that stands still.
-//! An ACK or REPLY may be told before the SEND event of its request: the answer can be read before the write that it
-//! answers is reported.
+//! A REPLY whose header arrived in time may complete later, by as much as the LND waits for a connection without
+//! progress. An ACK or REPLY event may precede the SEND event of its request, because the response can be read
+//! before the write of the request is reported.
 
 use lnet_core::{Event, EventKind};
 use lnet_sim::Violation;
@@ -28,7 +29,7 @@ use lnet_stack::{Memory, NodeEvent};
 use crate::node::{TARGET, pattern};
 use crate::plan::{Kind, Plan, Program, Trouble};
 
-/// What is known of an operation.
+/// The facts about one operation.
 #[derive(Clone, Debug, Default)]
 struct Record {
     started: Option<u64>,
@@ -37,10 +38,10 @@ struct Record {
     answered: bool,
     responded: bool,
     ended: bool,
-    /// Its machine was switched off with it.
+    /// The machine was switched off while the operation was in progress.
     orphaned: bool,
     deliveries: u32,
-    /// It was delivered to memory that is still lent.
+    /// The message was delivered, and the memory of the target that holds it still exists.
     landed: bool,
 }
 
@@ -51,7 +52,7 @@ pub(crate) struct Checker {
     first: Option<Violation>,
 }
 
-/// What a node may be late by, besides the time that its machine stands still.
+/// The time that a node may be late in addition to the time that its machine stands still, in nanoseconds.
 const LATE_NS: u64 = 200_000_000;
 
 impl Checker {
@@ -89,7 +90,8 @@ impl Checker {
         }
     }
 
-    /// A machine was switched off, with its operations and with the memory that it lent to those of others.
+    /// Records that a machine was switched off. Its operations are lost, and so is the memory that it provided for
+    /// operations of others.
     pub(crate) fn switched_off(&mut self, plan: &Plan, machine: u32) {
         for (record, operation) in self.records.iter_mut().zip(&plan.operations) {
             let orphaned = record.started.is_some() && !record.ended;
@@ -98,13 +100,13 @@ impl Checker {
         }
     }
 
-    /// Whether an operation was begun and has not ended.
+    /// Returns true if every operation that began has ended.
     pub(crate) fn all_ended(&self) -> bool {
         let done = |record: &Record| record.started.is_none() || record.orphaned || record.ended;
         self.records.iter().all(done)
     }
 
-    /// A program was told something.
+    /// Records an event of a program.
     pub(crate) fn told(&mut self, plan: &Plan, told: &NodeEvent, now: u64) {
         let operation = (told.event.user & (TARGET - 1)) as u32;
         if told.event.user & TARGET == 0 {
@@ -189,7 +191,8 @@ impl Checker {
             let what = format!("operation {operation}: {kind:?} by somebody who was not asked");
             return self.broken(now, 6, what);
         }
-        // A GET is told to its target when the REPLY has been written, which may be later than here.
+        // The target of a GET gets its event when the REPLY has been written. This may be later than the REPLY
+        // event of the initiator.
         let acknowledged = responded && spec.kind == Kind::PutAck;
         if acknowledged && self.deliveries(operation) == 0 {
             let what = format!("operation {operation}: {kind:?} of what was not delivered");
@@ -201,7 +204,7 @@ impl Checker {
         }
     }
 
-    /// The run is over: every operation has what it must have.
+    /// Checks at the end of the run that every operation has its events.
     pub(crate) fn finish(&mut self, plan: &Plan, now: u64) {
         for (number, spec) in plan.operations.iter().enumerate() {
             let Some(record) = self.records.get(number) else {
@@ -229,7 +232,7 @@ impl Checker {
         }
     }
 
-    /// Operations that were begun, and of these the failed ones.
+    /// Returns the number of operations that began, and how many of them failed.
     pub(crate) fn figures(&self) -> (u64, u64) {
         let begun = self.records.iter().filter(|it| it.started.is_some());
         let failed = begun.clone().filter(|it| it.failed);
@@ -246,7 +249,7 @@ impl Record {
             event.kind,
             EventKind::Ack | EventKind::Reply | EventKind::Timeout
         );
-        // Of a request that could not be sent nobody answers.
+        // A request that could not be sent gets no response.
         self.answered |= answers || (is_send && event.status.is_err());
         self.responded |=
             matches!(event.kind, EventKind::Ack | EventKind::Reply) && event.status.is_ok();
@@ -254,14 +257,14 @@ impl Record {
     }
 }
 
-/// A REPLY that has begun to arrive is waited for no longer, but for the LND, which looks for progress four times in
-/// each of its timeouts.
+/// Returns how late a REPLY may complete. The LND limits the wait for a REPLY that has begun to arrive: it checks
+/// for progress four times in each of its timeouts.
 fn landing_ns(plan: &Plan) -> u64 {
     let timeout = plan.globals.lnd_timeout().as_nanos() as u64;
     timeout + timeout / 4
 }
 
-/// When the answer to what a machine asked must have been told: it can tell nothing while it stands still.
+/// Returns the time by which a response must have been reported. A machine reports nothing while it stands still.
 fn deadline(plan: &Plan, machine: u32, started: u64) -> u64 {
     let timeout = plan.globals.transaction_timeout.as_nanos() as u64;
     let stands = plan

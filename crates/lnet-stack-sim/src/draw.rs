@@ -1,4 +1,4 @@
-//! A plan from a seed.
+//! Draws a plan from a seed.
 
 use std::time::Duration;
 
@@ -10,14 +10,15 @@ use crate::plan::{Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid};
 
 const MILLISECOND: u64 = 1_000_000;
 
-/// Operations begin within this time.
+/// The time within which all operations begin.
 const BUSY_NS: u64 = 3_000 * MILLISECOND;
 
-/// Messages of a storm: some more than one turn of a node carries out.
+/// The number of messages in a storm: somewhat more than one turn of a node carries out.
 const STORM: (u64, u64) = (1_200, 2_500);
 
-/// The plan of a seed: two to five machines on one net or on two with routers between them. One run in four is
-/// calm, one in four has strangers. In one in three, nodes discover their peers instead of being told of them.
+/// Draws the plan of a seed: two to five machines on one net, or on two nets with routers between them. One run in
+/// four is calm, and one in four has hostile machines. In one run of three, nodes discover their peers instead of
+/// having them configured.
 #[must_use]
 pub fn draw(seed: u64) -> Plan {
     let mut random = Random::stream(seed, 1);
@@ -64,7 +65,7 @@ fn globals(random: &mut Random) -> Globals {
         recovery_limit: Duration::from_secs(0),
         router_ping_timeout: Duration::from_secs(5),
         alive_router_check_interval: Duration::from_secs(20),
-        // Full health is back after few pings.
+        // A few pings restore full health.
         health_sensitivity: 250,
         gateway_sensitivity: 250,
         ..Globals::default()
@@ -78,7 +79,7 @@ fn tunables(random: &mut Random) -> Tunables {
     }
 }
 
-/// Machines on one net, some with two interfaces on two nets.
+/// Draws machines on one net, or with two interfaces each on two nets.
 fn flat(random: &mut Random) -> Vec<Machine> {
     let count = random.within(2, 4) as u32;
     let rails = if random.one_in(4) { 2 } else { 1 };
@@ -90,7 +91,7 @@ fn flat(random: &mut Random) -> Vec<Machine> {
     (0..count).map(machine).collect()
 }
 
-/// Machines on two nets, with one or two routers between them.
+/// Draws machines on two nets, with one or two routers between the nets.
 fn routed(random: &mut Random) -> Vec<Machine> {
     let routers = random.within(1, 2) as u32;
     let count = random.within(2, 3) as u32;
@@ -130,7 +131,7 @@ fn stranger(number: u32, program: Program) -> Machine {
     }
 }
 
-/// The machines whose programs put and get.
+/// Returns the machines whose programs put and get.
 fn ends(machines: &[Machine]) -> Vec<u32> {
     let numbered = (0..).zip(machines);
     numbered
@@ -167,7 +168,7 @@ fn operation(random: &mut Random, ends: &[u32]) -> Operation {
     }
 }
 
-/// Few are large: a copy of a megabyte costs as much as a thousand small messages.
+/// Draws a length. Few lengths are large, because a copy of a megabyte costs as much as a thousand small messages.
 fn length(random: &mut Random) -> u32 {
     let length = match random.below(64) {
         0 => random.within(65_537, 1 << 20),
@@ -179,7 +180,7 @@ fn length(random: &mut Random) -> u32 {
     length as u32
 }
 
-/// Some operations go to the thief, from those who can reach it.
+/// Adds operations to the thief, from machines that can reach it.
 fn operations_with_thief(
     random: &mut Random,
     machines: &[Machine],

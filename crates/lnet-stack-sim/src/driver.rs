@@ -1,5 +1,5 @@
-//! Drives a machine's stack step by step, as threads would: jobs of several are under way at the same time, and
-//! anything may happen between the taking, the running and the finishing of one.
+//! Drives a machine's stack step by step, as threads would: several jobs are in progress at the same time, and any
+//! event may occur between taking, running and finishing a job.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,30 +10,30 @@ use lnet_types::Time;
 
 use crate::port::Handle;
 
-/// What a driver does with a stack, whatever stands above the LND.
+/// The operations of a driver on a stack, independent of what is above the LND.
 pub(crate) trait Drive {
-    /// Takes the news that something may be done in a slot of the LND.
+    /// Accepts the readiness of a slot of the LND.
     fn ready(&mut self, slot: usize, readiness: Readiness, now: Time);
-    /// Runs what is due.
+    /// Runs everything that is due.
     fn tick(&mut self, now: Time);
-    /// One turn of carrying out what is wanted; true when something is left.
+    /// Carries out one turn of outputs; returns true if outputs remain.
     fn decide(&mut self, now: Time) -> bool;
-    /// The next bytes to be moved.
+    /// Returns the next job: bytes to be moved.
     fn next_job(&mut self, now: Time) -> Option<Job<Handle>>;
-    /// Takes note of the bytes that were moved.
+    /// Reports a job whose bytes were moved.
     fn finish(&mut self, job: Job<Handle>, staging: &mut Staging, now: Time);
-    /// Bytes can be moved at once.
+    /// Returns true if bytes can be moved at once.
     fn has_work(&self) -> bool;
-    /// When something is due.
+    /// Returns the time at which something is due.
     fn next_deadline(&self) -> Option<Time>;
 }
 
-/// A job that a thread has.
+/// A job that a thread has taken.
 struct Held {
     job: Job<Handle>,
     staging: Staging,
     ran: bool,
-    /// The thread does not go on before this.
+    /// The thread does not continue before this time.
     until: Time,
 }
 
@@ -41,11 +41,11 @@ struct Held {
 #[derive(Default)]
 pub(crate) struct Driver {
     held: Vec<Held>,
-    /// The last turn left something to do.
+    /// The last turn left outputs.
     more: bool,
 }
 
-/// When the driver wants to go on.
+/// The time at which the driver wants to continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     Now,
@@ -53,15 +53,15 @@ pub(crate) enum Next {
     Never,
 }
 
-/// Jobs under way at the same time.
+/// The limit on the jobs in progress at the same time.
 const THREADS: usize = 3;
 
-/// A thread keeps a job over other events once in so many times: for some microseconds, or as long as a message
-/// takes through the network.
+/// A thread keeps a job during other events once in so many times: for some microseconds, or for as long as a
+/// message needs through the network.
 const KEEP_ONE_IN: u64 = 3;
 const KEEP_NS: [u64; 3] = [5_000, 50_000, 1_000_000];
 
-/// News handed over in a row.
+/// The limit on the readiness reports that are passed on in a row.
 const NEWS_MAX: u64 = 8;
 
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ enum Action {
 }
 
 impl Driver {
-    /// Does a few things in an order that is drawn.
+    /// Does a few actions in random order.
     pub(crate) fn step(
         &mut self,
         stack: &mut impl Drive,
@@ -173,12 +173,12 @@ impl Driver {
         }
     }
 
-    /// No job is under way.
+    /// Returns true if no job is in progress and the last turn left nothing.
     pub(crate) fn is_idle(&self) -> bool {
         self.held.is_empty() && !self.more
     }
 
-    /// A call of a program left something to do.
+    /// Records that a call of a program left outputs.
     pub(crate) fn has_more(&mut self, more: bool) {
         self.more |= more;
     }

@@ -1,7 +1,7 @@
-//! The virtual network of all machines, and the plan of what happens when.
+//! The virtual network of all machines, and the queue of future events.
 //!
-//! The network's part of a machine, its kernel so to speak, goes on while the machine's program stands still:
-//! connection requests are answered, bytes arrive and are acknowledged as long as there is room for them.
+//! The network part of a machine, comparable to its kernel, continues while the machine's program stands still: it
+//! answers connection requests, and it accepts and acknowledges bytes as long as there is room for them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -14,7 +14,7 @@ use crate::line::{Arrived, End, Line, Parcel, Stage};
 use crate::links::{self, HEAD_MAX};
 use crate::plan;
 
-/// What an address leads to.
+/// A listener at an address.
 #[derive(Debug)]
 struct Listener {
     machine: u32,
@@ -22,26 +22,26 @@ struct Listener {
     waiting: VecDeque<u64>,
 }
 
-/// The network's view of a machine.
+/// The state of a machine in the network.
 #[derive(Debug, Default)]
 pub(crate) struct Plug {
-    /// What its program has not yet been told.
+    /// Readiness that its program has not been told yet.
     pub(crate) news: VecDeque<(usize, Readiness)>,
-    /// Faults that cut it off: nothing reaches it or leaves it.
+    /// The number of faults that cut the machine off: nothing reaches or leaves it.
     pub(crate) cuts: u32,
-    /// Faults that make it refuse connections.
+    /// The number of faults that make it reject connections.
     pub(crate) refuses: u32,
-    /// Faults that keep its power off.
+    /// The number of faults that keep its power off.
     pub(crate) off: u32,
-    /// Its addresses whose links are cut, once for each fault.
+    /// The addresses whose links are cut, once for each fault.
     pub(crate) cut_links: Vec<IpAddr>,
-    /// Connections that it begins or is asked for break when this end has written so many bytes.
+    /// If set, each connection that the machine dials or accepts is reset when this end has written so many bytes.
     pub(crate) breaks: Option<(plan::End, u32)>,
-    /// A connection request in which it has this end strikes it; and the fault.
+    /// If set, a connection request on which the machine has this end triggers the fault with this index.
     pub(crate) trap: Option<(plan::End, u32)>,
-    /// Times that everything takes as long.
+    /// The factor by which the machine's connections are slowed.
     pub(crate) slow: u32,
-    /// When its next step is planned.
+    /// The time for which its next step is planned.
     pub(crate) step_at: u64,
     next_port: u16,
 }
@@ -56,21 +56,22 @@ pub(crate) struct Fabric {
     listeners: BTreeMap<SocketAddr, Listener>,
     lines: BTreeMap<u64, Line>,
     next_line: u64,
-    /// The machine at each address.
+    /// The machine that has each address.
     homes: BTreeMap<IpAddr, u32>,
-    /// The first answer to a HELLO that was not the one that section 2 prescribes.
+    /// The first answer to a HELLO that differs from the one that section 2 prescribes.
     pub(crate) wrong_answer: Option<String>,
-    /// Connections that lost the race of two dials.
+    /// The number of connections that lost the race of two dials.
     pub(crate) races: u64,
 }
 
-/// Connections that wait to be accepted at one address.
+/// The limit on the connections that wait to be accepted at one address.
 const BACKLOG: usize = 127;
 
-/// After this long a connection request that got no answer is sent again, and what a cut held up too.
+/// The time after which an unanswered connection request is resent, in nanoseconds; also the pause before data that
+/// a cut delayed is resent.
 const AGAIN_NS: u64 = 200_000_000;
 
-/// The first port that is given to a dialler.
+/// The first port that a dialler gets.
 const FIRST_PORT: u16 = 32_768;
 
 impl Fabric {
@@ -103,12 +104,12 @@ impl Fabric {
         self.lines.get_mut(&line)
     }
 
-    /// Lines that exist.
+    /// Returns the lines that exist.
     pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
         self.lines.values()
     }
 
-    /// Plans the next step of a machine, unless an earlier one is planned.
+    /// Plans the next step of a machine, unless an earlier step is planned.
     pub(crate) fn wake(&mut self, machine: u32, at: u64) {
         let Some(plug) = self.plugs.get_mut(machine as usize) else {
             return;
@@ -119,7 +120,7 @@ impl Fabric {
         }
     }
 
-    /// Tells a machine something about one end of a line.
+    /// Reports the readiness of one end of a line to its machine.
     pub(crate) fn tell(&mut self, line: u64, at: usize, readiness: Readiness) {
         let Some(end) = self.lines.get(&line).map(|line| &line.ends[at]) else {
             return;
@@ -155,7 +156,7 @@ impl Fabric {
         }
     }
 
-    /// The next connection that waits at an address.
+    /// Accepts the next connection that waits at an address.
     pub(crate) fn accept(&mut self, address: SocketAddr) -> Option<(u64, SocketAddr)> {
         let line = self.listeners.get_mut(&address)?.waiting.pop_front()?;
         let remote = self.lines.get(&line)?.ends[0].address;
@@ -192,7 +193,7 @@ impl Fabric {
         self.next_line
     }
 
-    /// A connection request is at its target.
+    /// Processes a connection request that has reached its target.
     pub(crate) fn dialled(&mut self, line: u64) {
         let Some(it) = self.lines.get(&line) else {
             return;
@@ -241,7 +242,8 @@ impl Fabric {
         line.ends.iter().any(cut)
     }
 
-    /// An end writes; what comes behind the byte at which the line breaks is cut off. True when it breaks.
+    /// Records a write of an end, and cuts off the bytes after the byte at which the line breaks. Returns true if
+    /// the line breaks.
     pub(crate) fn wrote(&mut self, line: u64, at: usize, bytes: &mut Vec<u8>) -> bool {
         let Some(it) = self.lines.get_mut(&line) else {
             return false;
@@ -266,7 +268,7 @@ impl Fabric {
         }
     }
 
-    /// Bytes have arrived; the first ones for the acceptor are the request.
+    /// Handles the arrival of bytes. The first bytes for the acceptor are the connection request.
     fn begins(&mut self, line: u64, at: usize) {
         let is_answered = |it: &Line| it.ends[1].wrote > 0 || it.ends[1].took > 0;
         if at == 1 && self.lines.get(&line).is_some_and(|it| !is_answered(it)) {
@@ -286,7 +288,7 @@ impl Fabric {
         }
     }
 
-    /// The request of a connection has begun to arrive: whoever waits for that falls.
+    /// Triggers the faults of machines that wait for the arrival of a connection request.
     fn strike(&mut self, line: u64) {
         let Some(it) = self.lines.get(&line) else {
             return;
@@ -303,7 +305,7 @@ impl Fabric {
         }
     }
 
-    /// Puts a parcel on its way.
+    /// Sends a parcel.
     pub(crate) fn send(&mut self, line: u64, from: usize, parcel: Parcel) {
         let jitter = match self.random.below(16) {
             0 => self.random.below(5_000_000),
@@ -322,7 +324,7 @@ impl Fabric {
         self.agenda.plan(at, Happening::Arrival(line, 1 - from));
     }
 
-    /// Something may have arrived at an end of a line.
+    /// Processes the parcels that have arrived at an end of a line.
     pub(crate) fn arrival(&mut self, line: u64, at: usize) {
         let now = self.now;
         while let Some(it) = self.lines.get(&line) {
@@ -334,7 +336,7 @@ impl Fabric {
                 plug.is_some_and(|plug| plug.off > 0)
             };
             if it.ends[at].gone && off(it.ends[at].machine) {
-                // Nobody acknowledges it; the machine may be back when it comes again.
+                // No end acknowledges the parcel; the machine may be on again when the parcel is resent.
                 return self
                     .agenda
                     .plan(now + AGAIN_NS, Happening::Arrival(line, at));
@@ -357,7 +359,7 @@ impl Fabric {
         }
     }
 
-    /// A writer that was told that the line is full may go on.
+    /// Tells a writer that found the line full that there is room.
     pub(crate) fn room(&mut self, line: u64, at: usize) {
         let Some(it) = self.lines.get_mut(&line) else {
             return;
@@ -371,7 +373,7 @@ impl Fabric {
         }
     }
 
-    /// The last handle of an end is gone. As in TCP, bytes that nobody has read make the end a reset.
+    /// Closes an end when its last handle is dropped. As in TCP, unread bytes turn the end into a reset.
     pub(crate) fn close(&mut self, line: u64, at: usize) {
         let Some(it) = self.lines.get_mut(&line) else {
             return;
@@ -397,7 +399,7 @@ impl Fabric {
 
     // --- faults ---
 
-    /// A machine loses power: nobody learns of it.
+    /// Switches off the power of a machine. The other ends are not told.
     pub(crate) fn power_off(&mut self, machine: u32) {
         let own = self
             .lines
@@ -413,7 +415,7 @@ impl Fabric {
         self.forget(machine);
     }
 
-    /// Nothing is told any more to what was a machine's program.
+    /// Removes the pending readiness and the listeners of a machine's program.
     pub(crate) fn forget(&mut self, machine: u32) {
         if let Some(plug) = self.plugs.get_mut(machine as usize) {
             plug.news.clear();
@@ -429,7 +431,7 @@ impl Fabric {
         }
     }
 
-    /// Resets a connection, at both ends.
+    /// Resets a connection at both ends.
     pub(crate) fn reset(&mut self, line: u64) {
         self.send(line, 0, Parcel::Reset);
         self.send(line, 1, Parcel::Reset);
@@ -453,7 +455,7 @@ impl Fabric {
         }
     }
 
-    /// A cut is over: what it held up is sent again.
+    /// Ends a cut: the data that the cut delayed is resent.
     pub(crate) fn heal(&mut self) {
         let lines: Vec<u64> = self.lines.keys().copied().collect();
         for line in lines {

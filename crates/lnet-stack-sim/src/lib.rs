@@ -1,22 +1,22 @@
-//! Many node stacks on virtual streams: seeded faults, virtual time, checked invariants.
+//! Simulates many node stacks on virtual streams: seeded faults, virtual time, checked invariants.
 //!
 //! ```text
 //!   seed ──▶ Plan ──▶ World ──▶ Outcome: summary, violation, trace
 //!              ▲        │
-//!              └ smallest when an invariant is broken
+//!              └ smallest when an invariant is violated
 //!
 //!   machine: programs ─▶ Stack: core, LND, memory ─▶ driver's jobs ─▶ Port ─┐
 //!   machine: ...                                                     Port ──┤ Fabric: lines, listeners
 //! ```
 //!
-//! `lnet-sim` runs the state machine alone, on large fabrics; here runs all that a node has but sockets, threads
-//! and clock: [`lnet_stack::Stack`], with the socket LND, real bytes, and jobs of several threads under way at the
-//! same time. Streams split what is written, delay it and reorder connections; machines are cut off, refuse, stand
-//! still, are killed or lose power; strangers answer in others' names. The table at the head of `check.rs` says what
-//! must hold.
+//! `lnet-sim` runs the state machine alone, on large fabrics. This crate runs everything that a node has except
+//! sockets, threads and a clock: [`lnet_stack::Stack`] with the socket LND, real bytes, and the jobs of several
+//! threads in progress at the same time. Streams split written data, delay it and reorder connections. Machines are
+//! cut off, reject connections, stand still, are killed or lose power. Hostile machines answer in the names of
+//! others. The table in `check.rs` lists the invariants.
 //!
-//! The world is arithmetic: one thread, no clock, and no chance but [`lnet_sim::Random`]. The same plan gives the
-//! same run to the byte.
+//! The simulation runs in one thread without a clock, and all random numbers come from [`lnet_sim::Random`]. Two
+//! runs of the same plan are identical to the byte.
 
 mod agenda;
 mod chaos;

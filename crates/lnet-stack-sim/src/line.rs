@@ -1,12 +1,12 @@
-//! One connection of the virtual network: two ends, and what is on its way to each.
+//! One connection of the virtual network: two ends, and the data in flight to each.
 //!
 //! ```text
-//!  end 0  ── write ──▶ on the way ── arrival ──▶ inbox ── read ──▶  end 1
+//!  end 0  ── write ──▶ in flight ─── arrival ──▶ inbox ── read ──▶  end 1
 //!         ◀── the same for the other direction ──
 //! ```
 //!
-//! A line holds as many bytes each way as it has room for, on the way and unread together. What is on the way of
-//! a line that is cut stays there until the cut is over.
+//! A line limits the bytes in each direction, in flight and unread together. If a line is cut, its data in flight
+//! stays there until the cut is over.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -14,22 +14,22 @@ use std::net::SocketAddr;
 
 use lnet_tcp::DialFailure;
 
-/// How far a connection is.
+/// The stage of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Nobody has answered yet.
+    /// The target has not answered yet.
     Dialling,
-    /// There will be no connection.
+    /// The connection failed.
     Failed(DialFailure),
-    /// Connected, maybe not yet accepted by a program.
+    /// The line is connected, but a program may not have accepted it yet.
     Up,
 }
 
-/// What a side has to tell the other one.
+/// What one end sends to the other.
 #[derive(Debug)]
 pub(crate) enum Parcel {
     Bytes(Vec<u8>),
-    /// Nothing more will be written.
+    /// The sender will write nothing more.
     End,
     /// The connection does not exist.
     Reset,
@@ -40,24 +40,24 @@ pub(crate) enum Parcel {
 pub(crate) struct End {
     pub(crate) machine: u32,
     pub(crate) address: SocketAddr,
-    /// Where the machine's LND wants to hear of it.
+    /// The slot of the machine's LND that gets the readiness of this end.
     pub(crate) slot: Option<usize>,
-    /// Somebody has a handle of it, or may accept it.
+    /// A handle of this end exists, or the end may still be accepted.
     pub(crate) open: bool,
-    /// Its machine lost power: nobody answers for it.
+    /// The machine lost power: nothing answers for this end.
     pub(crate) gone: bool,
-    /// Parcels on the way to this end, by arrival.
+    /// Parcels in flight to this end, by time of arrival.
     pub(crate) coming: VecDeque<(u64, Parcel)>,
     pub(crate) coming_bytes: usize,
     pub(crate) inbox: VecDeque<u8>,
-    /// The other side has ended its writing.
+    /// The other end has ended its writing.
     pub(crate) ended: bool,
     pub(crate) reset: bool,
-    /// Its writer was told that the line is full.
+    /// The writer of this end found the line full.
     pub(crate) wants_room: bool,
-    /// The first bytes that it wrote: its part of the handshake.
+    /// The first bytes that this end wrote: its part of the handshake.
     pub(crate) head: Vec<u8>,
-    /// Bytes that it wrote and that it read.
+    /// The number of bytes that this end wrote, and that it read.
     pub(crate) wrote: u64,
     pub(crate) took: u64,
 }
@@ -82,12 +82,12 @@ impl End {
         }
     }
 
-    /// Bytes that were written to this end and not read.
+    /// Returns the number of bytes that were written to this end and not read.
     pub(crate) fn pending(&self) -> usize {
         self.coming_bytes + self.inbox.len()
     }
 
-    /// Bytes for it to be read, and how it ends behind them.
+    /// Returns the number of bytes that can be read, or how the stream ends after them.
     pub(crate) fn readable(&self) -> io::Result<usize> {
         match self.inbox.len() {
             0 if self.reset => Err(ErrorKind::ConnectionReset.into()),
@@ -98,7 +98,7 @@ impl End {
     }
 
     fn send(&mut self, at: u64, parcel: Parcel) -> u64 {
-        // Nothing overtakes on a line.
+        // Parcels on a line do not overtake each other.
         let at = self.coming.back().map_or(at, |(last, _)| at.max(*last));
         if let Parcel::Bytes(bytes) = &parcel {
             self.coming_bytes += bytes.len();
@@ -115,13 +115,13 @@ pub(crate) struct Line {
     pub(crate) stage: Stage,
     pub(crate) latency_ns: u64,
     pub(crate) picoseconds_per_byte: u64,
-    /// Bytes each way.
+    /// The limit on the bytes in each direction.
     pub(crate) capacity: usize,
-    /// It breaks when the end has written so many bytes.
+    /// The end, and the number of bytes after whose writing the line breaks.
     pub(crate) breaks_at: Option<(usize, u64)>,
 }
 
-/// Bytes that a line takes at once when it is empty: a handshake is written as a whole.
+/// The bytes that an empty line accepts in one write: a handshake is written as a whole.
 pub(crate) const WHOLE: usize = 512;
 
 impl Line {
@@ -136,17 +136,17 @@ impl Line {
         }
     }
 
-    /// How many more bytes the end may write.
+    /// Returns how many more bytes the end may write.
     pub(crate) fn room(&self, from: usize) -> usize {
         self.capacity.saturating_sub(self.ends[1 - from].pending())
     }
 
-    /// Bytes that the end has written and that have not arrived.
+    /// Returns the number of bytes that the end has written and that have not arrived.
     pub(crate) fn unacknowledged(&self, from: usize) -> usize {
         self.ends[1 - from].coming_bytes
     }
 
-    /// Puts a parcel on its way from an end; says when it arrives.
+    /// Sends a parcel from an end; returns its time of arrival.
     pub(crate) fn send(&mut self, from: usize, now: u64, delay_ns: u64, parcel: Parcel) -> u64 {
         let length = match &parcel {
             Parcel::Bytes(bytes) => bytes.len() as u64,
@@ -156,8 +156,8 @@ impl Line {
         self.ends[1 - from].send(now + span, parcel)
     }
 
-    /// Takes one parcel that has arrived at an end; false when there is none. What arrives where nobody is any
-    /// more is answered with a reset, unless the machine there lost power.
+    /// Takes one parcel that has arrived at an end; returns `None` if there is none. A closed end answers a parcel
+    /// with a reset, unless its machine lost power.
     pub(crate) fn arrive(&mut self, at: usize, now: u64) -> Option<Arrived> {
         let end = &mut self.ends[at];
         if end.coming.front().is_none_or(|(due, _)| *due > now) {
@@ -192,13 +192,13 @@ impl Line {
         })
     }
 
-    /// Neither end is of any more use.
+    /// Returns true if both ends are closed and no parcel is in flight.
     pub(crate) fn is_over(&self) -> bool {
         self.ends.iter().all(|end| !end.open) && self.ends.iter().all(|end| end.coming.is_empty())
     }
 }
 
-/// What an arrival means for the end.
+/// The effect of an arrival on the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arrived {
     Readable,

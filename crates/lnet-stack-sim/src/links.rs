@@ -1,5 +1,5 @@
-//! What sections 2.5 to 2.8 of the wire protocol prescribe of connections, judged from outside: by the bytes of the
-//! handshakes, and by what both ends show when a run is over.
+//! Checks what sections 2.5 to 2.8 of the wire protocol prescribe for connections, from outside: by the bytes of
+//! the handshakes, and by what both ends show at the end of a run.
 
 use std::net::IpAddr;
 
@@ -9,14 +9,16 @@ use lnet_wire::{Connreq, Ctype, Hello};
 
 use crate::line::{End, Line, Stage};
 
-/// Enough for a connection request and a HELLO without addresses, in every version.
+/// The limit on the recorded bytes. It is enough for a connection request and a HELLO without addresses in every
+/// version.
 pub(crate) const HEAD_MAX: usize = 128;
 
-/// Judges the first answer of an acceptor. True when the answer is the refusal of a race.
+/// Checks the first answer of an acceptor. Returns true if the answer is the rejection of a race.
 ///
-/// Of two dials that cross, the one of the higher NID survives (section 2.7): an acceptor that is dialling a peer with
-/// a lower NID answers `NONE`, and nobody else has a reason to. The type of the answer is the inverse of the one that
-/// was asked for (section 2.5). On the virtual network the order of NIDs is that of addresses.
+/// If two dials cross, the dial of the higher NID survives (section 2.7): an acceptor that is dialling a peer with
+/// a lower NID answers `NONE`. An acceptor has no other reason for this answer. The type of the answer is the
+/// inverse of the type that was asked for (section 2.5). On the virtual network the order of NIDs is the order of
+/// addresses.
 pub(crate) fn judge_answer<'a>(
     line: &Line,
     lines: impl Iterator<Item = &'a Line> + Clone,
@@ -51,14 +53,14 @@ pub(crate) fn judge_answer<'a>(
     Ok(false)
 }
 
-/// The dialler has not read the answer.
+/// Returns true if the dialler has not read the answer.
 fn is_dialling(line: &Line) -> bool {
     let [dialler, target] = &line.ends;
     let answer = Hello::needed(&target.head).unwrap_or(usize::MAX);
     dialler.open && dialler.took < answer as u64
 }
 
-/// And cannot know that there will be none.
+/// Returns true if the dialler has not read the answer and cannot know that there will be none.
 fn is_surely_dialling(line: &Line) -> bool {
     let End { ended, reset, .. } = line.ends[0];
     is_dialling(line) && !ended && !reset && !matches!(line.stage, Stage::Failed(_))
@@ -73,11 +75,11 @@ fn ctype(hello: &[u8]) -> Option<Ctype> {
     Some(Hello::decode(hello).ok()?.hello.ctype)
 }
 
-/// What is wrong with the connections between nodes, each with its NIDs and its connections.
+/// Returns what is wrong with the connections between nodes. Each node is given with its NIDs and its connections.
 ///
-/// Both ends know the same connections, with inverse types. Two nodes that have one have each type (section 2.9), and
-/// neither has dialled a type twice: only two dials that cross, of which the higher NID's was complete before the
-/// other one arrived, leave two of a type.
+/// Both ends know the same connections, with inverse types. Two nodes with a connection have one of each type
+/// (section 2.9), and neither has dialled a type twice. Two connections of one type exist only if two dials crossed
+/// and the dial of the higher NID had completed before the other one arrived.
 pub(crate) fn mismatch(nodes: &[(&[Nid], Vec<ConnectionView>)]) -> Option<String> {
     for (index, (nids, own)) in nodes.iter().enumerate() {
         for (peer_nids, theirs) in nodes.iter().skip(index + 1) {

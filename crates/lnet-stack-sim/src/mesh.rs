@@ -1,5 +1,6 @@
-//! Plans of a mesh: eight nodes with two rails each, six of them on two nets and two on a third one, two routers
-//! between the nets, and faults of links and programs. Behind the last fault the mesh must heal by itself.
+//! Draws plans of a mesh: eight nodes with two rails each, six of them on two nets and two on a third net, two
+//! routers between the nets, and faults of links and programs. After the last fault the mesh must recover by
+//! itself.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -14,17 +15,17 @@ const MILLISECOND: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MILLISECOND;
 
 const ROUTERS: u32 = 2;
-/// Nodes on the nets 0 and 1, behind the routers in number.
+/// The number of nodes on the nets 0 and 1. Their numbers follow those of the routers.
 const NEAR: u32 = 6;
-/// Nodes with two interfaces on net 2.
+/// The number of nodes with two interfaces on net 2.
 const FAR: u32 = 2;
 const FAR_NET: u16 = 2;
 
-/// Operations and faults begin within this time.
+/// The time within which operations and faults begin.
 const BUSY_NS: u64 = 20 * SECOND;
 const OPERATIONS: u64 = 80;
 
-/// The plan of a mesh with the faults that a seed draws.
+/// Draws the plan of a mesh with the faults of a seed.
 #[must_use]
 pub fn mesh(seed: u64) -> Plan {
     let mut random = Random::stream(seed, 5);
@@ -57,7 +58,7 @@ fn globals(random: &mut Random) -> Globals {
         recovery_limit: Duration::ZERO,
         router_ping_timeout: Duration::from_secs(5),
         alive_router_check_interval: Duration::from_secs(20),
-        // Full health is back after few pings.
+        // A few pings restore full health.
         health_sensitivity: 250,
         gateway_sensitivity: 250,
         discovery: true,
@@ -100,7 +101,7 @@ fn route(net: u16, gateway: Nid) -> Route {
     }
 }
 
-/// The second interface of a machine on the third net.
+/// Returns the NID of a machine's second interface on the third net.
 fn second(machine: u32) -> Nid {
     let address = Ipv4Addr::new(10, FAR_NET as u8, 1, 1 + machine as u8);
     Nid::from_ip(Net::tcp(FAR_NET), IpAddr::V4(address))
@@ -110,7 +111,7 @@ fn ends() -> std::ops::Range<u32> {
     ROUTERS..ROUTERS + NEAR + FAR
 }
 
-/// An operation between two nodes, both ways in turn.
+/// Draws an operation between two nodes.
 fn busy(random: &mut Random) -> Operation {
     let count = u64::from(NEAR + FAR);
     let from = random.below(count);
@@ -131,7 +132,7 @@ fn busy(random: &mut Random) -> Operation {
     }
 }
 
-/// Each node to each other one.
+/// Returns operations from each node to each other node.
 fn proofs(random: &mut Random, at: u64) -> Vec<Operation> {
     let pairs = ends().flat_map(|from| ends().map(move |to| (from, to)));
     let others = pairs.filter(|(from, to)| from != to);

@@ -1,4 +1,4 @@
-//! A node on a machine: the stack of a running node, and the memory that its programs lend.
+//! A node on a machine: the stack of a running node, and the memory of its programs.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,10 +21,10 @@ use crate::world::{Options, Sabotage};
 /// The portal that programs use.
 pub(crate) const PORTAL: u32 = 30;
 
-/// Marks the user value of a descriptor that accepts an operation.
+/// The mark in the user value of a descriptor that accepts an operation.
 pub(crate) const TARGET: u64 = 1 << 32;
 
-/// The events of a node.
+/// The queue of a node's events.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox(Mutex<VecDeque<NodeEvent>>);
 
@@ -51,11 +51,11 @@ pub(crate) struct Node {
     pub(crate) inbox: Arc<Inbox>,
     /// The descriptors that accept operations.
     pub(crate) sinks: Vec<MdHandle>,
-    /// The most events that one turn has delivered.
+    /// The largest number of events that one turn delivered.
     pub(crate) longest_turn: usize,
 }
 
-/// The byte at a place of an operation's payload.
+/// Returns the byte at a place of an operation's payload.
 pub(crate) fn pattern(operation: u32, at: usize) -> u8 {
     let mixed = (u64::from(operation) << 32 | at as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (mixed >> 56) as u8
@@ -68,7 +68,7 @@ fn payload(operation: u32, length: u32) -> Vec<u8> {
 }
 
 impl Node {
-    /// Starts a node of a machine, for the first time or again.
+    /// Boots the node of a machine, for the first time or after a fault.
     pub(crate) fn boot(
         plan: &Plan,
         machine: u32,
@@ -95,7 +95,7 @@ impl Node {
         let is_told = |peer: &&Machine| peer.nids.len() > 1 && !plan.globals.discovery;
         for peer in plan.machines.iter().filter(is_told) {
             if let Some(&primary) = peer.nids.first().filter(|_| peer.nids != spec.nids) {
-                // NIDs of different machines differ.
+                // The NIDs of different machines differ, so the core accepts the peer.
                 let _checked = core.add_peer(primary, &peer.nids, true);
             }
         }
@@ -118,7 +118,7 @@ impl Node {
         Some(node)
     }
 
-    /// Attaches what accepts an operation.
+    /// Attaches the descriptor that accepts an operation.
     fn accept(
         &mut self,
         number: u32,
@@ -155,7 +155,7 @@ impl Node {
         self.stack.attach(entry, spec, registered, now)
     }
 
-    /// Begins an operation. True when a turn was not enough for what comes of it.
+    /// Begins an operation. Returns true if one turn was not enough for its outputs.
     pub(crate) fn begin(
         &mut self,
         number: u32,
@@ -218,10 +218,10 @@ impl Node {
         core.put(put, now)
     }
 
-    /// Takes the memory of its programs back, for the end of a run.
+    /// Unlinks the memory of the node's programs at the end of a run.
     pub(crate) fn take_back(&mut self, now: Time) {
         for sink in std::mem::take(&mut self.sinks) {
-            // What exists no more has given its memory back.
+            // A descriptor that no longer exists has returned its memory already.
             let _gone = self.stack.side.core.md_unlink(sink, now);
         }
         while self.stack.decide(now) {}
@@ -279,7 +279,7 @@ fn core(plan: &Plan, machine: u32, life: u32, now: Time) -> Core {
     Core::new(config, now)
 }
 
-/// The LND of a machine, without interfaces.
+/// Returns the LND of a machine, without interfaces.
 pub(crate) fn lnd(plan: &Plan, machine: u32, life: u32, fabric: &Shared) -> Socklnd<Port> {
     let config = SocklndConfig {
         accept: AcceptMode::All,
@@ -295,7 +295,7 @@ pub(crate) fn lnd(plan: &Plan, machine: u32, life: u32, fabric: &Shared) -> Sock
     Socklnd::new(config, port, plan.seed ^ u64::from(machine ^ life << 16))
 }
 
-/// Takes an interface into use, in this life of the machine.
+/// Adds an interface to the LND, with the incarnation of this life of the machine.
 pub(crate) fn serve(
     lnd: &mut Socklnd<Port>,
     ni: lnd::NiId,

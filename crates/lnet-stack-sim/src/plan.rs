@@ -1,6 +1,6 @@
-//! What a run is made of: machines, what their programs do, and what goes wrong when.
+//! The input of a run: machines, the operations of their programs, and the faults with their times.
 //!
-//! A [`Plan`] is complete: the same plan gives the same run to the byte.
+//! A [`Plan`] is complete: two runs of the same plan are identical to the byte.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
@@ -8,80 +8,80 @@ use std::net::{IpAddr, Ipv4Addr};
 use lnet_core::{Globals, Route, RouterBuffers, Tunables};
 use lnet_types::{Net, Nid};
 
-/// A run before it begins.
+/// The complete input of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Seeds what is drawn while it runs.
+    /// The seed of random decisions during the run.
     pub seed: u64,
-    /// Parameters of every node.
+    /// The parameters of every node.
     pub globals: Globals,
-    /// Limits of every interface.
+    /// The credits and other tunables of every interface.
     pub tunables: Tunables,
     /// The machines.
     pub machines: Vec<Machine>,
-    /// What programs do.
+    /// The operations of the programs.
     pub operations: Vec<Operation>,
-    /// What goes wrong.
+    /// The faults.
     pub faults: Vec<Fault>,
-    /// Operations from this time on, in nanoseconds, must succeed, and connections be as sections 2.5 to 2.8
-    /// prescribe when the run ends; the faults are over long before.
+    /// The time in nanoseconds from which on operations must succeed; if it is set, connections must be as sections
+    /// 2.5 to 2.8 prescribe when the run ends. The faults are over long before this time.
     pub sound_from: Option<u64>,
 }
 
 /// A machine.
 #[derive(Clone, Debug)]
 pub struct Machine {
-    /// Its interfaces.
+    /// The NIDs of its interfaces.
     pub nids: Vec<Nid>,
-    /// What runs on it.
+    /// The program that runs on it.
     pub program: Program,
-    /// Its static routes.
+    /// The static routes of its node.
     pub routes: Vec<Route>,
 }
 
-/// What runs on a machine.
+/// The program of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// A node with programs that put, get and accept messages.
     Node,
-    /// A node that forwards, too, with these buffers.
+    /// A node that also forwards, with these router buffers.
     Router(RouterBuffers),
-    /// Nobody's friend: connects and accepts as a node does, answers nothing, and tells the other strangers the
-    /// handles that it is shown.
+    /// A hostile machine: it connects and accepts like a node, answers nothing, and passes the handles that it gets
+    /// to the other hostile machines.
     Thief,
-    /// A stranger that answers in the thieves' place, and sends without pause.
+    /// A hostile machine that answers in place of the thieves, and sends unwanted messages.
     Forger,
 }
 
 impl Program {
-    /// Whether a node's stack runs there.
+    /// Returns true if the machine runs a node's stack.
     #[must_use]
     pub fn is_node(self) -> bool {
         matches!(self, Self::Node | Self::Router(_))
     }
 }
 
-/// What a program does.
+/// An operation of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// When, in nanoseconds from the beginning.
+    /// The time at which it begins, in nanoseconds from the start of the run.
     pub at: u64,
-    /// The machine that does it.
+    /// The machine that starts the operation.
     pub from: u32,
-    /// The machine that it is done to.
+    /// The target machine.
     pub to: u32,
-    /// What.
+    /// The kind of operation.
     pub kind: Kind,
-    /// Bytes.
+    /// The payload in bytes.
     pub length: u32,
-    /// So many messages from one descriptor at once; more than one for [`Kind::Put`] only.
+    /// The number of messages that one descriptor sends at once; more than one only for [`Kind::Put`].
     pub count: u32,
 }
 
-/// Kinds of operation.
+/// The kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// PUTs that nobody acknowledges.
+    /// PUTs without ACK.
     Put,
     /// A PUT with ACK.
     PutAck,
@@ -89,58 +89,58 @@ pub enum Kind {
     Get,
 }
 
-/// Something that goes wrong for a while.
+/// A fault that lasts for a limited time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// When it begins, in nanoseconds.
+    /// The time at which it begins, in nanoseconds.
     pub at: u64,
-    /// When it is over.
+    /// The time at which it ends, in nanoseconds.
     pub until: u64,
-    /// To which machine.
+    /// The machine that it affects.
     pub machine: u32,
-    /// What.
+    /// The kind of fault.
     pub what: Trouble,
 }
 
-/// What goes wrong.
+/// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trouble {
-    /// One of so many connections of the machine is reset, at the beginning.
+    /// At the beginning, one of so many connections of the machine is reset.
     Reset(u32),
-    /// Nothing reaches the machine or leaves it, and nobody is told.
+    /// Nothing reaches or leaves the machine, and no end is told.
     Cut,
-    /// The machine refuses connections.
+    /// The machine rejects connections.
     Refuse,
-    /// The program stands still; the machine's network goes on.
+    /// The program stands still; the network part of the machine continues.
     Standstill,
-    /// The program is killed, which closes its connections, and starts anew afterwards.
+    /// The program is killed, which closes its connections, and boots again when the fault ends.
     Kill,
-    /// The machine loses power, which nobody is told, and starts anew afterwards.
+    /// The machine loses power, which no other end is told, and boots again when the fault ends.
     PowerOff,
-    /// Everything takes so many times as long on the machine's connections.
+    /// The machine's connections are slower by this factor.
     Slow(u32),
-    /// The machine's link to the net of this number is cut, and nobody is told.
+    /// The machine's link to the net of this number is cut, and no end is told.
     CutLink(u16),
-    /// Each connection that the machine begins or is asked for is reset when one of its ends has written so many bytes.
+    /// Each connection that the machine dials or accepts is reset when one of its ends has written so many bytes.
     ResetAt(End, u32),
-    /// The program is killed between the arrival of a connection request, its own or another's, and the answer, and
-    /// starts anew when the fault is over.
+    /// The program is killed between the arrival of a connection request and the answer, if the machine has this
+    /// end of the connection. The program boots again when the fault ends.
     KillInHandshake(End),
-    /// The machine loses power at the same moment.
+    /// The machine loses power at that moment.
     PowerOffInHandshake(End),
 }
 
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The one that dialled.
+    /// The end that dialled.
     Dialler,
-    /// The one that accepts.
+    /// The end that accepts.
     Acceptor,
 }
 
 impl End {
-    /// Its place on a line.
+    /// Returns the index of the end on a line.
     pub(crate) fn index(self) -> usize {
         match self {
             Self::Dialler => 0,
@@ -150,12 +150,12 @@ impl End {
 }
 
 impl Trouble {
-    /// Nobody is told that the machine is gone.
+    /// Returns true if the other ends are not told that the machine is gone.
     pub(crate) fn cuts_power(self) -> bool {
         matches!(self, Self::PowerOff | Self::PowerOffInHandshake(_))
     }
 
-    /// The end that the machine has of the connection whose request strikes it.
+    /// Returns the end that the machine must have for a connection request to trigger the fault.
     pub(crate) fn strikes(self) -> Option<End> {
         match self {
             Self::KillInHandshake(end) | Self::PowerOffInHandshake(end) => Some(end),
@@ -165,7 +165,7 @@ impl Trouble {
 }
 
 impl Plan {
-    /// Nothing goes wrong and nobody is hostile: everything must succeed.
+    /// Returns true if the plan has no faults and no hostile machines. Then everything must succeed.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         let friendly = self
@@ -175,9 +175,9 @@ impl Plan {
         friendly && self.faults.is_empty()
     }
 
-    /// How long everything may take to come to rest after the last fault, in nanoseconds: what is under way times out,
-    /// a gateway is asked again, and an interface from the bottom of its health needs some pings, each after the
-    /// longest pause.
+    /// Returns the time within which everything must come to rest after the last fault, in nanoseconds: operations
+    /// in progress time out, a gateway is pinged, and an interface whose health is 0 needs some pings, each after
+    /// the longest pause.
     pub(crate) fn patience(&self) -> u64 {
         let globals = &self.globals;
         let steps = 1000 / u32::from(globals.health_sensitivity.max(1)) + 10;
@@ -187,26 +187,26 @@ impl Plan {
         (pauses + checks + timeouts).as_nanos() as u64
     }
 
-    /// What begins at that time must succeed.
+    /// Returns true if an operation that begins at this time must succeed.
     pub(crate) fn is_sound_at(&self, at: u64) -> bool {
         self.sound_from.is_some_and(|from| at >= from)
     }
 
-    /// The operations of a machine, and those that it is the target of.
+    /// Returns the operations whose target is the machine, with their numbers.
     pub(crate) fn targeted(&self, machine: u32) -> impl Iterator<Item = (u32, &Operation)> {
         let numbered = (0..).zip(&self.operations);
         numbered.filter(move |(_, operation)| operation.to == machine)
     }
 }
 
-/// The NID of a machine on a net: addresses of a machine differ from net to net.
+/// Returns the NID of a machine on a net. The addresses of a machine differ from net to net.
 #[must_use]
 pub fn nid(machine: u32, net: u16) -> Nid {
     let address = Ipv4Addr::new(10, net as u8, 0, 1 + machine as u8);
     Nid::from_ip(Net::tcp(net), IpAddr::V4(address))
 }
 
-/// Nanoseconds as seconds.
+/// Displays nanoseconds as seconds.
 pub(crate) struct Seconds(pub(crate) u64);
 
 impl fmt::Display for Seconds {

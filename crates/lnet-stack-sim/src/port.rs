@@ -1,4 +1,4 @@
-//! A machine's access to the virtual network, as the LND sees it.
+//! A machine's access to the virtual network, in the form that the LND uses.
 
 use std::io::{self, ErrorKind};
 use std::net::{IpAddr, SocketAddr};
@@ -11,8 +11,8 @@ use crate::agenda::Happening;
 use crate::fabric::Fabric;
 use crate::line::{Parcel, Stage, WHOLE};
 
-/// The network, shared among the machines of a world. One thread has it all; the lock is what the LND's
-/// streams, which threads may share, demand.
+/// The network that the machines of a world share. One thread uses it; the lock exists because the LND's streams
+/// must be shareable among threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared(Arc<Mutex<Fabric>>);
 
@@ -33,7 +33,7 @@ pub(crate) struct Port {
     pub(crate) machine: u32,
 }
 
-/// One end of a line.
+/// A handle of one end of a line.
 #[derive(Debug)]
 pub(crate) struct Handle {
     fabric: Shared,
@@ -47,10 +47,10 @@ impl Drop for Handle {
     }
 }
 
-/// A write that a line takes as a whole is cut short once in so many times.
+/// A write that fits a line is cut short once in so many times.
 const SHORT_WRITE_ONE_IN: u64 = 16;
 
-/// A write travels as several parcels once in so many times, so that the reader finds less than a frame.
+/// A write is sent as several parcels once in so many times, so that the reader finds less than a frame.
 const SPLIT_ONE_IN: u64 = 3;
 
 impl Stream for Handle {
@@ -117,7 +117,7 @@ impl Stream for Handle {
 }
 
 impl Handle {
-    /// The writer was told that the line is full, and is told when it is not.
+    /// Records that the writer found the line full, and plans the report that the line has room.
     fn ask_for_room(&self, fabric: &mut Fabric) {
         let at = fabric.now + fabric.random.within(10_000, 500_000);
         if let Some(it) = fabric.line_mut(self.line) {
@@ -182,7 +182,7 @@ impl Network for Port {
         let mut fabric = self.fabric.lock();
         let line = fabric.line_mut(stream.line);
         line.ok_or(ErrorKind::NotConnected)?.ends[stream.at].slot = Some(slot);
-        // As a poll tells the state of what is registered with it.
+        // Like a poll, which reports the state of a newly registered socket.
         let state = Readiness {
             readable: true,
             writable: true,

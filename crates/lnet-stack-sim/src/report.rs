@@ -1,4 +1,4 @@
-//! A failing run in words: the smallest schedule that still fails, and what happened in it.
+//! Describes a failing run: the smallest schedule that still fails, and its trace.
 
 use lnet_sim::{Failure, smallest};
 
@@ -12,8 +12,8 @@ enum Part {
     Operation(Operation),
 }
 
-/// Runs a plan again and again, at most so many times, to find the smallest part of it that breaks the same
-/// invariant. `None` when it does not fail.
+/// Reduces a failing plan to the smallest part that violates the same invariant, in at most `runs_max` runs.
+/// Returns `None` if the plan does not fail.
 #[must_use]
 pub fn failure(plan: &Plan, options: Options, runs_max: u32) -> Option<Failure> {
     let violation = World::run(plan.clone(), options).violation?;

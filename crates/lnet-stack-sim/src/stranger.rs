@@ -1,7 +1,7 @@
-//! Machines that are nobody's friends: they speak the LND's protocol without fault, and mean harm above it.
+//! Hostile machines: they speak the LND's protocol correctly, and attack the layers above.
 //!
-//! A thief is shown handles, because it is asked for something, and answers nothing. A forger answers in its
-//! place, in its own name and in the thief's, and sends messages that nobody wants without pause.
+//! A thief gets handles, because nodes send it requests, and answers nothing. A forger answers in the thief's
+//! place, in its own name and in the thief's name, and sends many unwanted messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,10 +16,10 @@ use crate::node::{PORTAL, lnd, serve};
 use crate::plan::{Plan, Program};
 use crate::port::{Handle, Port, Shared};
 
-/// What the thieves of a world have been shown.
+/// The handles that the thieves of a world have got.
 pub(crate) type Loot = Arc<Mutex<Vec<Stolen>>>;
 
-/// A handle of somebody who waits for an answer.
+/// The handle of a node that waits for a response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stolen {
     victim: Nid,
@@ -28,32 +28,32 @@ pub(crate) struct Stolen {
     length: u32,
 }
 
-/// A stranger's machine.
+/// A hostile machine.
 pub(crate) struct Stranger {
     lnd: Socklnd<Port>,
     side: Side,
-    /// When it attacks next, and how often still.
+    /// The time of the next attack, and the number of attacks that remain.
     attack_at: Time,
     attacks_left: u32,
     victims: Vec<Nid>,
     next_tx: u64,
 }
 
-/// What the LND calls back into.
+/// The upper side of the LND.
 struct Side {
     own: Nid,
     steals: bool,
     loot: Loot,
 }
 
-/// A forger attacks so many times, this far apart: for six seconds.
+/// The number of a forger's attacks, and the time between them: six seconds in all.
 const ATTACKS: u32 = 120;
 const ATTACK_GAP: Duration = Duration::from_millis(50);
 
-/// Unwanted messages of one attack.
+/// The number of unwanted messages in one attack.
 const FLOOD: u32 = 20;
 
-/// Its one interface.
+/// The number of its only interface.
 const NI: NiId = NiId(1);
 
 impl Stranger {

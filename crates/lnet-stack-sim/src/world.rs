@@ -1,8 +1,8 @@
 //! A world of machines in one loop of virtual time.
 //!
-//! What happens at the same time happens in the order in which it was planned. There is one thread, no clock and
-//! no chance but [`Random`], so the same plan gives the same run to the byte. A run ends when all operations have
-//! ended, all faults are over and every node is at rest, or when an invariant is broken.
+//! Events at the same time happen in the order in which they were planned. There is one thread and no clock, and
+//! all random numbers come from [`Random`], so two runs of the same plan are identical to the byte. A run ends when
+//! all operations have ended, all faults are over and every node is at rest, or when an invariant is violated.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -24,42 +24,43 @@ use crate::plan::{Fault, Operation, Plan, Seconds, Trouble};
 use crate::port::Shared;
 use crate::stranger::{Loot, Stranger};
 
-/// How to run a plan.
+/// The options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Keep a line for everything that happens.
+    /// Record a line for every event.
     pub trace: bool,
-    /// A defect to order. Those inside the stack take the feature `broken`.
+    /// A defect to inject. Defects inside the stack require the feature `broken`.
     pub sabotage: Option<Sabotage>,
-    /// Gives a recorder for each life of a machine that is a node, by their numbers.
+    /// Makes the recorder for each life of a machine that is a node; the arguments are the number of the machine
+    /// and of its life.
     pub record: Option<NewRecorder>,
 }
 
-/// Makes a recorder for a machine and the number of its life.
+/// A function that makes a recorder for a machine and the number of its life.
 pub type NewRecorder = fn(u32, u32) -> Box<dyn Recorder>;
 
-/// Defects that the checkers must see.
+/// Injected defects that the checkers must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// A turn goes on for as long as the core has outputs.
+    /// A turn continues for as long as the core has outputs.
     UnboundTurns,
-    /// The core believes every answer that knows its handle.
+    /// The core accepts every response that carries its handle, from any node.
     BelieveAnybody,
-    /// The LND forgets readiness that is told while a read is under way.
+    /// The LND forgets readiness that is reported during a read.
     LoseWakeups,
     /// Failed SEND events are not delivered.
     DropSendEvent,
-    /// A byte of received memory changes.
+    /// A byte of received memory is changed.
     SpoilPayload,
-    /// The LND accepts who loses the race of two dials.
+    /// The LND accepts a connection that loses the race of two dials.
     IgnoreRaces,
 }
 
-/// What runs on a machine.
+/// The program that runs on a machine.
 enum Running {
     Node(Box<Node>),
     Stranger(Box<Stranger>),
-    /// It is off.
+    /// The machine is off.
     Nothing,
 }
 
@@ -68,13 +69,13 @@ struct Machine {
     running: Running,
     driver: Driver,
     life: u32,
-    /// Faults that make it stand still.
+    /// The number of faults that make it stand still.
     stands: u32,
-    /// Faults that keep it off.
+    /// The number of faults that keep it off.
     off: u32,
 }
 
-/// A run.
+/// A run of the simulation.
 pub struct World {
     plan: Plan,
     options: Options,
@@ -87,19 +88,19 @@ pub struct World {
     trace: Option<String>,
     operations_left: usize,
     faults_left: usize,
-    /// When the last fault was over.
+    /// The time at which the last fault ended.
     calm_since: u64,
     happenings: u64,
-    /// When everything was at rest for the first time after the last fault.
+    /// The time at which everything was at rest for the first time after the last fault.
     healed_at: Option<u64>,
-    /// Faults that a handshake has set off.
+    /// The faults that a handshake has triggered.
     fell: BTreeSet<u32>,
 }
 
-/// The checkers look around this often.
+/// The time between two looks of the checkers, in nanoseconds.
 const LOOK_NS: u64 = 250_000_000;
 
-/// A run that takes more than this will never end.
+/// The limit on the events of a run. A run with more will never end.
 const HAPPENINGS_MAX: u64 = 20_000_000;
 
 impl World {
@@ -166,7 +167,7 @@ impl World {
         fabric.agenda.plan(LOOK_NS, Happening::Look);
     }
 
-    /// Does what happens next; false when the run is over.
+    /// Processes the next event; returns false when the run is over.
     fn step(&mut self) -> bool {
         let mut fabric = self.fabric.lock();
         let Some((at, happening)) = fabric.agenda.next() else {
@@ -216,7 +217,7 @@ impl World {
     fn note(&mut self, line: std::fmt::Arguments<'_>) {
         let now = self.now();
         if let Some(trace) = &mut self.trace {
-            // Writing to a string does not fail.
+            // Writing to a string cannot fail.
             let _written = writeln!(trace, "{} {line}", Seconds(now));
         }
     }
@@ -250,7 +251,7 @@ impl World {
         self.fabric.lock().wake(number, now.as_nanos());
     }
 
-    /// Switches a machine off, with all that it had under way.
+    /// Switches a machine off, with everything that it had in progress.
     fn switch_off(&mut self, number: u32) {
         self.checker.switched_off(&self.plan, number);
         let Some(machine) = self.machines.get_mut(number as usize) else {
@@ -264,7 +265,7 @@ impl World {
         self.fabric.lock().forget(number);
     }
 
-    /// A machine goes on for a moment.
+    /// Lets a machine continue for a moment.
     fn drive(&mut self, number: u32) {
         let (mut news, now) = {
             let mut fabric = self.fabric.lock();
@@ -297,7 +298,7 @@ impl World {
         self.listen(number);
     }
 
-    /// Plans the next step, and keeps the news that were not taken.
+    /// Plans the next step, and keeps the readiness reports that were not taken.
     fn plan_step(
         &mut self,
         number: u32,
@@ -305,7 +306,7 @@ impl World {
         next: Next,
         now: u64,
     ) {
-        // A thread is held up now and then.
+        // The scheduler delays a thread at times.
         let pause = match self.random.below(64) {
             0 => self.random.below(2_000_000),
             _ => self.random.below(20_000),
@@ -446,7 +447,7 @@ impl World {
         }
     }
 
-    /// The address of a machine on the net whose link a fault cuts.
+    /// Returns the address of a machine on the net whose link a fault cuts.
     fn cut_address(&self, fault: &Fault) -> Option<IpAddr> {
         let Trouble::CutLink(net) = fault.what else {
             return None;
@@ -456,7 +457,7 @@ impl World {
         machine.nids.iter().find(on_net)?.ip()
     }
 
-    /// A handshake sets off a fault that waited for it.
+    /// Starts a fault that a handshake has triggered.
     fn falls(&mut self, index: u32) {
         let fault = self.plan.faults.get(index as usize).copied();
         let now = self.now();
@@ -467,7 +468,7 @@ impl World {
         }
     }
 
-    /// A program is killed, or its machine loses power.
+    /// Kills a program, or switches off the power of its machine.
     fn fall(&mut self, fault: Fault) {
         let at = fault.machine as usize;
         if fault.what.cuts_power() {
@@ -536,7 +537,7 @@ impl World {
 
     // --- the end ---
 
-    /// Looks at everything; false when the run is over.
+    /// Lets the checkers examine all machines; returns false when the run is over.
     fn look(&mut self) -> bool {
         self.look_at_limits();
         if self.plan.sound_from.is_some() && self.faults_left == 0 && self.healed_at.is_none() {
@@ -579,7 +580,7 @@ impl World {
         }
     }
 
-    /// After the last fault everything heals by itself, and in time.
+    /// Checks that after the last fault everything recovers by itself, and in time.
     fn look_for_health(&mut self) {
         let now = self.now();
         match self.unrest() {
@@ -594,7 +595,8 @@ impl World {
         }
     }
 
-    /// Everything has ended and every node is at rest, or will never be.
+    /// Returns true if everything has ended and every node is at rest, or if a node has exceeded its time to come
+    /// to rest.
     fn is_over(&mut self) -> bool {
         let unrest = self.unrest();
         let now = self.now();
@@ -616,7 +618,7 @@ impl World {
         true
     }
 
-    /// What is not at rest, and the number of the invariant that says it must be.
+    /// Returns what is not at rest, with the number of the violated invariant.
     fn unrest(&self) -> Option<(u8, String)> {
         if !self.checker.all_ended() {
             return Some((3, "an operation does not end".to_owned()));
@@ -671,7 +673,7 @@ impl World {
         waits.then(|| (9, "bytes that nobody reads".to_owned()))
     }
 
-    /// What is wrong with the connections between the nodes.
+    /// Returns what is wrong with the connections between the nodes.
     fn mismatch(&self) -> Option<String> {
         let nodes: Vec<(&[Nid], Vec<ConnectionView>)> = self
             .plan
@@ -688,8 +690,8 @@ impl World {
         links::mismatch(&nodes)
     }
 
-    /// A node that is not Multi-Rail, with all its interfaces, to one that has just sent it something, where nodes
-    /// discover each other.
+    /// Returns a node that is not Multi-Rail with all its interfaces in the view of a node that has just sent it a
+    /// message. Returns `None` if nodes do not discover each other.
     fn undiscovered(&self) -> Option<String> {
         let from = self
             .plan
@@ -763,8 +765,8 @@ impl World {
     }
 }
 
-/// What is in one of the recovery queues of a node, but for gateways' peers that were never heard of; and of peer
-/// interfaces behind routers, which nobody pings, what is not at full health.
+/// Returns a NID in one of the recovery queues of a node, other than peer NIs that were never heard of. Nodes do
+/// not ping peer NIs behind routers; for these it returns a NID whose health is not full.
 fn recovering(core: &Core) -> Option<String> {
     let is_far = |nid: Nid| core.nis().all(|ni| ni.nid.net() != nid.net());
     let mut behind = core.peers().flat_map(|peer| peer.nis);

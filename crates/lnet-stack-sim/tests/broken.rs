@@ -1,5 +1,5 @@
-//! The checkers can fail: each defect that is ordered is found within a bounded number of seeds, and what is left
-//! of its schedule is small. Without a defect the same seeds pass.
+//! Tests that the checkers can fail: each injected defect is found within a limited number of seeds, and its
+//! reduced schedule is small. Without a defect the same seeds pass.
 
 #![expect(
     clippy::panic,
@@ -9,7 +9,7 @@
 use lnet_sim::Failure;
 use lnet_stack_sim::{Options, Sabotage, World, draw, failure};
 
-/// Far more than any of the defects takes.
+/// The limit on the seeds. It is far higher than any defect needs.
 const SEEDS_MAX: u64 = 1000;
 const RUNS_MAX: u32 = 300;
 

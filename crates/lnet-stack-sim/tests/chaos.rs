@@ -1,11 +1,12 @@
-//! Connections under chaos: whatever strikes handshakes, both ends end with the connections that sections 2.5 to 2.8
-//! of the wire protocol prescribe, and no acknowledged message is lost or delivered twice.
+//! Connections under faults: whatever strikes the handshakes, both ends finally have the connections that sections
+//! 2.5 to 2.8 of the wire protocol prescribe, and no acknowledged message is lost or delivered twice.
 
 use std::collections::BTreeSet;
 
 use lnet_stack_sim::{Options, Sabotage, Trouble, World, chaos, failure};
 
-/// Rounds of an ordinary run, and of `FINERAIL_LONG=1`. The ordinary one has had each byte of a handshake.
+/// The number of rounds in an ordinary run, and with `FINERAIL_LONG=1`. An ordinary run covers each byte of a
+/// handshake.
 const ROUNDS: u64 = 400;
 const ROUNDS_LONG: u64 = 10_000;
 

@@ -1,4 +1,4 @@
-//! A mesh of eight nodes with two rails, two routers and a third net heals to full health after its last fault.
+//! A mesh of eight nodes with two rails, two routers and a third net recovers to full health after its last fault.
 
 #![allow(
     clippy::panic,
@@ -7,13 +7,13 @@
 
 use lnet_stack_sim::{Options, Sabotage, World, failure, mesh};
 
-/// Seeds of an ordinary run, and of `FINERAIL_LONG=1`.
+/// The number of seeds in an ordinary run, and with `FINERAIL_LONG=1`.
 const SEEDS: u64 = 20;
 const SEEDS_LONG: u64 = 500;
 
 const SHRINK_RUNS_MAX: u32 = 100;
 
-/// `FINERAIL_SEEDS=FIRST-LAST` runs these seeds instead.
+/// Returns the seeds to run. `FINERAIL_SEEDS=FIRST-LAST` selects other seeds.
 fn seeds() -> std::ops::RangeInclusive<u64> {
     if let Ok(given) = std::env::var("FINERAIL_SEEDS") {
         return range(&given).unwrap_or_else(|| panic!("FINERAIL_SEEDS={given}: not FIRST-LAST"));
@@ -22,7 +22,7 @@ fn seeds() -> std::ops::RangeInclusive<u64> {
     1..=if is_long { SEEDS_LONG } else { SEEDS }
 }
 
-/// The seeds that `FIRST-LAST` names; `None` if the text has another form.
+/// Parses `FIRST-LAST`; returns `None` if the text has another form.
 fn range(text: &str) -> Option<std::ops::RangeInclusive<u64>> {
     let (first, last) = text.split_once('-')?;
     Some(first.parse().ok()?..=last.parse().ok()?)

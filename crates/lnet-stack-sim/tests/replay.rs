@@ -1,4 +1,5 @@
-//! Records of a mesh with faults replay to the same bytes of every decision, and what is changed is noticed where it is.
+//! Tests that records of a mesh with faults replay to the same bytes of every decision, and that a change of a
+//! record is noticed at its place.
 
 #![allow(
     clippy::panic,
@@ -14,7 +15,7 @@ use lnet_record::{BadLog, End, Log, Replay, Sink, Step, Writer, end_item};
 use lnet_stack_sim::{Options, Sabotage, World, mesh};
 use lnet_types::Time;
 
-/// Seeds of an ordinary run, and of `FINERAIL_LONG=1`.
+/// The number of seeds in an ordinary run, and with `FINERAIL_LONG=1`.
 const SEEDS: u64 = 5;
 const SEEDS_LONG: u64 = 500;
 
@@ -23,10 +24,10 @@ fn seeds() -> u64 {
     if is_long { SEEDS_LONG } else { SEEDS }
 }
 
-/// What a node decided: its answer, and what it wanted done.
+/// A decision of a node: its answer and its outputs.
 type Decision = (Answer, Vec<Output>);
 
-/// One life of a node: its record, and its decisions themselves.
+/// One life of a node: its record, and the decisions themselves.
 #[derive(Debug, Default)]
 struct Life {
     machine: u32,
@@ -51,7 +52,7 @@ impl Sink for Memory {
     }
 }
 
-/// Writes a record, and keeps the decisions themselves beside it.
+/// A recorder that writes a record and also keeps the decisions themselves.
 #[derive(Debug)]
 struct Witness {
     writer: Writer<Memory>,
@@ -88,7 +89,7 @@ fn recorder(machine: u32, number: u32) -> Box<dyn Recorder> {
     })
 }
 
-/// Every life of every node of a mesh.
+/// Returns every life of every node of a mesh.
 fn recorded(seed: u64, sabotage: Option<Sabotage>) -> Vec<Life> {
     let options = Options {
         record: Some(recorder),
@@ -109,7 +110,8 @@ fn replay(record: &[u8]) -> Replay<&[u8]> {
     Replay::new(Log::open(record).unwrap())
 }
 
-/// The first event that is not as it was recorded, or why the record cannot be read further.
+/// Returns the number of the first event that differs from the record, or of the event at which the record cannot
+/// be read further.
 fn first_difference(record: &[u8]) -> Option<u64> {
     let log = match Log::open(record) {
         Ok(log) => log,
@@ -173,7 +175,7 @@ fn looking_at_selections_changes_no_decision() {
     assert!(selections > 100);
 }
 
-/// A busy record, and where each of its events lies.
+/// Returns a long record, and the place of each of its events.
 fn busy() -> (Vec<u8>, Vec<(u64, std::ops::Range<usize>)>) {
     let lives = recorded(2, None);
     let life = lives.into_iter().max_by_key(|life| life.record.len());
@@ -259,8 +261,8 @@ fn a_gap_is_told_and_nothing_behind_it_is_read() {
     assert_eq!((&ended.why, ended.missing), (&End::TooSlow, 7));
 }
 
-/// A core that believes forged answers stands for one whose rules are others: it replays the record of a sound one up to
-/// the first forged answer, and the other way round.
+/// A core that accepts forged responses stands for a core with other rules: a correct core replays its record up to
+/// the first forged response, and the other way round.
 #[test]
 fn a_core_with_another_rule_is_noticed_at_the_event_where_the_rule_matters() {
     let mut noticed = 0;

@@ -1,4 +1,4 @@
-//! Every process of the bench in one placement.
+//! All processes of the bench in one placement.
 
 use std::fmt;
 use std::fs;
@@ -14,11 +14,11 @@ use super::peer::{Place, Role};
 use super::task::{Done, Method, Task};
 use crate::child::Peer;
 
-/// Limits, daemons, servers and clients. They end with it, daemons in good order.
+/// The limits, daemons, servers and clients. They end when this value is dropped, daemons in good order.
 pub(super) struct Bed {
     limits: Initiator,
     clients: Vec<Peer>,
-    /// And the target of the limits. They end before the daemons.
+    /// The servers, and the target of the limits. They end before the daemons.
     servers: Processes,
     daemons: Processes,
     tcp_port: u16,
@@ -27,7 +27,7 @@ pub(super) struct Bed {
     directory: TempDir,
 }
 
-/// Processes that end by themselves when told to, so that daemons remove their names.
+/// Processes that end by themselves when they are told to, so that daemons remove their names.
 struct Processes(Vec<Peer>);
 
 impl Drop for Processes {
@@ -36,7 +36,7 @@ impl Drop for Processes {
     }
 }
 
-/// What a process is.
+/// The kind of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Party {
     Client,
@@ -45,7 +45,7 @@ pub(super) enum Party {
 }
 
 impl Party {
-    /// Each at the place of its number.
+    /// All kinds; each is at the index of its discriminant.
     pub(super) const ALL: [Self; 3] = [Self::Client, Self::Server, Self::Daemon];
 }
 
@@ -59,7 +59,7 @@ impl fmt::Display for Party {
     }
 }
 
-/// The methods that have a daemon, in the order of `daemons` and of the last servers.
+/// The methods with a daemon, in the order of `daemons` and of the last servers.
 pub(super) const WITH_DAEMON: [Method; 4] = [
     Method::Zoid,
     Method::ZeroCopy,
@@ -67,17 +67,18 @@ pub(super) const WITH_DAEMON: [Method; 4] = [
     Method::ProcessCopy,
 ];
 
-/// What several clients did at the same time.
+/// The result of several clients that ran at the same time.
 #[derive(Clone, Debug)]
 pub(super) struct Together {
-    /// From the first beginning to the last end.
+    /// The time from the first start to the last end.
     pub(super) took: Duration,
-    /// What each says of itself.
+    /// The result of each client.
     pub(super) each: Vec<Done>,
 }
 
 impl Bed {
-    /// Starts all but the clients: those on the compute node's CPU, the others on the I/O node's.
+    /// Starts all processes except the clients. The bench and the clients use the compute node's CPU, the others
+    /// the I/O node's.
     pub(super) fn start(cpus: Option<(usize, usize)>) -> anyhow::Result<Self> {
         let directory = tempfile::Builder::new().prefix("bench").tempdir()?;
         let start = |role| launch(role, &directory, cpus.map(|cpus| cpus.1), 0);
@@ -116,17 +117,17 @@ impl Bed {
         })
     }
 
-    /// The limits of the machine in this placement.
+    /// Returns the limits of the machine in this placement.
     pub(super) fn limits(&mut self) -> &mut Initiator {
         &mut self.limits
     }
 
-    /// Whether every process is on the same CPU.
+    /// Returns true if all processes are on the same CPU.
     pub(super) const fn is_one_core(&self) -> bool {
         self.one_core
     }
 
-    /// `count` round trips or messages of a limit.
+    /// Runs `count` round trips or messages of a limit.
     pub(super) fn limit(
         &mut self,
         limit: Limit,
@@ -139,13 +140,13 @@ impl Bed {
         ran.with_context(|| format!("the limit {limit:?} of {bytes} bytes"))
     }
 
-    /// One client's task.
+    /// Runs the task of one client.
     pub(super) fn run(&mut self, method: Method, task: &Task) -> anyhow::Result<Done> {
         let together = self.together(method, &[*task])?;
         together.each.first().copied().context("no client")
     }
 
-    /// Tasks of as many clients, at the same time.
+    /// Runs the tasks of several clients at the same time.
     pub(super) fn together(&mut self, method: Method, tasks: &[Task]) -> anyhow::Result<Together> {
         while self.clients.len() < tasks.len() {
             let client = launch(
@@ -171,13 +172,13 @@ impl Bed {
         })
     }
 
-    /// Fails when a daemon or a server has ended.
+    /// Returns an error if a daemon or a server has ended.
     pub(super) fn check_alive(&mut self) -> anyhow::Result<()> {
         let all = self.servers.0.iter_mut().chain(&mut self.daemons.0);
         all.into_iter().try_for_each(Peer::check_alive)
     }
 
-    /// A figure of the daemon of a method.
+    /// Returns a metric of a method's daemon.
     pub(super) fn metric(&self, method: Method, name: &str) -> anyhow::Result<f64> {
         let instance = self.instance(method)?;
         let metrics = zoidd::read_metrics(&instance, self.directory.path())?;
@@ -185,7 +186,7 @@ impl Bed {
         Ok(found.with_context(|| format!("no metric {name}"))?.value)
     }
 
-    /// The name of a method's daemon.
+    /// Returns the name of a method's daemon.
     pub(super) fn instance(&self, method: Method) -> anyhow::Result<Instance> {
         let place = Place {
             directory: self.directory.path().to_path_buf(),
@@ -194,7 +195,7 @@ impl Bed {
         place.instance(method)
     }
 
-    /// Bytes of the segment that the server of a method has taken, and its reply queues.
+    /// Returns the bytes of the segment that the server of a method uses, and the number of its reply queues.
     pub(super) fn server_holds(&mut self, method: Method) -> anyhow::Result<(u64, u64)> {
         let first = self.servers.0.len() - WITH_DAEMON.len();
         let at = WITH_DAEMON.iter().position(|with| *with == method);
@@ -206,7 +207,7 @@ impl Bed {
         Ok((bytes.parse()?, queues.parse()?))
     }
 
-    /// Resident bytes of every process, what it shares with others not included.
+    /// Returns the resident bytes of every process, without memory that it shares with others.
     pub(super) fn resident_bytes(&self) -> anyhow::Result<Vec<(Party, u64)>> {
         let parties = [
             (Party::Client, &self.clients),
@@ -235,7 +236,7 @@ fn launch(role: Role, directory: &TempDir, cpu: Option<usize>, port: u16) -> any
     Peer::launch(name, &arguments)
 }
 
-/// The resident memory of a process that is not shared with files, in bytes.
+/// Returns the resident memory of a process that is not shared with files, in bytes.
 fn resident(process: u32) -> anyhow::Result<u64> {
     let path = format!("/proc/{process}/status");
     let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

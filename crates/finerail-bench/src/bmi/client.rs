@@ -1,7 +1,7 @@
-//! A client of the bench: does the tasks that the bench writes to its standard input, one a line.
+//! A client of the bench: it runs the tasks that the bench writes to its standard input, one in each line.
 //!
-//! Posts of the zoid methods wait for their counterpart, as programs are advised to have them; those
-//! of a stream are pipelined, so that one thread has several messages in flight.
+//! Posts of the zoid methods wait for their counterpart, as programs are advised to do. The posts of a stream are
+//! pipelined, so that one thread has several messages in flight.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -20,16 +20,16 @@ use super::peer::Place;
 use super::server::{ANSWER, ARRIVED, BEGIN, data, share};
 use super::task::{Done, Method, Origin, Pattern, Task};
 
-/// How long a post of the zoid methods waits for its counterpart.
+/// The time that a post of the zoid methods waits for its counterpart.
 const POST_TIMEOUT: Duration = Duration::from_secs(20);
-/// How long an operation may take before the client gives up.
+/// The time limit of an operation, after which the client fails.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long a test of [`Pattern::Silence`] waits.
+/// The time that a test of [`Pattern::Silence`] waits.
 const SILENCE: Duration = Duration::from_millis(500);
 /// A tag that the server never uses.
 const NOBODY: Tag = Tag(-1);
 
-/// Does tasks until standard input ends.
+/// Runs tasks until standard input ends.
 pub(super) fn serve(place: &Place) -> anyhow::Result<()> {
     let mut ends = BTreeMap::new();
     for line in io::stdin().lines() {
@@ -47,19 +47,19 @@ pub(super) fn serve(place: &Place) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One message in flight.
+/// A lane, in which one message at a time is in flight.
 struct Lane {
     tag: Tag,
-    /// Messages that have yet to be sent.
+    /// The number of messages that are not sent yet.
     left: u64,
-    /// One is posted.
+    /// True if a message is posted.
     busy: bool,
 }
 
-/// How a message is sent, expected or not.
+/// The function that sends a message, expected or unexpected.
 type Send = fn(&End, Buffer, Tag) -> anyhow::Result<Post>;
 
-/// A connection of one method.
+/// A connection with one method.
 struct End {
     bmi: Bmi,
     context: ContextId,
@@ -148,7 +148,7 @@ impl End {
         posted.context("a receive was refused")
     }
 
-    /// Waits for one operation; its bytes and its memory.
+    /// Waits for one operation; returns its bytes and its memory.
     fn finish(&self, post: Post) -> anyhow::Result<(usize, Payload)> {
         let op = match post {
             Post::Immediate(len, payload) => return Ok((len, payload)),
@@ -163,8 +163,8 @@ impl End {
         self.stock.take(&self.bmi, self.server, Origin::Ext, bytes)
     }
 
-    /// Sends first and receives then: a post that waits for its counterpart must not be that of the
-    /// answer.
+    /// Runs exchanges. The client posts the send before the receive: otherwise the post of the receive would wait
+    /// for an answer to a message that was not sent.
     fn exchanges(&mut self, task: &Task, send: Send) -> anyhow::Result<()> {
         let (mut out, mut back) = (self.take(task.bytes)?, self.take(task.bytes)?);
         for _ in 0..task.count {
@@ -198,8 +198,8 @@ impl End {
         Ok(())
     }
 
-    /// Sends all that is left of some lanes, one message of each at a time, from buffers in turn, which
-    /// are no fewer.
+    /// Sends all messages of some lanes, one message of each lane at a time. The buffers are used in turn; there
+    /// are at least as many buffers as lanes.
     fn send_all(
         &self,
         mut lanes: Vec<Lane>,
@@ -244,7 +244,7 @@ impl End {
         }
     }
 
-    /// Messages of all sizes; what comes back must be what was sent.
+    /// Exchanges messages of all sizes. The answer must contain the bytes that were sent.
     fn verify(&mut self, task: &Task) -> anyhow::Result<()> {
         let mut back = self.take(task.bytes)?;
         for index in 0..task.count {
@@ -262,7 +262,7 @@ impl End {
         Ok(())
     }
 
-    /// Each send is refused at once, and then cancelled.
+    /// Sends messages that are rejected at once, and cancels each.
     fn refused(&mut self, task: &Task) -> anyhow::Result<()> {
         self.set_post_timeout(Duration::ZERO)?;
         let mut buffer = self.take(task.bytes)?;

@@ -1,4 +1,4 @@
-//! The machine's limits by themselves: what the rows are compared with, and a copy without messages.
+//! The machine's limits by themselves: those that the rows are compared with, and a copy without messages.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::plain::Plain;
 use super::rows::{Unit, size};
 use crate::report::Summary;
 
-/// A limit's figures.
+/// The figures of one limit.
 #[derive(Serialize)]
 pub(super) struct Bare {
     pub(super) what: String,
@@ -19,19 +19,19 @@ pub(super) struct Bare {
 
 const MIB: usize = 1 << 20;
 
-/// Limits, bytes of a message, and messages in flight; round trips have messages of 64 bytes.
+/// The limit, the bytes of a message, and the messages in flight. Round trips have messages of 64 bytes.
 const BARE: [(Limit, usize, u32); 7] = [
     (Limit::Queue, 64, 1),
     (Limit::UnixRoundTrip, 64, 1),
     (Limit::UnixStream, MIB, 8),
     (Limit::Ring, MIB, 8),
     (Limit::Memcpy, MIB, 8),
-    // As many as 64 clients have: more than any cache holds.
+    // As many messages as 64 clients have: together they exceed any cache.
     (Limit::Memcpy, MIB, 128),
     (Limit::Memcpy, 128 * MIB, 1),
 ];
 
-/// Measures all of them.
+/// Measures all of these limits.
 pub(super) fn measure(bed: &mut Bed, effort: &Effort) -> anyhow::Result<Vec<Bare>> {
     BARE.into_iter()
         .map(|(limit, bytes, in_flight)| one(bed, limit, bytes, in_flight, effort))

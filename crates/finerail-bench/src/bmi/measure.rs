@@ -1,4 +1,4 @@
-//! The rounds: limit and method in turns, then many clients beside one, then what is counted.
+//! The rounds: limit and method in turns, then many clients beside one, then the counted figures.
 
 use std::time::{Duration, Instant};
 
@@ -15,18 +15,19 @@ use crate::foreign::{Program, Rival};
 use crate::measure::calibrate;
 use crate::placement::{Placement, placements};
 
-/// How much is measured.
+/// The extent of a measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Effort {
     pub(super) short: bool,
     pub(super) rounds: u16,
-    /// How long one measurement should take.
+    /// The time that one measurement should take.
     pub(super) measurement: Duration,
-    /// After so long in a placement no further round begins, on a machine that is too busy for all.
+    /// The time in a placement after which no further round begins. It takes effect on a machine that is too busy
+    /// for all rounds.
     pub(super) placement_max: Duration,
-    /// Words that a row's name must have; then nothing but rows is measured.
+    /// Words that a row's name must contain. If they are set, only rows are measured.
     pub(super) only: Option<String>,
-    /// Programs of others that are run in the same rounds.
+    /// Other programs that run in the same rounds.
     pub(super) peers: Vec<Program>,
 }
 
@@ -43,7 +44,7 @@ pub(super) fn everything(effort: &Effort) -> anyhow::Result<Measured> {
         let mut bed = Bed::start(Some((here, there)))?;
         congestion = bed.limits().congestion_control()?;
         let report = in_placement(&mut bed, placement, effort);
-        // What ended explains more than who noticed.
+        // The process that ended explains more than the one that noticed it.
         let report = report.or_else(|error| bed.check_alive().and(Err(error)))?;
         reports.push(report);
         if counted.is_empty() && effort.only.is_none() {
@@ -104,7 +105,7 @@ fn in_placement(
     Ok(PlacementReport::new(placement, bare, rows, groups))
 }
 
-/// The programs of others that do what a row does.
+/// Returns the other programs that can run a row's test.
 fn rivals(subject: &Subject, place: &Placement, effort: &Effort) -> anyhow::Result<Vec<Rival>> {
     let Some((carriers, test)) = subject.test() else {
         return Ok(Vec::new());
@@ -116,7 +117,7 @@ fn rivals(subject: &Subject, place: &Placement, effort: &Effort) -> anyhow::Resu
     Rival::all(&programs, what, place, effort.measurement)
 }
 
-/// Messages that are tried first: enough for a warm figure, and no seconds of large ones.
+/// Returns the number of messages in the first trial: enough for a warm result, without seconds of large messages.
 pub(super) const fn first(bytes: usize) -> u64 {
     match bytes {
         0..=65_536 => 64,
@@ -139,7 +140,8 @@ fn calibrated(bed: &mut Bed, subject: Subject, wanted: Duration) -> anyhow::Resu
     Ok(Row::new(subject, limit, physical, count))
 }
 
-/// Who comes first changes from round to round, so that neither profits from the other's warmth.
+/// Measures both sides. The side that comes first changes from round to round, so that neither profits from caches
+/// that the other has filled.
 fn one_round(bed: &mut Bed, row: &mut Row, round: u16) -> anyhow::Result<()> {
     if round.is_multiple_of(2) {
         row.measure_limits(bed)?;
@@ -156,7 +158,7 @@ fn one_round(bed: &mut Bed, row: &mut Row, round: u16) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Methods, bytes and clients of the comparisons of many with one.
+/// Returns the methods, message sizes and numbers of clients for the comparison of many clients with one.
 fn crowds(short: bool) -> Vec<(Method, usize, usize)> {
     if short {
         return vec![(Method::Zoid, MIB, 64), (Method::ZeroCopy, MIB, 64)];
@@ -171,7 +173,7 @@ fn crowds(short: bool) -> Vec<(Method, usize, usize)> {
     methods.into_iter().flat_map(each).collect()
 }
 
-/// Messages that a client of a crowd has in flight.
+/// The number of messages that a client of a crowd has in flight.
 const CROWD_IN_FLIGHT: u32 = 2;
 
 fn crowd(
@@ -187,9 +189,10 @@ fn crowd(
         let done = bed.run(method, &Task { count, ..task })?;
         Ok(Duration::from_nanos(done.nanoseconds))
     })?;
-    // Each long enough to overlap with all others.
+    // Each share is long enough to overlap with all others.
     let share = (2 * alone).div_ceil(clients as u64).max(8);
-    // The memory that all of them go through does not fit the caches that one client's does.
+    // The memory of all clients together exceeds the caches that the memory of one client fits. A single client
+    // therefore also runs with as much memory as all of them.
     let roomy = Task {
         buffers: CROWD_IN_FLIGHT * u32::try_from(clients)?,
         ..task
@@ -202,7 +205,7 @@ fn crowd(
         };
         clients
     ];
-    // Connections and buffers are made.
+    // Creates the connections and the buffers.
     bed.together(method, &vec![Task { count: 2, ..task }; clients])?;
     bed.run(method, &Task { count: 2, ..roomy })?;
     for round in 0..effort.rounds {
@@ -226,7 +229,7 @@ fn crowd(
     Ok(group)
 }
 
-/// Figures that do not depend on the machine's speed.
+/// Returns figures that do not depend on the machine's speed.
 fn count(bed: &mut Bed) -> anyhow::Result<Vec<Counted>> {
     const SENDS: u64 = 100;
     const EXCHANGES: u64 = 200;
@@ -246,9 +249,9 @@ fn count(bed: &mut Bed) -> anyhow::Result<Vec<Counted>> {
         255.0,
     )];
     for (method, what, frames) in [
-        // SEND_REQ, GRANT, DATA, SEND_DONE; RECV_REQ, RECV_REPLY, DATA, RECV_ACK.
+        // The frames: SEND_REQ, GRANT, DATA, SEND_DONE; RECV_REQ, RECV_REPLY, DATA, RECV_ACK.
         (Method::Zoid, "frames of an exchange, post timeout on", 8.0),
-        // The same without the message that comes through the segment.
+        // The same frames without the message that comes through the segment.
         (Method::ZeroCopy, "the same with zero copy", 7.0),
     ] {
         let task = task(Pattern::Exchange, Origin::Pre, 8, 1);
@@ -271,7 +274,7 @@ fn count(bed: &mut Bed) -> anyhow::Result<Vec<Counted>> {
             ..silence
         },
     )?;
-    // The post asked once.
+    // The post itself sent one request.
     let tests = silence.exchanges.saturating_sub(1);
     counted.push(Counted::at_most(
         "calls forwarded for a test of 500 ms without a result",
@@ -282,7 +285,7 @@ fn count(bed: &mut Bed) -> anyhow::Result<Vec<Counted>> {
     Ok(counted)
 }
 
-/// Which limits rows compare with, for the table's legend.
+/// Returns the description of a limit, for the table's legend.
 pub(super) const fn describe(limit: Limit) -> &'static str {
     match limit {
         Limit::Queue => "a message queue round trip",

@@ -1,5 +1,5 @@
-//! Buffers that are used again, so that no measurement pays for fresh pages; and what is in them when
-//! bytes are verified.
+//! Reused buffers, so that no measurement includes the cost of fresh pages, and their content when bytes are
+//! verified.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,14 @@ use bmi::{Address, Bmi, Buffer, Memory};
 
 use super::task::Origin;
 
-/// Buffers that nobody uses at the moment, by origin and size.
+/// Free buffers, by origin and size.
 #[derive(Default)]
 pub(super) struct Stock {
     free: BTreeMap<(bool, usize), Vec<Buffer>>,
 }
 
 impl Stock {
-    /// A buffer of exactly this size, whatever it contains.
+    /// Returns a buffer of exactly this size, with any content.
     pub(super) fn take(
         &mut self,
         bmi: &Bmi,
@@ -32,32 +32,32 @@ impl Stock {
             Origin::Ext => Buffer::zeroed(bytes),
         };
         let buffer = fresh().or_else(|_| {
-            // Those of other sizes may be in the way.
+            // Buffers of other sizes may occupy the memory.
             self.free.clear();
             fresh()
         });
         let mut buffer = buffer.with_context(|| format!("no memory for {bytes} bytes"))?;
-        // The first touch of a page is dear.
+        // The first write to a page is expensive, so it is done here.
         buffer.fill(FILLER);
         Ok(buffer)
     }
 
-    /// Gives a buffer back.
+    /// Returns a buffer to the stock.
     pub(super) fn put(&mut self, buffer: Buffer) {
         let key = (buffer.memory() == Memory::PreAllocated, buffer.len());
         self.free.entry(key).or_default().push(buffer);
     }
 }
 
-/// What buffers are filled with at first.
+/// The byte that fills new buffers.
 const FILLER: u8 = 0x5A;
 
-/// The length of message `index` of a client whose messages have at most `most` bytes: as often
-/// between 1 and 2 as between half of the most and the most.
+/// Returns the length of message `index` of a client, at most `most` bytes. Each power of two is equally likely: a
+/// length between 1 and 2 is as frequent as one between half of `most` and `most`.
 pub(super) fn length_of(client: u64, index: u64, most: usize) -> usize {
     let draw = mix(client ^ mix(index));
     let doublings = u64::from(usize::BITS - most.leading_zeros()).max(1);
-    // Below the number of bits of a size.
+    // The value is below the number of bits of a size.
     let bits = (draw % doublings) as u32;
     let low = 1_usize << bits;
     let spread = mix(draw) as usize % low;
@@ -74,7 +74,7 @@ pub(super) fn fill(client: u64, index: u64, bytes: &mut [u8]) {
     }
 }
 
-/// Whether the bytes are those of message `index` of a client.
+/// Returns true if the bytes are those of message `index` of a client.
 pub(super) fn is_filled(client: u64, index: u64, bytes: &[u8]) -> bool {
     let mut word = mix(client.rotate_left(32) ^ index);
     bytes.chunks(8).all(|chunk| {
@@ -88,7 +88,7 @@ const fn next(word: u64) -> u64 {
         .wrapping_add(0x1405_7B7E_F767_814F)
 }
 
-/// Spreads the bits of a number over all of a number.
+/// Mixes the bits of a number.
 const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let number = (number ^ (number >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

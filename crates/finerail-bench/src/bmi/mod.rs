@@ -1,4 +1,4 @@
-//! `finerail-bench bmi`: the methods of BMI beside what they are made of.
+//! `finerail-bench bmi`: measures the methods of BMI beside the parts that they consist of.
 //!
 //! ```text
 //!  bench (this process)                 processes (this program again, `bmi-peer ROLE`)
@@ -10,8 +10,8 @@
 //!                              client ──────── TCP ─────────────▶ server
 //! ```
 //!
-//! The bench itself sends no message: it tells clients what to do, a line each, and reads how long
-//! it took them. What one client does, 64 can do at the same time.
+//! The bench itself sends no message. It writes tasks to the clients, one in each line, and reads how long they
+//! took. Up to 64 clients can run their tasks at the same time.
 
 mod bed;
 mod client;
@@ -70,7 +70,7 @@ pub(super) struct BmiArgs {
     soak: Option<u32>,
 }
 
-/// Measures, or soaks, and prints.
+/// Measures, or runs the soak, and prints.
 pub(super) fn run(args: &BmiArgs) -> anyhow::Result<()> {
     let text = match args.soak {
         Some(seconds) => soak::run(Duration::from_secs(seconds.into()))?,

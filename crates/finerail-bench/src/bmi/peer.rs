@@ -1,4 +1,4 @@
-//! The processes of the bench: what this program does when the bench starts it again.
+//! The processes of the bench: the work of this program when the bench starts it again.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -22,13 +22,14 @@ use super::task::Method;
 use super::{client, limits, server};
 use crate::peer::{end_with_standard_input, ready};
 
-/// Bytes of the segment: 64 clients with four messages of 1 MiB each, and two of 128 MiB beside.
+/// The bytes of the segment: enough for 64 clients with four messages of 1 MiB each, and for two messages of 128
+/// MiB.
 const SEGMENT: u64 = 768 << 20;
-/// Where there is no crowd.
+/// The bytes of the segment if there is no crowd.
 const SMALL_SEGMENT: u64 = 384 << 20;
-/// Where messages are short.
+/// The bytes of the segment if messages are short.
 const TINY_SEGMENT: u64 = 16 << 20;
-/// How long those that spin do.
+/// The time for which spinning processes look for work.
 const SPIN: Duration = Duration::from_micros(200);
 
 const fn spin(method: Method) -> Duration {
@@ -53,7 +54,7 @@ pub(crate) struct BmiPeerArgs {
     port: u16,
 }
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Role {
     /// The other end of the machine's limits
@@ -80,7 +81,7 @@ pub(crate) enum Role {
     Client,
 }
 
-/// Where the processes of one bed find one another.
+/// The names by which the processes of one bed find one another.
 pub(super) struct Place {
     pub(super) directory: PathBuf,
     /// The port of the tcp server.
@@ -88,7 +89,7 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// The address of a method's server.
+    /// Returns the address of a method's server.
     pub(super) fn server(&self, method: Method) -> String {
         match method {
             Method::Zoid | Method::ZeroCopy | Method::Spinning | Method::ProcessCopy => {
@@ -98,7 +99,7 @@ impl Place {
         }
     }
 
-    /// How clients and servers find the daemon of a method.
+    /// Returns the options with which clients and servers find the daemon of a method.
     pub(super) fn client_options(&self, method: Method) -> anyhow::Result<zoid::Options> {
         Ok(zoid::Options {
             instance: self.instance(method)?,
@@ -129,7 +130,8 @@ impl Place {
         })
     }
 
-    /// The directory is this bed's only, so its name tells instances of several beds apart.
+    /// Returns the name of a method's daemon. Each bed has a directory of its own, so the directory's name
+    /// distinguishes the instances of several beds.
     pub(super) fn instance(&self, method: Method) -> anyhow::Result<Instance> {
         let name = self.directory.file_name().unwrap_or_default();
         let name: String = name
@@ -149,7 +151,7 @@ pub(crate) fn run(args: &BmiPeerArgs) -> ExitCode {
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // What the bench reads. Nothing can be done when it is gone.
+            // The bench reads this line. If the bench is gone, nothing can be done.
             let _unread = writeln!(io::stdout(), "failed: {error:#}");
             ExitCode::FAILURE
         }
@@ -185,17 +187,17 @@ fn serve(args: &BmiPeerArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A daemon until standard input ends; then it removes its names.
+/// Runs a daemon until standard input ends; then the daemon removes its names.
 fn daemon(place: &Place, method: Method) -> anyhow::Result<()> {
-    // A signal to all processes of a terminal must not make it leave its names behind: it ends when
-    // the bench has.
+    // A signal to all processes of a terminal must not end the daemon before it has removed its names. The daemon
+    // ends when the bench has ended.
     for signal in [SIGINT, SIGTERM] {
         flag::register(signal, Arc::default()).context("cannot take signals")?;
     }
     let daemon = Daemon::open(place.daemon_options(method)?)?;
     let stopper = daemon.stopper();
     let wait = move || {
-        // An error is an end, too.
+        // An error counts as the end, too.
         while io::stdin().read(&mut [0]).is_ok_and(|count| count > 0) {}
         stopper.stop();
     };
@@ -207,8 +209,8 @@ fn daemon(place: &Place, method: Method) -> anyhow::Result<()> {
     Ok(daemon.run()?)
 }
 
-/// Waits until the daemon's thread has touched the segment: it would take its share of the CPU from
-/// what is measured first.
+/// Waits until the daemon's thread has touched the segment. Otherwise the thread would take CPU time from the first
+/// measurement.
 fn await_prefault() -> io::Result<()> {
     let prefaults = |thread: io::Result<fs::DirEntry>| {
         let name = thread.and_then(|thread| fs::read_to_string(thread.path().join("comm")));
@@ -220,13 +222,13 @@ fn await_prefault() -> io::Result<()> {
     Ok(())
 }
 
-/// A server until standard input ends. Every line of it is answered with the bytes of the segment
-/// that are taken, and the reply queues that were made.
+/// Runs a server until standard input ends. The server answers each input line with the used bytes of the segment
+/// and the number of reply queues that were made.
 fn zoid_server(place: &Place, method: Method) -> anyhow::Result<()> {
     let zoid = Zoid::new(place.client_options(method)?);
     let counters = zoid.counters();
     let answer = move || {
-        // An error is an end, too: nobody hears the answer.
+        // An error counts as the end, too, because then nothing reads the answer.
         for _line in io::stdin().lines().map_while(Result::ok) {
             let counts = counters.read();
             let used = counts.memory_taken.saturating_sub(counts.memory_returned);

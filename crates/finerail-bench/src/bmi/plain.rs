@@ -1,7 +1,7 @@
-//! A limit as rows use it: its best tunings, measured until they agree with themselves.
+//! A limit as rows use it: its best tunings, measured until the figures agree.
 //!
-//! Noise only makes a plain program slower. So a limit is settled when its best figures agree, however
-//! far off the others are; one that never settles is no limit, and nothing is said to meet it.
+//! Interference only makes a plain program slower. A limit is therefore settled when its best figures agree,
+//! whatever the other figures are. A limit that does not settle is not used to decide whether a target is met.
 
 use std::time::Duration;
 
@@ -11,27 +11,27 @@ use super::measure::first;
 use super::rows::{Unit, bandwidth, microseconds};
 use crate::measure::calibrate;
 
-/// A limit of messages of one size.
+/// A limit for messages of one size.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
     pub(super) limit: Limit,
     unit: Unit,
     bytes: usize,
     in_flight: u32,
-    /// The best of all tunings, and how many messages each is measured with.
+    /// The best of all tunings, with the number of messages in a measurement of each.
     best: Vec<(Tuning, u64)>,
     pub(super) figures: Vec<f64>,
 }
 
-/// Tunings that take part in every round.
+/// The number of tunings that take part in every round.
 const KEPT: usize = 2;
-/// Figures that must agree.
+/// The number of figures that must agree.
 const AGREEING: usize = 3;
-/// How far they may be apart, as a share of the best.
+/// The largest difference between agreeing figures, as a share of the best.
 const APART: f64 = 0.1;
 
 impl Plain {
-    /// Tries every tuning, for a fraction of `wanted` each, and keeps the best.
+    /// Tries every tuning, each for a fraction of `wanted`, and keeps the best.
     pub(super) fn tune(
         bed: &mut Bed,
         (limit, unit): (Limit, Unit),
@@ -60,7 +60,7 @@ impl Plain {
         })
     }
 
-    /// Measures once more: the better of the tunings that were kept.
+    /// Measures once more, and keeps the best figure of the tunings.
     pub(super) fn measure(&mut self, bed: &mut Bed) -> anyhow::Result<()> {
         let mut figures = Vec::new();
         for &(tuning, count) in &self.best {
@@ -72,7 +72,7 @@ impl Plain {
         Ok(())
     }
 
-    /// Goes on measuring until it has settled, `most` times at most.
+    /// Measures until the limit has settled, at most `most` times.
     pub(super) fn settle(&mut self, bed: &mut Bed, most: u16) -> anyhow::Result<()> {
         for _ in 0..most {
             if settled(self.unit, &self.figures).is_some() {
@@ -83,7 +83,7 @@ impl Plain {
         Ok(())
     }
 
-    /// The limit, and whether its best figures agree.
+    /// Returns the limit, and whether its best figures agree.
     pub(super) fn value(&self) -> (f64, bool) {
         let mut sorted = self.figures.clone();
         sorted.sort_by(|a, b| self.unit.order(*a, *b));
@@ -91,13 +91,13 @@ impl Plain {
         settled(self.unit, &self.figures).map_or((best, false), |value| (value, true))
     }
 
-    /// The tunings of its figures.
+    /// Returns the tunings of the figures.
     pub(super) fn tunings(&self) -> Vec<Tuning> {
         self.best.iter().map(|(tuning, _)| *tuning).collect()
     }
 }
 
-/// The middle of the best figures, if these agree.
+/// Returns the middle of the best figures if they agree.
 fn settled(unit: Unit, figures: &[f64]) -> Option<f64> {
     let mut sorted = figures.to_vec();
     sorted.sort_by(|a, b| unit.order(*a, *b));

@@ -1,4 +1,4 @@
-//! What was measured, as tables and as JSON.
+//! The results as tables and as JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,10 +19,10 @@ use crate::report::Summary;
 use crate::verdict;
 use crate::workload::Target;
 
-/// Everything that was measured.
+/// All results.
 #[derive(Serialize)]
 pub(super) struct Measured {
-    /// The congestion control of the TCP sockets: the system's own choice on both sides.
+    /// The congestion control of the TCP sockets. On both sides it is the system's default.
     pub(super) congestion: String,
     pub(super) rounds: u16,
     pub(super) placements: Vec<PlacementReport>,
@@ -40,15 +40,15 @@ pub(super) struct PlacementReport {
     peers: Vec<RivalReport>,
 }
 
-/// One subject's figures while they are collected.
+/// The figures of one subject during the measurement.
 pub(super) struct Row {
     pub(super) subject: Subject,
     limit: Plain,
     physical: Plain,
-    /// Messages of one measurement of the method.
+    /// The number of messages in one measurement of the method.
     pub(super) count: u64,
     method: Vec<f64>,
-    /// Programs of others that do the same.
+    /// Other programs that run the same test.
     pub(super) rivals: Vec<Rival>,
 }
 
@@ -60,7 +60,7 @@ struct RowReport {
     task: Task,
     /// The middle of the best figures of the best tunings.
     limit: f64,
-    /// Whether these agree; a limit that does not settle is met by nothing.
+    /// True if these figures agree. A limit that does not settle is met by no figure.
     limit_settled: bool,
     limit_tunings: Vec<Tuning>,
     method: Summary,
@@ -74,13 +74,13 @@ struct RowReport {
     method_rounds: Vec<f64>,
 }
 
-/// Many clients beside one, while figures are collected.
+/// Many clients beside one, during the measurement.
 pub(super) struct Group {
     method: Method,
     bytes: usize,
     clients: usize,
     alone: Vec<f64>,
-    /// One client that goes through as much memory as all of them.
+    /// The figures of one client that uses as much memory as all of them together.
     roomy: Vec<f64>,
     together: Vec<f64>,
     fairness: Vec<f64>,
@@ -111,18 +111,18 @@ pub(super) struct Counted {
     met: bool,
 }
 
-/// The aggregate of many clients should be no worse than this share of one client's.
+/// The lowest acceptable total of many clients, as a share of one client's.
 const AGGREGATE: Target = Target::AtLeast(0.95);
-/// The slowest of many should be no slower than this share of the fastest.
+/// The lowest acceptable rate of the slowest client, as a share of the fastest one's.
 const FAIRNESS: Target = Target::AtLeast(0.8);
 
 impl Measured {
-    /// Whether no row was measured.
+    /// Returns true if no row was measured.
     pub(super) fn is_empty(&self) -> bool {
         self.placements.iter().all(|report| report.rows.is_empty())
     }
 
-    /// The tables that people read.
+    /// Returns the tables as text.
     pub(super) fn text(&self) -> String {
         let Self {
             congestion, rounds, ..
@@ -229,7 +229,7 @@ impl PlacementReport {
         table
     }
 
-    /// The limits by themselves.
+    /// Returns the table of the limits by themselves.
     fn machine(&self) -> Table {
         let mut table = plain_table(&["this machine", "measured", "min–max"], 2);
         for Bare {
@@ -291,7 +291,7 @@ impl Row {
         }
     }
 
-    /// Lets the programs of others do the same.
+    /// Runs the other programs for one round.
     pub(super) fn rivals_round(&mut self, place: &Placement) -> anyhow::Result<()> {
         const MANY: u32 = 1000;
         let subject = &self.subject;
@@ -319,7 +319,7 @@ impl Row {
         self.physical.measure(bed)
     }
 
-    /// Measures the limits until they have settled, `most` times at most.
+    /// Measures both limits until they have settled, each at most `most` times.
     pub(super) fn settle(&mut self, bed: &mut Bed, most: u16) -> anyhow::Result<()> {
         self.limit.settle(bed, most)?;
         self.physical.settle(bed, most)
@@ -402,7 +402,7 @@ impl Group {
         let times = || each.iter().map(|done| done.nanoseconds);
         let (fastest, slowest) = (times().min().unwrap_or(0), times().max().unwrap_or(1));
         #[expect(clippy::cast_precision_loss, reason = "a run takes seconds")]
-        // All have sent the same, so times are inverse to rates.
+        // All clients have sent the same amount, so their times are inverse to their rates.
         self.fairness.push(fastest as f64 / slowest as f64);
     }
 
@@ -432,7 +432,7 @@ impl Group {
 }
 
 impl Counted {
-    /// `total` of `count` times should be `most` for each at most.
+    /// Returns a figure with a target: `total` divided by `count` should be at most `most`.
     #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
     pub(super) fn at_most(what: &'static str, total: u64, count: u64, most: f64) -> Self {
         let value = total as f64 / count as f64;

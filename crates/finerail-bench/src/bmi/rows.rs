@@ -1,4 +1,4 @@
-//! What is measured: each row is a task beside a limit.
+//! The rows: each is a task beside a limit.
 
 use std::cmp::Ordering;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use super::task::{Done, Method, Origin, Pattern, Task};
 use crate::foreign::{Program, Test};
 use crate::workload::Target;
 
-/// What a figure is.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Unit {
-    /// Microseconds of one message; a limit's are those of a round trip.
+    /// Microseconds of one message. The figures of a limit are those of a round trip.
     OneWay,
-    /// 10⁹ bytes a second.
+    /// 10⁹ bytes in each second.
     Bandwidth,
 }
 
@@ -24,25 +24,25 @@ pub(super) enum Unit {
 #[derive(Clone, Debug)]
 pub(super) struct Subject {
     pub(super) method: Method,
-    /// Its count is for the measurement to choose.
+    /// The task. The measurement chooses its count.
     pub(super) task: Task,
     pub(super) limit: Limit,
     pub(super) target: Option<Target>,
 }
 
-/// Bytes of the smallest message that a program would send for its content.
+/// The bytes of the smallest message that a program would send for its content.
 const WORD: usize = 8;
 const MIB: usize = 1 << 20;
-/// Bytes of the largest unexpected message.
+/// The bytes of the largest unexpected message.
 const UNEXPECTED_MAX: usize = 8192;
-/// Messages in flight, as long as they are not large.
+/// The number of messages in flight if they are not large.
 const IN_FLIGHT: u32 = 8;
-/// Messages in flight of a client that has many small ones.
+/// The number of messages in flight of a client with many small ones.
 const MANY_IN_FLIGHT: u32 = 64;
-/// Bytes in flight of larger ones.
+/// The limit on the bytes in flight of larger messages.
 const BYTES_IN_FLIGHT: usize = 128 << 20;
 
-/// Sizes of the long form.
+/// The sizes of the long form.
 const SIZES: [usize; 9] = [
     1,
     WORD,
@@ -54,9 +54,9 @@ const SIZES: [usize; 9] = [
     16 * MIB,
     128 * MIB,
 ];
-/// Further sizes of the long form for tcp, on both sides of the bound up to which it sends without asking.
+/// More sizes of the long form for tcp, on both sides of the limit up to which tcp sends without a handshake.
 const TCP_SIZES: [usize; 4] = [32 << 10, 256 << 10, 2 * MIB, 4 * MIB];
-/// Sizes whose bandwidth the short form looks at.
+/// The sizes whose bandwidth the short form measures.
 const SHORT_SIZES: [usize; 2] = [MIB, 128 * MIB];
 
 impl Subject {
@@ -94,17 +94,17 @@ impl Subject {
         }
     }
 
-    /// An exchange where everybody spins, beside a queue that does.
+    /// Returns an exchange in which all processes spin, beside a queue whose ends spin.
     fn spinning() -> Self {
         Self {
             limit: Limit::Queue,
-            // 8 µs where the queue takes 2.2.
+            // 8 µs, if the queue takes 2.2 µs.
             target: Some(Target::AtMost(3.6)),
             ..Self::exchange(Method::Spinning, Pattern::Exchange, WORD)
         }
     }
 
-    /// Many small messages of one client under way.
+    /// Returns a stream with many small messages of one client in flight.
     fn crowded(method: Method) -> Self {
         let subject = Self::stream(method, Pattern::Stream, Origin::Pre, WORD);
         Self {
@@ -114,7 +114,7 @@ impl Subject {
         }
     }
 
-    /// What the hardware allows: copies of as many bytes, or one round trip of a message queue.
+    /// Returns the limit of the hardware: copies of as many bytes, or one round trip of a message queue.
     pub(super) const fn physical(&self) -> Limit {
         match self.unit() {
             Unit::OneWay => Limit::Queue,
@@ -122,7 +122,8 @@ impl Subject {
         }
     }
 
-    /// All of them, in the order of the table. On one core nobody spins: it would wait for itself.
+    /// Returns all subjects in the order of the table. On one core there are no spinning subjects, because a
+    /// spinning process would wait for itself.
     pub(super) fn all(short: bool, one_core: bool) -> Vec<Self> {
         let mut subjects = Vec::new();
         for method in [Method::Zoid, Method::ZeroCopy, Method::Tcp] {
@@ -145,7 +146,7 @@ impl Subject {
                     subjects.push(Self::stream(method, pattern, Origin::Pre, bytes));
                 }
                 subjects.push(Self::stream(method, Pattern::Stream, Origin::Pre, bytes));
-                // The origin is all the same to tcp, and the short form looks at one size.
+                // The origin makes no difference to tcp, and the short form measures one size.
                 if method != Method::Tcp && (bytes == MIB || !short) {
                     subjects.push(Self::stream(method, Pattern::Stream, Origin::Ext, bytes));
                 }
@@ -155,7 +156,7 @@ impl Subject {
         if !one_core {
             subjects.push(Self::spinning());
         }
-        // Shorter messages take the stream there, too.
+        // Shorter messages use the stream with this method, too.
         for bytes in SHORT_SIZES {
             let (method, pattern) = (Method::ProcessCopy, Pattern::Stream);
             subjects.push(Self::stream(method, pattern, Origin::Pre, bytes));
@@ -191,8 +192,7 @@ impl Subject {
         }
     }
 
-    /// The programs of others that could do the same, and what they would be asked; one size is enough to
-    /// compare.
+    /// Returns the other programs that can run the same test, and the test. One size is enough for a comparison.
     pub(super) const fn test(&self) -> Option<(&'static [Program], Test)> {
         let carriers: &[Program] = match self.method {
             Method::Tcp => &[Program::UcxTcp, Program::Libfabric, Program::Iperf],
@@ -207,11 +207,11 @@ impl Subject {
         Some((carriers, test))
     }
 
-    /// The figure of `count` messages of the task.
+    /// Returns the figure for `count` messages of the task.
     pub(super) fn figure(&self, count: u64, done: Done) -> f64 {
         let took = Duration::from_nanos(done.nanoseconds);
         match self.unit() {
-            // There and back are two.
+            // An exchange has two messages.
             Unit::OneWay => microseconds(count, took) / 2.0,
             Unit::Bandwidth => bandwidth(self.task.bytes, count, took),
         }
@@ -219,7 +219,7 @@ impl Subject {
 }
 
 impl Unit {
-    /// Orders figures, the best first.
+    /// Orders figures with the best first.
     pub(super) fn order(self, a: f64, b: f64) -> Ordering {
         match self {
             Self::OneWay => a.total_cmp(&b),
@@ -227,7 +227,7 @@ impl Unit {
         }
     }
 
-    /// A figure as people read it.
+    /// Formats a figure with its unit.
     pub(super) fn show(self, value: f64) -> String {
         let unit = self.name();
         match value {
@@ -245,7 +245,7 @@ impl Unit {
     }
 }
 
-/// A task of one client, without a count.
+/// Returns a task of one client, without a count.
 pub(super) const fn task(pattern: Pattern, origin: Origin, bytes: usize, in_flight: u32) -> Task {
     Task {
         pattern,
@@ -258,7 +258,7 @@ pub(super) const fn task(pattern: Pattern, origin: Origin, bytes: usize, in_flig
     }
 }
 
-/// A size as people write it.
+/// Formats a size.
 pub(super) fn size(bytes: usize) -> String {
     match bytes {
         bytes if bytes >= MIB => format!("{} MiB", bytes / MIB),
@@ -272,7 +272,7 @@ pub(super) fn microseconds(count: u64, took: Duration) -> f64 {
     took.as_secs_f64() * 1e6 / count as f64
 }
 
-/// In 10⁹ bytes a second.
+/// Returns the bandwidth in 10⁹ bytes in each second.
 #[expect(clippy::cast_precision_loss, reason = "counts stay far below 2^52")]
 pub(super) fn bandwidth(bytes: usize, count: u64, took: Duration) -> f64 {
     bytes as f64 * count as f64 / took.as_secs_f64().max(1e-9) / 1e9

@@ -1,12 +1,12 @@
-//! The server of the bench: one loop that serves every client's task, whatever the method.
+//! The server of the bench: one loop that serves the tasks of all clients with every method.
 //!
 //! ```text
 //!   exchange     receive ─▶ answer, next receive ─▶ …
 //!   stream       receive, receive, … ─▶ next receive ─▶ …   done, when all have arrived
 //! ```
 //!
-//! Each message in flight of a stream has a lane, which is a tag: messages of one tag overtake one
-//! another nowhere, and so are not in flight together.
+//! Each message in flight of a stream has a lane, which is a tag. Messages with the same tag never overtake one
+//! another, so a lane has only one message in flight.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -17,35 +17,36 @@ use bmi::{Address, Bmi, Buffer, Class, Completion, ContextId, Payload, Post, Tag
 use super::memory::{self, Stock};
 use super::task::{Pattern, Task};
 
-/// Tags of the bench's messages.
+/// The tags of the bench's messages. This one begins a task.
 pub(super) const BEGIN: Tag = Tag(1);
-/// Data back to a client.
+/// Data to a client.
 pub(super) const ANSWER: Tag = Tag(2);
-/// The last message of a stream has arrived.
+/// Reports that the last message of a stream has arrived.
 pub(super) const ARRIVED: Tag = Tag(3);
-/// The most lanes.
+/// The limit on the lanes.
 const LANES: usize = 64;
 
-/// Data from a client, in a lane.
+/// Returns the tag of data from a client in a lane.
 pub(super) const fn data(lane: u32) -> Tag {
-    // Far below 2^31, as `begin` has checked.
+    // The number is far below 2^31, as `begin` has checked.
     Tag(16 + lane as i32)
 }
 
-/// Messages of one of a task's lanes.
+/// Returns the number of messages in one lane of a task.
 pub(super) fn share(task: &Task, lane: u32) -> u64 {
     let lanes = u64::from(task.in_flight);
     task.count / lanes + u64::from(u64::from(lane) < task.count % lanes)
 }
 
-/// How long the server sleeps when nothing comes.
+/// The time that the server sleeps if no message arrives.
 const WAIT: Duration = Duration::from_secs(10);
-/// Completions or messages that are collected at once.
+/// The limit on the completions or messages that are collected at once.
 const AT_ONCE: usize = 64;
-/// Rounds of completions after which new clients are looked for.
+/// The number of rounds of completions between two checks for new clients.
 const LOOK_EVERY: u32 = 16;
 
-/// What an operation is for, in its user value beside the client's number: receives have their lane.
+/// The kind of an operation, as a part of its user value beside the client's number. A receive has the number of
+/// its lane.
 const SEND: u64 = LANES as u64;
 const KINDS: u64 = SEND + 1;
 
@@ -74,20 +75,20 @@ struct Server<'a> {
     stock: Stock,
     clients: Vec<Client>,
     numbers: BTreeMap<Address, usize>,
-    /// Operations that finished in their post: user value, bytes, memory.
+    /// Operations that completed in their post: user value, bytes, memory.
     finished: VecDeque<(u64, usize, Payload)>,
-    /// Operations that have not completed.
+    /// The number of operations that have not completed.
     posted: usize,
 }
 
 struct Client {
     address: Address,
     task: Task,
-    /// Receives of each lane that have yet to be posted.
+    /// The number of receives of each lane that are not posted yet.
     to_post: [u64; LANES],
-    /// Messages that have arrived.
+    /// The number of messages that have arrived.
     arrived: u64,
-    /// Buffers that a stream's next receives are posted with.
+    /// The buffers for the next receives of a stream.
     spare: VecDeque<Buffer>,
 }
 
@@ -109,7 +110,7 @@ impl Server<'_> {
                 self.finish(user, len, payload)?;
             }
         }
-        // Before anything that may sleep: what is here would wait as long.
+        // This comes before any call that may sleep: otherwise these operations would wait, too.
         self.drain()?;
         if idle || look {
             let wait = if self.posted == 0 {
@@ -124,7 +125,7 @@ impl Server<'_> {
         self.drain()
     }
 
-    /// Goes on with what finished in its post.
+    /// Processes the operations that completed in their post.
     fn drain(&mut self) -> anyhow::Result<()> {
         while let Some((user, len, payload)) = self.finished.pop_front() {
             self.finish(user, len, payload)?;
@@ -166,7 +167,7 @@ impl Server<'_> {
             "{} lanes",
             task.in_flight
         );
-        // Its posts wait for nothing: it collects what completes.
+        // Posts for this client do not wait, because the server collects completions.
         self.bmi.set(Some(address), &zoid::setting::PIPELINED)?;
         let next = self.clients.len();
         let number = *self.numbers.entry(address).or_insert(next);
@@ -190,7 +191,7 @@ impl Server<'_> {
         }
     }
 
-    /// What a stream goes through besides the buffers that are posted.
+    /// Takes the buffers that a stream uses in addition to the posted ones.
     fn spare(&mut self, address: Address, task: &Task) -> anyhow::Result<VecDeque<Buffer>> {
         let count = match task.pattern {
             Pattern::Stream => task.buffers.saturating_sub(task.in_flight),
@@ -209,7 +210,8 @@ impl Server<'_> {
         self.post_receive(number, lane, buffer)
     }
 
-    /// Posts a receive unless all have been; then the buffer goes back, and those to spare.
+    /// Posts a receive, unless all receives of the lane were posted. In that case the buffer and the spare buffers
+    /// return to the stock.
     fn post_receive(&mut self, number: usize, lane: u32, buffer: Buffer) -> anyhow::Result<()> {
         let client = &mut self.clients[number];
         client.spare.push_back(buffer);
@@ -265,7 +267,7 @@ impl Server<'_> {
             ..
         } = client.task;
         if user % KINDS == SEND {
-            // What says that a stream has arrived, and answers of a length of their own, are freed.
+            // The message that reports the end of a stream, and answers of another length, are freed.
             if pattern == Pattern::Exchange && buffer.len() == bytes {
                 self.stock.put(buffer);
             }
@@ -294,7 +296,7 @@ impl Server<'_> {
         }
     }
 
-    /// Looks at every byte, and sends all back from other memory.
+    /// Verifies every byte, and sends all bytes back from other memory.
     fn verify(&mut self, number: usize, len: usize, buffer: Buffer) -> anyhow::Result<()> {
         let client = &self.clients[number];
         let Task {

@@ -1,9 +1,9 @@
-//! The soak: many clients, all sizes, every byte looked at; and memory, segments and queues that must
-//! not become more.
+//! The soak: many clients, messages of all sizes, and every byte verified. Memory, segments and queues must not
+//! grow.
 //!
-//! Clients and server know from the number of a message how long it is and what is in it, so each
-//! verifies what it receives: the server what clients send, a client what comes back. A client or
-//! server that finds a wrong byte ends with an error, and the soak with it.
+//! Clients and server derive the length and the content of a message from its number, so each verifies what it
+//! receives: the server the messages of clients, a client the answers. A client or server that finds a wrong byte
+//! ends with an error, and the soak ends, too.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,8 @@ use super::bed::{Bed, Party, WITH_DAEMON};
 use super::rows::{size, task};
 use super::task::{Method, Origin, Pattern, Task};
 
-/// Every way that large messages take; spinning is the way of zoid with a segment for small ones.
+/// The methods that cover every path of large messages. Spinning uses the path of zoid, with a segment for small
+/// messages.
 const METHODS: [Method; 4] = [
     Method::Zoid,
     Method::ZeroCopy,
@@ -23,20 +24,20 @@ const METHODS: [Method; 4] = [
 ];
 
 const CLIENTS: u64 = 8;
-/// Bytes of the largest message.
+/// The bytes of the largest message.
 const LARGEST: usize = 4 << 20;
-/// Messages of a client between two looks at the memory.
+/// The number of messages of a client between two checks of the memory.
 const SLICE: u64 = 20;
-/// Slices after which memory is taken to be as large as it becomes: allocators and buffers of every
-/// size are warm.
+/// The number of slices after which memory should not grow any more: by then allocators and buffers of every size
+/// are warm.
 const WARM: usize = 6;
-/// Bytes that a process may grow by after that, for what allocators keep.
+/// The limit on a process's growth in bytes after that, for memory that allocators keep.
 const GROWTH_MAX: u64 = 24 << 20;
 
-/// How long what the last messages leave behind may take to be put away.
+/// The time limit for the cleanup after the last messages.
 const PUT_AWAY: Duration = Duration::from_secs(10);
 
-/// Runs for at least so long. What was done, in words.
+/// Runs for at least this time; returns a summary in words.
 pub(super) fn run(duration: Duration) -> anyhow::Result<String> {
     let mut bed = Bed::start(None)?;
     let names = WITH_DAEMON.map(|method| bed.instance(method));
@@ -80,12 +81,12 @@ pub(super) fn run(duration: Duration) -> anyhow::Result<String> {
     ))
 }
 
-/// How everything stands between two slices, when nothing is under way.
+/// The state between two slices, when nothing is in flight.
 #[derive(Clone)]
 struct Standing {
-    /// Of each daemon and its server.
+    /// The state of each daemon and its server.
     daemons: Vec<DaemonStanding>,
-    /// Bytes of every process.
+    /// The resident bytes of every process.
     resident: Vec<(Party, u64)>,
 }
 
@@ -93,12 +94,12 @@ struct Standing {
 struct DaemonStanding {
     method: Method,
     segment_bytes: u64,
-    /// Of the segment, in the server's hands; the server keeps its buffers from slice to slice.
+    /// The part of the segment that the server uses. The server keeps its buffers from slice to slice.
     server_bytes: u64,
     reply_queues: u64,
 }
 
-/// Figures of a daemon that are nothing when nothing is under way.
+/// Metrics of a daemon that are 0 when nothing is in flight.
 const AT_REST: [&str; 6] = [
     "zoidd_requests",
     "zoidd_waiting",
@@ -127,7 +128,7 @@ impl Standing {
         })
     }
 
-    /// Fails when anything has become more than it was when all was warm.
+    /// Returns an error if any value has grown since everything was warm.
     fn check(&self, warm: &Self, most_grown: &mut [u64; 3]) -> anyhow::Result<()> {
         for (now, before) in self.daemons.iter().zip(&warm.daemons) {
             ensure!(now == before, "it was {before:?}, and is {now:?}");
@@ -175,7 +176,7 @@ impl DaemonStanding {
     }
 }
 
-/// Fails when a daemon that has ended has left its names.
+/// Returns an error if a daemon that has ended has left its names.
 fn check_gone(instance: &Instance) -> anyhow::Result<()> {
     let segment = sys::SharedMemory::open(&instance.segment());
     ensure!(segment.is_err(), "the segment of {instance} is left");
@@ -185,7 +186,7 @@ fn check_gone(instance: &Instance) -> anyhow::Result<()> {
 }
 
 fn slice(bed: &mut Bed, method: Method, number: u64) -> anyhow::Result<()> {
-    // Expected messages alternate between memory of the segment and the heap.
+    // Expected messages alternate between memory of the segment and of the heap.
     let origin = if number.is_multiple_of(2) {
         Origin::Pre
     } else {

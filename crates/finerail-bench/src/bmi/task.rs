@@ -1,7 +1,7 @@
-//! What a client and the server do together in one measurement.
+//! The tasks that a client and the server run together in one measurement.
 //!
-//! A task goes from the bench to a client as a line of text, and from the client to the server as an
-//! unexpected message with the same text.
+//! The bench sends a task to a client as a line of text. The client sends it to the server as an unexpected message
+//! with the same text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use bmi::Setting;
 use clap::ValueEnum;
 use serde::Serialize;
 
-/// How messages get from one process to the other.
+/// The method by which messages get from one process to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Method {
@@ -27,7 +27,7 @@ pub(super) enum Method {
     Tcp,
 }
 
-/// Who sends what.
+/// The pattern of the messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Pattern {
@@ -47,7 +47,7 @@ pub(super) enum Pattern {
     Silence,
 }
 
-/// Where the server's buffers come from.
+/// The origin of the server's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Origin {
@@ -62,32 +62,33 @@ pub(super) enum Origin {
 pub(super) struct Task {
     pub(super) pattern: Pattern,
     pub(super) origin: Origin,
-    /// Payload bytes of a message; of [`Pattern::Verify`] the most.
+    /// The payload bytes of a message; for [`Pattern::Verify`] the limit on them.
     pub(super) bytes: usize,
-    /// Messages that the client sends.
+    /// The number of messages that the client sends.
     pub(super) count: u64,
-    /// How many of them may be under way; exchanges have one.
+    /// The number of messages in flight; exchanges have one.
     pub(super) in_flight: u32,
-    /// How many buffers either side of a stream goes through in turn, no fewer than are in flight.
+    /// The number of buffers that either end of a stream uses in turn. There are at least as many as messages in
+    /// flight.
     pub(super) buffers: u32,
-    /// Number of the client, which the bytes that are verified depend on.
+    /// The number of the client. The bytes of verified messages depend on it.
     pub(super) client: u64,
 }
 
-/// What a client says of a task.
+/// The client's result of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Done {
     pub(super) nanoseconds: u64,
-    /// Frames between client and daemon, both ways; none of tcp.
+    /// The frames between client and daemon, in both directions; 0 with tcp.
     pub(super) frames: u64,
-    /// Bytes of frames that the client sent.
+    /// The bytes of the frames that the client sent.
     pub(super) bytes_sent: u64,
-    /// Calls that the client forwarded to the daemon.
+    /// The number of calls that the client forwarded to the daemon.
     pub(super) exchanges: u64,
 }
 
 impl Task {
-    /// Whether the client's posts wait for their outcome; the tcp method's never do.
+    /// Returns whether the client's posts wait for their result. The posts of the tcp method never wait.
     pub(super) const fn posts(&self) -> Setting {
         match self.pattern {
             Pattern::Stream | Pattern::UnexpectedStream => zoid::setting::PIPELINED,
@@ -95,7 +96,7 @@ impl Task {
         }
     }
 
-    /// Whether the server takes part.
+    /// Returns true if the server takes part in the task.
     pub(super) const fn needs_server(&self) -> bool {
         !matches!(self.pattern, Pattern::Refused | Pattern::Silence)
     }

@@ -1,4 +1,5 @@
-//! How long a ping, and a look at the node's interfaces, take while somebody else sends as fast as it can.
+//! Measures how long a ping, and a request to show the node's interfaces, take while another node sends as fast as
+//! it can.
 //!
 //! ```text
 //!   bystander 127.0.0.8@tcp ── ping, every 10 ms ──▶ target 127.0.0.3@tcp
@@ -25,14 +26,14 @@ use crate::workload::TINY;
 
 /// The time from one ping, and one request, to the next.
 const INTERVAL: Duration = Duration::from_millis(10);
-/// A ping that takes longer is an error.
+/// The timeout of a ping.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Milliseconds that 99.9 % of the pings, and of the requests, should not exceed.
+/// The limit for 99.9 % of the pings, and of the requests, in milliseconds.
 const TARGET_MS: f64 = 10.0;
-/// How long the blaster sends before the first ping.
+/// The time for which the blaster sends before the first ping.
 const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Round trips of a bystander's pings, and of requests to show the interfaces.
+/// The round trips of a bystander's pings, and of requests to show the interfaces.
 #[derive(Serialize)]
 pub(crate) struct Bystander {
     alone: Percentiles,
@@ -54,7 +55,7 @@ struct Percentiles {
 }
 
 impl Bystander {
-    /// Asks for so long without a blaster, and then beside one.
+    /// Measures for this time without a blaster, and then beside a blaster.
     pub(crate) fn measure(
         placement: &Placement,
         congestion: &str,
@@ -113,7 +114,7 @@ impl Percentiles {
     fn of(millis: &[f64]) -> Self {
         let mut sorted = millis.to_vec();
         sorted.sort_by(f64::total_cmp);
-        // The smallest value that at least so many of a thousand do not exceed.
+        // The smallest value that at least so many thousandths of the values do not exceed.
         let at = |thousandths: usize| {
             let rank = (sorted.len() * thousandths).div_ceil(1000);
             sorted
@@ -138,8 +139,8 @@ impl Percentiles {
     }
 }
 
-/// Round trips of pings and of requests to show the interfaces. One that is late delays those behind it by no
-/// more than its own time.
+/// Measures the round trips of pings and of requests to show the interfaces. A late response delays the next
+/// requests by no more than its own time.
 fn ask(node: &Node, dlc: &mut Dlc, length: Duration) -> anyhow::Result<[Percentiles; 2]> {
     let target = TARGET.nid()?;
     let show = Request::Show(Show::all(Section::Net, 0));
@@ -162,7 +163,7 @@ fn ask(node: &Node, dlc: &mut Dlc, length: Duration) -> anyhow::Result<[Percenti
     Ok([Percentiles::of(&pings), Percentiles::of(&shows)])
 }
 
-/// Small PUTs to the target under way at once.
+/// The number of small PUTs to the target in flight at once.
 const WINDOW: u64 = 64;
 
 /// Sends small PUTs to the target until the process ends.

@@ -1,4 +1,4 @@
-//! What peers cost that are connected and say nothing.
+//! Measures the cost of peers that are connected and silent.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,29 +15,29 @@ use super::{IDLE, reserve_port, resident};
 use crate::child::{Peer, PeerSpec, cpu_time_of};
 use crate::peer::{self, PeerArgs, Role};
 
-/// Peers that are tried, as far as this process may open so many sockets.
+/// The sizes of crowds. A size is left out if this process may not open so many sockets.
 const SIZES: [usize; 2] = [1_000, 10_000];
-/// Share of one core that an idle crowd may take.
+/// The limit on the share of one core that an idle crowd uses.
 const CPU_TARGET: f64 = 0.01;
-/// Resident KiB that one of the crowd may take.
+/// The limit on the resident memory for each peer, in KiB.
 const KIB_TARGET: f64 = 40.0;
-/// The node's last work for a new crowd is over after this.
+/// The time after which the node has finished its work for a new crowd.
 const CALM: Duration = Duration::from_secs(1);
-/// Descriptors that a process needs besides the crowd's.
+/// The number of descriptors that a process needs in addition to the crowd's.
 const OTHER_DESCRIPTORS: u64 = 100;
 
 /// A crowd of idle peers.
 #[derive(Serialize)]
 pub(crate) struct Crowd {
     peers: usize,
-    /// Share of one core that the node takes.
+    /// The share of one core that the node uses.
     cpu: f64,
     kib_per_peer: f64,
     pub(crate) met: bool,
 }
 
 impl Crowd {
-    /// The crowds that the limit of open files allows, each watched for so long.
+    /// Measures the crowds that the limit of open files allows, each for this time.
     pub(crate) fn measure_all(congestion: &str, length: Duration) -> anyhow::Result<Vec<Self>> {
         let (limit, _) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE)
             .context("cannot ask how many files may be open")?;
@@ -48,7 +48,7 @@ impl Crowd {
             .collect()
     }
 
-    /// One crowd of so many, watched for so long.
+    /// Measures one crowd of this size for this time.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     pub(crate) fn measure(
         peers: usize,
@@ -116,14 +116,14 @@ impl Crowd {
     }
 }
 
-/// How many files and sockets a peer's process has open.
+/// Returns the number of open files and sockets of a peer's process.
 fn descriptors(peer: &Peer) -> anyhow::Result<usize> {
     let path = format!("/proc/{}/fd", peer.pid());
     let open = fs::read_dir(&path).with_context(|| format!("cannot read {path}"))?;
     Ok(open.count())
 }
 
-/// Joins the node at the port as so many peers, and keeps them connected until the process ends.
+/// Connects to the node at the port as so many peers, and keeps the connections until the process ends.
 pub(crate) fn join(args: &PeerArgs) -> anyhow::Result<()> {
     let node = IDLE.nid()?;
     let connect = |number| connect(args.port, node, number);

@@ -1,5 +1,5 @@
-//! Senders with nodes and peers of their own: four that send at once, to one node or through a router, and one
-//! that spins as its target does.
+//! Senders with nodes and peers of their own: four that send at the same time, to one node or through a router, and
+//! one that spins like its target.
 //!
 //! ```text
 //!   127.0.0.20@tcp ─┐
@@ -7,8 +7,8 @@
 //!   127.0.0.23@tcp ─┘
 //! ```
 //!
-//! Each sender is driven by a thread of its own. A router here has threads of its own, as one outside of
-//! benches has, and may use the CPUs of both sides.
+//! Each sender has a thread of its own. A router here has threads of its own, like a router in production, and may
+//! use the CPUs of both sides.
 
 use std::thread;
 use std::time::Duration;
@@ -30,20 +30,20 @@ use crate::peer::Role;
 use crate::placement::Placement;
 use crate::workload::{LARGE, SMALL, TINY, Workload};
 
-/// What the senders do.
+/// The pattern of the senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// All put to one node.
+    /// All senders put to one node.
     Direct,
-    /// All put to one node through a router with so many I/O threads.
+    /// All senders put to one node through a router with so many I/O threads.
     Routed(u16),
-    /// One puts through a router of two I/O threads, one a direction.
+    /// One sender puts through a router with two I/O threads, one for each direction.
     Through,
-    /// One puts and waits for the ACK; both ends look for so long before they sleep.
+    /// One sender puts and waits for the ACK. Both ends look for work for this time before they sleep.
     Spinning(Duration),
 }
 
-/// The senders, and the processes of the others.
+/// The senders, and the processes of the other nodes.
 pub(super) struct Fan {
     kind: Kind,
     senders: Vec<Sender>,
@@ -60,7 +60,7 @@ struct Sender {
 }
 
 impl Kind {
-    /// What a workload needs, if it needs senders of this file.
+    /// Returns the pattern of a workload; `None` if the workload does not need these senders.
     pub(super) const fn of(workload: Workload, spin: Duration) -> Option<Self> {
         match workload {
             Workload::RoundTripSpinning => Some(Self::Spinning(spin)),
@@ -140,7 +140,7 @@ impl Fan {
         self.kind
     }
 
-    /// Moves `count` messages in all, of the workload's length.
+    /// Moves `count` messages in total, of the workload's length.
     pub(super) fn run(&mut self, workload: Workload, count: u64) -> anyhow::Result<()> {
         let result = match self.kind {
             Kind::Spinning(_) => {
@@ -190,7 +190,7 @@ impl Sender {
         })
     }
 
-    /// PUTs without ACK, until the target says that the last has arrived.
+    /// Sends PUTs without ACK until the target reports that the last one has arrived.
     fn stream(&self, target: ProcessId, workload: Workload, count: u64) -> anyhow::Result<()> {
         let (md, window) = match workload.message_len() {
             SMALL => (self.small, SMALL_WINDOW),
@@ -214,7 +214,7 @@ impl Sender {
     fn round_trips(&self, target: ProcessId, count: u64) -> anyhow::Result<()> {
         for _ in 0..count {
             self.put(self.tiny, target, true, 0)?;
-            // SEND and ACK.
+            // The two events are SEND and ACK.
             self.next()?;
             self.next()?;
         }

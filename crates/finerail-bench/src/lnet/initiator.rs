@@ -1,4 +1,4 @@
-//! The measuring node.
+//! The node that measures.
 
 use std::time::{Duration, Instant};
 
@@ -23,16 +23,16 @@ use crate::workload::{
     COLD_BUFFERS, GETS_IN_FLIGHT, LARGE, SMALL, SMALL_GETS_IN_FLIGHT, TINY, Workload,
 };
 
-/// Large PUTs that are handed over before the first is written: some in the socket, one being written,
-/// one ready.
+/// The number of large PUTs that are passed to the node before the first one is written: some in the socket, one
+/// being written, one ready.
 pub(super) const LARGE_WINDOW: u64 = 4;
-/// Small PUTs that are handed over before the first is written.
+/// The number of small PUTs that are passed to the node before the first one is written.
 pub(super) const SMALL_WINDOW: u64 = 32;
 
-/// Seconds in which nothing happens before a run is given up.
+/// The seconds without an event after which a run fails.
 pub(super) const SILENCE_MAX_S: u32 = 20;
 
-/// The measuring node in one placement, with the processes of the others.
+/// The node that measures in one placement, and the processes of the other nodes.
 pub(crate) struct Initiator {
     node: Node,
     queue: EventQueue,
@@ -48,7 +48,7 @@ pub(crate) struct Initiator {
     spin: Duration,
 }
 
-/// Descriptors over what is put.
+/// Descriptors of the memory that PUTs send.
 struct Sources {
     large: MdHandle,
     small: MdHandle,
@@ -56,18 +56,18 @@ struct Sources {
     cold: Vec<MdHandle>,
 }
 
-/// Descriptors that GETs go into, which are as long as what they ask for.
+/// Descriptors of the memory that GETs write to. Each is as long as the requested data.
 struct Sinks {
     large: MdHandle,
     small: MdHandle,
 }
 
-/// Where PUTs go.
+/// The destination of PUTs.
 #[derive(Clone, Copy)]
 struct To {
     target: ProcessId,
     portal: u32,
-    /// PUTs go to so many buffers in turn.
+    /// The number of buffers to which PUTs go in turn.
     buffers: usize,
 }
 
@@ -183,7 +183,7 @@ impl Initiator {
         }
     }
 
-    /// PUTs without ACK from these sources in turn, until the target says that the last has arrived.
+    /// Sends PUTs without ACK from these sources in turn until the target reports that the last one has arrived.
     fn stream(
         &mut self,
         sources: &[MdHandle],
@@ -217,14 +217,14 @@ impl Initiator {
         };
         for _ in 0..count {
             self.put(self.sources.tiny, to, 0, true, 0)?;
-            // SEND and ACK.
+            // The two events are SEND and ACK.
             self.next()?;
             self.next()?;
         }
         Ok(())
     }
 
-    /// All GETs go into the same memory, as the raw limit reads into one buffer.
+    /// Runs GETs. All GETs write to the same memory, because the raw limit reads into one buffer.
     fn gets(&mut self, sink: MdHandle, in_flight: u64, count: u64) -> anyhow::Result<()> {
         let (mut asked, mut sent, mut replied) = (0, 0, 0);
         while sent < count || replied < count {
@@ -274,9 +274,9 @@ impl Initiator {
         self.node.get(get).context("a GET was refused")
     }
 
-    /// The next event; a failed operation and a long silence are errors.
+    /// Returns the next event. A failed operation and a long silence are errors.
     fn next(&mut self) -> anyhow::Result<Event> {
-        // An event that is there already costs no look at the clock.
+        // If an event is already there, no system call reads the clock.
         let there = self.queue.try_next();
         let NodeEvent { event, .. } = there.map_or_else(|| self.wait(), Ok)?;
         if let Err(errno) = event.status {

@@ -1,4 +1,4 @@
-//! Finerail's side: the same messages as LNet PUTs and GETs between nodes of this program.
+//! Finerail's side of the comparison: the same messages as LNet PUTs and GETs between nodes of this program.
 //!
 //! ```text
 //!   initiator 127.0.0.2@tcp ─────▶ target 127.0.0.3@tcp
@@ -6,10 +6,10 @@
 //!                                  router 127.0.0.5@tcp1 ─────▶ routed target 127.0.0.6@tcp1
 //! ```
 //!
-//! Whoever waits for events drives the node, at both ends, as the raw ends do their own reading and
-//! writing. A stream has no ACKs: every PUT says in its header data how many make up the stream, and
-//! the target answers the last of them with a PUT of its own, so that the clock stops when all data has
-//! arrived and the program has seen it.
+//! At both ends the thread that waits for events drives the node, because the raw ends do their own reading and
+//! writing, too. A stream has no ACKs: the header data of every PUT contains the number of messages in the stream,
+//! and the target answers the last message with a PUT of its own. So the clock stops when all data has arrived and
+//! the program has seen it.
 
 pub(super) mod bystander;
 pub(super) mod crowd;
@@ -32,14 +32,14 @@ use super::workload;
 
 pub(super) use initiator::Initiator;
 
-/// Messages under way to one peer. LNet's default of 8 would end a stream of small messages in waits
-/// for credits, which the raw limit does not know.
+/// The limit on the messages in flight to one peer. With LNet's default of 8, a stream of small messages would wait
+/// for credits, and the raw limit has no such waits.
 pub(super) const PEER_CREDITS: u32 = 64;
 
 /// A node of the bench.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// NIDs, each on the net that its suffix names.
+    /// The NIDs, each on the net that its suffix names.
     nids: &'static [&'static str],
     /// A remote net, and the gateway to it.
     route: Option<(&'static str, &'static str)>,
@@ -66,7 +66,7 @@ pub(super) const IDLE: Place = Place {
     route: None,
 };
 
-/// Those that send at once, with ports and peers of their own.
+/// The nodes that send at the same time, with ports and peers of their own.
 const SENDERS: [Place; workload::SENDERS] = [
     sender(&["127.0.0.20@tcp"]),
     sender(&["127.0.0.21@tcp"]),
@@ -86,7 +86,7 @@ pub(super) const BYSTANDER: Place = Place {
     route: None,
 };
 
-/// A node that discovers many peers, none of which it answers.
+/// A node that discovers many peers. It answers none of them.
 pub(super) const DISCOVERER: Place = Place {
     nids: &["127.0.0.9@tcp"],
     route: None,
@@ -101,17 +101,17 @@ pub(super) const TESTED: Place = Place {
     route: None,
 };
 
-/// The portal that data goes to and comes from.
+/// The portal for data.
 const DATA_PORTAL: u32 = 60;
 /// The portal of the cold buffers.
 const COLD_PORTAL: u32 = 62;
-/// The portal on which the initiator hears that a stream has arrived.
+/// The portal on which the initiator is told that a stream has arrived.
 const DONE_PORTAL: u32 = 61;
-/// The match bits of both.
+/// The match bits on all these portals.
 const MATCH_BITS: u64 = 1;
 
 impl Place {
-    /// The configuration document of this node.
+    /// Returns the configuration document of this node.
     fn yaml(&self) -> String {
         let mut yaml = String::from("net:\n");
         for nid in self.nids {
@@ -131,7 +131,7 @@ impl Place {
         yaml
     }
 
-    /// The first of its NIDs.
+    /// Returns the first of its NIDs.
     pub(super) fn nid(&self) -> anyhow::Result<Nid> {
         let nid = self.nids.first().context("a place without a NID")?;
         Ok(nid.parse()?)
@@ -154,12 +154,12 @@ impl Place {
     }
 }
 
-/// A TCP port above 1023 for every node of one placement; kept until all of them listen.
+/// Reserves a TCP port above 1023 for all nodes of one placement. The reservation lasts until all of them listen.
 pub(super) fn reserve_port() -> anyhow::Result<ReservedPort> {
     ReservedPort::on(Ipv4Addr::UNSPECIFIED).context("no TCP port is free")
 }
 
-/// Resident bytes of an endpoint process that has nothing to do.
+/// Returns the resident bytes of an idle endpoint process.
 pub(super) fn idle_memory(congestion: &str) -> anyhow::Result<u64> {
     let cpus = sys::allowed_cpus().context("cannot ask which CPUs may be used")?;
     let cpu = cpus.first().copied().unwrap_or_default();
@@ -174,14 +174,14 @@ pub(super) fn idle_memory(congestion: &str) -> anyhow::Result<u64> {
     resident(&peer)
 }
 
-/// Resident bytes of a peer's process.
+/// Returns the resident bytes of a peer's process.
 fn resident(peer: &Peer) -> anyhow::Result<u64> {
     let path = format!("/proc/{}/status", peer.pid());
     let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     resident_bytes(&status).with_context(|| format!("{path} has no VmRSS"))
 }
 
-/// The resident memory that a process status of the system names.
+/// Returns the resident memory that a process status of the system contains.
 fn resident_bytes(status: &str) -> Option<u64> {
     let line = status
         .lines()

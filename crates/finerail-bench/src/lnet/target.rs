@@ -1,4 +1,4 @@
-//! The answering nodes: targets, router, and the endpoint that idles.
+//! The nodes that answer: targets, router, and the idle endpoint.
 
 use anyhow::bail;
 use lnet_node::{
@@ -12,7 +12,7 @@ use super::{COLD_PORTAL, DATA_PORTAL, DONE_PORTAL, IDLE, MATCH_BITS, Place, ROUT
 use crate::peer::{self, PeerArgs};
 use crate::workload::{COLD_BUFFERS, LARGE};
 
-/// Takes PUTs into, and answers GETs from, one warm buffer and many cold ones, until the process ends.
+/// Accepts PUTs into, and answers GETs from, one warm buffer and many cold ones, until the process ends.
 pub(crate) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<()> {
     let managed = place.start_with(options(args, Progress::Caller))?;
     let _endpoint = match args.control.clone() {
@@ -27,9 +27,9 @@ pub(crate) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<()> {
     let options = MdOptions::OP_PUT | MdOptions::OP_GET | MdOptions::MANAGE_REMOTE;
     let entry = MatchEntry::exact(DATA_PORTAL, MATCH_BITS);
     node.attach(&queue, entry, Md::sink(vec![0x5A; LARGE]).options(options))?;
-    // The offset in the request says which of the buffers it is.
+    // The offset in the request selects the buffer.
     let entry = MatchEntry::exact(COLD_PORTAL, MATCH_BITS);
-    // Zeros take no memory before they are written to: not every target is sent cold streams.
+    // Zeroed memory takes no pages before it is written: not every target receives cold streams.
     let cold = Md::sink(vec![0; COLD_BUFFERS * LARGE]).options(options);
     node.attach(&queue, entry, cold)?;
     let done = node.bind(&queue, Md::source(Vec::new()))?;
@@ -37,7 +37,7 @@ pub(crate) fn serve(place: Place, args: &PeerArgs) -> anyhow::Result<()> {
     count_streams(&node, &queue, done)
 }
 
-/// The options of a peer's node.
+/// Returns the options of a peer's node.
 fn options(args: &PeerArgs, progress: Progress) -> NodeOptions {
     NodeOptions {
         port: args.port,
@@ -49,9 +49,9 @@ fn options(args: &PeerArgs, progress: Progress) -> NodeOptions {
     }
 }
 
-/// Counts the PUTs of each stream, and tells its initiator when the last has arrived.
+/// Counts the PUTs of each stream, and tells its initiator when the last one has arrived.
 fn count_streams(node: &Node, queue: &EventQueue, done: MdHandle) -> anyhow::Result<()> {
-    // The streams under way, of which there are a few.
+    // The streams in progress; there are only a few.
     let mut streams: Vec<(ProcessId, u64)> = Vec::new();
     while let Ok(NodeEvent { event, .. }) = queue.wait(None) {
         if let Err(errno) = event.status {
@@ -84,21 +84,21 @@ fn count_streams(node: &Node, queue: &EventQueue, done: MdHandle) -> anyhow::Res
     Ok(())
 }
 
-/// Forwards until the process ends.
+/// Forwards messages until the process ends.
 pub(crate) fn forward(args: &PeerArgs) -> anyhow::Result<()> {
     let progress = match args.threads {
         0 => Progress::Caller,
         _ => Progress::Thread,
     };
     let node = ROUTER.start_with(options(args, progress))?.into_node();
-    // Nothing is ever put there: waiting drives a node that has no threads.
+    // No PUT ever reaches this queue. The wait drives a node that has no threads.
     let queue = node.event_queue();
     peer::ready(args.port)?;
     while queue.wait(None).is_ok() {}
     Ok(())
 }
 
-/// Does nothing, as an endpoint does it outside of benches, until the process ends.
+/// Does nothing, like an endpoint in production, until the process ends.
 pub(crate) fn idle(args: &PeerArgs) -> anyhow::Result<()> {
     let node = IDLE.start(args.port, &args.congestion, Progress::Thread)?;
     peer::ready(args.port)?;

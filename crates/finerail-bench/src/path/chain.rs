@@ -1,12 +1,12 @@
-//! The whole path as processes, each a command that anybody can type.
+//! The whole path as processes. Each is a command that a user can type.
 //!
 //! ```text
 //!  client ──▶ zoid daemon ◀──▶ zoid forward ──▶ node ──▶ store serve ──▶ DIR/storage
 //!  mount  ──▶                  127.78.0.1@tcp   router   127.78.1.3@tcp1
 //! ```
 //!
-//! Nodes have loopback addresses and a port of their own, the daemon an instance of its own, so that nothing in service is
-//! disturbed.
+//! The nodes have loopback addresses and a port of their own, and the daemon has an instance of its own, so
+//! services that run on the machine are not disturbed.
 
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
@@ -23,25 +23,26 @@ use tempfile::TempDir;
 
 use crate::child::cpu_time_of;
 
-/// How long a process may take to become ready, or to stop.
+/// The time limit for a process to become ready, or to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often a condition is looked at.
+/// The time between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(5);
-/// The nodes: I/O node, router with one interface in each net, gateway.
+/// The NIDs of the nodes: the I/O node, the router with one interface in each net, and the gateway.
 const ION: &str = "127.78.0.1@tcp";
 const ROUTER: [&str; 2] = ["127.78.0.2@tcp", "127.78.1.2@tcp1"];
 const GATEWAY: &str = "127.78.1.3@tcp1";
 
-/// Where things are.
+/// The directories of a measurement.
 pub(super) struct Places {
-    /// Files: storage, mount, and the source of small files. In memory, if the system has such a directory.
+    /// Files: the storage, the mount, and the source of small files. They are in memory if the system has such a
+    /// directory.
     files: TempDir,
-    /// Sockets, configurations, logs of processes, and the gateway's log of replies. On a disk.
+    /// Sockets, configurations, logs of processes, and the gateway's log of replies. They are on a disk.
     state: TempDir,
 }
 
 impl Places {
-    /// Makes the directories: files below `directory`, or below the system's directory in memory.
+    /// Makes the directories. Files are below `directory`, or below the system's directory in memory.
     pub(super) fn make(directory: Option<&Path>) -> anyhow::Result<Self> {
         let memory = Path::new("/dev/shm");
         let above = match directory {
@@ -69,38 +70,38 @@ impl Places {
         Ok(places)
     }
 
-    /// What the gateway exports.
+    /// Returns the directory that the gateway exports.
     pub(super) fn storage(&self) -> PathBuf {
         self.files.path().join("storage")
     }
 
-    /// Where it is mounted.
+    /// Returns the directory where the storage is mounted.
     pub(super) fn mount(&self) -> PathBuf {
         self.files.path().join("mount")
     }
 
-    /// A directory beside the storage, for the same without a path.
+    /// Returns a directory beside the storage, for the same work without a path.
     pub(super) fn local(&self) -> PathBuf {
         self.files.path().join("local")
     }
 
-    /// What belongs to processes.
+    /// Returns the directory for the state of the processes.
     pub(super) fn state(&self) -> &Path {
         self.state.path()
     }
 
-    /// The daemon's socket.
+    /// Returns the daemon's socket.
     pub(super) fn socket(&self) -> PathBuf {
         self.state().join("zoid/bench.sock")
     }
 
-    /// The name of the daemon, of this bench only.
+    /// Returns the name of the daemon. Only this bench uses it.
     pub(super) fn instance(&self) -> String {
         format!("bench-path-{}", std::process::id())
     }
 }
 
-/// This program's commands, from the file beside it if the bench is a program of its own.
+/// Returns the command `finerail`, from the file beside this program.
 pub(super) fn finerail() -> anyhow::Result<Command> {
     let own = std::env::current_exe().context("cannot find this program's own file")?;
     let beside = own.with_file_name("finerail");
@@ -121,7 +122,7 @@ pub(super) struct Service {
 }
 
 impl Service {
-    /// Starts a command, and waits until it says that it is ready.
+    /// Starts a command, and waits until it reports that it is ready.
     fn start(name: &'static str, places: &Places, words: &[&str]) -> anyhow::Result<Self> {
         let path = places.state().join("log").join(name);
         let log = File::create(&path).with_context(|| format!("cannot make {}", path.display()))?;
@@ -154,7 +155,7 @@ impl Service {
         }
     }
 
-    /// CPU time so far.
+    /// Returns the CPU time so far.
     pub(super) fn cpu_time(&self) -> anyhow::Result<Duration> {
         cpu_time_of(self.child.id())
     }
@@ -171,17 +172,17 @@ impl Drop for Service {
             }
             thread::sleep(LOOK);
         }
-        // It may have ended by itself; waiting removes what is left.
+        // The process may have ended by itself; the wait removes its entry in the system.
         let _already_gone = self.child.kill();
         let _already_reaped = self.child.wait();
     }
 }
 
-/// All processes of the path. Those that depend on others end first.
+/// All processes of the path. A process ends before those that it depends on.
 pub(super) struct Chain {
-    /// Why there is no mount, where there is none.
+    /// The mount, or the reason why there is none.
     pub(super) mount: Result<Service, String>,
-    /// Forwarder, daemon, gateway, router.
+    /// The forwarder, the daemon, the gateway and the router.
     services: Vec<Service>,
     _port: ReservedPort,
 }
@@ -242,7 +243,7 @@ impl Chain {
         })
     }
 
-    /// The processes that carry files, in the order of the path.
+    /// Returns the processes that carry files, in the order of the path.
     pub(super) fn services(&self) -> Vec<&Service> {
         let order = ["mount", "daemon", "forwarder", "router", "gateway"];
         let all: Vec<&Service> = self.mount.iter().chain(&self.services).collect();
@@ -255,7 +256,7 @@ impl Chain {
     }
 }
 
-/// The configuration of a node.
+/// Returns the configuration of a node.
 fn configuration(name: &str) -> String {
     let (nids, rest) = match name {
         "router" => (&ROUTER[..], "routing:\n  enable: 1\n".to_owned()),

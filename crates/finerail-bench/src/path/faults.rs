@@ -1,4 +1,4 @@
-//! Time without progress after each fault: what `finerail demo` measures.
+//! The time without progress after each fault, as `finerail demo` measures it.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use crate::verdict;
 #[derive(Serialize)]
 pub(super) struct Faults(Vec<Fault>);
 
-/// A fault, as the demo's JSON has it.
+/// A fault, in the form of the demo's JSON.
 #[derive(Serialize, Deserialize)]
 struct Fault {
     kind: String,
@@ -22,7 +22,7 @@ struct Fault {
     goal_ms: Option<u64>,
 }
 
-/// What is read of the demo's JSON.
+/// The part of the demo's JSON that is read.
 #[derive(Deserialize)]
 struct Demo {
     faults: Vec<Fault>,

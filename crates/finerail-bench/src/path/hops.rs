@@ -1,4 +1,4 @@
-//! Single hops: the most that plain programs move between two processes.
+//! Single hops: the rate that plain programs reach between two processes.
 
 use std::thread;
 use std::time::Duration;
@@ -16,22 +16,23 @@ use crate::placement::{Placement, placements};
 use crate::raw;
 use crate::workload::{LARGE, Workload};
 
-/// Messages of 1 MiB under way in shared memory.
+/// The number of messages of 1 MiB in flight in shared memory.
 const SLOTS: u32 = 8;
-/// Messages that are tried first.
+/// The number of messages in the first trial.
 const FIRST: u64 = 16;
 
-/// What a hop reaches, in GB/s.
+/// The rates of single hops, in GB/s.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Hops {
-    /// Plain frames over TCP, one way.
+    /// Plain frames over TCP, in one direction.
     pub(super) tcp: f64,
     /// A copy into memory that two processes share.
     pub(super) memory: f64,
 }
 
 impl Hops {
-    /// Measures both, for `length` each, in a thread of its own because measuring pins its thread to a CPU.
+    /// Measures both hops, for `length` each. This uses a separate thread, because measuring pins its thread to a
+    /// CPU.
     pub(super) fn measure(congestion: &str, length: Duration) -> anyhow::Result<Self> {
         let measured = thread::scope(|scope| scope.spawn(|| measure(congestion, length)).join());
         measured.map_err(|_| anyhow!("the measurement of a hop panicked"))?
@@ -54,7 +55,7 @@ fn measure(congestion: &str, length: Duration) -> anyhow::Result<Hops> {
     })
 }
 
-/// The best of all ways to wait.
+/// Returns the best rate of all methods of waiting.
 fn memory(placement: &Placement, length: Duration) -> anyhow::Result<f64> {
     let directory = TempDir::with_prefix("bench")?;
     let shown = directory.path().to_string_lossy();

@@ -1,14 +1,16 @@
-//! `finerail-bench path`: files over the whole path, beside what plain programs reach in the same round.
+//! `finerail-bench path`: measures files over the whole path, beside the results of plain programs in the same
+//! round.
 //!
 //! ```text
 //!  path     client ─▶ daemon, forwarder ─▶ router ─▶ gateway ─▶ storage
 //!  mount    program ─▶ mount ─▶ the same path
 //!  hops     one by one: shared memory, plain frames over TCP, a plain program on the directory
-//!  plain    client ─▶ relay ─▶ relay ─▶ server that calls the system
+//!  plain    client ─▶ relay ─▶ relay ─▶ server that makes system calls
 //! ```
 //!
-//! `chain.rs` starts the path, `plain.rs` is the plain program, `peer.rs` the client of both, `hops.rs` measures hops,
-//! `rounds.rs` takes turns, `small.rs` has small files, `faults.rs` asks the demo what a fault costs.
+//! `chain.rs` starts the path, `plain.rs` contains the plain program, `peer.rs` the client of both; `hops.rs`
+//! measures hops, `rounds.rs` runs all sides in turns, `small.rs` measures small files, and `faults.rs` runs the
+//! demo to measure faults.
 
 mod chain;
 mod faults;

@@ -46,7 +46,7 @@ pub(crate) struct PathPeerArgs {
     port: Vec<u16>,
 }
 
-/// What a process does.
+/// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Role {
     /// Does tasks
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &PathPeerArgs) -> ExitCode {
     match serve(args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // What the bench reads. Nothing can be done when it is gone.
+            // The bench reads this line. If the bench is gone, nothing can be done.
             let _unread = writeln!(io::stdout(), "failed: {error:#}");
             ExitCode::FAILURE
         }
@@ -111,7 +111,8 @@ impl Client<'_> {
             Side::Plain => self.plain.run(task),
             Side::PlainRouted => self.routed.run(task),
             Side::Local => carry_out(&Local::open(self.args.directory.clone(), task)?, task),
-            // A program that has written a file closes it, and reads what others have written after it has opened it.
+            // A program closes a file after it has written it, and opens a file before it reads what others have
+            // written. So each task opens the file anew.
             Side::Mount => carry_out(&Local::open(self.args.other.clone(), task)?, task),
             Side::Path => {
                 let files = match &self.path {
@@ -125,7 +126,7 @@ impl Client<'_> {
 }
 
 impl PathPeerArgs {
-    /// As `finerail files` connects.
+    /// Connects as `finerail files` does.
     fn connect(&self) -> anyhow::Result<Arc<BmiFiles>> {
         let zoid = zoid::Options {
             instance: self.instance.clone().unwrap_or_default(),
@@ -142,7 +143,7 @@ impl PathPeerArgs {
 
 /// A file, and names beside it.
 trait Files: Sync {
-    /// Pieces of [`PIECE`] bytes that one call moves.
+    /// The number of pieces of [`PIECE`] bytes that one call moves.
     const PIECES: u64;
 
     fn write(&self, offset: u64, bytes: &[u8]) -> anyhow::Result<()>;
@@ -151,7 +152,7 @@ trait Files: Sync {
     fn make_and_remove(&self, number: u64) -> anyhow::Result<()>;
 }
 
-/// Does a task with as many threads as operations are to be under way.
+/// Runs a task with as many threads as operations that should be in progress at the same time.
 fn carry_out<F: Files>(files: &F, task: &Task) -> anyhow::Result<()> {
     let next = AtomicU64::new(0);
     let step = match task.operation {
@@ -185,7 +186,7 @@ fn carry_out<F: Files>(files: &F, task: &Task) -> anyhow::Result<()> {
     })
 }
 
-/// By calls of the system.
+/// Access by system calls.
 struct Local {
     file: File,
     directory: PathBuf,
@@ -233,7 +234,7 @@ impl Files for Local {
     }
 }
 
-/// By calls as the tools make them.
+/// Access by the calls that the tools use.
 struct Remote {
     files: Arc<BmiFiles>,
     caller: Caller,

@@ -1,12 +1,13 @@
-//! The plain program for the same work: requests of 32 bytes over sockets, a relay that looks at nothing, a server that
-//! calls the system.
+//! The plain program for the same work: requests of 32 bytes over sockets, a relay that examines no data, and a
+//! server that makes system calls.
 //!
 //! ```text
-//!  request: operation 1, zero 3, file 4, offset 8, length 4, zero 12      reply: 64 bytes, or what was read
+//!  request: operation 1, zero 3, file 4, offset 8, length 4, zero 12      reply: 64 bytes, or the data of a read
 //! ```
 //!
-//! A client sends as many requests ahead as it wants under way. The server answers all that have arrived before it writes
-//! its replies, and brings its log to the disk once for all of them: the least that keeps the promise of a gateway.
+//! A client keeps as many requests in flight as it wants. The server processes all requests that have arrived
+//! before it writes its replies, and syncs its log to the disk once for all of them. This is the minimum that
+//! fulfils the promise of a gateway.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
@@ -22,12 +23,12 @@ use crate::peer::ready;
 
 const REQUEST: usize = 32;
 const REPLY: usize = 64;
-/// What a relay reads at once: what stays in a cache.
+/// The bytes that a relay reads at once: they stay in a cache.
 const RELAYED: usize = 256 << 10;
-/// Replies are written once there are so many bytes of them.
+/// The number of waiting bytes at which the server writes its replies to the socket.
 const REPLIES: usize = 256 << 10;
 
-/// What one request asks for.
+/// The kind of a request.
 #[derive(Clone, Copy)]
 enum Ask {
     Write = 1,
@@ -75,7 +76,7 @@ impl Request {
         })
     }
 
-    /// Bytes of the reply.
+    /// Returns the bytes of the reply.
     fn reply(&self) -> usize {
         match self.ask {
             Ask::Read => self.length as usize,
@@ -84,12 +85,13 @@ impl Request {
     }
 }
 
-/// A connection to a server, or to a relay before it.
+/// A connection to a server, or to a relay in front of the server.
 pub(super) struct Client {
     stream: TcpStream,
     replies: BufReader<TcpStream>,
     piece: Vec<u8>,
-    /// What a piece is copied into, as through memory that is shared with an I/O node.
+    /// The destination of a copy of each piece, in place of the copy through memory that is shared with an I/O
+    /// node.
     copy: Vec<u8>,
 }
 
@@ -105,7 +107,7 @@ impl Client {
         })
     }
 
-    /// Does a task.
+    /// Runs a task.
     pub(super) fn run(&mut self, task: &Task) -> anyhow::Result<()> {
         let requests: Vec<Request> = requests(task).collect();
         let (mut sent, mut answered) = (0, 0);
@@ -125,7 +127,7 @@ impl Client {
             }
             self.stream.write_all(&batch)?;
             batch.clear();
-            // All that have arrived, at least one.
+            // Reads all replies that have arrived, at least one.
             loop {
                 let length = requests[answered].reply();
                 self.replies.read_exact(&mut self.piece[..length])?;
@@ -142,13 +144,13 @@ impl Client {
     }
 }
 
-/// The requests of a task.
+/// Returns the requests of a task.
 fn requests(task: &Task) -> Box<dyn Iterator<Item = Request> + '_> {
     let one = move |ask, file, offset, length: usize| Request {
         ask,
         file,
         offset,
-        // At most a piece.
+        // The length is at most a piece.
         length: length as u32,
     };
     let (number, count) = (task.file, task.count);
@@ -165,7 +167,7 @@ fn requests(task: &Task) -> Box<dyn Iterator<Item = Request> + '_> {
         }
         Operation::Look => Box::new((0..count).map(move |_| one(Ask::Look, number, 0, 0))),
         Operation::Names => {
-            // As many names come and go at the same time as requests are under way.
+            // As many names exist at the same time as requests are in flight.
             let depth = (task.depth as u64).min(count).max(1);
             Box::new((0..2 * count.next_multiple_of(depth)).map(move |index| {
                 let (turn, place) = (index / depth, index % depth);
@@ -180,7 +182,7 @@ fn requests(task: &Task) -> Box<dyn Iterator<Item = Request> + '_> {
     }
 }
 
-/// Serves `directory` until the process ends; the log is in `state`.
+/// Serves `directory` until the process ends. The log is in `state`.
 pub(super) fn serve(directory: &Path, state: &Path, congestion: &str) -> anyhow::Result<()> {
     let listener = listen(congestion)?;
     for (number, stream) in listener.incoming().enumerate() {
@@ -198,8 +200,8 @@ pub(super) fn serve(directory: &Path, state: &Path, congestion: &str) -> anyhow:
     Ok(())
 }
 
-/// Replies that wait to be written. There is room for a piece behind [`REPLIES`] bytes, and for a reply to each request
-/// that a buffer of requests holds.
+/// Replies that wait to be written. There is room for a piece in addition to [`REPLIES`] bytes, and for a reply to
+/// each request that a buffer of requests holds.
 struct Replies {
     bytes: Vec<u8>,
     filled: usize,
@@ -228,7 +230,7 @@ impl Server {
             bytes: vec![0; REPLIES + PIECE],
             filled: 0,
         };
-        // What waits for the log.
+        // The requests that wait for the log.
         let mut names: Vec<Request> = Vec::new();
         loop {
             let mut head = [0; REQUEST];
@@ -261,7 +263,7 @@ impl Server {
         }
     }
 
-    /// Changes names, once all of them are in the log.
+    /// Writes all changes of names to the log, and then makes them.
     fn change(&mut self, names: &mut Vec<Request>, replies: &mut Replies) -> io::Result<()> {
         if names.is_empty() {
             return Ok(());
@@ -326,7 +328,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream) -> io::Result<()> {
 
 fn listen(congestion: &str) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
-    // Connections have what the listener has.
+    // Accepted connections inherit this setting from the listener.
     sys::set_congestion_control(&listener, congestion)?;
     ready(listener.local_addr()?.port())?;
     Ok(listener)

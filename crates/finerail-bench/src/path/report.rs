@@ -1,4 +1,4 @@
-//! What was measured, as tables and as JSON.
+//! The results as tables and as JSON.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,20 +14,20 @@ use super::task::PIECE;
 use crate::report::Summary;
 use crate::verdict;
 
-/// Everything that was measured.
+/// All results.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) congestion: String,
-    /// Why there was no mount.
+    /// The reason why there was no mount; `None` if there was one.
     pub(super) mount: Option<String>,
     pub(super) hops: HopReport,
     pub(super) rows: Vec<Row>,
     pub(super) small: SmallFiles,
-    /// Not with `--short`.
+    /// `None` with `--short`.
     pub(super) faults: Option<Faults>,
 }
 
-/// What each hop reaches by itself, in GB/s, round by round.
+/// The rate of each hop by itself, in GB/s, for each round.
 #[derive(Default, Serialize)]
 pub(super) struct HopReport {
     memory: Vec<f64>,
@@ -61,19 +61,19 @@ impl HopReport {
     }
 }
 
-/// In what figures are.
+/// The unit of figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) enum Unit {
-    /// Of pieces.
+    /// The rate of pieces.
     #[serde(rename = "GB/s")]
     Bandwidth,
-    /// Of operations.
+    /// The rate of operations.
     #[serde(rename = "/s")]
     Rate,
 }
 
 impl Unit {
-    /// The figure of so many operations.
+    /// Returns the figure for so many operations.
     pub(super) fn figure(self, operations: f64, took: Duration) -> f64 {
         let rate = operations / took.as_secs_f64();
         match self {
@@ -90,7 +90,7 @@ impl Unit {
         }
     }
 
-    /// Of what [`Processes`] has the CPU time.
+    /// Returns the unit of work to which the CPU times of [`Processes`] refer.
     const fn operation(self) -> &'static str {
         match self {
             Self::Bandwidth => "MiB",
@@ -99,7 +99,7 @@ impl Unit {
     }
 }
 
-/// Microseconds of CPU time for one operation, or for 1 MiB, by process.
+/// The CPU time of each process for one operation or for 1 MiB, in microseconds.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Processes(BTreeMap<&'static str, f64>);
 
@@ -109,7 +109,7 @@ impl Processes {
     }
 }
 
-/// A comparison.
+/// One comparison.
 #[derive(Serialize)]
 pub(super) struct Row {
     what: String,
@@ -118,7 +118,7 @@ pub(super) struct Row {
     limit: Vec<f64>,
     figure: Vec<f64>,
     target: Option<f64>,
-    /// In the first row of a subject, round by round.
+    /// The CPU times of each round; only in the first row of a subject.
     pub(super) processes: Vec<Processes>,
 }
 
@@ -166,7 +166,7 @@ impl Row {
         ]
     }
 
-    /// The medians of the CPU times.
+    /// Returns the medians of the CPU times as text.
     fn cpu(&self) -> Option<String> {
         let names = self.processes.first()?.0.keys();
         let median = |name: &&'static str| {
@@ -186,7 +186,7 @@ impl Row {
 }
 
 impl Report {
-    /// What people read.
+    /// Returns the results as text.
     pub(super) fn text(&self) -> String {
         let rounds = self.rows.first().map_or(0, |row| row.figure.len());
         let mut text = format!(

@@ -13,19 +13,19 @@ use super::report::{HopReport, Processes, Row, Unit};
 use super::task::{Operation, Side, Task};
 use crate::child::{Peer, blame};
 
-/// Clients at the same time.
+/// The number of clients at the same time.
 const CLIENTS: usize = 16;
-/// Operations under way with one client of the tools.
+/// The number of operations in progress with one client of the tools.
 const JOBS: usize = 8;
-/// Operations under way where more than one are.
+/// The number of operations in progress if there is more than one.
 const OUTSTANDING: usize = 16;
-/// How long each hop is measured in a round.
+/// The time for which each hop is measured in a round.
 const HOP: Duration = Duration::from_millis(100);
 
-/// How much is measured.
+/// The extent of a measurement.
 struct Effort {
     rounds: usize,
-    /// Pieces of all large files together.
+    /// The number of pieces of all large files together.
     pieces: u64,
     blocks: u64,
     looks: u64,
@@ -47,12 +47,12 @@ const SHORT: Effort = Effort {
     names: 32,
 };
 
-/// Clients and plain programs.
+/// The clients and the plain programs.
 pub(super) struct Bed {
     effort: &'static Effort,
     congestion: String,
     clients: Vec<Peer>,
-    /// Relays and the server of the plain program, which end after the clients.
+    /// The relays and the server of the plain program. They end after the clients.
     plain: Vec<Peer>,
 }
 
@@ -100,7 +100,7 @@ impl Bed {
         let mut subjects = subjects(self.effort, chain.mount.is_ok());
         let bar = progress(subjects.len() * (self.effort.rounds + 1));
         for subject in &subjects {
-            // Files are made, memory is touched, connections stand.
+            // The first round makes the files, touches the memory and sets up the connections.
             self.round(chain, subject, None)?;
             bar.inc(1);
         }
@@ -161,7 +161,7 @@ impl Bed {
         })
     }
 
-    /// The figure of one side, and the CPU time of the processes of the path for it.
+    /// Returns the figure of one side, and the CPU time that the processes of the path used for it.
     fn run(
         &mut self,
         chain: &Chain,
@@ -186,7 +186,7 @@ impl Bed {
         Ok((subject.unit.figure(subject.operations(), took), processes))
     }
 
-    /// Lets all clients of a subject do its task at the same time.
+    /// Lets all clients of a subject run its task at the same time.
     fn together(&mut self, subject: &Subject, side: Side) -> anyhow::Result<Duration> {
         let depth = match side {
             Side::Local | Side::Mount if subject.is_large() => 1,
@@ -210,20 +210,20 @@ impl Bed {
     }
 }
 
-/// Something that is measured on several sides.
+/// A subject that is measured on several sides.
 struct Subject {
     operation: Operation,
     unit: Unit,
     clients: usize,
-    /// Operations of each client that are under way.
+    /// The number of operations of each client in progress at the same time.
     depth: usize,
-    /// Operations of each client.
+    /// The number of operations of each client.
     count: u64,
     has_mount: bool,
     rows: Vec<Row>,
 }
 
-/// One round of a subject.
+/// The figures of one round of a subject.
 struct Figures {
     path: f64,
     plain: f64,
@@ -233,7 +233,7 @@ struct Figures {
     processes: Processes,
 }
 
-/// Least ratio of the path to its slowest hop, and of the mount to the tools.
+/// The lowest acceptable ratio of the path to its slowest hop, and of the mount to the tools.
 const OF_HOP: f64 = 0.7;
 const OF_TOOLS: f64 = 0.8;
 
@@ -242,7 +242,7 @@ impl Subject {
         matches!(self.operation, Operation::Write | Operation::Read)
     }
 
-    /// Of all clients: pieces, reads, round trips.
+    /// Returns the number of operations of all clients: pieces, reads or round trips.
     #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
     fn operations(&self) -> f64 {
         let of_pair = if self.operation == Operation::Names {
@@ -346,7 +346,7 @@ fn subjects(effort: &Effort, has_mount: bool) -> Vec<Subject> {
 
 fn progress(steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
-    // The template is a constant, and a bar without it is still a bar.
+    // The template is a constant and valid; without it the bar would only look different.
     if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {eta}") {
         bar.set_style(style);
     }

@@ -1,4 +1,4 @@
-//! Small files: a tree put over the path, beside `cp -a` of the same.
+//! Small files: a tree that is put over the path, beside `cp -a` of the same tree.
 
 use std::fs;
 use std::path::Path;
@@ -11,23 +11,23 @@ use serde::Serialize;
 
 use super::chain::{Chain, Places, finerail};
 
-/// Files of a directory.
+/// The number of files in a directory.
 const PER_DIRECTORY: u32 = 100;
-/// A file has up to so many KiB.
+/// The limit on the size of a file, in KiB.
 const KIB_MAX: u32 = 16;
 
-/// The same tree by three ways.
+/// The results for the same tree on three paths.
 #[derive(Serialize)]
 pub(super) struct SmallFiles {
     files: u32,
     bytes: u64,
-    /// `cp -a` to a directory beside the storage, seconds.
+    /// The seconds of `cp -a` to a directory beside the storage.
     copied: f64,
-    /// `finerail files put`.
+    /// The seconds of `finerail files put`.
     put: f64,
-    /// `cp -a` into the mount, if there is one.
+    /// The seconds of `cp -a` into the mount, if there is one.
     through_mount: Option<f64>,
-    /// CPU seconds of the put by process, the command's own first.
+    /// The CPU seconds of the put for each process, the command's own first.
     cpu: Vec<(&'static str, f64)>,
 }
 
@@ -107,7 +107,7 @@ impl SmallFiles {
     }
 }
 
-/// Makes the files; gives their bytes.
+/// Makes the files; returns the number of their bytes.
 fn make(source: &Path, files: u32) -> anyhow::Result<u64> {
     let content = vec![0x5A; KIB_MAX as usize * 1024];
     let mut bytes = 0;
@@ -128,7 +128,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<f64> {
     timed(Command::new("cp").arg("-a").arg(from).arg(to))
 }
 
-/// How long a command takes, in seconds.
+/// Returns the time that a command takes, in seconds.
 fn timed(command: &mut Command) -> anyhow::Result<f64> {
     let shown = command.get_program().to_string_lossy().into_owned();
     let begun = Instant::now();

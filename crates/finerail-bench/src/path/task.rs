@@ -1,4 +1,4 @@
-//! What a client does, as a line.
+//! A task of a client, as a line of text.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,14 +6,14 @@ use std::str::FromStr;
 use anyhow::Context;
 use clap::ValueEnum;
 
-/// Bytes of a piece of a large file, in a plain program: the most that one message carries.
+/// The bytes of a piece of a large file. A message of the plain program carries at most one piece.
 pub(super) const PIECE: usize = 1 << 20;
-/// Bytes of a random read.
+/// The bytes of a random read.
 pub(super) const BLOCK: usize = 4096;
-/// Bytes of a file that is read at random.
+/// The bytes of a file that is read at random.
 const RANDOM: u64 = 4 << 20;
 
-/// By which way.
+/// The side of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Side {
     /// The whole path, as the tools use it
@@ -28,7 +28,7 @@ pub(super) enum Side {
     PlainRouted,
 }
 
-/// What is done.
+/// The operation of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Operation {
     /// Writes a file, from its beginning
@@ -43,24 +43,24 @@ pub(super) enum Operation {
     Names,
 }
 
-/// A line to a client.
+/// A task, sent to a client as a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Task {
     pub(super) side: Side,
     pub(super) operation: Operation,
-    /// Pieces, blocks, look-ups, or pairs.
+    /// The number of pieces, blocks, look-ups, or pairs.
     pub(super) count: u64,
-    /// How many are under way at the same time.
+    /// The number of operations in progress at the same time.
     pub(super) depth: usize,
     /// The number of the file.
     pub(super) file: u32,
 }
 
 impl Task {
-    /// Where a random read begins: the same places in the same order on every side.
+    /// Returns the offset of a random read. Every side reads the same offsets in the same order.
     pub(super) fn block(&self, index: u64) -> u64 {
         let blocks = RANDOM / BLOCK as u64;
-        // Odd and without a pattern: 2^64 divided by the golden ratio.
+        // The factor is odd and without a pattern: 2^64 divided by the golden ratio.
         (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % blocks * BLOCK as u64
     }
 }

@@ -1,4 +1,4 @@
-//! Several senders at once: to one target, and through a relay of one thread or of several.
+//! Several senders at the same time: to one target, and through a relay of one thread or of several.
 //!
 //! ```text
 //!   sender ──▶ ┐                      ┌ ──▶ ┐
@@ -6,9 +6,9 @@
 //!   sender ──▶ ┘                      └ ──▶ ┘
 //! ```
 //!
-//! A sender has a thread and a connection of its own. A receiver's thread takes one message of each of its
-//! connections in turn, which asks nobody what can be read: all senders send as much as they can. A relay has
-//! a connection of its own to the target for each of a sender's.
+//! Each sender has a thread and a connection of its own. A receiver's thread takes one message from each of its
+//! connections in turn, without polling for readable ones, because all senders send as much as they can. A relay
+//! has a separate connection to the target for each sender.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::thread::{self, ScopedJoinHandle};
@@ -23,16 +23,16 @@ use crate::peer::{self, PeerArgs, Role};
 use crate::placement::Placement;
 use crate::workload::{LARGE, SENDERS, Workload};
 
-/// Where the senders send to.
+/// The receiver of the senders' messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// One target.
     Direct,
-    /// A relay of so many threads.
+    /// A relay with so many threads.
     Relayed(u16),
 }
 
-/// The senders' connections, and the processes of the others.
+/// The senders' connections, and the processes of the other ends.
 pub(super) struct Fan {
     kind: Kind,
     links: Vec<Link>,
@@ -40,7 +40,7 @@ pub(super) struct Fan {
 }
 
 impl Kind {
-    /// What a workload needs, if it needs several senders.
+    /// Returns the pattern of a workload; `None` if the workload does not need several senders.
     pub(super) const fn of(workload: Workload) -> Option<Self> {
         match workload {
             Workload::FanIn => Some(Self::Direct),
@@ -86,7 +86,7 @@ impl Fan {
         self.kind
     }
 
-    /// Sends `count` messages in all.
+    /// Sends `count` messages in total.
     pub(super) fn run(&mut self, payload: &[u8], count: u64) -> anyhow::Result<()> {
         let all = self.links.len() as u64;
         let sent = thread::scope(|scope| {
@@ -114,7 +114,7 @@ fn send(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A connection of a sender, and where it goes on.
+/// A sender's connection, and the connection to which its messages are passed on.
 struct Passage {
     link: Link,
     onward: Option<Link>,
@@ -122,7 +122,7 @@ struct Passage {
     left: u64,
 }
 
-/// Takes what the senders send, or passes it on to the target on the port that the arguments name.
+/// Receives the senders' messages, or passes them on to the target on the port that the arguments name.
 pub(crate) fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
     peer::ready(listener.local_addr()?.port())?;
@@ -150,7 +150,7 @@ pub(crate) fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     })
 }
 
-/// Serves run by run, until the senders close.
+/// Serves one run after another until the senders close.
 fn pass(passages: &mut [Passage]) -> anyhow::Result<()> {
     let mut buffer = vec![0; LARGE];
     loop {
@@ -171,7 +171,7 @@ fn pass(passages: &mut [Passage]) -> anyhow::Result<()> {
 }
 
 impl Passage {
-    /// False when the sender has closed.
+    /// Begins a run; returns false when the sender has closed.
     fn begin(&mut self) -> anyhow::Result<bool> {
         let Some(announced) = next_run(&mut self.link)? else {
             return Ok(false);
@@ -183,7 +183,7 @@ impl Passage {
         Ok(true)
     }
 
-    /// One message, with one `readv` where it is all there.
+    /// Takes one message, with one `readv` if the whole message is there.
     fn take(&mut self, buffer: &mut [u8]) -> anyhow::Result<()> {
         let Some(payload) = buffer.get_mut(..self.announced.length as usize) else {
             bail!("a raw frame of {} bytes", self.announced.length);

@@ -146,7 +146,7 @@ fn cold_stream(link: &mut Link, buffers: &[Vec<u8>], count: u64) -> anyhow::Resu
     Ok(())
 }
 
-/// `count` is rounded up to whole batches, and the time down to what `count` messages took.
+/// Sends whole batches: `count` is rounded up, and the time is scaled down to the time of `count` messages.
 pub(super) fn batches(link: &mut Link, payload: &[u8], count: u64) -> anyhow::Result<Duration> {
     let in_batch = batch(payload.len());
     let rounded = count.next_multiple_of(in_batch as u64);
@@ -184,7 +184,7 @@ fn spinning_round_trips(link: &mut Link, count: u64) -> anyhow::Result<()> {
     link.send(&header, &[])?;
     link.stream.set_nonblocking(true)?;
     for _ in 0..count {
-        // One small message under way always fits into the socket.
+        // One small message in flight always fits into the socket.
         link.stream.write_all(&message)?;
         link.receive_spinning(&mut answer)?;
     }
@@ -212,7 +212,7 @@ fn gets(link: &mut Link, buffer: &mut [u8], count: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// One write has a request for every answer that the last read gave.
+/// Fetches messages. Each write contains one request for every answer of the last read.
 fn gets_batched(link: &mut Link, length: usize, count: u64) -> anyhow::Result<()> {
     let most = usize::try_from(SMALL_GETS_IN_FLIGHT)?;
     let mut answers = vec![0; most * (HEADER_LEN + length)];

@@ -1,18 +1,18 @@
-//! The machine's limit: what Finerail moves, moved by nothing but `writev` and `readv`.
+//! The machine's limit: the data that Finerail moves, moved by `writev` and `readv` alone.
 //!
 //! ```text
 //!   stream      header 96 | payload    header 96 | payload   …        ──▶
 //!                                      ◀── header 96   when all have arrived
 //!   round trip  header 96 | 64 bytes   ──▶      ◀── header 96         one at a time
-//!               the same with reads that do not block, looking again and again
-//!   GET         header 96              ──▶      ◀── header 96 | payload, several under way
+//!               the same with non-blocking reads, without sleeping
+//!   GET         header 96              ──▶      ◀── header 96 | payload, several in flight
 //! ```
 //!
-//! Where the limit is batched, many frames go in one `write`, and one `read` takes what is there.
+//! In a batched limit, one `write` sends many frames, and one `read` takes everything that is there.
 //!
-//! The header is as long as LNet's on the wire with the frame header before it, and says how long the
-//! payload is; the receiver takes the rest of a payload and the next header in one `readv`, into one
-//! warm buffer. Sockets block. A run begins with a header that says what follows and how often.
+//! The header is as long as LNet's header on the wire with its frame header, and contains the length of the
+//! payload. The receiver takes the rest of a payload and the next header in one `readv`, into one warm buffer.
+//! Sockets block. The first header of a run announces the kind and the number of its messages.
 
 pub(super) mod fan;
 mod initiator;
@@ -27,35 +27,35 @@ use anyhow::{Context, bail};
 pub(super) use initiator::Initiator;
 pub(super) use relayed::Relayed;
 
-/// Bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).
+/// The bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).
 pub(super) const HEADER_LEN: usize = 96;
 
-/// Bytes that the batched stream writes at once, as whole frames.
+/// The limit on the bytes that the batched stream writes at once, as whole frames.
 const BATCH_BYTES: usize = 256 << 10;
 
-/// Frames of one write of the batched stream.
+/// Returns the number of frames in one write of the batched stream.
 fn batch(payload_len: usize) -> usize {
     BATCH_BYTES / (HEADER_LEN + payload_len)
 }
 
 type HeaderBytes = [u8; HEADER_LEN];
 
-/// What a run consists of.
+/// The content of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Run {
-    /// Messages one way, then one header back.
+    /// Messages in one direction, then one header back.
     Stream,
-    /// The same, many messages at once.
+    /// Like `Stream`, with many messages in one write.
     Batches,
-    /// A message there, a header back.
+    /// A message in one direction, a header back.
     RoundTrips,
-    /// A header there, a message back.
+    /// A header in one direction, a message back.
     Gets,
-    /// The same, each write and each read with as many as there are.
+    /// Like `Gets`; each write and each read takes as many frames as there are.
     GetsBatched,
-    /// As a stream, from and to many buffers in turn.
+    /// Like `Stream`, from and to many buffers in turn.
     Cold,
-    /// As round trips, looking for the next message instead of sleeping until it comes.
+    /// Like `RoundTrips`, but the ends poll for the next message instead of sleeping.
     SpinningRoundTrips,
 }
 
@@ -71,7 +71,7 @@ impl Run {
     ];
 }
 
-/// The header of every frame. In the first of a run, `count` messages of `length` bytes are announced.
+/// The header of every frame. The first header of a run announces `count` messages of `length` bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     run: Run,
@@ -113,7 +113,7 @@ impl Link {
         Ok(Self { stream })
     }
 
-    /// Writes a header and its payload with one `writev` where the socket takes it all.
+    /// Writes a header and its payload, with one `writev` if the socket accepts everything.
     fn send(&mut self, header: &HeaderBytes, payload: &[u8]) -> io::Result<()> {
         let mut slices = [IoSlice::new(header), IoSlice::new(payload)];
         let mut left = &mut slices[..];
@@ -128,7 +128,7 @@ impl Link {
         Ok(())
     }
 
-    /// Reads the rest of a payload and the next header with one `readv` where both are there.
+    /// Reads the rest of a payload and the next header, with one `readv` if both are there.
     fn receive(&mut self, payload: &mut [u8], next: &mut [u8]) -> io::Result<()> {
         let mut slices = [IoSliceMut::new(payload), IoSliceMut::new(next)];
         let mut left = &mut slices[..];
@@ -144,7 +144,7 @@ impl Link {
         Ok(())
     }
 
-    /// Fills the buffer with reads that do not block, letting others have the CPU between two.
+    /// Fills the buffer with non-blocking reads, and yields the CPU between two of them.
     fn receive_spinning(&mut self, mut buffer: &mut [u8]) -> io::Result<()> {
         while !buffer.is_empty() {
             match self.stream.read(buffer) {
@@ -164,7 +164,8 @@ impl Link {
         Header::decode(&bytes)
     }
 
-    /// Reads `count` framed messages into the buffers in turn, giving each to `each` before the next is read.
+    /// Reads `count` framed messages into the buffers in turn, and passes each message to `each` before it reads
+    /// the next one.
     fn receive_stream(
         &mut self,
         count: u64,

@@ -1,10 +1,10 @@
-//! A plain relay on the CPUs of both ends: what a router could reach that looks at nothing.
+//! A plain relay on the CPUs of both ends: the limit of a router, because the relay examines no message.
 //!
 //! ```text
 //!   this process, CPU A ──▶ relay, CPU A or B ──▶ target, CPU B
 //! ```
 //!
-//! One thread takes a large message whole and writes it, or as many small ones as one read gives.
+//! One thread reads a whole large message and writes it, or as many small messages as one read returns.
 
 use std::time::{Duration, Instant};
 

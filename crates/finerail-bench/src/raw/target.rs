@@ -1,4 +1,4 @@
-//! The answering ends of the raw limit: the target, and the relay that stands where a router would.
+//! The answering ends of the raw limit: the target, and the relay in place of a router.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -30,8 +30,8 @@ pub(crate) fn serve(congestion: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Passes streams on to the raw target on port `to`: each message is read whole and then written, as a
-/// router must.
+/// Passes streams on to the raw target on port `to`. Each message is read completely and then written, as in a
+/// router.
 pub(crate) fn relay(congestion: &str, to: u16) -> anyhow::Result<()> {
     let onward = TcpStream::connect((Ipv4Addr::LOCALHOST, to))
         .with_context(|| format!("cannot connect to port {to} of this machine"))?;
@@ -68,7 +68,7 @@ fn accept(congestion: &str) -> anyhow::Result<Link> {
     Link::new(stream, congestion)
 }
 
-/// The header that begins a run, or `None` when the initiator has closed.
+/// Returns the header that begins a run, or `None` when the initiator has closed.
 pub(super) fn next_run(link: &mut Link) -> anyhow::Result<Option<Header>> {
     let mut bytes = [0; HEADER_LEN];
     let (first, rest) = bytes.split_at_mut(1);
@@ -89,7 +89,7 @@ fn batches(link: &mut Link, announced: Header) -> anyhow::Result<()> {
     Ok(link.send(&announced.encode(), &[])?)
 }
 
-/// Reads as much as a batch at once, walks over the headers in it, and gives the whole frames to `each`.
+/// Reads up to a batch at once, checks the headers in it, and passes the whole frames to `each`.
 fn take_batches(
     link: &mut Link,
     announced: Header,
@@ -123,7 +123,7 @@ fn take_batches(
     Ok(())
 }
 
-/// Answers all the requests that one read gives with one write.
+/// Answers all requests of one read with one write.
 fn gets_batched(link: &mut Link, announced: Header) -> anyhow::Result<()> {
     let payload = vec![0x5A; announced.length as usize];
     let frame = [&announced.encode()[..], &payload].concat();
@@ -162,7 +162,7 @@ fn spinning_round_trips(link: &mut Link, announced: Header) -> anyhow::Result<()
     link.stream.set_nonblocking(true)?;
     for _ in 0..announced.count {
         link.receive_spinning(&mut message)?;
-        // One small answer under way always fits into the socket.
+        // One small answer in flight always fits into the socket.
         link.stream.write_all(&answer)?;
     }
     Ok(link.stream.set_nonblocking(false)?)

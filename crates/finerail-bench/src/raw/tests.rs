@@ -6,7 +6,7 @@ fn links() -> (Link, Link) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (far, _) = listener.accept().unwrap();
-    // reno is compiled into every kernel and allowed to everybody.
+    // reno is compiled into every kernel, and every process may use it.
     (
         Link::new(near, "reno").unwrap(),
         Link::new(far, "reno").unwrap(),

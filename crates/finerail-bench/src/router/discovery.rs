@@ -1,4 +1,4 @@
-//! How long a node takes to discover many peers at once.
+//! Measures how long a node takes to discover many peers at once.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,18 @@ use crate::peer::Role;
 use crate::placement::Placement;
 use crate::report::Summary;
 
-/// Seconds that the discovery of all should take at most.
+/// The limit on the time of the discovery of all peers, in seconds.
 const TARGET_S: f64 = 5.0;
-/// After this it is given up.
+/// The time after which the measurement fails.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Peers that are looked at, or begun with, in one hold of the node's lock.
+/// The number of peers that are examined, or whose discovery is begun, in one hold of the node's lock.
 const AT_ONCE: usize = 100;
-/// From one look to the next.
+/// The time from one check to the next.
 const LOOK: Duration = Duration::from_millis(1);
 /// 127.1.0.1.
 const FIRST_PEER: u32 = 0x7F01_0001;
 
-/// The discovery of peers that nothing was known of.
+/// The discovery of peers about which nothing was known.
 #[derive(Serialize)]
 pub(super) struct Discovery {
     peers: usize,
@@ -35,7 +35,7 @@ pub(super) struct Discovery {
 }
 
 impl Discovery {
-    /// Lets new nodes discover the peers, once or some times.
+    /// Lets new nodes discover the peers: once, or in several rounds.
     pub(super) fn measure(
         peers: usize,
         placement: &Placement,
@@ -63,7 +63,7 @@ impl Discovery {
     }
 }
 
-/// Seconds until all are discovered.
+/// Returns the seconds until all peers are discovered.
 fn once(peers: usize, placement: &Placement, congestion: &str) -> anyhow::Result<f64> {
     let reserved = reserve_port()?;
     let mut responder = Peer::start(&PeerSpec {
@@ -74,7 +74,7 @@ fn once(peers: usize, placement: &Placement, congestion: &str) -> anyhow::Result
     })?;
     let node = DISCOVERER.start_with(NodeOptions {
         port: responder.port(),
-        // Peers never dial, and one of them could not listen on its port beside the responder.
+        // Peers never dial, and the responder already listens on this port.
         accept: Some(AcceptMode::None),
         congestion: Some(congestion.to_owned()),
         ..NodeOptions::default()

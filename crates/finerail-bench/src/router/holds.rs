@@ -1,8 +1,8 @@
-//! The longest call of the state machine while 100,000 peers are told of a change.
+//! Measures the longest call of the state machine while 100,000 peers are told of a change.
 //!
-//! Nothing moves on a node's data path during a call, or while what the call wants sent is taken, as the stack of a
-//! node does under its lock. Here the calls are made in the same order, without sockets and in virtual time: peers
-//! answer at once.
+//! A node's data path stands still during a call, and while the outputs of the call are taken: the stack of a node
+//! does both under its lock. Here the same calls are made in the same order, without sockets and in virtual time.
+//! Peers answer at once.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -19,16 +19,16 @@ use serde::Serialize;
 
 use super::played;
 
-/// Peers, each with one NID, which are discovered and were pushed to.
+/// The number of peers, each with one NID. All of them are discovered and get pushes.
 const PEERS: u32 = 100_000;
-/// Milliseconds that the longest call should stay below.
+/// The limit on the longest call, in milliseconds.
 const TARGET_MS: f64 = 1.0;
 /// 10.64.0.0.
 const FIRST_PEER: u32 = 0x0A40_0000;
-/// Discoveries that are begun before their messages are carried.
+/// The number of discoveries that are begun before their messages are delivered.
 const DISCOVERED_AT_ONCE: u32 = 64;
 
-/// What pushes to all peers took.
+/// The results of pushes to all peers.
 #[derive(Serialize)]
 pub(super) struct Holds {
     peers: u32,
@@ -37,7 +37,7 @@ pub(super) struct Holds {
     longest_of_all_rounds_milliseconds: f64,
     /// The longest call of each round.
     longest_milliseconds_rounds: Vec<f64>,
-    /// All calls of the fastest round together.
+    /// The sum of all calls of the fastest round.
     sum_milliseconds: f64,
     target_milliseconds: f64,
     pub(super) met: bool,
@@ -78,23 +78,23 @@ impl Holds {
     }
 }
 
-/// Calls of the core.
+/// The times of calls of the core.
 #[derive(Default)]
 struct Calls {
     longest: Duration,
     sum: Duration,
 }
 
-/// The core, its interfaces, and what is on the way to peers.
+/// The core, its interfaces, and the messages in flight to peers.
 struct Bed {
     core: Core,
-    /// What pushes go over, and what changes.
+    /// The interface that carries pushes, and the interface whose state changes.
     carrying: NiId,
     changing: NiId,
     now: Time,
     calls: Calls,
     messages: VecDeque<Transmit>,
-    /// Pushes that were acknowledged.
+    /// The number of pushes that were acknowledged.
     acknowledged: u32,
 }
 
@@ -148,7 +148,7 @@ impl Bed {
         Ok(())
     }
 
-    /// The link of an interface goes, or comes back: all peers are told.
+    /// Changes the state of an interface's link, so that all peers are told.
     fn change(&mut self, down: bool) -> anyhow::Result<Calls> {
         (self.calls, self.acknowledged) = (Calls::default(), 0);
         let (changing, now) = (self.changing, self.now);
@@ -167,7 +167,7 @@ impl Bed {
         Ok(std::mem::take(&mut self.calls))
     }
 
-    /// What is due, and what the core wants sent, is one hold of a node's lock.
+    /// Runs what is due and takes the outputs, as in one hold of a node's lock.
     fn turn(&mut self) {
         let now = self.now;
         let messages = self.call(|core| {
@@ -177,7 +177,7 @@ impl Bed {
         self.messages.extend(messages);
     }
 
-    /// Carries messages to peers and answers back, until none is left.
+    /// Delivers messages to peers and their answers to the core, until no message remains.
     fn carry(&mut self) -> anyhow::Result<()> {
         self.turn();
         let now = self.now;
@@ -219,7 +219,7 @@ impl Bed {
     }
 }
 
-/// Takes what the core wants sent, with a copy of the payload, as a node's stack does.
+/// Takes the messages to send, with a copy of each payload, as a node's stack does.
 fn outputs(core: &mut Core) -> Vec<Transmit> {
     let mut messages = Vec::new();
     while let Some(output) = core.poll_output() {

@@ -1,5 +1,5 @@
-//! Reads of 1 MiB as `finerail lst` loads a test node with, beside GETs of the same size. Neither looks at the data: GETs
-//! go into one buffer, and reads are discarded.
+//! Measures the 1 MiB reads with which `finerail lst` loads a test node, beside GETs of the same size. Neither side
+//! examines the data: GETs write to one buffer, and reads are dropped.
 
 use std::time::Duration;
 
@@ -19,16 +19,16 @@ use crate::placement::Placement;
 use crate::report::Summary;
 use crate::workload::{GETS_IN_FLIGHT, LARGE, Workload};
 
-/// Least ratio of the load to GETs.
+/// The lowest acceptable ratio of the load to GETs.
 const TARGET: f64 = 0.9;
-/// Reads that are tried first.
+/// The number of reads in the first trial.
 const FIRST: u64 = 16;
-/// A read that takes longer is an error.
+/// The timeout of a read.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// From one look at whether the flow has ended to the next; the flow itself says how long it took.
+/// The time between two checks whether the flow has ended. The flow itself reports its duration.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// The load beside GETs, in turns.
+/// The load beside GETs, measured in turns.
 #[derive(Serialize)]
 pub(super) struct Load {
     /// In GB/s.
@@ -40,7 +40,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    /// Loads a test node, in turns with GETs, as often as asked.
+    /// Loads a test node in turns with GETs, for as many rounds as requested.
     pub(super) fn measure(
         placement: &Placement,
         congestion: &str,
@@ -131,7 +131,7 @@ impl Loader {
         })
     }
 
-    /// So many reads, and how long they took.
+    /// Runs so many reads, and returns the time that they took.
     fn reads(&mut self, count: u64) -> anyhow::Result<Duration> {
         let spec = FlowSpec {
             count: Some(count),
@@ -153,7 +153,7 @@ impl Loader {
     }
 }
 
-/// As `finerail lst` has them, on the port of the bench.
+/// Returns the options that `finerail lst` uses, with the port of the bench.
 fn options(port: u16, congestion: &str) -> NodeOptions {
     TestNode::driving(NodeOptions {
         port,
@@ -162,7 +162,7 @@ fn options(port: u16, congestion: &str) -> NodeOptions {
     })
 }
 
-/// A test node, until the process ends.
+/// Runs a test node until the process ends.
 pub(crate) fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     let node = TESTED.start_with(options(args.port, &args.congestion))?;
     let _test_node = TestNode::start(node.into_node()).context("cannot start a test node")?;

@@ -1,12 +1,12 @@
-//! `finerail-bench router`: what a router carries beside one hop without it, what peers cost that idle, are discovered
-//! or are told news, and what `finerail lst` loads.
+//! `finerail-bench router`: measures what a router carries beside one hop without a router, the cost of peers that
+//! are idle, are discovered or get news, and the load of `finerail lst`.
 //!
 //! ```text
 //!   limit      plain framed TCP, one hop, both CPUs
 //!   routed     sender ──▶ router (either CPU) ──▶ target
-//!   plain      the same through a relay that looks at nothing: what a router could reach
+//!   plain      the same through a relay that examines no message: the limit of a router
 //!   idle       1,000 peers connected to a node, and silent
-//!   discovery  node ── ping, push ──▶ 1,000 peers, which one process plays on 127.1.y.z
+//!   discovery  node ── ping, push ──▶ 1,000 peers, which one process simulates on 127.1.y.z
 //!   pushes     100,000 peers in the core alone, without sockets: the longest of its calls
 //!   load       flow of 1 MiB reads ──▶ test node, in turns with GETs of `finerail-bench lnet`
 //! ```
@@ -39,9 +39,9 @@ use super::report::PlacementReport;
 use super::verdict;
 use super::workload::Workload;
 
-/// Peers that idle, and peers that are discovered.
+/// The number of idle peers, and of peers that are discovered.
 const PEERS: usize = 1_000;
-/// What goes through the router, beside the limit of one hop.
+/// The workloads that go through the router, beside the limit of one hop.
 const ROUTED: [Workload; 3] = [
     Workload::HopLarge,
     Workload::HopSmall,
@@ -72,7 +72,7 @@ pub(super) struct RouterArgs {
     congestion: Option<String>,
 }
 
-/// Everything that was measured.
+/// All results.
 #[derive(Serialize)]
 struct Report {
     congestion: String,
@@ -99,7 +99,7 @@ pub(super) fn run(args: &RouterArgs) -> anyhow::Result<()> {
 fn measure(args: &RouterArgs) -> anyhow::Result<Report> {
     let congestion = congestion_control(args.congestion.as_deref())?;
     let effort = effort(args.short);
-    // To be asked before this thread is pinned.
+    // The placements must be read before this thread is pinned.
     let placement = placements()?.into_iter().next();
     let placement = placement.context("no CPU may be used")?;
     let routed = measure::in_one_placement(placement.clone(), &congestion, &effort)?;
@@ -116,7 +116,7 @@ fn measure(args: &RouterArgs) -> anyhow::Result<Report> {
     })
 }
 
-/// The idle peers are watched for so many times the length of a measurement.
+/// The time for which the idle peers are observed, as a multiple of a measurement's length.
 const IDLE_LOOK: u32 = 50;
 
 fn effort(is_short: bool) -> Effort {
@@ -135,7 +135,7 @@ fn effort(is_short: bool) -> Effort {
 }
 
 impl Report {
-    /// What people read.
+    /// Returns the results as text.
     fn text(&self) -> String {
         let mut text = format!(
             "congestion control {}, peer_credits {}, medians of {} rounds, GB = 10^9 bytes\n\n{}",

@@ -1,4 +1,4 @@
-//! What a router that looks at nothing reaches beside one hop: the bound of the rows above it.
+//! Measures what a relay that examines no message reaches beside one hop: the limit of the rows above.
 
 use serde::Serialize;
 
@@ -8,10 +8,10 @@ use crate::raw::{self, Relayed};
 use crate::report::Summary;
 use crate::workload::Workload;
 
-/// Messages that are tried first.
+/// The number of messages in the first trial.
 const FIRST: u64 = 16;
 
-/// A plain relay beside one hop, in turns.
+/// A plain relay beside one hop, measured in turns.
 #[derive(Serialize)]
 pub(super) struct Plain(Vec<Row>);
 

@@ -1,10 +1,10 @@
-//! A peer that is played: it answers pings and acknowledges pushes, as a Multi-Rail node with one NID does.
+//! A simulated peer: it answers pings and acknowledges pushes, like a Multi-Rail node with one NID.
 
 use anyhow::Result;
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Ack, Body, Handle, Header, NiStatus, PingFeatures, PingInfoRepr, PingNi, Reply};
 
-/// What the peer with this NID answers to a message, and the payload of that.
+/// Returns the answer of the peer with this NID to a message, with its payload.
 pub(super) fn answer(own: Nid, message: &Header) -> Result<Option<(Header, Vec<u8>)>> {
     let (body, payload) = match message.body {
         Body::Get(get) => {

@@ -1,7 +1,7 @@
-//! A process that plays many peers: each address of 127.0.0.0/8 that is dialled is one.
+//! A process that acts as many peers: each address of 127.0.0.0/8 that is dialled is one peer.
 //!
-//! One thread listens on all addresses, shakes hands as the NID that the acceptor request names, and answers pings and
-//! pushes. It dials nobody.
+//! One thread listens on all addresses, completes the handshake as the NID that the acceptor request names, and
+//! answers pings and pushes. It dials no node.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -18,11 +18,11 @@ use socket2::{Domain, Socket, Type};
 use super::played;
 use crate::peer::{self, PeerArgs};
 
-/// Connections that wait to be accepted: all that a node dials at once.
+/// The limit on the connections that wait to be accepted. It covers all connections that a node dials at once.
 const BACKLOG: i32 = 4096;
-/// Events of one look.
+/// The limit on the events of one poll.
 const EVENTS: usize = 1024;
-/// Bytes of one read.
+/// The limit on the bytes of one read.
 const READ_LEN: usize = 64 << 10;
 const LISTENER: Token = Token(usize::MAX);
 
@@ -30,11 +30,11 @@ const LISTENER: Token = Token(usize::MAX);
 struct Link {
     stream: TcpStream,
     stage: Stage,
-    /// What was read and not used.
+    /// Bytes that were read and not used yet.
     bytes: Vec<u8>,
 }
 
-/// What comes next.
+/// What the connection expects next.
 #[derive(Clone, Copy)]
 enum Stage {
     Connreq,
@@ -42,7 +42,7 @@ enum Stage {
     Frames(Nid, ByteOrder, HeaderForm),
 }
 
-/// Plays peers at the port until the process ends.
+/// Acts as peers at the port until the process ends.
 pub(crate) fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     let mut listener = listen(args.port)?;
     let mut poll = Poll::new().context("cannot wait for sockets")?;
@@ -61,7 +61,7 @@ pub(crate) fn serve(args: &PeerArgs) -> anyhow::Result<()> {
             let Some(place) = links.get_mut(event.token().0) else {
                 continue;
             };
-            // Whoever breaks the protocol, or has gone, is let go; the bench sees that its peer is missing.
+            // A connection that breaks the protocol or has closed is dropped; the bench notices the missing peer.
             if let Some(link) = place
                 && link.ready().is_err()
             {
@@ -106,7 +106,7 @@ fn accept(
 }
 
 impl Link {
-    /// Reads what there is and answers it.
+    /// Reads everything that is there, and answers it.
     fn ready(&mut self) -> anyhow::Result<()> {
         let mut buffer = vec![0; READ_LEN];
         loop {
@@ -122,7 +122,7 @@ impl Link {
         }
     }
 
-    /// Handles the next whole thing; the bytes that it had, or `None` where more are needed.
+    /// Handles the next complete part; returns its length, or `None` if more bytes are needed.
     fn step(&mut self) -> anyhow::Result<Option<usize>> {
         match self.stage {
             Stage::Connreq => {
@@ -184,7 +184,7 @@ impl Link {
             bytes.resize(payload_at, 0);
             header.encode(form, &mut bytes[KsockHeader::LEN..])?;
             bytes.extend_from_slice(&payload);
-            // Answers are small, and the node reads them: there is room.
+            // Answers are small and the node reads them, so the socket has room.
             self.stream.write_all(&bytes)?;
         }
         Ok(Some(length))

@@ -1,4 +1,4 @@
-//! Causes that lie in the machine's own interfaces.
+//! Findings about the machine's own interfaces.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use lnet_types::Nid;
 use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
 
-/// The local NIDs with the interface under each.
+/// Returns each local NID with the name of the interface under it.
 fn named<'a>(context: &Context<'a>) -> Vec<(Nid, &'a str)> {
     let interfaces = context.node.facts.interfaces.iter();
     let named =
@@ -16,7 +16,7 @@ fn named<'a>(context: &Context<'a>) -> Vec<(Nid, &'a str)> {
     named.collect()
 }
 
-/// An import stops at an interface that is not there.
+/// Reports each configured interface that the machine does not have. An import stops at such an interface.
 pub(super) fn interface_missing(context: &Context<'_>) -> Vec<Finding> {
     let Some(machine) = &context.node.facts.machine else {
         return Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn interface_missing(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// What the node itself prints of a local NI that does not work.
+/// Reports each local NI that the node itself prints as not working.
 pub(super) fn ni_down(context: &Context<'_>) -> Vec<Finding> {
     let down = context.node.facts.down.iter().map(|(&nid, what)| {
         let label = context.node.label(nid);
@@ -51,7 +51,7 @@ pub(super) fn ni_down(context: &Context<'_>) -> Vec<Finding> {
     down.collect()
 }
 
-/// The interface is there and has no carrier or no address.
+/// Reports each interface that exists but has no carrier or no IPv4 address.
 pub(super) fn interface_down(context: &Context<'_>) -> Vec<Finding> {
     let Some(machine) = &context.node.facts.machine else {
         return Vec::new();
@@ -73,7 +73,8 @@ pub(super) fn interface_down(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// An alias or a VLAN does not notice that the device under it is down.
+/// Reports NIs that count as up although their device is down: an alias or a VLAN does not notice that its device
+/// is down.
 pub(super) fn shared_device_down(context: &Context<'_>) -> Vec<Finding> {
     let machine = context.node.facts.machine.as_ref();
     let named = named(context);
@@ -113,14 +114,15 @@ pub(super) fn shared_device_down(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
-/// The device under an interface: of an alias the part before the colon, of a VLAN its parent.
+/// Returns the device under an interface: for an alias the part before the colon, for a VLAN its parent.
 fn device(machine: Option<&Machine>, name: &str) -> String {
     let base = name.split([':', '.']).next().unwrap_or(name);
     let parent = machine.and_then(|machine| machine.interface(name)?.parent.clone());
     parent.unwrap_or_else(|| base.to_owned())
 }
 
-/// Several interfaces in one subnet answer for each other, unless the system routes by source.
+/// Reports local NIs in one subnet: their interfaces answer for each other, unless the system routes by source
+/// address.
 pub(super) fn one_subnet(context: &Context<'_>) -> Vec<Finding> {
     let Some(machine) = &context.node.facts.machine else {
         return Vec::new();
@@ -166,7 +168,8 @@ pub(super) fn one_subnet(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
-/// A pattern is matched against all addresses of the machine, not against the interface that it names.
+/// Reports address patterns: LNet matches a pattern against all addresses of the machine, not against the interface
+/// that the entry names.
 pub(super) fn ip2nets_host_match(context: &Context<'_>) -> Vec<Finding> {
     let facts = &context.node.facts;
     let told = facts.ip2nets.iter().filter(|entry| !entry.patterns.is_empty()).map(|entry| {

@@ -1,6 +1,6 @@
-//! The causes that are visible in a node, looked for one by one.
+//! Searches for the causes of trouble that a node shows, one function for each cause.
 //!
-//! Each search is a function of the node, the question and what selection said; none chooses a path.
+//! Each search is a function of the node, the question and the recorded selection. No search chooses a path.
 
 mod interfaces;
 mod paths;
@@ -16,7 +16,7 @@ use crate::finding::{Code, Finding, Severity};
 use crate::node::Node;
 use crate::selection::Told;
 
-/// What the searches look at.
+/// The input of the searches.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) node: &'a Node,
@@ -52,7 +52,7 @@ const SEARCHES: [Search; 21] = [
     rules::failures_counted,
 ];
 
-/// What is found, the worst first.
+/// Runs all searches, and returns the findings with the most severe first.
 pub(crate) fn findings(context: &Context<'_>) -> Vec<Finding> {
     let mut found: Vec<Finding> = SEARCHES.iter().flat_map(|search| search(context)).collect();
     found.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
@@ -64,7 +64,7 @@ impl<'a> Context<'a> {
         &self.node.state
     }
 
-    /// The peer that is asked about, if it is a known one.
+    /// Returns the peer that the question is about, if the peer is known.
     fn peer(&self) -> Option<&'a PeerSelection> {
         let to = self.question.to;
         self.state()
@@ -105,7 +105,7 @@ fn finding(
     }
 }
 
-/// Names, separated by commas.
+/// Joins names with commas.
 fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(", ")

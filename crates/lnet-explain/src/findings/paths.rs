@@ -1,4 +1,4 @@
-//! Causes that lie in which nets and NIDs two nodes have.
+//! Findings about the nets and NIDs of the two nodes.
 
 use std::collections::BTreeSet;
 
@@ -9,12 +9,12 @@ use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
 use crate::watch::health_of;
 
-/// A prefix where the machine's own is not known: that of most clusters' rails.
+/// The length of the subnet prefix if the machine's own is not known: most clusters use it for their rails.
 const USUAL_PREFIX: u8 = 24;
-/// State bits of peers: DISCOVERED and NIDS_UPTODATE (lnet-selection, section 1.3).
+/// The state bits DISCOVERED and NIDS_UPTODATE of a peer (lnet-selection, section 1.3).
 const DISCOVERED: u64 = 1 << 4 | 1 << 8;
 
-/// The destination's net is neither local nor behind a route.
+/// Reports a destination whose net is neither local nor behind a route.
 pub(super) fn net_not_reached(context: &Context<'_>) -> Vec<Finding> {
     let to = context.question.to;
     let net = to.net();
@@ -48,7 +48,7 @@ pub(super) fn net_not_reached(context: &Context<'_>) -> Vec<Finding> {
     )]
 }
 
-/// There is a net, and no path.
+/// Reports that there is no path, with the candidates that were excluded.
 pub(super) fn no_path(context: &Context<'_>) -> Vec<Finding> {
     let Some(error) = &context.told.answer.error else {
         return Vec::new();
@@ -70,7 +70,7 @@ pub(super) fn no_path(context: &Context<'_>) -> Vec<Finding> {
     )]
 }
 
-/// Upper layers know the peer by its primary NID, and that one cannot be reached.
+/// Reports that the peer's primary NID cannot be reached. Upper layers know the peer by this NID.
 pub(super) fn primary_not_reached(context: &Context<'_>) -> Vec<Finding> {
     let Some(&primary) = context.peer().and_then(|peer| peer.nids.first()) else {
         return Vec::new();
@@ -94,7 +94,7 @@ pub(super) fn primary_not_reached(context: &Context<'_>) -> Vec<Finding> {
     )]
 }
 
-/// The peer has more nets than this node can use.
+/// Reports the nets of the peer that this node cannot use.
 pub(super) fn peer_nets_missing(context: &Context<'_>) -> Vec<Finding> {
     let Some(peer) = context.peer() else {
         return Vec::new();
@@ -125,7 +125,8 @@ pub(super) fn peer_nets_missing(context: &Context<'_>) -> Vec<Finding> {
     )]
 }
 
-/// The local NI was chosen before anybody looked at the peer NIs that it reaches.
+/// Reports a local NI that was chosen although it does not suit the peer NIs: selection chooses the local NI before
+/// it looks at the peer NIs that this NI reaches.
 pub(super) fn rail_mismatch(context: &Context<'_>) -> Vec<Finding> {
     let Some((source, destination)) = direct_pick(context) else {
         return Vec::new();
@@ -196,7 +197,8 @@ fn direct_pick(context: &Context<'_>) -> Option<(Nid, Nid)> {
     direct.then_some(pair)
 }
 
-/// A rail of one subnet is paired with one of another: nothing in LNet keeps rails of one net apart.
+/// Reports a local NI in one subnet that sends to a peer NI in another subnet. LNet does not separate the rails of
+/// one net.
 pub(super) fn subnets_apart(context: &Context<'_>) -> Vec<Finding> {
     let Some((source, destination)) = direct_pick(context) else {
         return Vec::new();
@@ -241,7 +243,7 @@ pub(super) fn subnets_apart(context: &Context<'_>) -> Vec<Finding> {
     )]
 }
 
-/// Messages wait, or waited, for credits of the next hop.
+/// Reports messages that wait, or waited, for credits of the next hop.
 pub(super) fn credits_exhausted(context: &Context<'_>) -> Vec<Finding> {
     let peer = context
         .peer()
@@ -278,10 +280,10 @@ pub(super) fn credits_exhausted(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// A queue that was once this many times as long as the credits was no short burst.
+/// The limit on a past queue in multiples of the credits. A longer queue is reported, because it was no short burst.
 const LONG_QUEUE: i64 = 4;
 
-/// Subnets in which the local NIs of a net are.
+/// Returns the number of subnets that the local NIs of a net are in.
 fn nets_on_subnets(context: &Context<'_>, net: Net, prefix: u8) -> usize {
     let nis = context.state().nis.iter().filter(|ni| ni.nid.net() == net);
     let ips: Vec<_> = nis.filter_map(|ni| ni.nid.ip()).collect();
@@ -293,7 +295,7 @@ fn nets_on_subnets(context: &Context<'_>, net: Net, prefix: u8) -> usize {
     (0..ips.len()).filter(|&at| is_first(at)).count()
 }
 
-/// Nets of several kinds are offered, and messages may take the wrong one.
+/// Reports that nets of several LNDs lead to the peer and that messages may take the wrong net.
 pub(super) fn mixed_fabrics(context: &Context<'_>) -> Vec<Finding> {
     let Some(peer) = context.peer().filter(|peer| peer.multi_rail) else {
         return Vec::new();
@@ -341,7 +343,7 @@ pub(super) fn mixed_fabrics(context: &Context<'_>) -> Vec<Finding> {
     )]
 }
 
-/// A peer that is not discovered yet is, before the first message goes.
+/// Reports a peer that is not discovered yet: the node discovers it before it sends the first message.
 pub(super) fn discovery_first(context: &Context<'_>) -> Vec<Finding> {
     let to = context.question.to;
     if !context.node.facts.discovery || context.is_own(to) || context.node.facts.assumed.is_empty()
@@ -372,7 +374,7 @@ pub(super) fn discovery_first(context: &Context<'_>) -> Vec<Finding> {
     )]
 }
 
-/// Each net once.
+/// Returns the nets of the NIDs, each net once.
 fn nets(nids: impl Iterator<Item = Nid>) -> BTreeSet<Net> {
     nids.map(|nid| nid.net()).collect()
 }

@@ -1,4 +1,4 @@
-//! Causes that lie in routes and their gateways.
+//! Findings about routes and their gateways.
 
 use lnet_core::{GatewaySelection, RouteSelection};
 use lnet_types::Nid;
@@ -7,7 +7,7 @@ use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
 use crate::watch::health_of;
 
-/// The routes that the question is about: those to the destination's nets.
+/// Returns the routes to the nets of the destination.
 fn routes<'a>(context: &Context<'a>) -> Vec<&'a RouteSelection> {
     let peer = context.peer();
     let asked = |route: &&RouteSelection| {
@@ -23,7 +23,7 @@ fn gateway<'a>(context: &Context<'a>, route: &RouteSelection) -> Option<&'a Gate
     gateways.find(|gateway| gateway.nid == route.route.gateway)
 }
 
-/// A route that is down: the test that fails, and when it is tried again.
+/// Reports each route that is down, with the test that fails and the time of the next ping of its gateway.
 pub(super) fn route_down(context: &Context<'_>) -> Vec<Finding> {
     let down = routes(context).into_iter().filter_map(|route| {
         let gateway = gateway(context, route)?;
@@ -45,7 +45,7 @@ pub(super) fn route_down(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// The first of the five tests of a route that fails, as far as the state can tell them apart
+/// Returns the first of the five tests of a route that fails, as far as the state can distinguish the tests
 /// (lnet-selection, section 2.6.1).
 fn failing_test(
     context: &Context<'_>,
@@ -99,7 +99,8 @@ fn next_check(context: &Context<'_>, gateway: &GatewaySelection) -> String {
     }
 }
 
-/// Health of a gateway moves traffic between gateways, and takes no route down.
+/// Reports each gateway that is not in full health. Its health only decides between gateways; it takes no route
+/// down.
 pub(super) fn gateway_health(context: &Context<'_>) -> Vec<Finding> {
     let routes = routes(context);
     let ailing = routes.iter().filter_map(|route| {
@@ -126,8 +127,8 @@ pub(super) fn gateway_health(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// What helps where a gateway is not well: health chooses among equals only, so that ranks keep traffic on a gateway
-/// that fails.
+/// Returns advice about a gateway that is not in full health. Health decides only between routes of equal priority
+/// and hops, so a better priority or hop count keeps traffic on a failing gateway.
 fn better_gateways(routes: &[&RouteSelection], by: Nid) -> String {
     let rank = |one: &RouteSelection| (one.route.priority, one.route.hops.unwrap_or(1));
     let own = routes

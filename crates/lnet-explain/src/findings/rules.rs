@@ -1,4 +1,4 @@
-//! Causes that lie in rules and parameters, and what was counted.
+//! Findings about rules, parameters and counters.
 
 use lnet_core::Level;
 use lnet_policy::Selector;
@@ -9,10 +9,11 @@ use super::{Context, finding, listed};
 use crate::finding::{Code, Finding, Severity};
 use crate::health;
 
-/// An LND that has less than this for a try gives up on what is only slow.
+/// The shortest LND timeout, in seconds, with which slow tries do not count as failed.
 const SHORT_LND_TIMEOUT: u64 = 5;
 
-/// Rules that are dead, without effect here, not applied, or believed to do what they do not.
+/// Reports rules that no node applies, that have no effect here, that are not applied, or that do less than they
+/// seem to.
 pub(super) fn rule_findings(context: &Context<'_>) -> Vec<Finding> {
     let dead = context.node.facts.dead_rules.iter().map(|(index, why)| {
         let text = format!("rule {index} of the node's list has no effect anywhere: {why}");
@@ -56,7 +57,7 @@ pub(super) fn rule_findings(context: &Context<'_>) -> Vec<Finding> {
     found
 }
 
-/// Rules in force that decide nothing about a message to this peer, with the reason.
+/// Reports rules that are in force but decide nothing about a message to this peer, with the reason.
 pub(super) fn cannot_matter(context: &Context<'_>) -> Vec<Finding> {
     let rules = context.policies.rules.iter().filter(|rule| rule.live);
     let told = rules.filter_map(|report| {
@@ -76,7 +77,7 @@ pub(super) fn cannot_matter(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// Why what a rule ranks is nothing that a sender to this peer chooses.
+/// Returns the reason if a sender to this peer has no choice between the objects that a rule ranks.
 fn no_choice(context: &Context<'_>, selector: &Selector) -> Option<String> {
     let to = context.question.to;
     let peer = context.peer();
@@ -116,7 +117,7 @@ fn no_choice(context: &Context<'_>, selector: &Selector) -> Option<String> {
     }
 }
 
-/// A pair rule whose source exists and is not the NI that was chosen.
+/// Reports a pair rule whose source exists but was not chosen as the local NI.
 fn pairs(context: &Context<'_>) -> Option<Finding> {
     let contest = context
         .told
@@ -179,7 +180,7 @@ fn health_off(context: &Context<'_>) -> Option<Finding> {
     off.then(made)
 }
 
-/// Tries and the transaction have to fit into each other.
+/// Reports timeouts that do not fit together: all tries must fit into the transaction.
 pub(super) fn timeouts_misaligned(context: &Context<'_>) -> Vec<Finding> {
     let globals = &context.state().config.globals;
     let whole = globals.transaction_timeout.as_secs();
@@ -219,10 +220,10 @@ pub(super) fn timeouts_misaligned(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// Interfaces whose counters are told.
+/// The limit on the NIs and peer NIs whose counters are reported.
 const COUNTED_MAX: usize = 32;
 
-/// What the counters of all interfaces say, in one place.
+/// Reports the failure counters of all local NIs and peer NIs.
 pub(super) fn failures_counted(context: &Context<'_>) -> Vec<Finding> {
     let mut counted = health::failures(context.node);
     let told = counted.by_ref().take(COUNTED_MAX);

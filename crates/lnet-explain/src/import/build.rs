@@ -1,4 +1,4 @@
-//! The state that a document describes.
+//! Builds the state that a document describes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,10 +18,10 @@ use super::Settings;
 use crate::node::{Assumed, Facts, Node, ShownPriority};
 use crate::whatif::{new_gateway, new_ni, new_peer, new_peer_ni};
 
-/// Process id of LNet's own messages.
+/// The process id of LNet's own messages.
 const LNET_PID: u32 = 12345;
 
-/// The node that a document describes, with all that had to be assumed.
+/// Returns the node that a document describes, with the list of all assumptions.
 pub(super) fn node(document: &Document, settings: &Settings) -> Node {
     let (rules, dead) = document.rules(profile_of(document, settings));
     let mut builder = Builder {
@@ -61,9 +61,9 @@ struct Builder {
     state: SelectionState,
     facts: Facts,
     assumed: BTreeSet<Assumed>,
-    /// NIDs of peers so far.
+    /// The NIDs of the peers that were added so far.
     seen: BTreeSet<Nid>,
-    /// Where in the state each peer NI is.
+    /// The index of each peer NI in the state's list.
     peer_nis: BTreeMap<Nid, usize>,
 }
 
@@ -105,7 +105,7 @@ impl Builder {
         }
     }
 
-    /// The nets that address patterns make on this machine.
+    /// Returns the nets that the `ip2nets` entries configure on this machine.
     fn matched(&mut self, entries: &[Ip2Nets]) -> Vec<NetConfig> {
         let (false, Some(machine)) = (entries.is_empty(), &self.facts.machine) else {
             return Vec::new();
@@ -124,7 +124,7 @@ impl Builder {
         }
     }
 
-    /// An NI; one that is given by several interfaces is several.
+    /// Adds an NI. An NI that is given by several interfaces is added as several NIs.
     fn ni(&mut self, net: Net, shown: &NiShow) {
         if let Some(nid) = shown.config.nid {
             return self.named_ni(nid, shown.config.interfaces.clone(), shown);
@@ -135,7 +135,7 @@ impl Builder {
         }
     }
 
-    /// The NID that an interface has on the machine, or one that stands for it.
+    /// Returns the NID that an interface has on the machine, or a made-up NID if the address is not known.
     fn nid_of(&mut self, net: Net, interface: &str) -> Nid {
         let by_address = matches!(net.lnd, LndType::TCP | LndType::O2IB);
         let machine = self.facts.machine.as_ref().filter(|_| by_address);
@@ -173,7 +173,8 @@ impl Builder {
                 } else if shown.status == Some(Status::Down) {
                     self.facts.down.insert(nid, "status down");
                 }
-                // A router calls a quiet interface down, which its own choices do not look at.
+                // A router prints an NI without recent traffic as down. Its own choices ignore that, so an NI in
+                // full health counts as up.
                 ni.up = shown.status != Some(Status::Down) || ni.fatal || ni.health.is_full();
                 ni.recovery.ping_count = u32::try_from(health.ping_count).unwrap_or(u32::MAX);
                 ni.failures = NiHealthStats {
@@ -312,13 +313,13 @@ impl Builder {
         if !shown.multi_rail {
             self.facts.single_rail.insert(shown.primary);
         }
-        // One that is known by its NID alone is what traffic makes of it.
+        // Other peers need no entry: the first message to the NID creates the same peer.
         if shown.multi_rail || nids.len() > 1 {
             self.state.peers.push(new_peer(nids, shown.multi_rail));
         }
     }
 
-    /// Makes sure that there is a peer NI of this NID.
+    /// Adds a peer NI with this NID if there is none.
     fn peer_ni_of(&mut self, nid: Nid) {
         if !self.peer_nis.contains_key(&nid) {
             self.put_peer_ni(new_peer_ni(nid));
@@ -359,7 +360,8 @@ impl Builder {
         self.put_peer_ni(ni);
     }
 
-    /// A gateway is there already, as the route made it.
+    /// Stores a peer NI. The peer NI of a gateway exists already, because its route created it; the new one
+    /// replaces it.
     fn put_peer_ni(&mut self, ni: PeerNiSelection) {
         let peer_nis = &mut self.state.peer_nis;
         let at = *self.peer_nis.entry(ni.nid).or_insert(peer_nis.len());
@@ -437,7 +439,7 @@ fn config(document: &Document, settings: &Settings) -> CoreConfig {
         drop_asym_route: given.drop_asym_route.unwrap_or(default.drop_asym_route),
         profile,
         used_paths: settings.used_paths,
-        // Kernels treat their own NIDs as they treat those of peers (section 2.9).
+        // Kernels treat their own NIDs like NIDs of peers (section 2.9).
         own_nids_by_loopback: profile == Profile::Design,
         health_sensitivity: sensitivity.unwrap_or(default.health_sensitivity),
         recovery_limit: seconds(given.recovery_limit, default.recovery_limit),

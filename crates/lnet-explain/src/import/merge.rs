@@ -1,8 +1,8 @@
-//! Several outputs of one node put together.
+//! Combines several outputs of one node.
 
 use lnet_config::{Buffers, Document, NetShow, NiShow, PeerNiShow, PeerShow, RouteShow};
 
-/// Adds what another output says; what was said before stays.
+/// Adds the values of another output. Values that `whole` holds already stay.
 pub(super) fn into(whole: &mut Document, more: Document) {
     for net in more.nets {
         match whole.nets.iter_mut().find(|known| known.net == net.net) {
@@ -38,7 +38,8 @@ pub(super) fn into(whole: &mut Document, more: Document) {
     whole.derived.lnd_timeout = whole.derived.lnd_timeout.or(more.derived.lnd_timeout);
 }
 
-/// An NI is known by its NID or, where one of the two outputs has none, by its interface.
+/// Adds the NIs of a net. Two NIs are the same if their NIDs are equal or, if one of them has no NID, if their
+/// interfaces are equal.
 fn add_nis(known: &mut NetShow, more: NetShow) {
     for ni in more.nis {
         let same = |one: &&mut NiShow| match (one.config.nid, ni.config.nid) {

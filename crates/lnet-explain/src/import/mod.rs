@@ -1,8 +1,9 @@
-//! A node from what `lnetctl` prints of it: an export, or the outputs of its `show` commands.
+//! Imports a node from what `lnetctl` prints of it: an export, or the outputs of its `show` commands.
 //!
-//! Several outputs are put together: what one of them does not say of an interface or a peer another one may.
-//! What none says is assumed, and the assumption is kept ([`Assumed`]). What cannot be (a NID twice, a route
-//! to a local net) is left out, and that is kept, too: kernels print such things, and the rest still answers.
+//! Several outputs are combined: another output may hold a value that the first output does not hold. A value that
+//! no output holds is assumed, and the node keeps a list of these assumptions ([`Assumed`]). A part that no node
+//! can have (the same NID twice, a route to a local net) is left out and listed, too. Kernels print such parts, and
+//! the rest of the output still answers questions.
 
 mod build;
 mod merge;
@@ -15,42 +16,42 @@ use thiserror::Error;
 
 use crate::node::Node;
 
-/// A text and where it comes from.
+/// A text and its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// Its name in complaints.
+    /// The name of the text in errors and warnings.
     pub name: &'a str,
-    /// What `lnetctl` printed.
+    /// The text that `lnetctl` printed.
     pub text: &'a str,
 }
 
-/// What outputs do not say and whoever asks decides.
+/// Settings that the outputs do not hold and that the caller chooses.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// How the node selects; as the outputs say if nothing is given, and by design if they do not.
+    /// The profile of selection; `None` for the profile that the outputs name, or `Design` if they name none.
     pub profile: Option<Profile>,
-    /// What resends remember.
+    /// What resends remember of earlier tries.
     pub used_paths: UsedPaths,
     /// The machine's interfaces, if they are known.
     pub machine: Option<Machine>,
 }
 
-/// A text that is not what `lnetctl` prints.
+/// The error for a text that is not an output of `lnetctl`.
 #[derive(Clone, Debug, Error)]
 #[error("{}", .error.render(.name))]
 pub struct ImportError {
-    /// Which text.
+    /// The name of the text.
     pub name: String,
-    /// What is wrong, and where.
+    /// The error, with its place.
     pub error: Box<ConfigError>,
 }
 
-/// What was read.
+/// The result of an import.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The node.
+    /// The imported node.
     pub node: Node,
-    /// What was not understood and passed over, with its place.
+    /// The parts of the texts that were not understood and were ignored, each with its place.
     pub warnings: Vec<String>,
 }
 
@@ -70,7 +71,7 @@ pub struct Imported {
 ///
 /// # Errors
 ///
-/// The first text that cannot be read, and why.
+/// Returns the first text that cannot be read, with the reason.
 pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, ImportError> {
     let mut whole = Document::default();
     let mut warnings = Vec::new();
@@ -92,7 +93,7 @@ pub fn import(sources: &[Source<'_>], settings: &Settings) -> Result<Imported, I
     })
 }
 
-/// The node that a document describes, as [`import`] builds it.
+/// Returns the node that a document describes, built as [`import`] builds it.
 #[must_use]
 pub fn from_document(document: &Document, settings: &Settings) -> Node {
     build::node(document, settings)

@@ -1,4 +1,4 @@
-//! What each change does to a state.
+//! Applies changes to a state.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ use super::{Change, ChangeError, Parameter, Switch, Target};
 use crate::node::Node;
 
 impl Change {
-    /// Makes the change; `peer` is a NID of the peer that is asked about.
+    /// Applies the change to `node`; `peer` is a NID of the peer that the question is about.
     ///
     /// # Errors
     ///
-    /// When the node has nothing of the name, or something of it already.
+    /// Returns an error if the node does not have the named object, or already has the object to add.
     pub fn apply(&self, node: &mut Node, peer: Nid) -> Result<(), ChangeError> {
         let state = &mut node.state;
         match self {
@@ -43,7 +43,8 @@ impl Change {
     }
 }
 
-/// A core in this state, changed: it knows what may be, and what else follows.
+/// Makes a core from the node's state and changes it. The core checks whether the change is permitted, and makes
+/// all changes that follow from it.
 fn changed_core(
     node: &Node,
     change: impl FnOnce(&mut Core, Time) -> Result<(), ConfigError>,
@@ -103,8 +104,8 @@ fn set_nid_well(state: &mut SelectionState, nid: Nid, well: bool) -> Result<(), 
     Ok(())
 }
 
-/// The health with all that the core does when an administrator sets it: the status that is advertised,
-/// the begin or end of recovery.
+/// Sets the health in a core, because the core also changes what an administrator's change of the health entails:
+/// the status that is advertised, and the start or end of recovery.
 fn set_health(node: &mut Node, nid: Nid, health: u16) -> Result<(), ChangeError> {
     let health = Health::new(health).unwrap_or(Health::MAX);
     let ours = node.state.nis.iter().any(|ni| ni.nid == nid);
@@ -145,7 +146,7 @@ fn add_ni(node: &mut Node, nid: Nid, interface: Option<&str>) -> Result<(), Chan
     }
     let of_net = state.nis.iter().find(|ni| ni.nid.net() == nid.net());
     let tunables = of_net.map_or_else(Tunables::default, |ni| ni.tunables);
-    // A net cannot be local and the target of a route at once.
+    // A net cannot be both local and the target of a route.
     state.routes.retain(|route| route.route.net != nid.net());
     forget_idle_gateways(state);
     state.nis.push(new_ni(nid, tunables));
@@ -156,7 +157,7 @@ fn add_ni(node: &mut Node, nid: Nid, interface: Option<&str>) -> Result<(), Chan
     Ok(())
 }
 
-/// An NI that nothing has happened to yet.
+/// Returns an NI without any traffic or failures.
 pub(crate) fn new_ni(nid: Nid, tunables: Tunables) -> NiSelection {
     NiSelection {
         nid,
@@ -173,7 +174,7 @@ pub(crate) fn new_ni(nid: Nid, tunables: Tunables) -> NiSelection {
     }
 }
 
-/// A peer NI that nothing has happened to yet.
+/// Returns a peer NI without any traffic or failures.
 #[must_use]
 pub fn new_peer_ni(nid: Nid) -> PeerNiSelection {
     PeerNiSelection {
@@ -223,7 +224,7 @@ fn add_peer_nid(state: &mut SelectionState, peer: Nid, nid: Nid) -> Result<(), C
     Ok(())
 }
 
-/// A peer that nothing was sent to yet.
+/// Returns a peer to which nothing was sent.
 #[must_use]
 pub fn new_peer(nids: Vec<Nid>, multi_rail: bool) -> PeerSelection {
     let mut nets: Vec<NetSelection> = Vec::new();
@@ -279,7 +280,7 @@ fn add_route(node: &mut Node, route: &Route) -> Result<(), ChangeError> {
     Ok(())
 }
 
-/// A gateway that was not asked yet.
+/// Returns a gateway that was not pinged yet.
 pub(crate) fn new_gateway(nid: Nid, alive: bool) -> GatewaySelection {
     GatewaySelection {
         nid,
@@ -333,7 +334,8 @@ fn set(state: &mut SelectionState, parameter: Parameter) -> Result<(), ChangeErr
     }
 }
 
-/// The core knows which parameters go together, and what else one of them changes.
+/// Changes the node-wide parameters in a core, because the core checks which values may be combined and changes the
+/// values that depend on others.
 fn set_globals(
     state: &mut SelectionState,
     change: impl FnOnce(&mut Globals),

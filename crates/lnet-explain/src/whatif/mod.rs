@@ -1,7 +1,7 @@
-//! Changes to try: each is applied to the state, and the whole explanation made again.
+//! Changes to try. Each change is applied to the state; then the whole explanation is made from the changed state.
 //!
-//! Nothing here chooses or judges. A change sets what an administrator, a cable or a failure would set; what
-//! follows from it is for the core that is made from the changed state.
+//! This module chooses no path. A change sets what an administrator, a cable or a failure would set; the core that
+//! is made from the changed state computes all consequences.
 
 mod apply;
 mod parse;
@@ -18,42 +18,43 @@ pub use self::apply::{new_peer, new_peer_ni};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Change {
-    /// An interface, peer interface, gateway or system interface fails.
+    /// A local NI, peer NI, gateway or system interface fails.
     Fail(Target),
-    /// It is well again.
+    /// A local NI, peer NI, gateway or system interface is in full health and up.
     Restore(Target),
-    /// Health of an interface or peer interface.
+    /// The health of a local NI or peer NI is set to this value, 0 to 1000.
     Health(Nid, u16),
-    /// Another rule, before the one with this index.
+    /// A rule is added before the rule with this index, or at the end of the list if the index is `None`.
     AddRule(Box<Rule>, Option<usize>),
-    /// A rule less.
+    /// The rule with this index is deleted.
     DeleteRule(usize),
-    /// Another local NI, and its net with the first one; the interface under it, if that matters.
+    /// A local NI is added, and its net if this NI is the first one on it. The string is the name of the interface
+    /// under the NI, if that name matters.
     AddNi(Nid, Option<String>),
-    /// A local NI less.
+    /// A local NI is deleted.
     DeleteNi(Nid),
-    /// A local net with all its NIs less.
+    /// A local net is deleted with all its NIs.
     DeleteNet(Net),
-    /// The peer with this NID has another one, too.
+    /// The peer with the first NID gets the second NID, too.
     AddPeerNid(Nid, Nid),
-    /// A NID less of the peer that has it.
+    /// A NID is deleted from its peer.
     DeletePeerNid(Nid),
-    /// Another route.
+    /// A route is added.
     AddRoute(Route),
-    /// A route less.
+    /// The route to this net by this gateway is deleted.
     DeleteRoute(Net, Nid),
-    /// A parameter.
+    /// A parameter is set.
     Set(Parameter),
-    /// A switch.
+    /// A switch is turned on (`true`) or off.
     Switch(Switch, bool),
 }
 
-/// What fails or is restored.
+/// The object that fails or is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A NID: of a local NI, a gateway, or a peer NI.
+    /// The NID of a local NI, a gateway, or a peer NI.
     Nid(Nid),
-    /// A system interface (a link), with every NI on it.
+    /// The name of a system interface. Every NI on it fails or is restored.
     Interface(String),
 }
 
@@ -75,7 +76,7 @@ pub enum Parameter {
     RoutePriority(Net, Nid, u32),
 }
 
-/// A switch.
+/// A property of the node or the peer that is on or off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switch {
     /// The node discovers its peers.
@@ -90,33 +91,33 @@ pub enum Switch {
     DropAsymmetric,
 }
 
-/// Why a change cannot be made.
+/// The reason why a change cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ChangeError {
-    /// The argument is not of the form that the change takes.
+    /// The argument does not have the form that the change takes.
     #[error("'{given}' is not {expected}")]
     Unreadable {
-        /// What was given.
+        /// The argument.
         given: String,
-        /// What would be right.
+        /// A description of the right form.
         expected: String,
     },
-    /// The node has nothing of this name.
+    /// The node has no object of this name.
     #[error("the node has no {what} {name}")]
     Unknown {
-        /// What kind of thing.
+        /// The kind of the object.
         what: &'static str,
-        /// Its name.
+        /// The name of the object.
         name: String,
     },
-    /// The node has it already.
+    /// The node already has the object.
     #[error("the node has {0} already")]
     Exists(String),
-    /// The rules refuse it.
+    /// The rule is not valid, or the list of rules rejects it.
     #[error("{0}")]
     Rule(String),
-    /// No node takes it.
+    /// No node can have this configuration.
     #[error("{0}")]
     Refused(String),
 }

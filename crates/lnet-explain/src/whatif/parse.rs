@@ -1,4 +1,4 @@
-//! Changes as people write them on a command line.
+//! Parses changes in the form that a command line takes.
 
 use lnet_core::Route;
 use lnet_policy::{Action, Priority, Profile, Rule, RuleText, parse_index};
@@ -14,7 +14,7 @@ const PARAMETER: &str = "health_sensitivity=N, retry_count=N, transaction_timeou
                          rule.IDX=PRIORITY or route.NET.GATEWAY=PRIORITY";
 
 impl Target {
-    /// A NID, or what is not one: the name of a system interface.
+    /// Returns a NID if the text is one with an `@`; any other text is the name of a system interface.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let nid = text.parse().ok().filter(|_| text.contains('@'));
@@ -23,11 +23,11 @@ impl Target {
 }
 
 impl Change {
-    /// `NID=HEALTH`.
+    /// Parses `NID=HEALTH`.
     ///
     /// # Errors
     ///
-    /// [`ChangeError::Unreadable`], as of every parser here.
+    /// [`ChangeError::Unreadable`], like every parser here.
     pub fn health(text: &str) -> Result<Self, ChangeError> {
         let expected = "NID=HEALTH with a health of 0 to 1000";
         let unreadable = || ChangeError::unreadable(text, expected);
@@ -39,11 +39,11 @@ impl Change {
         ))
     }
 
-    /// A rule in the words of `lnetctl udsp add`, dashes optional.
+    /// Parses a rule in the words of `lnetctl udsp add`; the dashes are optional.
     ///
     /// # Errors
     ///
-    /// [`ChangeError::Unreadable`]; [`ChangeError::Rule`] for what is no rule.
+    /// [`ChangeError::Unreadable`]; [`ChangeError::Rule`] if the text describes no valid rule.
     pub fn add_rule(text: &str, profile: Profile) -> Result<Self, ChangeError> {
         let unreadable = || ChangeError::unreadable(text, RULE);
         let words: Vec<&str> = text
@@ -76,7 +76,7 @@ impl Change {
         Ok(Self::AddRule(Box::new(rule), index))
     }
 
-    /// The index of a rule.
+    /// Parses the index of a rule to delete.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl Change {
         index.map(Self::DeleteRule).map_err(unreadable)
     }
 
-    /// `NID` or `NID=INTERFACE`.
+    /// Parses `NID` or `NID=INTERFACE`.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Change {
         Ok(Self::AddNi(nid, interface.map(str::to_owned)))
     }
 
-    /// `NET=NID`: the net comes with its first NI, whose NID has to be on it.
+    /// Parses `NET=NID`: the net is added with its first NI, whose NID must be on that net.
     ///
     /// # Errors
     ///
@@ -114,7 +114,7 @@ impl Change {
         Ok(Self::AddNi(nid, None))
     }
 
-    /// A local NID.
+    /// Parses the NID of a local NI to delete.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Change {
         nid(text).map(Self::DeleteNi)
     }
 
-    /// A local net.
+    /// Parses the name of a local net to delete.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Change {
         net(text).map(Self::DeleteNet)
     }
 
-    /// `PEER=NID`.
+    /// Parses `PEER=NID`.
     ///
     /// # Errors
     ///
@@ -143,7 +143,7 @@ impl Change {
         Ok(Self::AddPeerNid(nid(peer)?, nid(added)?))
     }
 
-    /// A NID of a peer.
+    /// Parses a peer's NID to delete.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl Change {
         nid(text).map(Self::DeletePeerNid)
     }
 
-    /// `NET=GATEWAY[,hop=N][,priority=N]`.
+    /// Parses `NET=GATEWAY[,hop=N][,priority=N]`.
     ///
     /// # Errors
     ///
@@ -184,7 +184,7 @@ impl Change {
         Ok(Self::AddRoute(route))
     }
 
-    /// `NET=GATEWAY`.
+    /// Parses `NET=GATEWAY`.
     ///
     /// # Errors
     ///
@@ -195,7 +195,7 @@ impl Change {
         Ok(Self::DeleteRoute(net(to)?, nid(by)?))
     }
 
-    /// `KEY=VALUE`.
+    /// Parses `KEY=VALUE`.
     ///
     /// # Errors
     ///
@@ -239,7 +239,7 @@ fn net(text: &str) -> Result<Net, ChangeError> {
         .map_err(|_| ChangeError::unreadable(text, "a net such as tcp1"))
 }
 
-/// A decimal number, without the sign that `from_str` would take.
+/// Parses a decimal number. Unlike `from_str`, it accepts no sign.
 fn number<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.parse()
         .ok()

@@ -1,4 +1,4 @@
-//! Nodes written down, and questions about them.
+//! Nodes as text, and questions about them.
 
 #![allow(dead_code, reason = "each test binary uses its own part")]
 #![allow(
@@ -12,7 +12,7 @@ use lnet_core::UsedPaths;
 use lnet_explain::{Explanation, Node, Question, Settings, Source, explain, import};
 use lnet_policy::Profile;
 
-/// The node that a text describes.
+/// Returns the node that a text describes.
 pub(crate) fn node_in(text: &str, profile: Profile, used_paths: UsedPaths) -> Node {
     let settings = Settings {
         profile: Some(profile),
@@ -23,12 +23,12 @@ pub(crate) fn node_in(text: &str, profile: Profile, used_paths: UsedPaths) -> No
     import(&[source], &settings).unwrap().node
 }
 
-/// The same in the default profile.
+/// Returns the node that a text describes, in the default profile.
 pub(crate) fn node(text: &str) -> Node {
     node_in(text, Profile::Design, UsedPaths::Pair)
 }
 
-/// One message to `to`.
+/// Returns a question about one message to `to`.
 pub(crate) fn ask(to: &str) -> Question {
     Question {
         to: to.parse().unwrap(),
@@ -38,7 +38,7 @@ pub(crate) fn ask(to: &str) -> Question {
     }
 }
 
-/// What is told of one message to `to`.
+/// Returns the explanation of one message to `to`.
 pub(crate) fn told(node: &Node, to: &str) -> Explanation {
     explain(node, &ask(to)).unwrap()
 }

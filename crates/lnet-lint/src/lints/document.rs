@@ -1,4 +1,4 @@
-//! What is wrong with a document by itself.
+//! Mistakes in the text of a document.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use crate::finding::{Finding, Shown};
 use crate::node::Node;
 use crate::source::{Complaints, Unreadable};
 
-/// Nothing can be said of the document.
+/// Reports a document that cannot be read.
 pub(super) fn unreadable(node: &Node<'_>) -> Vec<Finding> {
     let told = node.source.unreadable.iter().map(|why| match why {
         Unreadable::Text(error) => Finding {
@@ -23,12 +23,12 @@ pub(super) fn unreadable(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// The document cannot be put in force.
+/// Reports the reasons why the document cannot be imported.
 pub(super) fn import_refused(node: &Node<'_>) -> Vec<Finding> {
     told(node, &IMPORT_REFUSED, &node.source.refused)
 }
 
-/// A key that says nothing.
+/// Reports keys that are not known.
 pub(super) fn unknown_key(node: &Node<'_>) -> Vec<Finding> {
     let told = told(node, &UNKNOWN_KEY, &node.source.unknown).into_iter();
     let told = told.map(|finding| Finding {
@@ -38,7 +38,7 @@ pub(super) fn unknown_key(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// Complaints of the reader, and with the last how many more there are.
+/// Returns findings for the first errors of the reader. The last finding tells the number of the others.
 fn told(node: &Node<'_>, lint: &'static Lint, complaints: &Complaints) -> Vec<Finding> {
     let all = complaints.first.iter().map(|error| at(node, lint, error));
     let mut all: Vec<Finding> = all.collect();
@@ -52,7 +52,7 @@ fn told(node: &Node<'_>, lint: &'static Lint, complaints: &Complaints) -> Vec<Fi
     all
 }
 
-/// A complaint of the reader, at its own place.
+/// Returns a finding for an error of the reader, at the error's place.
 fn at(node: &Node<'_>, lint: &'static Lint, error: &ConfigError) -> Finding {
     let problem = error.problem();
     let made = node.finding(lint, &[], problem.to_string(), problem.help());
@@ -66,7 +66,7 @@ fn at(node: &Node<'_>, lint: &'static Lint, error: &ConfigError) -> Finding {
     }
 }
 
-/// Which interface is the first changes from boot to boot.
+/// Reports nets without a named interface: which interface is the first may change from boot to boot.
 pub(super) fn first_interface(node: &Node<'_>) -> Vec<Finding> {
     let told = node.source.unnamed.iter().map(|net| {
         let reason = format!(

@@ -1,4 +1,4 @@
-//! Causes that lie in node-wide parameters.
+//! Lints of the node-wide parameters.
 
 use std::collections::BTreeSet;
 
@@ -8,18 +8,18 @@ use crate::catalogue::{HEALTH_OFF, RECOVERY_LIMIT_SHORT, SENSITIVITY_DRAINS, TIM
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// An LND that has less than this for a try, in seconds, gives up on what is only slow.
+/// The shortest LND timeout, in seconds, with which slow tries do not count as failed.
 const SHORT_LND_TIMEOUT: u32 = 5;
-/// Seconds between two pings of a gateway: alive_router_check_interval, which no document sets
-/// (lnet-selection, section 3.1).
+/// The seconds between two pings of a gateway: alive_router_check_interval, which no document sets (lnet-selection,
+/// section 3.1).
 const ROUTER_CHECK_INTERVAL: u32 = 60;
-/// Full health (lnet-selection, section 0.2).
+/// The value of full health (lnet-selection, section 0.2).
 const HEALTH_MAX: u32 = 1000;
-/// Defaults of kernels since 2.16 (lnet-selection, section 10.1).
+/// The defaults of kernels since 2.16 (lnet-selection, section 10.1).
 const TRANSACTION_TIMEOUT: u32 = 150;
 const RETRY_COUNT: u32 = 2;
 
-/// Health is off where there is a choice.
+/// Reports that health is switched off although the node could choose between several paths.
 pub(super) fn health_off(node: &Node<'_>) -> Vec<Finding> {
     if node.document().globals.health_sensitivity != Some(0) {
         return Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn health_off(node: &Node<'_>) -> Vec<Finding> {
     vec![node.finding(&HEALTH_OFF, &path, reason, HEALTH_OFF.helps.to_owned())]
 }
 
-/// One failure empties an interface.
+/// Reports a sensitivity with which one failure takes all health of an interface.
 pub(super) fn sensitivity_drains(node: &Node<'_>) -> Vec<Finding> {
     let sensitivity = node.document().globals.health_sensitivity;
     if sensitivity.is_none_or(|value| value < HEALTH_MAX) {
@@ -66,7 +66,7 @@ pub(super) fn sensitivity_drains(node: &Node<'_>) -> Vec<Finding> {
     )]
 }
 
-/// Tries and the transaction have to fit into each other.
+/// Reports timeouts that do not fit together: all tries must fit into the transaction.
 pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
     let globals = &node.document().globals;
     let whole = globals.transaction_timeout.unwrap_or(TRANSACTION_TIMEOUT);
@@ -115,7 +115,8 @@ pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// A gateway's interface is given up before the router checker looks at it again.
+/// Reports a recovery limit with which recovery of a gateway's interface ends before the router checker pings it
+/// again.
 pub(super) fn recovery_limit_short(node: &Node<'_>) -> Vec<Finding> {
     let limit = node.document().globals.recovery_limit.unwrap_or(0);
     if limit == 0 || limit >= ROUTER_CHECK_INTERVAL {

@@ -1,4 +1,4 @@
-//! Causes that lie in the machine's own interfaces.
+//! Lints of the machine's own interfaces.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,10 +14,10 @@ use crate::catalogue::{
 use crate::finding::Finding;
 use crate::node::{COMPARED_MAX, Ni, Node, listed};
 
-/// A prefix where the machine's own is not known: that of most clusters' rails.
+/// The length of the subnet prefix if the machine's own is not known: most clusters use it for their rails.
 pub(super) const USUAL_PREFIX: u8 = 24;
 
-/// An import stops at an interface that is not there.
+/// Reports each configured interface that the machine does not have. An import stops at such an interface.
 pub(super) fn interface_missing(node: &Node<'_>) -> Vec<Finding> {
     let Some(machine) = node.machine() else {
         return Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn interface_missing(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// The interface is there and has no carrier or no address.
+/// Reports each interface that exists but has no carrier or no IPv4 address.
 pub(super) fn interface_down(node: &Node<'_>) -> Vec<Finding> {
     let Some(machine) = node.machine() else {
         return Vec::new();
@@ -68,7 +68,8 @@ fn at_interfaces(ni: &Ni<'_>) -> Vec<Step<'static>> {
     [ni.path.as_slice(), &[Step::Key("interfaces")]].concat()
 }
 
-/// NIs that share a device: all are down when it is, though an alias or a VLAN does not notice.
+/// Reports NIs that share a device. If the device is down, all these NIs are down, but an alias or a VLAN does not
+/// notice.
 pub(super) fn shared_device(node: &Node<'_>) -> Vec<Finding> {
     let mut by_device: BTreeMap<String, Vec<&Ni<'_>>> = BTreeMap::new();
     for ni in &node.nis {
@@ -108,7 +109,7 @@ fn on_one_device(node: &Node<'_>, device: &str, nis: &[&Ni<'_>]) -> Vec<Finding>
     told.collect()
 }
 
-/// What the node itself says of an NI that does not work.
+/// Reports each local NI that the document itself shows as not working.
 pub(super) fn ni_down(node: &Node<'_>) -> Vec<Finding> {
     let down = node.nis.iter().filter_map(|ni| {
         let show = ni.show?;
@@ -139,26 +140,26 @@ fn is_down(ni: &Ni<'_>) -> bool {
         .is_some_and(|show| show.status == Some(Status::Down) || fatal(show))
 }
 
-/// The device under an interface: of an alias the part before the colon, of a VLAN its parent.
+/// Returns the device under an interface: for an alias the part before the colon, for a VLAN its parent.
 fn device(machine: Option<&Machine>, name: &str) -> String {
     let base = name.split([':', '.']).next().unwrap_or(name);
     let parent = machine.and_then(|machine| machine.interface(name)?.parent.clone());
     parent.unwrap_or_else(|| base.to_owned())
 }
 
-/// The prefix of the subnet of a local address, if the machine's interfaces are known.
+/// Returns the prefix of a local address's subnet, if the machine's interfaces are known.
 pub(super) fn prefix(node: &Node<'_>, ip: IpAddr) -> Option<u8> {
     node.machine().and_then(|machine| machine.prefix_of(ip))
 }
 
-/// Several interfaces in one subnet answer for each other, unless the system routes by source.
+/// Reports NIs in one subnet: their interfaces answer for each other, unless the system routes by source address.
 pub(super) fn one_subnet(node: &Node<'_>) -> Vec<Finding> {
     let with_ip = node.nis.iter().filter_map(|ni| Some((ni, ni.nid?.ip()?)));
-    // Nobody asks for loopback addresses by ARP.
+    // No node asks for loopback addresses by ARP.
     let with_ip = with_ip.filter(|(_, ip)| !ip.is_loopback());
     let with_ip = with_ip.take(COMPARED_MAX);
     let nis: Vec<(&Ni<'_>, IpAddr)> = with_ip.collect();
-    // An address that serves several networks is one interface.
+    // One address on several nets is a single interface.
     let together = |a: IpAddr, b: IpAddr| {
         let prefix = prefix(node, a).max(prefix(node, b));
         a != b && share_subnet(a, b, prefix.unwrap_or(USUAL_PREFIX))
@@ -195,7 +196,7 @@ pub(super) fn one_subnet(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// Rails of one net that are in several subnets: LNet pairs any NI of a net with any NID of it.
+/// Reports rails of one net that are in several subnets: LNet pairs any local NI of a net with any NID on the net.
 pub(super) fn subnets_apart(node: &Node<'_>) -> Vec<Finding> {
     let mut by_net: BTreeMap<Net, Vec<(&Ni<'_>, IpAddr)>> = BTreeMap::new();
     for ni in node.nis.iter().take(COMPARED_MAX) {
@@ -230,7 +231,8 @@ pub(super) fn subnets_apart(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// A pattern is matched against all addresses of the machine, not against the interface that it names.
+/// Reports address patterns: LNet matches a pattern against all addresses of the machine, not against the interface
+/// that the entry names.
 pub(super) fn ip2nets_host_match(node: &Node<'_>) -> Vec<Finding> {
     let entries = node.document().ip2nets.iter().enumerate();
     let told = entries
@@ -273,7 +275,8 @@ pub(super) fn ip2nets_host_match(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// The first rule of a network that covers an address of the machine is the only one (lnet-selection, section 6.2).
+/// Reports rules that have no effect because an earlier rule of the same net covers an address of the machine: only
+/// the first such rule counts (lnet-selection, section 6.2).
 pub(super) fn ip2nets_passed_over(node: &Node<'_>) -> Vec<Finding> {
     let rules = &node.document().ip2nets;
     let local = node

@@ -1,4 +1,5 @@
-//! Routers that send each other what none of them can deliver. LNet counts no hops, so such a message goes round.
+//! Finds routers that forward messages in a circle without delivering them. LNet counts no hops, so such a message
+//! circulates without end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +11,10 @@ use crate::catalogue::ROUTER_LOOP;
 use crate::finding::Finding;
 use crate::node::{Node, listed};
 
-/// By the routers that are not on a network, those that their routes to it lead to.
+/// For each router that is not on a net, the routers that its routes to the net lead to.
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
-/// The routes of routers to one network that lead in a circle; one circle for each network.
+/// Reports the routes of routers to one net that form a circle, one circle for each net.
 pub(super) fn router_loop(nodes: &[Node<'_>]) -> Vec<Finding> {
     let edges = edges(nodes).into_iter();
     let circles = edges.filter_map(|(net, edges)| Some((net, circle(edges)?)));
@@ -55,9 +56,10 @@ fn edges(nodes: &[Node<'_>]) -> BTreeMap<Net, Edges> {
     by_net
 }
 
-/// Routers in a circle, in the order in which a message passes them.
+/// Returns the routers of a circle, in the order in which a message passes them.
 fn circle(mut edges: Edges) -> Option<Vec<usize>> {
-    // From what is left at the end a way always leads on.
+    // Removes the routers from which no edge leads to a router with edges. From each remaining router an edge leads
+    // to another remaining one.
     loop {
         let known: BTreeSet<usize> = edges.keys().copied().collect();
         for next in edges.values_mut() {

@@ -1,7 +1,7 @@
-//! The searches, one function for each cause.
+//! The lints, one function for each.
 //!
-//! Each is a function of one node, or of all. None chooses a path. What a refused part of a document would have said
-//! is not known: no search concludes anything from its silence.
+//! A lint is a function of one node or of all nodes. No lint chooses a path. The content of a rejected part of a
+//! document is not known, so no lint draws a conclusion from what is absent there.
 
 mod document;
 mod globals;
@@ -18,9 +18,9 @@ mod site;
 use crate::finding::Finding;
 use crate::node::Node;
 
-/// A search in one node.
+/// A lint of one node.
 type Search = fn(&Node<'_>) -> Vec<Finding>;
-/// A search across nodes.
+/// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
 const SEARCHES: [Search; 36] = [
@@ -74,7 +74,7 @@ const SITE_SEARCHES: [SiteSearch; 9] = [
     parameters::parameters_differ,
 ];
 
-/// Everything that is found, in the order of the searches.
+/// Returns all findings, in the order of the lints.
 pub(crate) fn all(nodes: &[Node<'_>]) -> Vec<Finding> {
     let single = SEARCHES
         .iter()

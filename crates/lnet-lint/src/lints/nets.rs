@@ -1,4 +1,4 @@
-//! Causes that lie in the local networks.
+//! Lints of the local nets.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,8 @@ use crate::catalogue::{CPT_EXCLUDES_DEVICE, MIXED_FABRICS, MIXED_TUNABLES};
 use crate::finding::Finding;
 use crate::node::{Ni, Node, listed};
 
-/// Messages cross the machine on their way to a device whose CPT may not serve it.
+/// Reports an NI whose CPTs do not include the CPT of its device: its messages cross the machine to reach the
+/// device.
 pub(super) fn cpt_excludes_device(node: &Node<'_>) -> Vec<Finding> {
     let wrong = node.nis.iter().filter_map(|ni| {
         let show = ni.show?;
@@ -31,7 +32,8 @@ pub(super) fn cpt_excludes_device(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// All NIs of a network share the tunables of the first.
+/// Reports NIs whose tunables differ from those of the first NI of their net: all NIs of a net share the tunables
+/// of the first.
 pub(super) fn mixed_tunables(node: &Node<'_>) -> Vec<Finding> {
     let of_net = |net: Net| {
         let shown = node.nis.iter().filter(move |ni| ni.net == net);
@@ -40,9 +42,9 @@ pub(super) fn mixed_tunables(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for net in node.nets() {
         let mut nis: Vec<(&Ni<'_>, &NiShow)> = of_net(net).collect();
-        // What was refused is not known.
+        // The tunables of a rejected NI are not known.
         nis.retain(|(ni, _)| !node.is_rejected(ni.path.get(..2).unwrap_or(&ni.path)));
-        // Several interfaces of one item have its tunables.
+        // Several interfaces of one list item share the tunables of the item.
         nis.dedup_by(|(b, _), (a, _)| a.path == b.path);
         let Some(&(first, show)) = nis.first() else {
             continue;
@@ -65,11 +67,11 @@ pub(super) fn mixed_tunables(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// Networks of several kinds are offered, and messages may take the slow one.
+/// Reports nets of several LNDs without a rule that ranks them: messages may take the slow net.
 pub(super) fn mixed_fabrics(node: &Node<'_>) -> Vec<Finding> {
     let nets = node.nets();
     let kinds: BTreeSet<LndType> = nets.iter().map(|net| net.lnd).collect();
-    // A router has them to join them.
+    // A router has several nets in order to join them.
     let is_unknown = node.lacks(&["routing", "udsp"]);
     if kinds.len() < 2 || node.is_router() || is_unknown {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! What a node counted before the document was written.
+//! Lints of the counters in a document.
 
 use lnet_config::{NiHealth, PeerCredits, PeerNiHealth, Step};
 use lnet_types::Nid;
@@ -7,7 +7,7 @@ use crate::catalogue::{CREDITS_EXHAUSTED, FAILURES_COUNTED, HEALTH_ZERO, Severit
 use crate::finding::Finding;
 use crate::node::{Node, listed};
 
-/// Interfaces, here and at peers, that every choice passes over. Of gateways more is said elsewhere.
+/// Reports local NIs and peer NIs with health 0, which selection avoids. `gateway_health` reports on gateways.
 pub(super) fn health_zero(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for ni in &node.nis {
@@ -44,7 +44,7 @@ pub(super) fn health_zero(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// What the counters of all interfaces say, in one place.
+/// Reports the failure counters of all local NIs and peer NIs.
 pub(super) fn failures_counted(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for ni in &node.nis {
@@ -109,10 +109,10 @@ const fn remote(health: &PeerNiHealth) -> [(&'static str, u64); 4] {
     ]
 }
 
-/// A queue that was once this many times as long as the credits was no short burst.
+/// The limit on a past queue in multiples of the credits. A longer queue is reported, because it was no short burst.
 const LONG_QUEUE: i64 = 4;
 
-/// Messages that wait, or waited, for credits of a peer NI.
+/// Reports messages that wait, or waited, for credits of a peer NI.
 pub(super) fn credits_exhausted(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, peer) in node.peers() {

@@ -1,4 +1,4 @@
-//! Parameters that differ among nodes of one kind: those that have the same networks and do, or do not, forward.
+//! Compares the parameters of nodes of one kind: nodes with the same nets that all forward, or all do not.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,17 +11,18 @@ use crate::finding::Finding;
 use crate::node::Node;
 use crate::source::Path;
 
-/// What makes nodes comparable.
+/// The kind of a node: whether it forwards, and its nets.
 type Kind = (bool, BTreeSet<Net>);
 
-/// A parameter of a node.
+/// A parameter of a node, with its value and its place.
 struct Parameter {
     name: String,
     value: u32,
     path: Path,
 }
 
-/// A node that is unlike most of its kind. Of two equally frequent values the first file's counts as usual.
+/// Reports each node whose parameter differs from that of most nodes of its kind. If two values are equally
+/// frequent, the value of the first document is taken as the usual one.
 pub(super) fn parameters_differ(nodes: &[Node<'_>]) -> Vec<Finding> {
     let mut kinds: BTreeMap<Kind, Vec<&Node<'_>>> = BTreeMap::new();
     let known = |node: &&Node<'_>| !node.is_partial() && !node.lacks(&["routing"]);
@@ -82,7 +83,7 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
         value,
         path: node.parameter(key),
     });
-    // For a value that is refused the default does not stand in.
+    // For a rejected value the default must not be assumed.
     let globals = globals.filter(|one| !node.is_rejected(&one.path));
     let mut parameters: Vec<Parameter> = globals.collect();
     let mut seen = BTreeSet::new();
@@ -96,7 +97,7 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
         let of_ni = tunables(ni.net, &show.config.tunables);
         let of_ni = of_ni.map(|(key, value)| ("tunables", key, value));
         for (section, key, value) in of_ni.into_iter().chain(of_lnd) {
-            // What the LND chooses is not known.
+            // A value that the LND itself chooses is not known.
             let Some(value) = value else { continue };
             let steps = [Step::Key(section), Step::Key(key)];
             parameters.push(Parameter {
@@ -109,7 +110,8 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
     parameters
 }
 
-/// What is set, or else the default of kernels since 2.16 (lnet-selection, sections 3.1 and 10.1).
+/// Returns the value of each parameter: the value in the document, or the default of kernels since 2.16
+/// (lnet-selection, sections 3.1 and 10.1).
 fn globals(globals: &Globals) -> [(&'static str, u32); 10] {
     [
         ("numa_range", globals.numa_range.unwrap_or(0)),
@@ -137,8 +139,8 @@ fn globals(globals: &Globals) -> [(&'static str, u32); 10] {
     ]
 }
 
-/// Settings of the LND that both ends of a connection have to agree on, or that hide a slow node where they differ. What
-/// the LND chooses by itself is not known.
+/// Returns settings of the LND that both ends of a connection must agree on, or that hide a slow node if they
+/// differ. A value that the LND itself chooses is `None`.
 fn lnd_tunables(lnd: &LndTunables) -> [(&'static str, Option<u32>); 6] {
     let other = |key: &str| lnd.other.get(key).and_then(|text| text.parse().ok());
     [
@@ -151,7 +153,8 @@ fn lnd_tunables(lnd: &LndTunables) -> [(&'static str, Option<u32>); 6] {
     ]
 }
 
-/// What is set, or else the default of the socket and IB LNDs (lnet-selection, section 1.1).
+/// Returns the value of each tunable: the value in the document, or the default of the socket and IB LNDs
+/// (lnet-selection, section 1.1).
 fn tunables(net: Net, tunables: &Tunables) -> [(&'static str, Option<u32>); 4] {
     let known = matches!(net.lnd, LndType::TCP | LndType::O2IB);
     let or = |value: Option<u32>, default| value.or(known.then_some(default));

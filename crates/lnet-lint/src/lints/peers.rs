@@ -1,4 +1,4 @@
-//! Causes that lie in which networks a node and its peers have.
+//! Lints of the nets and NIDs that a node and its peers have.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -13,7 +13,7 @@ use crate::catalogue::{NET_NOT_REACHED, PEER_NETS_MISSING, PRIMARY_NOT_REACHED, 
 use crate::finding::Finding;
 use crate::node::{COMPARED_MAX, Ni, Node, listed};
 
-/// What a search says of one peer.
+/// The finding about one peer, if there is one.
 type Told = Option<Finding>;
 
 fn each_peer(node: &Node<'_>, look: impl Fn(&PeerShow, &[Step<'static>]) -> Told) -> Vec<Finding> {
@@ -27,7 +27,7 @@ fn each_peer(node: &Node<'_>, look: impl Fn(&PeerShow, &[Step<'static>]) -> Told
     told.collect()
 }
 
-/// The peers of which all NIDs are known.
+/// Returns the peers of which all NIDs are known.
 fn whole_peers<'n>(node: &'n Node<'_>) -> impl Iterator<Item = (usize, &'n PeerShow)> {
     let of_peer = |at| [Step::Key("peer"), Step::Item(at)];
     node.peers()
@@ -39,7 +39,7 @@ fn nets_of(peer: &PeerShow) -> BTreeSet<Net> {
     std::iter::once(peer.primary.net()).chain(others).collect()
 }
 
-/// No NID of the peer is on a network that this node reaches.
+/// Reports peers without a NID on a net that this node can reach.
 pub(super) fn net_not_reached(node: &Node<'_>) -> Vec<Finding> {
     each_peer(node, |peer, path| {
         let nets = nets_of(peer);
@@ -56,7 +56,7 @@ pub(super) fn net_not_reached(node: &Node<'_>) -> Vec<Finding> {
     })
 }
 
-/// Upper layers know the peer by its primary NID, and that one cannot be reached.
+/// Reports peers whose primary NID cannot be reached. Upper layers know a peer by this NID.
 pub(super) fn primary_not_reached(node: &Node<'_>) -> Vec<Finding> {
     each_peer(node, |peer, path| {
         let other = nets_of(peer).into_iter().find(|&net| node.reaches(net))?;
@@ -74,7 +74,7 @@ pub(super) fn primary_not_reached(node: &Node<'_>) -> Vec<Finding> {
     })
 }
 
-/// The peer has more networks than this node can use.
+/// Reports nets of peers that this node cannot use.
 pub(super) fn peer_nets_missing(node: &Node<'_>) -> Vec<Finding> {
     each_peer(node, |peer, path| {
         let (shared, missing): (Vec<Net>, Vec<Net>) = nets_of(peer)
@@ -93,7 +93,8 @@ pub(super) fn peer_nets_missing(node: &Node<'_>) -> Vec<Finding> {
     })
 }
 
-/// The local NI is chosen before anybody looks at the peer NIs that it reaches.
+/// Reports a local NI that stays in use although the peer NIs in its subnet are not in full health: selection
+/// chooses the local NI before it looks at the peer NIs that this NI reaches.
 pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for ni in node.nis.iter().take(COMPARED_MAX) {
@@ -123,7 +124,7 @@ pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// Whether messages still leave by an NI: no other one of its net is in better health.
+/// Decides whether messages still leave by an NI: no other NI of its net is in better health.
 fn is_in_use(node: &Node<'_>, ni: &Ni<'_>) -> bool {
     let of = |ni: &Ni<'_>| {
         let health = ni.show.and_then(|show| show.health);
@@ -146,7 +147,7 @@ fn has_other_subnet(node: &Node<'_>, ni: &Ni<'_>, ip: IpAddr) -> bool {
     })
 }
 
-/// The peer's NIs in a subnet, if there are some and none of them is well.
+/// Returns the peer's NIs in a subnet if there are some and none of them is in full health.
 fn unwell_ends(peer: &PeerShow, net: Net, ip: IpAddr, prefix: u8) -> Option<Vec<&PeerNiShow>> {
     let here = |end: &&PeerNiShow| {
         let other = end.nid.ip().filter(|_| end.nid.net() == net);

@@ -1,4 +1,4 @@
-//! Causes that lie in routes, as one node sees them.
+//! Lints of the routes of one node.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,15 @@ use crate::catalogue::{
 use crate::finding::Finding;
 use crate::node::{Node, Route, listed};
 
-/// Full health (lnet-selection, section 0.2).
+/// The value of full health (lnet-selection, section 0.2).
 pub(super) const HEALTH_MAX: u64 = 1000;
 
 fn at(route: &Route<'_>, key: &'static str) -> Vec<Step<'static>> {
     [route.path.as_slice(), &[Step::Key(key)]].concat()
 }
 
-/// Without hops nobody knows that the gateway must have the remote network itself.
+/// Reports routes without a hop count: LNet then does not know whether the gateway must be on the remote net
+/// itself.
 pub(super) fn hop_undefined(node: &Node<'_>) -> Vec<Finding> {
     let undefined = node.routes.iter().filter(|route| route.show.hop.is_none());
     let mut undefined = undefined.filter(|route| !node.is_rejected(&at(route, "hop")));
@@ -39,7 +40,7 @@ pub(super) fn hop_undefined(node: &Node<'_>) -> Vec<Finding> {
     vec![node.finding(&HOP_UNDEFINED, &at(first, "hop"), reason, fix.to_owned())]
 }
 
-/// A gateway must be reached without a gateway.
+/// Reports gateways that are on no local net. LNet must reach a gateway directly.
 pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
     if node.is_partial() {
         return Vec::new();
@@ -47,7 +48,8 @@ pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
     let local = listed(node.nets());
     let routes = node.routes.iter();
     let wrong = routes.filter(|route| !node.has_net(route.show.gateway.net()));
-    // A gateway on the remote network is refused, and both are one mistake.
+    // A gateway on the remote net itself is rejected by the reader, and the reader's finding names the same
+    // mistake.
     let wrong = wrong.filter(|route| !node.is_rejected(&at(route, "gateway")));
     let told = wrong.map(|route| {
         let gateway = route.show.gateway;
@@ -65,7 +67,7 @@ pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// The document says that a route was down.
+/// Reports routes that the document shows as down.
 pub(super) fn route_down(node: &Node<'_>) -> Vec<Finding> {
     let routes = node.routes.iter();
     let down = routes.filter(|route| route.show.state == Some(Status::Down));
@@ -82,7 +84,8 @@ pub(super) fn route_down(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// Health of a gateway moves traffic between gateways, and takes no route down.
+/// Reports each gateway that is not in full health. Its health only decides between gateways; it takes no route
+/// down.
 pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
     let by_gateway = node.routes.iter().map(|route| (route.show.gateway, route));
     let by_gateway: BTreeMap<Nid, &Route<'_>> = by_gateway.rev().collect();
@@ -114,8 +117,8 @@ pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// What helps where a gateway is not well: health chooses among equals only, so that ranks keep traffic on a gateway
-/// that fails.
+/// Returns advice about a gateway that is not in full health. Health decides only between routes of equal priority
+/// and hops, so a better priority or hop count keeps traffic on a failing gateway.
 fn better_gateways(node: &Node<'_>, route: &Route<'_>) -> String {
     let rank = |one: &Route<'_>| (one.show.priority.unwrap_or(0), one.show.hop.unwrap_or(1));
     let same_net = node
@@ -138,10 +141,12 @@ fn better_gateways(node: &Node<'_>, route: &Route<'_>) -> String {
     "look at the gateway; traffic moves to those of equal priority and hops by itself".to_owned()
 }
 
-/// Without discovery a gateway has the one NID that the route names.
+/// Reports that discovery is off although there are routes: the node then knows only the one NID of a gateway that
+/// the route names.
 pub(super) fn discovery_off(node: &Node<'_>) -> Vec<Finding> {
     let globals = &node.document().globals;
-    // Who drops what comes by other gateways pins each path, and does so without discovery, which would undo it.
+    // A node with drop_asym_route needs a fixed path for each message. Discovery would undo this, so it is off on
+    // purpose.
     let is_meant = globals.drop_asym_route == Some(true);
     if globals.discovery != Some(false) || node.routes.is_empty() || is_meant {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Causes that lie in selection rules.
+//! Lints of the selection rules.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,7 @@ const fn at(entry: usize) -> [Step<'static>; 2] {
     [Step::Key("udsp"), Step::Item(entry)]
 }
 
-/// Rules that no node can act on.
+/// Reports rules that no node can apply.
 pub(super) fn rule_dead(node: &Node<'_>) -> Vec<Finding> {
     let refused = node.dead.iter().map(|(entry, error)| {
         let reason = format!("the rule has no effect anywhere: {error}");
@@ -63,7 +63,7 @@ const fn key(argument: Argument) -> &'static str {
     }
 }
 
-/// Rules that match nothing of this node, or whose matches another rule takes.
+/// Reports rules that match nothing on this node, or whose values other rules set.
 pub(super) fn rule_without_effect(node: &Node<'_>) -> Vec<Finding> {
     if node.is_partial() || node.lacks(&["route", "peer"]) {
         return Vec::new();
@@ -85,7 +85,8 @@ pub(super) fn rule_without_effect(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// By rule for local nets and NIs, the rules that hide it. Peers come and go, so that nothing is said of the others.
+/// Returns, for each rule about local nets and NIs, the rules that hide it. Rules about peers are not examined,
+/// because the peers of a node change.
 fn hidden(node: &Node<'_>) -> Vec<Option<Vec<usize>>> {
     if !node.knows_nids() {
         return Vec::new();
@@ -102,11 +103,11 @@ fn hidden(node: &Node<'_>) -> Vec<Option<Vec<usize>>> {
     by.collect()
 }
 
-/// What rules of this node can match, beside local NIs.
+/// The objects that rules of this node can match, apart from local NIs.
 struct Surroundings {
-    /// Networks of this node, of routes and of peers. Which peers there will be nobody knows.
+    /// The nets of this node, of its routes and of its peers. Other peers may appear later.
     nets: BTreeSet<Net>,
-    /// The NIDs of gateways, as far as the document names them.
+    /// The NIDs of gateways that the document names.
     gateways: BTreeSet<Nid>,
 }
 
@@ -126,7 +127,7 @@ impl Surroundings {
         Self { nets, gateways }
     }
 
-    /// Why a rule matches nothing here, if it does.
+    /// Returns the reason why a rule matches nothing here; `None` if it matches something.
     fn unmatched(&self, node: &Node<'_>, placed: &PlacedRule) -> Option<String> {
         if placed.rule.is_disabled() {
             return None;
@@ -161,8 +162,9 @@ impl Surroundings {
     }
 }
 
-/// Why a rule that matches decides nothing: it ranks what a sender has no choice of. A peer that is not Multi-Rail is
-/// sent to at the very NID that the sender names.
+/// Returns the reason why a matching rule decides nothing: the sender has no choice between the objects that the
+/// rule ranks. Messages to a peer that is not Multi-Rail always go to the NID
+/// that the sender names.
 fn cannot_matter(node: &Node<'_>, selector: &Selector) -> Option<String> {
     let ranked: &dyn Fn(Nid) -> bool = match selector {
         Selector::Remote(Descriptor::Nid(expr)) => &|nid| expr.matches(nid),
@@ -205,7 +207,8 @@ fn matches_local(node: &Node<'_>, descriptor: &Descriptor) -> bool {
     }
 }
 
-/// A pair rule does not draw traffic to its source: the local NI is chosen first.
+/// Reports pair rules whose source NI is not preferred: a pair rule attracts no traffic to its source, because the
+/// local NI is chosen first.
 pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
     if !node.knows_nids() || node.lacks(&["udsp"]) {
         return Vec::new();
@@ -237,13 +240,13 @@ pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// Rules for the local side and rules for the remote side contradict each other.
+/// Reports rules that rank the nets of the local side and of the remote side in opposite order.
 pub(super) fn priorities_conflict(node: &Node<'_>) -> Vec<Finding> {
     if node.lacks(&["udsp"]) {
         return Vec::new();
     }
     let mut policy = Policy::new(&node.list, Profile::Design, &[], &[]);
-    // Of networks with the same ranks one stands for all.
+    // One net stands for all nets with the same ranks.
     let mut seen = BTreeSet::new();
     let ranks = node.nets().into_iter().filter_map(|net| {
         let (local, peer) = (policy.local_net(net), policy.peer_net(net));
@@ -275,13 +278,13 @@ pub(super) fn priorities_conflict(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// Kernel nodes read rules of documents wrongly.
+/// Reports rules that the import of kernel nodes reads wrongly.
 pub(super) fn rule_import(node: &Node<'_>) -> Vec<Finding> {
     let dead: BTreeSet<usize> = node.dead.iter().map(|(entry, _)| *entry).collect();
     let mut earlier_priority = false;
     let mut found = Vec::new();
     for (entry, rule) in node.document().udsp.iter().enumerate() {
-        // One that means nothing anywhere is for another lint.
+        // Another lint reports rules that are not valid.
         if dead.contains(&entry) {
             continue;
         }

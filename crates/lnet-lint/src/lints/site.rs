@@ -1,7 +1,7 @@
-//! Causes that show only when the documents of several nodes are laid side by side.
+//! Lints that compare the documents of several nodes.
 //!
-//! A node is known by the NIDs that it has. Where NIDs are not known, because a document names interfaces and their
-//! addresses were not given, nothing is concluded from their absence.
+//! A node is identified by its NIDs. If NIDs are not known, because a document names interfaces and their addresses
+//! were not given, the lints draw no conclusion from missing NIDs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,10 +15,10 @@ use crate::catalogue::{
 use crate::finding::Finding;
 use crate::node::{Node, Route, listed};
 
-/// Names that a text lists before it only counts.
+/// The limit on the names that a text lists. The number of the others is printed.
 const NAMED_MAX: usize = 3;
 
-/// Which node has which NID; the first that claims it.
+/// Returns the node that has each NID. If several nodes claim a NID, the first one counts.
 pub(super) fn owners(nodes: &[Node<'_>]) -> BTreeMap<Nid, usize> {
     let mut owners = BTreeMap::new();
     for (at, node) in nodes.iter().enumerate() {
@@ -29,7 +29,7 @@ pub(super) fn owners(nodes: &[Node<'_>]) -> BTreeMap<Nid, usize> {
     owners
 }
 
-/// Some names, and how many more there are.
+/// Returns the first names, and the number of the others.
 fn some(names: &BTreeSet<String>) -> String {
     let first = listed(names.iter().take(NAMED_MAX));
     match names.len().saturating_sub(NAMED_MAX) {
@@ -38,7 +38,8 @@ fn some(names: &BTreeSet<String>) -> String {
     }
 }
 
-/// The value that most have, each with how many nodes have it; of equally frequent ones the first.
+/// Returns the value that most nodes have. Each value comes with the number of nodes that have it. If two values
+/// are equally frequent, the first one counts.
 pub(super) fn usual<T: Ord + Clone>(values: impl Iterator<Item = (T, usize)>) -> Option<T> {
     let mut counts: BTreeMap<T, (usize, std::cmp::Reverse<usize>)> = BTreeMap::new();
     for (at, (value, nodes)) in values.enumerate() {
@@ -48,7 +49,7 @@ pub(super) fn usual<T: Ord + Clone>(values: impl Iterator<Item = (T, usize)>) ->
     most.map(|(value, _)| value)
 }
 
-/// Packets of one interface do not fit through another of its network.
+/// Reports interfaces whose MTU differs from that of most interfaces of the net: larger packets do not pass.
 pub(super) fn mtu_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
     let mut by_net: BTreeMap<Net, Vec<_>> = BTreeMap::new();
     for node in nodes {
@@ -79,7 +80,7 @@ pub(super) fn mtu_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Two nodes answer to one NID.
+/// Reports NIDs that two nodes have.
 pub(super) fn nid_claimed_twice(nodes: &[Node<'_>]) -> Vec<Finding> {
     let owners = owners(nodes);
     let mut found = Vec::new();
@@ -98,7 +99,8 @@ pub(super) fn nid_claimed_twice(nodes: &[Node<'_>]) -> Vec<Finding> {
     found
 }
 
-/// No node is the gateway. Said only when routers are among the files: else they were left out.
+/// Reports gateways that no node is. This requires routers among the documents: if there are none, the site's
+/// routers were left out.
 pub(super) fn gateway_missing(nodes: &[Node<'_>]) -> Vec<Finding> {
     let owners = owners(nodes);
     let routers = nodes.iter().any(Node::is_router);
@@ -106,7 +108,7 @@ pub(super) fn gateway_missing(nodes: &[Node<'_>]) -> Vec<Finding> {
     if !routers || nodes.len() < 2 || is_unknown {
         return Vec::new();
     }
-    // Networks on which some NIDs are not known.
+    // Nets on which some NIDs are not known.
     let unknown: BTreeSet<Net> = nodes
         .iter()
         .filter(|node| !node.knows_nids())
@@ -132,7 +134,7 @@ fn at_gateway(route: &Route<'_>) -> Vec<Step<'static>> {
     [route.path.as_slice(), &[Step::Key("gateway")]].concat()
 }
 
-/// The routes of all nodes for which something is so.
+/// Returns the routes of all nodes for which `wanted` is true.
 fn each_route<'n, 's>(
     nodes: &'n [Node<'s>],
     wanted: impl Fn(&Route<'s>) -> bool,
@@ -145,7 +147,8 @@ fn each_route<'n, 's>(
     found
 }
 
-/// Who uses a node as a gateway: its index, and for each the networks and the names of those who do.
+/// Returns, by the index of each gateway's node, the remote nets for which it is used and the names of the nodes
+/// that use it.
 fn used_as_gateway(nodes: &[Node<'_>]) -> BTreeMap<usize, BTreeMap<Net, BTreeSet<String>>> {
     let owners = owners(nodes);
     let mut used: BTreeMap<usize, BTreeMap<Net, BTreeSet<String>>> = BTreeMap::new();
@@ -161,7 +164,7 @@ fn used_as_gateway(nodes: &[Node<'_>]) -> BTreeMap<usize, BTreeMap<Net, BTreeSet
     used
 }
 
-/// A gateway that drops what it should forward.
+/// Reports gateways that do not forward: they drop the messages that they receive for others.
 pub(super) fn gateway_not_routing(nodes: &[Node<'_>]) -> Vec<Finding> {
     let used = used_as_gateway(nodes).into_iter();
     let told = used.filter_map(|(at, nets)| {
@@ -180,12 +183,12 @@ pub(super) fn gateway_not_routing(nodes: &[Node<'_>]) -> Vec<Finding> {
     told.collect()
 }
 
-/// Whether a network that a node does not reach by its document is one that it does not reach.
+/// Returns true if all nets that a node can reach are known, so that any other net is out of reach.
 fn knows_ways(node: &Node<'_>) -> bool {
     !node.is_partial() && !node.lacks(&["route"])
 }
 
-/// A gateway from which no way leads on.
+/// Reports gateways that are neither on the remote net nor have a route to it.
 pub(super) fn gateway_lacks_net(nodes: &[Node<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
     for (at, nets) in used_as_gateway(nodes) {
@@ -205,7 +208,7 @@ pub(super) fn gateway_lacks_net(nodes: &[Node<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Routes of a node: by the local network that they leave by and the one they lead to, their gateways.
+/// The gateways of a node's routes, by the local net through which a route leaves and the net to which it leads.
 type Ways = BTreeMap<(Net, Net), BTreeSet<Nid>>;
 
 fn ways(node: &Node<'_>) -> Ways {
@@ -218,12 +221,14 @@ fn ways(node: &Node<'_>) -> Ways {
     ways
 }
 
-/// Messages reach a node by a route, and its answers have none. Told where the route is missing.
+/// Reports nodes that receive messages by a route but have no route for the responses. The finding is at the node
+/// without the route.
 pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
-    // By way, those who use it. Routers have routes for what they forward, and those who sent it are among the others.
+    // The nodes that use a route from one net to another. Routers are left out: they have routes for the messages
+    // of others, and the senders of these messages are among the other nodes.
     let mut users: BTreeMap<(Net, Net), BTreeSet<String>> = BTreeMap::new();
     for node in nodes.iter().filter(|node| !node.is_router()) {
-        // A gateway that is on no local network leads nowhere, which another lint says.
+        // A gateway that is on no local net cannot be used; another lint reports this.
         let usable = ways(node)
             .into_keys()
             .filter(|(from, _)| node.has_net(*from));
@@ -233,7 +238,7 @@ pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
         }
     }
     let mut found = Vec::new();
-    // A router answers nobody; what it forwards is for another lint.
+    // A router sends no responses of its own; another lint checks the messages that it forwards.
     let ends = nodes.iter().filter(|node| !node.is_router());
     for node in ends.filter(|node| knows_ways(node) && !node.lacks(&["routing"])) {
         let stuck = users.iter().filter(|((from, to), names)| {
@@ -252,11 +257,12 @@ pub(super) fn one_sided_route(nodes: &[Node<'_>]) -> Vec<Finding> {
     found
 }
 
-/// Answers come by gateways that requests do not go by. Told of nodes whose gateways are all among the files and on the
-/// remote network themselves: where several lie behind each other, the first ones of the two directions differ.
+/// Reports nodes whose responses take other gateways than the requests. Only nodes are examined whose gateways are
+/// all among the documents and on the remote net themselves: in a chain of gateways the first gateways of the two
+/// directions differ anyway.
 ///
-/// A gateway is the same by whichever of its NIDs a route names it: nodes that steer by networks of their own, one for
-/// each gateway, get answers by all of them.
+/// A gateway is recognized by any of its NIDs. Nodes that steer traffic with a net of their own for each gateway
+/// may receive responses by all gateways.
 pub(super) fn asymmetric_route(nodes: &[Node<'_>]) -> Vec<Finding> {
     let owners = owners(nodes);
     let joins = |at: usize, net| nodes.get(at).is_some_and(|node| node.has_net(net));
@@ -265,7 +271,7 @@ pub(super) fn asymmetric_route(nodes: &[Node<'_>]) -> Vec<Finding> {
         let known: Option<BTreeSet<usize>> = known.collect();
         known.filter(|known| known.iter().all(|&at| joins(at, to)))
     };
-    // By way, the sets of gateways that nodes have for it, and the first node with each set.
+    // For each pair of nets, the sets of gateways that nodes use, and the first node with each set.
     let mut all: BTreeMap<(Net, Net), BTreeMap<BTreeSet<usize>, &str>> = BTreeMap::new();
     for node in nodes {
         for (way, gateways) in ways(node) {

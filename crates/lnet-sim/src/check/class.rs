@@ -1,7 +1,8 @@
-//! Which paths a first send may take, derived anew from the rules and from what a core shows.
+//! Derives the paths that a first send may take, from the rules and from what a core shows.
 //!
-//! Selection compares health, then what the rules say, then loads and turns. Loads and turns change with every
-//! message; what stands before them makes classes, and a first send takes a path of the best class:
+//! Selection compares health, then the effects of rules, then loads and round-robin turns. Loads and turns change
+//! with every message. The criteria before them sort the paths into classes, and a first send takes a path of the
+//! best class:
 //!
 //! ```text
 //!  direct   net (peer's health, --dst NET, own health, --src NET) ▶ our NI (health, --src NID)
@@ -9,27 +10,28 @@
 //!  routed   peer's net and NI behind the gateway ▶ gateway (not silent, --rte, priority, hops, health) ▶ its NI ▶ our NI
 //! ```
 //!
-//! This follows lnet-selection (sections 2.5, 2.6, 4.3 and 4.4) and shares no code with selection or with what
-//! compiles rules: rules are read one by one, and of descriptors only the grammar's own test is used. Resends are left
-//! to the other checkers, whose rules leave paths out.
+//! This module follows lnet-selection (sections 2.5, 2.6, 4.3 and 4.4). It shares no code with selection or with
+//! the compiler of rules: it reads the rules one by one, and uses only the matching test of the descriptors'
+//! grammar. Resends are not checked here, because their rules exclude paths; the other checkers cover them.
 
 use lnet_core::{Core, NiId, NiView, PeerNiView, PeerView};
 use lnet_policy::{Profile, Rule, Selector};
 use lnet_types::expr::Descriptor;
 use lnet_types::{Net, Nid};
 
-/// The value of no priority and of no rank: worse than any.
+/// The value that stands for no priority and no rank. It is worse than any other value.
 const NONE: u32 = u32::MAX;
 
-/// Messages in a row whose answers do not come, after which another gateway is taken, except in the `lustre` profile.
+/// The number of messages in a row without a response after which a node uses another gateway. This does not apply
+/// in the `lustre` profiles.
 const SILENT: u32 = 3;
 
-/// The paths of the best class: our interface, where that is settled, and the next hop.
+/// The paths of the best class: the local NI, or `None` if any may be chosen, and the next hop.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paths(Vec<(Option<NiId>, Nid)>);
 
 impl Paths {
-    /// Whether a path is among them. Where nothing is settled, all are.
+    /// Decides whether a path is in the class. An empty list allows all paths.
     pub(super) fn allow(&self, (ni, hop): (NiId, Nid)) -> bool {
         let mut paths = self.0.iter();
         self.0.is_empty()
@@ -37,7 +39,7 @@ impl Paths {
     }
 }
 
-/// The paths that a request to `target` may take now as its first try.
+/// Returns the paths that a request to `target` may take now in its first try.
 pub(super) fn first_paths(rules: &[Rule], core: &Core, target: Nid) -> Paths {
     let globals = core.globals();
     let own: Vec<NiView> = core.nis().filter(|ni| ni.id != NiId::LOOPBACK).collect();
@@ -58,7 +60,7 @@ pub(super) fn first_paths(rules: &[Rule], core: &Core, target: Nid) -> Paths {
     Paths(paths)
 }
 
-/// A node that sends.
+/// The sending node.
 struct Node<'a> {
     rules: &'a [Rule],
     profile: Profile,
@@ -97,7 +99,8 @@ impl Node<'_> {
         found
     }
 
-    /// To a peer of one interface: from one that a pair rule prefers, if there is such a rule.
+    /// Returns the paths to a peer of one NI. If a pair rule prefers local NIs for this peer, only these NIs may
+    /// send.
     fn to_one(&self, target: Nid) -> Found {
         let preferred = self.preferred(target);
         let preferred = best(preferred, |&(_, rank, rule)| (rank, rule));
@@ -134,15 +137,16 @@ impl Node<'_> {
         found
     }
 
-    /// To a peer of one interface: by the gateways within reach of the interface that it has always seen, which may be
-    /// any of ours.
+    /// Returns the paths through gateways to a peer of one NI. The message leaves from the local NI to which the peer
+    /// is pinned. Any local NI may be that NI, so the best gateways of each local NI are allowed.
     fn routed_to_one(&self, target: Nid) -> Found {
         let seen = self.own.iter().map(|ni| Some(ni.nid)).chain([None]);
         let hops = seen.flat_map(|seen| self.gateways(target.net(), target, seen));
         hops.map(|hop| (None, hop)).collect()
     }
 
-    /// The interfaces of the best gateways on the way to `last`, as far as one of ours, or any, reaches them.
+    /// Returns the NIDs of the best gateways towards `last` that `from` reaches; if `from` is `None`, any local NI
+    /// may reach the gateway.
     fn gateways(&self, net: Net, last: Nid, from: Option<Nid>) -> Vec<Nid> {
         let in_reach = |nid: Nid| match from {
             Some(from) => from.net() == nid.net(),
@@ -202,7 +206,7 @@ impl Node<'_> {
         })
     }
 
-    /// What the first rule says whose only descriptor fits.
+    /// Returns the priority of the first rule with a single descriptor that fits.
     fn priority(&self, remote: bool, fits: impl Fn(&Descriptor) -> bool) -> u32 {
         let mut rules = self.rules.iter().filter(|rule| !rule.is_disabled());
         let found = rules.find(|rule| match rule.selector() {
@@ -213,8 +217,8 @@ impl Node<'_> {
         found.map_or(NONE, |rule| rule.priority().value())
     }
 
-    /// The interfaces of ours that pair rules prefer for one of a peer's, each with its rank and the rule. Kernels take
-    /// those of one rule, and know no ranks.
+    /// Returns the local NIDs that pair rules prefer for a peer's NID, each with its rank and the index of the
+    /// rule. Kernels apply only the first matching rule, and have no ranks.
     fn preferred(&self, theirs: Nid) -> Vec<(Nid, u32, usize)> {
         let mut listed = Vec::new();
         for (index, rule) in self.rules.iter().enumerate() {
@@ -239,7 +243,7 @@ impl Node<'_> {
         listed
     }
 
-    /// The primary NIDs of the gateways that router rules prefer on the way to one of a peer's interfaces.
+    /// Returns the primary NIDs of the gateways that router rules prefer for a peer's NID.
     fn preferred_gateways(&self, last: Nid) -> Vec<Nid> {
         let mut listed = Vec::new();
         for rule in self.rules.iter().filter(|rule| !rule.is_disabled()) {
@@ -269,7 +273,7 @@ fn health_on(peer: &PeerView, net: Net) -> u16 {
     nis.map(|ni| ni.health.health.value()).max().unwrap_or(0)
 }
 
-/// A rule for nets says nothing of NIDs (section 4.3).
+/// A rule for nets does not match NIDs (section 4.3).
 fn covers_nid(descriptor: &Descriptor, nid: Nid) -> bool {
     matches!(descriptor, Descriptor::Nid(expr) if expr.matches(nid))
 }
@@ -278,7 +282,7 @@ fn covers_net(descriptor: &Descriptor, net: Net) -> bool {
     matches!(descriptor, Descriptor::Net(expr) if expr.matches(net))
 }
 
-/// All that nothing is better than.
+/// Returns all elements with the smallest key.
 fn best<T, K: Ord>(mut all: Vec<T>, key: impl Fn(&T) -> K) -> Vec<T> {
     if let Some(least) = all.iter().map(&key).min() {
         all.retain(|one| key(one) == least);

@@ -1,13 +1,13 @@
-//! No counter goes backwards, and none says that a core has an error.
+//! Checks that no counter decreases, and that no counter reports an error of a core.
 
 use lnet_core::{Counters, DropReason, MessageStatus};
 
-/// What a node's counters were when they were last looked at.
+/// A node's counters at the last check.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counted(Option<Box<Counters>>);
 
 impl Counted {
-    /// Compares, and remembers.
+    /// Compares the counters with those of the last check, and stores them.
     pub(super) fn check(&mut self, now: &Counters) -> Result<(), String> {
         if let Some(what) = now.last_broken_invariant {
             return Err(format!("a core has broken an invariant of its own: {what}"));
@@ -41,7 +41,7 @@ fn fell(name: &str, was: u64, is: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// All that only ever rises; `msgs_alloc` and `rst_alloc` are levels.
+/// Returns all counters that never decrease. `msgs_alloc` and `rst_alloc` are levels and are not included.
 fn rising(counters: &Counters) -> [(&'static str, u64); 18] {
     let c = counters;
     [

@@ -1,20 +1,21 @@
-//! What must hold whatever fails: checked from outside, by what the cores put out and show.
+//! Checks the invariants that hold whatever fails. The checks use only the outputs and the visible state of the
+//! cores.
 //!
 //! | # | invariant | checked |
 //! |---|---|---|
-//! | 1 | an operation is delivered at most once; once more for each lie of a driver about it | at each PUT and GET event |
+//! | 1 | an operation is delivered at most once, plus once for each false report of a driver about it | at each PUT and GET event |
 //! | 2 | an operation has exactly one SEND event | at each event, and at the end |
 //! | 3 | a tracked operation ends in REPLY, ACK or TIMEOUT by its deadline | at each event, and at the end |
-//! | 4 | nothing comes after the last event of a descriptor | at each event |
+//! | 4 | no event follows the last event of a descriptor | at each event |
 //! | 5 | no message takes the same path twice (`design` profile) | at each attempt |
-//! | 6 | no counter goes backwards | while it runs |
-//! | 7 | health is full again when faults are over | at the end |
-//! | 8 | no descriptor, message or memory of paths is left | at the end |
-//! | 9 | credits and buffers are as they were | at the end |
-//! | 10 | our own nodes never call each other's messages illegal | at each refusal |
+//! | 6 | no counter decreases | while it runs |
+//! | 7 | health is full again after the faults have ended | at the end |
+//! | 8 | no descriptor, message or record of used paths remains | at the end |
+//! | 9 | all credits and buffers are free again | at the end |
+//! | 10 | our own nodes never reject each other's messages as illegal | at each rejection |
 //! | 11 | a first send takes a path of the best class: health, then rules | at each first attempt |
 //!
-//! Nothing here looks into the simulator's own state, so an error there is not repeated here.
+//! The checks do not read the simulator's own state, so an error in that state cannot hide here.
 
 mod class;
 mod counters;
@@ -29,14 +30,14 @@ use self::counters::Counted;
 pub use self::rest::unrest;
 use crate::plan::{OperationKind, Plan, Seconds};
 
-/// An invariant that did not hold.
+/// The violation of an invariant.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Violation {
-    /// When, in nanoseconds of virtual time.
+    /// The time in nanoseconds of virtual time.
     pub at: u64,
-    /// Which invariant: its number in the table of the checkers.
+    /// The number of the invariant in the table of this module.
     pub invariant: u8,
-    /// What was seen.
+    /// What was observed.
     pub what: String,
 }
 
@@ -51,24 +52,24 @@ impl std::fmt::Display for Violation {
     }
 }
 
-/// What is known of an operation.
+/// The facts about one operation.
 #[derive(Clone, Debug, Default)]
 struct Record {
     started: Option<u64>,
     deliveries: u32,
     lies: u32,
     sends: u8,
-    /// The response or its absence was told.
+    /// An event reported the response or its timeout.
     answered: bool,
-    /// The response was told.
+    /// An event reported the response.
     responded: bool,
     cancelled: bool,
     /// The last event of its descriptor was seen.
     ended: bool,
-    /// The node died while it was under way.
+    /// The node crashed while the operation was in flight.
     orphaned: bool,
     paths: SmallVec<[(NiId, Nid); 2]>,
-    /// Those that its first attempt may take, where that is known.
+    /// The paths that the first attempt may take, if they are known.
     wanted: Option<Box<class::Paths>>,
 }
 
@@ -94,7 +95,7 @@ impl Checker {
         }
     }
 
-    /// The first invariant that was broken.
+    /// Returns the first violation of an invariant.
     pub(crate) fn violation(&self) -> Option<&Violation> {
         self.first.as_ref()
     }
@@ -113,7 +114,7 @@ impl Checker {
         }
     }
 
-    /// Derives which paths an operation may take that begins now.
+    /// Derives the paths that an operation may take if it begins now.
     pub(crate) fn foresee(&mut self, operation: u32, rules: &RuleList, core: &Core, target: Nid) {
         if let Some(record) = self.records.get_mut(operation as usize) {
             let paths = class::first_paths(rules.rules(), core, target);
@@ -127,14 +128,14 @@ impl Checker {
         }
     }
 
-    /// A driver reported a failure of what had arrived.
+    /// Records that a driver reported a failure for a message that had arrived.
     pub(crate) fn lied(&mut self, operation: u64) {
         if let Some(record) = self.records.get_mut(operation as usize) {
             record.lies += 1;
         }
     }
 
-    /// The initiator hands its operation to a driver.
+    /// Records that the initiator hands a message of its operation to a driver.
     pub(crate) fn attempt(&mut self, operation: u64, path: (NiId, Nid), now: u64) {
         let Some(record) = self.records.get_mut(operation as usize) else {
             return;
@@ -159,7 +160,7 @@ impl Checker {
         }
     }
 
-    /// A program that accepts messages was told of one.
+    /// Records an event of the program that accepts messages.
     pub(crate) fn accepted(&mut self, event: &Event, now: u64) {
         let operation = event.match_bits;
         if !matches!(event.kind, EventKind::Put | EventKind::Get) || event.status.is_err() {
@@ -178,7 +179,7 @@ impl Checker {
         }
     }
 
-    /// The program that started an operation was told of it.
+    /// Records an event of the program that started an operation.
     pub(crate) fn told(&mut self, event: &Event, now: u64) {
         let operation = event.user;
         let Some(record) = self.records.get_mut(operation as usize) else {
@@ -223,7 +224,7 @@ impl Checker {
         }
     }
 
-    /// Operations that were begun and have had no response, of those that want one.
+    /// Returns the operations that began and expect a response but did not get one.
     pub(crate) fn unanswered(&self, plan: &Plan) -> Vec<u32> {
         let operations = (0_u32..).zip(self.records.iter().zip(&plan.operations));
         let is_unanswered = |record: &Record, kind: OperationKind| {
@@ -235,12 +236,12 @@ impl Checker {
             .collect()
     }
 
-    /// A core called a message of another one illegal.
+    /// Records that a core rejected a message of another core as illegal.
     pub(crate) fn refused(&mut self, node: &str, why: &str, now: u64) {
         self.broken(now, 10, format!("{node} refused a message: {why}"));
     }
 
-    /// A node died with these operations of its own.
+    /// Records that a node crashed, with the operations that it had started.
     pub(crate) fn crashed(&mut self, node: u32, operations: impl Iterator<Item = u32>) {
         if let Some(counted) = self.counted.get_mut(node as usize) {
             *counted = Counted::default();
@@ -254,7 +255,7 @@ impl Checker {
         }
     }
 
-    /// Looks at a node while it runs.
+    /// Checks a node while it runs.
     pub(crate) fn look(&mut self, node: u32, name: &str, core: &Core, now: u64) {
         let Some(counted) = self.counted.get_mut(node as usize) else {
             return;
@@ -264,23 +265,23 @@ impl Checker {
         }
     }
 
-    /// What still is not at rest; `None`: everything is.
+    /// Returns what is not at rest in a core; `None` if everything is at rest.
     pub(crate) fn unrest(&self, core: &Core, sinks: usize) -> Option<(u8, String)> {
         unrest(core, sinks, &|_| true)
     }
 
-    /// Time is up and a node is not at rest.
+    /// Records that the time limit has expired and a node is not at rest.
     pub(crate) fn restless(&mut self, name: &str, (invariant, what): (u8, String), now: u64) {
         self.broken(now, invariant, format!("{name}: {what}"));
     }
 
-    /// Whether all operations have ended.
+    /// Returns true if all operations have ended.
     pub(crate) fn all_ended(&self) -> bool {
         let done = |record: &Record| record.started.is_none() || record.orphaned || record.ended;
         self.records.iter().all(done)
     }
 
-    /// The run is over: every operation has what it must have.
+    /// Checks at the end of the run that every operation has its events.
     pub(crate) fn finish(&mut self, plan: &Plan, now: u64) {
         for operation in 0..self.records.len() {
             let Some((record, spec)) = self

@@ -1,13 +1,13 @@
-//! What a node must be like when nothing is under way and nothing is broken.
+//! Checks that a node is at rest: nothing is in flight, and nothing is broken.
 
 use lnet_core::{Core, NiId, PeerNiView};
 use lnet_types::Nid;
 
-/// Descriptors of a core's own: its ping target.
+/// The number of descriptors of the core itself: its ping target.
 const OWN_DESCRIPTORS: usize = 1;
 
-/// What is not at rest in a core whose owner has so many descriptors, with the number of the invariant that says it
-/// must be. Interfaces of peers that are not judged may be ill.
+/// Returns what is not at rest in a core, with the number of the broken invariant. `sinks` is the number of
+/// descriptors that the core's owner keeps. Peer NIs for which `judged` is false may have reduced health.
 pub fn unrest(core: &Core, sinks: usize, judged: &dyn Fn(Nid) -> bool) -> Option<(u8, String)> {
     left(core, sinks)
         .map(|what| (8, what))
@@ -63,7 +63,7 @@ fn spent_on(peer_ni: &PeerNiView) -> Option<String> {
         let (credits, bytes) = (peer_ni.tx_credits, peer_ni.queued_bytes);
         return Some(format!("{nid} has {credits} credits, {bytes} bytes queued"));
     }
-    // Without a setting of its own a peer may hold as many router buffers as it has credits.
+    // By default a peer may hold as many router buffers as it has credits.
     if peer_ni.router_credits != full {
         let credits = peer_ni.router_credits;
         return Some(format!("{nid} has {credits} router credits"));
@@ -71,8 +71,8 @@ fn spent_on(peer_ni: &PeerNiView) -> Option<String> {
     None
 }
 
-/// Interfaces of peers that were never heard of are not recovered (section 3.6 of lnet-selection), and
-/// those on remote nets are not ours to judge.
+/// A peer NI that was never heard of is not recovered (section 3.6 of lnet-selection). Peer NIs on remote nets have
+/// no credits here, and their health is not checked.
 fn unwell(core: &Core, judged: &dyn Fn(Nid) -> bool) -> Option<String> {
     for ni in core.nis().filter(|ni| ni.id != NiId::LOOPBACK) {
         let health = ni.health.health;

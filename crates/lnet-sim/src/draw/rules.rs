@@ -1,4 +1,5 @@
-//! Selection rules of a seed's world: for nets, NIDs, pairs and gateways, with priorities that tie and contradict.
+//! Draws selection rules for a seed's world: for nets, NIDs, pairs and gateways, with equal and with contradicting
+//! priorities.
 
 use lnet_policy::{Action, Priority, Profile, Rule, RuleText};
 use lnet_types::{Net, Nid};
@@ -6,10 +7,10 @@ use lnet_types::{Net, Nid};
 use crate::plan::{NodeSpec, World};
 use crate::random::Random;
 
-/// Rules of a node.
+/// The limit on the rules of a node.
 const RULES_MAX: u64 = 8;
 
-/// Gives the nodes of half of the worlds rules, and their routes priorities.
+/// Gives rules to the nodes of half of the worlds, and priorities to their routes.
 pub(super) fn add(world: &mut World, random: &mut Random) {
     if !random.one_in(2) {
         return;
@@ -32,7 +33,7 @@ pub(super) fn add(world: &mut World, random: &mut Random) {
         };
         for _ in 0..random.within(0, RULES_MAX) {
             if let Some(rule) = drawn.rule(random) {
-                // The same rule twice is refused, and one is enough.
+                // A duplicate rule is rejected; one copy is enough.
                 let _added = node.rules.add(rule, None);
             }
         }
@@ -46,7 +47,7 @@ fn nids(node: &NodeSpec) -> impl Iterator<Item = Nid> {
     node.nis.iter().map(|ni| ni.nid)
 }
 
-/// What the rules of a node can be about.
+/// The objects that the rules of a node can match.
 struct Drawn<'a> {
     own: &'a [Nid],
     all: &'a [Nid],
@@ -55,7 +56,7 @@ struct Drawn<'a> {
 }
 
 impl Drawn<'_> {
-    /// A rule of any kind; `None` where there is nothing that it could be about.
+    /// Draws a rule of any kind; `None` if there is no object that it could match.
     fn rule(&self, random: &mut Random) -> Option<Rule> {
         let priority = Priority::new(random.below(3) as u32).map(Action::Priority);
         let (src, dst, rte, action) = match random.below(6) {
@@ -69,7 +70,7 @@ impl Drawn<'_> {
                 } else {
                     some(self.all, random)?
                 };
-                // Only the design ranks pairs.
+                // Only the design profile ranks pairs.
                 let ranked = self.profile == Profile::Design && random.one_in(2);
                 let rank = priority.filter(|_| ranked);
                 (Some(some(self.own, random)?), Some(dst), None, rank)
@@ -97,7 +98,7 @@ fn net(nids: &[Nid], random: &mut Random) -> Option<String> {
     random.of(nids).map(|nid| nid.net().to_string())
 }
 
-/// One NID, all of a node, or all of a net.
+/// Returns a pattern for one NID, for all NIDs of a node, or for all NIDs of a net.
 fn some(nids: &[Nid], random: &mut Random) -> Option<String> {
     let nid = *random.of(nids)?;
     let text = nid.to_string();

@@ -1,9 +1,9 @@
-//! Connections, queues and timeouts: what the virtual LNDs have in common.
+//! Connections, queues and timeouts: the common part of the virtual LNDs.
 //!
 //! ```text
 //!   transmit ─▶ queue ─(connected, port up)─▶ posted ─▶ completion ─▶ sent
 //!                 │                             │
-//!                 └── stuck, refused, dropped   └── no completion in time, flushed, failed ─▶ sent
+//!                 └── stuck, rejected, dropped  └── no completion in time, flushed, failed ─▶ sent
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,14 +14,14 @@ use lnet_types::{Nid, Time};
 
 use super::{Action, Actions, CompletionError, ConnectError, Incarnation, LndEvent, Message};
 
-/// Where the LNDs differ: the classes of what happened.
+/// The differences between the LNDs: the class of each kind of failure.
 #[derive(Debug)]
 pub(super) struct Classes {
-    /// Of a posted message whose connection the other end closed.
+    /// The class of a posted message whose connection the other end closed.
     pub(super) closed: MessageStatus,
-    /// Of a message that waited for a connection.
+    /// The class of a message that waited for a connection.
     pub(super) connect: fn(ConnectError) -> MessageStatus,
-    /// Of a posted message.
+    /// The class of a posted message that failed.
     pub(super) completion: fn(CompletionError) -> MessageStatus,
 }
 
@@ -31,15 +31,15 @@ pub(super) struct Engine {
     timeout: Duration,
     port_up: bool,
     device_ok: bool,
-    /// How often the port has gone down.
+    /// The number of times that the port went down.
     port_downs: u32,
     connections: BTreeMap<Nid, Connection>,
-    /// On the wire. Deadlines are those of the posting order but for the core's own, which only end
-    /// earlier what has waited long before.
+    /// Messages on the wire, in posting order. Their deadlines rise in this order, except that a deadline of the
+    /// core's own may be earlier.
     posted: VecDeque<Posted>,
-    /// Messages in the queues of connections.
+    /// The number of messages in the queues of connections.
     queued: usize,
-    /// No message ends before this for having waited too long; it may be too early, never too late.
+    /// No message expires before this time. It may be earlier than the earliest deadline, but never later.
     due: Option<Time>,
 }
 
@@ -106,7 +106,7 @@ impl Engine {
     }
 
     pub(super) fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions) {
-        // First what is too late: it must not be posted by what happens now.
+        // Messages whose deadline has passed end first, because the event must not post them.
         self.tick(now, actions);
         match event {
             LndEvent::DeviceFatal => {
@@ -193,7 +193,7 @@ impl Engine {
         });
     }
 
-    /// Posts what a connection has queued, or sets the connection up.
+    /// Posts the messages that a connection has queued, or sets the connection up.
     fn serve(&mut self, peer: Nid, actions: &mut Actions) {
         if !self.port_up || !self.device_ok {
             return;
@@ -272,13 +272,13 @@ impl Engine {
         }
     }
 
-    /// A connection goes that we cannot trust any more.
+    /// Closes a connection that can no longer be trusted.
     fn tear_down(&mut self, peer: Nid, actions: &mut Actions) {
         actions.push_back(Action::Close { peer });
         self.break_off(peer, MessageStatus::NetworkTimeout, actions);
     }
 
-    /// A connection is gone: what was posted on it ends, what is queued connects again.
+    /// Handles the end of a connection: its posted messages end, and its queued messages cause a new connection.
     fn break_off(&mut self, peer: Nid, status: MessageStatus, actions: &mut Actions) {
         self.posted.retain(|posted| {
             let stays = posted.peer != peer;
@@ -299,7 +299,7 @@ impl Engine {
         self.serve(peer, actions);
     }
 
-    /// Everything ends, connections too.
+    /// Ends all messages, and closes all connections.
     fn end_all(&mut self, queued: MessageStatus, posted: MessageStatus, actions: &mut Actions) {
         for (peer, connection) in std::mem::take(&mut self.connections) {
             if matches!(connection.state, State::Up(_)) {

@@ -1,30 +1,30 @@
-//! What stands between a core and a fabric: the network driver (LND) of one interface.
+//! The network driver (LND) of one interface, between a core and a fabric.
 //!
 //! ```text
 //!            core                        LND                       fabric
 //!   Output::Transmit ───▶ transmit ─┬─────────────▶ Connect, Post ───▶
 //!   Core::sent       ◀─── Sent    ◀─┤
 //!   set_ni_fatal     ◀─── Fatal   ◀─┤ ◀──────────── event: device, port, connection, completion
-//!   peer_notify      ◀─── Peer    ◀─┘ ◀──────────── tick: a message was out for too long
+//!   peer_notify      ◀─── Peer    ◀─┘ ◀──────────── tick: a deadline has passed
 //! ```
 //!
-//! An LND decides two things for the core: what class a failure has ([`MessageStatus`]), and whether
-//! the interface has a fatal error. Classes decide about resends, so they must be true: a class that
-//! allows a resend says that the receiver certainly did not act on the message.
+//! An LND reports two things to the core: the class of a failure ([`MessageStatus`]), and whether the interface has
+//! a fatal error. The core resends by class, so the class must be true: a class that allows a resend states that
+//! the receiver certainly did not act on the message.
 //!
-//! # How to drive one
+//! # How to drive an LND
 //!
-//! Call [`Lnd::transmit`] for each message of the core, [`Lnd::event`] for what the fabric reports and
-//! [`Lnd::tick`] when [`Lnd::next_deadline`] has come (earlier calls do no harm), and carry out the
-//! actions that each call appends, in their order. Times never go backwards. Then
+//! Call [`Lnd::transmit`] for each message of the core, [`Lnd::event`] for each report of the fabric, and
+//! [`Lnd::tick`] at the time of [`Lnd::next_deadline`] (earlier calls are harmless). Carry out the actions that
+//! each call appends, in their order. Times must never decrease. Then
 //!
-//! * each message ends with exactly one [`Action::Sent`], whatever happens and at the latest when the
-//!   LND timeout has passed, however often it was or was not posted;
-//! * [`Action::Post`] is the only way onto the wire, at most once for a message, and is answered by at
-//!   most one [`LndEvent::Completion`]; late ones are ignored;
-//! * [`Action::Connect`] is answered by one [`LndEvent::Connected`] or [`LndEvent::ConnectFailed`].
+//! * each message ends with exactly one [`Action::Sent`], at the latest when the LND timeout has expired, whether
+//!   the message was posted or not;
+//! * only [`Action::Post`] puts a message on the wire, at most once for each message. At most one
+//!   [`LndEvent::Completion`] answers it; a late completion is ignored;
+//! * one [`LndEvent::Connected`] or [`LndEvent::ConnectFailed`] answers each [`Action::Connect`].
 //!
-//! An LND may never know of routes, peers of several interfaces, health or resends.
+//! An LND must not know routes, peers of several interfaces, health or resends.
 
 mod engine;
 mod o2ib;
@@ -44,74 +44,76 @@ use lnet_wire::Header;
 pub use o2ib::O2ibLnd;
 pub use sock::SockLnd;
 
-/// A driver of one interface.
+/// The driver of one interface.
 pub trait Lnd: std::fmt::Debug {
-    /// The core wants a message sent.
+    /// Accepts a message of the core that is to be sent.
     fn transmit(&mut self, message: Message, now: Time, actions: &mut Actions);
 
-    /// Something happened to the device, a connection or a message.
+    /// Processes an event of the device, of a connection or of a message.
     fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions);
 
-    /// When [`Lnd::tick`] has something to do; `None`: never, as things are.
+    /// Returns the time at which [`Lnd::tick`] must be called; `None` if nothing waits.
     fn next_deadline(&self) -> Option<Time>;
 
-    /// Ends what has been waiting for too long.
+    /// Ends the messages whose deadline has passed.
     fn tick(&mut self, now: Time, actions: &mut Actions);
 }
 
-/// A message as an LND carries it.
+/// A message in the form in which an LND carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Its name in the core.
+    /// The core's identifier of the message.
     pub tx: TxId,
     /// The next hop.
     pub peer: Nid,
-    /// The header as it goes on the wire.
+    /// The header that goes on the wire.
     pub header: Header,
-    /// The payload where its bytes matter: ping information. Others travel by their length alone.
+    /// The payload if its bytes matter, as with ping information. Other payloads are represented by their length
+    /// alone.
     pub bytes: Option<Box<[u8]>>,
-    /// The core's own deadline; an LND may give up earlier.
+    /// The deadline of the core. An LND may end the message earlier.
     pub deadline: Time,
 }
 
-/// The other end's life: a node that restarts has another one, and knows no connection of the last.
+/// The incarnation of the other end. A node that restarts has a new one, and does not know the connections of the
+/// previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Incarnation(pub u32);
 
-/// What an LND wants done.
+/// An action that an LND requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Set up a connection.
     Connect {
-        /// To this interface.
+        /// The interface to connect to.
         peer: Nid,
     },
     /// Put a message on the wire.
     Post {
         /// The message.
         message: Message,
-        /// The life of the peer that the connection belongs to.
+        /// The incarnation of the peer that the connection belongs to.
         connection: Incarnation,
     },
-    /// A connection is torn down; the other end drops what it holds of it.
+    /// Close a connection. The other end drops the messages that it holds of the connection.
     Close {
-        /// To this interface.
+        /// The interface at the other end.
         peer: Nid,
     },
-    /// To the core: the fate of a message.
+    /// Report the result of a message to the core.
     Sent {
         /// The message.
         tx: TxId,
-        /// How it ended.
+        /// The result.
         status: MessageStatus,
     },
-    /// To the core: the interface has a fatal error, or none any more.
+    /// Report to the core that the interface has a fatal error, or has none any more.
     Fatal(bool),
-    /// To the core: a peer can be reached, or cannot.
+    /// Report to the core whether a peer can be reached.
     Peer {
         /// The peer's interface.
         nid: Nid,
-        /// It can.
+        /// True if the peer can be reached.
         alive: bool,
     },
 }
@@ -119,77 +121,77 @@ pub enum Action {
 /// Actions in their order.
 pub type Actions = VecDeque<Action>;
 
-/// What the fabric reports to an LND.
+/// An event that the fabric reports to an LND.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LndEvent {
-    /// The device failed: everything it had is gone.
+    /// The device failed: all its connections and messages are lost.
     DeviceFatal,
-    /// The device works again, from nothing.
+    /// The device works again, without any earlier state.
     DeviceReady,
     /// The port lost its link.
     PortDown,
     /// The port has its link again.
     PortUp,
-    /// The driver is stopped and started again for this interface.
+    /// The driver is stopped and restarted for this interface.
     Interrupted,
-    /// A connection is there.
+    /// A connection was set up.
     Connected {
-        /// To this interface.
+        /// The interface at the other end.
         peer: Nid,
-        /// Of this life of the peer.
+        /// The incarnation of the peer.
         incarnation: Incarnation,
     },
     /// A connection could not be set up.
     ConnectFailed {
-        /// To this interface.
+        /// The interface at the other end.
         peer: Nid,
-        /// Why.
+        /// The reason.
         error: ConnectError,
     },
     /// The other end closed a connection, or does not know it.
     Closed {
-        /// Of this interface.
+        /// The interface at the other end.
         peer: Nid,
     },
-    /// A posted message is done.
+    /// A posted message has completed.
     Completion {
         /// The message.
         tx: TxId,
-        /// How.
+        /// The result.
         result: Result<(), CompletionError>,
     },
 }
 
-/// Why there is no connection. Nothing was sent in any of these cases.
+/// The reason why there is no connection. In all these cases nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConnectError {
-    /// The peer refuses it.
+    /// The peer rejected the connection.
     Rejected,
     /// The peer does not answer.
     Unreachable,
-    /// Nothing leads there from this interface.
+    /// No path leads from this interface to the peer.
     NoRoute,
-    /// Our own side gave it up.
+    /// This end cancelled the attempt.
     Aborted,
 }
 
-/// How a posted message failed, in the terms of a work completion.
+/// The failure of a posted message, in the terms of a work completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CompletionError {
-    /// Our own adapter refused it: a protection or length error.
+    /// The local adapter rejected the message: a protection or length error.
     Local,
-    /// The connection broke while it was out.
+    /// The connection broke while the message was in flight.
     Flushed,
-    /// The peer's adapter never acknowledged it.
+    /// The peer's adapter never acknowledged the message.
     RetryExceeded,
-    /// The peer had no receive posted for it, to the end.
+    /// The peer had no receive posted for the message, after all retries.
     ReceiverNotReady,
-    /// The peer's adapter or driver refused it after having seen it.
+    /// The peer's adapter or driver rejected the message after it had seen it.
     Remote,
 }
 
 impl CompletionError {
-    /// All of them.
+    /// All failures.
     pub const ALL: [Self; 5] = [
         Self::Local,
         Self::Flushed,
@@ -198,14 +200,14 @@ impl CompletionError {
         Self::Remote,
     ];
 
-    /// Whether the peer may have acted on the message all the same.
+    /// Returns true if the peer may have acted on the message in spite of the failure.
     #[must_use]
     pub const fn may_have_arrived(self) -> bool {
         matches!(self, Self::Flushed | Self::RetryExceeded | Self::Remote)
     }
 }
 
-/// The drivers there are.
+/// The kinds of driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LndKind {
@@ -217,7 +219,7 @@ pub enum LndKind {
 }
 
 impl LndKind {
-    /// A driver of this kind that gives a message so long.
+    /// Makes a driver of this kind. A message expires after `timeout`.
     #[must_use]
     pub fn driver(self, timeout: Duration) -> Box<dyn Lnd> {
         match self {

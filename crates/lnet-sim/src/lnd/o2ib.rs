@@ -1,17 +1,17 @@
-//! The virtual o2ib LND: what verbs report, as classes (work item W3, section 3.10 of lnet-selection).
+//! The virtual o2ib LND: the classes of what verbs report (work item W3, section 3.10 of lnet-selection).
 //!
 //! | event | messages not posted yet | posted messages | interface |
 //! |---|---|---|---|
 //! | fatal device event | `LOCAL_DROPPED` | `LOCAL_ERROR` | fatal |
-//! | device ready | | | no more |
+//! | device ready | | | no longer fatal |
 //! | port down | wait | wait for their completion | fatal |
-//! | port up | go on | | no more |
+//! | port up | continue | | no longer fatal |
 //! | driver stopped | `LOCAL_INTERRUPT` | `NETWORK_TIMEOUT` | |
 //! | connection rejected | `REMOTE_DROPPED` | | |
 //! | peer unreachable | `REMOTE_DROPPED` | | |
 //! | address or route unresolved | `LOCAL_NO_ROUTE` | | |
-//! | connecting aborted here | `LOCAL_ABORTED` | | |
-//! | disconnected | connect again | `NETWORK_TIMEOUT` | |
+//! | connection setup cancelled here | `LOCAL_ABORTED` | | |
+//! | disconnected | reconnect | `NETWORK_TIMEOUT` | |
 //! | completion: local error | | `LOCAL_ERROR` | |
 //! | completion: flushed | | `NETWORK_TIMEOUT` | |
 //! | completion: retries exceeded | | `REMOTE_TIMEOUT` | |
@@ -19,9 +19,9 @@
 //! | completion: remote error | | `REMOTE_ERROR` | |
 //! | transmit timeout | `LOCAL_TIMEOUT` | `REMOTE_TIMEOUT`; `NETWORK_TIMEOUT` if the port was down meanwhile | |
 //!
-//! A failed completion or a posted message that timed out takes its connection with it: what else was
-//! posted there is flushed. `LOCAL_ERROR` and not `LOCAL_ABORTED` for what was posted to a device that
-//! died, because the other end may have it.
+//! A failed completion, or the timeout of a posted message, also closes the connection: its other posted messages
+//! are flushed. A message that was posted to a failed device ends with `LOCAL_ERROR` and not with `LOCAL_ABORTED`,
+//! because the other end may have received it.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ use super::{Actions, CompletionError, ConnectError, Lnd, LndEvent, Message};
 pub struct O2ibLnd(Engine);
 
 impl O2ibLnd {
-    /// A driver without connections that gives each message so long.
+    /// Makes a driver without connections. A message expires after `timeout`.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self(Engine::new(&CLASSES, timeout))

@@ -1,4 +1,4 @@
-//! Whatever happens, each message has one fate, in time, and is posted at most once.
+//! Checks for random events that each message has exactly one result, in time, and is posted at most once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,13 +1,12 @@
-//! The virtual socket LND: what a socket reports, as classes (work item W4, section 3.10 of
-//! lnet-selection).
+//! The virtual socket LND: the classes of what a socket reports (work item W4, section 3.10 of lnet-selection).
 //!
-//! As [the o2ib LND's](super::O2ibLnd) table, with sockets for queue pairs, except:
+//! The table is that of [the o2ib LND](super::O2ibLnd), with sockets in place of queue pairs, except:
 //!
 //! | event | posted messages |
 //! |---|---|
-//! | connection reset | `REMOTE_ERROR`: the peer lives and refused after possible delivery |
+//! | connection reset | `REMOTE_ERROR`: the peer runs, and rejected the message after a possible delivery |
 //! | a send call fails ([`CompletionError::Local`]) | `LOCAL_ERROR` |
-//! | any other failed completion | `NETWORK_TIMEOUT`: an errno of a stream does not say how far it came |
+//! | any other failed completion | `NETWORK_TIMEOUT`: the errno of a stream does not say how far the message came |
 //!
 //! A message counts as sent when the other end has it, as with zero-copy acknowledgements.
 
@@ -24,7 +23,7 @@ use super::{Actions, CompletionError, ConnectError, Lnd, LndEvent, Message};
 pub struct SockLnd(Engine);
 
 impl SockLnd {
-    /// A driver without connections that gives each message so long.
+    /// Makes a driver without connections. A message expires after `timeout`.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self(Engine::new(&CLASSES, timeout))

@@ -1,5 +1,5 @@
-//! What each event of a device, a connection or a message becomes. Tests whose names begin with `w3_`
-//! are work item W3 of the design (section 3.10 of lnet-selection).
+//! Tests the result of each event of a device, a connection or a message. Tests whose names begin with `w3_` cover
+//! work item W3 of the design (section 3.10 of lnet-selection).
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn peer() -> Nid {
     "10.0.0.2@o2ib".parse().unwrap()
 }
 
-/// A driver at a point in time, and what it asked for.
+/// A driver at a point in time, with the actions that it requested.
 struct Bench {
     lnd: Box<dyn Lnd>,
     now: Time,
@@ -32,7 +32,7 @@ impl Bench {
         }
     }
 
-    /// One message is posted and one more waits for nothing but what the test does next.
+    /// Returns a driver with one posted message.
     fn with_posted(kind: LndKind) -> Self {
         let mut bench = Self::new(kind);
         bench.transmit(1);
@@ -83,7 +83,7 @@ impl Bench {
         self.lnd.tick(self.now, &mut self.actions);
     }
 
-    /// The fates that were reported, in their order.
+    /// Returns the results that were reported, in their order.
     fn fates(&mut self) -> Vec<(u64, MessageStatus)> {
         let fate = |action: Action| match action {
             Action::Sent { tx, status } => Some((tx.0, status)),
@@ -100,7 +100,7 @@ impl Bench {
         self.actions.drain(..).filter_map(fatal).collect()
     }
 
-    /// The fate of a posted message after this completion.
+    /// Returns the result of a posted message that completes with this error.
     fn completed(kind: LndKind, error: CompletionError) -> MessageStatus {
         let mut bench = Self::with_posted(kind);
         bench.event(LndEvent::Completion {
@@ -110,7 +110,7 @@ impl Bench {
         bench.fates()[0].1
     }
 
-    /// The fate of a message that waits for a connection after this failure of it.
+    /// Returns the result of a message that waits for a connection when the connection fails with this error.
     fn not_connected(kind: LndKind, error: ConnectError) -> MessageStatus {
         let mut bench = Self::new(kind);
         bench.transmit(1);

@@ -1,15 +1,15 @@
-//! The scenarios that ship. Each says in its first lines what it shows and what to look at.
+//! The built-in scenarios. The first lines of each explain what it shows and what to observe.
 
-/// A scenario as it ships.
+/// A built-in scenario.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
-    /// What it is called by.
+    /// The name.
     pub name: &'static str,
-    /// Its document.
+    /// The YAML document.
     pub text: &'static str,
 }
 
-/// All of them, in the order in which they are best read.
+/// All built-in scenarios, in the best order for reading.
 pub const BUILTIN: [Builtin; 8] = [
     Builtin {
         name: "failing-rail",

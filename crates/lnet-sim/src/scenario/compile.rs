@@ -1,4 +1,4 @@
-//! From a document to a world.
+//! Compiles a document into a world.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use crate::lnd::LndKind;
 use crate::plan::{Fault, NiSpec, NodeSpec, Operation, OperationKind, Speed, World};
 use crate::random::Random;
 
-/// The most nodes of a scenario: those of the largest machines and some more.
+/// The limit on the nodes of a scenario: somewhat more than the largest machines have.
 const NODES_MAX: u32 = 200_000;
 
-/// The most operations of a run, which take 32 bytes each.
+/// The limit on the operations of a run. Each takes 32 bytes.
 const OPERATIONS_MAX: u64 = 20_000_000;
 
-/// Nothing happens later than in a hundred days.
+/// The limit on all times: a hundred days, in nanoseconds.
 pub(super) const SPAN_MAX_NS: u64 = 8_640_000_000_000_000;
 
-/// The slowest link: a megabyte a second.
+/// The slowest speed of a link: a megabyte a second, in picoseconds per byte.
 const PICOSECONDS_MAX: f64 = 1e6;
 
-/// Interfaces of a node, as many as fit its addresses.
+/// The limit on the interfaces of a node: the last byte of the address is the interface's number.
 const NIS_MAX: usize = 254;
 
-/// A payload of one message.
+/// The limit on the payload of one message, in bytes.
 const MTU: u32 = 1 << 20;
 
 /// A scenario whose names are resolved.
@@ -44,7 +44,7 @@ pub(super) struct Compiled {
     pub(super) random_faults: Option<RandomFaults>,
 }
 
-/// Nodes that do the same at the same pace.
+/// Traffic of nodes that do the same at the same pace.
 #[derive(Clone, Debug)]
 struct Traffic {
     from: Vec<u32>,
@@ -56,14 +56,14 @@ struct Traffic {
     begin: u64,
 }
 
-/// Nodes of a group, by their numbers in the world.
+/// A group of nodes, by their indices in the world.
 struct Group {
     name: String,
     nodes: Vec<u32>,
 }
 
 pub(super) fn nanoseconds(seconds: f64) -> u64 {
-    // Saturates, and NaN is 0.
+    // The cast saturates, and NaN becomes 0.
     ((seconds * 1e9).round() as u64).min(SPAN_MAX_NS)
 }
 
@@ -202,7 +202,7 @@ fn add_group(
     })
 }
 
-/// Each group begins with a second byte of its own.
+/// Returns the first value of the second address byte for a group. Each group starts with a new value.
 fn first_address(before: &[Group]) -> u32 {
     let sizes = before
         .iter()
@@ -262,7 +262,7 @@ fn net(text: &Spanned<String>) -> Result<Net, ScenarioError> {
         })
 }
 
-/// A star has a switch for each net, named like a rail; other shapes use their first one.
+/// Returns the switch of a net. A star has one switch for each net; other shapes use their first switch.
 fn switch_of_net(world: &mut World, document: &Document, net: Net) -> u32 {
     if !matches!(document.fabric, FabricText::Star) {
         return 0;
@@ -274,7 +274,8 @@ fn switch_of_net(world: &mut World, document: &Document, net: Net) -> u32 {
     if let Some(known) = world.nodes.iter().find_map(of_net) {
         return known;
     }
-    // Interfaces of the node that is being made are not in the world yet: nets by their order.
+    // The interfaces of the node that is being made are not in the world yet, so switches are numbered by the order
+    // of the nets in the document.
     let mut seen: Vec<Net> = Vec::new();
     for text in document.nodes.iter().flat_map(|group| &group.nis) {
         if let Ok(other) = text.net.value.parse::<Net>()
@@ -406,7 +407,8 @@ fn traffic(text: &TrafficText, groups: &[Group]) -> Result<Traffic, ScenarioErro
 }
 
 impl Compiled {
-    /// Each node begins at a point of its own within its first pause, and goes round its targets.
+    /// Returns the operations of all nodes. Each node begins at a random time within its first pause, and uses its
+    /// targets in turn.
     pub(super) fn operations(&self, random: &mut Random) -> Vec<Operation> {
         let mut operations = Vec::new();
         for traffic in &self.traffic {

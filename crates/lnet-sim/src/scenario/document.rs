@@ -1,4 +1,4 @@
-//! A scenario's document as it is written. Keys that are not here are refused.
+//! The document of a scenario. Unknown keys are rejected.
 
 use serde::Deserialize;
 use serde_saphyr::Spanned;
@@ -25,11 +25,11 @@ pub(super) struct Document {
     #[serde(default)]
     pub(super) faults: Vec<FaultText>,
     pub(super) random_faults: Option<RandomFaults>,
-    /// Everything is drawn from the seed.
+    /// The limits if everything is drawn from the seed.
     pub(super) random: Option<Limits>,
 }
 
-/// Seconds; what is not given is as a node has it.
+/// The node-wide parameters; times in seconds. A parameter without a value has the node's default.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct GlobalsText {
@@ -54,12 +54,12 @@ pub(super) enum ProfileText {
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum FabricText {
-    /// A switch for each net.
+    /// One switch for each net.
     #[default]
     Star,
-    /// Switches in groups: all of a group joined, each pair of groups by one link.
+    /// Groups of switches: all switches of a group are joined, and each pair of groups is joined by one link.
     Dragonfly { groups: u32, switches: u32 },
-    /// Leaves, each joined to every spine; interfaces are plugged into leaves.
+    /// Leaf switches, each joined to every spine. Interfaces are plugged into leaves.
     FatTree { leaves: u32, spines: u32 },
 }
 
@@ -98,11 +98,11 @@ pub(super) struct GroupText {
 #[serde(deny_unknown_fields)]
 pub(super) struct NiText {
     pub(super) net: Spanned<String>,
-    /// The driver; the net's by default.
+    /// The driver; by default that of the net.
     pub(super) lnd: Option<LndKind>,
-    /// What its traffic is reported under; the net by default.
+    /// The name under which its traffic is reported; by default the name of the net.
     pub(super) rail: Option<String>,
-    /// The switches that the group's nodes are plugged into, one after another.
+    /// The switches that the group's nodes are plugged into in turn.
     #[serde(default)]
     pub(super) switches: Vec<Spanned<u32>>,
     pub(super) link: Option<LinkText>,
@@ -114,7 +114,7 @@ pub(super) struct NiText {
 #[serde(deny_unknown_fields)]
 pub(super) struct RouteText {
     pub(super) net: Spanned<String>,
-    /// A group of nodes that route.
+    /// A group of nodes that forward.
     pub(super) gateways: Spanned<String>,
     #[serde(default)]
     pub(super) priority: u32,
@@ -136,11 +136,11 @@ pub(super) struct TrafficText {
     pub(super) to: Spanned<String>,
     pub(super) kind: KindText,
     pub(super) size: Spanned<u32>,
-    /// Microseconds between two operations of one node.
+    /// The microseconds between two operations of one node.
     pub(super) every_us: u64,
-    /// Operations of each node.
+    /// The number of operations of each node.
     pub(super) count: u32,
-    /// Seconds.
+    /// The time of the first operation, in seconds.
     #[serde(default)]
     pub(super) begin: f64,
 }
@@ -156,12 +156,12 @@ pub(super) enum KindText {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FaultText {
-    /// Seconds.
+    /// The time at which the fault begins, in seconds.
     pub(super) at: f64,
-    /// Seconds.
+    /// The time at which the fault ends, in seconds.
     pub(super) until: Spanned<f64>,
     pub(super) what: TroubleText,
-    /// Seconds from one time to the next.
+    /// The seconds between the beginnings of two repetitions.
     #[serde(default)]
     pub(super) every: f64,
     #[serde(default = "one")]
@@ -171,9 +171,9 @@ pub(super) struct FaultText {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum TroubleText {
-    /// Two switches: `0-1`.
+    /// The link between two switches: `0-1`.
     Link(Spanned<String>),
-    /// An interface: `server0/1`.
+    /// The link of an interface: `server0/1`.
     Port(Spanned<String>),
     Device(Spanned<String>),
     Interrupt(Spanned<String>),
@@ -181,7 +181,7 @@ pub(super) enum TroubleText {
     /// A node: `server0`.
     Crash(Spanned<String>),
     Reject(Spanned<String>),
-    /// Nodes that the others do not hear of.
+    /// Nodes that exchange no messages with the others.
     Partition(Vec<Spanned<String>>),
     SlowLink {
         link: Spanned<String>,
@@ -228,9 +228,9 @@ pub(super) enum CompletionText {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RandomFaults {
-    /// At most so many.
+    /// The limit on the faults.
     pub(super) count: u32,
-    /// Seconds.
+    /// The seconds within which they happen.
     pub(super) within: u32,
 }
 

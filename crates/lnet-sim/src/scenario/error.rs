@@ -1,9 +1,9 @@
-//! What is wrong with a scenario, and where.
+//! Errors of a scenario, with their places.
 
 use serde_saphyr::{Location, Spanned};
 use thiserror::Error;
 
-/// Why a scenario cannot be run.
+/// The reason why a scenario cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}, column {column}: {what}{}{help}", if .help.is_empty() { "" } else { "; " })]
 pub struct ScenarioError {
@@ -11,9 +11,9 @@ pub struct ScenarioError {
     pub line: u64,
     /// The column, counted from 1.
     pub column: u64,
-    /// What is wrong.
+    /// The error.
     pub what: String,
-    /// What would be right; empty where `what` says it.
+    /// The right form; empty if `what` names it.
     pub help: String,
 }
 
@@ -35,12 +35,13 @@ impl ScenarioError {
         Self::at(value.referenced, what.into(), help.into())
     }
 
-    /// An error of the YAML reader or of a type.
+    /// Converts an error of the YAML reader or of a type.
     pub(super) fn of_yaml(error: &serde_saphyr::Error) -> Self {
         let (line, column) = error
             .location()
             .map_or((1, 1), |location| (location.line(), location.column()));
-        // The reader's own text names the place in front or behind; it stands in our fields.
+        // The reader's text contains the place at its beginning or end. The place is removed, because it is in our
+        // own fields.
         let text = error.without_snippet().to_string();
         let first = text.lines().next().unwrap_or_default();
         let place = format!(" at line {line}, column {column}");

@@ -1,4 +1,4 @@
-//! Faults as they are written become faults of a plan.
+//! Converts the faults of a document into faults of a plan.
 
 use lnet_core::{DropRule, FaultFilter, FaultTypes, MessageStatus, Pace};
 use serde_saphyr::Spanned;
@@ -9,10 +9,10 @@ use super::error::ScenarioError;
 use crate::lnd::CompletionError;
 use crate::plan::{Fault, PortId, Trouble, World};
 
-/// More repetitions of a fault than this are a mistake.
+/// The limit on the repetitions of a fault. More are a mistake.
 const TIMES_MAX: u32 = 10_000;
 
-/// All times of one fault.
+/// Returns all repetitions of one fault.
 pub(super) fn faults(text: &FaultText, world: &World) -> Result<Vec<Fault>, ScenarioError> {
     let (at, until) = (nanoseconds(text.at), nanoseconds(text.until.value));
     if until < at {
@@ -119,7 +119,7 @@ fn node(name: &Spanned<String>, world: &World) -> Result<u32, ScenarioError> {
     })
 }
 
-/// `server0/1`: the second interface of `server0`.
+/// Parses an interface: `server0/1` is the second interface of `server0`.
 fn port(name: &Spanned<String>, world: &World) -> Result<PortId, ScenarioError> {
     let (of, ni) = name.value.split_once('/').unwrap_or((&name.value, "0"));
     let owner = Spanned::new(of.to_owned(), name.referenced, name.defined);
@@ -144,7 +144,7 @@ fn port(name: &Spanned<String>, world: &World) -> Result<PortId, ScenarioError> 
     }
 }
 
-/// `0-1`: the link between two switches.
+/// Parses the link between two switches: `0-1`.
 fn link(name: &Spanned<String>, world: &World) -> Result<u32, ScenarioError> {
     let ends = name.value.split_once('-');
     let ends = ends.and_then(|(a, b)| Some((a.parse::<u32>().ok()?, b.parse::<u32>().ok()?)));
@@ -171,7 +171,7 @@ fn types_of(names: &[Spanned<String>]) -> Result<FaultTypes, ScenarioError> {
     Ok(types)
 }
 
-/// Names of classes as `lnetctl fault` has them (section 6.9 of lnet-selection).
+/// The names of classes in the spelling of `lnetctl fault` (section 6.9 of lnet-selection).
 const CLASSES: [(&str, MessageStatus); 10] = [
     ("local_interrupt", MessageStatus::LocalInterrupt),
     ("local_dropped", MessageStatus::LocalDropped),

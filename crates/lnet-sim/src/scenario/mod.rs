@@ -1,7 +1,7 @@
-//! Scenarios: worlds and troubles as people write them, in YAML.
+//! Scenarios: worlds and faults that people write in YAML.
 //!
-//! [`Scenario::parse`] reads a document and [`Scenario::plan`] makes the plan of a seed from it. What is
-//! wrong with a document is said with line and column and what would be right ([`ScenarioError`]).
+//! [`Scenario::parse`] reads a document, and [`Scenario::plan`] makes the plan of a seed from it. An error in a
+//! document is reported with its line, its column and the right form ([`ScenarioError`]).
 //!
 //! ```yaml
 //! name: failing-rail
@@ -20,8 +20,8 @@
 //!   - { at: 2, until: 5, what: { port: server0/0 } }
 //! ```
 //!
-//! Node `N` of group `G` (both from 0) has the address `10.G.N.I` on its `I`th interface, counted from
-//! 1; a group of more than 256 nodes takes as many values of `G` as it needs.
+//! Node `N` of group `G` (both counted from 0) has the address `10.G.N.I` on its `I`th interface, counted from 1. A
+//! group of more than 256 nodes takes as many values of `G` as it needs.
 
 mod builtin;
 mod compile;
@@ -40,21 +40,21 @@ use crate::draw::{Limits, draw, faults_for};
 use crate::plan::Plan;
 use crate::random::Random;
 
-/// A scenario that was read and makes sense.
+/// A scenario that was read and checked.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// What it shows, in a line.
+    /// What the scenario shows, in one line.
     pub summary: String,
     content: Content,
 }
 
 #[derive(Clone, Debug)]
 enum Content {
-    /// All is drawn.
+    /// Everything is drawn from the seed.
     Drawn(Limits),
-    /// All but what the seed decides.
+    /// The document defines everything except what it leaves to the seed.
     Written(Box<Compiled>),
 }
 
@@ -63,7 +63,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// [`ScenarioError`], which says where, what, and what would be right.
+    /// Returns a [`ScenarioError`] with the place, the error, and the right form.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let document = document::read(text)?;
         let (name, summary) = (document.name.clone(), document.summary.clone());
@@ -78,14 +78,14 @@ impl Scenario {
         })
     }
 
-    /// The scenario that ships under this name.
+    /// Returns the built-in scenario with this name.
     #[must_use]
     pub fn builtin(name: &str) -> Option<Self> {
         let builtin = BUILTIN.iter().find(|builtin| builtin.name == name)?;
         Self::parse(builtin.text).ok()
     }
 
-    /// The plan of a seed.
+    /// Returns the plan of a seed.
     #[must_use]
     pub fn plan(&self, seed: u64) -> Plan {
         let compiled = match &self.content {

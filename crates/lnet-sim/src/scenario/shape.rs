@@ -1,12 +1,12 @@
-//! Switches and what joins them.
+//! The switches of a fabric, and the links between them.
 
 use super::document::FabricText;
 use crate::plan::{Speed, SwitchLink, World};
 
-/// More than any machine has.
+/// The limit on the switches: more than any machine has.
 pub(super) const SWITCHES_MAX: u32 = 4096;
 
-/// Puts the switches of a shape into an empty world; a star's come with its nets.
+/// Adds the switches of a shape to an empty world. The switches of a star are added with its nets.
 pub(super) fn build(world: &mut World, shape: FabricText, speed: Speed) {
     let mut join = |a: u32, b: u32| {
         world.links.push(SwitchLink { a, b, speed });
@@ -40,7 +40,7 @@ pub(super) fn build(world: &mut World, shape: FabricText, speed: Speed) {
     }
 }
 
-/// How many switches a shape has; `None` when these are too many, or none where there must be some.
+/// Returns the number of switches of a shape; `None` if there are too many, or none although the shape needs some.
 pub(super) fn switches(shape: FabricText) -> Option<u32> {
     let count = match shape {
         FabricText::Star => return Some(0),

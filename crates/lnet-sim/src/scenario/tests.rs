@@ -1,4 +1,4 @@
-//! Scenarios are read, and wrong ones are refused with a place and a remedy.
+//! Tests that scenarios are read, and that wrong ones are rejected with a place and a remedy.
 
 use super::*;
 

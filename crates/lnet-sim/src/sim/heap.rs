@@ -1,30 +1,30 @@
-//! What happens when.
+//! The queue of future events.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::plan::PortId;
 
-/// What happens.
+/// An event of the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Happening {
-    /// A message is at the end of its path; its number among the flights.
+    /// A message is at the end of its path; the number is its index among the flights.
     Arrival(u32),
     /// A program begins an operation.
     Operation(u32),
-    /// A program takes an operation's memory back.
+    /// A program unlinks the memory of an operation.
     Cancel(u32),
-    /// A connection is there, or will not be; its number among the diallings.
+    /// A connection was set up, or failed; the number is its index among the diallings.
     Dialled(u32),
-    /// A core has something to do.
+    /// The timer of a core expires.
     CoreTimer(u32),
-    /// A driver has something to do.
+    /// The timer of a driver expires.
     LndTimer(PortId),
     /// A fault begins.
     FaultBegins(u32),
-    /// A fault is over.
+    /// A fault ends.
     FaultEnds(u32),
-    /// The checkers look around.
+    /// The checkers examine all nodes.
     Look,
 }
 
@@ -55,7 +55,7 @@ impl Ord for Entry {
     }
 }
 
-/// What is planned, earliest first; at the same time in the order of planning.
+/// The planned events, the earliest first. Events at the same time are in the order of planning.
 #[derive(Debug, Default)]
 pub(super) struct Heap {
     entries: BinaryHeap<Reverse<Entry>>,

@@ -1,7 +1,7 @@
 //! The simulator: cores, drivers and a fabric in one loop of virtual time.
 //!
 //! ```text
-//!          ┌────────────── heap of what happens when ──────────────┐
+//!          ┌──────────────── heap of future events ────────────────┐
 //!          ▼                                                       │
 //!   operation  fault  arrival  connection  timers of cores and LNDs│
 //!          │                                                       │
@@ -12,11 +12,11 @@
 //!       checker
 //! ```
 //!
-//! What happens at the same time happens in the order in which it was planned. There is one thread, no
-//! clock and no chance but [`Random`], so the same plan gives the same run to the byte.
+//! Events at the same time happen in the order in which they were planned. There is one thread and no clock, and
+//! all random numbers come from [`Random`], so two runs of the same plan are identical to the byte.
 //!
-//! A run ends when all operations have ended, all faults are over and every node is at rest again, or
-//! when an invariant is broken.
+//! A run ends when all operations have ended, all faults are over and every node is at rest again, or when an
+//! invariant is violated.
 
 mod heap;
 mod node;
@@ -46,25 +46,26 @@ use crate::trace::Trace;
 
 pub(crate) use self::wire::operation_of;
 
-/// Looks before a node counts as restless. The checks of gateways keep step with the ordinary looks: there may be one
-/// under way at each of these.
+/// The number of additional looks before a node counts as not at rest. The checks of gateways may keep step with
+/// the ordinary looks, so that one is in flight at each of them.
 const LAST_LOOKS: u32 = 3;
 
-/// The time between them, in nanoseconds: no fraction of a second that anything else happens in.
+/// The time between additional looks, in nanoseconds. Unlike the intervals of other events, it is no simple fraction of
+/// a second, so that these looks do not keep step with them.
 const LAST_LOOKS_PAUSE: u64 = 7_000_000;
 
-/// How to run a plan.
+/// The options of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Keep a line for everything that happens.
+    /// Record a line for every event.
     pub trace: bool,
-    /// A defect to order.
+    /// A defect to inject.
     #[cfg(feature = "broken")]
     pub sabotage: Option<Sabotage>,
 }
 
 impl Options {
-    /// The same with a line for everything that happens.
+    /// Returns the options with the trace switched on.
     #[must_use]
     pub const fn traced(mut self) -> Self {
         self.trace = true;
@@ -72,35 +73,35 @@ impl Options {
     }
 }
 
-/// Defects that the checkers must see.
+/// Injected defects that the checkers must find.
 #[cfg(feature = "broken")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
     /// The cores forget which paths their messages have used.
     ForgetUsedPaths,
-    /// The cores ask no interface that is ill whether it is well again.
+    /// The cores send no recovery pings.
     ForgetRecoveries,
-    /// A failed operation's SEND event is not delivered.
+    /// The SEND event of a failed operation is not delivered.
     DropSendEvent,
-    /// The cores have the rules in the opposite order.
+    /// The rules of each core are in the opposite order.
     ReverseRules,
 }
 
 #[cfg(feature = "broken")]
 impl Sabotage {
-    /// The rules that a core is given.
+    /// Returns the rules that a core is given.
     fn rules(self, rules: &RuleList) -> RuleList {
         let mut given = RuleList::new();
         for rule in rules.rules() {
             let at = (self == Self::ReverseRules).then_some(0);
-            // They were one list before.
+            // The rules were one list before, so the list accepts them.
             let _added = given.add(rule.clone(), at);
         }
         given
     }
 }
 
-/// A run.
+/// A run of the simulation.
 #[derive(Debug)]
 pub struct Sim {
     plan: Rc<Plan>,
@@ -108,19 +109,19 @@ pub struct Sim {
     heap: Heap,
     nodes: Vec<Node>,
     fabric: Fabric,
-    /// Which interface has a NID.
+    /// The interface that has each NID.
     places: FxHashMap<Nid, PortId>,
     flights: Slab<Flight>,
     diallings: Slab<Dialling>,
     random: Random,
-    /// The faults that cut nodes off, by index, and who is on one side.
+    /// The active partitions: the index of the fault, and for each node whether it is cut off.
     partitions: Vec<(usize, Vec<bool>)>,
-    /// Faults that have not ended.
+    /// The number of faults that have not ended.
     faults_left: usize,
     operations_left: usize,
-    /// When the last fault was over.
+    /// The time at which the last fault ended.
     calm_since: u64,
-    /// Looks at nodes that should have come to rest by now.
+    /// The number of looks at nodes that should be at rest by now.
     last_looks: u32,
     checker: Checker,
     tally: Tally,
@@ -139,7 +140,7 @@ impl Sim {
         sim.outcome()
     }
 
-    /// All nodes up, nothing happened yet.
+    /// Makes a simulation in which all nodes are up and nothing has happened yet.
     #[must_use]
     pub fn new(plan: Rc<Plan>, options: Options) -> Self {
         let mut fabric = Fabric::new(&plan.world, plan.seed);
@@ -189,12 +190,13 @@ impl Sim {
         self.heap.plan(self.look_interval(), Happening::Look);
     }
 
-    /// Large worlds are looked at less often, so that looking stays a small part of the work.
+    /// Returns the time between two looks. It grows with the number of nodes, so that the looks stay a small part
+    /// of the work.
     fn look_interval(&self) -> u64 {
         (self.nodes.len() as u64 * 4_000_000).max(500_000_000)
     }
 
-    /// Does what happens next; false when the run is over.
+    /// Processes the next event; returns false when the run is over.
     pub fn step(&mut self) -> bool {
         let Some((at, happening)) = self.heap.next() else {
             return false;
@@ -214,7 +216,7 @@ impl Sim {
         self.checker.violation().is_none()
     }
 
-    /// Virtual time since the beginning, in nanoseconds.
+    /// Returns the virtual time since the beginning, in nanoseconds.
     #[must_use]
     pub fn now(&self) -> u64 {
         self.now
@@ -224,7 +226,7 @@ impl Sim {
         Time::from_nanos(self.now)
     }
 
-    /// What came of it so far.
+    /// Returns the result of the run so far.
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
         if self.checker.violation().is_none() {
@@ -244,14 +246,14 @@ impl Sim {
 
     // --- between a core and its drivers ---
 
-    /// Carries out all that a core wants, until it wants nothing more.
+    /// Carries out the outputs of a core until it has no more.
     fn settle(&mut self, index: u32) {
         while let Some(output) = self.output_of(index) {
             match output {
                 Output::Transmit(transmit) => self.transmit(index, transmit),
                 Output::Event(event) => self.event(index, &event),
                 Output::Resume { rx, landing } => self.resume(index, rx, landing),
-                // A payload lands at once here, so that none is under way.
+                // In the simulation a payload lands at once, so there is none to cancel.
                 Output::Cancel { .. } => {}
                 Output::Gateway { nid, alive } => {
                     self.trace
@@ -293,7 +295,7 @@ impl Sim {
         let Some(node) = self.nodes.get_mut(index as usize) else {
             return;
         };
-        // Planned for later or earlier by what happened since.
+        // The timer was planned for another time since.
         if node.wake_at != self.now {
             return;
         }
@@ -368,7 +370,7 @@ impl Sim {
 
     // --- the end ---
 
-    /// Looks at everything; false when the run is over.
+    /// Lets the checkers examine all nodes; returns false when the run is over.
     fn look(&mut self) -> bool {
         let plan = Rc::clone(&self.plan);
         for (index, node) in self.nodes.iter().enumerate() {
@@ -380,7 +382,7 @@ impl Sim {
         if self.checker.violation().is_some() || (!busy && self.is_over()) {
             return false;
         }
-        // Resting nodes are asked often, so that a recovery's time is known well enough.
+        // Nodes that should be at rest are examined often, so that the time of the recovery is known precisely.
         let interval = match self.last_looks {
             0 => self.look_interval(),
             _ => LAST_LOOKS_PAUSE,
@@ -389,7 +391,8 @@ impl Sim {
         true
     }
 
-    /// Everything has ended and every node is at rest, or will never be.
+    /// Returns true if everything has ended and every node is at rest, or if a node has exceeded its time to come
+    /// to rest.
     fn is_over(&mut self) -> bool {
         let plan = Rc::clone(&self.plan);
         let quiet = self.flights.is_empty() && self.checker.all_ended();
@@ -422,9 +425,8 @@ impl Sim {
         true
     }
 
-    /// How long everything may take to come to rest after the last fault: what is under way times out,
-    /// and an interface from the bottom of its health needs a ping for each step up, each after the
-    /// longest pause.
+    /// Returns the time within which everything must come to rest after the last fault: operations in flight time
+    /// out, and an interface whose health is 0 needs one ping for each step up, each after the longest pause.
     fn patience(&self) -> u64 {
         let globals = &self.plan.world.globals;
         let steps = 1000 / u32::from(globals.health_sensitivity.max(1)) + 10;

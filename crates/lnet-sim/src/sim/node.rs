@@ -1,4 +1,4 @@
-//! A node: a core, a driver for each interface, and what it holds for others.
+//! A node: a core, a driver for each interface, and the messages that it holds.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -15,33 +15,33 @@ use crate::fabric::{Fabric, Plug};
 use crate::lnd::{CompletionError, Incarnation, Lnd, LndEvent};
 use crate::plan::{NodeSpec, Plan, PortId};
 
-/// The portal that programs put to and get from.
+/// The portal that programs use.
 pub(super) const PORTAL: u32 = 30;
 
-/// The most that one operation moves.
+/// The limit on the bytes of one operation.
 const MTU: u32 = 1 << 20;
 
 /// A node.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// `None` while it is dead.
+    /// The core; `None` while the node is dead.
     pub(super) core: Option<Box<Core>>,
     pub(super) incarnation: Incarnation,
     pub(super) ports: Vec<Port>,
-    /// When its core's timer is planned.
+    /// The time for which its core's timer is planned.
     pub(super) wake_at: u64,
-    /// What its program accepts messages with.
+    /// The descriptor with which its program accepts messages.
     pub(super) sink: Option<MdHandle>,
     /// The nodes that it knows as peers of several interfaces.
     peers: Vec<u32>,
-    /// Connections on which nothing more is read until a message may go on, by interface and sender.
+    /// Connections on which no further message is read until a held message may continue, by interface and sender.
     pub(super) held: BTreeMap<(u16, Nid), Held>,
-    /// Bytes in router buffers, where bytes matter.
+    /// The bytes in router buffers, if bytes matter.
     pub(super) router_bytes: BTreeMap<RouterBuffer, Box<[u8]>>,
     pub(super) cancellable: Vec<(u32, MdHandle)>,
-    /// Faults that keep it dead.
+    /// The number of faults that keep it dead.
     pub(super) crashes: u32,
-    /// Faults that make it reject connections.
+    /// The number of faults that make it reject connections.
     pub(super) rejects: u32,
 }
 
@@ -51,17 +51,17 @@ pub(super) struct Port {
     pub(super) nid: Nid,
     pub(super) plug: Plug,
     pub(super) lnd: Box<dyn Lnd>,
-    /// When its driver's timer is planned.
+    /// The time for which its driver's timer is planned.
     pub(super) wake_at: u64,
     pub(super) link_up: bool,
-    /// Faults that its device has.
+    /// The number of faults of its device.
     pub(super) device_faults: u32,
     pub(super) completion_lost: u32,
     pub(super) completion_error: Vec<(usize, CompletionError)>,
     pub(super) lies: Vec<(usize, MessageStatus)>,
 }
 
-/// A connection that is held.
+/// A connection whose messages are held.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) rx: RxId,
@@ -70,14 +70,14 @@ pub(super) struct Held {
 }
 
 impl Node {
-    /// The interface as its port's number; `None` for loopback.
+    /// Returns the number of an interface's port; `None` for loopback.
     pub(super) fn port_of(&self, ni: NiId) -> Option<u16> {
-        // Cores number their interfaces from 1 in the order of their creation, which is that of ports.
+        // Cores number their interfaces from 1 in the order of creation, which is the order of the ports.
         let port = u16::try_from(ni.0.checked_sub(1)?).ok()?;
         (usize::from(port) < self.ports.len()).then_some(port)
     }
 
-    /// The bytes of a message where they matter.
+    /// Returns the bytes of a message if they matter.
     pub(super) fn payload(&self, transmit: &Transmit) -> Option<Box<[u8]>> {
         let payload = transmit.payload?;
         match payload.place {
@@ -93,7 +93,7 @@ impl Node {
     }
 }
 
-/// Which interface has which NID.
+/// Returns the interface that has each NID.
 pub(super) fn places(plan: &Plan) -> FxHashMap<Nid, PortId> {
     let mut places = FxHashMap::default();
     for (node, spec) in plan.world.nodes.iter().enumerate() {
@@ -108,7 +108,7 @@ pub(super) fn places(plan: &Plan) -> FxHashMap<Nid, PortId> {
     places
 }
 
-/// All nodes, not booted yet, with their interfaces plugged in.
+/// Makes all nodes, not booted yet, and plugs in their interfaces.
 pub(super) fn all(plan: &Plan, fabric: &mut Fabric) -> Vec<Node> {
     let places = places(plan);
     let mut peers: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); plan.world.nodes.len()];
@@ -170,7 +170,7 @@ fn ports(plan: &Plan, spec: &NodeSpec, fabric: &mut Fabric) -> Vec<Port> {
 }
 
 impl Sim {
-    /// A node starts, from nothing.
+    /// Boots a node without any earlier state.
     pub(super) fn boot(&mut self, index: u32) {
         let Some(spec) = self.plan.world.nodes.get(index as usize) else {
             return;
@@ -193,7 +193,7 @@ impl Sim {
             }
         }
         for &route in &spec.routes {
-            // A scenario's routes were checked when it was read.
+            // The routes were checked when the scenario was read.
             let _checked = core.add_route(route, now);
         }
         #[cfg(not(feature = "broken"))]
@@ -254,22 +254,22 @@ fn core_of(plan: &Plan, spec: &NodeSpec, cookie: u64, now: Time) -> Core {
             nid: ni.nid,
             tunables: ni.tunables,
         };
-        // A scenario's interfaces were checked when it was read.
+        // The interfaces were checked when the scenario was read.
         let _checked = core.add_ni(config, now);
     }
     core
 }
 
-/// Configures a peer of several interfaces; one of a single one is found by traffic.
+/// Configures a peer of several interfaces. A peer of one interface is created by traffic.
 fn introduce(core: &mut Core, peer: &NodeSpec) {
     let nids: Vec<Nid> = peer.nis.iter().map(|ni| ni.nid).collect();
     if let [primary, _, ..] = nids[..] {
-        // Nodes have different NIDs, so no other peer owns one of them.
+        // Nodes have different NIDs, so no other peer has one of these.
         let _checked = core.add_peer(primary, &nids, true);
     }
 }
 
-/// One descriptor takes every PUT and answers every GET.
+/// Attaches one descriptor that accepts every PUT and answers every GET.
 fn accept_everything(core: &mut Core, now: Time) -> Option<MdHandle> {
     let me = MeSpec {
         portal: PORTAL,

@@ -1,4 +1,4 @@
-//! What programs do: PUTs, GETs, and taking their memory back.
+//! The operations of programs: PUTs, GETs, and unlinking their memory.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::node::PORTAL;
 use crate::plan::{Operation, OperationKind};
 
 impl Sim {
-    /// A program begins an operation, and the next one is planned.
+    /// Begins an operation of a program, and plans the next one.
     pub(super) fn operation(&mut self, index: u32) {
         let plan = Rc::clone(&self.plan);
         if let Some(next) = plan.operations.get(index as usize + 1) {
@@ -54,7 +54,7 @@ impl Sim {
         self.settle(operation.from);
     }
 
-    /// A program takes the memory of an operation back.
+    /// Unlinks the memory of an operation.
     pub(super) fn cancel(&mut self, index: u32) {
         let Some(from) = self
             .plan
@@ -73,7 +73,7 @@ impl Sim {
         let Some((_, md)) = at.map(|at| node.cancellable.swap_remove(at)) else {
             return;
         };
-        // It may have ended already.
+        // The descriptor may have ended already.
         if let Some(core) = node.core.as_deref_mut()
             && core.md_unlink(md, now).is_ok()
         {

@@ -1,4 +1,4 @@
-//! Faults begin and end.
+//! The beginning and the end of faults.
 
 use lnet_core::DropRule;
 use lnet_types::Nid;
@@ -217,7 +217,7 @@ impl Sim {
             .get_mut(node as usize)
             .and_then(|node| node.core.as_deref_mut());
         if let Some(core) = core {
-            // Scenarios and draws make rules that are well formed.
+            // Scenarios and draws make only well-formed rules.
             let _checked = core.add_drop_rule(rule.clone());
         }
         self.settle(node);

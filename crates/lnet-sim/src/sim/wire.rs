@@ -1,4 +1,4 @@
-//! From a driver over the fabric to another node, and back as a completion.
+//! Carries a message from a driver over the fabric to another node, and its completion back.
 
 use lnet_core::{FaultTypes, Landing, Place, RxId, Verdict};
 use lnet_types::{Nid, ProcessId};
@@ -10,38 +10,38 @@ use super::node::{Held, PORTAL};
 use crate::lnd::{Action, CompletionError, ConnectError, Incarnation, LndEvent, LndKind, Message};
 use crate::plan::PortId;
 
-/// How long a dead peer is dialled before it counts as unreachable.
+/// The time after which a dead peer counts as unreachable, in nanoseconds.
 const DIAL_NS: u64 = 3_000_000_000;
 
-/// What a stream waits before it sends again what was lost, the first time.
+/// The time after which a stream retransmits lost data for the first time, in nanoseconds.
 const RETRANSMIT_NS: u64 = 200_000_000;
 
-/// More losses in a row than this break a stream.
+/// The number of losses in a row that a stream survives.
 const RETRANSMITS_MAX: u32 = 6;
 
-/// Bytes of a header on the wire.
+/// The bytes of a header on the wire.
 const HEADER_BYTES: u64 = 72;
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Debug)]
 pub(super) struct Flight {
     message: Message,
     from: PortId,
-    /// The life of the sender that the completion is for.
+    /// The incarnation of the sender that the completion is for.
     from_life: Incarnation,
     to: PortId,
-    /// The life of the receiver that the connection belongs to.
+    /// The incarnation of the receiver that the connection belongs to.
     connection: Incarnation,
     posted_at: u64,
-    /// Through the loopback interface: not over the fabric, and complete already.
+    /// The message uses the loopback interface: it does not cross the fabric, and has completed already.
     looped: bool,
-    /// It reaches the other node.
+    /// The message reaches the other node.
     arrives: bool,
-    /// What the sender is told; `None`: nothing.
+    /// The result that the sender gets; `None` if it gets no completion.
     result: Option<Result<(), CompletionError>>,
 }
 
-/// A connection being set up.
+/// A connection that is being set up.
 #[derive(Debug)]
 pub(super) struct Dialling {
     from: PortId,
@@ -51,7 +51,7 @@ pub(super) struct Dialling {
 }
 
 impl Sim {
-    /// Tells a driver what happened, and carries out what it wants.
+    /// Reports an event to a driver, and carries out the driver's actions.
     pub(super) fn tell(&mut self, port: PortId, event: LndEvent) {
         let now = self.time();
         let Some(node) = self
@@ -83,7 +83,7 @@ impl Sim {
         self.settle(port.node);
     }
 
-    /// Carries out what the driver of an interface wants. What that makes the core want is left for
+    /// Carries out the actions of an interface's driver. Outputs of the core that result are left to
     /// [`Sim::settle`].
     pub(super) fn act(&mut self, port: PortId) {
         while let Some(action) = self.actions.pop_front() {
@@ -144,7 +144,7 @@ impl Sim {
         }
     }
 
-    /// A message of a node to itself.
+    /// Sends a message of a node to the node itself.
     pub(super) fn loop_back(&mut self, node: u32, message: Message) {
         let tx = message.tx;
         let port = PortId { node, ni: 0 };
@@ -175,7 +175,7 @@ impl Sim {
         self.heap.plan(at, Happening::Arrival(number));
     }
 
-    /// A driver puts a message on the wire.
+    /// Puts a message of a driver on the wire.
     fn post(&mut self, port: PortId, message: Message, connection: Incarnation) {
         let Some(&to) = self.places.get(&message.peer) else {
             return;
@@ -213,7 +213,8 @@ impl Sim {
         self.take_off(flight, at);
     }
 
-    /// How long a lossy path delays a message: verbs give up and lose it, a stream sends it again.
+    /// Returns the delay that a lossy path causes; `None` if the message is lost. Verbs lose the message at once; a
+    /// stream retransmits it.
     fn waits_for_losses(&mut self, from: PortId, to: PortId, types: FaultTypes) -> Option<u64> {
         let (from_plug, to_plug) = (self.plug(from)?, self.plug(to)?);
         let spec = self.plan.world.nodes.get(from.node as usize)?;
@@ -231,7 +232,7 @@ impl Sim {
         None
     }
 
-    /// What the sender will be told, and whether the message reaches the other node.
+    /// Returns the result that the sender will get, and whether the message reaches the other node.
     fn completion_of(&mut self, port: PortId) -> (Option<Result<(), CompletionError>>, bool) {
         let Some(at) = self.port(port) else {
             return (None, false);
@@ -263,7 +264,7 @@ impl Sim {
             .any(|(_, of)| side(of, a) != side(of, b))
     }
 
-    /// A message is at the end of its path.
+    /// Processes a message that is at the end of its path.
     pub(super) fn arrival(&mut self, number: u32) {
         let Some(flight) = self.flights.try_remove(number as usize) else {
             return;
@@ -305,7 +306,8 @@ impl Sim {
             && self.fabric.is_up_since(from, to, flight.posted_at + 1)
     }
 
-    /// The receiver died since the connection was made; one that lives again says so.
+    /// Handles a message whose receiver crashed after the connection was made. A receiver that runs again reports
+    /// the connection as closed.
     fn unknown_connection(&mut self, flight: &Flight) {
         let lives = self
             .nodes
@@ -361,7 +363,7 @@ impl Sim {
         }
     }
 
-    /// The payload of a message is where it belongs, or thrown away.
+    /// Puts the payload of a message in its place, or drops it.
     fn land(&mut self, index: u32, rx: RxId, landing: Option<Landing>, flight: &Flight) {
         let now = self.time();
         self.trace.arrival(
@@ -406,12 +408,12 @@ impl Sim {
         }
     }
 
-    /// A held message goes on, and with it what waits behind it on its connection.
+    /// Continues a held message, and then the messages that wait behind it on its connection.
     pub(super) fn resume(&mut self, index: u32, rx: RxId, landing: Option<Landing>) {
         let Some(node) = self.nodes.get_mut(index as usize) else {
             return;
         };
-        // Its connection may have gone since the core said so.
+        // The connection may have closed since the core released the message.
         let Some((&key, _)) = node.held.iter().find(|(_, held)| held.rx == rx) else {
             return;
         };
@@ -432,7 +434,7 @@ impl Sim {
         }
     }
 
-    /// The sender is told what became of its message.
+    /// Reports the result of a message to its sender.
     fn complete(&mut self, flight: &Flight) {
         let (false, Some(result)) = (flight.looped, flight.result) else {
             return;
@@ -445,7 +447,7 @@ impl Sim {
             .and_then(|port| port.lies.last().copied());
         let tx = flight.message.tx;
         match lie.filter(|_| result.is_ok()).zip(flight.operation()) {
-            // The driver is told the truth afterwards, when the core has no use for it any more.
+            // The driver gets the true result afterwards, when the core no longer uses it.
             Some(((_, class), operation)) => {
                 self.checker.lied(operation);
                 self.trace
@@ -557,7 +559,7 @@ impl Sim {
         Ok(node.incarnation)
     }
 
-    /// A sender tore a connection down: what the other end holds of it has failed.
+    /// Handles a connection that its sender closed: the messages that the other end holds of it fail.
     fn close(&mut self, from: PortId, peer: Nid) {
         let Some(nid) = self.port(from).map(|port| port.nid) else {
             return;
@@ -567,7 +569,7 @@ impl Sim {
         }
     }
 
-    /// What an interface holds of a connection has failed.
+    /// Fails the messages that an interface holds of a connection.
     pub(super) fn drop_held(&mut self, to: PortId, from: Nid) {
         let now = self.time();
         let Some(node) = self.nodes.get_mut(to.node as usize) else {
@@ -582,7 +584,8 @@ impl Sim {
         if let Some(core) = node.core.as_deref_mut() {
             core.arrived(held.rx, Err(lnet_core::MessageStatus::RemoteError), now);
         }
-        // The one that closes it is at work itself; the other is settled with its next timer.
+        // The node that closed the connection is settled by its caller; the other node is settled with its next
+        // timer.
         self.heap.plan(self.now, Happening::CoreTimer(to.node));
         if let Some(node) = self.nodes.get_mut(to.node as usize) {
             node.wake_at = self.now;
@@ -590,7 +593,7 @@ impl Sim {
     }
 }
 
-/// The operation of a program that a request belongs to.
+/// Returns the operation of a program that a request belongs to.
 pub(crate) fn operation_of(header: &Header) -> Option<u64> {
     match header.body {
         Body::Put(put) if put.ptl_index == PORTAL => Some(put.match_bits),
@@ -600,7 +603,7 @@ pub(crate) fn operation_of(header: &Header) -> Option<u64> {
 }
 
 impl Flight {
-    /// The interface that the receiver sees as the sender.
+    /// Returns the NID that the receiver sees as the sender.
     fn message_from(&self, sim: &Sim) -> Nid {
         if self.looped {
             return Nid::LOOPBACK;

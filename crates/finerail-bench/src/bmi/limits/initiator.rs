@@ -17,19 +17,19 @@ use super::{
     queue_names, queue_trips, round_trips, socket_path, tuned, write_stream,
 };
 
-/// Connected to a target.
+/// The end that is connected to a target.
 pub(crate) struct Initiator {
     unix: UnixStream,
     tcp: TcpStream,
     there: MqdT,
     back: MqdT,
     ring: Ring,
-    /// What the ring's messages are copied from, kept because fresh pages are dear.
+    /// The sources of the ring's messages. They are kept because fresh pages cost time.
     sources: Vec<Span>,
 }
 
 impl Initiator {
-    /// Connects to the target of a directory, and removes the names that only served to find it.
+    /// Connects to the target of a directory, and removes the names that only served to find the target.
     pub(crate) fn connect(directory: &Path, port: u16) -> anyhow::Result<Self> {
         let memory = memory_name(directory);
         let object = SharedMemory::open(&memory)?;
@@ -54,12 +54,12 @@ impl Initiator {
         })
     }
 
-    /// The congestion control of sockets that do not choose one.
+    /// Returns the congestion control of sockets that do not choose one.
     pub(in crate::bmi) fn congestion_control(&self) -> anyhow::Result<String> {
         Ok(sys::congestion_control(&self.tcp)?)
     }
 
-    /// Does `count` round trips or messages of `bytes` bytes, `in_flight` at a time.
+    /// Runs `count` round trips or messages of `bytes` bytes, with `in_flight` of them at a time.
     pub(crate) fn run(
         &mut self,
         limit: Limit,

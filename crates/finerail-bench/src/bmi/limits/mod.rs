@@ -1,16 +1,16 @@
-//! The machine's limits: what the methods are made of, and nothing else.
+//! The machine's limits: the parts that the methods consist of, and nothing else.
 //!
 //! ```text
-//!   mq round trip      one message of 64 bytes there, one back, through two POSIX queues
-//!   socket round trip  64 bytes there and back, over the Unix socket or over TCP
+//!   mq round trip      one message of 64 bytes in each direction, through two POSIX queues
+//!   socket round trip  64 bytes in each direction, over the Unix socket or over TCP
 //!   socket stream      messages without frames, out of and into as many buffers as are in flight
 //!   ring               each message copied once, into a slot of memory that both processes map
-//!   memcpy             the same copies, and nobody is told
+//!   memcpy             the same copies, without telling the other process
 //! ```
 //!
-//! Each is tuned in several ways ([`Tuning`]), blocking and spinning, and the best is the limit. The
-//! ring's reader looks at no byte, as the server of the bench does not either. A run begins with a
-//! request over the Unix socket: kind, bytes, count, slots, tuning.
+//! Each limit is measured with several tunings ([`Tuning`]), blocking and spinning, and the best result is the
+//! limit. The ring's reader reads no payload, and neither does the server of the bench. A run begins with a request
+//! over the Unix socket: kind, bytes, count, slots, tuning.
 
 mod initiator;
 pub(super) mod target;
@@ -33,7 +33,7 @@ use sys::span::Span;
 pub(crate) use initiator::Initiator;
 pub(crate) use tuning::Tuning;
 
-/// A limit.
+/// A limit of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Limit {
     /// A message queue round trip.
@@ -54,10 +54,10 @@ pub(crate) enum Limit {
     Memcpy,
 }
 
-/// Bytes of the messages of round trips.
+/// The bytes of a message in round trips.
 const TINY: usize = 64;
 
-/// What the target is to do.
+/// The kind of run that the target serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Run {
     Queue,
@@ -69,7 +69,7 @@ enum Run {
     Memcpy,
 }
 
-/// The beginning of a run.
+/// The request that begins a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
     run: Run,
@@ -79,7 +79,7 @@ struct Request {
     tuning: Tuning,
 }
 
-/// Bytes of a request on the socket.
+/// The bytes of a request on the socket.
 const REQUEST_LEN: usize = 56;
 
 impl Request {
@@ -124,13 +124,13 @@ impl Request {
     }
 }
 
-/// Sends `count` messages out of `slots` buffers in turn, as many in a call as the tuning says.
+/// Sends `count` messages from `slots` buffers in turn. The tuning sets the number of messages in one call.
 fn write_stream(stream: &impl AsFd, request: Request, sources: &[Span]) -> io::Result<()> {
     let tuning = request.tuning;
     let batch = tuning.batch.clamp(1, sources.len().max(1)) as u64;
     let mut index = 0;
     while index < request.count {
-        // Less than `slots`, of which a batch takes a whole part.
+        // The value is below `slots`. A batch does not go beyond the last slot.
         let first = (index % request.slots as u64) as usize;
         let count = batch
             .min(request.count - index)
@@ -164,7 +164,7 @@ fn write_all(stream: &impl AsFd, sources: &[Span], tuning: Tuning) -> io::Result
     Ok(())
 }
 
-/// Receives them into as many; those of a batch into one piece of memory.
+/// Receives `count` messages into `slots` buffers in turn. Batched messages go into one piece of memory.
 fn read_stream(
     stream: &mut impl Read,
     request: Request,
@@ -197,7 +197,7 @@ fn read_batched(stream: &mut impl Read, request: Request) -> io::Result<()> {
     let mut memory = vec![0; 64 << 10];
     let mut left = request.count * request.bytes as u64;
     while left > 0 {
-        // At most the memory's size.
+        // The result is at most the size of the memory.
         let room = (memory.len() as u64).min(left) as usize;
         match request.tuning.insist(|| stream.read(&mut memory[..room]))? {
             0 => return Err(io::ErrorKind::UnexpectedEof.into()),
@@ -207,7 +207,7 @@ fn read_batched(stream: &mut impl Read, request: Request) -> io::Result<()> {
     Ok(())
 }
 
-/// Messages there and back, of which this end sends the first or waits for it.
+/// Exchanges messages in both directions. This end either sends first or waits for the first message.
 fn round_trips(stream: &mut (impl Read + Write), request: Request, first: bool) -> io::Result<()> {
     let mut message = [0x5A; TINY];
     for _ in 0..request.count {
@@ -222,7 +222,7 @@ fn round_trips(stream: &mut (impl Read + Write), request: Request, first: bool) 
     Ok(())
 }
 
-/// The same through two queues.
+/// Exchanges messages like [`round_trips`], through two queues.
 fn queue_trips(out: &MqdT, back: &MqdT, request: Request, first: bool) -> anyhow::Result<()> {
     for queue in [out, back] {
         match request.tuning.tries() {
@@ -238,7 +238,7 @@ fn queue_trips(out: &MqdT, back: &MqdT, request: Request, first: bool) -> anyhow
         ensure!(len == TINY, "a queue message of {len} bytes");
         Ok(())
     };
-    // There is room: each side has at most one message under way.
+    // The queue has room, because each side has at most one message in flight.
     let send = || mq_send(out, &[0x5A; TINY], 0).context("cannot send to a message queue");
     for _ in 0..request.count {
         if first {
@@ -252,7 +252,7 @@ fn queue_trips(out: &MqdT, back: &MqdT, request: Request, first: bool) -> anyhow
     Ok(())
 }
 
-/// Prepares a socket for a run and takes that back afterwards, because runs begin with blocking reads.
+/// Tunes a socket for a run, and restores blocking mode afterwards, because runs begin with blocking reads.
 fn tuned<S: AsFd, R>(
     stream: &mut S,
     tuning: Tuning,
@@ -260,7 +260,7 @@ fn tuned<S: AsFd, R>(
 ) -> anyhow::Result<R> {
     let socket = SockRef::from(&*stream);
     if tuning.buffer > 0 {
-        // The kernel doubles what it is asked for.
+        // The kernel doubles the requested size.
         let _as_far_as_permitted = socket.set_send_buffer_size(tuning.buffer / 2);
     }
     socket.set_nonblocking(tuning.tries())?;
@@ -273,7 +273,7 @@ fn buffers(request: Request) -> Vec<Vec<u8>> {
     vec![vec![0x5A; request.bytes]; request.slots]
 }
 
-/// Names of the queue to the target and of the one back.
+/// Returns the names of the queue to the target and of the queue back.
 fn queue_names(directory: &Path) -> [String; 2] {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let name = name.trim_start_matches('.');
@@ -306,9 +306,9 @@ struct Ring(Mapping);
 const WRITTEN: usize = 0;
 const READ: usize = 64;
 const SLOTS: usize = 4096;
-/// Bytes of all slots: two of the largest messages.
+/// The bytes of all slots: enough for two of the largest messages.
 const RING_BYTES: usize = 256 << 20;
-/// How long the other process may take for one message.
+/// The time limit of the other process for one message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Ring {
@@ -324,7 +324,7 @@ impl Ring {
     fn write(&self, request: Request, sources: &[Span]) -> anyhow::Result<()> {
         let slots = Self::slots(request);
         for index in 0..request.count {
-            // Counts wrap, and slots are fewer.
+            // Counts wrap around; there are far fewer slots.
             let number = index as u32;
             self.wait(READ, request, |read| {
                 (number.wrapping_sub(read) as usize) < slots
@@ -337,7 +337,7 @@ impl Ring {
 
     /// Copies message `index` from its source into its slot.
     fn copy(&self, index: u64, slots: usize, bytes: usize, sources: &[Span]) -> anyhow::Result<()> {
-        // Both remainders are below a count of buffers.
+        // Both remainders are below the number of buffers.
         let slot = (index % slots as u64) as usize;
         let target = self.0.span(SLOTS + slot * bytes, bytes);
         let source = &sources[(index % sources.len() as u64) as usize];
@@ -345,7 +345,7 @@ impl Ring {
         Ok(())
     }
 
-    /// The copies of [`write`](Self::write) alone.
+    /// Makes the copies of [`write`](Self::write) without the rest.
     fn fill(&self, request: Request, sources: &[Span]) -> anyhow::Result<()> {
         let slots = Self::slots(request);
         (0..request.count).try_for_each(|index| self.copy(index, slots, request.bytes, sources))
@@ -381,7 +381,7 @@ impl Ring {
             }
             let silent = if request.tuning.tries() {
                 request.tuning.pause();
-                // The clock is dear beside a try.
+                // Reading the clock is expensive compared with one try.
                 tries.is_multiple_of(4096) && begun.elapsed() > PATIENCE
             } else {
                 !self.0.wait_word(word, value, PATIENCE)?

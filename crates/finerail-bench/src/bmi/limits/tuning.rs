@@ -1,4 +1,4 @@
-//! How a plain program is tuned. A limit is the best of all tunings, not the first one that ran.
+//! The tunings of a plain program. A limit is the result of the best tuning, not of the first one.
 
 use std::io::{self, ErrorKind};
 
@@ -6,15 +6,15 @@ use serde::Serialize;
 
 use super::Limit;
 
-/// How a program waits for the other one.
+/// The method by which a program waits for the other one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::bmi) enum Wait {
-    /// It sleeps in the system call.
+    /// The program sleeps in the system call.
     Block,
-    /// It tries again without a pause: for two cores.
+    /// The program tries again without a pause: for two cores.
     Spin,
-    /// It lets the other process run and tries again: for one core.
+    /// The program yields the CPU to the other process and tries again: for one core.
     Yield,
 }
 
@@ -22,15 +22,15 @@ pub(in crate::bmi) enum Wait {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Tuning {
     pub(in crate::bmi) wait: Wait,
-    /// The most bytes of one call of a stream; 0: the whole message.
+    /// The limit on the bytes of one call of a stream; 0: the whole message.
     pub(in crate::bmi) chunk: usize,
-    /// Bytes that are asked for as the send buffer of a stream; 0: the system's default.
+    /// The requested size of a stream's send buffer in bytes; 0: the system's default.
     pub(in crate::bmi) buffer: usize,
-    /// Messages of one call of a stream.
+    /// The number of messages in one call of a stream.
     pub(in crate::bmi) batch: usize,
 }
 
-/// The program that is not tuned.
+/// The program without tuning.
 pub(super) const PLAIN: Tuning = Tuning {
     wait: Wait::Block,
     chunk: 0,
@@ -38,10 +38,10 @@ pub(super) const PLAIN: Tuning = Tuning {
     batch: 1,
 };
 
-/// Bytes above which several messages of a stream are not put into one call.
+/// The size in bytes above which one call carries only one message of a stream.
 const BATCHED_MAX: usize = 4096;
-/// Chunk and buffer of a stream: calls that fit the first-level cache, the second, and none; buffers of
-/// the default, of 1 MiB and of 4 MiB, as far as the system permits.
+/// The pairs of chunk and buffer for a stream: calls that fit the first-level cache, the second-level cache, and no
+/// cache; buffers of the default, 1 MiB and 4 MiB, as far as the system permits.
 const STREAMS: [(usize, usize); 6] = [
     (0, 0),
     (0, 4 << 20),
@@ -52,7 +52,7 @@ const STREAMS: [(usize, usize); 6] = [
 ];
 
 impl Tuning {
-    /// All variants of a limit for messages of `bytes`, of which `in_flight` are under way.
+    /// Returns all variants of a limit for messages of `bytes` bytes, with `in_flight` of them at a time.
     pub(crate) fn all(limit: Limit, bytes: usize, in_flight: u32, one_core: bool) -> Vec<Self> {
         let restless = if one_core { Wait::Yield } else { Wait::Spin };
         let waits = [Wait::Block, restless].map(|wait| Self { wait, ..PLAIN });
@@ -79,7 +79,7 @@ impl Tuning {
         }
     }
 
-    /// As three words of a request.
+    /// Encodes the tuning as three words of a request.
     pub(super) const fn words(self) -> [u64; 3] {
         let wait = match self.wait {
             Wait::Block => 0,
@@ -90,7 +90,7 @@ impl Tuning {
         [wait, self.chunk as u64, self.buffer as u64]
     }
 
-    /// From three words of a request.
+    /// Decodes the tuning from three words of a request.
     pub(super) fn of_words([wait, chunk, buffer]: [u64; 3]) -> anyhow::Result<Self> {
         Ok(Self {
             wait: match wait & 0xFF {
@@ -105,7 +105,7 @@ impl Tuning {
         })
     }
 
-    /// The most bytes of a call.
+    /// Returns the limit on the bytes of a call.
     pub(super) const fn most(self) -> usize {
         match self.chunk {
             0 => usize::MAX,
@@ -113,7 +113,8 @@ impl Tuning {
         }
     }
 
-    /// Repeats a call that cannot go on, as the tuning waits; one that blocks does not come back so.
+    /// Repeats a call that would block, with the pause of the tuning. A blocking descriptor never reports that it
+    /// would block.
     pub(super) fn insist<T>(self, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
         loop {
             match call() {
@@ -124,7 +125,7 @@ impl Tuning {
         }
     }
 
-    /// What is done between two tries.
+    /// Pauses between two tries.
     pub(super) fn pause(self) {
         match self.wait {
             Wait::Block => {}
@@ -133,7 +134,7 @@ impl Tuning {
         }
     }
 
-    /// Whether descriptors are to report that they cannot go on instead of sleeping.
+    /// Returns true if descriptors must report that they would block instead of sleeping.
     pub(super) fn tries(self) -> bool {
         self.wait != Wait::Block
     }
