@@ -36,7 +36,7 @@ pub(crate) struct DiffArgs {
     exports: Vec<PathBuf>,
 }
 
-/// What differs between two plans, once for all nodes of which it is the same.
+/// Prints the differences between two plans. Nodes with the same differences share one entry.
 fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
     let others: BTreeMap<&str, &SiteNode> = by_name(other);
     let mut groups: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
