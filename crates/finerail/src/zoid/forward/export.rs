@@ -81,7 +81,7 @@ impl<'a> Export<'a> {
         &self.name
     }
 
-    /// Returns the control endpoint of the node, if there is a node.
+    /// Returns how the node is controlled, as text for the user; `None` if there is no node.
     pub(super) fn control(&self) -> Option<String> {
         self.connections.control()
     }
