@@ -153,7 +153,7 @@ impl ConformArgs {
     fn announce(&self, index: usize, count: usize, check: &Check) {
         let mut terminal = io::stderr();
         if self.json && terminal.is_terminal() {
-            // Nothing can be done when standard error is closed.
+            // Standard error is closed: there is no other place to report this.
             let _unprinted = writeln!(terminal, "{}/{count} {}", index + 1, check.id);
         }
     }
@@ -213,7 +213,7 @@ fn dump(exchange: &Exchange, text: &mut String) {
         Way::Received => format!("received {length} bytes"),
         Way::Closed => "closed by the node".to_owned(),
     };
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ok = writeln!(text, "    connection {connection}: {what}");
     for (index, line) in bytes.chunks(16).enumerate() {
         let _ok = writeln!(text, "      {:04x}  {}", 16 * index, hex(line, " "));

@@ -2,8 +2,8 @@
 //! sweep.
 //!
 //! The result of a share depends only on the arguments and the number of the share. The file of a share maps
-//! the number to the result; a joined file holds the results of several shares. So to join files is to form the
-//! union of maps, and neither order nor grouping matters.
+//! the number to the result; a joined file holds the results of several shares. Joining files therefore
+//! forms the union of their maps, and neither order nor grouping matters.
 
 use std::collections::BTreeMap;
 use std::env;

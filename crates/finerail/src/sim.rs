@@ -126,7 +126,7 @@ struct Share {
     failed: Option<(u64, String)>,
 }
 
-/// What all shares of a sweep have in common.
+/// The description of a sweep, which is the same for all its shares.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     scenario: String,
@@ -271,7 +271,7 @@ fn write_trace(subject: &Subject, seed: u64, path: &PathBuf) -> anyhow::Result<(
 /// Consecutive seeds that several threads run.
 struct Sweep {
     first: u64,
-    /// One past the last seed.
+    /// The end of the seeds, exclusive.
     end: u64,
     deadline: Option<Instant>,
     /// Set by a signal. Runs in progress complete, and no other run begins.

@@ -3,8 +3,8 @@
 //! are the responsibility of its administrator.
 //!
 //! With several interfaces in one subnet, Linux by default answers ARP for an address on any of them, and sends
-//! everything through the first one. It drops a packet that arrives on another interface than the one it would
-//! send to that address.
+//! everything through the first one. It drops a packet that arrives on another interface than the one it
+//! would use to send to the packet's source.
 
 use std::fmt::Write as _;
 use std::fs;

@@ -2,7 +2,7 @@
 //! input.
 //!
 //! ```text
-//!  line ── words (quotes, #) ──▶ the command line's own parser ──▶ the node ──▶ the next line
+//!  line ── words (quotes, #) ──▶ the parser of the command line ──▶ the node ──▶ the next line
 //! ```
 //!
 //! After a failed command the session continues with the next line, as in `lnetctl`. The exit code at the end

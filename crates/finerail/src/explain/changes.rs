@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use lnet_explain::{Change, ChangeError, Switch, Target};
 use lnet_policy::Profile;
 
-/// Changes to try. Each may be given several times. They are made in the order of this list: what is
-/// added, what is deleted, what is set, what is restored, what fails.
+/// Changes to try. Each option may be given several times. The changes are made in the order of this list:
+/// first additions, then deletions, settings, restorations, and failures last.
 #[derive(clap::Args)]
 #[command(next_help_heading = "What if")]
 pub(crate) struct ChangeArgs {

@@ -1,4 +1,4 @@
-//! `finerail explain`: why a message takes its path, and what would change it.
+//! `finerail explain`: explains why a message takes its path, and what would change the path.
 
 mod changes;
 mod page;

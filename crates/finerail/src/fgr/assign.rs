@@ -1,4 +1,4 @@
-//! `finerail fgr assign`: the routers of one client.
+//! `finerail fgr assign`: shows the routers of one client.
 
 use std::fmt::Write as _;
 use std::io;

@@ -116,7 +116,7 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all shares of a comparison have in common.
+/// The description of a comparison, which is the same for all its shares.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     title: String,
@@ -133,7 +133,7 @@ struct Share {
     bounds: String,
 }
 
-/// Returns the comparison of all shares, and `true`: a comparison cannot fail.
+/// Returns the comparison of all shares. The second value is always `true`: a comparison has no negative result.
 ///
 /// # Errors
 ///

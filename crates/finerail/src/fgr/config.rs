@@ -1,4 +1,4 @@
-//! `finerail fgr config`: the LNet configuration of every node.
+//! `finerail fgr config`: writes the LNet configuration of every node.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -141,7 +141,7 @@ impl SchemeArgs {
         }
     }
 
-    /// Returns the configuration of every node of the plan. Servers that `--servers` does not name are
+    /// Returns the configuration of every node of the plan. Without `--servers` the servers are
     /// synthetic, and a note on standard error says so.
     pub(crate) fn site(&self, machine: &Machine, plan: &Plan) -> anyhow::Result<Site> {
         let servers = self.servers(machine)?;

@@ -1,4 +1,5 @@
-//! `finerail fgr diff`: what differs on running nodes, and what to run there.
+//! `finerail fgr diff`: reports the differences between running nodes and the plan, and the commands that
+//! remove them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

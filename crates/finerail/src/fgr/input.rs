@@ -142,7 +142,7 @@ impl RuleArgs {
     ///
     /// # Errors
     ///
-    /// As [`RuleArgs::policy`].
+    /// The errors of [`RuleArgs::policy`].
     fn suited(&self, machine: &Machine) -> anyhow::Result<Policy> {
         self.policy(match Policy::suited(machine) {
             Policy::Balanced { .. } => PolicyName::Balanced,
@@ -154,7 +154,7 @@ impl RuleArgs {
     /// Returns a policy with these parameters.
     ///
     /// # Errors
-    ///
+    /// A given parameter does not belong to this policy.
     /// A parameter that this policy does not have.
     pub(crate) fn policy(&self, name: PolicyName) -> anyhow::Result<Policy> {
         self.check(&[name])?;
@@ -165,7 +165,7 @@ impl RuleArgs {
     ///
     /// # Errors
     ///
-    /// A parameter that none of these policies has.
+    /// A given parameter belongs to none of these policies.
     pub(crate) fn policies(&self, names: &[PolicyName]) -> anyhow::Result<Vec<Policy>> {
         self.check(names)?;
         let policies = names.iter().map(|&name| self.with_parameters(name));
@@ -280,7 +280,7 @@ impl FailureArgs {
     ///
     /// # Errors
     ///
-    /// A list that names something that the machine does not have.
+    /// A list names something that the machine does not have.
     pub(crate) fn dead(&self, machine: &Machine) -> anyhow::Result<BTreeSet<u16>> {
         if self.whole {
             return Ok(BTreeSet::new());
@@ -330,8 +330,8 @@ impl PlanningArgs {
         self.plan_if(|_| Ok(()))
     }
 
-    /// Does the same as [`Self::plan`], but first calls `fits`, whose error rejects the machine: to plan a
-    /// large machine takes long.
+    /// Does the same as [`Self::plan`], but first calls `fits`, whose error rejects the machine, because
+    /// planning a large machine takes long.
     pub(crate) fn plan_if(
         &self,
         fits: impl FnOnce(&Machine) -> anyhow::Result<()>,

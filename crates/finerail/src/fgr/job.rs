@@ -21,7 +21,7 @@ use crate::machine::read;
 /// The limit of printed routers. JSON has all routers.
 const SHOWN: usize = 12;
 
-/// The options that decide how a plan is made. They have no effect on a plan that is read from a file.
+/// The options that decide how a plan is made. A plan that is read from a file does not accept them.
 const PLANNING: [&str; 15] = [
     "policy",
     "backups",

@@ -1,4 +1,4 @@
-//! `finerail fgr`: fine-grained routing, planned, proved and configured.
+//! `finerail fgr`: plans, proves and configures fine-grained routing.
 
 mod assign;
 mod check;
@@ -56,7 +56,7 @@ enum Command {
     Report(report::ReportArgs),
 }
 
-/// Returns the result of all shares of `finerail fgr compare`, and `true`: a comparison cannot fail.
+/// Returns the result of all shares of `finerail fgr compare`, and whether it is positive, which it always is.
 ///
 /// # Errors
 ///
@@ -65,7 +65,8 @@ pub(crate) fn compared(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     compare::merged(file)
 }
 
-/// Returns the best placements of all shares of `finerail fgr place`, and `true`: a search cannot fail.
+/// Returns the best placements of all shares of `finerail fgr place`, and whether the result is positive, which
+/// it always is.
 ///
 /// # Errors
 ///

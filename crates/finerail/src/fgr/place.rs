@@ -82,7 +82,7 @@ pub(crate) struct PlaceArgs {
     output: Option<PathBuf>,
 }
 
-/// What all shares of a search have in common.
+/// The description of a search, which is the same for all its shares.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     machine: String,
@@ -101,7 +101,7 @@ struct Share {
     tried: u64,
 }
 
-/// Searches with a seed of its own and a part of the candidates.
+/// Searches with the seed of this share, and with the share's part of the candidates.
 fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Result<ExitCode> {
     if args.csv || args.output.is_some() || args.state.is_some() || args.seconds.is_some() {
         bail!(
@@ -146,8 +146,8 @@ fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the points of all shares that no other point beats, as CSV with the blades of the modules, and
-/// `true`.
+/// Returns the points of all shares that no other point beats, as CSV with the blades of the modules. The
+/// second value is always `true`: a search has no negative result.
 ///
 /// # Errors
 ///

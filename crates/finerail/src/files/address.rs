@@ -4,7 +4,7 @@
 //! dir:PATH                                 a directory of this machine, or a file in one
 //! lnet:NID[,NID…][:/PATH]                  below what the gateways at these NIDs export
 //! zoid:[INSTANCE][:/PATH]                  below what the forwarder of this I/O node exports; zoid:/PATH for short
-//! zoid:tcp://HOST:PORT/INSTANCE[:/PATH]    the same through a daemon elsewhere
+//! zoid:tcp://HOST:PORT/INSTANCE[:/PATH]    below what the forwarder behind that daemon exports
 //! bmi:tcp://HOST:PORT[:/PATH]              below what a forwarder exports over plain BMI
 //! ```
 //!

@@ -1,4 +1,4 @@
-//! `finerail files rm`, `mv`, `mkdir` and `ln`.
+//! `finerail files rm`, `mv`, `mkdir` and `ln`: removes and renames objects, and makes directories and links.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -108,9 +108,9 @@ pub(super) struct LnArgs {
 pub(crate) enum Depth {
     /// Everything except directories.
     Files,
-    /// Empty directories too.
+    /// Empty directories as well as everything except directories.
     Empty,
-    /// Directories and everything below them.
+    /// All objects, and directories with everything below them.
     All,
 }
 

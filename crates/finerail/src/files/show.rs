@@ -1,4 +1,4 @@
-//! `finerail files ls`, `stat`, `du` and `cat`.
+//! `finerail files ls`, `stat`, `du` and `cat`: shows directories, attributes, disk usage and contents.
 
 use std::ffi::OsString;
 use std::io::{self, Write};

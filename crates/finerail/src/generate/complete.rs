@@ -82,7 +82,7 @@ fn values(arg: &Arg) -> Vec<String> {
     values.map(|value| value.get_name().to_owned()).collect()
 }
 
-/// Names and values contain no quotes, so no word needs escaping.
+/// Returns a row for bash and zsh. Names and values contain no quotes, so no word needs escaping.
 fn posix_line(row: &Row) -> String {
     format!("'{}') words='{}' ;;\n", row.before, row.words.join(" "))
 }

@@ -183,7 +183,7 @@ impl Output<'_> {
         self.0.write_all(text.as_bytes())
     }
 
-    /// Waits; an error where the command has gone meanwhile.
+    /// Waits for `time`. Returns an error if the command has ended before.
     pub(super) fn pause(&mut self, time: Duration) -> io::Result<()> {
         self.0.set_read_timeout(Some(time))?;
         let mut byte = [0];

@@ -4,7 +4,7 @@
 //!   lst new_session ── starts ──▶ console process: node, test node, Console
 //!   lst add_group …  ── words ──▶ $XDG_RUNTIME_DIR/finerail/lst/KEY.sock
 //!                    ◀─ output, errors, exit code ──
-//!   lst end_session  ───────────▶ ends it
+//!   lst end_session  ───────────▶ ends the console
 //!
 //!   lst serve                     a test node in the foreground
 //!   lst run FILE.yaml             flows of a file, in this process

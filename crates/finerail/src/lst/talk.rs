@@ -135,7 +135,7 @@ pub(super) fn new_session(args: &NewSessionArgs) -> anyhow::Result<ExitCode> {
     converse(stream, &words)
 }
 
-/// Makes the directory of the sockets. Rejects a directory that other users can enter.
+/// Makes the directory of the sockets. Rejects a directory that belongs to another user, or is open to others.
 fn private_directory(socket: &Path) -> anyhow::Result<()> {
     let directory = socket.parent().context("no directory")?;
     let made = DirBuilder::new()

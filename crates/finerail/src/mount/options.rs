@@ -48,7 +48,7 @@ const CONNECTION: [(&str, &str); 10] = [
     ("failover", "--failover"),
 ];
 
-/// The options of one mount.
+/// The parsed options of a mount.
 pub(super) struct MountOptions {
     pub(super) mount: Options,
     pub(super) connection: ConnectionArgs,

@@ -1,5 +1,5 @@
-//! What `finerail sim` runs for each seed: a scenario on a fabric of cores, or the stacks of nodes on virtual
-//! streams.
+//! The subject that `finerail sim` runs for each seed: a scenario on a fabric of cores, or node stacks on
+//! virtual streams.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `finerail zoid top`: sessions, pools and waits of a running I/O-node daemon, live.
+//! `finerail zoid top`: shows the sessions, pools and waiting operations of a running I/O-node daemon, live.
 //!
 //! A view is computed from two samples of the daemon's metrics, and depends neither on sockets nor on
 //! terminals. So a terminal, `--once` and `--json` show the same values.
