@@ -133,7 +133,7 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
     };
     let (config, left_out) = options.to_config(&defaults)?;
     let yaml = config.to_yaml();
-    // Options may contradict each other in ways that only the parser of the import checks.
+    // Only the parser of an import detects all contradictions between options.
     let read = lnet_config::parse(&yaml);
     let read = read.map_err(|error| anyhow!("{}", error.render("result")))?;
     Ok(Converted {

@@ -84,7 +84,7 @@ struct Summary {
     inputs: BTreeMap<String, u64>,
     /// The first event at which the core made another decision than the recorded one.
     differs_at: Option<u64>,
-    /// The number of the event that was recorded, but whose decision was not because the record ends.
+    /// The number of the last event, if the record ends before the node's decision about it.
     undecided: Option<u64>,
     /// Why the record ends; `None` if the replay stopped before the end.
     end: Option<String>,

@@ -90,8 +90,8 @@ impl Session<'_> {
     }
 }
 
-/// Reads the next line without its line end. `None` at the end of the input; an inner error for a line that is
-/// rejected.
+/// Reads the next line without its line end. Returns `None` at the end of the input. The inner error says why a
+/// line is rejected.
 fn read_line() -> io::Result<Option<Result<String, &'static str>>> {
     let mut bytes = Vec::new();
     let mut input = io::stdin().lock();

@@ -21,9 +21,9 @@ pub(super) struct Talk {
     /// The timeout of the node's answers.
     patience: Duration,
     dlc: Option<Dlc>,
-    /// The user named the node, or the node's name has been printed already.
+    /// Whether the user named the node, or the node's name has been printed already.
     is_named: bool,
-    /// Commands come from standard input, so no document can be read from it.
+    /// Whether commands come from standard input, so that no document can be read from it.
     pub(super) in_session: bool,
 }
 

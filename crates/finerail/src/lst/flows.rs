@@ -153,7 +153,7 @@ fn prepare(console: &mut Console<TestNode>, specs: &[FlowSpec], force: bool) -> 
     Ok(())
 }
 
-/// Reports the servers that do not take part in the session as errors.
+/// Reports an error for each server that does not take part in the session.
 fn refused(failures: &[Answer<()>]) -> anyhow::Result<()> {
     for (nid, answer) in failures {
         if let Err(error) = answer {
