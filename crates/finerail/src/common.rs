@@ -1,4 +1,4 @@
-//! What several commands share: logging, errors, the arguments that describe a node.
+//! What several commands share: logging, errors, the arguments that describe a node, reading of input files.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -22,12 +22,12 @@ use lnet_store::Printable;
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
 
-/// The thing asked about is not so.
+/// Exit code: the command ran and the result is negative, such as a failed check or a peer that did not answer.
 pub const NOT_SO: u8 = 1;
-/// Wrong usage or bad input.
+/// Exit code: wrong usage or bad input.
 pub const BAD_INPUT: u8 = 2;
 
-/// A failure that is not the user's input: it ends with exit code 1 instead of 2.
+/// A failure that the user's input did not cause: the process exits with 1 ([`NOT_SO`]) instead of 2.
 #[derive(Debug)]
 pub struct NotSo(pub String);
 
@@ -39,8 +39,8 @@ impl fmt::Display for NotSo {
 
 impl std::error::Error for NotSo {}
 
-/// Prints an error of a program with its causes and says how the process is to end. A reader that went away (a
-/// closed pipe) is no error.
+/// Prints the error of a program with its causes and returns the exit code of the process. A closed pipe on
+/// standard output (its reader has ended) is not an error.
 pub fn report(program: &str, error: &anyhow::Error) -> ExitCode {
     let broken_pipe = |cause: &(dyn std::error::Error + 'static)| {
         cause
@@ -59,24 +59,26 @@ pub fn report(program: &str, error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Prints what is wrong with the arguments, or the help that they ask for; says how the process is to end.
+/// Prints what is wrong with the arguments, or the help that they ask for, and returns the exit code.
 pub fn print_usage(error: &clap::Error) -> u8 {
-    // Nothing can be done when nobody reads what is wrong.
+    // The output is closed: there is no other place to report the error.
     let _unprinted = error.print();
     u8::try_from(error.exit_code()).unwrap_or(BAD_INPUT)
 }
 
-/// Writes a complaint to standard error, as it may be shown: names of files come from anywhere.
+/// Writes an error message to standard error. Control characters are escaped, because a message can contain
+/// file names from any source.
 pub fn complaint(text: &str) {
     print_complaint("finerail", text);
 }
 
 fn print_complaint(program: &str, text: &str) {
-    // Nothing can be done when standard error is closed or its disk full.
+    // Standard error is closed or its disk is full: there is no other place to report the error.
     let _unprinted = writeln!(io::stderr(), "{program}: {}", Shown(text));
 }
 
-/// Text of several lines in which nothing commands the terminal.
+/// Text of several lines, displayed with control characters escaped, so that it cannot send commands to the
+/// terminal.
 struct Shown<'a>(&'a str);
 
 impl fmt::Display for Shown<'_> {
@@ -91,13 +93,13 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Writes to standard output at once.
+/// Writes to `out` and flushes it.
 pub fn print_bytes(bytes: &[u8], out: &mut impl Write) -> io::Result<()> {
     out.write_all(bytes)?;
     out.flush()
 }
 
-/// The command that is called, behind the options that stand before it.
+/// Returns the name of the called command: the first argument that is not an option, nor the value of `--log`.
 pub fn command_of(arguments: &[OsString]) -> Option<&OsStr> {
     let mut rest = arguments.iter().skip(1);
     while let Some(word) = rest.next() {
@@ -127,12 +129,13 @@ pub struct LogArgs {
 }
 
 impl LogArgs {
-    /// The filter as it was given.
+    /// Returns the filter as it was given.
     pub fn filter(&self) -> &str {
         &self.log
     }
 
-    /// Starts logging; a filter that cannot be read falls back to `warn` and says so.
+    /// Starts logging. If the filter cannot be parsed, logs with `warn` and reports the bad filter as a
+    /// warning.
     pub fn start(&self) {
         let parsed = EnvFilter::try_new(&self.log);
         let bad = parsed.as_ref().err().map(ToString::to_string);
@@ -151,7 +154,7 @@ impl LogArgs {
     }
 }
 
-/// How a node meets the operating system.
+/// How a node uses the operating system's network.
 #[derive(clap::Args, Clone)]
 pub struct TransportArgs {
     /// TCP port to listen on and to dial; below 1024 needs CAP_NET_BIND_SERVICE
@@ -173,7 +176,7 @@ pub struct TransportArgs {
     router_check_interval: u32,
 }
 
-/// The two behaviours of selection and health.
+/// The variants of selection and health that a node can follow.
 #[derive(Clone, Copy, ValueEnum)]
 pub enum ProfileName {
     /// The design documents
@@ -206,7 +209,7 @@ enum Accept {
 }
 
 impl TransportArgs {
-    /// The options of a node with these arguments.
+    /// Returns the options of a node with these arguments.
     pub fn options(&self) -> NodeOptions {
         NodeOptions {
             port: self.port,
@@ -224,7 +227,7 @@ impl TransportArgs {
         }
     }
 
-    /// The same, dialling from any port.
+    /// Returns the same options, except that the node dials from any source port, which needs no privilege.
     pub fn unprivileged_options(&self) -> NodeOptions {
         NodeOptions {
             source_ports: Some(SourcePorts::Any),
@@ -248,10 +251,10 @@ pub struct ServiceArgs {
     profile: ProfileName,
 }
 
-/// The longest spin: a node looks at everything once a second.
+/// The longest spin. A node checks all of its state once a second, so a longer spin has no use.
 const SPIN_MAX: Duration = Duration::from_secs(1);
 
-/// `0`, `50us`, `20ms`, `1s`.
+/// Parses the time of `--spin`: `0`, `50us`, `20ms`, `1s`.
 pub fn spin(text: &str) -> Result<Duration, String> {
     let unit = text.trim_start_matches(|digit: char| digit.is_ascii_digit());
     let number: Option<u64> = text.strip_suffix(unit).and_then(|text| text.parse().ok());
@@ -267,7 +270,7 @@ pub fn spin(text: &str) -> Result<Duration, String> {
 }
 
 impl ServiceArgs {
-    /// These options with what the arguments say.
+    /// Returns `options` with the settings of these arguments.
     pub fn on(&self, options: NodeOptions) -> NodeOptions {
         NodeOptions {
             globals: Globals {
@@ -298,8 +301,8 @@ pub struct ControlArgs {
 }
 
 impl ControlArgs {
-    /// Opens the node's control endpoint. At a path that was asked for it must succeed; the default one
-    /// may belong to another node, or to root.
+    /// Opens the node's control endpoint. An error at a path or for a group that the user named is returned. An
+    /// error at the default path is only logged, because that path may belong to another node or to root.
     pub fn open(&self, node: &ManagedNode) -> anyhow::Result<Control> {
         if self.no_control {
             return Ok(Control::Unwanted);
@@ -319,18 +322,18 @@ impl ControlArgs {
     }
 }
 
-/// Where a node is controlled.
+/// The result of opening the control endpoint.
 pub enum Control {
-    /// Here, until this is dropped.
+    /// The node is controlled at this endpoint until the endpoint is dropped.
     At(ControlEndpoint),
-    /// Nowhere, and nobody asked for it.
+    /// The node is not controlled, because of `--no-control`.
     Unwanted,
-    /// Nowhere, for this reason.
+    /// The node is not controlled, for this reason.
     Not(String),
 }
 
 impl fmt::Display for Control {
-    /// As the end of the line that says that the node is ready.
+    /// Formats the end of the line that reports the node as ready.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::At(endpoint) => write!(f, "controlled at {}", endpoint.path().display()),
@@ -340,12 +343,12 @@ impl fmt::Display for Control {
     }
 }
 
-/// Where a node of this user is controlled when nobody says where.
+/// Returns the default path of the control socket of this user's node.
 pub fn default_control_path() -> PathBuf {
     lnet_control::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
 }
 
-/// A group by its name or number.
+/// Returns the number of a group that is given by its name or number.
 fn group(name: &str) -> anyhow::Result<u32> {
     if let Ok(number) = name.parse() {
         return Ok(number);
@@ -364,7 +367,7 @@ pub struct MetricsArgs {
 }
 
 impl MetricsArgs {
-    /// Opens the node's metrics endpoint, if it is wanted.
+    /// Opens the node's metrics endpoint, if `--metrics` asks for it.
     pub fn open(&self, node: &Node) -> anyhow::Result<Option<MetricsEndpoint>> {
         let Some(address) = self.metrics else {
             return Ok(None);
@@ -376,7 +379,7 @@ impl MetricsArgs {
 }
 
 impl MetricsArgs {
-    /// Opens the endpoint of a service without a node, if it is wanted.
+    /// Opens the metrics endpoint of a service that has no node, if `--metrics` asks for it.
     pub fn open_text(
         &self,
         text: impl Fn() -> String + Send + Sync + 'static,
@@ -390,7 +393,8 @@ impl MetricsArgs {
     }
 }
 
-/// Metrics say who talks with whom, so they leave the machine only when somebody says so.
+/// Parses the address of `--metrics`. A port alone means 127.0.0.1: metrics show which nodes talk to each
+/// other, so they leave the machine only if the user names another address.
 fn metrics_address(text: &str) -> Result<SocketAddr, String> {
     if let Ok(port) = text.parse() {
         return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
@@ -399,7 +403,7 @@ fn metrics_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "neither a port nor an IP address with a port".to_owned())
 }
 
-/// Where a node writes what it counted.
+/// Where a node writes its counters.
 #[derive(clap::Args, Clone)]
 pub struct StatsArgs {
     /// Write the node's counters to this file when it ends (JSON)
@@ -408,7 +412,7 @@ pub struct StatsArgs {
 }
 
 impl StatsArgs {
-    /// Writes the counters of a node, if they are wanted.
+    /// Writes the counters of a node, if `--stats` asks for it.
     pub fn write(&self, node: &Node) -> anyhow::Result<()> {
         let Some(path) = &self.stats else {
             return Ok(());
@@ -427,14 +431,14 @@ pub struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// Reads the configuration; complaints name file, line and key.
+    /// Reads the configuration. Error messages name the file, line and key.
     pub fn read(&self) -> anyhow::Result<Config> {
         read_config(&self.config)
     }
 }
 
-/// Reads a node's configuration again and makes the differences. One that cannot be made or read
-/// leaves the node as it is, with a warning.
+/// Reads a node's configuration again and applies the differences, all of them or none. If the configuration
+/// cannot be read or applied, the node stays unchanged, and a warning is logged.
 pub fn reload(node: &ManagedNode, config: &ConfigArgs) {
     let done = config
         .read()
@@ -445,19 +449,21 @@ pub fn reload(node: &ManagedNode, config: &ConfigArgs) {
     }
 }
 
-/// Reads a configuration file; complaints name file, line and key.
+/// Reads a configuration file. Error messages name the file, line and key.
 pub fn read_config(path: &Path) -> anyhow::Result<Config> {
     let name = path.display().to_string();
     let text = read_text(path).with_context(|| format!("cannot read {name}"))?;
     lnet_config::parse(&text).map_err(|error| anyhow::anyhow!("{}", error.render(&name)))
 }
 
-/// Reads a file up to one byte more than a configuration may have, which is enough to refuse it.
+/// Reads a file, at most one byte more than the limit of a configuration. The extra byte lets the parser reject
+/// the file as too long.
 pub fn read_text(path: &Path) -> io::Result<String> {
     read_limited(path, lnet_config::MAX_BYTES as u64)
 }
 
-/// Reads a file of text up to one byte more than `limit`, which is enough to refuse it.
+/// Reads a text file, at most one byte more than `limit`. The extra byte lets the caller reject the file as too
+/// long.
 pub fn read_limited(path: &Path, limit: u64) -> io::Result<String> {
     let read = || limited(File::open(path)?, limit);
     match is_regular(path) {
@@ -466,13 +472,14 @@ pub fn read_limited(path: &Path, limit: u64) -> io::Result<String> {
     }
 }
 
-/// Reads standard input up to one byte more than a configuration may have.
+/// Reads standard input, at most one byte more than the limit of a configuration.
 pub fn read_standard_input() -> io::Result<String> {
     let read = || limited(io::stdin().lock(), lnet_config::MAX_BYTES as u64);
     while_waiting("standard input", read)
 }
 
-/// Opens a file to be read. A named pipe is open when somebody writes to it.
+/// Opens a file for reading. For a named pipe, this call returns when another process opens the pipe for
+/// writing.
 pub fn open(path: &Path) -> io::Result<File> {
     match is_regular(path) {
         true => File::open(path),
@@ -490,10 +497,11 @@ fn limited(source: impl Read, limit: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// How long nobody is told what is waited for.
+/// How long `while_waiting` waits before it prints a message.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Does what may take long, and then says on standard error what is waited for: silence looks like a hang.
+/// Runs work that may block. If the work takes longer than [`SILENCE`], prints what the program waits for to
+/// standard error; otherwise the program would seem to hang.
 fn while_waiting<T>(for_what: &str, work: impl FnOnce() -> T) -> T {
     thread::scope(|scope| {
         let (done, watch) = mpsc::channel::<()>();
@@ -502,7 +510,7 @@ fn while_waiting<T>(for_what: &str, work: impl FnOnce() -> T) -> T {
                 complaint(&format!("waiting for {for_what}"));
             }
         };
-        // Without a thread nobody is told, and the work is done all the same.
+        // If the thread cannot be started, no message is printed; the work runs nevertheless.
         let _untold = thread::Builder::new().spawn_scoped(scope, tell);
         let result = work();
         drop(done);

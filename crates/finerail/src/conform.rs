@@ -1,4 +1,4 @@
-//! `finerail conform`: does a node keep to the protocol?
+//! `finerail conform`: checks whether a node follows the protocol.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -149,27 +149,28 @@ impl ConformArgs {
         may.then(|| node.run(check))
     }
 
-    /// Says on a terminal what is going on while a document is made.
+    /// Shows on a terminal which check runs, because JSON is printed only at the end.
     fn announce(&self, index: usize, count: usize, check: &Check) {
         let mut terminal = io::stderr();
         if self.json && terminal.is_terminal() {
-            // Nothing can be done when standard error is closed.
+            // Standard error is closed: there is no other place to report this.
             let _unprinted = writeln!(terminal, "{}/{count} {}", index + 1, check.id);
         }
     }
 }
 
-/// A check, and what came of it; `None` where it was not allowed.
+/// A check and its outcome. `None`: the check was not made because it is intrusive and `--intrusive` was not
+/// given.
 struct Made {
     check: &'static Check,
     outcome: Option<Outcome>,
 }
 
-/// Why an intrusive check was not made.
+/// The reason why an intrusive check was not made.
 const NOT_ALLOWED: &str = "intrusive: --intrusive";
 
 impl Made {
-    /// The result in a word or two, and the reason where there is one.
+    /// Returns the result in one or two words, and the reason if there is one.
     fn result(&self) -> (&'static str, Option<&str>) {
         match self.outcome.as_ref().map(|outcome| &outcome.verdict) {
             Some(Verdict::Passed) => ("passed", None),
@@ -179,7 +180,7 @@ impl Made {
         }
     }
 
-    /// A line, the reason, and the bytes.
+    /// Returns the line of the check, the reason, and the bytes. Empty if the check was not made.
     fn text(&self, verbose: bool) -> String {
         let Some(outcome) = &self.outcome else {
             return String::new();
@@ -199,7 +200,7 @@ impl Made {
     }
 }
 
-/// The bytes of an exchange, sixteen a line.
+/// Writes the bytes of an exchange, sixteen a line.
 fn dump(exchange: &Exchange, text: &mut String) {
     let Exchange {
         connection,
@@ -212,7 +213,7 @@ fn dump(exchange: &Exchange, text: &mut String) {
         Way::Received => format!("received {length} bytes"),
         Way::Closed => "closed by the node".to_owned(),
     };
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ok = writeln!(text, "    connection {connection}: {what}");
     for (index, line) in bytes.chunks(16).enumerate() {
         let _ok = writeln!(text, "      {:04x}  {}", 16 * index, hex(line, " "));
@@ -262,7 +263,7 @@ struct ExchangeRow {
     connection: usize,
     way: &'static str,
     length: usize,
-    /// The first bytes, in hexadecimal.
+    /// The first bytes of the exchange, in hexadecimal.
     bytes: String,
 }
 
@@ -344,7 +345,7 @@ fn row(exchange: &Exchange) -> ExchangeRow {
     }
 }
 
-/// All checks, one a line or as JSON.
+/// Lists all checks, one a line or as JSON.
 fn list(json: bool) -> anyhow::Result<String> {
     if json {
         let rows: Vec<CheckRow> = CHECKS.iter().map(CheckRow::of).collect();

@@ -1,7 +1,7 @@
-//! `finerail convert`: options of the lnet module to the YAML that lnetctl imports, and back.
+//! `finerail convert`: converts options of the lnet module to the YAML that lnetctl imports, and back.
 //!
-//! Exit codes are those of the converter of kernel distributions: 0 done, 1 there was nothing to
-//! convert or it was asked for wrongly, 2 it could not be understood.
+//! The exit codes are those of the converter of kernel distributions: 0 success, 1 nothing to convert or wrong
+//! usage, 2 the input could not be parsed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -63,10 +63,10 @@ enum Form {
     Modprobe,
 }
 
-/// Says what is wrong with the arguments. That is 1, as with the converter of kernel distributions, where
-/// 2 is what cannot be understood (section 6.8 of lnet-selection); other commands end with 2.
+/// Prints what is wrong with the arguments. The exit code is 1, as for the converter of kernel distributions,
+/// in which 2 means input that cannot be parsed (section 6.8 of lnet-selection). Other commands exit with 2.
 pub(crate) fn usage(error: &clap::Error) -> u8 {
-    // Nothing can be done when nobody reads what is wrong.
+    // The output is closed: there is no other place to report the error.
     let _unprinted = error.print();
     if error.exit_code() == 0 { 0 } else { NOT_SO }
 }
@@ -91,12 +91,13 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result, and what is to be said of it.
+/// The result of a conversion, with the messages for the user.
 struct Converted {
     text: String,
     left_out: Vec<String>,
     warnings: Vec<String>,
-    /// What the result was found to have in common with the options.
+    /// The proof that the YAML, parsed again, has the same meaning as the options. `None` for a conversion to
+    /// modprobe.
     proof: Option<Proof>,
 }
 
@@ -132,7 +133,7 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
     };
     let (config, left_out) = options.to_config(&defaults)?;
     let yaml = config.to_yaml();
-    // Options may contradict each other in ways that only an import looks for.
+    // Only the parser of an import detects all contradictions between options.
     let read = lnet_config::parse(&yaml);
     let read = read.map_err(|error| anyhow!("{}", error.render("result")))?;
     Ok(Converted {
@@ -173,7 +174,7 @@ impl ConvertArgs {
     }
 }
 
-/// Text, and what complaints call it.
+/// A text and the name that error messages use for it.
 struct Source {
     name: String,
     text: String,
@@ -186,7 +187,8 @@ impl Source {
         Ok(Self { name, text })
     }
 
-    /// Text has blanks or a `=`, and the names of configuration files have neither.
+    /// Decides whether the argument is a text or a file name. Text has blanks or a `=`; names of configuration
+    /// files have neither.
     fn of_input(input: Option<&str>) -> anyhow::Result<Self> {
         let Some(input) = input.filter(|input| *input != "-") else {
             let name = "standard input".to_owned();

@@ -1,4 +1,4 @@
-//! `finerail doctor`: what keeps this machine from using a node?
+//! `finerail doctor`: finds out what keeps this machine from using a node.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
@@ -116,7 +116,8 @@ impl DoctorArgs {
             Resolved::Unknown(finding) => return Ok(Examined::unknown(text, finding)),
         };
         let examination = match self.examination(nid) {
-            // The system has no route to the address: a finding, so that the other nodes are examined, too.
+            // The system has no route to the address. This becomes a finding, so that the other nodes are still
+            // examined.
             Err(error) if self.source.is_none() && error.is::<io::Error>() => {
                 let kind = &NO_WAY;
                 let seen = format!("{error:#}");
@@ -143,7 +144,8 @@ impl DoctorArgs {
         };
         let (sender, receiver) = mpsc::channel();
         let asked = text.to_owned();
-        // The resolver has no limit of its own that can be chosen. A late answer has no receiver any more.
+        // The resolver has no timeout that can be chosen, so it runs in a thread of its own. A late answer
+        // finds no receiver.
         thread::spawn(move || sender.send(nid_of(&asked)));
         let found = receiver.recv_timeout(Duration::from_secs_f64(self.timeout));
         let seen = match found.map(|found| found.parse()) {
@@ -183,27 +185,27 @@ impl DoctorArgs {
         })
     }
 
-    /// Says on a terminal what is going on: a step may take its whole timeout.
+    /// Shows on a terminal which step runs, because a step may take its whole timeout.
     fn announce(&self, nid: Nid, step: &str) {
         let mut terminal = io::stderr();
         if terminal.is_terminal() {
-            // Nothing can be done when standard error is closed.
+            // Standard error is closed: there is no other place to report this.
             let _unprinted = writeln!(terminal, "{nid}: {step} ...");
         }
     }
 }
 
-/// What a text of the command line means.
+/// The meaning of an argument of the command line.
 enum Resolved {
-    /// It is a NID.
+    /// The argument is a NID.
     Given(Nid),
-    /// It is the name of a host with this NID.
+    /// The argument is the name of a host with this NID.
     Found(Nid),
-    /// It is a name without an address.
+    /// The argument is a name without an address.
     Unknown(Finding),
 }
 
-/// A node that was examined, and the findings.
+/// An examined node, and the findings.
 struct Examined {
     nid: String,
     subject: Option<Subject>,

@@ -1,4 +1,4 @@
-//! `finerail dump`: the LNet traffic in a capture, message by message.
+//! `finerail dump`: prints the LNet traffic in a capture, message by message.
 
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -41,18 +41,19 @@ Examples:
   finerail dump --strict --json lnet.pcapng | jq 'select(.what == \"GET\")'
   tcpdump -w - port 988 | finerail dump -";
 
-/// Reads the capture and prints what is in it: messages and the summary to standard output, what is wrong
-/// with the file to standard error.
+/// Reads the capture and prints its contents. Messages and the summary go to standard output, errors in the
+/// file to standard error.
 ///
-/// Exit codes: 0 done; 1 with `--strict`, a byte could not be decoded; 2 the file could not be read, or
-/// not to its end.
+/// Exit codes: 0 success; 1 with `--strict`, a byte could not be decoded; 2 the file could not be read, or not
+/// to its end.
 ///
 /// # Errors
 ///
-/// The file cannot be opened or is no capture, or the output cannot be written. A closed pipe is no error.
+/// The file cannot be opened or is not a capture, or the output cannot be written. A closed pipe is not an
+/// error.
 pub(crate) fn run(args: &DumpArgs) -> anyhow::Result<ExitCode> {
     let stdout = io::stdout().lock();
-    // A reader at a terminal wants each line at once, from a live capture above all.
+    // At a terminal every line is flushed at once, which matters most for a live capture.
     let mut out: Box<dyn Write> = if stdout.is_terminal() {
         Box::new(stdout)
     } else {
@@ -129,12 +130,13 @@ fn verdict(args: &DumpArgs, summary: &Summary) -> ExitCode {
     ExitCode::from(1)
 }
 
-/// Says on standard error what is wrong with the file.
+/// Reports on standard error what is wrong with the file.
 fn complain(args: &DumpArgs, what: &dyn fmt::Display) {
     complaint(&format!("{}: {what}", args.file.display()));
 }
 
-/// `finerail dump … | head` closes the pipe: nobody is left to be told.
+/// Returns whether the error is a closed pipe, as in `finerail dump … | head`. The reader has ended, so there
+/// is nothing to report.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| {
         cause

@@ -1,4 +1,4 @@
-//! `finerail completions` and `finerail man`: made from the same definitions as the help texts.
+//! `finerail completions` and `finerail man`: generated from the same definitions as the help texts.
 
 mod complete;
 
@@ -25,7 +25,7 @@ pub(crate) struct CompletionsArgs {
     name: Name,
 }
 
-/// What the program may be called.
+/// The names by which the program can be called.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
     /// All of it
@@ -52,7 +52,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The command that a name stands for.
+/// Returns the command definition and the name of the program that is called by `name`.
 fn named(name: Name) -> (Command, &'static str) {
     let tool = match name {
         Name::Finerail => return (Cli::command(), "finerail"),

@@ -1,5 +1,6 @@
 //! What the programs `finerail` and `finerail-bench` share: logging, errors and exit codes, the arguments that
-//! describe a node or a machine, and what every service does. The libraries below are what other programs use.
+//! describe a node or a machine, and the parts that every service needs. Other programs use the libraries below
+//! this crate instead.
 
 pub mod common;
 pub mod machine;

@@ -1,4 +1,4 @@
-//! `finerail lint`: what is wrong in these configurations.
+//! `finerail lint`: reports problems in configurations.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -43,10 +43,10 @@ pub(crate) struct LintArgs {
     list: bool,
 }
 
-/// The code of a text that is no configuration at all.
+/// The lint code for a text that is not a configuration at all.
 const UNREADABLE: &str = "unreadable";
 
-/// A configuration and its interfaces, as they were read.
+/// The text of a configuration and of its interfaces, as read from the files.
 struct Texts {
     name: String,
     text: String,
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl LintArgs {
-    /// What can be read, and what cannot.
+    /// Reads all files. Returns the texts, and the errors of the files that cannot be read.
     fn read(&self) -> anyhow::Result<(Vec<Texts>, Vec<anyhow::Error>)> {
         let mut texts: Vec<Texts> = Vec::new();
         let mut unread = Vec::new();
@@ -105,7 +105,7 @@ impl LintArgs {
             let Some((at, path)) = owner(&texts, &self.files, argument)? else {
                 continue;
             };
-            // The owner was found among them.
+            // `texts` is empty if the only configuration could not be read.
             let Some(owner) = texts.get_mut(at) else {
                 continue;
             };
@@ -124,7 +124,7 @@ impl LintArgs {
             return Ok(serde_json::to_string_pretty(&report.sarif())? + "\n");
         }
         let text = report.to_text();
-        // Names and rules come from files, and may not command the terminal.
+        // Names and rules come from files: control characters must not reach the terminal.
         let lines = text.lines();
         Ok(lines
             .map(|line| format!("{}\n", Printable::text(line)))
@@ -142,7 +142,8 @@ impl Texts {
     }
 }
 
-/// A text. An empty one is none: what should have written it has failed, and nothing follows from it.
+/// Reads a text. Rejects an empty one: the program that should have written it has failed, so a check of it
+/// would prove nothing.
 fn read(path: &Path) -> anyhow::Result<String> {
     let (text, name) = match path.as_os_str() == "-" {
         true => (read_standard_input(), "standard input".to_owned()),
@@ -155,8 +156,8 @@ fn read(path: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// To which configuration interfaces belong, and the file that has them.
-/// nothing where the configuration could not be read.
+/// Finds the configuration that an argument of `--interfaces` belongs to. Returns its index in `texts` and the
+/// file of the interfaces; `None` if that configuration could not be read.
 fn owner<'a>(
     texts: &[Texts],
     files: &[PathBuf],

@@ -1,4 +1,4 @@
-//! Which machine a plan is for: what all commands of `finerail fgr` and its bench ask for.
+//! The machine that a plan is for: arguments shared by all commands of `finerail fgr` and its bench.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use topology::{Dimension, Grid, Tie};
 
 use crate::common::read_limited;
 
-/// What stands before the sizes of a machine by rule, and before the net of metadata modules by rule.
+/// The prefix of the sizes of a synthetic machine, and of the net of synthetic metadata modules.
 const SYNTHETIC: &str = "synthetic:";
 
-/// What stands before the name of a preset.
+/// The prefix of the name of a preset.
 const PRESET: &str = "preset:";
 
 /// The machine.
@@ -63,11 +63,11 @@ impl From<HalfWay> for Tie {
 }
 
 impl MachineArgs {
-    /// Reads the machine and says on standard error what is doubtful in its description.
+    /// Reads the machine. Prints warnings about its description to standard error.
     ///
     /// # Errors
     ///
-    /// Everything that is wrong with the inputs, a line each with file and line.
+    /// Everything that is wrong with the inputs: one line for each problem, with file and line number.
     pub fn read(&self) -> anyhow::Result<Machine> {
         let machine = if let Some(sizes) = self.machine.strip_prefix(SYNTHETIC) {
             self.by_rule(sizes)?
@@ -105,7 +105,7 @@ impl MachineArgs {
         file.map(|name| read(Path::new(name))).transpose()
     }
 
-    /// A machine named like Titan. Problems of all files are found before anything is refused.
+    /// Reads a machine like Titan. The problems of all files are collected before the machine is rejected.
     fn titan(
         &self,
         map: &str,
@@ -150,12 +150,13 @@ impl MachineArgs {
         let net = name.strip_prefix(SYNTHETIC).unwrap_or(name);
         match net.parse::<Net>() {
             Ok(net) => synthetic_metadata(grid, net),
-            // The table reader words the complaint and names the option's value.
+            // This parser writes the error message, with the option's value as the file name.
             Err(_) => read_modules(name, net, grid, Role::Metadata),
         }
     }
 
-    /// `25x16x24:9x3x4`: sizes, then groups, modules of a sub-group and nets of a group.
+    /// Builds a machine from sizes such as `25x16x24:9x3x4`: the torus, then groups, modules of a sub-group and
+    /// nets of a group.
     fn by_rule(&self, sizes: &str) -> anyhow::Result<Machine> {
         let wrong = || {
             anyhow!(
@@ -194,7 +195,7 @@ fn three(text: &str) -> Option<[u16; 3]> {
     numbers.try_into().ok()
 }
 
-/// Titan's weights, and links that are all alike.
+/// Returns dimensions with Titan's costs, and with links of equal capacity.
 fn dimensions(sizes: [u16; 3]) -> Vec<Dimension> {
     let each = ["x", "y", "z"].into_iter().zip(sizes).zip([4, 8, 1]);
     each.map(|((name, size), cost)| Dimension {
@@ -207,7 +208,7 @@ fn dimensions(sizes: [u16; 3]) -> Vec<Dimension> {
     .collect()
 }
 
-/// Whether the first line that is no comment begins with a number or is a heading of a node table.
+/// Decides whether the first line that is not empty begins with a number or is the heading of a node table.
 fn looks_like_table(text: &str) -> bool {
     let mut lines = text.lines().filter(|line| !line.trim().is_empty());
     lines.next().is_some_and(|line| {
@@ -216,7 +217,7 @@ fn looks_like_table(text: &str) -> bool {
     })
 }
 
-/// Whether the second column is a number in hexadecimal.
+/// Decides whether the second column is a hexadecimal number.
 fn is_node_table(text: &str) -> bool {
     let mut rows = text
         .lines()
@@ -227,7 +228,7 @@ fn is_node_table(text: &str) -> bool {
     })
 }
 
-/// What is said of where a machine's description comes from.
+/// Returns the words for the origin of a machine's description.
 pub fn origin(machine: &Machine) -> &'static str {
     match machine.origin {
         Origin::Published => "published",
@@ -240,10 +241,10 @@ fn all_problems(error: &fgr::InputError) -> anyhow::Error {
     anyhow!("{error}")
 }
 
-/// Bytes of a file at most: tables of a million nodes have some 100 MB.
+/// The limit of bytes of a file. Tables of a million nodes have about 100 MB.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-/// Reads a file of text.
+/// Reads a text file.
 pub fn read(path: &Path) -> anyhow::Result<String> {
     let text = read_limited(path, FILE_BYTES_MAX);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;

@@ -1,7 +1,8 @@
 //! `finerail`: the command line over the libraries.
 //!
-//! Arguments, tables, progress and exit codes live here; logic belongs in a library. Exit codes: 0 done,
-//! 1 the thing asked about is not so (a check failed, a peer did not answer), 2 wrong usage or bad input.
+//! Arguments, tables, progress and exit codes live here; logic belongs in a library. Exit codes: 0 success, 1
+//! the command ran and the result is negative (a check failed, a peer did not answer), 2 wrong usage or bad
+//! input.
 
 mod conform;
 mod convert;
@@ -104,7 +105,7 @@ enum Command {
     Man(generate::ManArgs),
 }
 
-/// What the program prints without arguments.
+/// The text that the program prints if it is called without arguments.
 const WELCOME: &str = "\
 Finerail: LNet in user space. What to begin with:
 
@@ -117,7 +118,8 @@ Finerail: LNet in user space. What to begin with:
 finerail --help lists all commands; finerail COMMAND --help has examples.
 ";
 
-/// Says what is wrong with the arguments; the exit code is that of the command's own world.
+/// Prints what is wrong with the arguments and returns the exit code. `ctl` and `convert` have exit codes of
+/// their own for wrong usage.
 fn usage(arguments: &[OsString], mut error: clap::Error) -> u8 {
     match common::command_of(arguments).and_then(OsStr::to_str) {
         Some("ctl") => ctl::usage(ctl::Tool::Lnetctl, &error),

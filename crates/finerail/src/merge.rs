@@ -11,10 +11,10 @@ use crate::common::{NOT_SO, print_bytes, read_limited};
 use crate::shard::ShardFile;
 use crate::{fgr, sim};
 
-/// Bytes of the largest file.
+/// The limit of bytes of a file.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// Missing shares that are named.
+/// The limit of missing shares whose numbers are printed.
 const SHOWN: usize = 50;
 
 /// Arguments of `finerail merge`.
@@ -42,7 +42,7 @@ pub(crate) struct MergeArgs {
 ///
 /// # Errors
 ///
-/// Files that cannot be read or do not belong together.
+/// A file cannot be read, or the files do not belong together.
 pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     let mut joined: Option<ShardFile> = None;
     for path in &args.files {

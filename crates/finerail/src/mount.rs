@@ -1,4 +1,4 @@
-//! `finerail mount`: files at an address as a directory of this machine.
+//! `finerail mount`: mounts the files at an address as a directory of this machine.
 
 mod options;
 
@@ -25,14 +25,14 @@ use crate::files::address::Address;
 use crate::files::connections::Connections;
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
-/// Called by this name, the program is what mount(8) calls for the type `finerail`.
+/// The program name that mount(8) calls for the type `finerail`.
 const HELPER: &str = "mount.finerail";
-/// What mount(8) expects of its helpers for a mount that failed.
+/// The exit code that mount(8) expects of a helper if the mount failed.
 const HELPER_FAILED: u8 = 32;
-/// What a detached service says once it serves.
+/// The start of the line that a detached service prints when it is ready.
 const READY: &str = "ready: ";
 
-/// The arguments, with what a call as `mount.finerail` leaves out put in.
+/// Inserts `mount --helper` into the arguments if the program was called as `mount.finerail`.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().map(Path::new).and_then(Path::file_name);
     if name.is_some_and(|name| name == HELPER) {
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
     if !args.helper {
         return mount(args, log);
     }
-    // mount(8): 1 for wrong usage, 32 for a mount that failed.
+    // The exit codes that mount(8) expects: 1 for wrong usage, 32 for a mount that failed.
     match mount(args, log) {
         Ok(code) if code == ExitCode::from(NOT_SO) => Ok(ExitCode::from(HELPER_FAILED)),
         Ok(code) if code == ExitCode::SUCCESS => Ok(code),
@@ -135,13 +135,14 @@ fn mount(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
         return detach(args, log);
     }
     if args.detached {
-        // The leader of a session of its own gets no signals of the terminal. A process that leads one has done so.
+        // The leader of a session of its own gets no signals of the terminal. The call fails only if the
+        // process already leads one.
         let _session = setsid();
     }
     serve(args, &options)
 }
 
-/// Starts this program once more as the service, and waits until that serves.
+/// Starts this program again as a service in the background, and waits until the service is ready.
 fn detach(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
     let program = env::current_exe().context("this program has no path")?;
     let mut command = Command::new(program);
@@ -162,7 +163,7 @@ fn detach(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
     if line.starts_with(READY) {
         return Ok(ExitCode::SUCCESS);
     }
-    // It has said on standard error why not.
+    // The service has printed the reason on standard error.
     let status = child.wait()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
     Ok(ExitCode::from(code.unwrap_or(NOT_SO)))
@@ -183,7 +184,7 @@ fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
     if args.detached {
         leave_terminal()?;
     }
-    // The mount may end by itself, by `umount`: then the process does, too.
+    // If `umount` ends the mount, the process must end too, so a thread waits for the signals.
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
@@ -199,7 +200,7 @@ fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Unmounts; the process ends with the mount, or after [`GRACE`] where files are still open.
+/// Unmounts. The process ends with the mount, or after [`GRACE`] if files are still open.
 fn end(ender: &Ender) {
     if let Err(error) = ender.end() {
         complaint(&format!("cannot unmount: {error}"));
@@ -209,7 +210,7 @@ fn end(ender: &Ender) {
     std::process::exit(NOT_SO.into());
 }
 
-/// Keeps neither the terminal nor a directory of whoever started the service.
+/// Releases the terminal and the current directory of the user who started the service.
 fn leave_terminal() -> anyhow::Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
     env::set_current_dir("/")?;
@@ -224,7 +225,8 @@ fn failure(error: MountError) -> anyhow::Error {
     }
 }
 
-/// The files at an address, and whether their server acts as its callers.
+/// Opens the files at an address. The second value says whether the server acts with the identity of the
+/// caller.
 fn open(
     address: &Address,
     directory: &Path,
@@ -238,12 +240,13 @@ fn open(
                 None => files,
                 Some(path) => Arc::new(Below::new(files, path.clone())),
             };
-            // The kernel has taken the caller's mask off already; the server's is its own business.
+            // The kernel has already applied the caller's umask. The server's own umask does not concern this
+            // process.
             return Ok((files, true));
         }
     };
     require_outside(path, directory)?;
-    // The kernel has taken the caller's mask off already.
+    // The kernel has already applied the caller's umask.
     umask(Mode::empty());
     let is_root = nix::unistd::geteuid().is_root();
     let identity = Identity::Caller {
@@ -258,12 +261,13 @@ fn open(
     if is_root && let Ok(files) = LocalDirectory::open(path, with(identity)) {
         return Ok((Arc::new(files), true));
     }
-    // A user of its own, or root of a namespace with no other users in it: this process does everything itself.
+    // This process is not root, or is root of a user namespace without other users: it does everything as
+    // itself.
     let files = LocalDirectory::open(path, with(Identity::Server))?;
     Ok((Arc::new(files), false))
 }
 
-/// A directory that is mounted below itself would wait for itself.
+/// Rejects a mount point below the mounted directory, because the mount would wait for itself.
 fn require_outside(path: &Path, directory: &Path) -> anyhow::Result<()> {
     let (Ok(path), Ok(directory)) = (path.canonicalize(), directory.canonicalize()) else {
         return Ok(());

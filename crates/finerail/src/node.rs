@@ -1,4 +1,4 @@
-//! `finerail node`: run a node in the foreground.
+//! `finerail node`: runs a node in the foreground.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -105,7 +105,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// `65536`, `64K`, `256M`, `4G`.
+/// Parses a size: `65536`, `64K`, `256M`, `4G`.
 fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(['K', 'M', 'G']);
     let shift = match text.strip_prefix(digits) {
@@ -120,7 +120,7 @@ fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| "write bytes, or a number with K, M or G".to_owned())
 }
 
-/// What the node is called in the line that says that it is ready.
+/// Returns the words for the node in the line that reports the node as ready: its NIDs.
 fn names(nids: &[Nid]) -> String {
     if nids.is_empty() {
         return "no network yet (finerail ctl net add)".to_owned();

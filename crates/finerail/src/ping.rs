@@ -1,4 +1,4 @@
-//! `finerail ping` and `finerail discover`: what `lnetctl` prints for them, from any machine.
+//! `finerail ping` and `finerail discover`: the pings of `lnetctl`, from a machine without a node.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -64,7 +64,7 @@ pub(crate) struct PingArgs {
     transport: TransportArgs,
 }
 
-/// A day: longer waits are typing errors.
+/// A day, in seconds. A longer time is a typing error.
 const SECONDS_MAX: f64 = 86_400.0;
 
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
@@ -83,12 +83,12 @@ struct Outcome {
     failures: Vec<PingError>,
 }
 
-/// What is asked about a node.
+/// The question that is asked about a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// Does it answer, and on which interfaces?
+    /// Does the node answer, and which interfaces does it have?
     Ping,
-    /// By which NIDs is it one Multi-Rail peer?
+    /// By which NIDs is the node one Multi-Rail peer?
     Discover,
 }
 
@@ -96,10 +96,10 @@ pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCod
     let interrupted = raise_on_signals().context("cannot take signals")?;
     let (tell, told) = mpsc::channel();
     let asking = args.clone();
-    // Whoever interrupts does not wait for an answer that does not come.
+    // The pings run in a thread of their own, so that an interruption need not wait for an answer.
     thread::spawn(move || {
         if let Err(error) = ask_all(&asking, &tell) {
-            // Nobody listens after an interruption.
+            // After an interruption there is no receiver.
             let _untold = tell.send(Step::Unable(error));
         }
     });
@@ -111,7 +111,8 @@ pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCod
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     let all_answered = outcomes.iter().all(|outcome| outcome.failures.is_empty());
-    // An interruption is how a long row of questions ends; one that was not answered is another matter.
+    // An interruption is the usual end of a long series of pings. It counts as success only if a node has
+    // answered.
     let is_done = is_whole || outcomes.iter().any(|outcome| !outcome.replies.is_empty());
     Ok(if all_answered && is_done {
         ExitCode::SUCCESS
@@ -120,13 +121,13 @@ pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCod
     })
 }
 
-/// What happens while nodes are asked, one after the other.
+/// The events of the series of pings.
 enum Step {
-    /// This one is asked now.
+    /// The ping to this NID begins.
     Asked(Nid),
     Answered(PingReply),
     Failed(PingError),
-    /// No endpoint to ask from.
+    /// The endpoint that sends the pings cannot be started.
     Unable(anyhow::Error),
 }
 
@@ -153,7 +154,7 @@ fn ask(node: &Node, nid: Nid, args: &PingArgs, tell: &Sender<Step>) {
             }
             Err(error) => {
                 let cause = cause(node, args);
-                // Nothing can be done when standard error is closed.
+                // Standard error is closed: there is no other place to report the error.
                 let _unprinted = writeln!(io::stderr(), "finerail: {error}{cause}");
                 Step::Failed(error)
             }
@@ -164,7 +165,8 @@ fn ask(node: &Node, nid: Nid, args: &PingArgs, tell: &Sender<Step>) {
     }
 }
 
-/// Takes what happens until all is asked or somebody interrupts; false then. Says what is waited for after a while.
+/// Collects the results until all pings are done or the user interrupts; the second value is then `false`.
+/// Reports a node that has not answered for [`SILENCE`].
 fn collect(
     args: &PingArgs,
     told: &Receiver<Step>,
@@ -205,12 +207,12 @@ fn collect(
     Ok((outcomes, false))
 }
 
-/// How long nobody is told what is waited for.
+/// How long a node may take to answer before its silence is reported.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How often interruption is looked for.
+/// The interval at which interruption is checked.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the connection attempts tell beyond the errno, and what would help.
+/// Returns what the failed connection attempts show beyond the error number, with advice.
 fn cause(node: &Node, args: &PingArgs) -> String {
     let port = args.transport.port;
     let failures = node.stats().socklnd.dial_failures;
@@ -236,8 +238,8 @@ fn cause(node: &Node, args: &PingArgs) -> String {
     format!(" ({text})")
 }
 
-/// With several questions, each answer shows at once, on standard error so that the document on standard
-/// output stays whole.
+/// Prints each answer at once, if there are several. The lines go to standard error, so that standard output
+/// has only the document.
 fn progress_line(args: &PingArgs, nid: Nid, reply: &PingReply) {
     if args.count > 1 && !args.json {
         let line = format!("{nid}: {:.3} ms", milliseconds(reply.round_trip));
@@ -271,7 +273,8 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
     Ok(node.into_node())
 }
 
-/// One interface on the target's network, with the local address that the system would use.
+/// Returns a configuration with one interface on the target's net, at the local address that the system would
+/// use.
 fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Result<Config> {
     if target.net().lnd != LndType::TCP {
         bail!(
@@ -294,7 +297,7 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
         net: target.net(),
         nis: vec![ni],
     };
-    // Nobody is to push to an endpoint that is gone in a moment.
+    // The endpoint ends soon, so peers must not push to it.
     let globals = Globals {
         discovery: Some(false),
         ..Globals::default()
@@ -306,8 +309,8 @@ fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Resul
     })
 }
 
-/// The local address that the system would use, but never the target's own: towards an address of this
-/// machine the system chooses that very address, and the endpoint would answer instead of the node there.
+/// Returns the local address that the system would use, but never the target's address. For an address of this
+/// machine the system would choose the same address, and then the endpoint would answer instead of the node.
 pub(crate) fn endpoint_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
     let usual = local_address(target, port)?;
     if usual != target {
@@ -323,7 +326,7 @@ pub(crate) fn endpoint_address(target: IpAddr, port: u16) -> anyhow::Result<IpAd
     }
 }
 
-/// The address of a local NID that was given as `--source`.
+/// Returns the address of a local NID that was given as `--source`.
 pub(crate) fn own_address(source: Nid) -> anyhow::Result<IpAddr> {
     let Some(address) = source.ip() else {
         bail!("--source {source} has no IP address");
@@ -338,7 +341,7 @@ pub(crate) fn own_address(source: Nid) -> anyhow::Result<IpAddr> {
     }
 }
 
-/// Asks the routing table: connecting a datagram socket sends nothing.
+/// Looks up the local address in the routing table: connecting a datagram socket sends nothing.
 fn local_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
     let any: IpAddr = match target {
         IpAddr::V4(_) => [0u8; 4].into(),
@@ -353,7 +356,7 @@ fn local_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
         .ip())
 }
 
-/// What `lnetctl` prints, with the round-trip times added when several were measured.
+/// Formats the answers like `lnetctl`. With `with_times`, adds the round-trip times.
 fn yaml(outcomes: &[Outcome], with_times: bool, question: Question) -> String {
     let mut text = String::new();
     if outcomes.iter().any(|outcome| !outcome.replies.is_empty()) {
@@ -380,7 +383,7 @@ fn yaml(outcomes: &[Outcome], with_times: bool, question: Question) -> String {
     text
 }
 
-/// What a node says that a node with discovery takes for Multi-Rail.
+/// Returns whether a node that runs discovery would consider the peer Multi-Rail.
 fn is_multi_rail(reply: &PingReply) -> bool {
     let both = PingFeatures::MULTI_RAIL | PingFeatures::DISCOVERY;
     reply.features.contains(both)
@@ -397,7 +400,7 @@ fn push_reply(text: &mut String, nid: Nid, multi_rail: bool, reply: &PingReply) 
 
 fn push_times(text: &mut String, outcome: &Outcome) {
     let times = Times::of(outcome);
-    // Writing to a string cannot fail.
+    // Writing to a `String` cannot fail.
     let _ok = writeln!(
         text,
         "  round trip:\n    sent: {}\n    received: {}\n    min_ms: {:.3}\n    avg_ms: {:.3}\n    max_ms: {:.3}",

@@ -1,4 +1,4 @@
-//! `finerail replay`: what entered a node, given to the same core again.
+//! `finerail replay`: feeds the recorded inputs of a node to the same core, and compares the decisions.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -56,37 +56,37 @@ pub(crate) struct ReplayArgs {
 #[derive(Serialize)]
 struct Event<'a> {
     event: u64,
-    /// On the node's clock, in seconds.
+    /// The time of the event on the node's clock, in seconds.
     time: f64,
     input: String,
     text: String,
     answer: Option<String>,
     outputs: Vec<String>,
-    /// `None`: the record ends before the node had decided.
+    /// Whether the core made the recorded decision. `None`: the record ends before the decision.
     agrees: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     selections: Option<&'a [Decision]>,
 }
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug, Serialize)]
 struct Summary {
     file: PathBuf,
     recorded_by: String,
     replayed_by: String,
     events: u64,
-    /// From the beginning to the last event, in seconds.
+    /// The time from the beginning of the record to the last event, in seconds.
     seconds: f64,
     #[serde(skip)]
     begun: Time,
     #[serde(skip)]
     latest: Time,
     inputs: BTreeMap<String, u64>,
-    /// The first event at which the core decides otherwise.
+    /// The first event at which the core made another decision than the recorded one.
     differs_at: Option<u64>,
-    /// Events that the node recorded and had not decided when the record ended.
+    /// The number of the last event, if the record ends before the node's decision about it.
     undecided: Option<u64>,
-    /// Why the record ends; `None` where the replay stopped before.
+    /// Why the record ends; `None` if the replay stopped before the end.
     end: Option<String>,
 }
 
@@ -133,7 +133,7 @@ fn open(path: &Path) -> anyhow::Result<Replayed> {
     Ok(Replay::new(log))
 }
 
-/// Takes the next event, and prints what is wanted of it.
+/// Replays the next event, and prints the wanted parts of it.
 fn next(
     replay: &mut Replayed,
     args: &ReplayArgs,
@@ -141,7 +141,7 @@ fn next(
     out: &mut impl Write,
 ) -> anyhow::Result<Option<Step>> {
     let explained = args.explain == Some(summary.events + 1);
-    // The node just before: what things are called.
+    // The state of the node before this event, which gives things their names.
     let node = explained.then(|| Node::exact(replay.core().selection_state(), summary.latest));
     let step = replay.step(explained);
     let Some(step) = step.with_context(|| args.file.display().to_string())? else {
@@ -300,7 +300,7 @@ impl Summary {
     }
 }
 
-/// What a record says of who wrote it.
+/// Returns the name of the software that writes a record.
 pub(crate) fn software() -> String {
     concat!("finerail ", env!("CARGO_PKG_VERSION")).to_owned()
 }

@@ -1,5 +1,4 @@
-//! What every command that runs until it is told to stop, or may be told to, has in common: readiness,
-//! signals, the end.
+//! What the commands share that run until a signal stops them: readiness, signals, the end.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -14,11 +13,11 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 use tracing::{debug, info, warn};
 
-/// How long a service finishes what is under way before it closes its connections.
+/// How long a service may take to complete operations in flight before it closes its connections.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// Lets this process have as many descriptors as the administrator allows: every peer takes three, and
-/// the usual soft limit of 1024 would end at some 340 peers.
+/// Raises the limit of open files to the hard limit that the administrator set. Every peer takes three
+/// descriptors, so the usual soft limit of 1024 would allow about 340 peers.
 pub fn raise_descriptor_limit() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(_, hard)| setrlimit(Resource::RLIMIT_NOFILE, hard, hard));
@@ -27,21 +26,21 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// Signals that end a service. Registered before the service starts, so that none is missed.
+/// The signals that stop a service. They are registered before the service starts, so that no signal is missed.
 pub struct StopSignals(Signals);
 
 impl StopSignals {
-    /// Takes SIGINT and SIGTERM. A second one during the clean end kills the process as usual. SIGHUP
-    /// asks for the configuration to be read again.
+    /// Registers SIGINT, SIGTERM and SIGHUP. SIGHUP asks the service to read its configuration again. A second
+    /// SIGINT or SIGTERM during the shutdown kills the process.
     pub fn register() -> anyhow::Result<Self> {
         let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot take signals")?;
         Ok(Self(signals))
     }
 
-    /// Says on standard output and to the service manager that the service is ready, then waits, and
-    /// calls `reload` at every SIGHUP.
+    /// Reports on standard output and to the service manager that the service is ready. Then waits for SIGINT
+    /// or SIGTERM, and calls `reload` at every SIGHUP.
     pub fn wait_until_stopped(mut self, ready: &str, mut reload: impl FnMut()) {
-        // A service serves whether or not anybody reads what it prints.
+        // The service runs even if standard output is closed.
         let _unprinted = writeln!(io::stdout(), "{ready}");
         notify(NotifyState::Ready);
         for signal in self.0.forever() {
@@ -57,7 +56,7 @@ impl StopSignals {
     }
 }
 
-/// From now on the signals end the process at once.
+/// Restores the default action of SIGINT and SIGTERM: the next signal ends the process at once.
 fn restore_default(_first: i32) {
     for signal in [SIGINT, SIGTERM] {
         let raised = Arc::new(AtomicBool::new(true));
@@ -68,19 +67,19 @@ fn restore_default(_first: i32) {
     }
 }
 
-/// For what ends by itself: a flag that the first SIGINT or SIGTERM raises. The second one ends the
-/// process at once.
+/// Returns a flag that the first SIGINT or SIGTERM sets, for commands that end by themselves. The second signal
+/// ends the process at once.
 pub fn raise_on_signals() -> io::Result<Arc<AtomicBool>> {
     let raised = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        // In this order: the second signal finds the flag raised and ends the process.
+        // The order matters: at the second signal the first action finds the flag set and ends the process.
         flag::register_conditional_default(signal, Arc::clone(&raised))?;
         flag::register(signal, Arc::clone(&raised))?;
     }
     Ok(raised)
 }
 
-/// Tells the service manager, where there is one.
+/// Notifies the service manager, if there is one.
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
         debug!(%error, "no service manager was told");

@@ -1,8 +1,9 @@
-//! A share of a big sweep, so that many machines work on it: `--shard`, and the file that it gives.
+//! A share of a large sweep (`--shard`) and the file with its result. Shares let many machines work on one
+//! sweep.
 //!
-//! What a share does is a function of the arguments and its number alone. The file of a share holds its
-//! result under its number; joined files hold the results of several. So joining is a union of maps,
-//! whose order and grouping do not matter.
+//! The result of a share depends only on the arguments and the number of the share. The file of a share maps
+//! the number to the result; a joined file holds the results of several shares. Joining files therefore
+//! forms the union of their maps, and neither order nor grouping matters.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -16,18 +17,18 @@ use serde_json::Value;
 
 use crate::common::print_bytes;
 
-/// Most shares of a sweep: more than a batch system starts.
+/// The limit of shares of a sweep: more than a batch system starts.
 const MAX_SHARDS: u32 = 1_000_000;
 
-/// One share of several.
+/// One share of a sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shard {
-    /// Its number, from 0.
+    /// The number of the share, from 0.
     index: u32,
     count: u32,
 }
 
-/// What `--shard` says; shared by the commands that take it.
+/// The argument `--shard`, shared by the commands that take it.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct ShardArgs {
     /// Do only this share, I of N from 0, and print its result for 'finerail merge'. 'auto' takes both
@@ -82,27 +83,28 @@ impl Shard {
         }
     }
 
-    /// The part of these numbers that belongs to the share: all shares together have each once.
+    /// Returns the part of these numbers that belongs to this share. Each number belongs to exactly one share.
     pub(crate) fn of(self, numbers: Range<u64>) -> Range<u64> {
         let length = u128::from(numbers.end.saturating_sub(numbers.start));
         let at = |index: u32| {
-            // Below the length, which fits.
+            // The quotient is at most the length, which fits into 64 bits.
             numbers.start + (length * u128::from(index) / u128::from(self.count)) as u64
         };
         at(self.index)..at(self.index + 1)
     }
 
-    /// Whether the item with this number belongs to the share, items taken in turn.
+    /// Returns whether the item with this number belongs to this share. Consecutive items go to the shares in
+    /// turn.
     pub(crate) fn takes(self, item: usize) -> bool {
         item % self.count as usize == self.index as usize
     }
 
-    /// Its number, from 0.
+    /// Returns the number of the share, from 0.
     pub(crate) fn index(self) -> u32 {
         self.index
     }
 
-    /// Prints the file of the share. `asked` is everything that the result depends on but the share.
+    /// Prints the file of the share. `asked` holds everything else that the result depends on.
     pub(crate) fn print(self, command: &str, asked: Value, result: Value) -> anyhow::Result<()> {
         let file = ShardFile {
             finerail_shards: VERSION,
@@ -117,28 +119,28 @@ impl Shard {
 
 const VERSION: u32 = 1;
 
-/// Results of some shares of one sweep.
+/// The results of some or all shares of one sweep.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ShardFile {
-    /// The version of this layout.
+    /// The version of this file format.
     finerail_shards: u32,
-    /// The command whose shares these are.
+    /// The command that the shares belong to.
     pub(crate) command: String,
-    /// What was asked for.
+    /// Everything that the results depend on, except the number of the share.
     pub(crate) asked: Value,
-    /// Shares in all.
+    /// The number of shares of the whole sweep.
     shards: u32,
-    /// By number, from 0.
+    /// The results by the number of the share, from 0.
     pub(crate) results: BTreeMap<u32, Value>,
 }
 
 impl ShardFile {
-    /// Reads a file of a share, or a joined one.
+    /// Reads the file of a share, or a joined file.
     ///
     /// # Errors
     ///
-    /// What is none, is of another version, or has a share beyond the last.
+    /// The text is not such a file, has another version, or has a share beyond the last.
     pub(crate) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let file: Self = serde_json::from_str(text)
             .map_err(|error| anyhow!("{name}: not what a command with --shard prints: {error}"))?;
@@ -156,7 +158,7 @@ impl ShardFile {
     ///
     /// # Errors
     ///
-    /// Files of different sweeps, and two results of one share that are not the same.
+    /// The files belong to different sweeps, or hold two different results of one share.
     pub(crate) fn join(&mut self, name: &str, other: Self) -> anyhow::Result<()> {
         let sweep = |file: &Self| (file.command.clone(), file.asked.clone(), file.shards);
         if sweep(self) != sweep(&other) {
@@ -175,14 +177,14 @@ impl ShardFile {
         Ok(())
     }
 
-    /// The shares without a result.
+    /// Returns the numbers of the shares that have no result.
     pub(crate) fn missing(&self) -> Vec<u32> {
         (0..self.shards)
             .filter(|index| !self.results.contains_key(index))
             .collect()
     }
 
-    /// The file's text.
+    /// Returns the text of the file.
     pub(crate) fn text(&self) -> anyhow::Result<String> {
         Ok(serde_json::to_string(self)? + "\n")
     }

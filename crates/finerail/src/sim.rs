@@ -1,4 +1,4 @@
-//! `finerail sim`: a fabric, faults, and what happened.
+//! `finerail sim`: runs a fabric with faults, and reports what happened.
 
 mod subject;
 
@@ -24,7 +24,7 @@ use crate::common::{NOT_SO, print_bytes, read_limited};
 use crate::service::raise_on_signals;
 use crate::shard::{Shard, ShardArgs, ShardFile};
 
-/// A scenario is a page or two.
+/// The limit of a scenario file. A scenario has a page or two.
 const SCENARIO_BYTES_MAX: u64 = 1 << 20;
 
 /// Run LNet nodes on a virtual fabric, break things, and check that nothing is lost, doubled or leaked
@@ -66,7 +66,7 @@ pub(crate) struct SimArgs {
     list: bool,
 }
 
-/// `90`, `90s`, `5m`, `2h`.
+/// Parses a time: `90`, `90s`, `5m`, `2h`. A number alone means seconds.
 fn span(text: &str) -> Result<Duration, String> {
     let (number, unit) = match text.char_indices().last() {
         Some((at, 's')) => (&text[..at], 1),
@@ -81,11 +81,11 @@ fn span(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-/// Runs a scenario.
+/// Runs a scenario for each seed, or lists the scenarios.
 ///
 /// # Errors
 ///
-/// A scenario that cannot be read, or a trace that cannot be written.
+/// The scenario cannot be read, or the trace cannot be written.
 pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     if args.list {
         return list(args.scenario.as_deref());
@@ -118,15 +118,15 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// What a share found.
+/// The result of one share.
 #[derive(Serialize, Deserialize)]
 struct Share {
     summary: Summary,
-    /// The lowest seed that failed, and its smallest schedule.
+    /// The lowest seed that failed, and its smallest failing schedule.
     failed: Option<(u64, String)>,
 }
 
-/// What all shares of a sweep have in common.
+/// The description of a sweep, which is the same for all its shares.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     scenario: String,
@@ -135,7 +135,7 @@ struct Asked {
     runs: u64,
 }
 
-/// Runs the seeds of a share and prints what they gave.
+/// Runs the seeds of a share and prints their result.
 fn share(args: &SimArgs, subject: &Subject, shard: Shard) -> anyhow::Result<ExitCode> {
     if args.span.is_some() || args.trace.is_some() || args.json {
         bail!("--shard goes with --seed, --runs and --jobs only");
@@ -164,11 +164,11 @@ fn share(args: &SimArgs, subject: &Subject, shard: Shard) -> anyhow::Result<Exit
     Ok(ExitCode::SUCCESS)
 }
 
-/// The result of all shares, as one run prints it, and whether every invariant held.
+/// Returns the result of all shares, as one run would print it, and whether every invariant held.
 ///
 /// # Errors
 ///
-/// Results that are none of this command.
+/// The shares hold results of another command.
 pub(crate) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     let asked: Asked = serde_json::from_value(file.asked.clone())?;
     let mut summary = Summary::default();
@@ -192,7 +192,7 @@ pub(crate) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
 }
 
 impl SimArgs {
-    /// The seeds to run; without an end where time ends the run.
+    /// Returns the seeds to run. The range has no end if `--for` limits the run.
     fn seeds(&self) -> Range<u64> {
         match self.span {
             Some(_) => self.seed..u64::MAX,
@@ -268,13 +268,13 @@ fn write_trace(subject: &Subject, seed: u64, path: &PathBuf) -> anyhow::Result<(
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Seeds from one on, shared among threads.
+/// Consecutive seeds that several threads run.
 struct Sweep {
     first: u64,
-    /// One past the last seed.
+    /// The end of the seeds, exclusive.
     end: u64,
     deadline: Option<Instant>,
-    /// Runs under way are finished, and no others begun.
+    /// Set by a signal. Runs in progress complete, and no other run begins.
     interrupted: Arc<AtomicBool>,
     next: AtomicU64,
     done: Mutex<Done>,
@@ -325,7 +325,8 @@ impl Sweep {
         }
     }
 
-    /// The next seed. The first one is always run; seeds above one that failed are not.
+    /// Takes the next seed; `None` after the deadline, an interruption or a failure. The first seed is run in
+    /// any case.
     fn take(&self) -> Option<u64> {
         let late = self
             .deadline
@@ -346,7 +347,7 @@ impl Sweep {
         (seed < self.end).then_some(seed)
     }
 
-    /// The same whatever order the threads came in.
+    /// Returns the summary. It does not depend on the order in which the threads took the seeds.
     fn summary(&self) -> Summary {
         let done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         let mut summary = done.summary.clone();

@@ -1,4 +1,4 @@
-//! `finerail zoid`: the I/O-node daemon, its figures, and what a dead one left behind.
+//! `finerail zoid`: the I/O-node daemon, its counters, and the removal of what a dead daemon left behind.
 
 mod forward;
 mod top;
@@ -19,10 +19,10 @@ use zoidd::{Daemon, Failpoint, Metric, Options};
 use crate::common::NotSo;
 use crate::service::{StopSignals, raise_descriptor_limit};
 
-/// Called by this name, the program is `finerail zoid daemon`.
+/// The short name of the program: called by it, the program acts as `finerail zoid daemon`.
 const SHORT_NAME: &str = "zoidd";
 
-/// The arguments, with what a call as `zoidd` leaves out put in.
+/// Inserts the words `zoid daemon` into the arguments if the program was called as `zoidd`.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().map(Path::new).and_then(Path::file_stem);
     if name.is_some_and(|name| name == SHORT_NAME) {
@@ -192,7 +192,7 @@ impl DaemonArgs {
         Ok(options)
     }
 
-    /// The flags that are settings.
+    /// Returns the flags that are settings, by name.
     fn flags(&self) -> [(&'static str, &Option<String>); 23] {
         [
             ("instance", &self.instance),
@@ -231,8 +231,7 @@ fn serve(options: Options) -> anyhow::Result<ExitCode> {
         ready += &format!(" and {address}");
     }
     let stopper = daemon.stopper();
-    // The signals are waited for on a thread of its own, so that the daemon's end, should it come
-    // first, ends the process.
+    // A thread of its own waits for the signals, so that the process ends if the daemon ends by itself.
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
@@ -246,7 +245,7 @@ fn serve(options: Options) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Settings are the user's input; a machine that does not allow what is asked is not.
+/// Classifies an error of the daemon: a wrong setting is bad input, and any other error comes from the machine.
 fn failure(error: zoidd::Error) -> anyhow::Error {
     match error {
         zoidd::Error::Setting(_) | zoidd::Error::Engine(_) => error.into(),
@@ -277,9 +276,9 @@ fn stat(options: &Options, json: bool) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A count is written as one: `7`, and not `7.0`.
+/// Converts a value to a JSON number. A whole number is written without a fraction: `7`, not `7.0`.
 fn number(value: f64) -> Option<serde_json::Number> {
-    // Below it, a double holds every whole number.
+    // Up to this value, an f64 represents every whole number.
     const WHOLE_MAX: f64 = (1_u64 << 53) as f64;
     if value.fract() == 0.0 && (0.0..WHOLE_MAX).contains(&value) {
         return Some((value as u64).into());
@@ -303,8 +302,8 @@ fn metrics(instance: &Instance, directory: Option<&Path>) -> anyhow::Result<Vec<
     })
 }
 
-/// What is not 0, and whether there are a server and clients, without the distribution; the rest is
-/// a script's to read.
+/// Formats the metrics that are not 0, and the numbers of servers and clients, without the histograms. Scripts
+/// read the rest as JSON.
 fn table(metrics: &[Metric]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
@@ -327,7 +326,7 @@ fn table(metrics: &[Metric]) -> String {
     lines.join("\n") + "\n"
 }
 
-/// Shown even when they are 0.
+/// Metrics that are shown even if they are 0.
 const ALWAYS: [&str; 2] = ["zoidd_clients", "zoidd_server_attached"];
 
 #[cfg(test)]

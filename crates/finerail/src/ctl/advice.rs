@@ -1,8 +1,10 @@
-//! `setup-mrrouting` and `setup-sysctl`: what Linux needs so that every interface answers and sends for its
-//! own address only. Printed, never executed: the routes of a machine are its administrator's.
+//! `setup-mrrouting` and `setup-sysctl`: the settings that Linux needs so that every interface answers and
+//! sends only for its own address. The commands are printed and never executed, because the routes of a machine
+//! are the responsibility of its administrator.
 //!
-//! With several interfaces in one subnet, Linux by itself answers ARP for an address on any of them, sends
-//! everything by the first, and drops what comes by another one than it would send by.
+//! With several interfaces in one subnet, Linux by default answers ARP for an address on any of them, and sends
+//! everything through the first one. It drops a packet that arrives on another interface than the one it
+//! would use to send to the packet's source.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -13,33 +15,33 @@ use sys::InterfaceAddress;
 
 use super::talk::{Failed, Talk};
 
-/// The table of the first interface's routes; the next ones follow.
+/// The number of the routing table of the first interface. The other interfaces get the next numbers.
 const FIRST_TABLE: usize = 101;
 
-/// Settings of an interface: the key, and the value it needs.
+/// The settings of an interface: each key with the value that it needs.
 const NEEDED: [(&str, &str); 3] = [
     ("rp_filter", "0"),
     ("arp_ignore", "1"),
     ("arp_announce", "2"),
 ];
 
-/// An interface that LNet uses, and its address there.
+/// An interface that LNet uses, and its address.
 struct Rail {
-    /// Without the label of an address.
+    /// The name of the device, without the label of an address.
     device: String,
     address: IpAddr,
     prefix: u8,
-    /// By which everything beyond its subnet is reached.
+    /// The gateway to everything beyond the subnet of this interface. `None`: there is no such gateway.
     gateway: Option<Ipv4Addr>,
 }
 
-/// The commands that an administrator may run.
+/// Prints the commands that an administrator may run.
 pub(super) fn mrrouting(talk: &mut Talk) -> Result<(), Failed> {
     let rails = rails(talk)?;
     super::local::print(&commands(&rails, &running))
 }
 
-/// The settings as a file of sysctl.d.
+/// Prints the settings as a file for sysctl.d.
 pub(super) fn sysctl(talk: &mut Talk) -> Result<(), Failed> {
     let rails = rails(talk)?;
     super::local::print(&file(&rails))
@@ -74,7 +76,7 @@ impl Rail {
         }
     }
 
-    /// The address of its subnet.
+    /// Returns the address of the interface's subnet.
     fn subnet(&self) -> IpAddr {
         match self.address {
             IpAddr::V4(own) => {
@@ -91,18 +93,18 @@ impl Rail {
     }
 }
 
-/// The default gateway by this device, from the system's table of IPv4 routes.
+/// Returns the default gateway of this device, from the system's table of IPv4 routes.
 fn default_gateway(routes: &str, device: &str) -> Option<Ipv4Addr> {
     routes.lines().skip(1).find_map(|line| {
         let mut fields = line.split_whitespace();
         let (name, to, by) = (fields.next()?, fields.next()?, fields.next()?);
         let by = u32::from_str_radix(by, 16).ok().filter(|&by| by != 0)?;
-        // Written as the machine keeps it: the first octet lowest.
+        // The table shows the bytes in the machine's order, with the first octet lowest.
         (name == device && to == "00000000").then(|| Ipv4Addr::from(by.to_le_bytes()))
     })
 }
 
-/// What a setting of an interface is now; `None` where that cannot be read.
+/// Returns the current value of a setting of an interface; `None` if it cannot be read.
 fn running(device: &str, key: &str) -> Option<String> {
     let value = fs::read_to_string(format!("/proc/sys/net/ipv4/conf/{device}/{key}"));
     value.ok().map(|value| value.trim().to_owned())
@@ -120,7 +122,7 @@ fn commands(rails: &[Rail], running: &dyn Fn(&str, &str) -> Option<String>) -> S
         "# Advice for {} interfaces; nothing was executed. Run it as root, at every boot, where the node runs.\n",
         rails.len()
     );
-    // Of the two settings the larger counts.
+    // Linux uses the larger of the values for `all` and for the interface.
     setting(&mut text, "all", "rp_filter", "0", running);
     for (table, rail) in (FIRST_TABLE..).zip(rails) {
         of_rail(&mut text, rail, table, running);
@@ -142,7 +144,7 @@ fn of_rail(
     } = rail;
     let subnet = rail.subnet();
     let ip = if address.is_ipv4() { "ip" } else { "ip -6" };
-    // Writing into a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "# {device}: {address}/{prefix}");
     if address.is_ipv4() {
         for (key, value) in NEEDED {
@@ -171,7 +173,7 @@ fn setting(
 ) {
     let is_so = running(device, key).is_some_and(|value| value == needed);
     let already = if is_so { "# already so: " } else { "" };
-    // A dot in a device's name would be a level of the key.
+    // A dot in the name of a device would start a new level of the key.
     let device = device.replace('.', "/");
     let _ = writeln!(
         text,

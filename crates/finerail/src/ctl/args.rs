@@ -163,7 +163,7 @@ pub(crate) struct NetDelArgs {
     pub(crate) nid: Option<String>,
 }
 
-/// How much is shown, and how often.
+/// The amount of detail to show, and the interval of repetition.
 #[derive(Args)]
 pub(crate) struct ShowArgs {
     /// How much: 0 to 4; without a number 1
@@ -352,7 +352,7 @@ pub(crate) struct StatsShowArgs {
     pub(crate) watch: WatchArgs,
 }
 
-/// Without one of the first four: all but attempts to send that succeed.
+/// The events to print. Without one of the first four options: all events except successful attempts to send.
 #[derive(Args)]
 pub(crate) struct WatchNodeArgs {
     /// Messages that are dropped or given up
@@ -375,7 +375,8 @@ pub(crate) struct WatchNodeArgs {
     pub(crate) count: Option<u64>,
 }
 
-/// A record begins with its node, because a replay needs all that the node knew.
+/// Commands on the record of a node. There is none to start a record: it must begin with the start of the node,
+/// because a replay needs everything that the node knew.
 #[derive(Subcommand)]
 pub(crate) enum RecordCommand {
     /// Show how many events and bytes it has, and how many events are missing

@@ -1,7 +1,7 @@
-//! Commands that change a node's configuration: each is a small document to be imported.
+//! Commands that change a node's configuration. Each command is a small document to import.
 //!
-//! The documents are written as JSON, which is YAML in which nothing that is typed on a command line
-//! can become anything but a value.
+//! The documents are written as JSON, which is also YAML. In JSON, text from a command line can only become a
+//! value, never structure.
 
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
@@ -22,7 +22,7 @@ use crate::common::{read_standard_input, read_text};
 
 const ENOENT: i32 = 2;
 const EINVAL: i32 = 22;
-/// What `lnetctl` gives for a parameter that is refused.
+/// The error number of `lnetctl` for a rejected parameter.
 const ENODATA: i32 = 61;
 
 /// Parameters of the `buffers` section.
@@ -49,7 +49,7 @@ const GLOBALS: [&str; 17] = [
     PROFILE,
 ];
 
-/// The parameter that is no number.
+/// The only parameter that is not a number.
 const PROFILE: &str = "profile";
 
 pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
@@ -121,7 +121,7 @@ pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> 
     import(talk, &document, ImportMode::Add)
 }
 
-/// The rules of the module's option, with the settings for each network.
+/// Adds nets by the rules of the module's option `ip2nets`, each with the settings of the arguments.
 fn net_add_by_address(rules: &str, args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> {
     let unusable = |what: String| Failed::block("add", "ip2nets", -EINVAL, what);
     let mut options = ModuleOptions::default();
@@ -141,7 +141,8 @@ fn net_add_by_address(rules: &str, args: &NetAddArgs, talk: &mut Talk) -> Result
     import_text(talk, "ip2nets", yaml, ImportMode::Add)
 }
 
-/// An entry whose first key is the network, as it must be: a map of JSON has its keys in the order of the alphabet.
+/// Returns an entry of `ip2nets`. Its first key must be the net, but a JSON map has its keys in alphabetical
+/// order, so the entry is put together as text.
 fn ip2nets_entry(rule: &Ip2Nets, settings: &Map<String, Value>) -> String {
     let names = rule.interfaces.iter().map(|name| json!(name));
     let patterns = rule
@@ -163,7 +164,7 @@ fn numbered(values: impl Iterator<Item = Value>) -> Value {
     Value::Object(pairs.collect())
 }
 
-/// What the tool itself refuses, in its words.
+/// Rejects the settings that `lnetctl` itself rejects, with the same texts.
 fn check_settings(args: &NetAddArgs) -> Result<(), Failed> {
     let refused = |what: &str| Failed::block("add", "ni", -EINVAL, what);
     let is_within = |text: &Option<String>, range: RangeInclusive<i64>| {
@@ -211,7 +212,7 @@ fn settings(args: &NetAddArgs) -> Map<String, Value> {
     settings
 }
 
-/// A number where the text is one; the document's reader complains of anything else.
+/// Converts a text to a number if possible. The parser of the document rejects any other text.
 fn number(text: &str) -> Value {
     text.parse::<i64>()
         .map_or_else(|_| text.into(), Value::from)
@@ -237,7 +238,7 @@ pub(super) fn net_del(args: &NetDelArgs, talk: &mut Talk) -> Result<(), Failed> 
     import(talk, &document, ImportMode::Del)
 }
 
-/// The interfaces that a network has.
+/// Returns the interfaces of a net.
 fn all_of(net: &str, talk: &mut Talk) -> Result<Vec<Value>, Failed> {
     let request = Request::Show(Show {
         net: Some(net.to_owned()),
@@ -353,14 +354,14 @@ pub(super) fn peer_add(args: &PeerAddArgs, talk: &mut Talk) -> Result<(), Failed
     }
 }
 
-/// The bit of a peer's state that keeps its primary NID (selection, section 1.3).
+/// The bit of a peer's state that locks its primary NID (selection, section 1.3).
 const LOCK_PRIMARY: u32 = 1 << 20;
 
 pub(super) fn peer_del(args: &PeerDelArgs, talk: &mut Talk) -> Result<(), Failed> {
     let peer = peer(args.prim_nid.as_deref(), args.nid.as_deref(), "del", true)?;
     let primary = peer.nids.first().map(ToString::to_string);
     let mut entry = json!({ "primary nid": primary });
-    // Without NIDs, or with the primary one among them, the whole peer goes.
+    // Without NIDs, or with the primary one among them, the whole peer is deleted.
     if let Some(list) = &args.nid {
         let named: NidList = list.parse().map_err(|error| bad_nids("del", &error))?;
         let named = named
@@ -370,7 +371,7 @@ pub(super) fn peer_del(args: &PeerDelArgs, talk: &mut Talk) -> Result<(), Failed
         entry["peer ni"] = nids.collect();
     }
     if let Some(nid) = primary.filter(|_| args.force) {
-        // Of a peer that is not there, the deletion itself says so.
+        // If the peer does not exist, the deletion below reports it.
         let _unlocked = talk.print(&Request::SetPeerState {
             nid,
             set: 0,
@@ -414,7 +415,7 @@ pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Fail
         (false, true) => ImportMode::Add,
         (false, false) => ImportMode::Complete,
     };
-    // What is wrong with the text itself is best said here, with the line.
+    // An error in the text itself is reported here, because here its line is known.
     let checked = match mode {
         ImportMode::Del => lnet_config::read(&text).map(drop),
         ImportMode::Add | ImportMode::Complete | ImportMode::Replace => {
@@ -430,7 +431,7 @@ pub(super) fn import_file(args: &ImportArgs, talk: &mut Talk) -> Result<(), Fail
     })
 }
 
-/// `import --exec`: pings and discoveries.
+/// `import --exec`: carries out pings and discoveries.
 fn execute(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
     let requests = lnet_config::Request::parse(text);
     for request in requests.map_err(|error| Failed::Place(error.render(name)))? {
@@ -448,7 +449,7 @@ fn execute(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
     Ok(())
 }
 
-/// `import --show`: the sections that the document has, as the node has them.
+/// `import --show`: shows those sections of the node that the document contains.
 fn show_named(name: &str, text: &str, talk: &mut Talk) -> Result<(), Failed> {
     let reading = lnet_config::read(text).map_err(|error| Failed::Place(error.render(name)))?;
     let document = reading.document;
@@ -484,7 +485,8 @@ fn read(path: Option<&Path>) -> Result<(String, String), Failed> {
     }
 }
 
-/// What is wrong with an argument is said without the document that it became, and its place there.
+/// Checks a document that was made from arguments. The error names the argument, not the document or the place
+/// in it.
 fn check(entity: &str, yaml: &str) -> Result<(), Failed> {
     lnet_config::parse(yaml).map(|_| ()).map_err(|error| {
         let problem = error.problem();

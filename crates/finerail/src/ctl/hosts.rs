@@ -1,16 +1,16 @@
-//! Names of hosts in place of addresses: `lnetctl ping HOST@tcp`.
+//! Names of hosts instead of addresses: `lnetctl ping HOST@tcp`.
 
 use std::net::{IpAddr, ToSocketAddrs};
 
 use lnet_types::{LndType, Net, Nid};
 
-/// The NIDs that are meant. What is no name, or one that nobody knows, stays as it is: the node says what
-/// is wrong with it.
+/// Returns the NIDs for NIDs or host names. A text that is not a host name, or has no address, is returned
+/// unchanged: the node then reports the error.
 pub(super) fn resolved(nids: &[String]) -> Vec<String> {
     nids.iter().map(|text| nid_of(text)).collect()
 }
 
-/// The NID of a name's address; the text as it is where it has no name, or one that nobody knows.
+/// Returns the NID for the address of a host name. Any other text is returned unchanged.
 pub(crate) fn nid_of(text: &str) -> String {
     match name_in(text).and_then(|(name, net)| Some((address_of(name)?, net))) {
         Some((address, net)) => format!("{address}@{net}"),
@@ -18,7 +18,8 @@ pub(crate) fn nid_of(text: &str) -> String {
     }
 }
 
-/// The name of a host on a tcp net, and the net, where the text is that and no NID.
+/// Splits a text into a host name and a tcp net. Returns `None` if the text is a NID, or not a host name on a
+/// tcp net.
 pub(crate) fn name_in(text: &str) -> Option<(&str, Net)> {
     if text.parse::<Nid>().is_ok() {
         return None;
@@ -31,13 +32,14 @@ pub(crate) fn name_in(text: &str) -> Option<(&str, Net)> {
     is_name(name).then_some((name, net))
 }
 
-/// Letters, digits, hyphens and dots, and not only an address that is mistyped.
+/// Decides whether a text can be a host name: it has only letters, digits, hyphens and dots, and at least one
+/// letter, so that a mistyped address does not count.
 fn is_name(text: &str) -> bool {
     let of_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     text.chars().all(of_name) && text.contains(|c: char| c.is_ascii_alphabetic())
 }
 
-/// IPv4 first: most nodes have their NIDs there.
+/// Returns an address of a host name. IPv4 comes first, because most nodes have IPv4 NIDs.
 fn address_of(name: &str) -> Option<IpAddr> {
     let any_port = 0;
     let found = (name, any_port).to_socket_addrs().ok()?;

@@ -1,4 +1,4 @@
-//! What needs no node: calculators.
+//! Commands that need no node: they only compute.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use lnet_types::expr::NidList;
 use super::args::{CptOfNidArgs, Group, NidlistArgs};
 use super::talk::Failed;
 
-/// NIDs that a list may stand for before it is too long to be printed.
+/// The limit of NIDs that are printed for a list.
 const LISTED_MAX: usize = 4096;
 
-/// Every NID is in partition 0: a node has one.
+/// Prints the CPU partition of each NID. It is 0, because a node has one partition.
 pub(super) fn cpt_of_nid(args: &CptOfNidArgs) -> Result<(), Failed> {
     let cpts = args.nids.iter().map(|text| nid(text).map(|nid| (nid, 0)));
     let reply = Reply::CptOfNid(cpts.collect::<Result<_, _>>()?);
@@ -26,8 +26,8 @@ pub(super) fn cpt_of_nid(args: &CptOfNidArgs) -> Result<(), Failed> {
     )
 }
 
-/// A port is that of an RDMA service, which this kind of node has none of: what a kernel node says that
-/// has none either (section 11.11 of lnet-selection).
+/// Reports that there is no port. The port belongs to an RDMA service, which this kind of node does not have.
+/// The text is that of a kernel node without such a service (section 11.11 of lnet-selection).
 pub(super) fn service_id() -> Result<(), Failed> {
     let what = "cannot get service port: No such file or directory (-2)";
     let reply = Reply::Message(what.to_owned());
@@ -41,10 +41,10 @@ pub(super) fn service_id() -> Result<(), Failed> {
     })
 }
 
-/// The exit code of `service-id` without a port.
+/// The exit code of `service-id` if there is no port.
 const NO_SERVICE_PORT: u8 = 214;
 
-/// Words that `lnetctl` understands beside its commands; the last two end a session.
+/// Words that `lnetctl` understands in addition to its commands. The last two end a session.
 const WORDS: [&str; 8] = [
     "help",
     "--help",
@@ -56,7 +56,7 @@ const WORDS: [&str; 8] = [
     "quit",
 ];
 
-/// `--list-commands`: four to a line.
+/// Prints the list of `--list-commands`, with four words in a line.
 pub(super) fn list_commands(out: &mut impl Write) -> io::Result<()> {
     let command = Group::augment_subcommands(clap::Command::new("lnetctl"));
     let groups = command

@@ -1,5 +1,5 @@
-//! `finerail ctl`, and the binary when it is called `lnetctl`: the commands that administrators know,
-//! on a running node.
+//! `finerail ctl`, and the program called as `lnetctl` or `lctl`: the commands that administrators know, for a
+//! running node.
 //!
 //! ```text
 //!  args ── which request ──▶ talk ── control endpoint ──▶ the node
@@ -69,7 +69,7 @@ pub(crate) struct CtlArgs {
     group: Option<Group>,
 }
 
-/// How long a node may say nothing.
+/// How long a node may take to answer.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct LimitArgs {
     /// Seconds that the node may say nothing; pings and discoveries have their own time besides
@@ -83,7 +83,7 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// The node at a path, or at the default one, with this limit.
+    /// Returns the node at a path, or at the default path, with this timeout.
     fn partner(self, node: Option<&Path>) -> Partner<'_> {
         Partner {
             node,
@@ -91,25 +91,25 @@ impl LimitArgs {
         }
     }
 
-    /// The time itself.
+    /// Returns the timeout.
     pub(crate) fn patience(self) -> Duration {
         Duration::from_secs(self.timeout.into())
     }
 }
 
-/// Which node is meant, and how long it may say nothing.
+/// The node to talk to, and the timeout of its answers.
 #[derive(Clone, Copy)]
 pub(super) struct Partner<'a> {
     node: Option<&'a Path>,
     patience: Duration,
 }
 
-/// What the program may be called.
+/// The tools whose names the program can be called by.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
-    /// `finerail ctl` under the name that administrators know.
+    /// `finerail ctl` under the name `lnetctl`.
     Lnetctl,
-    /// The few commands of the older tool that concern LNet.
+    /// The commands of `lctl` that concern LNet.
     Lctl,
 }
 
@@ -143,7 +143,7 @@ struct Lctl {
 
 const ABOUT: &str = "Look at a running node of Finerail and change it";
 
-/// A command line, understood.
+/// A parsed command line.
 struct Called {
     log: Option<LogArgs>,
     node: Option<PathBuf>,
@@ -151,8 +151,8 @@ struct Called {
     group: Option<Group>,
 }
 
-/// Does all there is to do where the program is called as one of the tools, or `finerail ctl` is asked about
-/// itself.
+/// Runs the whole command if the program was called as one of the tools, or if `finerail ctl` is asked about
+/// itself, such as for its version. Returns `None` in all other cases.
 pub(crate) fn called_directly(arguments: &[OsString]) -> Option<anyhow::Result<ExitCode>> {
     let (name, words) = arguments.split_first()?;
     if let Some(tool) = Tool::of(name) {
@@ -164,7 +164,7 @@ pub(crate) fn called_directly(arguments: &[OsString]) -> Option<anyhow::Result<E
 }
 
 impl Tool {
-    /// The tool that has this name, wherever it stands.
+    /// Returns the tool that has the name of this program file, in whatever directory the file is.
     fn of(name: &OsStr) -> Option<Self> {
         let name = Path::new(name).file_stem()?;
         [Self::Lnetctl, Self::Lctl]
@@ -179,7 +179,7 @@ impl Tool {
         }
     }
 
-    /// What the tool takes, for scripts of completion.
+    /// Returns the command definition of the tool, for completion scripts.
     pub(crate) fn command(self) -> clap::Command {
         match self {
             Self::Lnetctl => Lnetctl::command(),
@@ -187,7 +187,7 @@ impl Tool {
         }
     }
 
-    /// Does what the words behind the name say, and gives the exit code.
+    /// Runs the command that the words after the program name describe. Returns the exit code.
     fn run(self, words: &[OsString]) -> anyhow::Result<ExitCode> {
         if let Some(answered) = about_itself(self, words) {
             answered?;
@@ -237,7 +237,8 @@ impl Tool {
     }
 }
 
-/// Answers what a tool is asked about itself, without a node.
+/// Answers a question about the tool itself, such as its version. No node is needed. `None` for any other
+/// command.
 fn about_itself(tool: Tool, words: &[impl AsRef<OsStr>]) -> Option<io::Result<()>> {
     let mut out = io::stdout();
     Some(match words.first()?.as_ref().to_str()? {
@@ -252,20 +253,20 @@ fn about_itself(tool: Tool, words: &[impl AsRef<OsStr>]) -> Option<io::Result<()
     })
 }
 
-/// Says what is wrong with the arguments, with the exit codes of `lnetctl` (section 11.12 of
-/// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for the rest.
+/// Prints what is wrong with the arguments. Returns the exit code of `lnetctl` (section 11.12 of
+/// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for all other errors.
 pub(crate) fn usage(tool: Tool, error: &clap::Error) -> u8 {
     use clap::error::{ContextKind, ErrorKind};
     let unknown = match error.kind() {
         ErrorKind::InvalidSubcommand => error.get(ContextKind::InvalidSubcommand),
-        // A word where a subcommand belongs.
+        // Clap reports this kind for an unknown word in the place of a subcommand.
         ErrorKind::UnknownArgument if error.get(ContextKind::SuggestedSubcommand).is_some() => {
             error.get(ContextKind::InvalidArg)
         }
         _ => None,
     };
     if let Some(word) = unknown {
-        // Nothing can be done when nobody reads what is wrong.
+        // If the output is closed, there is no other place to report the error.
         return talk::unknown(tool, &word.to_string()).unwrap_or(UNKNOWN);
     }
     let _unprinted = error.print();
@@ -275,7 +276,7 @@ pub(crate) fn usage(tool: Tool, error: &clap::Error) -> u8 {
     }
 }
 
-/// `finerail ctl`.
+/// Runs `finerail ctl`.
 pub(crate) fn run(args: &CtlArgs) -> anyhow::Result<ExitCode> {
     let partner = args.limit.partner(args.node.as_deref());
     run_called(Tool::Lnetctl, args.group.as_ref(), partner)
@@ -362,7 +363,7 @@ fn carry_out(group: &Group, talk: &mut Talk) -> Result<(), Failed> {
     }
 }
 
-/// How long a peer may take to answer a discovery.
+/// How long a peer may take to answer a discovery, in seconds.
 const DISCOVERY_SECONDS: u32 = 5;
 
 fn section(section: Section, watch: &WatchArgs, talk: &mut Talk) -> Result<(), Failed> {
@@ -402,7 +403,7 @@ fn debug(command: &DebugCommand, talk: &mut Talk) -> Result<(), Failed> {
     }
 }
 
-/// The verbosity that shows all there is.
+/// The highest verbosity.
 const EVERYTHING: u8 = 4;
 
 fn net_set(args: &NetSetArgs, talk: &mut Talk) -> Result<(), Failed> {
@@ -436,7 +437,7 @@ fn net_set(args: &NetSetArgs, talk: &mut Talk) -> Result<(), Failed> {
     }
 }
 
-/// A number from 0 to `most`; -1, as elsewhere, is one that is not given.
+/// Parses a number from 0 to `most`. As elsewhere in `lnetctl`, -1 means that the number is not given.
 fn number_of<T, M>(name: &str, given: Option<&str>, most: M) -> Result<Option<T>, Failed>
 where
     T: TryFrom<i64>,

@@ -1,29 +1,31 @@
-//! `lnetctl` without a command: commands line by line, from a terminal or from a script on standard input.
+//! `lnetctl` without a command: it reads commands line by line, from a terminal or from a script on standard
+//! input.
 //!
 //! ```text
-//!  line ── words (quotes, #) ──▶ the command line's own parser ──▶ the node ──▶ the next line
+//!  line ── words (quotes, #) ──▶ the parser of the command line ──▶ the node ──▶ the next line
 //! ```
 //!
-//! A script goes on after a command that failed, as `lnetctl` does. In the end the exit code is that of the
-//! first command that failed, so that a caller sees that something was not done, and what.
+//! After a failed command the session continues with the next line, as in `lnetctl`. The exit code at the end
+//! is that of the first failed command, so that the caller notices the failure and its kind.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use super::talk::{self, Failed, Talk};
 use super::{Called, Partner, Tool, carry_out, usage};
 
-/// Bytes of a line at most.
+/// The limit of bytes of a line.
 const LINE_MAX: u64 = 64 << 10;
 
-/// Where the lines come from, so to speak.
+/// The settings of a session.
 pub(super) struct Session<'a> {
-    /// Whose commands they are.
+    /// The tool whose commands the session takes.
     pub(super) tool: Tool,
-    /// The node, where a line names no other.
+    /// The node for lines that name no other node.
     pub(super) partner: Partner<'a>,
 }
 
-/// Carries out the lines of standard input until it ends or says so; gives the exit code.
+/// Carries out the lines of standard input until the input ends or a line ends the session. Returns the exit
+/// code.
 pub(super) fn run(session: &Session<'_>) -> anyhow::Result<u8> {
     let mut talk = Talk::within_session(session.partner);
     let mut first_failure = 0;
@@ -56,7 +58,7 @@ pub(super) fn run(session: &Session<'_>) -> anyhow::Result<u8> {
 
 impl Session<'_> {
     fn carry_out(&self, words: &[String], talk: &mut Talk) -> anyhow::Result<u8> {
-        // What is pasted from a shell begins with the program's name.
+        // A line that was copied from a shell may begin with the program's name.
         let words = match words {
             [name, rest @ ..] if name == self.tool.name() => rest,
             words => words,
@@ -70,7 +72,7 @@ impl Session<'_> {
             Err(error) => return Ok(usage(self.tool, &error)),
         };
         let done = match (group, node) {
-            // Only options: there is nothing to do.
+            // The line has only options, so there is no command.
             (None, _) => Err(Failed::plain("no command is given")),
             (Some(group), Some(other)) if self.partner.node != Some(&other) => {
                 let partner = Partner {
@@ -88,7 +90,8 @@ impl Session<'_> {
     }
 }
 
-/// The next line without its end; `None` behind the last one. Inner: a line that cannot be taken.
+/// Reads the next line without its line end. Returns `None` at the end of the input. The inner error says why a
+/// line is rejected.
 fn read_line() -> io::Result<Option<Result<String, &'static str>>> {
     let mut bytes = Vec::new();
     let mut input = io::stdin().lock();
@@ -104,8 +107,8 @@ fn read_line() -> io::Result<Option<Result<String, &'static str>>> {
     Ok(Some(line))
 }
 
-/// The words of a line: parted by blanks, kept together by quotes; `\` takes the next character as it is,
-/// and `#` at the start of a word ends the line.
+/// Splits a line into words at blanks. Quotes keep blanks inside a word, `\` takes the next character
+/// literally, and `#` at the start of a word ends the line.
 fn words(line: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! `finerail ctl stats show --since`: what was counted between two looks at a node.
+//! `finerail ctl stats show --since`: prints what a node counted between two readings of its counters.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,13 +11,13 @@ use lnet_control::{Request, Section, Show};
 use super::talk::{Failed, Talk, read};
 use crate::common::{complaint, read_text};
 
-/// The longest span that a command waits itself: a day.
+/// The longest time between the two readings that the command waits for: a day, in seconds.
 const SECONDS_MAX: u64 = 86_400;
 
-/// What is compared: the node's counters, interfaces, interfaces of peers.
+/// The sections to compare: the node's counters, its interfaces, and the interfaces of its peers.
 const SECTIONS: [Section; 3] = [Section::Statistics, Section::Net, Section::Peer];
 
-/// Prints what was counted since a reading in a file, or in so many seconds from now on.
+/// Prints what the node counted since the reading in a file, or will count within the given number of seconds.
 pub(super) fn show(since: &str, talk: &mut Talk) -> Result<(), Failed> {
     let earlier = match since.parse::<u64>() {
         Ok(seconds) => {

@@ -1,4 +1,4 @@
-//! Talking to the node, and how what it says is printed.
+//! The connection to the node, and the output of its answers.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -15,26 +15,26 @@ use super::args::WatchArgs;
 use super::{Partner, Tool};
 use crate::common::{complaint, default_control_path};
 
-/// A connection that is made when it is first needed.
+/// A connection to a node, made when it is first needed.
 pub(super) struct Talk {
     path: PathBuf,
-    /// How long the node may say nothing.
+    /// The timeout of the node's answers.
     patience: Duration,
     dlc: Option<Dlc>,
-    /// It was said which node is changed, or need not be.
+    /// Whether the user named the node, or the node's name has been printed already.
     is_named: bool,
-    /// Standard input has the commands, and nothing else can be read from it.
+    /// Whether commands come from standard input, so that no document can be read from it.
     pub(super) in_session: bool,
 }
 
-/// Why a command failed: what is printed where, and the exit code.
+/// Why a command failed. It decides the output and the exit code.
 #[derive(Debug)]
 pub(super) enum Failed {
-    /// Errors of the node, or of the request, in `lnetctl`'s layouts.
+    /// Errors of the node or of the request, in the layouts of `lnetctl`.
     Blocks(Vec<Failure>),
-    /// A line without a number; the exit code of -22.
+    /// A line without an error number; the exit code is that of -22.
     Plain(String),
-    /// A document that cannot be read, with the place; the exit code of -22.
+    /// A document that cannot be parsed, with the place of the error; the exit code is that of -22.
     Place(String),
     /// A file that cannot be opened.
     Unreadable(Failure),
@@ -42,19 +42,19 @@ pub(super) enum Failed {
     Unknown(String),
     /// A line on standard error, and the exit code.
     Line { text: String, code: u8 },
-    /// The node cannot be reached, or does not understand.
+    /// The node cannot be reached, or does not understand the request.
     Node(DlcError),
-    /// A file, or standard output.
+    /// An error of a file or of standard output.
     Io(anyhow::Error),
 }
 
-/// The exit code that `lnetctl` gives to most errors: -22 modulo 256.
+/// The exit code of most errors of `lnetctl`: -22 modulo 256.
 pub(super) const USAGE: u8 = 234;
-/// The exit code of a file that is not there.
+/// The exit code for a missing file.
 const NO_FILE: u8 = 254;
-/// The exit code of an unknown command.
+/// The exit code for an unknown command.
 pub(super) const UNKNOWN: u8 = 255;
-/// The exit code of what is not so, such as a peer that does not answer.
+/// The exit code for a negative result, such as a peer that does not answer.
 const NOT_SO: u8 = 1;
 
 impl Failed {
@@ -112,13 +112,13 @@ impl Talk {
                 .map_or_else(default_control_path, Path::to_owned),
             patience: partner.patience,
             dlc: None,
-            // Whoever names the socket knows which node is meant.
+            // A user who names the socket knows which node it is.
             is_named: partner.node.is_some(),
             in_session: false,
         }
     }
 
-    /// For commands that come line by line.
+    /// Creates a connection for commands that come line by line.
     pub(super) fn within_session(partner: Partner<'_>) -> Self {
         Self {
             in_session: true,
@@ -126,19 +126,19 @@ impl Talk {
         }
     }
 
-    /// The connection broke: the next command makes another one.
+    /// Drops the connection after an error. The next command makes a new connection.
     pub(super) fn forget(&mut self) {
         self.dlc = None;
     }
 
-    /// A section of what the node has, read.
+    /// Requests a section of the node and parses it.
     pub(super) fn shown(&mut self, section: Section) -> Result<Document, Failed> {
         let everything = Show::all(section, 0);
         let text = self.dlc()?.request(&Request::Show(everything))?;
         read(&text)
     }
 
-    /// The connection.
+    /// Returns the connection; connects if there is none.
     pub(super) fn dlc(&mut self) -> Result<&mut Dlc, Failed> {
         let dlc = match self.dlc.take() {
             Some(dlc) => dlc,
@@ -147,12 +147,12 @@ impl Talk {
         Ok(self.dlc.insert(dlc))
     }
 
-    /// Whether there is a node at all.
+    /// Checks that the node can be reached.
     pub(super) fn reach(&mut self) -> Result<(), Failed> {
         self.dlc().map(|_| ())
     }
 
-    /// Makes a request and prints the answer as it comes.
+    /// Sends a request, and prints the answer while it arrives.
     pub(super) fn print(&mut self, request: &Request) -> Result<(), Failed> {
         if is_change(request) {
             self.name_the_node()?;
@@ -174,7 +174,7 @@ impl Talk {
         Ok(done?)
     }
 
-    /// Makes a request whose answer has no end, and takes its pieces as long as `take` says that more is wanted.
+    /// Sends a request whose answer has no end. Reads pieces of the answer until `take` returns `false`.
     pub(super) fn follow(
         &mut self,
         request: &Request,
@@ -194,7 +194,8 @@ impl Talk {
         }
     }
 
-    /// Makes a request, and gives what is answered as a remark: on standard error, which a kernel's tool leaves empty.
+    /// Sends a request, and prints the answer on standard error: for these requests `lnetctl` prints nothing on
+    /// standard output.
     pub(super) fn remark(&mut self, request: &Request) -> Result<(), Failed> {
         if is_change(request) {
             self.name_the_node()?;
@@ -206,7 +207,8 @@ impl Talk {
         Ok(())
     }
 
-    /// Says which node is about to be changed, when more than one runs on this machine.
+    /// Names the node that is about to be changed, if several nodes run on this machine and the user did not
+    /// name one.
     fn name_the_node(&mut self) -> Result<(), Failed> {
         if std::mem::replace(&mut self.is_named, true) || nodes_running() < 2 {
             return Ok(());
@@ -233,7 +235,7 @@ impl Talk {
         Ok(())
     }
 
-    /// Makes a request and puts the answer into a file.
+    /// Sends a request, and writes the answer to a file.
     pub(super) fn write(&mut self, request: &Request, path: &Path) -> Result<(), Failed> {
         let text = self.dlc()?.request(request)?;
         fs::write(path, text).map_err(|error| {
@@ -243,7 +245,7 @@ impl Talk {
         })
     }
 
-    /// Prints the answer, again and again if that is wanted.
+    /// Prints the answer to a request; with `--watch`, repeats this.
     pub(super) fn watch(&mut self, args: &WatchArgs, request: &Request) -> Result<(), Failed> {
         let Some(seconds) = args.watch else {
             return self.print(request);
@@ -258,14 +260,14 @@ impl Talk {
     }
 }
 
-/// What the node answered, as a document.
+/// Parses an answer of the node.
 pub(super) fn read(text: &str) -> Result<Document, Failed> {
     let reading = lnet_config::read(text);
     let reading = reading.map_err(|error| Failed::Place(error.render("the node's answer")))?;
     Ok(reading.document)
 }
 
-/// Whether a request changes the node.
+/// Returns whether a request changes the node.
 const fn is_change(request: &Request) -> bool {
     let looks = matches!(
         request,
@@ -285,7 +287,7 @@ const fn is_change(request: &Request) -> bool {
     !looks
 }
 
-/// The time that a request takes by itself: peers that are asked one after the other.
+/// Returns the time that a request itself needs: the node asks peers one after the other.
 fn time_of(request: &Request) -> Duration {
     match request {
         Request::Ping { nids, timeout, .. } => {
@@ -296,7 +298,7 @@ fn time_of(request: &Request) -> Duration {
     }
 }
 
-/// Processes that are a node of this program, as far as they can be seen.
+/// Returns the number of processes that run a node of this program, as far as this user can see them.
 fn nodes_running() -> usize {
     let Ok(processes) = fs::read_dir("/proc") else {
         return 0;
@@ -305,7 +307,7 @@ fn nodes_running() -> usize {
     lines.filter(|line| is_node(line)).count()
 }
 
-/// Whether a command line, its words separated by zeros, runs a node.
+/// Returns whether a command line runs a node. Zero bytes separate its words.
 fn is_node(line: &[u8]) -> bool {
     let mut words = line.split(|&byte| byte == 0);
     let program = words.next().unwrap_or_default();
@@ -316,10 +318,10 @@ fn is_node(line: &[u8]) -> bool {
         && (words.first() == Some(&b"node".as_slice()) || (has(b"store") && has(b"serve")))
 }
 
-/// Clears the terminal and puts the cursor in its corner.
+/// Clears the terminal and moves the cursor to the top left corner.
 const CLEAR: &[u8] = b"\x1b[2J\x1b[H";
 
-/// Prints why a command failed, and gives the exit code.
+/// Prints why a command failed, and returns the exit code.
 pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<u8> {
     Ok(match done {
         Ok(()) => 0,
@@ -349,7 +351,7 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<u8> {
     })
 }
 
-/// Says that a command or parameter does not exist, and gives the exit code.
+/// Reports that a command or parameter does not exist, and returns the exit code.
 pub(super) fn unknown(tool: Tool, name: &str) -> io::Result<u8> {
     let name = Printable::text(name);
     let help = match tool {
@@ -364,13 +366,14 @@ pub(super) fn unknown(tool: Tool, name: &str) -> io::Result<u8> {
     Ok(UNKNOWN)
 }
 
-/// Prints errors: what concerns a peer's answer beside the answers, the rest as errors.
+/// Prints errors. Errors of peers' answers go to standard output with the answers, all others to standard
+/// error. Returns the exit code.
 fn blocks(failures: &[Failure]) -> io::Result<u8> {
     let mut code = 0;
     for failure in failures {
         let layout = layout(failure);
         let text = match failure.descr.as_str() {
-            // `lnetctl` says nothing of a peer that is not there.
+            // `lnetctl` prints nothing for a peer that does not exist.
             "" => String::new(),
             _ => document(failure, layout).to_yaml(),
         };
@@ -383,8 +386,8 @@ fn blocks(failures: &[Failure]) -> io::Result<u8> {
     Ok(code)
 }
 
-/// Rules and parameters nest their errors, answers to pings stand among the answers (section 11.12 of
-/// lnet-selection).
+/// Returns the layout of an error. Errors of rules and parameters are nested; failed pings appear among the
+/// answers (section 11.12 of lnet-selection).
 fn layout(failure: &Failure) -> ErrorLayout {
     match (failure.verb.as_str(), failure.entity.as_str()) {
         ("manage", "ping" | "discover") if failure.descr.starts_with("failed to") => {
@@ -399,7 +402,7 @@ fn exit_code(failure: &Failure, layout: ErrorLayout) -> u8 {
     match layout {
         ErrorLayout::Reply => NOT_SO,
         ErrorLayout::Flat => USAGE,
-        // A remainder of a division by 256 fits.
+        // A remainder modulo 256 fits into a byte.
         ErrorLayout::Nested => failure.errno.rem_euclid(256) as u8,
     }
 }

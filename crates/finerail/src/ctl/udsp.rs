@@ -18,7 +18,8 @@ pub(super) fn carry_out(command: &UdspCommand, talk: &mut Talk) -> Result<(), Fa
     }
 }
 
-/// The node changes its list in one step: a sender sees the rules before or after.
+/// Adds a rule. The node changes its list in one step, so a sender uses the rules from before or from after the
+/// change.
 fn add(args: &UdspAddArgs, talk: &mut Talk) -> Result<(), Failed> {
     let idx = args.idx.as_deref().map(index).transpose()?;
     let rule = UdspRule {
@@ -40,7 +41,7 @@ fn add(args: &UdspAddArgs, talk: &mut Talk) -> Result<(), Failed> {
 
 const EINVAL: i32 = 22;
 
-/// The colons of an address; no network has one.
+/// Returns whether a NID expression has an IPv6 address, which contains colons; a net alone has none.
 fn is_ipv6(descriptor: &str) -> bool {
     let address = descriptor.split_once('@').map(|(address, _)| address);
     address.is_some_and(|address| address.contains(':'))

@@ -1,4 +1,4 @@
-//! `finerail ctl watch`: what happens in a node, as it happens.
+//! `finerail ctl watch`: prints the events of a node while they happen.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use lnet_control::{Happening, Happenings, Request};
 use super::args::WatchNodeArgs;
 use super::talk::{Failed, Talk};
 
-/// Prints events until the node or the reader ends, or as many as are wanted.
+/// Prints events until the node ends, the output closes, or the wanted number of events is reached.
 pub(super) fn watch(args: &WatchNodeArgs, talk: &mut Talk) -> Result<(), Failed> {
     let request = Request::Watch { kinds: kinds(args) };
     let mut printer = Printer {
@@ -34,12 +34,12 @@ fn kinds(args: &WatchNodeArgs) -> Vec<Happenings> {
 struct Printer {
     zone: TimeZone,
     json: bool,
-    /// How many more events are wanted, if not all.
+    /// The number of events still to print; `None` means no limit.
     left: Option<u64>,
 }
 
 impl Printer {
-    /// Prints a piece of the node's answer. True: more is wanted.
+    /// Prints a piece of the node's answer. Returns whether more events are wanted.
     fn print(&mut self, piece: &str) -> io::Result<bool> {
         let events: Vec<Happening> = serde_json::from_str(piece)?;
         let mut out = io::stdout().lock();
@@ -58,7 +58,8 @@ impl Printer {
         if self.json {
             return Ok(serde_json::to_string(event)?);
         }
-        // A time of this millennium in microseconds; another is the node's error, and shown as 1970.
+        // The time of an event is in this millennium, so its microseconds fit. A wrong time is an error of the
+        // node, and is shown as 1970.
         let at = Timestamp::from_microsecond((event.time * 1e6) as i64).unwrap_or_default();
         let at = at.to_zoned(self.zone.clone()).strftime("%H:%M:%S%.3f");
         Ok(format!("{at} {}", event.what))

@@ -1,7 +1,7 @@
 //! The processes of the demo: the I/O-node daemon, the forwarder, routers, storage gateways, compute processes.
 //!
-//! Each is this program with a command that anybody can type. What a process prints goes to a file of its own, so that
-//! an error can show the last lines.
+//! Each process is this program with a command that any user can type. The output of a process goes to a file
+//! of its own, so that an error message can show the last lines.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -20,7 +20,7 @@ use super::world::{COMPUTE, World};
 
 /// How long a process may take to become ready, or to stop.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How often a condition is looked at.
+/// The interval at which a condition is checked.
 const LOOK: Duration = Duration::from_millis(10);
 /// The name that both gateways give their common directory.
 const EXPORT_NAME: &str = "demo";
@@ -35,9 +35,9 @@ pub(super) struct Service {
     host: String,
     words: Vec<String>,
     log: PathBuf,
-    /// The daemon's socket, for a client of the daemon.
+    /// The daemon's socket. Only clients of the daemon have one.
     socket: Option<PathBuf>,
-    /// Where the node is controlled, and the rules that it gets there.
+    /// The control socket of the node, and the file with the rules that the node gets there.
     rules: Option<(PathBuf, PathBuf)>,
     child: Option<Child>,
 }
@@ -97,7 +97,7 @@ impl Service {
         Ok(())
     }
 
-    /// Kills the process as `kill -9` does.
+    /// Kills the process with SIGKILL.
     pub(super) fn kill(&mut self) -> anyhow::Result<()> {
         if let Some(mut child) = self.child.take() {
             child.kill().context("cannot kill a process")?;
@@ -106,14 +106,14 @@ impl Service {
         Ok(())
     }
 
-    /// Sends a signal, such as `SIGSTOP`.
+    /// Sends a signal, such as `SIGSTOP`, to the process.
     pub(super) fn signal(&self, signal: Signal) -> anyhow::Result<()> {
         let child = self.child.as_ref().context("the process does not run")?;
         let id = i32::try_from(child.id()).context("a process id beyond 2^31")?;
         kill(Pid::from_raw(id), signal).with_context(|| format!("cannot signal {}", self.name))
     }
 
-    /// Asks the process to end, and waits.
+    /// Asks the process to end, and waits until it has ended.
     pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         if self.child.is_none() {
             return Ok(());
@@ -140,7 +140,7 @@ impl Service {
 
 impl Drop for Service {
     fn drop(&mut self) {
-        // A process that is stopped by SIGSTOP is killed, too.
+        // SIGKILL also ends a process that SIGSTOP has stopped.
         if let Some(mut child) = self.child.take() {
             let _gone = child.kill();
             let _reaped = child.wait();
@@ -155,7 +155,7 @@ fn ended_well(name: &str, status: ExitStatus, log: &Path) -> anyhow::Result<()> 
     bail!("{name} ended with {status}: {}", last_lines(log));
 }
 
-/// Gives a node the rules of the plan: kernels take them from `lnetctl`, so they are no part of the YAML.
+/// Adds the rules of the plan to a node. Kernels get rules from `lnetctl`, so the YAML does not contain them.
 fn add_rules(control: &Path, rules: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(rules);
     let text = text.with_context(|| format!("cannot read {}", rules.display()))?;
@@ -179,7 +179,7 @@ fn add_rules(control: &Path, rules: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A command of this program.
+/// Returns a command that runs this program.
 pub(super) fn this_program(words: &[String]) -> anyhow::Result<Command> {
     let binary = std::env::current_exe().context("cannot find this program")?;
     let mut command = Command::new(binary);
@@ -187,11 +187,11 @@ pub(super) fn this_program(words: &[String]) -> anyhow::Result<Command> {
     Ok(command)
 }
 
-/// The end of what a process printed.
+/// Returns the last five lines that a process printed.
 fn last_lines(path: &Path) -> String {
     let mut text = Vec::new();
     if let Ok(mut file) = File::open(path) {
-        // An unreadable log is an empty one.
+        // An unreadable log is treated as empty.
         let _length = file.read_to_end(&mut text);
     }
     let text = String::from_utf8_lossy(&text);
@@ -202,7 +202,7 @@ fn last_lines(path: &Path) -> String {
     lines.into_iter().rev().collect::<Vec<_>>().join("\n")
 }
 
-/// All services of the demo.
+/// The services of the demo.
 pub(super) struct Cast {
     pub(super) daemon: Service,
     pub(super) forwarder: Service,
@@ -210,10 +210,10 @@ pub(super) struct Cast {
     pub(super) gateways: Vec<Service>,
 }
 
-/// What all nodes have in common.
+/// Settings that all nodes share.
 pub(super) struct Stage<'a> {
     pub(super) directory: &'a Path,
-    /// The port of every node; `None` is LNet's own.
+    /// The TCP port of every node; `None` is LNet's default port.
     pub(super) port: Option<u16>,
 }
 
@@ -233,7 +233,7 @@ impl Stage<'_> {
         words
     }
 
-    /// Where a node is controlled.
+    /// Returns the path of a node's control socket.
     pub(super) fn control(&self, node: &str) -> PathBuf {
         self.directory.join(format!("{node}.sock"))
     }
@@ -258,12 +258,12 @@ impl Stage<'_> {
         Ok(service)
     }
 
-    /// The daemon's socket for compute processes.
+    /// Returns the path of the daemon's socket for compute processes.
     pub(super) fn socket(&self) -> PathBuf {
         self.directory.join("zoid/zbmi.default.sock")
     }
 
-    /// Serves the files as a directory, on the host of compute processes.
+    /// Returns a service that mounts the files as a directory on the host of the compute processes.
     pub(super) fn mount(&self, path: &Path) -> Service {
         let words = ["mount", "zoid:/", &path.display().to_string()].map(str::to_owned);
         let mut service = Service::new("mount", COMPUTE, self.directory, words.to_vec());
@@ -271,7 +271,7 @@ impl Stage<'_> {
         service
     }
 
-    /// The directory that the gateways serve.
+    /// Returns the directory that the gateways serve.
     pub(super) fn storage(&self) -> PathBuf {
         self.directory.join("storage")
     }
@@ -314,8 +314,8 @@ impl Stage<'_> {
 }
 
 impl Cast {
-    /// Starts routers, gateways, daemon and forwarder, in this order: no gateway of a route is found dead before it
-    /// is there.
+    /// Starts routers, gateways, daemon and forwarder, in this order: the gateway of a route must run before a
+    /// node checks whether the gateway is alive.
     pub(super) fn start(plan: &Plan, stage: &Stage<'_>, world: &World) -> anyhow::Result<Self> {
         let routers = plan.with_role(NodeRole::Router);
         let gateways = plan.with_role(NodeRole::Server);
@@ -333,13 +333,13 @@ impl Cast {
         Ok(cast)
     }
 
-    /// All services, in the order in which they start.
+    /// Returns all services in the order in which they start.
     fn services(&mut self) -> impl DoubleEndedIterator<Item = &mut Service> {
         let nodes = self.routers.iter_mut().chain(&mut self.gateways);
         nodes.chain([&mut self.daemon, &mut self.forwarder])
     }
 
-    /// The names and process ids of all services.
+    /// Returns the names and process ids of the running services.
     pub(super) fn processes(&mut self) -> Vec<(String, u32)> {
         let id = |service: &mut Service| {
             let child = service.child.as_ref()?;
@@ -348,7 +348,7 @@ impl Cast {
         self.services().filter_map(id).collect()
     }
 
-    /// Stops all services, the last one first.
+    /// Stops all services, in the reverse of the order in which they start.
     pub(super) fn stop(&mut self) -> anyhow::Result<()> {
         for service in self.services().rev() {
             service.stop()?;

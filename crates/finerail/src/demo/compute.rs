@@ -1,4 +1,5 @@
-//! The compute processes: what they write through the daemon, and what must be there afterwards.
+//! The compute processes: the files they write through the daemon, and the manifest of what must be stored
+//! afterwards.
 //!
 //! ```text
 //!   large    files put LARGE zoid:/large-N        one large file after another, overwritten in turn
@@ -6,7 +7,7 @@
 //!   tar      tar -xf - in a mount of zoid:/       an unmodified program, where a mount is possible
 //! ```
 //!
-//! A command that fails while a fault lasts is run again. What was put in the end is in the manifest.
+//! A command that fails during a fault is retried. The manifest holds the files that were stored last.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,38 +23,38 @@ use super::cast::this_program;
 use super::data::{self, Digests, Step};
 use super::world::{COMPUTE, World};
 
-/// Directories below the storage that are written in turn.
+/// The number of target directories below the storage. The work writes to them in turn.
 const TURNS: u64 = 2;
-/// Attempts of one command. The pauses between them sum up to more than any fault lasts.
+/// The limit of attempts of one command. The pauses between the attempts add up to more than the longest fault.
 const ATTEMPTS: u32 = 12;
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What the compute processes share.
+/// State that the compute processes share.
 pub(super) struct Compute<'a> {
     pub(super) world: &'a World,
     /// The daemon's socket.
     pub(super) socket: PathBuf,
-    /// What is written: `large`, and `small/`.
+    /// The directory of the source files: `large`, and `small/`.
     pub(super) source: PathBuf,
-    /// Where the mount is, if there is one.
+    /// The path of the mount, if there is one.
     pub(super) mount: Option<PathBuf>,
-    /// Raised when the work is to end.
+    /// Set when the work must end.
     pub(super) stop: &'a AtomicBool,
     pub(super) tally: &'a Tally,
 }
 
-/// What the compute processes did.
+/// Counters of what the compute processes did.
 #[derive(Default)]
 pub(super) struct Tally {
     /// Commands that completed.
     pub(super) commands: AtomicU64,
-    /// Bytes of files that those commands carried.
+    /// Bytes of the files that those commands carried.
     pub(super) bytes: AtomicU64,
-    /// Commands that failed and ran again.
+    /// Commands that failed and were retried.
     pub(super) retries: AtomicU64,
-    /// The first words of each distinct failure, with how often it occurred.
+    /// The last line of each distinct error message, with the number of failures.
     pub(super) failures: Mutex<BTreeMap<String, u64>>,
-    /// Trees that were put, below the storage, each with the tree of the source that it equals.
+    /// The stored trees: the path below the storage, and the source tree that it must equal.
     pub(super) put: Mutex<BTreeMap<String, String>>,
 }
 
@@ -65,7 +66,7 @@ impl Tally {
             .last()
             .unwrap_or("no reason was given")
             .to_owned();
-        // Nothing panics while this lock is held.
+        // Code that holds this lock cannot panic, so the lock is not poisoned.
         if let Ok(mut failures) = self.failures.lock() {
             *failures.entry(line).or_default() += 1;
         }
@@ -85,7 +86,7 @@ impl Compute<'_> {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Writes the large file again and again.
+    /// Writes the large file repeatedly, until the work must end.
     pub(super) fn write_large(&self, bytes: u64) -> anyhow::Result<()> {
         let source = self.source.join("large").display().to_string();
         for turn in 0.. {
@@ -99,7 +100,7 @@ impl Compute<'_> {
         Ok(())
     }
 
-    /// Writes the small files again and again, and walks over them.
+    /// Writes the small files repeatedly, and walks over them, until the work must end.
     pub(super) fn write_small(&self, bytes: u64) -> anyhow::Result<()> {
         let source = self.source.join("small").display().to_string();
         for turn in 0.. {
@@ -118,7 +119,7 @@ impl Compute<'_> {
         Ok(())
     }
 
-    /// Unpacks an archive of the small files into the mount: `tar` knows nothing of Finerail.
+    /// Unpacks an archive of the small files into the mount. `tar` is a program that does not know Finerail.
     pub(super) fn unpack(&self, bytes: u64) -> anyhow::Result<()> {
         let Some(mount) = &self.mount else {
             return Ok(());
@@ -165,7 +166,7 @@ impl Compute<'_> {
         bail!("'tar' failed {ATTEMPTS} times in a row");
     }
 
-    /// Runs a command to its end, again while it fails.
+    /// Runs a command to its end, and retries it if it fails.
     pub(super) fn run(&self, words: &[&str]) -> anyhow::Result<()> {
         let mut why = String::new();
         for _ in 0..ATTEMPTS {
@@ -200,7 +201,7 @@ impl Compute<'_> {
             .to_owned()))
     }
 
-    /// A command of this program that knows where the daemon is.
+    /// Returns a command that runs this program and connects to the daemon of the demo.
     pub(super) fn command(&self, words: &[&str]) -> anyhow::Result<Command> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let mut command = this_program(&words)?;
@@ -209,14 +210,14 @@ impl Compute<'_> {
     }
 }
 
-/// What must be below the storage: the digest of every file, in hexadecimal digits.
+/// The files that must be below the storage: the BLAKE3 digest of every file, in hexadecimal digits, by path.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     pub(super) files: BTreeMap<String, String>,
 }
 
 impl Manifest {
-    /// The files of all trees that were put.
+    /// Returns the manifest of all trees that were stored.
     pub(super) fn of(put: &BTreeMap<String, String>, source: &Digests) -> Self {
         let mut files = BTreeMap::new();
         for (target, tree) in put {
@@ -231,8 +232,8 @@ impl Manifest {
         Self { files }
     }
 
-    /// Compares every file below `storage` with the manifest. Returns at most ten differences, and the bytes that
-    /// were read.
+    /// Compares every file below `storage` with the manifest. Returns at most ten differences, and the number
+    /// of bytes read.
     pub(super) fn verify(
         &self,
         storage: &Path,

@@ -1,4 +1,4 @@
-//! The files that the demo carries: generated from a seed, and compared by digest when they are back.
+//! The files of the demo: generated from a seed, and compared by digest after they were stored.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -9,42 +9,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context, bail};
 use indicatif::ProgressBar;
 
-/// Files and bytes of a tree.
+/// The number of files and bytes in a tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Amount {
     pub(super) files: u64,
     pub(super) bytes: u64,
 }
 
-/// What to generate.
+/// The amount of data to generate.
 #[derive(Clone, Copy)]
 pub(super) struct Plan {
-    /// Small files, of 0 to 64 KiB each.
+    /// The number of small files, of 0 to 64 KiB each.
     pub(super) small_files: u32,
-    /// Bytes of the one large file; 0 for none.
+    /// The size of the one large file in bytes; 0 for no large file.
     pub(super) large_bytes: u64,
 }
 
-/// The digest of every file of a tree, by its path below the root.
+/// The digests of all files of a tree, by their path below the root.
 pub(super) type Digests = BTreeMap<PathBuf, blake3::Hash>;
 
-/// The demo's data is the same everywhere and always.
+/// The seed of the data. It is constant, so every run of the demo has the same data.
 const SEED: &str = "finerail demo 1";
 const SMALL_FILES_PER_DIRECTORY: u32 = 500;
 const BUFFER: usize = 1 << 20;
 
-/// Shows how far a step is, and ends it early.
+/// Shows the progress of a step, and lets an interruption end it.
 pub(super) struct Step<'a> {
     pub(super) bar: ProgressBar,
     pub(super) interrupted: &'a AtomicBool,
 }
 
 impl Step<'_> {
-    /// So many bytes further, unless this was the last thing to do.
+    /// Adds bytes to the progress. Returns an error if the demo was interrupted.
     fn advance(&self, bytes: usize) -> io::Result<()> {
         self.bar.inc(bytes as u64);
         if self.interrupted.load(Ordering::Relaxed) {
-            // Not `ErrorKind::Interrupted`, after which a system call is tried again.
+            // The kind is not `ErrorKind::Interrupted`, because callers retry a system call after that kind.
             return Err(io::Error::other("interrupted"));
         }
         Ok(())
@@ -71,7 +71,7 @@ pub(super) fn generate(root: &Path, plan: Plan, step: &Step<'_>) -> anyhow::Resu
     Ok(())
 }
 
-/// Sizes spread over the powers of two, so that most files are tiny and some are not: 0 to 64 KiB.
+/// Returns the size of a small file: 0 to 64 KiB, spread over the powers of two, so that most files are tiny.
 fn small_size(number: u32) -> u64 {
     let mut draw = [0; 8];
     stream(&format!("size {number}")).fill(&mut draw);
@@ -116,7 +116,7 @@ fn create_directory(path: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))
 }
 
-/// Digests of every file at or below `root`; symbolic links and special files are refused.
+/// Returns the digests of all files at or below `root`. Rejects symbolic links and special files.
 pub(super) fn digests(root: &Path, step: &Step<'_>) -> anyhow::Result<(Digests, Amount)> {
     let mut found = Digests::new();
     let mut amount = Amount::default();
@@ -165,7 +165,7 @@ fn digest(path: &Path, step: &Step<'_>) -> anyhow::Result<blake3::Hash> {
     read().with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// Says how two trees differ, at most `limit` differences.
+/// Describes how two trees differ; at most `limit` differences.
 pub(super) fn differences(sent: &Digests, back: &Digests, limit: usize) -> Vec<String> {
     let missing = sent
         .iter()

@@ -1,4 +1,4 @@
-//! What fails while the compute processes work: when, and for how long.
+//! The faults that occur while the compute processes work: their kind, time and duration.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::cast::{Cast, HEARTBEAT_MS, Service};
 use super::plan::{IO_NODE, Plan};
 use super::world::World;
 
-/// Which faults strike.
+/// The selection of faults for a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Faults {
     /// None
@@ -26,22 +26,22 @@ pub(crate) enum Faults {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FaultKind {
-    /// The rail that carries most has no carrier.
+    /// The cable of the busiest router's rail is cut, so the rail has no carrier.
     RailCut,
-    /// The router that forwards most is killed, and started again.
+    /// The router that forwards most is killed, and started again later.
     RouterKilled,
-    /// The router that forwards most stands still.
+    /// The router that forwards most is stopped with SIGSTOP, and continued later.
     RouterHung,
-    /// A storage gateway is killed, and started again.
+    /// A storage gateway is killed, and started again later.
     GatewayKilled,
     /// The daemon of the I/O node is killed, and started again at once.
     DaemonRestarted,
-    /// A policy prefers the other rail.
+    /// A rule makes the node prefer the other rail.
     PolicyChanged,
 }
 
 impl FaultKind {
-    /// What a reader sees.
+    /// Returns the name of the fault for readers.
     pub(super) fn describe(self) -> &'static str {
         match self {
             Self::RailCut => "rail cut",
@@ -53,7 +53,8 @@ impl FaultKind {
         }
     }
 
-    /// The longest time without progress that the fault may cost, if there is a goal.
+    /// Returns the goal: the longest time without progress that the fault may cause. `None` if there is no
+    /// goal.
     pub(super) fn goal(self, lnd_timeout: Duration) -> Option<Duration> {
         match self {
             Self::RailCut => Some(Duration::from_secs(1)),
@@ -66,20 +67,20 @@ impl FaultKind {
     }
 }
 
-/// A hung router costs less than this, whatever the time limit of the LND is.
+/// The goal for a hung router is below a minute, whatever the timeout of the LND is.
 const NEVER_A_MINUTE: Duration = Duration::from_secs(59);
 
 /// A fault of the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub(super) kind: FaultKind,
-    /// When it strikes, since the work began.
+    /// The time of the fault since the work began.
     pub(super) at: Duration,
-    /// How long it lasts.
+    /// The duration of the fault.
     pub(super) lasts: Duration,
 }
 
-/// One fault of each kind, for a run of so many seconds of work.
+/// Returns one fault of each kind, spread over the time `work`.
 fn standard(work: Duration) -> Vec<Fault> {
     let kinds = [
         FaultKind::RailCut,
@@ -98,7 +99,7 @@ fn standard(work: Duration) -> Vec<Fault> {
     (0..).zip(kinds).map(fault).collect()
 }
 
-/// Faults that a seed draws, one after the other, with pauses between them.
+/// Returns faults that a seed draws, one after the other, with pauses between them.
 fn storm(work: Duration, seed: u64) -> Vec<Fault> {
     let kinds = [
         FaultKind::RailCut,
@@ -127,7 +128,7 @@ fn storm(work: Duration, seed: u64) -> Vec<Fault> {
 }
 
 impl Faults {
-    /// The faults of a run with so much time to work.
+    /// Returns the faults of a run that lasts as long as `work`.
     pub(super) fn schedule(self, work: Duration, seed: u64) -> Vec<Fault> {
         match self {
             Self::None => Vec::new(),
@@ -137,17 +138,18 @@ impl Faults {
     }
 }
 
-/// What strikes and mends.
+/// Causes faults and ends them.
 pub(super) struct Striker<'a> {
     pub(super) plan: &'a Plan,
     pub(super) world: &'a World,
     pub(super) cast: &'a mut Cast,
-    /// Changes the configuration of the I/O node.
+    /// Runs a control command on the I/O node.
     pub(super) control: &'a dyn Fn(&[&str]) -> anyhow::Result<()>,
 }
 
 impl Striker<'_> {
-    /// Makes a fault happen to the busiest router. Returns what was struck, as readers see it.
+    /// Causes a fault. `busiest` is the index of the router to hit, for those kinds that hit a router or its
+    /// rail. Returns the part that was hit, for readers.
     pub(super) fn strike(&mut self, kind: FaultKind, busiest: usize) -> anyhow::Result<String> {
         match kind {
             FaultKind::RailCut => self.cut(busiest),
@@ -203,7 +205,8 @@ impl Striker<'_> {
             .context("there is no such router")
     }
 
-    /// The interface of a router on its rail, which has the same name on the I/O node.
+    /// Returns the interface of a router on its rail. The interface of the I/O node on that rail has the same
+    /// name.
     fn rail(&self, router: usize) -> anyhow::Result<String> {
         let name = self
             .cast
@@ -237,7 +240,7 @@ impl Striker<'_> {
         (self.control)(&["fault", "drop", "del", "--all"])
     }
 
-    /// Adds a rule that prefers the rail that carries less.
+    /// Adds a rule that prefers the rail of the less busy router.
     fn prefer_other_rail(&self, busiest: usize) -> anyhow::Result<String> {
         let other = match self.rail(busiest)?.as_str() {
             "hsn0" => "hsn1",
@@ -249,7 +252,7 @@ impl Striker<'_> {
     }
 }
 
-/// The net of a rail.
+/// Returns the net of a rail.
 fn net_of(interface: &str) -> &'static str {
     match interface {
         "hsn0" => "tcp100",

@@ -1,5 +1,5 @@
-//! What this machine's loopback carries between two threads that do nothing else, with the congestion control that
-//! the demo's nodes have: the system's.
+//! Measures how fast this machine's loopback carries bytes between two threads that do nothing else. The
+//! congestion control is the one of the demo's nodes: the system's default.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 
-/// What this machine's loopback carries.
+/// The throughput of this machine's loopback.
 #[derive(Clone, Debug)]
 pub(super) struct Limit {
-    /// The congestion control it was measured with; compare only with the same.
+    /// The congestion control of the measurement. Only limits with the same congestion control are comparable.
     pub(super) congestion: String,
-    /// One way, in frames of [`PAYLOAD_LEN`].
+    /// Throughput in one direction, in frames with a payload of [`PAYLOAD_LEN`].
     pub(super) bytes_per_second: f64,
 }
 
@@ -21,11 +21,11 @@ pub(super) struct Limit {
 const HEADER_LEN: usize = 96;
 /// Payload of a frame.
 const PAYLOAD_LEN: usize = 1 << 20;
-/// Frames of one measurement.
+/// The number of frames of one measurement.
 const FRAMES: usize = 512;
-/// Measurements, of which the best counts: it is a limit.
+/// The number of measurements. The best one counts, because the result is a limit.
 const ROUNDS: usize = 3;
-/// Longest wait for a read or a write.
+/// The timeout of a read or a write.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// Measures the limit.
@@ -44,7 +44,7 @@ pub(super) fn loopback() -> anyhow::Result<Limit> {
     })
 }
 
-/// How long it takes until all frames are at the other end, which then says so.
+/// Returns the time from the first frame until the receiver has confirmed all frames.
 fn measure(listener: &TcpListener) -> anyhow::Result<Duration> {
     let mut near = TcpStream::connect(listener.local_addr()?)?;
     let (mut far, _) = listener.accept()?;

@@ -1,13 +1,13 @@
-//! `finerail demo`: the whole path on this machine, while parts of it fail.
+//! `finerail demo`: runs the whole path of files on this machine, while parts of it fail.
 //!
 //! ```text
 //!  compute process ─▶ daemon, forwarder ─▶ router of rail 1 ─▶ storage gateways oss1, oss2
 //!   no network         I/O node ion1    └▶ router of rail 2 ┘   one directory
 //! ```
 //!
-//! Every part is a process of its own, and what carries the files are the commands anybody can type. `plan.rs` makes the
-//! configurations, `world.rs` the hosts and cables, `cast.rs` the processes, `compute.rs` the work, `faults.rs` what
-//! fails, `watch.rs` looks on; `outcome.rs` and `page.rs` tell what was found.
+//! Every part is a process of its own, and the files are carried by commands that any user can type. `plan.rs`
+//! makes the configurations, `world.rs` the hosts and cables, `cast.rs` the processes, `compute.rs` the work,
+//! and `faults.rs` the faults. `watch.rs` samples the nodes; `outcome.rs` and `page.rs` present the results.
 
 mod cast;
 mod compute;
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     if let Some(directory) = &args.verify {
         return verify_again(directory);
     }
-    // First of all: the process has one thread now.
+    // This call comes first, because it needs a process with one thread.
     let world = World::enter();
     let interrupted = raise_on_signals().context("cannot take signals")?;
     let temporary = tempfile::Builder::new().prefix("finerail-demo-").tempdir();
@@ -88,7 +88,8 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
         .canonicalize()
         .context("cannot find the directory")?;
     let outcome = run::run(args, &directory, world, &interrupted);
-    // Whatever could not go on because of it: the temporary directory and the processes end in good order.
+    // An interruption comes before any other error, because it can be the cause of that error. Returning lets
+    // the temporary directory and the processes end in order.
     if interrupted.load(Ordering::Relaxed) && !args.keep {
         return Err(NotSo("interrupted".to_owned()).into());
     }
@@ -123,7 +124,8 @@ fn verify_again(directory: &Path) -> anyhow::Result<ExitCode> {
     .into())
 }
 
-/// Files of an earlier run would be taken for those of this one.
+/// Makes the directory, which must be empty: otherwise files of an earlier run would be taken for files of this
+/// run.
 fn make_empty(directory: &Path) -> anyhow::Result<()> {
     let shown = directory.display();
     fs::create_dir_all(directory).with_context(|| format!("cannot make {shown}"))?;
@@ -135,7 +137,7 @@ fn make_empty(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs a step with a progress bar, which shows only on a terminal.
+/// Runs a step with a progress bar, which appears only on a terminal.
 fn with_bar<R>(
     name: &'static str,
     interrupted: &AtomicBool,

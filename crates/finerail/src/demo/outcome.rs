@@ -1,4 +1,4 @@
-//! What the demo found: the table at its end, and the JSON beside its report.
+//! The result of the demo: the table at its end, and the JSON beside its report.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,59 +9,61 @@ use serde::Serialize;
 use super::faults::FaultKind;
 use super::watch::Track;
 
-/// Everything that the report shows.
+/// All values that the report shows.
 #[derive(Debug, Serialize)]
 pub(super) struct Outcome {
     pub(super) seed: u64,
-    /// What the hosts were.
+    /// The description of the hosts.
     pub(super) world: String,
-    /// Whether a mount was possible, and why not.
+    /// Whether the files could be mounted, and if not, the reason.
     pub(super) mount: String,
     /// How long the compute processes worked, in milliseconds.
     pub(super) work_ms: u64,
-    /// Commands that the compute processes completed, and the bytes of files that they carried.
+    /// Commands that the compute processes completed. The next field is the bytes of the files that they
+    /// carried.
     pub(super) commands: u64,
     pub(super) bytes: u64,
-    /// Commands that failed and ran again, and why.
+    /// Commands that failed and were retried. The next field counts them by their reason.
     pub(super) retries: u64,
     pub(super) failures: BTreeMap<String, u64>,
     pub(super) faults: Vec<FaultOutcome>,
-    /// What the nodes did; the I/O node is the first.
+    /// The samples of the nodes; the I/O node is the first.
     pub(super) tracks: Vec<Track>,
-    /// What `finerail explain` said, and when.
+    /// The output of `finerail explain` at several times.
     pub(super) explanations: Vec<Explanation>,
-    /// What `finerail fgr plan` said of each rail, and `finerail fgr check` of both.
+    /// The output of `finerail fgr plan` for each rail. The next field is the output of `finerail fgr check`
+    /// for both.
     pub(super) plan: Vec<String>,
     pub(super) proof: String,
-    /// What this machine's loopback carries in frames of 1 MiB between two plain processes, in bytes a second.
+    /// The throughput of this machine's loopback in frames of 1 MiB between two threads, in bytes a second.
     pub(super) limit: f64,
-    /// The congestion control of that measurement.
+    /// The congestion control of this measurement.
     pub(super) congestion: String,
     pub(super) verified: Verified,
 }
 
-/// A fault that struck.
+/// A fault that occurred.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct FaultOutcome {
     pub(super) kind: FaultKind,
-    /// What it struck.
+    /// The part that the fault hit.
     pub(super) target: String,
-    /// From when to when, in milliseconds of work.
+    /// The start and the end, in milliseconds since the work began.
     pub(super) at_ms: u64,
     pub(super) until_ms: u64,
-    /// The longest time without progress behind it, and the longest that is wanted.
+    /// The longest time without progress after the fault began, and its goal.
     pub(super) pause_ms: u64,
     pub(super) goal_ms: Option<u64>,
 }
 
-/// Why a message takes its path.
+/// The explanation why a message takes its path.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Explanation {
     pub(super) when: String,
     pub(super) text: String,
 }
 
-/// What the verification read.
+/// The result of the verification.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Verified {
     pub(super) files: u64,
@@ -70,7 +72,7 @@ pub(super) struct Verified {
 }
 
 impl FaultOutcome {
-    /// `met`, `missed`, or nothing to meet.
+    /// Returns `met` or `missed`; an empty text if the fault has no goal.
     pub(super) fn verdict(&self) -> &'static str {
         match self.goal_ms {
             None => "",
@@ -81,7 +83,7 @@ impl FaultOutcome {
 }
 
 impl Outcome {
-    /// Bytes that the compute processes carried a second.
+    /// Returns the bytes a second that the compute processes carried.
     #[expect(clippy::cast_precision_loss, reason = "shown in MB/s")]
     pub(super) fn rate(&self) -> f64 {
         self.bytes as f64 * 1000.0 / self.work_ms.max(1) as f64
@@ -123,7 +125,7 @@ impl Outcome {
     }
 }
 
-/// Payload that a node moved, its lives together.
+/// Returns the payload that a node moved, summed over all its restarts.
 pub(super) fn moved(track: &Track) -> u64 {
     let step = |pair: &[super::watch::Point]| {
         let (before, after) = (pair[0].bytes, pair[1].bytes);
@@ -132,7 +134,7 @@ pub(super) fn moved(track: &Track) -> u64 {
     track.points.windows(2).map(step).sum()
 }
 
-/// Milliseconds as seconds.
+/// Formats milliseconds as seconds.
 #[expect(clippy::cast_precision_loss, reason = "shown with one digit")]
 pub(super) fn seconds(ms: u64) -> String {
     format!("{:.1}", ms as f64 / 1000.0)

@@ -1,4 +1,4 @@
-//! The report of the demo: one HTML file without scripts, and nothing from elsewhere.
+//! The report of the demo: one HTML file that needs no scripts and no other files.
 
 use std::fmt::Write as _;
 
@@ -7,16 +7,17 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::outcome::{Outcome, moved, seconds};
 use super::watch::Track;
 
-/// Milliseconds that a point of the timeline stands for.
+/// The milliseconds that one point of the timeline stands for.
 const STEP_MS: u64 = 250;
-/// The drawing, in units of its own; the page scales it.
+/// The size of the drawing, in units of its own; the page scales it.
 const WIDTH: f64 = 1000.0;
 const BAND: f64 = 70.0;
 const LEFT: f64 = 110.0;
-/// The least that a band shows at its full height, in bytes a second: pings alone draw a flat line.
+/// The lowest rate that the full height of a band stands for, in bytes a second. Without it, pings alone would
+/// fill the band.
 const LOWEST_PEAK: f64 = 1e6;
 
-/// The page.
+/// Returns the page.
 pub(super) fn page(outcome: &Outcome) -> String {
     html! {
         (DOCTYPE)
@@ -125,7 +126,7 @@ fn nodes(outcome: &Outcome) -> Markup {
     }
 }
 
-/// One band for each node, all on one axis of time.
+/// Draws one band for each node, all on one time axis.
 fn timeline(outcome: &Outcome) -> Markup {
     let end_ms = outcome.work_ms.max(STEP_MS);
     let bands = outcome.tracks.len() as f64;
@@ -160,7 +161,7 @@ fn band(track: &Track, top: f64, end_ms: u64) -> Markup {
         let x = LEFT + (WIDTH - LEFT) * index as f64 / last;
         let y = base - (BAND - 16.0) * rate / highest;
         let command = if index == 0 { 'M' } else { 'L' };
-        // Writing to a string does not fail.
+        // Writing to a `String` cannot fail.
         let _written = write!(line, "{command}{x:.1} {y:.1}");
     }
     html! {

@@ -1,8 +1,8 @@
 //! The machine of the demo, and the configurations that `finerail fgr` writes for its nodes.
 //!
-//! Two rails, each a torus of 6 × 4 places with two routers, lead to one net of two storage gateways. Each rail is
-//! planned by itself, in the multi-rail form; `fgr join` joins both, and `fgr check` proves the result before anything
-//! runs.
+//! Two rails lead to one net with two storage gateways. Each rail is a torus of 6 × 4 places with two routers.
+//! Each rail is planned by itself, in the multi-rail form. `fgr join` joins both, and `fgr check` proves the
+//! result before any node runs.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
@@ -14,11 +14,11 @@ use fgr::config::{NodeRole, Site, SiteNode};
 
 use crate::fgr::read_site;
 
-/// Seconds between two pings of a gateway, and the seconds that such a ping may take.
+/// Seconds between two pings of a gateway. The next constant is the timeout of such a ping in seconds.
 pub(super) const CHECK_INTERVAL: u64 = 1;
 const PING_TIMEOUT: u64 = 1;
 
-/// The I/O node that runs. The others are in the plan only.
+/// The name of the I/O node that runs. The other I/O nodes exist in the plan only.
 pub(super) const IO_NODE: &str = "ion1";
 
 /// A node that the demo runs.
@@ -26,31 +26,31 @@ pub(super) const IO_NODE: &str = "ion1";
 pub(super) struct PlannedNode {
     pub(super) name: String,
     pub(super) role: NodeRole,
-    /// The configuration that the node runs with.
+    /// The path of the node's configuration.
     pub(super) config: PathBuf,
-    /// Commands of `lnetctl udsp`, one a line, which choose the planned routers.
+    /// The path of the node's rules, which choose the planned routers: commands of `lnetctl udsp`, one a line.
     pub(super) rules: Option<PathBuf>,
-    /// Its interfaces: name, and IPv4 address.
+    /// The interfaces of the node: name and IPv4 address.
     pub(super) interfaces: Vec<(String, Ipv4Addr)>,
-    /// Its first NID, as text.
+    /// The first NID of the node, as text.
     pub(super) nid: String,
 }
 
-/// What was planned.
+/// The result of the planning.
 pub(super) struct Plan {
     pub(super) nodes: Vec<PlannedNode>,
-    /// What `fgr plan` prints of each rail: costs and link loads.
+    /// The output of `fgr plan` for each rail: costs and link loads.
     pub(super) figures: Vec<String>,
-    /// What `fgr check` prints.
+    /// The output of `fgr check`.
     pub(super) proof: String,
 }
 
-/// Where the addresses of the demo begin.
+/// The range of addresses that the demo uses.
 #[derive(Clone, Copy)]
 pub(super) enum Addresses {
-    /// Private ones, on interfaces of their own.
+    /// Private addresses, on interfaces of their own.
     Rails,
-    /// Loopback ones.
+    /// Loopback addresses.
     Loopback,
 }
 
@@ -64,7 +64,7 @@ impl Addresses {
 }
 
 impl Plan {
-    /// Plans both rails into `directory`, with the commands that anybody can type.
+    /// Plans both rails in `directory`, with commands that any user can type.
     pub(super) fn make(directory: &Path, addresses: Addresses) -> anyhow::Result<Self> {
         let byte = addresses.first_byte();
         let write = |name: &str, text: String| {
@@ -94,12 +94,12 @@ impl Plan {
         })
     }
 
-    /// The nodes with a role.
+    /// Returns the nodes with a role.
     pub(super) fn with_role(&self, role: NodeRole) -> impl Iterator<Item = &PlannedNode> {
         self.nodes.iter().filter(move |node| node.role == role)
     }
 
-    /// The I/O node.
+    /// Returns the I/O node.
     pub(super) fn io_node(&self) -> anyhow::Result<&PlannedNode> {
         let mut nodes = self.nodes.iter();
         let found = nodes.find(|node| node.name == IO_NODE);
@@ -107,7 +107,7 @@ impl Plan {
     }
 }
 
-/// A rail: three I/O nodes, and two routers that lead to the storage net.
+/// Returns the machine file of a rail: three I/O nodes, and two routers that lead to the storage net.
 fn machine(rail: u8) -> String {
     format!(
         "machine: demo, rail {rail}\n\
@@ -132,7 +132,8 @@ fn machine(rail: u8) -> String {
     )
 }
 
-/// One router of a rail stands in for the other, so each client has one backup.
+/// Returns the arguments of `fgr config` for a rail. Each client has one backup, because a rail has two
+/// routers.
 fn config_arguments(rail: u8, byte: u8) -> String {
     let interface = rail - 1;
     format!(
@@ -147,7 +148,7 @@ fn words(text: &str) -> Vec<&str> {
     text.split_whitespace().collect()
 }
 
-/// Runs a command of `finerail fgr` in `directory`. Returns what the command prints.
+/// Runs a command of `finerail fgr` in `directory`, and returns its output.
 fn fgr(directory: &Path, words: &[&str]) -> anyhow::Result<String> {
     let binary = std::env::current_exe().context("cannot find this program")?;
     let output = Command::new(binary)
@@ -164,7 +165,7 @@ fn fgr(directory: &Path, words: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The nodes to run, each with its configuration.
+/// Returns the nodes to run, each with its configuration.
 fn nodes(site: &Site, directory: &Path, addresses: Addresses) -> anyhow::Result<Vec<PlannedNode>> {
     let mut nodes = Vec::new();
     for node in &site.nodes {
@@ -176,7 +177,8 @@ fn nodes(site: &Site, directory: &Path, addresses: Addresses) -> anyhow::Result<
             Addresses::Rails => directory.join(format!("conf/classes/{}.yaml", class.name)),
             Addresses::Loopback => {
                 let path = directory.join(format!("conf/{}.yaml", node.name));
-                // Several nodes share the interface `lo` here, so NIDs take the place of its name.
+                // Here all nodes share the interface `lo`, so the configuration names NIDs instead of
+                // interfaces.
                 fs::write(&path, site.node_config(node).to_yaml())
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 path
@@ -184,7 +186,7 @@ fn nodes(site: &Site, directory: &Path, addresses: Addresses) -> anyhow::Result<
         };
         let rules = match addresses {
             Addresses::Rails => Some(directory.join(format!("conf/classes/{}.udsp", class.name))),
-            // They are in the configuration of the node.
+            // The configuration of the node already contains the rules.
             Addresses::Loopback => None,
         };
         let nid = node.nids.first().context("a node without a NID")?;
@@ -200,7 +202,8 @@ fn nodes(site: &Site, directory: &Path, addresses: Addresses) -> anyhow::Result<
     Ok(nodes)
 }
 
-/// The interfaces of a node's nets, each once: the NIDs of a node are in the order of its class's nets.
+/// Returns the interfaces of a node's nets, each once. The NIDs of a node have the same order as the nets of
+/// its class.
 fn interfaces(site: &Site, node: &SiteNode) -> Vec<(String, Ipv4Addr)> {
     let mut found: Vec<(String, Ipv4Addr)> = Vec::new();
     let nets = &site.class_of(node).config.nets;

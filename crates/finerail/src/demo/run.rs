@@ -23,12 +23,12 @@ use super::watch::{self, Track, Watched};
 use super::world::World;
 use super::{DemoArgs, page, print, with_bar};
 
-/// How long a fault is watched after its end.
+/// How long the nodes are observed after a fault ends.
 const AFTER_FAULT: Duration = Duration::from_secs(3);
-/// How often the live line is drawn.
+/// The interval at which the live line is drawn.
 const LIVE: Duration = Duration::from_millis(200);
 
-/// How much work there is.
+/// How long the work lasts, and how much data it carries.
 struct Size {
     work: Duration,
     data: data::Plan,
@@ -111,7 +111,7 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// Digests of the source, and how much its two trees hold.
+/// Returns the digests of the source, and the amount of data in its two trees.
 fn digests(source: &Path, interrupted: &AtomicBool) -> anyhow::Result<(Digests, [Amount; 2])> {
     let (all, _) = with_bar("digest", interrupted, |step| data::digests(source, step))?;
     let mut amounts = [Amount::default(); 2];
@@ -125,14 +125,14 @@ fn digests(source: &Path, interrupted: &AtomicBool) -> anyhow::Result<(Digests, 
     Ok((all, amounts))
 }
 
-/// What the demo runs with, once everything stands.
+/// The running demo.
 struct Show<'a> {
     args: &'a DemoArgs,
     plan: &'a Plan,
     world: &'a World,
     stage: &'a Stage<'a>,
     digests: Digests,
-    /// The large file; the small ones.
+    /// The amount of data: first of the large file, then of the small files.
     amounts: [Amount; 2],
     interrupted: &'a AtomicBool,
 }
@@ -196,7 +196,8 @@ impl Show<'_> {
         Ok(outcome)
     }
 
-    /// Mounts the files for programs that know nothing of Finerail, where that is possible.
+    /// Mounts the files, if this is possible, for programs that do not know Finerail. Returns a text for the
+    /// report too.
     fn mount(&self) -> (Option<(PathBuf, Service)>, String) {
         let path = self.stage.directory.join("mount");
         let mut service = self.stage.mount(&path);
@@ -217,7 +218,7 @@ impl Show<'_> {
         }
     }
 
-    /// The I/O node first, then the routers.
+    /// Returns the nodes to sample: first the I/O node, then the routers.
     fn watched(&self) -> Vec<Watched> {
         let routers = self
             .plan
@@ -232,7 +233,7 @@ impl Show<'_> {
             .collect()
     }
 
-    /// Strikes and mends on schedule.
+    /// Causes the faults of the schedule, and ends them.
     fn direct(
         &self,
         cast: &mut Cast,
@@ -292,7 +293,7 @@ impl Show<'_> {
         Ok(())
     }
 
-    /// Waits until `at`, drawing the live line on a terminal.
+    /// Waits until `at`, and draws the live line on a terminal.
     fn wait(&self, begun: Instant, at: Duration, tracks: &[Mutex<Track>]) -> anyhow::Result<()> {
         let is_live = io::stdout().is_terminal();
         loop {
@@ -314,7 +315,7 @@ impl Show<'_> {
         }
     }
 
-    /// Keeps what `finerail explain` says now of the path to the first gateway.
+    /// Records the output of `finerail explain` for the current path to the first gateway.
     fn explain(&self, log: &mut Log, when: &str) {
         let Some(server) = self.plan.with_role(NodeRole::Server).next() else {
             return;
@@ -328,7 +329,7 @@ impl Show<'_> {
         });
     }
 
-    /// Changes the I/O node.
+    /// Runs a control command on the I/O node.
     fn control(&self, words: &[&str]) -> anyhow::Result<()> {
         let socket = self.stage.control(IO_NODE).display().to_string();
         let mut all = vec!["ctl", "--node", &socket];
@@ -336,7 +337,7 @@ impl Show<'_> {
         self.ask(&all).map(drop)
     }
 
-    /// The time limit of the LND that is in force at the I/O node.
+    /// Returns the LND timeout that the I/O node uses.
     fn lnd_timeout(&self) -> anyhow::Result<Duration> {
         let socket = self.stage.control(IO_NODE).display().to_string();
         let text = self.ask(&["ctl", "--node", &socket, "global", "show"])?;
@@ -349,7 +350,7 @@ impl Show<'_> {
         ))
     }
 
-    /// Runs a command of this program. Returns what the command prints.
+    /// Runs a command of this program, and returns its output.
     fn ask(&self, words: &[&str]) -> anyhow::Result<String> {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
         let output = this_program(&words)?
@@ -431,14 +432,14 @@ impl Show<'_> {
     }
 }
 
-/// What happened.
+/// The faults that occurred, and the explanations of paths.
 #[derive(Default)]
 struct Log {
     faults: Vec<FaultOutcome>,
     explanations: Vec<Explanation>,
 }
 
-/// The router that moved most in the last second.
+/// Returns the index of the router that moved most bytes in the last second.
 fn busiest(routers: &[Mutex<Track>]) -> usize {
     let rate = |track: &Mutex<Track>| {
         let track = track

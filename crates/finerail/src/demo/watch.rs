@@ -1,4 +1,5 @@
-//! Looks at the nodes ten times a second while the demo runs: what each router forwards, how the I/O node does.
+//! Samples the nodes ten times a second while the demo runs: the bytes each router forwards, the state of the
+//! I/O node.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -9,35 +10,36 @@ use serde::Serialize;
 
 use crate::top::{Feed, Sample};
 
-/// Time between two looks.
+/// The time between two samples.
 pub(super) const INTERVAL: Duration = Duration::from_millis(100);
-/// How long a node may take to answer a look. A node that stands still takes longer.
+/// The timeout of a sample. A node that is stopped does not answer in time.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// Bytes between two looks that are no progress: pings of gateways and looks at attributes move less.
+/// Up to this number of bytes between two samples does not count as progress. Pings of gateways and reads of
+/// attributes move less.
 const NO_PROGRESS: u64 = 64 << 10;
 
-/// A node that is looked at.
+/// A node to sample.
 pub(super) struct Watched {
     pub(super) name: String,
     pub(super) control: PathBuf,
 }
 
-/// One look.
+/// One sample.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub(super) struct Point {
     /// Milliseconds since the work began.
     pub(super) at_ms: u64,
-    /// The node answered.
+    /// Whether the node answered.
     pub(super) answered: bool,
-    /// Payload that the node has sent, received and forwarded, in bytes since its start.
+    /// The payload that the node has sent, received and forwarded since its start, in bytes.
     pub(super) bytes: u64,
-    /// The lowest health of its interfaces, 0 to 1000.
+    /// The lowest health of the node's interfaces, 0 to 1000.
     pub(super) health: u16,
-    /// Its routes that are up, and all of them.
+    /// The number of routes that are up, and of all routes.
     pub(super) routes_up: usize,
     pub(super) routes: usize,
-    /// Its interfaces that are up, and all of them.
+    /// The number of interfaces that are up, and of all interfaces.
     pub(super) nis_up: usize,
     pub(super) nis: usize,
 }
@@ -63,7 +65,7 @@ impl Point {
     }
 }
 
-/// All looks at one node.
+/// All samples of one node.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(super) struct Track {
     pub(super) name: String,
@@ -71,7 +73,8 @@ pub(super) struct Track {
 }
 
 impl Track {
-    /// Bytes a second in each step of `step_ms` up to `end_ms`. A node that started anew counts from zero.
+    /// Returns the bytes a second in each step of `step_ms` up to `end_ms`. A node that was restarted counts
+    /// from zero.
     #[expect(clippy::cast_precision_loss, reason = "shown in MB/s")]
     pub(super) fn rates(&self, step_ms: u64, end_ms: u64) -> Vec<f64> {
         let mut moved = vec![0_u64; (end_ms / step_ms + 1) as usize];
@@ -90,7 +93,7 @@ impl Track {
             .collect()
     }
 
-    /// The longest time without progress that begins between `from_ms` and `to_ms`, in milliseconds.
+    /// Returns the longest time without progress that begins between `from_ms` and `to_ms`, in milliseconds.
     pub(super) fn longest_pause(&self, from_ms: u64, to_ms: u64) -> u64 {
         let mut longest = 0;
         let mut last = from_ms;
@@ -116,7 +119,7 @@ impl Track {
     }
 }
 
-/// Looks at `node` until `stop` is raised. Keeps all looks in `track`.
+/// Samples `node` until `stop` is set, and stores the samples in `track`.
 pub(super) fn follow(node: &Watched, begun: Instant, stop: &AtomicBool, track: &Mutex<Track>) {
     let mut feed = Feed::new(&node.control, ANSWER);
     let mut last = Point::default();
@@ -131,7 +134,7 @@ pub(super) fn follow(node: &Watched, begun: Instant, stop: &AtomicBool, track: &
                 ..last
             },
         };
-        // Nothing panics while this lock is held.
+        // Code that holds this lock cannot panic, so the lock is not poisoned.
         if let Ok(mut track) = track.lock() {
             track.points.push(last.clone());
         }

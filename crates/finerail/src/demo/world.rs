@@ -1,4 +1,4 @@
-//! Where the demo's nodes live: hosts in network namespaces with cables between them, or loopback addresses.
+//! The hosts of the demo's nodes: network namespaces with cables between them, or loopback addresses.
 //!
 //! ```text
 //!   host ion1          host fabric                host oss1
@@ -7,9 +7,9 @@
 //!                      storage (bridge) ───────── ib0
 //! ```
 //!
-//! With namespaces a cut link is a link without carrier. They need `ip` of iproute2, and either root or permission
-//! to make user namespaces. Without them every node is a process on loopback addresses, and a rail is cut by
-//! dropping the messages of its interface.
+//! With namespaces, a cut link has no carrier. Namespaces need `ip` of iproute2, and either root or permission
+//! to create user namespaces. Without namespaces, every node is a process on loopback addresses, and a rail is
+//! cut by dropping the messages of its interface.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -24,22 +24,22 @@ use nix::unistd::{Uid, getgid, getuid};
 
 use super::plan::PlannedNode;
 
-/// The host of compute processes, which has no network at all.
+/// The host of the compute processes, which has no network at all.
 pub(super) const COMPUTE: &str = "compute";
 /// The host of the bridges.
 const FABRIC: &str = "fabric";
 
-/// Where processes run.
+/// The environment in which the processes run.
 pub(super) enum World {
-    /// Each host is a network namespace, which this descriptor keeps.
+    /// Each host is a network namespace. The descriptor keeps it alive.
     Namespaces(BTreeMap<String, OwnedFd>),
-    /// All hosts are this one; why there are no namespaces.
+    /// All hosts are this machine. The text is the reason why there are no namespaces.
     Loopback(String),
 }
 
 impl World {
-    /// Moves this process into a namespace of its own, if the system permits it. Call this before the process has
-    /// a second thread: Linux gives a user namespace to processes with one thread only.
+    /// Moves this process into namespaces of its own, if the system permits it. Call this before the process
+    /// has a second thread, because Linux creates user namespaces only for processes with one thread.
     pub(super) fn enter() -> Self {
         match enter_namespaces() {
             Ok(()) => Self::Namespaces(BTreeMap::new()),
@@ -47,12 +47,12 @@ impl World {
         }
     }
 
-    /// Whether cut links are real.
+    /// Returns whether rails are real links, which can lose their carrier.
     pub(super) fn has_rails(&self) -> bool {
         matches!(self, Self::Namespaces(_))
     }
 
-    /// Says what the hosts are.
+    /// Describes the hosts.
     pub(super) fn describe(&self) -> String {
         match self {
             Self::Namespaces(_) => {
@@ -109,7 +109,7 @@ impl World {
         self.ip(FABRIC, &["link", "set", &port, "master", interface, "up"])
     }
 
-    /// Cuts or repairs the cable of an interface, at the switch.
+    /// Cuts or repairs the cable of an interface, at the end of the bridge.
     pub(super) fn set_cable(&self, host: &str, interface: &str, is_up: bool) -> anyhow::Result<()> {
         let state = if is_up { "up" } else { "down" };
         self.ip(FABRIC, &["link", "set", &port_name(host, interface), state])
@@ -138,8 +138,8 @@ impl World {
         Ok(())
     }
 
-    /// Runs `work` in the network namespace of a host: a thread changes its own, and what the thread starts
-    /// inherits it.
+    /// Runs `work` in the network namespace of a host. A new thread changes its own namespace, and processes
+    /// that the thread starts inherit it.
     fn within<T: Send>(&self, host: &str, work: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
         let Self::Namespaces(hosts) = self else {
             return Ok(work());
@@ -159,7 +159,7 @@ impl World {
     }
 }
 
-/// At most 15 bytes, which Linux permits: host names of the demo have at most 8.
+/// Returns the name of a bridge port. Linux permits at most 15 bytes; host names of the demo have at most 8.
 fn port_name(host: &str, interface: &str) -> String {
     format!("{host}.{interface}")
 }
@@ -170,7 +170,7 @@ fn ip(words: &[&str]) -> Command {
     command
 }
 
-/// A network namespace that lives as long as its descriptor.
+/// Makes a network namespace that lives as long as its descriptor.
 fn new_namespace() -> anyhow::Result<OwnedFd> {
     let made = thread::spawn(|| -> anyhow::Result<OwnedFd> {
         unshare(CloneFlags::CLONE_NEWNET).context("no new network namespace")?;
@@ -194,14 +194,14 @@ fn enter_namespaces() -> anyhow::Result<()> {
             .map_err(|errno| anyhow!("the system permits no user namespace: {errno}"))?;
         map_identity(user, &format!("0 {user} 1\n"), &format!("0 {group} 1\n"))?;
     }
-    // Mounts of the demo stay its own.
+    // Makes mounts of the demo invisible to other namespaces.
     let none = None::<&str>;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .context("cannot keep mounts private")?;
     try_cable()
 }
 
-/// Makes this user root of the namespace, and nobody else.
+/// Maps this user to root of the namespace. No other user is mapped.
 fn map_identity(user: Uid, users: &str, groups: &str) -> anyhow::Result<()> {
     let write = |name: &str, text: &str| {
         let path = format!("/proc/self/{name}");
@@ -212,7 +212,7 @@ fn map_identity(user: Uid, users: &str, groups: &str) -> anyhow::Result<()> {
     write("gid_map", groups)
 }
 
-/// Some kernels and containers have namespaces, and no veth.
+/// Tests whether a veth cable can be created: some kernels and containers support namespaces but not veth.
 fn try_cable() -> anyhow::Result<()> {
     let up = ip(&["link", "set", "lo", "up"]).output();
     let up = up.context("cannot run 'ip'")?;

@@ -4,8 +4,8 @@ use clap::ValueEnum;
 use lnet_explain::{Change, ChangeError, Switch, Target};
 use lnet_policy::Profile;
 
-/// Changes to try. Each may be given several times. They are made in the order of this list: what is
-/// added, what is deleted, what is set, what is restored, what fails.
+/// Changes to try. Each option may be given several times. The changes are made in the order of this list:
+/// first additions, then deletions, settings, restorations, and failures last.
 #[derive(clap::Args)]
 #[command(next_help_heading = "What if")]
 pub(crate) struct ChangeArgs {
@@ -76,7 +76,7 @@ enum OnOff {
 }
 
 impl ChangeArgs {
-    /// The changes, in the order in which they are made.
+    /// Returns the changes in the order in which they are made.
     pub(crate) fn read(&self, profile: Profile) -> Result<Vec<Change>, ChangeError> {
         let mut changes = Vec::new();
         let mut read = |texts: &[String], parse: fn(&str) -> Result<Change, ChangeError>| {
@@ -119,7 +119,7 @@ impl ChangeArgs {
         Ok(changes)
     }
 
-    /// Whether a node without interfaces would have one.
+    /// Returns whether the changes add an interface. A node without interfaces can then be explained.
     pub(crate) fn adds_interfaces(&self) -> bool {
         !self.add_net.is_empty() || !self.add_ni.is_empty()
     }

@@ -1,4 +1,4 @@
-//! `finerail explain`: why a message takes its path, and what would change it.
+//! `finerail explain`: explains why a message takes its path, and what would change the path.
 
 mod changes;
 mod page;
@@ -118,10 +118,10 @@ enum UsedPathsName {
     Literal,
 }
 
-/// Bytes of a state in a file: one of 100,000 peers has some 40 MB.
+/// The limit of bytes of a state file. The state of 100,000 peers has about 40 MB.
 const STATE_BYTES_MAX: u64 = 256 << 20;
 
-/// All that is told, as JSON.
+/// The whole result as JSON.
 #[derive(Serialize)]
 struct Report<'a> {
     explanation: &'a Explanation,
@@ -234,7 +234,7 @@ impl ExplainArgs {
     }
 }
 
-/// Selections that a node made in the past, with the tables that led there.
+/// Formats selections that a node made in the past, with the tables that led to them.
 pub(crate) fn decisions_text(decisions: &[Decision]) -> String {
     let mut page = Page::new(is_coloured(), columns());
     for one in decisions {
@@ -243,7 +243,7 @@ pub(crate) fn decisions_text(decisions: &[Decision]) -> String {
     page.into_text()
 }
 
-/// The running node, as it is now.
+/// Asks the running node for its current state.
 fn ask_node(socket: Option<&Path>) -> anyhow::Result<Node> {
     let named = socket.map(Path::to_owned);
     let named = named.or_else(|| env::var_os("FINERAIL_CONTROL").map(PathBuf::from));
@@ -307,13 +307,14 @@ fn print(report: &Report<'_>, args: &ExplainArgs) -> anyhow::Result<()> {
     Ok(print_bytes(text.as_bytes(), &mut io::stdout())?)
 }
 
-/// Whether whoever reads the page can see colours, and wants to.
+/// Returns whether the output is a terminal that can show colours, and the user wants colours.
 fn is_coloured() -> bool {
     let variable = |name: &str| env::var_os(name).map(|value| value.into_string());
     io::stdout().is_terminal() && wants_colours(variable)
 }
 
-/// Columns of the page: those of the terminal as far as lines stay readable; of a file or a pipe, 100.
+/// Returns the width of the page: the terminal's width within the limits of readable lines, and 100 columns for
+/// a file or a pipe.
 fn columns() -> usize {
     if !io::stdout().is_terminal() {
         return WIDTH;
@@ -324,9 +325,9 @@ fn columns() -> usize {
     }
 }
 
-/// Columns where there is no terminal.
+/// The width without a terminal, in columns.
 const WIDTH: usize = 100;
-/// On a narrower terminal lines are broken by the terminal: a NID and its indentation need this.
+/// The smallest width. It has room for a NID and its indentation; a narrower terminal breaks the lines itself.
 const WIDTH_MIN: usize = 40;
-/// Longer lines are hard to read.
+/// The largest width. Longer lines are hard to read.
 const WIDTH_MAX: usize = 120;

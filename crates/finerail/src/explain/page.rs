@@ -5,19 +5,19 @@ use std::fmt::Display;
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use lnet_explain::Severity;
 
-/// Of everything under a heading.
+/// The indentation of everything under a heading.
 const INDENT: usize = 2;
 
 /// A page that is being written.
 pub(super) struct Page {
     text: String,
     colour: bool,
-    /// Columns.
+    /// The width in columns.
     width: usize,
 }
 
 impl Page {
-    /// An empty page.
+    /// Creates an empty page.
     pub(super) fn new(colour: bool, width: usize) -> Self {
         Self {
             text: String::new(),
@@ -26,12 +26,12 @@ impl Page {
         }
     }
 
-    /// What was written.
+    /// Returns the text of the page.
     pub(super) fn into_text(self) -> String {
         self.text
     }
 
-    /// The answer, which stands out.
+    /// Adds the answer, in bold.
     pub(super) fn answer(&mut self, text: &str) {
         for line in wrapped(self.width, 0, INDENT, text) {
             let bold = self.styled("1", &line);
@@ -39,26 +39,26 @@ impl Page {
         }
     }
 
-    /// A heading, after an empty line.
+    /// Adds a heading, after an empty line.
     pub(super) fn heading(&mut self, text: &str) {
         let bold = self.styled("1", text);
         self.text.push('\n');
         self.line(&bold);
     }
 
-    /// A paragraph; its lines but the first are indented by `hang` more.
+    /// Adds a paragraph. All lines except the first are indented by another `hang` columns.
     pub(super) fn paragraph(&mut self, indent: usize, hang: usize, text: &str) {
         for line in wrapped(self.width, indent, hang, text) {
             self.line(&line);
         }
     }
 
-    /// A paragraph under a heading.
+    /// Adds a paragraph under a heading.
     pub(super) fn item(&mut self, text: &str) {
         self.paragraph(INDENT, INDENT, text);
     }
 
-    /// A finding's first line.
+    /// Adds the first line of a finding.
     pub(super) fn finding(&mut self, severity: Severity, rest: &str) {
         let colour = match severity {
             Severity::Error => "1;31",
@@ -69,7 +69,7 @@ impl Page {
         self.line(&format!("{}{word} {rest}", " ".repeat(INDENT)));
     }
 
-    /// A table; all columns but the first are numbers, but for the last `texts`.
+    /// Adds a table. The first column and the last `texts` columns are texts, and all others are numbers.
     pub(super) fn table(&mut self, header: &[String], rows: &[Vec<String>], texts: usize) {
         let mut table = Table::new();
         table.load_style(presets::NOTHING);
@@ -86,7 +86,8 @@ impl Page {
         for column in table.column_iter_mut().take(numbers).skip(1) {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        // Numbers have room; a name that is broken cannot be searched for.
+        // Number columns may shrink, because they have enough room. Text columns may not: a name that is broken
+        // over two lines cannot be found by searching.
         for at in std::iter::once(0).chain(numbers..numbers + texts) {
             if let Some(column) = table.column_mut(at) {
                 column.set_constraint(ColumnConstraint::ContentWidth);
@@ -115,7 +116,7 @@ impl Page {
     }
 }
 
-/// The lines of a paragraph; a word that is longer than a line has one of its own.
+/// Breaks a paragraph into lines. A word longer than a line gets a line of its own.
 fn wrapped(width: usize, indent: usize, hang: usize, text: &str) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = " ".repeat(indent);
@@ -135,7 +136,7 @@ fn wrapped(width: usize, indent: usize, hang: usize, text: &str) -> Vec<String> 
     lines
 }
 
-/// Items in one line.
+/// Joins items with `between`.
 pub(super) fn listed<T: Display>(items: &[T], between: &str) -> String {
     let items: Vec<String> = items.iter().map(ToString::to_string).collect();
     items.join(between)

@@ -1,4 +1,4 @@
-//! Explanations as an administrator reads them: the answer first, its reasons next, everything else after.
+//! Formats explanations for administrators: first the answer, then its reasons, then everything else.
 
 use lnet_explain::{
     Answer, Assumption, Branch, CaseFacts, Decision, Difference, Explanation, Finding, Forecast,
@@ -7,13 +7,13 @@ use lnet_explain::{
 
 use super::page::{Page, listed};
 
-/// Values that are listed of each kind; a rule may set those of 100,000 peers.
+/// The limit of values that are listed of each kind. A rule can apply to 100,000 peers.
 const VALUES_MAX: usize = 32;
-/// A distance that nobody knows.
+/// The distance value that stands for an unknown distance.
 const UNKNOWN_DISTANCE: i64 = u32::MAX as i64;
 
-/// An explanation: the path, the reason, findings and what would change it; with `verbose` 1 also the tables that lead
-/// there, with 2 everything.
+/// Writes an explanation: the path, the reason, the findings, and what would change the path. With `verbose` 1
+/// it adds the tables that led to the path, with 2 everything.
 pub(super) fn explanation(page: &mut Page, one: &Explanation, left_out: &[String], verbose: u8) {
     answer(page, one);
     findings(page, "Findings", &one.findings);
@@ -42,10 +42,10 @@ fn details(page: &mut Page, one: &Explanation, verbose: u8) {
     }
 }
 
-/// Ways that are told of each kind, where not all are asked for.
+/// The limit of alternative changes that are listed without `--verbose`.
 const CHANGES_MAX: usize = 4;
 
-/// What would have to be otherwise for the next message to take another path.
+/// Writes what would have to change so that the next message takes another path.
 fn what_changes_it(page: &mut Page, one: &Explanation) {
     let margins = one.levels.iter().filter_map(|table| {
         let winner = table.winner.as_deref()?;
@@ -66,7 +66,7 @@ fn what_changes_it(page: &mut Page, one: &Explanation) {
     changes.iter().for_each(|change| page.item(change));
 }
 
-/// What changes would change.
+/// Writes the effect of changes.
 pub(super) fn difference(page: &mut Page, before: &Explanation, one: &Difference) {
     page.answer(&format!("What if {}", listed(&one.changes, ", ")));
     page.paragraph(0, 2, &format!("before: {}", answer_line(before)));
@@ -87,7 +87,7 @@ pub(super) fn difference(page: &mut Page, before: &Explanation, one: &Difference
     findings(page, "Findings that are gone", &one.solved);
 }
 
-/// The way back.
+/// Writes the reverse path.
 pub(super) fn reverse(page: &mut Page, one: &Reverse) {
     page.heading("The way back");
     page.item(&answer_line(&one.explanation));
@@ -135,7 +135,7 @@ fn findings(page: &mut Page, heading: &str, findings: &[Finding]) {
     }
 }
 
-/// A selection of the past: the path, the reason, and the tables that led there.
+/// Writes a past selection: the path, the reason, and the tables that led to it.
 pub(super) fn decision(page: &mut Page, one: &Decision) {
     page.heading(&one.message);
     match (&one.answer.path, &one.answer.error) {
@@ -197,7 +197,7 @@ fn level(page: &mut Page, number: usize, table: &LevelTable) {
     }
 }
 
-/// A criterion as it fits above a column of numbers.
+/// Returns a short name of a criterion, which fits above a column of numbers.
 fn short(criterion: &str) -> &str {
     match criterion {
         "used before" => "used",
@@ -286,7 +286,7 @@ fn percent(part: u32, whole: u32) -> f64 {
     100.0 * f64::from(part) / f64::from(whole.max(1))
 }
 
-/// The resends of the node's profile, or of all.
+/// Writes the resends of the node's profile; with `verbose` above 1, of all profiles.
 fn resends(page: &mut Page, one: &Explanation, verbose: u8) {
     let is_shown = |profile| verbose > 1 || profile == one.question.profile;
     let trees = one.resends.iter().filter(|tree| is_shown(tree.profile));

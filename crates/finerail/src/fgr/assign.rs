@@ -1,4 +1,4 @@
-//! `finerail fgr assign`: the routers of one client.
+//! `finerail fgr assign`: shows the routers of one client.
 
 use std::fmt::Write as _;
 use std::io;
@@ -34,16 +34,16 @@ pub(crate) struct AssignArgs {
     json: bool,
 }
 
-/// What is said of a client.
+/// The result for one client.
 #[derive(Serialize)]
 struct Answer {
     client: u32,
     name: Option<String>,
     place: String,
     group: String,
-    /// The sub-group whose window holds the client, from 1.
+    /// The number of the sub-group whose window holds the client, from 1.
     sub_group: Option<usize>,
-    /// Planes from the sub-group's modules to the client.
+    /// The distance in planes from the sub-group's modules to the client.
     offset: Option<i32>,
     inside: Option<bool>,
     routers: Vec<Choice>,
@@ -53,14 +53,14 @@ struct Answer {
 #[derive(Serialize)]
 struct Choice {
     net: String,
-    /// `primary`, `backup 1`, …
+    /// The rank of the router: `primary`, `backup 1`, …
     choice: String,
     node: u32,
     blade: String,
     sub_group: u16,
     index: u16,
     place: String,
-    /// Hops along the dimension in which the nearest module wins.
+    /// Hops along the dimension that decides which module is nearest.
     near_hops: Option<u16>,
     hops: u32,
     cost: u32,
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &AssignArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The index of the client at a place, of a name, or of a number.
+/// Returns the index of the client that is given by its place, name, number or NID.
 fn find_client(machine: &Machine, text: &str) -> anyhow::Result<usize> {
     let mut clients = machine.clients.iter();
     let found = if text.contains(',') {
@@ -159,7 +159,7 @@ fn choice(machine: &Machine, from: Vertex, (net, number): (String, usize), route
     }
 }
 
-/// `(0,0,10)` on a grid, the number of the vertex elsewhere.
+/// Formats a vertex: `(0,0,10)` on a grid, the number of the vertex elsewhere.
 fn place(machine: &Machine, vertex: Vertex) -> String {
     match &machine.fabric {
         Fabric::Grid(grid, _) => {

@@ -1,4 +1,4 @@
-//! `finerail fgr check`: does a site do what it should, now and after every single failure?
+//! `finerail fgr check`: proves that a site routes as it should, now and after every single failure.
 
 use std::fmt::Write as _;
 use std::io;
@@ -14,7 +14,7 @@ use lnet_types::expr::NetExpr;
 use super::site::{read_directory, read_files, timing};
 use crate::common::{NOT_SO, print_bytes};
 
-/// Findings that are printed of each kind of list.
+/// The limit of printed findings of each severity.
 const SHOWN: usize = 50;
 
 /// Arguments of `finerail fgr check`.
@@ -104,7 +104,7 @@ fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
     outages(report, out)
 }
 
-/// What failures cost until they are noticed.
+/// Writes what failures cost until the nodes notice them.
 fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
     let (interval, timeout) = (report.timing.check_interval, report.timing.ping_timeout);
     writeln!(
@@ -154,7 +154,7 @@ fn list(kind: &str, found: &[&Finding], out: &mut String) -> std::fmt::Result {
     }
 }
 
-/// Whether the nodes route as planned; says which do not.
+/// Returns whether the nodes route as planned, and writes the differences of those that do not.
 fn compare(planned: &Site, site: &Site, out: &mut String) -> Result<bool, std::fmt::Error> {
     let mut as_planned = true;
     let by_nid = planned.nodes_by_nid(site.nodes.iter().flat_map(|node| node.nids.iter()));
@@ -169,7 +169,7 @@ fn compare(planned: &Site, site: &Site, out: &mut String) -> Result<bool, std::f
             continue;
         };
         let mut intended = planned.class_of(intended).config.clone();
-        // What is compared is how messages go; buffers were not read with the routes.
+        // Only routing is compared. The routes of the node were read without its buffers.
         intended.buffers = lnet_config::Buffers::default();
         let found = differences(&intended, &site.class_of(node).config);
         for difference in found.iter().filter(|found| !found.commands.is_empty()) {

@@ -1,4 +1,4 @@
-//! `finerail fgr compare`: what each policy costs on a machine, beside what no policy can beat.
+//! `finerail fgr compare`: what each policy costs on a machine, beside limits that no policy can beat.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -61,9 +61,9 @@ const ALL: [PolicyName; 8] = [
     PolicyName::Flat,
 ];
 
-/// Clients of the jobs whose efficiency is shown: neighbours by number.
+/// Clients of a job whose efficiency is shown. The clients have consecutive numbers.
 const JOB: usize = 1_008;
-/// Such jobs that are looked at, at equal distances.
+/// Such jobs that are evaluated; their first clients are at equal distances.
 const JOB_STARTS: usize = 97;
 
 /// Runs `finerail fgr compare`.
@@ -116,27 +116,28 @@ pub(crate) fn run(args: &CompareArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What all shares of a comparison have in common.
+/// The description of a comparison, which is the same for all its shares.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     title: String,
-    /// Clients of the jobs.
+    /// Clients of a job.
     job: usize,
     policies: String,
 }
 
-/// Policies by number, each with its row or why it has none; and the bounds, of one share.
+/// The result of one share. `rows` has, for each policy by number, its row or the reason why it has none;
+/// `bounds` is the text of the limits.
 #[derive(Default, Serialize, Deserialize)]
 struct Share {
     rows: BTreeMap<usize, Result<Row, String>>,
     bounds: String,
 }
 
-/// The comparison of all shares.
+/// Returns the comparison of all shares. The second value is always `true`: a comparison has no negative result.
 ///
 /// # Errors
 ///
-/// Results that are none of this command.
+/// The shares hold results of another command.
 pub(super) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     let asked: Asked = serde_json::from_value(file.asked.clone())?;
     let mut all = Share::default();
@@ -207,25 +208,25 @@ fn header(job: usize) -> Table {
 /// The figures of a policy.
 #[derive(Serialize, Deserialize)]
 struct Row {
-    /// Its name, with its parameters as on the command line.
+    /// The policy's name, with its parameters as on the command line.
     policy: String,
     hops: f64,
     hops_max: f64,
     cost: f64,
     cost_max: f64,
     balance: f64,
-    /// Units per GB/s of the hottest link.
+    /// The load of the hottest link when clients write, in units per GB/s.
     write: f64,
     read: f64,
-    /// GB/s of all clients together when that link is full.
+    /// The rate of all clients together when the hottest link is full, in GB/s.
     write_ceiling: f64,
     read_ceiling: f64,
-    /// Share of the routers' bandwidth that a job of neighbours can use.
+    /// The share of the routers' bandwidth that a job of neighbours can use.
     job: f64,
-    /// Different route tables, and those that differ in a primary.
+    /// The number of different route tables, and of tables that differ in a primary.
     tables: usize,
     primary_tables: usize,
-    /// About what the clients' configurations take, one for each table.
+    /// The approximate size of the clients' configurations, one for each table.
     config_bytes: u64,
 }
 
@@ -272,14 +273,14 @@ impl Row {
     }
 }
 
-/// The comparison for programs.
+/// The comparison as JSON.
 #[derive(Serialize)]
 struct Comparison<'a> {
     machine: &'a str,
-    /// Clients of the jobs.
+    /// Clients of a job.
     job: usize,
     policies: Vec<Row>,
-    /// Why other policies have no row.
+    /// For each policy without a row, the reason.
     left_out: Vec<String>,
 }
 
@@ -302,7 +303,7 @@ fn in_json(asked: &Asked, found: Share) -> anyhow::Result<Comparison<'_>> {
     })
 }
 
-/// What no plan of this placement, or of any, can beat.
+/// Writes the limits that no plan of this placement, or of any placement, can beat.
 fn bound_lines(machine: &Machine) -> Result<String, std::fmt::Error> {
     let mut text = String::from("bounds, below which no plan is:\n");
     for (what, by) in [("hops", Metric::Hops), ("cost", Metric::Cost)] {

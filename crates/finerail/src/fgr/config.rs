@@ -1,4 +1,4 @@
-//! `finerail fgr config`: the LNet configuration of every node.
+//! `finerail fgr config`: writes the LNet configuration of every node.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -141,7 +141,8 @@ impl SchemeArgs {
         }
     }
 
-    /// The configuration of every node of the plan; synthetic servers are said to be so.
+    /// Returns the configuration of every node of the plan. Without `--servers` the servers are
+    /// synthetic, and a note on standard error says so.
     pub(crate) fn site(&self, machine: &Machine, plan: &Plan) -> anyhow::Result<Site> {
         let servers = self.servers(machine)?;
         Ok(Site::new(machine, plan, &self.scheme(), &servers)?)
@@ -161,7 +162,7 @@ impl SchemeArgs {
     }
 }
 
-/// What this command writes.
+/// The files that this command writes.
 const WRITTEN: [&str; 7] = [
     "classes/*.yaml",
     "classes/*.conf",
@@ -213,7 +214,7 @@ pub(super) fn write_site(site: &Site, output: &Path, per_node: bool) -> anyhow::
     Ok(ExitCode::SUCCESS)
 }
 
-/// A line for each reason, however many classes have it.
+/// Prints one line for each reason, whatever the number of classes that share it.
 fn say_refused(refused: &[ModprobeRefusal]) -> io::Result<()> {
     let mut lengths: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     let mut others: BTreeMap<String, usize> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! `finerail fgr diff`: what differs on running nodes, and what to run there.
+//! `finerail fgr diff`: reports the differences between running nodes and the plan, and the commands that
+//! remove them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -36,7 +37,7 @@ pub(crate) struct DiffArgs {
     exports: Vec<PathBuf>,
 }
 
-/// What differs between two plans, once for all nodes of which it is the same.
+/// Prints the differences between two plans. Nodes with the same differences share one entry.
 fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
     let others: BTreeMap<&str, &SiteNode> = by_name(other);
     let mut groups: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();

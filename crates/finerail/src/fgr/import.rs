@@ -1,4 +1,4 @@
-//! `finerail fgr import`: a machine file from what a site has.
+//! `finerail fgr import`: makes a machine file from files that a site already has.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! By which policy, and around which failures: what all commands of `finerail fgr` that plan ask for.
+//! The policy and the failures: arguments shared by all commands of `finerail fgr` that plan.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -10,7 +10,8 @@ use fgr::{Cut, Disjoint, Machine, Metric, Options, Plan, Policy, TieRule, failed
 
 use crate::machine::{MachineArgs, read};
 
-/// A list as it was given, or the lines of the file that `@FILE` names, without comments.
+/// Returns a list as it was given; for `@FILE`, returns the lines of that file without comments, joined by
+/// commas.
 pub(super) fn list_or_file(list: &str) -> anyhow::Result<String> {
     let Some(path) = list.strip_prefix('@') else {
         return Ok(list.to_owned());
@@ -80,7 +81,7 @@ enum CutName {
     Turns,
 }
 
-/// What holds whatever the policy.
+/// Rules that hold for every policy.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RuleArgs {
     /// Backups beside the primary
@@ -123,7 +124,7 @@ pub(crate) struct RuleArgs {
 }
 
 impl RuleArgs {
-    /// The library's options, without these routers.
+    /// Returns the library's options. Plans avoid the routers in `dead`.
     pub(crate) fn options(&self, dead: BTreeSet<u16>) -> Options {
         Options {
             backups: self.backups,
@@ -137,11 +138,11 @@ impl RuleArgs {
         }
     }
 
-    /// The policy that suits the machine, with these parameters.
+    /// Returns the policy that suits the machine, with these parameters.
     ///
     /// # Errors
     ///
-    /// As [`RuleArgs::policy`].
+    /// The errors of [`RuleArgs::policy`].
     fn suited(&self, machine: &Machine) -> anyhow::Result<Policy> {
         self.policy(match Policy::suited(machine) {
             Policy::Balanced { .. } => PolicyName::Balanced,
@@ -150,28 +151,28 @@ impl RuleArgs {
         })
     }
 
-    /// A policy with these parameters.
+    /// Returns a policy with these parameters.
     ///
     /// # Errors
-    ///
-    /// A parameter that this policy has not.
+    /// A given parameter does not belong to this policy.
+    /// A parameter that this policy does not have.
     pub(crate) fn policy(&self, name: PolicyName) -> anyhow::Result<Policy> {
         self.check(&[name])?;
         Ok(self.with_parameters(name))
     }
 
-    /// Policies with these parameters.
+    /// Returns policies with these parameters.
     ///
     /// # Errors
     ///
-    /// A parameter that none of these policies has.
+    /// A given parameter belongs to none of these policies.
     pub(crate) fn policies(&self, names: &[PolicyName]) -> anyhow::Result<Vec<Policy>> {
         self.check(names)?;
         let policies = names.iter().map(|&name| self.with_parameters(name));
         Ok(policies.collect())
     }
 
-    /// Refuses a parameter that none of these policies has: it would have no effect.
+    /// Rejects a parameter that none of these policies has, because it would have no effect.
     fn check(&self, names: &[PolicyName]) -> anyhow::Result<()> {
         use PolicyName::{Balanced, Cool, Nearest, Slices, Spread, Strict};
         let given: [(&str, bool, &[PolicyName]); 10] = [
@@ -250,7 +251,7 @@ impl RuleArgs {
     }
 }
 
-/// The names of policies, as a sentence has them.
+/// Joins the names of policies as in a sentence, with `last` before the last name.
 fn listed(names: &[PolicyName], last: &str) -> String {
     let names = names.iter().filter_map(ValueEnum::to_possible_value);
     let names: Vec<String> = names.map(|name| name.get_name().to_owned()).collect();
@@ -262,7 +263,7 @@ fn listed(names: &[PolicyName], last: &str) -> String {
     }
 }
 
-/// What does not work now.
+/// The parts that have failed.
 #[derive(clap::Args, Clone)]
 pub(crate) struct FailureArgs {
     /// What does not work now: node numbers, names, NIDs, host lists, blades, cabinets, nets; or @FILE
@@ -275,11 +276,11 @@ pub(crate) struct FailureArgs {
 }
 
 impl FailureArgs {
-    /// The routers that a plan avoids, by index; said on standard error.
+    /// Returns the routers that a plan avoids, by index, and prints their number to standard error.
     ///
     /// # Errors
     ///
-    /// A list that names what the machine does not have.
+    /// A list names something that the machine does not have.
     pub(crate) fn dead(&self, machine: &Machine) -> anyhow::Result<BTreeSet<u16>> {
         if self.whole {
             return Ok(BTreeSet::new());
@@ -308,7 +309,7 @@ impl FailureArgs {
     }
 }
 
-/// Machine and policy.
+/// The machine and the policy.
 #[derive(clap::Args, Clone)]
 pub(crate) struct PlanningArgs {
     #[command(flatten)]
@@ -324,12 +325,13 @@ pub(crate) struct PlanningArgs {
 }
 
 impl PlanningArgs {
-    /// Reads the machine and makes the plan; what is not as intended is said on standard error.
+    /// Reads the machine and makes the plan. Prints to standard error what is not as intended.
     pub(crate) fn plan(&self) -> anyhow::Result<(Machine, Plan)> {
         self.plan_if(|_| Ok(()))
     }
 
-    /// The same, where the machine is fit for what is wanted: planning a large one takes long.
+    /// Does the same as [`Self::plan`], but first calls `fits`, whose error rejects the machine, because
+    /// planning a large machine takes long.
     pub(crate) fn plan_if(
         &self,
         fits: impl FnOnce(&Machine) -> anyhow::Result<()>,

@@ -1,4 +1,4 @@
-//! `finerail fgr job`: what one job gets from the routers.
+//! `finerail fgr job`: the bandwidth that one job gets from the routers.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,10 +18,10 @@ use super::input::{PlanningArgs, list_or_file};
 use crate::common::print_bytes;
 use crate::machine::read;
 
-/// Routers that are printed; JSON has all.
+/// The limit of printed routers. JSON has all routers.
 const SHOWN: usize = 12;
 
-/// What a plan is made by: it says nothing of a plan that there is.
+/// The options that decide how a plan is made. A plan that is read from a file does not accept them.
 const PLANNING: [&str; 15] = [
     "policy",
     "backups",
@@ -75,7 +75,7 @@ pub(crate) struct JobArgs {
     json: bool,
 }
 
-/// What is said of a job.
+/// The result for one job.
 #[derive(Serialize)]
 struct Answer {
     clients: usize,
@@ -113,9 +113,9 @@ struct Used {
 
 #[derive(Serialize)]
 struct Instead {
-    /// Nets, or ranges of node numbers.
+    /// Nets, or ranges of node numbers, that the job should use instead.
     instead: Vec<String>,
-    /// Names of `--servers` on these nets.
+    /// The names from `--servers` that are on these nets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     servers: Vec<String>,
     write_gb_s: f64,
@@ -179,7 +179,7 @@ fn net_index(machine: &Machine, net: Net) -> anyhow::Result<usize> {
     found.map_err(|_| anyhow!("no router of {} leads to {net}", machine.name))
 }
 
-/// The nets of the targets, by index, ascending.
+/// Returns the nets of the targets, by index, in ascending order.
 fn targets(args: &JobArgs, machine: &Machine, servers: &Servers) -> anyhow::Result<Vec<usize>> {
     let Some(list) = &args.targets else {
         return Ok(machine.data_nets().collect());
@@ -238,7 +238,7 @@ fn answer(job: &Job<'_>, report: &JobReport, servers: &Servers) -> Answer {
     }
 }
 
-/// The servers all of whose nets are among these.
+/// Returns the servers whose nets are all in `nets`.
 fn on_nets(servers: &Servers, nets: &[usize]) -> Vec<String> {
     let among = servers
         .iter()
@@ -262,8 +262,8 @@ fn rate(machine: &Machine, bandwidth: &Bandwidth) -> Rate {
     }
 }
 
-/// Clients by index as ranges of their numbers; a number between two clients that is none of a client
-/// does not end a range.
+/// Formats clients, which are given by index, as ranges of their numbers. A number between two clients that
+/// belongs to no client does not end a range.
 fn ranges(machine: &Machine, clients: &[usize]) -> Vec<String> {
     let runs = clients.chunk_by(|a, b| a + 1 == *b);
     let id = |client: &usize| machine.clients[*client].id;

@@ -1,4 +1,4 @@
-//! `finerail fgr join`: several sites as one.
+//! `finerail fgr join`: joins several sites into one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

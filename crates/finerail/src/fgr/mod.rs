@@ -1,4 +1,4 @@
-//! `finerail fgr`: fine-grained routing, planned, proved and configured.
+//! `finerail fgr`: plans, proves and configures fine-grained routing.
 
 mod assign;
 mod check;
@@ -56,20 +56,21 @@ enum Command {
     Report(report::ReportArgs),
 }
 
-/// The result of all shares of `finerail fgr compare`, and that it holds.
+/// Returns the result of all shares of `finerail fgr compare`, and whether it is positive, which it always is.
 ///
 /// # Errors
 ///
-/// Results that are none of this command.
+/// The shares hold results of another command.
 pub(crate) fn compared(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     compare::merged(file)
 }
 
-/// The placements of all shares of `finerail fgr place` that none beats, and that this holds.
+/// Returns the best placements of all shares of `finerail fgr place`, and whether the result is positive, which
+/// it always is.
 ///
 /// # Errors
 ///
-/// Results that are none of this command.
+/// The shares hold results of another command.
 pub(crate) fn placed(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     place::merged(file)
 }

@@ -1,4 +1,4 @@
-//! The directory that a command writes into, and texts that are written as they are made.
+//! The output directory of a command, and texts that are written piece by piece while they are made.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-/// Makes the directory, or empties it of what the same command wrote there before: otherwise files of
-/// two plans would stand side by side. `own` are paths below it, with `*` for the stem of a name.
+/// Makes the directory, or removes from it the files that the same command wrote there before. Otherwise the
+/// directory would hold files of two plans. `own` holds paths below the directory, with `*` for the stem of a
+/// name.
 ///
 /// # Errors
 ///
-/// A directory that holds anything else; nothing is removed then.
+/// The directory holds anything else. No file is removed in this case.
 pub(super) fn prepare(directory: &Path, own: &[&str]) -> anyhow::Result<()> {
     let cannot = |what: &str, path: &Path| format!("cannot {what} {}", path.display());
     fs::create_dir_all(directory).with_context(|| cannot("make", directory))?;
@@ -43,11 +44,11 @@ pub(super) fn prepare(directory: &Path, own: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a file as its text is made, so that only a part of it is in memory.
+/// Writes a file while its text is made, so that only a part of the text is in memory.
 ///
 /// # Errors
 ///
-/// A file that cannot be made or written.
+/// The file cannot be created or written.
 pub(super) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
@@ -57,11 +58,11 @@ pub(super) fn write_file(
     stream(BufWriter::new(file), write).with_context(cannot)
 }
 
-/// Writes a text as it is made.
+/// Writes a text to `out` while the text is made.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// The errors of `out`.
 pub(super) fn stream(
     out: impl Write,
     write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
@@ -77,7 +78,8 @@ pub(super) fn stream(
     }
 }
 
-/// Bytes to write to, as a place for text. A text has no errors of its own, so the first one is kept.
+/// Makes a writer of bytes usable as a [`fmt::Write`]. `fmt::Error` carries no cause, so `error` keeps the
+/// error of `out`.
 struct Text<W> {
     out: W,
     error: Option<io::Error>,
@@ -92,7 +94,7 @@ impl<W: Write> fmt::Write for Text<W> {
     }
 }
 
-/// What stands in a directory, in order.
+/// Returns the paths in a directory, sorted.
 fn entries(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path()));
     let mut entries: Vec<PathBuf> = entries.collect::<io::Result<_>>()?;

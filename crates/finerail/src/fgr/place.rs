@@ -1,4 +1,4 @@
-//! `finerail fgr place`: where the router modules should stand.
+//! `finerail fgr place`: searches for the best places of the router modules.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -82,7 +82,7 @@ pub(crate) struct PlaceArgs {
     output: Option<PathBuf>,
 }
 
-/// What all shares of a search have in common.
+/// The description of a search, which is the same for all its shares.
 #[derive(Serialize, Deserialize)]
 struct Asked {
     machine: String,
@@ -93,7 +93,7 @@ struct Asked {
     goal: Option<Figures>,
 }
 
-/// What a share found: figures in the order of the columns, and the blades of the modules.
+/// The result of one share: figures in the order of the columns, and the blades of the modules.
 #[derive(Serialize, Deserialize)]
 struct Share {
     start: [f64; 4],
@@ -101,7 +101,7 @@ struct Share {
     tried: u64,
 }
 
-/// Searches as another seed does, with a part of the candidates.
+/// Searches with the seed of this share, and with the share's part of the candidates.
 fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Result<ExitCode> {
     if args.csv || args.output.is_some() || args.state.is_some() || args.seconds.is_some() {
         bail!(
@@ -146,11 +146,12 @@ fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Resul
     Ok(ExitCode::SUCCESS)
 }
 
-/// The points of all shares that none of another beats, as CSV with the blades of the modules.
+/// Returns the points of all shares that no other point beats, as CSV with the blades of the modules. The
+/// second value is always `true`: a search has no negative result.
 ///
 /// # Errors
 ///
-/// Results that are none of this command.
+/// The shares hold results of another command.
 pub(super) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     let mut points: Vec<(Figures, Vec<String>)> = Vec::new();
     let mut text = String::from("point,cost,balance,write,read,blades\n");
@@ -177,7 +178,7 @@ pub(super) fn merged(file: &ShardFile) -> anyhow::Result<(String, bool)> {
     Ok((text, true))
 }
 
-/// Four figures with commas between them.
+/// Parses four positive numbers that are separated by commas.
 fn goal(text: &str) -> Result<Figures, String> {
     let values: Option<Vec<f64>> = text.split(',').map(|word| word.parse().ok()).collect();
     let values = values.filter(|values| values.iter().all(|v| v.is_finite() && *v > 0.0));
@@ -359,8 +360,9 @@ fn effort(found: &Placements) -> String {
     )
 }
 
-/// A line for each figure of the start: what beats it, or by what effort nothing does and whether a
-/// proof says why, and a line for placements that beat it in every figure.
+/// Returns a line for each figure of the start, which says what beats the figure, or after how much effort
+/// nothing beats it, and whether this is proved. The last line counts the placements that beat the start in
+/// every figure.
 fn verdicts(found: &Placements, floor: Option<&Figures>) -> Vec<String> {
     let start = cells("", &found.start);
     let floor = floor.map(|floor| cells("", floor));

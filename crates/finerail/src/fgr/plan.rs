@@ -1,4 +1,4 @@
-//! `finerail fgr plan`: every client's routers, as a table, CSV or YAML.
+//! `finerail fgr plan`: the routers of every client, as a table, CSV or YAML.
 
 use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
@@ -83,7 +83,7 @@ fn write(
     }
 }
 
-/// The plan's figures, and its doubts, so that they stay with it.
+/// Writes the figures of the plan together with its warnings, so that the warnings stay with the plan.
 fn summary(machine: &Machine, plan: &Plan, out: &mut dyn std::fmt::Write) -> std::fmt::Result {
     let figures = Evaluation::new(machine, plan, Gateways::Primary);
     let (primaries, whole) = plan.distinct_tables();

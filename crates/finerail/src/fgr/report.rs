@@ -1,4 +1,5 @@
-//! `finerail fgr report`: a plan's figures and pictures as one HTML file, and each part by itself.
+//! `finerail fgr report`: the figures and pictures of a plan as one HTML file, and each part as a file of its
+//! own.
 
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &ReportArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was typed, without the directory of the program.
+/// Returns the command line as it was typed, without the directory of the program.
 fn this_command() -> String {
     let arguments = std::env::args_os().skip(1);
     let words = arguments.map(|word| word.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! Reads what `finerail fgr config` wrote, or the configurations of a site's own nodes.
+//! Reads the files that `finerail fgr config` wrote, or the configurations of a site's own nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use lnet_types::expr::NetExpr;
 use crate::common::{open, read_config};
 use crate::machine::read;
 
-/// A directory that `finerail fgr config` wrote.
+/// Reads a directory that `finerail fgr config` wrote.
 pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
     let path = directory.join("nodes.csv");
     let file = open(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -40,12 +40,12 @@ pub(crate) fn read_directory(directory: &Path) -> anyhow::Result<Site> {
     Ok(site)
 }
 
-/// How gateways are watched, from a file of module options.
+/// Reads from a file of module options how gateways are watched.
 pub(super) fn timing(path: &Path) -> anyhow::Result<Timing> {
     Ok(read_timing(&path.display().to_string(), &read(path)?)?)
 }
 
-/// Configurations of nodes, a file each, named like the node.
+/// Reads the configurations of nodes: one file for each node, named like the node.
 pub(super) fn read_files(paths: &[PathBuf], server_nets: &[NetExpr]) -> anyhow::Result<Site> {
     let mut nodes = Vec::new();
     for path in paths {

@@ -1,19 +1,19 @@
-//! Where files are: the address forms of all carriers, and their one parser.
+//! Addresses of files: the forms for all carriers, and the one parser for them.
 //!
 //! ```text
 //! dir:PATH                                 a directory of this machine, or a file in one
 //! lnet:NID[,NID…][:/PATH]                  below what the gateways at these NIDs export
 //! zoid:[INSTANCE][:/PATH]                  below what the forwarder of this I/O node exports; zoid:/PATH for short
-//! zoid:tcp://HOST:PORT/INSTANCE[:/PATH]    the same through a daemon elsewhere
+//! zoid:tcp://HOST:PORT/INSTANCE[:/PATH]    below what the forwarder behind that daemon exports
 //! bmi:tcp://HOST:PORT[:/PATH]              below what a forwarder exports over plain BMI
 //! ```
 //!
-//! What stands behind the server's `:` is the path, as with scp and with mounts of NFS and Lustre. A NID may hold colons
-//! (IPv6) before its `@` and none behind it, so the first `:` behind the last `@` begins the path. The path is bytes, up
-//! to the end; its slash at the front may be left out. A slash at its end says that it is a directory. Empty
-//! components and `.` are passed over, `..` is refused: a server would not follow it.
+//! The path follows the `:` of the server, as with scp and with mounts of NFS and Lustre. A NID may contain
+//! colons (IPv6) before its `@` but none after it, so the first `:` after the last `@` begins the path. The
+//! path is bytes up to the end of the text. Its leading slash is optional. A slash at its end marks a
+//! directory. Empty components and `.` are skipped. `..` is rejected, because a server would not follow it.
 //!
-//! Everything else is a path of this machine. One that looks like an address is written `./lnet:x`.
+//! Any other text is a path of this machine. A local path that looks like an address is written `./lnet:x`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -25,12 +25,12 @@ use lnet_store::Printable;
 use lnet_types::Nid;
 use zoid_proto::Instance;
 
-/// Where files are.
+/// The place of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Address {
-    /// On this machine.
+    /// A path of this machine.
     Local(PathBuf),
-    /// At a server.
+    /// A path at a server.
     Remote(Remote),
 }
 
@@ -38,26 +38,26 @@ pub(crate) enum Address {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Remote {
     pub(crate) server: Server,
-    /// The path; `None` is all that the server exports.
+    /// The path; `None` means everything that the server exports.
     pub(crate) path: Option<Path>,
-    /// Whether a slash stands at the end, or there is no path.
+    /// Whether the path ends with a slash, or there is no path.
     pub(crate) is_directory: bool,
 }
 
-/// Who serves files.
+/// A server of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Server {
     /// Gateways on LNet, at least one.
     Lnet(Vec<Nid>),
-    /// The forwarder behind the daemon of this I/O node; `None` is the daemon of the environment.
+    /// The forwarder behind a daemon of this I/O node. `None` means the daemon that the environment names.
     Zoid(Option<Instance>),
-    /// The forwarder behind a daemon at HOST:PORT.
+    /// The forwarder behind the daemon at HOST:PORT.
     ZoidTcp(String, Instance),
     /// A forwarder at HOST:PORT, over the tcp method of BMI.
     Bmi(String),
 }
 
-/// Why a text is no address.
+/// The reason why a text is not a valid address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BadAddress(String);
 
@@ -69,15 +69,15 @@ impl fmt::Display for BadAddress {
 
 impl std::error::Error for BadAddress {}
 
-/// Most NIDs of one address.
+/// The limit of NIDs in one address.
 const NIDS_MAX: usize = 256;
 
 impl Address {
-    /// Reads an address; a text without a carrier in front is a path of this machine.
+    /// Parses an address. A text that does not begin with a carrier is a path of this machine.
     ///
     /// # Errors
     ///
-    /// The text begins with a carrier, and what follows is not right for it.
+    /// The text begins with a carrier, and the rest does not have that carrier's form.
     pub(crate) fn parse(text: &OsStr) -> Result<Self, BadAddress> {
         let bytes = text.as_bytes();
         let Some((carrier, rest)) = split_at_colon(bytes) else {
@@ -101,11 +101,11 @@ impl Address {
         }))
     }
 
-    /// Reads an address that must name its carrier.
+    /// Parses an address that must begin with a carrier.
     ///
     /// # Errors
     ///
-    /// There is none, or what follows is not right for it.
+    /// There is no carrier, or the rest does not have that carrier's form.
     pub(crate) fn parse_whole(text: &OsStr) -> Result<Self, BadAddress> {
         let has_carrier = split_at_colon(text.as_bytes())
             .is_some_and(|(carrier, _)| matches!(carrier, b"dir" | b"lnet" | b"zoid" | b"bmi"));
@@ -119,7 +119,8 @@ impl Address {
         )))
     }
 
-    /// The last component of the path at a server, if there is one.
+    /// Returns the last component of the path. `None` if the address is a whole server, or the local path has
+    /// no name.
     pub(crate) fn own_name(&self) -> Option<PathBuf> {
         match self {
             Self::Remote(Remote { path, .. }) => {
@@ -130,7 +131,7 @@ impl Address {
         }
     }
 
-    /// The address as [`Address::parse`] reads it.
+    /// Returns the text of the address, in the form that [`Address::parse`] reads.
     pub(crate) fn to_text(&self) -> OsString {
         match self {
             Self::Local(path) => {
@@ -154,14 +155,14 @@ impl Address {
 }
 
 impl fmt::Display for Address {
-    /// As it may be shown: bytes that are no text, and what misleads, are escaped.
+    /// Formats the address for display: bytes that are not valid text, and misleading characters, are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Printable::new(self.to_text().as_bytes()).fmt(f)
     }
 }
 
 impl Server {
-    /// What stands before the slash of a path.
+    /// Returns the text before the slash of a path at this server.
     pub(crate) fn prefix(&self) -> String {
         match self {
             Self::Zoid(None) => "zoid:".to_owned(),
@@ -190,12 +191,12 @@ fn split_at_colon(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..colon], &bytes[colon + 1..]))
 }
 
-/// The text of a server's part, which is ASCII.
+/// Returns the text of a server's part of the address.
 fn text_of(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes).map_err(|_| format!("'{}' is not text", Printable::new(bytes)))
 }
 
-/// A server, and the path behind it.
+/// A server, and the bytes of the path after it.
 type Parts<'a> = Result<(Server, &'a [u8]), String>;
 
 fn lnet(rest: &[u8]) -> Parts<'_> {
@@ -255,7 +256,7 @@ fn bmi(rest: &[u8]) -> Parts<'_> {
     }
 }
 
-/// HOST:PORT in front of a text, and the rest. An IPv6 address stands in brackets.
+/// Splits HOST:PORT from the front of a text, and returns the rest too. An IPv6 address stands in brackets.
 fn host(bytes: &[u8]) -> Result<(String, &[u8]), String> {
     let bad = || "write HOST:PORT behind 'tcp://', such as io7:3334 or [fd00::1]:3334".to_owned();
     let name = match bytes.first() {
@@ -281,7 +282,7 @@ fn host(bytes: &[u8]) -> Result<(String, &[u8]), String> {
     }
 }
 
-/// The path within what a server exports, and whether it must be a directory.
+/// Parses the path within the export of a server, and decides whether it must be a directory.
 fn path_within(bytes: &[u8]) -> Result<(Option<Path>, bool), String> {
     let mut components = bytes.split(|&byte| byte == b'/');
     let named: Vec<&[u8]> = components
@@ -316,7 +317,7 @@ mod tests {
         Address::parse(OsStr::new(text))
     }
 
-    /// The canonical form of an address.
+    /// Returns the canonical form of an address.
     fn canonical(text: &str) -> String {
         parse(text).unwrap().to_text().into_string().unwrap()
     }

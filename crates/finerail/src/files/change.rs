@@ -1,4 +1,4 @@
-//! `finerail files rm`, `mv`, `mkdir` and `ln`.
+//! `finerail files rm`, `mv`, `mkdir` and `ln`: removes and renames objects, and makes directories and links.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -103,14 +103,14 @@ pub(super) struct LnArgs {
     connection: ConnectionArgs,
 }
 
-/// What a removal may take.
+/// The objects that a removal may remove.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Depth {
-    /// Anything but directories.
+    /// Everything except directories.
     Files,
-    /// Empty directories too.
+    /// Empty directories as well as everything except directories.
     Empty,
-    /// Directories with everything below them.
+    /// All objects, and directories with everything below them.
     All,
 }
 
@@ -128,7 +128,7 @@ pub(super) fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// Removes objects; what is wrong with one is said, and the others go.
+/// Removes objects. A failure with one object is reported, and the others are still removed.
 pub(crate) fn remove(
     addresses: &[Address],
     depth: Depth,
@@ -166,7 +166,7 @@ pub(crate) fn remove(
     )
 }
 
-/// The path of what may be renamed or removed: not all of a server.
+/// Returns the path to rename or remove. Rejects an address that is a whole server.
 fn path_of<'a>(located: &'a Located, tree: Tree<'_>) -> anyhow::Result<&'a Path> {
     let path = located.path.as_ref();
     path.with_context(|| format!("{}: all of it; write a path behind it", tree.shown(None)))
@@ -211,7 +211,8 @@ pub(crate) fn rename(
     })
 }
 
-/// The directory of a new name must be there: a typing error must not become a tree of directories.
+/// Makes the directory of a new name if `make` is set; otherwise the directory must exist, so that a typing
+/// error does not create a tree of directories.
 fn make_parent(tree: Tree<'_>, path: &Path, make: bool) -> anyhow::Result<()> {
     let (Some(parent), _) = path.split_last() else {
         return Ok(());
@@ -229,7 +230,7 @@ fn make_parent(tree: Tree<'_>, path: &Path, make: bool) -> anyhow::Result<()> {
     })
 }
 
-/// Does something with two addresses of one server.
+/// Runs an action on two addresses that must be at the same server.
 fn with_both(
     one: &Address,
     other: &Address,

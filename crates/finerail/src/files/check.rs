@@ -1,4 +1,4 @@
-//! `finerail files check`: are two trees the same, or is a tree what a list of digests says?
+//! `finerail files check`: compares two trees, or a tree with a list of digests.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Write};
@@ -101,7 +101,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     done
 }
 
-/// What was found; with `--json` printed as it is.
+/// The result, which `--json` prints.
 #[derive(Default, Serialize)]
 struct Report {
     files: u64,
@@ -230,7 +230,7 @@ fn against(
     report.print(progress, args.json)
 }
 
-/// Nobody is at work any longer on what was not changed for so many seconds.
+/// Seconds after the last change until a partial file counts as left over by an interrupted copy.
 const OLD: u64 = 24 * 60 * 60;
 
 fn parts(

@@ -1,4 +1,5 @@
-//! From addresses to file systems: which carrier, as which node, and the end of both.
+//! Opens file systems for addresses: the carrier, the node of this process if LNet is needed, and the shutdown
+//! of both.
 
 use std::io;
 use std::path::{Path as FilePath, PathBuf};
@@ -93,7 +94,7 @@ impl SpreadArgs {
     }
 }
 
-/// Whether a symbolic link at the end of a path of this machine stands for what it points to. Servers never follow one.
+/// Whether a symbolic link at the end of a local path is followed. Links at a server are never followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     Followed,
@@ -104,20 +105,21 @@ pub(crate) enum Links {
 #[derive(Clone)]
 pub(crate) struct Located {
     pub(crate) files: Arc<dyn FileSystem>,
-    /// The path; `None` is the root.
+    /// The path; `None` is the root of the file system.
     pub(crate) path: Option<Path>,
-    /// What stands before paths in messages.
+    /// The text before paths in messages.
     pub(crate) name: String,
-    /// Whether the address says that it is a directory.
+    /// Whether the form of the address marks a directory.
     pub(crate) is_directory: bool,
     /// Whether the files are on this machine.
     pub(crate) is_local: bool,
 }
 
-/// Everything that is open.
+/// The open connections of a command, and the node of this process.
 pub(crate) struct Connections<'a> {
     args: &'a ConnectionArgs,
-    /// How the node is controlled; a command that ends by itself lets nobody.
+    /// How the node can be controlled. `None` for commands that end by themselves: their node cannot be
+    /// controlled.
     control: Option<&'a ControlArgs>,
     caller: Caller,
     node: Option<(Node, Option<Control>)>,
@@ -126,13 +128,13 @@ pub(crate) struct Connections<'a> {
     servers: Vec<(Server, Arc<dyn FileSystem>)>,
 }
 
-/// How long a client waits for a daemon at its start, at most.
+/// The longest time that a client waits for a daemon at its start.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// How long a gateway is given to hear that this client goes.
+/// How long a client waits at its end until a gateway has closed the client's state.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 impl Located {
-    /// The file system as this process uses it.
+    /// Returns the file system, for use as this caller.
     pub(crate) fn tree<'a>(&'a self, caller: &'a Caller) -> Tree<'a> {
         Tree {
             files: &*self.files,
@@ -141,14 +143,14 @@ impl Located {
         }
     }
 
-    /// Whether both are in one file system.
+    /// Returns whether both are in the same file system.
     pub(crate) fn is_beside(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.files, &other.files)
     }
 }
 
 impl<'a> Connections<'a> {
-    /// Nothing is open yet.
+    /// Creates an empty set. Connections are opened when they are needed.
     pub(crate) fn new(args: &'a ConnectionArgs) -> Self {
         Self {
             args,
@@ -161,7 +163,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Nothing is open yet; the node, once there is one, can be controlled.
+    /// Creates an empty set. The node can be controlled after it has been started.
     pub(crate) fn controlled(args: &'a ConnectionArgs, control: &'a ControlArgs) -> Self {
         Self {
             control: Some(control),
@@ -169,24 +171,25 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Where the node is controlled, if there is one.
+    /// Returns how the node is controlled, as text for the user. `None` if there is no node, or if the command does
+    /// not offer control.
     pub(crate) fn control(&self) -> Option<String> {
         let (_, control) = self.node.as_ref()?;
         control.as_ref().map(ToString::to_string)
     }
 
-    /// This process, as servers see it.
+    /// Returns the identity of this process for requests to servers.
     pub(crate) fn caller(&self) -> &Caller {
         &self.caller
     }
 
-    /// Requests that were repeated because nothing was heard.
+    /// Returns the number of requests that were sent again because no response came.
     pub(crate) fn retries(&self) -> u64 {
         let retries = self.clients.iter().map(|client| client.counters().retries);
         retries.sum()
     }
 
-    /// Opens addresses. Those of this machine become paths below one directory.
+    /// Opens addresses. All local addresses become paths below one directory.
     pub(crate) fn open(&mut self, addresses: &[(&Address, Links)]) -> anyhow::Result<Vec<Located>> {
         let local = LocalRoot::of(addresses)?;
         let mut local_paths = local.iter().flat_map(|root| root.paths.iter());
@@ -219,8 +222,8 @@ impl<'a> Connections<'a> {
         })
     }
 
-    /// The files of a server for as long as this process runs: an object that the server has forgotten, because it
-    /// was started again, is looked up by its path.
+    /// Opens a server for the lifetime of this process. If the server was started again and no longer knows a
+    /// handle, the object is looked up by its path.
     pub(crate) fn lasting(&mut self, server: &Server) -> anyhow::Result<Arc<dyn FileSystem>> {
         let files = self.server(server)?;
         if matches!(server, Server::Lnet(nids) if nids.len() > 1) {
@@ -259,8 +262,9 @@ impl<'a> Connections<'a> {
         Ok(files)
     }
 
-    /// Returns a function that asks the node why no path leads to a server, or to the first of several to which none
-    /// does. Of a server that is not on LNet the function knows nothing.
+    /// Returns a function that asks the node why no path leads to the server. If the server has several NIDs,
+    /// the function returns the reason for the first NID without a path. For a server that is not on LNet it
+    /// always returns `None`.
     fn obstacle(&self, server: &Server) -> Box<Obstacle> {
         match (server, &self.node) {
             (Server::Lnet(nids), Some((node, _))) => {
@@ -276,7 +280,7 @@ impl<'a> Connections<'a> {
         }
     }
 
-    /// Several gateways as one file system.
+    /// Combines several gateways into one file system.
     fn spread(&mut self, nids: &[Nid], limit: Duration) -> anyhow::Result<Arc<dyn FileSystem>> {
         let SpreadArgs { failover, .. } = self.args.spread;
         let limit = limit.min(Duration::from_secs(failover.into()));
@@ -301,7 +305,7 @@ impl<'a> Connections<'a> {
         Ok(Arc::new(RemoteFiles::new(client, limit)))
     }
 
-    /// The forwarder of an address, over BMI.
+    /// Connects to the forwarder of an address over BMI.
     fn forwarder(
         &mut self,
         server: &Server,
@@ -343,7 +347,7 @@ impl<'a> Connections<'a> {
         Ok(Arc::new(files))
     }
 
-    /// The node of this process, started when it is first needed.
+    /// Returns the node of this process, and starts it at the first call.
     fn node(&mut self) -> anyhow::Result<Node> {
         if let Some((node, _)) = &self.node {
             return Ok(node.clone());
@@ -361,7 +365,7 @@ impl<'a> Connections<'a> {
         Ok(node)
     }
 
-    /// Says goodbye and ends the node.
+    /// Closes the connections to gateways and ends the node.
     pub(crate) fn close(self) -> anyhow::Result<()> {
         drop(self.servers);
         for client in &self.clients {
@@ -379,7 +383,7 @@ impl<'a> Connections<'a> {
     }
 }
 
-/// This process, as servers see it.
+/// Returns the identity of this process for requests to servers.
 pub(crate) fn caller() -> Caller {
     let mut groups: Vec<u32> = getgroups()
         .unwrap_or_default()
@@ -394,14 +398,14 @@ pub(crate) fn caller() -> Caller {
     }
 }
 
-/// The directory of this machine below which all paths of one command are.
+/// The directory of this machine that contains all local paths of one command.
 struct LocalRoot {
     files: Arc<dyn FileSystem>,
     directory: PathBuf,
     paths: Vec<LocalPath>,
 }
 
-/// A path of this machine: what exists, without symbolic links, and what does not.
+/// A local path: its existing part is free of symbolic links, and the rest does not exist yet.
 struct LocalPath {
     whole: PathBuf,
     is_directory: bool,
@@ -461,8 +465,9 @@ fn bytes(path: &FilePath) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// The deepest directory on the way to a path that a file system can be opened at, and the path without symbolic
-/// links. The base is the directory that the path's object is in, where there is one.
+/// Splits a path: returns a directory at which a file system can be opened, and the whole path without symbolic
+/// links. The directory is the parent of the path's object if the object exists, otherwise the deepest existing
+/// directory above it.
 fn resolve(path: &FilePath, links: Links) -> io::Result<(PathBuf, LocalPath)> {
     let is_directory = matches!(bytes(path), [.., b'/'] | b"." | b".." | [.., b'/', b'.'])
         || path.file_name().is_none();
@@ -503,7 +508,7 @@ fn resolve(path: &FilePath, links: Links) -> io::Result<(PathBuf, LocalPath)> {
     ))
 }
 
-/// The deepest directory above both.
+/// Returns the deepest directory above both paths.
 fn common(one: &FilePath, other: &FilePath) -> PathBuf {
     let same = one
         .components()

@@ -1,4 +1,4 @@
-//! `finerail files put` and `get`: copies, with progress, interruption, and a summary at the end.
+//! `finerail files put` and `get`: copies with progress, interruption, and a summary at the end.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -44,7 +44,7 @@ pub(crate) struct CopyArgs {
     pub(crate) shape: ShapeArgs,
 }
 
-/// What every copy can be told.
+/// Options that every copy has.
 #[derive(clap::Args, Clone)]
 pub(crate) struct ShapeArgs {
     /// Calls in flight
@@ -59,7 +59,7 @@ pub(crate) struct ShapeArgs {
 }
 
 impl From<ShapeArgs> for CopyArgs {
-    /// As `finerail store` copies: directories too.
+    /// Returns the options of the copies of `finerail store`, which include directories.
     fn from(shape: ShapeArgs) -> Self {
         Self {
             recursive: true,
@@ -163,18 +163,19 @@ pub(super) fn get(args: &GetArgs) -> anyhow::Result<ExitCode> {
     run(&job, &args.copy, &args.connection)
 }
 
-/// The place of something that is fetched and keeps its name.
+/// Returns the local path for an object that keeps its name.
 fn own_name_here(address: &Address) -> anyhow::Result<std::path::PathBuf> {
     let name = own_name(address)?;
     let name = name.context("everything goes into a directory: say which, as LOCAL")?;
     Ok(OsStr::from_bytes(&name).into())
 }
 
-/// A copy that was asked for.
+/// A copy to make.
 pub(crate) struct CopyJob {
     pub(crate) sources: Vec<Address>,
     pub(crate) target: Address,
-    /// Whether the target is the place of a directory itself, however it is written.
+    /// Whether the target is the path of the copied directory itself, even if the target has the form of a
+    /// directory.
     pub(crate) is_place: bool,
     pub(crate) verb: &'static str,
 }
@@ -193,7 +194,7 @@ pub(crate) fn run(
     summary?.print(job.verb, args.shape.json)
 }
 
-/// Sources with the paths that they get.
+/// The sources, each with its path at the target.
 struct Prepared {
     sources: Vec<(Located, Option<Path>)>,
     target: Located,
@@ -214,7 +215,7 @@ fn prepared(
     for (source, address) in located.into_iter().zip(&job.sources) {
         let entry = match source.tree(caller).lookup(source.path.as_ref()) {
             Ok(entry) => entry,
-            // What is not there on this machine is a typing error.
+            // A local source that does not exist is a mistake of the user, so the exit code is 2.
             Err(failure) if source.is_local => bail!("{failure}"),
             Err(failure) if failure.is_fatal() || job.sources.len() == 1 => {
                 return Err(not_so(&failure));
@@ -247,8 +248,8 @@ fn prepared(
     Ok(prepared)
 }
 
-/// Returns whether the target is a directory of this machine, which a file is then copied into. Does not ask a server:
-/// the answer would not be used, and a server that is silent would cost the timeout twice.
+/// Returns whether the target is an existing local directory; a file is then copied into it. Does not ask a
+/// server: its answer would not be used, and a silent server would cost the timeout twice.
 fn is_directory_here(target: &Located, caller: &files::Caller) -> bool {
     if !target.is_local {
         return false;
@@ -258,7 +259,7 @@ fn is_directory_here(target: &Located, caller: &files::Caller) -> bool {
     there.is_ok_and(|entry| entry.is_some_and(is_directory))
 }
 
-/// The last component of an address; `None` for all of a server.
+/// Returns the last component of an address; `None` for a whole server.
 fn own_name(address: &Address) -> anyhow::Result<Option<Vec<u8>>> {
     match address {
         Address::Remote(remote) => {
@@ -278,8 +279,8 @@ fn own_name(address: &Address) -> anyhow::Result<Option<Vec<u8>>> {
 }
 
 impl Prepared {
-    /// Sees to it that the directories are there that receive something. A typing error must not become a tree of
-    /// directories.
+    /// Makes the directories that receive something if `make` is set; otherwise they must exist, so that a
+    /// typing error does not create a tree of directories.
     fn make_parents(&self, make: bool, caller: &files::Caller) -> anyhow::Result<()> {
         let tree = self.target.tree(caller);
         let parents = self
@@ -314,7 +315,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// The sources by file system, each with its items.
+    /// Groups the sources by file system, each group with its items.
     fn groups(&self) -> Vec<(&Located, Vec<Item>)> {
         let mut groups: Vec<(&Located, Vec<Item>)> = Vec::new();
         for (source, to) in &self.sources {
@@ -383,13 +384,13 @@ fn verify(args: &CopyArgs, source: &Located) -> Verify {
     }
 }
 
-/// How often progress is shown and interruption looked for.
+/// The interval at which progress is shown and interruption is checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// Shorter operations show no bar.
+/// Operations shorter than this show no progress bar.
 const BAR_AFTER: Duration = Duration::from_secs(2);
 
-/// Runs an operation, with a bar on a terminal. SIGINT and SIGTERM let the calls under way end; a second signal ends
-/// the process at once.
+/// Runs an operation, with a progress bar on a terminal. SIGINT and SIGTERM cancel the operation after the
+/// calls in flight have completed; a second signal ends the process at once.
 pub(super) fn watched<T>(
     progress: &Progress,
     interrupted: &AtomicBool,
@@ -433,7 +434,7 @@ fn new_bar() -> ProgressBar {
     }
 }
 
-/// What was done; with `--json` printed as it is.
+/// The summary of a copy, which `--json` prints.
 #[derive(Serialize)]
 struct Summary {
     files: u64,
@@ -441,22 +442,22 @@ struct Summary {
     seconds: f64,
     directories: u64,
     links: u64,
-    /// Bytes that an interrupted copy had brought already.
+    /// Bytes that an interrupted copy had already transferred.
     resumed: u64,
-    /// Files that were there already.
+    /// Files that already existed with the same length and time.
     skipped: u64,
-    /// Named pipes, sockets and devices.
+    /// Named pipes, sockets and devices, which are not copied.
     left_out: u64,
-    /// Requests sent again because nothing was heard.
+    /// Requests that were sent again because no response came.
     retries: u64,
-    /// Files begun again because a server restarted.
+    /// Files that were started again because a server restarted.
     begun_again: u64,
-    /// Owners and extended attributes that the target does not let this user set.
+    /// Owners and extended attributes that this user may not set at the target.
     not_kept: u64,
     interrupted: bool,
-    /// How many objects failed in all.
+    /// The number of all objects that failed.
     failures: u64,
-    /// The first ones of them.
+    /// The first failures of these.
     failed: Vec<Failed>,
 }
 
@@ -490,7 +491,7 @@ impl Summary {
         }
     }
 
-    /// Prints the summary and what failed; the exit code that fits.
+    /// Prints the summary and the failures. Returns the exit code.
     fn print(&self, verb: &str, json: bool) -> anyhow::Result<ExitCode> {
         for failed in &self.failed {
             complaint(&failed.error);

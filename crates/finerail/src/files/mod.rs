@@ -1,4 +1,4 @@
-//! `finerail files`: files at an address.
+//! `finerail files`: commands on files that an address names.
 
 pub(crate) mod address;
 pub(crate) mod change;
@@ -76,14 +76,15 @@ pub(crate) fn run(args: &FilesArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Whether something was not so.
+/// Collects whether anything failed, for the exit code.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) is_not_so: bool,
 }
 
 impl Outcome {
-    /// Says what is wrong with one object, so that the others go on; when the server is gone, nothing does.
+    /// Reports a failure with one object, so that the command can continue with the others. Returns an error if
+    /// the server cannot be reached, because no other object can be processed then.
     pub(crate) fn note(&mut self, failure: &Failure) -> anyhow::Result<()> {
         if failure.is_fatal() {
             return Err(not_so(failure));
@@ -101,12 +102,12 @@ impl Outcome {
     }
 }
 
-/// What a server refuses, or does not answer, is not the user's typing error.
+/// Converts a failure at a server, which is not a mistake of the user: the exit code becomes 1.
 pub(crate) fn not_so(failure: &Failure) -> anyhow::Error {
     NotSo(advice(failure)).into()
 }
 
-/// A failure with what to do about it.
+/// Formats a failure, with a hint what to check if the server cannot be reached.
 pub(crate) fn advice(failure: &Failure) -> String {
     let hint = match failure.is_fatal() {
         true => "; is the gateway or forwarder running there, and does 'finerail ping' reach it?",

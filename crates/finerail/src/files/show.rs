@@ -1,4 +1,4 @@
-//! `finerail files ls`, `stat`, `du` and `cat`.
+//! `finerail files ls`, `stat`, `du` and `cat`: shows directories, attributes, disk usage and contents.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -95,7 +95,7 @@ pub(super) struct CatArgs {
     connection: ConnectionArgs,
 }
 
-/// What a listing shows.
+/// The options of a listing.
 #[derive(Clone, Copy)]
 pub(crate) struct Shown {
     pub(crate) long: bool,
@@ -117,7 +117,7 @@ pub(super) fn stat(args: &StatArgs) -> anyhow::Result<ExitCode> {
     stat_all(&whole(&args.addresses)?, args.json, &args.connection)
 }
 
-/// Addresses that name their carrier.
+/// Parses addresses that must begin with a carrier.
 pub(super) fn whole(texts: &[OsString]) -> anyhow::Result<Vec<Address>> {
     let addresses = texts.iter().map(|text| Address::parse_whole(text));
     Ok(addresses.collect::<Result<_, _>>()?)
@@ -174,7 +174,7 @@ pub(crate) fn list(
     Ok(code)
 }
 
-/// Prints what is known of objects.
+/// Prints the attributes of objects.
 pub(crate) fn stat_all(
     addresses: &[Address],
     json: bool,
@@ -248,7 +248,7 @@ pub(super) fn du(args: &DuArgs) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// One line of `du` as JSON.
+/// A line of `du` as JSON.
 #[derive(Serialize)]
 struct UsageRow {
     name: String,
@@ -306,7 +306,7 @@ pub(super) fn cat(args: &CatArgs) -> anyhow::Result<ExitCode> {
     )
 }
 
-/// Does something with each address, and goes on after what is wrong with one.
+/// Runs an action for each address, and continues after a failure with one of them.
 pub(super) fn each(
     addresses: &[Address],
     links: Links,
@@ -328,7 +328,7 @@ pub(super) fn each(
     done.map(|()| outcome.code())
 }
 
-/// One entry as JSON.
+/// An entry as JSON.
 #[derive(Serialize)]
 pub(crate) struct Row {
     name: String,
@@ -374,7 +374,7 @@ fn row(name: &[u8], attributes: &Attributes) -> Row {
     }
 }
 
-/// The letter of `ls -l` for a kind, and its name.
+/// Returns the letter that `ls -l` prints for a kind, and the kind's name.
 fn kind_of(kind: Kind) -> (char, &'static str) {
     match kind {
         Kind::File => ('-', "file"),
@@ -387,7 +387,7 @@ fn kind_of(kind: Kind) -> (char, &'static str) {
     }
 }
 
-/// Permissions, size, time and name, as `ls -l` has them.
+/// Formats permissions, size, time and name like `ls -l`.
 fn long_line(name: &[u8], attributes: &Attributes) -> String {
     let kind = kind_of(attributes.kind).0;
     let bit = |shift: u32| {

@@ -1,4 +1,5 @@
-//! Tells the user on standard error that a server is silent, and why if the node knows: silence looks like a hang.
+//! Reports on standard error that a server does not answer, and the reason if the node knows it. Otherwise the
+//! program would seem to hang.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -10,7 +11,7 @@ use files::{Caller, Data, Errno, FileSystem, Reply, Request};
 
 use crate::common::complaint;
 
-/// A file system whose silence is reported once, and why its server cannot be reached once for each reason.
+/// A file system that reports a silent server once, and each new reason why the server cannot be reached.
 pub(super) struct Watched {
     files: Arc<dyn FileSystem>,
     calls: Arc<Calls>,
@@ -21,7 +22,7 @@ pub(super) struct Watched {
 /// Returns why no message can reach the server, for example that a gateway does not forward messages.
 pub(super) type Obstacle = dyn Fn() -> Option<String> + Send + Sync;
 
-/// Asks why the server cannot be reached, and remembers the reason that was last reported.
+/// Asks why the server cannot be reached, and remembers the last reported reason.
 struct Reasons {
     obstacle: Box<Obstacle>,
     reported: Mutex<Option<String>>,
@@ -33,11 +34,11 @@ struct Calls {
     ended: AtomicU64,
 }
 
-/// How long a silence is not reported.
+/// How long a server must be silent before the silence is reported.
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl Watched {
-    /// Watches the calls of `files`, whose server has this name and this long for each.
+    /// Watches the calls of `files`. `server` is the name for messages, `limit` the timeout of each call.
     pub(super) fn new(
         files: Arc<dyn FileSystem>,
         server: String,
@@ -76,7 +77,8 @@ impl Watched {
 }
 
 impl Reasons {
-    /// Returns why the server cannot be reached, unless that reason was the last one reported.
+    /// Returns the reason why the server cannot be reached; `None` if it was the last reported reason, or is
+    /// not known.
     fn news(&self) -> Option<String> {
         let reason = (self.obstacle)()?;
         let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);

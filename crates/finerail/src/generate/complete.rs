@@ -1,12 +1,12 @@
-//! Scripts of completion: one table of words, and a few lines of shell that look there.
+//! Completion scripts: one table of words, and a few lines of shell that search the table.
 //!
-//! The table has a row for each command (its path; its commands, options and values) and for each option that takes
-//! one of a few values (path and option; the values). Help texts are left to `--help`: with them the scripts would be
-//! half a megabyte that every new shell reads.
+//! The table has a row for each command (its path; its commands, options and values) and for each option that
+//! takes one of a few values (its path and the option; the values). The scripts have no help texts, which
+//! `--help` shows: with them every new shell would read half a megabyte.
 
 use clap::{Arg, Command, ValueEnum};
 
-/// A shell that a script can be written for.
+/// A shell for which a completion script can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Shell {
     Bash,
@@ -16,13 +16,13 @@ pub(crate) enum Shell {
     Zsh,
 }
 
-/// A row: what stands before the word that is completed, and what the word can be.
+/// A row of the table: the words before the word to complete, and the words that can stand in its place.
 struct Row {
     before: String,
     words: Vec<String>,
 }
 
-/// The script for a shell.
+/// Returns the completion script for a shell.
 pub(crate) fn script(shell: Shell, command: &Command, name: &str) -> String {
     let mut rows = Vec::new();
     collect(command, "", &mut rows);
@@ -72,7 +72,7 @@ fn collect(command: &Command, path: &str, rows: &mut Vec<Row>) {
     }
 }
 
-/// The values that an argument can have, where these are few. A flag has none.
+/// Returns the possible values of an argument if clap lists them. A flag has none.
 fn values(arg: &Arg) -> Vec<String> {
     if !arg.get_action().takes_values() {
         return Vec::new();
@@ -82,7 +82,7 @@ fn values(arg: &Arg) -> Vec<String> {
     values.map(|value| value.get_name().to_owned()).collect()
 }
 
-/// Names and values have no quotes.
+/// Returns a row for bash and zsh. Names and values contain no quotes, so no word needs escaping.
 fn posix_line(row: &Row) -> String {
     format!("'{}') words='{}' ;;\n", row.before, row.words.join(" "))
 }

@@ -1,4 +1,4 @@
-//! Commands of a session, as the console carries them out.
+//! Commands of a session. The console carries them out.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -92,7 +92,7 @@ pub(super) struct QueryArgs {
     name: String,
 }
 
-/// True when all nodes did it; otherwise it has said which did not.
+/// Carries out a command. Returns whether all nodes succeeded; the errors of the other nodes are in the output.
 pub(super) fn carry_out(
     command: ConsoleCommand,
     shared: &Shared,
@@ -256,7 +256,7 @@ fn running(answer: &Answer<lnet_selftest::wire::BatchReply>) -> Option<bool> {
     answer.1.as_ref().ok().map(|reply| reply.active > 0)
 }
 
-/// Says which nodes did not do it.
+/// Reports the nodes that failed, and returns whether all succeeded.
 pub(super) fn told(
     what: &str,
     failures: &[Answer<()>],
@@ -271,7 +271,7 @@ pub(super) fn told(
     Ok(failures.is_empty())
 }
 
-/// The NIDs of these expressions.
+/// Returns the NIDs that these expressions describe.
 pub(super) fn expand(texts: &[String]) -> anyhow::Result<Vec<Nid>> {
     let mut nids = Vec::new();
     for text in texts {
@@ -284,7 +284,7 @@ pub(super) fn expand(texts: &[String]) -> anyhow::Result<Vec<Nid>> {
     Ok(nids)
 }
 
-/// The nodes of a group, or of expressions, with the title that they have in tables.
+/// Returns the nodes of each group or NID expression, with the name that is its title in tables.
 pub(super) fn nodes(
     session: &Session,
     names: &[String],

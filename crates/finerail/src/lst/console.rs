@@ -1,4 +1,4 @@
-//! The process of a session.
+//! The console: the process of a session.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -32,7 +32,7 @@ pub(super) struct ConsoleArgs {
     transport: TransportArgs,
 }
 
-/// What the threads of a console share.
+/// The state that the threads of a console share.
 pub(super) struct Shared {
     console: Mutex<Console<TestNode>>,
     spoken: Mutex<Instant>,
@@ -40,13 +40,13 @@ pub(super) struct Shared {
     pub(super) is_over: AtomicBool,
 }
 
-/// Commands that run at the same time.
+/// The limit of commands that run at the same time. Connections beyond it are closed.
 const COMMANDS_MAX: usize = 16;
-/// How often nodes that may take the console for dead are looked for (section 11.7).
+/// The interval of keepalives to nodes that would otherwise consider the console dead (section 11.7).
 const KEEP_ALIVE: Duration = Duration::from_secs(8);
-/// How often the end is looked for.
+/// The interval of the checks whether the console must end.
 const LOOK: Duration = Duration::from_millis(200);
-/// A command that does not arrive is not waited for longer.
+/// How long the console waits for a command line after a connection was opened.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Shared {
@@ -58,7 +58,7 @@ impl Shared {
         self.spoken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nobody has said anything for as long as the session allows.
+    /// Returns whether no command has come for the session's timeout, or for 30 s if there is no session.
     fn is_idle(&self) -> bool {
         let silence = self.spoken().elapsed();
         let console = self.console();
@@ -76,7 +76,7 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?
         .into_node();
     let test_node = TestNode::start(node.clone()).context("cannot start the test node")?;
-    // What an earlier console left; one that lives was connected to.
+    // A dead console can leave its socket. No console listens there: `new_session` tries to connect first.
     let _absent = fs::remove_file(&args.socket);
     let listener = UnixListener::bind(&args.socket)
         .with_context(|| format!("cannot listen at {}", args.socket.display()))?;
@@ -101,7 +101,7 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
         }
     }
     let _removed = fs::remove_file(&args.socket);
-    // A session that its nodes do not end now, they end by themselves.
+    // Nodes that this call does not reach end the session by themselves.
     let _ended = shared.console().end_session();
     node.shutdown(GRACE);
     let log = log_path(&args.socket);
@@ -138,7 +138,7 @@ fn talk(stream: &UnixStream, shared: &Shared) {
         Ok(words) => carry_out(&words, shared, &mut out),
         Err(_) => USAGE,
     };
-    // A command that was interrupted reads no more.
+    // An interrupted command does not read the exit code.
     let _unread = out.line(&Line::Code(code));
 }
 
@@ -164,16 +164,16 @@ fn carry_out(words: &[String], shared: &Shared, out: &mut Output<'_>) -> u8 {
     }
 }
 
-/// What a command sees.
+/// The output that a command sees.
 pub(super) struct Output<'a>(&'a UnixStream);
 
 impl Output<'_> {
-    /// A line of output.
+    /// Sends a line for standard output.
     pub(super) fn out(&mut self, text: impl ToString) -> io::Result<()> {
         self.line(&Line::Out(text.to_string()))
     }
 
-    /// A complaint.
+    /// Sends an error message.
     pub(super) fn err(&mut self, text: &str) -> io::Result<()> {
         self.line(&Line::Err(text.to_owned()))
     }
@@ -183,7 +183,7 @@ impl Output<'_> {
         self.0.write_all(text.as_bytes())
     }
 
-    /// Waits; an error where the command has gone meanwhile.
+    /// Waits for `time`. Returns an error if the command has ended before.
     pub(super) fn pause(&mut self, time: Duration) -> io::Result<()> {
         self.0.set_read_timeout(Some(time))?;
         let mut byte = [0];

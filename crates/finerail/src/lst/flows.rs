@@ -1,4 +1,4 @@
-//! `finerail lst run FILE.yaml`: flows of a file, in this process.
+//! `finerail lst run FILE.yaml`: runs the flows of a file in this process.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -67,16 +67,16 @@ pub(super) struct RunArgs {
     transport: TransportArgs,
 }
 
-/// What is printed with `--json`.
+/// The document of `--json`.
 #[derive(Serialize)]
 struct Figures {
     interrupted: bool,
     flows: Vec<FlowReport>,
 }
 
-/// How often rates are shown.
+/// The interval of the shown rates.
 const LOOK: Duration = Duration::from_millis(500);
-/// How often nodes that may take this console for dead are looked for (section 11.7).
+/// The interval of keepalives to nodes that would otherwise consider this console dead (section 11.7).
 const KEEP_ALIVE: Duration = Duration::from_secs(8);
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
@@ -112,7 +112,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let flows = watch(&mut console, &loads, &|| {
         interrupted.load(Ordering::Acquire)
     });
-    // Servers that do not hear of the end find it out by themselves.
+    // Servers that this call does not reach end the session by themselves.
     let _silent = console.end_session();
     drop(console);
     node.shutdown(GRACE);
@@ -153,7 +153,7 @@ fn prepare(console: &mut Console<TestNode>, specs: &[FlowSpec], force: bool) -> 
     Ok(())
 }
 
-/// A server that does not take part is no flow's server.
+/// Reports an error for each server that does not take part in the session.
 fn refused(failures: &[Answer<()>]) -> anyhow::Result<()> {
     for (nid, answer) in failures {
         if let Err(error) = answer {
@@ -172,8 +172,8 @@ fn refused(failures: &[Answer<()>]) -> anyhow::Result<()> {
     }
 }
 
-/// Waits until the flows have ended, and shows their rates on a terminal. A signal ends them; what is under way is
-/// waited for.
+/// Waits until the flows have ended, and shows their rates on a terminal. A signal stops the flows; RPCs in
+/// flight complete first.
 fn watch(
     console: &mut Console<TestNode>,
     loads: &[LoadId],

@@ -1,4 +1,4 @@
-//! What a session has: `show_session`, `list_group`, `list_batch`.
+//! Lists the contents of a session: `show_session`, `list_group`, `list_batch`.
 
 use lnet_selftest::console::{Batch, BatchState, Session, State};
 use lnet_types::Nid;
@@ -39,7 +39,7 @@ pub(super) struct ListBatchArgs {
     name: Option<String>,
 }
 
-/// Nodes of which states.
+/// The states of the nodes to list.
 #[derive(clap::Args)]
 struct Which {
     /// Nodes in the session
@@ -68,7 +68,7 @@ impl Which {
     }
 }
 
-/// The line above numbers of nodes.
+/// The heading above counts of nodes.
 const HEAD: &str = "ACTIVE BUSY DOWN UNKNOWN TOTAL";
 
 pub(super) fn session(session: &Session, out: &mut Output<'_>) -> anyhow::Result<bool> {

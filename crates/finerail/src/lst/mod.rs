@@ -4,17 +4,18 @@
 //!   lst new_session ── starts ──▶ console process: node, test node, Console
 //!   lst add_group …  ── words ──▶ $XDG_RUNTIME_DIR/finerail/lst/KEY.sock
 //!                    ◀─ output, errors, exit code ──
-//!   lst end_session  ───────────▶ ends it
+//!   lst end_session  ───────────▶ ends the console
 //!
 //!   lst serve                     a test node in the foreground
 //!   lst run FILE.yaml             flows of a file, in this process
 //! ```
 //!
-//! Commands are processes of their own that share a session. It lives in a console process, which `new_session` starts
-//! and `end_session` ends; `LST_SESSION` in the environment says which one a command means, as with `lst`. A console also
-//! ends when no command came for the session's timeout. It is a test node too, so that its own NID may stand in groups.
-//! Commands go to it as they were typed, one JSON line, and come back as lines of output; it parses them with the same
-//! code as the process that sent them.
+//! Every command is a process of its own, and the commands share a session. The session lives in a console
+//! process, which `new_session` starts and `end_session` ends. `LST_SESSION` in the environment says which
+//! session a command belongs to, as with `lst`. A console also ends if no command came for the session's
+//! timeout. The console is a test node too, so that groups may contain its NID. A command goes to the console
+//! as it was typed, in one JSON line, and comes back as lines of output. The console parses it with the same
+//! code as the process that sent it.
 
 mod commands;
 mod console;
@@ -32,10 +33,11 @@ use clap::{Parser, Subcommand};
 
 use crate::common::{ConfigArgs, TransportArgs};
 
-/// Called by this name, the program is `finerail lst`, for scripts that were written for it.
+/// The short name of the program: called by it, the program acts as `finerail lst`, for scripts written for
+/// `lst`.
 const SHORT_NAME: &str = "lst";
 
-/// The arguments, with what a call as `lst` leaves out put in.
+/// Inserts the word `lst` into the arguments if the program was called as `lst`.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let name = arguments.first().map(Path::new).and_then(Path::file_stem);
     if name.is_some_and(|name| name == SHORT_NAME) {
@@ -127,7 +129,7 @@ enum ConsoleCommand {
     Session(SessionCommand),
 }
 
-/// Commands on a session.
+/// Commands that act on an existing session.
 #[derive(Subcommand)]
 #[command(rename_all = "snake_case")]
 enum SessionCommand {

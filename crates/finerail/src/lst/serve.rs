@@ -1,4 +1,4 @@
-//! `finerail lst serve`: a test node in the foreground.
+//! `finerail lst serve`: runs a test node in the foreground.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What nodes counted: `stat`, `show_error`, `ping`.
+//! Shows counters of nodes: `stat`, `show_error`, `ping`.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -117,7 +117,7 @@ fn failures(answers: &[Answer<StatReply>]) -> Vec<Answer<()>> {
     answers.iter().filter_map(one).collect()
 }
 
-/// Messages and bytes a second of a node: received, sent.
+/// The messages and bytes a second of a node; in each pair first received, then sent.
 struct Rate {
     messages: [f64; 2],
     bytes: [f64; 2],
@@ -244,7 +244,7 @@ pub(super) fn show_error(
     Ok(is_good)
 }
 
-/// The nodes that `lst ping` means, each once.
+/// Returns the nodes that `lst ping` names, each once.
 fn pinged(args: &PingArgs, session: &Session) -> anyhow::Result<Vec<Nid>> {
     let mut nids = Vec::new();
     for name in &args.group {

@@ -1,4 +1,4 @@
-//! A command and the console that carries it out.
+//! The connection between a command and the console that carries out the command.
 
 use std::env;
 use std::ffi::OsString;
@@ -17,24 +17,24 @@ use serde::{Deserialize, Serialize};
 use super::NewSessionArgs;
 use crate::common::{BAD_INPUT, NotSo, complaint, default_control_path};
 
-/// A line from the console.
+/// A line from the console to the command.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Line {
-    /// For standard output, without the end of the line.
+    /// A line for standard output, without the line end.
     Out(String),
-    /// For standard error.
+    /// A line for standard error.
     Err(String),
-    /// The last line: the exit code.
+    /// The exit code. This is the last line.
     Code(u8),
 }
 
-/// Bytes of a line at most: a list of NIDs as long as a command line can be.
+/// The limit of bytes of a line: a list of NIDs can be as long as a command line.
 pub(super) const LINE_MAX: u64 = 2 << 20;
-/// Bytes of a key at most.
+/// The limit of bytes of a session key.
 const KEY_MAX: usize = 64;
 
-/// Where the console of this session listens.
+/// Returns the path at which the console of this session listens.
 fn socket() -> anyhow::Result<PathBuf> {
     let Some(key) = env::var_os("LST_SESSION") else {
         bail!(
@@ -52,7 +52,7 @@ fn socket() -> anyhow::Result<PathBuf> {
     Ok(directory.join(format!("{key}.sock")))
 }
 
-/// Sends the words of this process to the console: those behind `lst`.
+/// Sends the arguments of this process that follow `lst` to the console.
 pub(super) fn forward() -> anyhow::Result<ExitCode> {
     let words: Vec<String> = env::args().collect();
     let at = words
@@ -62,7 +62,7 @@ pub(super) fn forward() -> anyhow::Result<ExitCode> {
     send(&without_log(words.get(at..).unwrap_or_default()))
 }
 
-/// The words without the option of this process, which is the console's to have from its beginning.
+/// Removes `--log` from the arguments. It is an option of this process; the console got its own at its start.
 fn without_log(words: &[String]) -> Vec<String> {
     let mut rest = Vec::with_capacity(words.len());
     let mut words = words.iter();
@@ -76,13 +76,13 @@ fn without_log(words: &[String]) -> Vec<String> {
     rest
 }
 
-/// What the console process logs, in the same private directory as its socket. A pipe to the command that began the
-/// session would end with that command.
+/// Returns the path of the console's log, in the same private directory as its socket. A pipe to the command
+/// that began the session cannot serve as the log, because it would end with that command.
 pub(super) fn log_path(socket: &Path) -> PathBuf {
     socket.with_extension("log")
 }
 
-/// Sends words to the console, and prints what comes back.
+/// Sends a command line to the console, and prints the output that comes back.
 pub(super) fn send(words: &[String]) -> anyhow::Result<ExitCode> {
     let path = socket()?;
     match UnixStream::connect(&path) {
@@ -116,7 +116,7 @@ fn converse(mut stream: UnixStream, words: &[String]) -> anyhow::Result<ExitCode
     }
 }
 
-/// Begins a session: in the console that there is for the key, or in a new one.
+/// Begins a session in the console of the key, or starts a console if there is none.
 pub(super) fn new_session(args: &NewSessionArgs) -> anyhow::Result<ExitCode> {
     let path = socket()?;
     let session = &args.session;
@@ -135,7 +135,7 @@ pub(super) fn new_session(args: &NewSessionArgs) -> anyhow::Result<ExitCode> {
     converse(stream, &words)
 }
 
-/// The sockets' directory, in which nobody else can put anything.
+/// Makes the directory of the sockets. Rejects a directory that belongs to another user, or is open to others.
 fn private_directory(socket: &Path) -> anyhow::Result<()> {
     let directory = socket.parent().context("no directory")?;
     let made = DirBuilder::new()
@@ -158,7 +158,7 @@ fn private_directory(socket: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the console with the options of this process, and waits until it listens.
+/// Starts the console with the options of this process, and waits until the console listens.
 fn start(socket: &Path) -> anyhow::Result<()> {
     let program = env::current_exe().context("cannot find this program")?;
     let log = log_path(socket);
@@ -176,7 +176,7 @@ fn start(socket: &Path) -> anyhow::Result<()> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)
-        // A terminal's Ctrl-C is for the command, and not for the session.
+        // Ctrl-C at the terminal must end only the command, not the session.
         .process_group(0)
         .spawn()
         .context("cannot start the console")?;
@@ -190,7 +190,7 @@ fn start(socket: &Path) -> anyhow::Result<()> {
         }
         return Ok(());
     }
-    // Whatever its exit code is, there is no console.
+    // The console has ended; its exit code does not matter.
     let _code = child.wait();
     let mut why = String::new();
     let said = File::open(&log).and_then(|it| it.take(LINE_MAX).read_to_string(&mut why));
@@ -200,7 +200,7 @@ fn start(socket: &Path) -> anyhow::Result<()> {
     bail!("cannot start the console: {why}")
 }
 
-/// A log level was given, so that more than warnings is logged.
+/// Returns whether a log filter was given, so that the console may log more than warnings.
 fn is_log_asked_for() -> bool {
     let is_given = |word: OsString| {
         let word = word.to_string_lossy().into_owned();
@@ -209,7 +209,7 @@ fn is_log_asked_for() -> bool {
     env::var_os("FINERAIL_LOG").is_some() || env::args_os().any(is_given)
 }
 
-/// The options of `new_session` that describe the node, as they were typed.
+/// Returns the options of `new_session` that describe the node, as they were typed.
 fn node_options() -> Vec<OsString> {
     let names = [
         "--config",
@@ -232,5 +232,5 @@ fn node_options() -> Vec<OsString> {
     options
 }
 
-/// The exit code of wrong usage.
+/// The exit code for wrong usage.
 pub(super) const USAGE: u8 = BAD_INPUT;

@@ -1,4 +1,4 @@
-//! What stands behind `-o`.
+//! The options after `-o`.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use files_mount::{Options, THREADS_MAX};
 
 use crate::files::connections::ConnectionArgs;
 
-/// Longest time that names and attributes are believed, in seconds.
+/// The limit of the time for which names and attributes are cached, in seconds.
 const CACHE_MAX: f64 = 3600.0;
 
-/// What mount(8) keeps for itself, or what holds for every mount here.
+/// Options that are ignored: mount(8) handles them itself, or they hold for every mount here.
 const PASSED_OVER: [&str; 19] = [
     "auto",
     "defaults",
@@ -34,7 +34,7 @@ const PASSED_OVER: [&str; 19] = [
     "_netdev",
 ];
 
-/// What says how servers are reached, by the name that it has as an argument of other commands.
+/// Options that say how servers are reached, each with the argument of other commands that it stands for.
 const CONNECTION: [(&str, &str); 10] = [
     ("timeout", "--timeout"),
     ("config", "--config"),
@@ -48,13 +48,13 @@ const CONNECTION: [(&str, &str); 10] = [
     ("failover", "--failover"),
 ];
 
-/// The options of one mount.
+/// The parsed options of a mount.
 pub(super) struct MountOptions {
     pub(super) mount: Options,
     pub(super) connection: ConnectionArgs,
 }
 
-/// The arguments of [`CONNECTION`].
+/// The arguments that [`CONNECTION`] names.
 #[derive(clap::Parser)]
 #[command(no_binary_name = true, args_override_self = true)]
 struct ConnectionOptions {
@@ -63,8 +63,8 @@ struct ConnectionOptions {
 }
 
 impl MountOptions {
-    /// Reads lists of options; of two that contradict each other the later holds. With `sloppy` unknown ones are
-    /// passed over.
+    /// Parses lists of options. Of two options that contradict each other, the later one holds. With `sloppy`,
+    /// unknown options are ignored.
     pub(super) fn parse(lists: &[String], sloppy: bool) -> anyhow::Result<Self> {
         let mut mount = Options::default();
         let mut connection = Vec::new();
@@ -93,14 +93,14 @@ impl MountOptions {
     }
 }
 
-/// The argument that an option stands for which says how servers are reached.
+/// Returns the argument that an option of [`CONNECTION`] stands for; `None` for another option.
 fn connection_argument(option: &str) -> Option<String> {
     let (name, value) = option.split_once('=')?;
     let (_, argument) = CONNECTION.iter().find(|(known, _)| *known == name)?;
     Some(format!("{argument}={value}"))
 }
 
-/// Sets one option; false where there is none of this name.
+/// Sets an option. Returns `false` if there is no option of this name.
 fn set(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
     match option {
         "ro" => mount.read_only = true,

@@ -1,29 +1,29 @@
-//! What `finerail sim` runs for each seed: a scenario on a fabric of cores, or the stacks of nodes on virtual
-//! streams.
+//! The subject that `finerail sim` runs for each seed: a scenario on a fabric of cores, or node stacks on
+//! virtual streams.
 
 use std::rc::Rc;
 
 use lnet_sim::{Failure, Options, Outcome, Scenario, Sim};
 use lnet_stack_sim::{World, draw, failure};
 
-/// The name of the world in which the whole stack of a node runs.
+/// The name that selects the simulation of whole node stacks, in place of a scenario.
 pub(super) const REAL_STACK: &str = "real-stack";
 
 const REAL_STACK_SUMMARY: &str = "2 to 6 machines with the whole stack of a node, core, LND and memory, on virtual \
                                   streams; what fails and who is hostile is drawn from the seed";
 
-/// Enough for the smallest schedule of every run that is drawn; what is left of larger ones is not the
-/// smallest, but small.
+/// The limit of runs in the search for the smallest failing schedule. It is enough for every schedule that is
+/// drawn from a seed. For a larger schedule the search ends with a small one, which is not always the smallest.
 const SHRINK_RUNS_MAX: u32 = 5000;
 
-/// The same for stacks, whose runs take longer.
+/// The same limit for node stacks, whose runs take longer.
 const STACK_SHRINK_RUNS_MAX: u32 = 1000;
 
-/// What is run.
+/// What `finerail sim` runs.
 pub(super) enum Subject {
-    /// A scenario on a fabric.
+    /// A scenario on a fabric of cores.
     Fabric(Box<Scenario>),
-    /// Stacks on virtual streams.
+    /// Node stacks on virtual streams.
     RealStack,
 }
 
@@ -42,7 +42,7 @@ impl Subject {
         }
     }
 
-    /// Runs a seed.
+    /// Runs the simulation with a seed.
     pub(super) fn run(&self, seed: u64, trace: bool) -> Outcome {
         match self {
             Self::Fabric(scenario) => {
@@ -60,7 +60,7 @@ impl Subject {
         }
     }
 
-    /// The smallest schedule of a seed that fails.
+    /// Returns the smallest failing schedule of a seed that fails.
     pub(super) fn failure(&self, seed: u64) -> Option<Failure> {
         match self {
             Self::Fabric(scenario) => {

@@ -1,4 +1,4 @@
-//! `finerail site check`: what is wrong in a site.
+//! `finerail site check`: reports what is wrong in a site.
 
 use std::io;
 use std::path::PathBuf;

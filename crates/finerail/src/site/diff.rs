@@ -1,4 +1,4 @@
-//! `finerail site diff`: how the behaviour of two sites differs.
+//! `finerail site diff`: compares the behaviour of two sites.
 
 use std::io;
 use std::path::PathBuf;

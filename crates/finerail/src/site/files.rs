@@ -1,4 +1,4 @@
-//! The files of a site's directory.
+//! Reads the files in the directory of a site.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -11,11 +11,11 @@ use lnet_store::Printable;
 
 use crate::common::{complaint, read_text};
 
-/// Files that are read: three for each node of the largest sites.
+/// The limit of files that are read: three for each node of the largest sites.
 const FILES_MAX: usize = 1 << 18;
-/// Bytes of all files: outputs of 20,000 nodes with all statistics.
+/// The limit of bytes of all files. It allows the output of 20,000 nodes with all statistics.
 const BYTES_MAX: usize = 2 << 30;
-/// Folders below each other; a sosreport has four.
+/// The limit of nested folders; a sosreport has four levels.
 const DEPTH_MAX: usize = 8;
 
 /// A site, and whether some of its files could not be read.
@@ -24,13 +24,13 @@ pub(super) struct ReadSite {
     pub(super) is_partial: bool,
 }
 
-/// What was gathered of a directory, and whether some of its files could not be read.
+/// The files of a directory, and whether some of them could not be read.
 pub(super) struct ReadFiles {
     pub(super) gathered: Gathered,
     pub(super) is_partial: bool,
 }
 
-/// Reads a site. A file that cannot be read hides nothing of the others, and is told of.
+/// Reads a site. A file that cannot be read is reported, and the others are read nevertheless.
 pub(super) fn read_site(directory: &Path) -> anyhow::Result<ReadSite> {
     let read = read_files(directory)?;
     Ok(ReadSite {
@@ -39,14 +39,14 @@ pub(super) fn read_site(directory: &Path) -> anyhow::Result<ReadSite> {
     })
 }
 
-/// Reads a site for a question that does not tell of nodes of which nothing is known.
+/// Reads a site for a command that does not itself report the nodes without a readable configuration.
 pub(super) fn read_known(directory: &Path) -> anyhow::Result<ReadSite> {
     let mut read = read_site(directory)?;
     read.is_partial |= tell_unread(&read.site, directory);
     Ok(read)
 }
 
-/// Tells of nodes whose texts are no configurations, and whether there are any.
+/// Reports the nodes whose texts are not configurations. Returns whether there are any.
 pub(super) fn tell_unread(site: &Site, directory: &Path) -> bool {
     let unread = site.unread();
     if !unread.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn tell_unread(site: &Site, directory: &Path) -> bool {
     !unread.is_empty()
 }
 
-/// The files of a directory, or one file.
+/// Reads all files of a directory, or one file.
 pub(super) fn read_files(path: &Path) -> anyhow::Result<ReadFiles> {
     let mut reader = Reader::default();
     match path.file_name().and_then(|name| name.to_str()) {
@@ -84,7 +84,7 @@ pub(super) fn read_files(path: &Path) -> anyhow::Result<ReadFiles> {
     })
 }
 
-/// What is in a folder, by name.
+/// Returns the paths in a folder, sorted by name.
 fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = fs::read_dir(path)?.map(|entry| Ok(entry?.path()));
     let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
@@ -92,12 +92,13 @@ fn list(path: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// What tells a folder from every other one, by whatever name it is reached.
+/// Returns a value that identifies a folder, by whatever path it is reached.
 fn identity(of: &Metadata) -> (u64, u64) {
     (of.dev(), of.ino())
 }
 
-/// Lines of a page; names and rules come from files, and may not command the terminal.
+/// Escapes control characters in the lines of a page: names and rules come from files, and must not send
+/// commands to the terminal.
 pub(super) fn printable(text: &str) -> String {
     let lines = text.lines();
     lines
@@ -113,7 +114,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// What is in a folder. `above` are the folders that it is in, and itself: a link to one of them is not followed.
+    /// Reads the files of a folder. `above` holds the identities of this folder and of those that contain it; a
+    /// link to one of these is not followed.
     fn folder(
         &mut self,
         paths: Vec<PathBuf>,
@@ -138,7 +140,7 @@ impl Reader {
         Ok(())
     }
 
-    /// A folder in another one.
+    /// Reads a folder that is inside another one.
     fn enter(
         &mut self,
         path: &Path,
@@ -174,7 +176,8 @@ impl Reader {
         if !is_wanted(&below) {
             return Ok(());
         }
-        // A pipe would never end. A link that leads nowhere fails here, and is reported: its node is missing.
+        // Reading a pipe would never end, so only regular files are read. A broken link fails here and is
+        // reported, because its node is missing from the site.
         let read = match fs::metadata(path) {
             Ok(status) if !status.is_file() => Err(io::Error::other("neither a file nor a folder")),
             _ => read_text(path),

@@ -1,4 +1,4 @@
-//! `finerail site`: questions about a whole site, answered from a directory of what its nodes have.
+//! `finerail site`: answers questions about a whole site from a directory with the files of its nodes.
 
 mod check;
 mod diff;

@@ -1,4 +1,4 @@
-//! `finerail site reach`: who reaches whom.
+//! `finerail site reach`: reports which nodes reach which.
 
 use std::io;
 use std::path::PathBuf;
@@ -66,7 +66,7 @@ pub(super) fn run(args: &ReachArgs) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// The nodes that are meant; each name must mean something.
+/// Returns the selected nodes. Each name must match a node, NID or net of the site.
 pub(super) fn selection(text: Option<&str>, site: &Site) -> anyhow::Result<Selection> {
     let Some(text) = text else {
         return Ok(Selection::default());

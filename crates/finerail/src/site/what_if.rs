@@ -1,4 +1,4 @@
-//! `finerail site what-if`: what failures and changes cost.
+//! `finerail site what-if`: reports which pairs of nodes a failure or a change affects.
 
 use std::io;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ pub(super) fn run(args: &WhatIfArgs) -> anyhow::Result<ExitCode> {
             bail!("{}: no document of a node", path.display());
         }
         let after = Site::new(overlay(before.gathered, new.gathered))?;
-        // Those of the directory were told of.
+        // The unreadable nodes of the directory have already been reported.
         let is_unread = after.unread() != read.site.unread() && tell_unread(&after, path);
         let is_partial = read.is_partial || new.is_partial || is_unread;
         let difference = differences(&read.site, &after);
@@ -88,7 +88,7 @@ fn changed(difference: &SiteDifference, json: bool, is_partial: bool) -> anyhow:
     Ok(ended(is_partial, difference.loses()))
 }
 
-/// How the command ends.
+/// Returns the exit code of the command.
 pub(super) fn ended(is_partial: bool, is_not_so: bool) -> ExitCode {
     if is_partial {
         ExitCode::from(BAD_INPUT)

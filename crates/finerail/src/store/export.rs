@@ -1,4 +1,4 @@
-//! What `finerail store serve` exports, and as whom operations on it run.
+//! The export of `finerail store serve`, and the identity with which operations on it run.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use lnet_store::files::{FileGateway, ReplyLog, Step};
 use nix::sys::signal::{Signal, raise};
 use nix::sys::stat::{Mode, umask};
 
-/// The directory and its rules.
+/// The exported directory and its rules.
 #[derive(clap::Args)]
 pub(super) struct ExportArgs {
     /// The directory to serve; it must exist
@@ -84,13 +84,13 @@ impl FromStr for Owner {
             let (uid, gid) = (uid.parse().ok()?, gid.parse().ok()?);
             Some(Self { uid, gid })
         });
-        // The highest id means "leave it" to the system calls.
+        // System calls take the highest id as "do not change".
         ids.filter(|ids| ids.uid != u32::MAX && ids.gid != u32::MAX)
             .ok_or("two numbers, a user and a group, such as 65534:65534")
     }
 }
 
-/// Where the process ends or stands still.
+/// The step at which the process ends or stops.
 #[derive(Clone, Copy)]
 struct Failpoint {
     step: Step,
@@ -117,9 +117,10 @@ impl FromStr for Failpoint {
 }
 
 impl ExportArgs {
-    /// A gateway to the directory, with all of its earlier lives settled.
+    /// Opens a gateway to the directory. With `--state`, first completes the calls that earlier runs left in
+    /// the log.
     pub(super) fn open(&self, entropy: &Entropy) -> anyhow::Result<FileGateway<LocalDirectory>> {
-        // The client's kernel has taken the caller's mask off already.
+        // The client's kernel has already applied the caller's umask.
         umask(Mode::empty());
         if let Err(error) = files_dir::obey_quotas() {
             tracing::warn!(%error, "quotas do not hold for what root writes");
@@ -179,7 +180,7 @@ impl ExportArgs {
 }
 
 impl fmt::Display for ExportArgs {
-    /// What is exported and how, for the line that says that the gateway is ready.
+    /// Formats the export for the line that reports the gateway as ready.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.directory.display())?;
         if self.read_only {

@@ -55,7 +55,7 @@ pub(crate) fn run(args: &StoreArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Which service, and as which node.
+/// The storage service, and the node that reaches it.
 #[derive(clap::Args, Clone)]
 struct ClientArgs {
     /// The storage service
@@ -73,7 +73,7 @@ struct ClientArgs {
 }
 
 impl ClientArgs {
-    /// The address of a name at the server; `.` is the root.
+    /// Returns the address of a name at the server; `.` is the root.
     fn address(&self, name: &OsStr) -> anyhow::Result<Address> {
         let server = format!("lnet:{}:/", self.server);
         let text = [server.as_bytes(), name.as_bytes()].concat();
@@ -91,7 +91,7 @@ impl ClientArgs {
     }
 }
 
-/// The name of the root.
+/// Returns the name of the root.
 fn directory() -> &'static OsStr {
     OsStr::new(".")
 }

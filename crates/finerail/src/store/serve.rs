@@ -1,4 +1,4 @@
-//! `finerail store serve`.
+//! `finerail store serve`: runs a storage gateway.
 
 use std::process::ExitCode;
 

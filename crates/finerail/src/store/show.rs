@@ -1,4 +1,4 @@
-//! `finerail store ls`, `stat`, `rm` and `mv`: those of `finerail files` at one gateway.
+//! `finerail store ls`, `stat`, `rm` and `mv`: the commands of `finerail files` for one gateway.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Looking at the node over its control socket.
+//! Takes samples of a node over its control socket.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -10,13 +10,13 @@ use lnet_dlc::{Dlc, DlcError};
 
 use super::sample::Sample;
 
-/// What a look gave: a sample, or why there is none.
+/// The result of one request for a sample: the sample, or the reason why there is none.
 pub(crate) type Look = Result<Sample, String>;
 
-/// A connection that is made when it is needed, and made again when the node was away.
+/// A source of samples. It connects to the node when needed, and connects again after the node was restarted.
 pub(crate) struct Feed {
     path: PathBuf,
-    /// How long the node may say nothing.
+    /// The timeout of the node's answers.
     patience: Duration,
     dlc: Option<Dlc>,
 }
@@ -30,9 +30,9 @@ impl Feed {
         }
     }
 
-    /// Looks at the node.
+    /// Takes a sample of the node.
     pub(crate) fn look(&mut self) -> Look {
-        // A connection that was kept may be that to a node that has ended meanwhile.
+        // The node behind a kept connection may have ended, so an error there is retried with a new connection.
         let is_kept = self.dlc.is_some();
         match self.try_look() {
             Err(error) if is_kept && !matches!(error, DlcError::Silent { .. }) => self.try_look(),
@@ -59,9 +59,10 @@ impl Feed {
         Ok(sample)
     }
 
-    /// Goes on looking in a thread of its own, so that keys are answered while the node is not.
+    /// Takes samples in a thread of its own, so that the user interface reacts to keys while the node does not
+    /// answer.
     pub(super) fn spawn(mut self, interval: Duration) -> std::io::Result<Looks> {
-        // One look waits at most: whoever does not take them gets fewer.
+        // At most one sample waits. While the receiver does not take it, no other sample is taken.
         let (sender, looks) = sync_channel(1);
         let (stop, stopped) = channel();
         thread::Builder::new()
@@ -73,7 +74,7 @@ impl Feed {
     fn run(&mut self, interval: Duration, looks: &SyncSender<Look>, stopped: &Receiver<()>) {
         loop {
             let look = self.look();
-            // While the node is away it is looked for more often than it would be looked at.
+            // A node that does not answer is asked at least once a second, so that its return is noticed soon.
             let pause = if look.is_ok() {
                 interval
             } else {
@@ -87,13 +88,14 @@ impl Feed {
     }
 }
 
-/// The looks of a [`Feed`], which ends when this is dropped.
+/// The receiver of the samples of a [`Feed`]. Dropping it ends the feed.
 pub(super) struct Looks {
     pub(super) looks: Receiver<Look>,
     _stop: Sender<()>,
 }
 
-/// Errors of connecting name the path, which is shown anyway.
+/// Formats an error. An error of connecting contains the path, which is displayed anyway, so the path is left
+/// out.
 fn why(error: &DlcError) -> String {
     match error {
         DlcError::Connect { error, .. } => {

@@ -1,4 +1,4 @@
-//! What is shown of the interfaces, the peers and the routes: tables of cells.
+//! Tables of cells for the interfaces, the peers and the routes.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use super::rates::{Span, quantile};
 use super::sample::Sample;
 use super::text;
 
-/// What a table is about.
+/// The subject of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
     Interfaces,
@@ -17,44 +17,44 @@ pub(super) enum Page {
     Routes,
 }
 
-/// A column.
+/// A column of a table.
 pub(super) struct Column {
     pub(super) title: &'static str,
-    /// In JSON.
+    /// The name of the column in JSON.
     pub(super) name: &'static str,
-    /// Characters; names may be longer and take what is left.
+    /// The width in characters. A longer name takes the remaining space.
     pub(super) width: u16,
-    /// What is left out first on a narrow terminal has the highest number.
+    /// The order in which columns are left out on a narrow terminal: the highest rank first, rank 0 never.
     pub(super) rank: u8,
-    /// Names stand on the left, what is counted on the right.
+    /// Whether the column holds names, which are aligned left. Counts are aligned right.
     pub(super) is_name: bool,
 }
 
-/// What stands in a cell. Nothing stands where a rate is not known yet.
+/// The content of a cell. `Nothing` means an unknown value, such as a rate before the second sample.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Cell {
     Nothing,
     Name(String),
     State(State),
-    /// Of so many; negative by what waits.
+    /// The available credits, and their maximum. A negative value is the number of messages that wait.
     Credits(i64, i64),
     Number(f64),
     Bytes(f64),
     Nanos(u64),
 }
 
-/// How something does.
+/// The state of an interface, a peer or a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
     Down,
-    /// It is being recovered.
+    /// LNet is recovering it.
     Recovering,
-    /// Not in full health.
+    /// Its health is below the maximum.
     Ill,
     Up,
 }
 
-/// A row, and how what it is about does.
+/// A row of a table, and the state of its subject.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Row {
     pub(super) state: State,
@@ -151,7 +151,8 @@ impl Page {
         }
     }
 
-    /// The rows in the node's order. What they count is compared with `before`, `span` earlier.
+    /// Returns the rows in the node's order. Rates compare the counts with those in `before`, which was taken
+    /// `span` earlier.
     pub(super) fn rows(self, before: &Sample, now: &Sample, span: Option<Span>) -> Vec<Row> {
         match self {
             Self::Interfaces => {
@@ -270,7 +271,7 @@ fn of_route(old: Option<&RouteNumbers>, route: &RouteNumbers, span: Option<Span>
 }
 
 impl Row {
-    /// Whether a text that the user looks for is in one of the names, or is the state.
+    /// Returns whether a name contains the text, or the word of the state begins with it.
     pub(super) fn contains(&self, text: &str) -> bool {
         self.cells.iter().any(|cell| match cell {
             Cell::Name(name) => name.contains(text),
@@ -292,7 +293,7 @@ impl State {
 }
 
 impl Cell {
-    /// As it is shown.
+    /// Returns the displayed text.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Nothing => "-".to_owned(),
@@ -308,7 +309,7 @@ impl Cell {
         }
     }
 
-    /// The order of a column; what is not known comes first.
+    /// Compares cells of the same column for sorting. Unknown values come first.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Name(one), Self::Name(other)) => one.cmp(other),

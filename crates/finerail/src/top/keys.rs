@@ -1,12 +1,12 @@
-//! What keys mean.
+//! The meaning of keys.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// What a user wants.
+/// An action that a key stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Quit,
-    /// The page with this number, from 0.
+    /// Shows the page with this number, from 0.
     Page(usize),
     NextPage,
     PreviousPage,
@@ -22,16 +22,16 @@ pub(super) enum Action {
     Help,
     /// Begins to edit the filter.
     Filter,
-    /// While the filter is edited.
+    /// Adds a character to the filter.
     Type(char),
     Erase,
-    /// The filter stays, its editing ends.
+    /// Ends the editing and keeps the filter.
     Accept,
-    /// Forgets the filter.
+    /// Removes the filter.
     Cancel,
 }
 
-/// The keys, for the help.
+/// The keys and their meaning, for the help page.
 pub(super) const HELP: &[(&str, &str)] = &[
     ("1 2 3", "interfaces, peers, routes"),
     ("Tab", "the next of these"),
@@ -48,7 +48,7 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("q Ctrl-C", "quit"),
 ];
 
-/// What a key means; while the filter is edited most are letters of it.
+/// Returns the action of a key. While the filter is edited, most keys are letters of the filter.
 pub(super) fn action(key: KeyEvent, is_editing: bool) -> Option<Action> {
     if key.kind == KeyEventKind::Release {
         return None;

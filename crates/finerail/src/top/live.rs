@@ -1,4 +1,4 @@
-//! The live view: a terminal, keys, looks.
+//! The live view: it draws the samples on a terminal and reacts to keys.
 
 use std::io;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use super::model::Model;
 use super::screen;
 use crate::service::raise_on_signals;
 
-/// How long a look may wait to be shown, and a signal to be seen.
+/// How long a new sample or a signal may wait until it is noticed.
 const TICK: Duration = Duration::from_millis(100);
 
-/// A terminal that is as before when this is dropped.
+/// A terminal in drawing mode. Dropping it restores the terminal.
 struct Screen {
     terminal: DefaultTerminal,
 }
@@ -36,7 +36,7 @@ impl Drop for Screen {
     }
 }
 
-/// Shows the node until the user has seen enough.
+/// Shows the node until the user quits.
 pub(super) fn run(
     feed: Feed,
     path: PathBuf,
@@ -73,7 +73,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// Takes the looks that have come; says whether there were any.
+/// Gives the received samples to the model. Returns whether there were any.
 fn take(model: &mut Model, looks: &Looks) -> bool {
     let mut came = false;
     for look in looks.looks.try_iter() {
@@ -83,7 +83,7 @@ fn take(model: &mut Model, looks: &Looks) -> bool {
     came
 }
 
-/// Does what an event means; says whether to go on.
+/// Carries out the action of an event. Returns whether to continue.
 fn answer(model: &mut Model, event: &Event, screen: &Screen) -> io::Result<bool> {
     let Event::Key(key) = event else {
         return Ok(true);

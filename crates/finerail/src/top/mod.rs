@@ -1,4 +1,4 @@
-//! `finerail top`: a running node's interfaces, routes and peers, live.
+//! `finerail top`: shows the interfaces, routes and peers of a running node, live.
 //!
 //! ```text
 //!  feed (a thread)                     this thread
@@ -8,9 +8,8 @@
 //!                                    keys ─┘
 //! ```
 //!
-//! The model is a function of samples and keys and knows neither sockets nor terminals; everything that
-//! is drawn is a table first, so that what a terminal shows, what `--once` prints and what `--json` says
-//! cannot differ.
+//! The model is a function of samples and keys, and depends neither on sockets nor on terminals. All output is
+//! first made as a table. So a terminal, `--once` and `--json` show the same values.
 
 mod feed;
 mod frame;
@@ -73,9 +72,9 @@ pub(crate) struct TopArgs {
     json: bool,
 }
 
-/// The shortest interval: a look at 100,000 peers takes a good part of it.
+/// The shortest interval, in seconds. One sample of 100,000 peers takes a large part of this time.
 const INTERVAL_MIN: f64 = 0.2;
-/// The longest: a day.
+/// The longest interval: a day, in seconds.
 const INTERVAL_MAX: f64 = 86_400.0;
 
 pub(crate) fn interval(text: &str) -> Result<Duration, String> {
@@ -103,10 +102,10 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Plain text once, or JSON.
+/// Prints a sample once as plain text, or samples as JSON.
 fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
     let mut feed = Feed::new(path, args.limit.patience());
-    // What is read by a program, or goes into a file, has all columns.
+    // A pipe or a file gets all columns, whatever their width.
     let is_read_here = io::stdout().is_terminal();
     let size = is_read_here.then(ratatui::crossterm::terminal::size);
     let width = match size {
@@ -136,8 +135,8 @@ fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
     }
 }
 
-/// Colours say nothing that a word does not say, too. They are left out where nobody wants them
-/// (`NO_COLOR`) or the terminal has none.
+/// Returns whether the output is coloured. Colours only repeat what a word says, so they are left out if
+/// `NO_COLOR` is set or the terminal has no colours.
 pub(crate) fn wants_colours(
     variable: impl Fn(&str) -> Option<Result<String, std::ffi::OsString>>,
 ) -> bool {

@@ -1,4 +1,5 @@
-//! What is known of the node and what the user wants to see of it: a function of looks and keys.
+//! The state of the view: the samples of the node and the settings of the user. It is a function of samples and
+//! keys.
 
 use std::time::Duration;
 
@@ -8,45 +9,45 @@ use super::keys::Action;
 use super::rates::Span;
 use super::sample::Sample;
 
-/// The longest filter.
+/// The limit of bytes of the filter.
 const FILTER_MAX: usize = 64;
 
-/// A look may be so much later than planned before its figures count as stale.
+/// How much later than planned a sample may arrive before the shown values count as stale.
 const LATE: Duration = Duration::from_secs(2);
 
-/// How many pages there are.
+/// The number of pages.
 const PAGES: usize = Page::ALL.len();
 
 pub(super) struct Model {
-    /// Where the node is looked for.
+    /// The path of the node's control socket.
     pub(super) path: String,
     before: Sample,
     now: Option<Sample>,
-    /// Why the last look gave nothing.
+    /// The reason why the last request for a sample failed.
     pub(super) away: Option<String>,
-    /// Seconds since the node was last seen, where that is longer than it should be: the figures are stale.
+    /// Seconds since the last sample, if this is longer than it should be: the shown values are stale.
     pub(super) stale: Option<u64>,
     pub(super) page: Page,
     orders: [Order; PAGES],
     pub(super) filter: String,
     pub(super) is_editing: bool,
     pub(super) shows_help: bool,
-    /// The first row that is shown.
+    /// The index of the first visible row.
     pub(super) first: usize,
     /// The rows of the page, sorted and filtered.
     rows: Vec<Row>,
-    /// How many there are without the filter.
+    /// The number of rows without the filter.
     pub(super) unfiltered: usize,
 }
 
-/// By which column a page is sorted; `None`: in the node's order.
+/// The column by which a page is sorted; `None` keeps the node's order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Order {
     pub(super) column: Option<usize>,
     pub(super) descends: bool,
 }
 
-/// The node as a whole, in a second.
+/// The rates of the whole node, per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Totals {
     pub(super) sent: f64,
@@ -64,7 +65,7 @@ pub(super) struct Totals {
 
 impl Model {
     pub(super) fn new(path: String) -> Self {
-        // Of many peers those with the most traffic are looked for first.
+        // At first the peers are sorted by traffic, because users usually look for the busiest ones.
         let mut orders = [Order::default(); PAGES];
         orders[Page::Peers as usize] = Order {
             column: Some(SENT_COLUMN),
@@ -87,7 +88,7 @@ impl Model {
         }
     }
 
-    /// Takes what a look gave.
+    /// Takes a new sample, or the reason why there is none.
     pub(super) fn take(&mut self, look: Look) {
         match look {
             Ok(sample) => {
@@ -100,27 +101,27 @@ impl Model {
         }
     }
 
-    /// Takes note of how long ago the node was last seen; says whether that changes what is shown.
+    /// Updates the age of the last sample. Returns whether this changes the display.
     pub(super) fn age(&mut self, since_seen: Duration, interval: Duration) -> bool {
         let late = interval + LATE;
         let stale = (since_seen > late).then_some(since_seen.as_secs());
         std::mem::replace(&mut self.stale, stale) != stale
     }
 
-    /// The last that was seen of the node.
+    /// Returns the last sample.
     pub(super) fn sample(&self) -> Option<&Sample> {
         self.now.as_ref()
     }
 
-    /// The time between the last two looks, if rates can be told.
+    /// Returns the time between the last two samples; `None` if rates cannot be computed.
     pub(super) fn span(&self) -> Option<Span> {
         let now = self.now.as_ref()?;
-        // The first look is no first count: a node without uptime was never seen.
+        // `before` is empty until the second sample. An uptime of 0 marks it, and gives no rates.
         let before = Some(self.before.node.uptime_nanos).filter(|nanos| *nanos > 0)?;
         Span::between(before, now.node.uptime_nanos)
     }
 
-    /// Rates of the whole node.
+    /// Returns the rates of the whole node.
     pub(super) fn totals(&self) -> Option<Totals> {
         let span = self.span()?;
         let (old, new) = (&self.before.node, &self.now.as_ref()?.node);
@@ -144,12 +145,12 @@ impl Model {
         Some(Duration::from_nanos(now.node.uptime_nanos))
     }
 
-    /// The rows of the page.
+    /// Returns the rows of the current page.
     pub(super) fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// The rows of any page, sorted as the user wants that page.
+    /// Returns the rows of any page, in the order that the user chose for that page.
     pub(super) fn rows_of(&self, page: Page) -> Vec<Row> {
         let Some(now) = &self.now else {
             return Vec::new();
@@ -163,7 +164,7 @@ impl Model {
         self.orders[self.page as usize]
     }
 
-    /// How many there are on a page.
+    /// Returns the number of rows on a page without the filter.
     pub(super) fn count(&self, page: Page) -> usize {
         let Some(now) = &self.now else { return 0 };
         match page {
@@ -173,11 +174,11 @@ impl Model {
         }
     }
 
-    /// Does what the user wants; `height` rows are visible. Says whether to go on.
+    /// Carries out an action; `height` is the number of visible rows. Returns whether to continue.
     pub(super) fn act(&mut self, action: Action, height: usize) -> bool {
         let step = height.max(1);
         if self.shows_help && action != Action::Quit {
-            // Whatever is pressed has been read to be pressed.
+            // Any key except Quit only closes the help, because the user was reading.
             self.shows_help = false;
             return true;
         }
@@ -206,7 +207,7 @@ impl Model {
         true
     }
 
-    /// No further down than where the last row is the lowest visible one.
+    /// Limits scrolling, so that the last row is not above the lowest visible line.
     pub(super) fn scroll_into(&mut self, height: usize) {
         let last = self.rows.len().saturating_sub(height.max(1));
         self.first = self.first.min(last);
@@ -224,14 +225,15 @@ impl Model {
         self.refresh();
     }
 
-    /// Before the first column stands the node's own order.
+    /// Moves the sort column by `step`. The position before the first column stands for the node's own order.
     fn sort_by(&mut self, step: isize) {
         let columns = self.page.columns().len() as isize;
         let order = &mut self.orders[self.page as usize];
         let at = order.column.map_or(0, |column| column as isize + 1);
         let next = (at + step).rem_euclid(columns + 1);
         order.column = usize::try_from(next - 1).ok();
-        // Names rise, and of what is counted the most is looked for.
+        // Names and states are sorted in ascending order, counts in descending order, because users look for
+        // the largest counts.
         order.descends = next > 2;
         self.refresh();
     }
@@ -267,11 +269,11 @@ impl Model {
     }
 }
 
-/// The column of messages sent in a second, of interfaces and of peers.
+/// The index of the column with the rate of sent messages, on the pages of interfaces and peers.
 const SENT_COLUMN: usize = 4;
 
 impl Order {
-    /// Equal rows keep the node's order.
+    /// Sorts the rows. Equal rows keep the node's order.
     fn sort(self, rows: &mut [Row]) {
         let Some(column) = self.column else {
             if self.descends {

@@ -1,4 +1,4 @@
-//! The model as text and as JSON, and where the columns of a table stand.
+//! Formats the model as text and as JSON, and lays out the columns of a table.
 
 use lnet_store::Printable;
 use serde_json::{Map, Value, json};
@@ -7,10 +7,10 @@ use super::frame::{Cell, Column, Page, Row};
 use super::model::{Model, Totals};
 use super::text;
 
-/// The widest that a column becomes for what stands in it.
+/// The limit of the width of a column, in characters.
 const WIDTH_MAX: usize = 43;
 
-/// Four lines about the node as a whole, of at most 80 characters unless names are long.
+/// Returns four lines about the whole node, each of at most 80 characters unless names are long.
 pub(super) fn summary(model: &Model) -> [String; 4] {
     let totals = model.totals();
     [
@@ -94,7 +94,7 @@ fn standing(model: &Model) -> String {
     )
 }
 
-/// Everything, once. Of each table there are as many columns as fit into so many characters.
+/// Formats everything as text. Each table has as many columns as fit into `width` characters.
 pub(super) fn text(model: &Model, width: usize) -> String {
     let mut lines: Vec<String> = summary(model).into();
     for page in Page::ALL {
@@ -116,7 +116,7 @@ pub(super) fn text(model: &Model, width: usize) -> String {
     text
 }
 
-/// Everything as one line of JSON. What is not known yet is null.
+/// Formats everything as one line of JSON. Unknown values are null.
 pub(super) fn json(model: &Model) -> serde_json::Result<String> {
     let page = |page: Page| -> Vec<Value> {
         let rows = model.rows_of(page);
@@ -165,12 +165,12 @@ fn value(cell: &Cell) -> Value {
     }
 }
 
-/// Which columns are shown, and how wide they are.
+/// The visible columns and their widths.
 pub(super) struct Layout {
     columns: Vec<Place>,
 }
 
-/// The place of a column.
+/// The layout of one column.
 #[derive(Clone, Copy)]
 struct Place {
     column: usize,
@@ -180,8 +180,8 @@ struct Place {
 }
 
 impl Layout {
-    /// As many columns as fit into so many characters. Of those that do not, the ones of the highest
-    /// rank are left out, the last first; those of rank 0 stay.
+    /// Selects the columns that fit into `width` characters. Among the others, columns with the highest rank
+    /// are left out first, from right to left. Columns of rank 0 are never left out.
     pub(super) fn fitting(columns: &[Column], rows: &[Row], width: usize) -> Self {
         let places = columns.iter().enumerate().map(|(at, column)| Place {
             column: at,
@@ -202,7 +202,7 @@ impl Layout {
         Self { columns: shown }
     }
 
-    /// The titles in their places, with the number of the column of each.
+    /// Returns the padded title of each visible column, with the index of the column.
     pub(super) fn titles<'a>(
         &'a self,
         columns: &'a [Column],
@@ -213,7 +213,7 @@ impl Layout {
         })
     }
 
-    /// The cells of a row in their places.
+    /// Returns the cells of a row, padded to the columns.
     pub(super) fn row(&self, row: &Row) -> String {
         let cells = self
             .columns
@@ -224,7 +224,7 @@ impl Layout {
 }
 
 impl Place {
-    /// A text in so many characters; the end of one that is too long tells it from its neighbours.
+    /// Fits a text into the column. A text that is too long loses its start, because names differ at the end.
     fn put(self, text: &str) -> String {
         let width = self.width;
         let length = text.chars().count();

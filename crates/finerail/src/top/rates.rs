@@ -1,16 +1,16 @@
-//! How fast counts grow, from two looks.
+//! Computes rates of counters from two samples.
 //!
-//! A count that is smaller than before was zeroed, or its owner is new: it has grown from zero. A node
-//! whose uptime is shorter than before has started anew, and there are no rates until the next look.
+//! A counter that is smaller than before was zeroed, or its owner is new; it counts as grown from zero. A node
+//! whose uptime is shorter than before was restarted, so there are no rates until the next sample.
 
-/// The time between two looks at the same run of a node.
+/// The time between two samples of the same run of a node.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Span {
     seconds: f64,
 }
 
 impl Span {
-    /// `None` when there is no time between them, or the node was started between them.
+    /// Returns the time between two uptimes; `None` if it is zero, or if the node was restarted in between.
     pub(super) fn between(before_nanos: u64, after_nanos: u64) -> Option<Self> {
         let nanos = after_nanos.checked_sub(before_nanos)?;
         (nanos > 0).then(|| Self {
@@ -18,19 +18,20 @@ impl Span {
         })
     }
 
-    /// Growth in a second.
+    /// Returns the growth of a counter per second.
     pub(super) fn rate(self, before: u64, after: u64) -> f64 {
         growth(before, after) as f64 / self.seconds
     }
 }
 
-/// How much a count has grown.
+/// Returns how much a counter has grown.
 pub(super) fn growth(before: u64, after: u64) -> u64 {
     after.checked_sub(before).unwrap_or(after)
 }
 
-/// The bound below which this share of the values lies that came between two looks, in nanoseconds;
-/// `None` without values. Values above the last bound count as that bound.
+/// Returns the quantile `share` of the values that were counted between two samples of a histogram, in
+/// nanoseconds: the upper limit of the bucket that contains it. `None` without values. Values above the last
+/// limit count as that limit.
 pub(super) fn quantile(before: &[(u64, u64)], after: &[(u64, u64)], share: f64) -> Option<u64> {
     let grown = |(at, (bound, count)): (usize, &(u64, u64))| {
         let before = before.get(at).map_or(0, |(_, count)| *count);

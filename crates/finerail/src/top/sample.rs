@@ -1,8 +1,8 @@
-//! One look at a node.
+//! One sample of a node.
 
 use lnet_control::{NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers};
 
-/// What a node counted at one time.
+/// The counters of a node at one time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Sample {
     pub(crate) node: NodeNumbers,
@@ -18,7 +18,7 @@ impl Sample {
             Part::Nis(nis) => self.nis.extend(nis),
             Part::Routes(routes) => self.routes.extend(routes),
             Part::PeerNis(peer_nis) => self.peer_nis.extend(peer_nis),
-            // Nobody asks for them here.
+            // This program does not request connections.
             Part::Connections(_) => {}
         }
     }

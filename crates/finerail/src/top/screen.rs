@@ -1,11 +1,11 @@
-//! The model on a screen.
+//! Draws the model on a screen.
 //!
 //! ```text
-//!  summary   4 lines: who and since when; messages, bytes in a second; what is under way
+//!  summary   4 lines: the node and its uptime; messages and bytes a second; what is in flight
 //!  tabs      the pages, with the number of rows of each
 //!  titles    of the columns that fit
 //!  rows …
-//!  footer    keys, or the filter while it is typed; which rows these are
+//!  footer    keys, or the filter while it is edited; the range of visible rows
 //! ```
 
 use ratatui::Frame;
@@ -20,11 +20,11 @@ use super::model::Model;
 use super::plain::{self, Layout as Columns};
 use super::text;
 
-/// Lines of everything but the rows.
+/// Lines that are not rows.
 const AROUND: u16 = SUMMARY + 3;
 const SUMMARY: u16 = 4;
 
-/// How many rows fit on a screen of this height.
+/// Returns the number of rows that fit on a screen of this height.
 pub(super) fn rows_in(height: u16) -> usize {
     height.saturating_sub(AROUND).into()
 }
@@ -66,7 +66,7 @@ fn visible(model: &Model, area: Rect) -> &[Row] {
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const REVERSED: Style = Style::new().add_modifier(Modifier::REVERSED);
 
-/// Colours, where they are wanted.
+/// The styles, with or without colours.
 #[derive(Clone, Copy)]
 struct Paint {
     colours: bool,

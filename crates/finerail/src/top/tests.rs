@@ -1,5 +1,5 @@
-//! Looks and keys in, screens out: what is drawn stands in `frames/NAME.txt`, and
-//! `FINERAIL_OVERWRITE=1` draws it anew.
+//! Tests that feed samples and keys to the view, and compare the drawn screens with `frames/NAME.txt`. With
+//! `FINERAIL_OVERWRITE=1` they write these files.
 
 #![allow(
     clippy::unwrap_used,
@@ -88,7 +88,7 @@ fn route(net: &str, gateway: &str, up: bool, at: u64) -> RouteNumbers {
     }
 }
 
-/// What a router counted `at` seconds after its start.
+/// Returns the counters of a router `at` seconds after its start.
 fn sample(at: u64, peers: u64) -> Sample {
     let pool = |buffers, credits| PoolNumbers {
         buffers,
@@ -126,7 +126,7 @@ fn sample(at: u64, peers: u64) -> Sample {
     }
 }
 
-/// After two looks, 2 s apart.
+/// Returns a model after two samples that were taken 2 s apart.
 fn watched(peers: u64) -> Model {
     let mut model = Model::new("/run/finerail/control.sock".to_owned());
     model.take(Ok(sample(180, peers)));
@@ -206,7 +206,7 @@ fn a_node_that_is_away_is_waited_for_and_what_was_seen_stays() {
     let mut model = watched(3);
     model.take(Err("Connection refused".to_owned()));
     compare("away", &drawn(&model, 80, 12));
-    // It comes back anew: no rates until the second look, and none that is negative.
+    // After its restart there are no rates until the second sample, and no negative ones.
     model.take(Ok(sample(1, 3)));
     assert!(model.away.is_none() && model.totals().is_none());
     model.take(Ok(sample(3, 3)));
@@ -256,7 +256,7 @@ fn peers_are_sorted_by_what_is_asked_for_and_turned() {
     assert_eq!(nids(&model)[0], "10.0.0.100@tcp", "the most messages");
     press(&mut model, "r", 10);
     assert_eq!(nids(&model)[0], "10.0.0.1@tcp", "the fewest");
-    // Three columns to the left is the state: what is down is looked for.
+    // Three columns to the left is the state. Rows that are down come first.
     press(&mut model, "<<<", 10);
     assert_eq!(model.order().column, Some(1));
     assert_eq!(model.rows()[0].cells[1].text(), "down");

@@ -1,13 +1,13 @@
-//! Numbers in few characters.
+//! Formats numbers in few characters.
 
 use std::time::Duration;
 
-/// At most five characters: `0`, `0.5`, `37`, `999`, `1.2k`, `34k`, `567M`.
+/// Formats a number in at most five characters: `0`, `0.5`, `37`, `999`, `1.2k`, `34k`, `567M`.
 pub(super) fn short(value: f64) -> String {
     scaled(value, 1000.0, &["", "k", "M", "G", "T", "P", "E"])
 }
 
-/// Bytes, in powers of 1,024: at most six characters.
+/// Formats a number of bytes in powers of 1,024, in at most six characters.
 pub(super) fn bytes(value: f64) -> String {
     scaled(value, 1024.0, &["B", "K", "M", "G", "T", "P", "E"])
 }
@@ -16,7 +16,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     let mut value = value;
     let mut units = units.iter().copied().peekable();
     let mut unit = units.next().unwrap_or_default();
-    // What would be written with four digits is written in the next unit.
+    // A number that would need four digits is written in the next unit.
     while value >= 999.5 && units.peek().is_some() {
         value /= step;
         unit = units.next().unwrap_or_default();
@@ -33,7 +33,7 @@ fn scaled(value: f64, step: f64, units: &[&str]) -> String {
     format!("{value:.0}{unit}")
 }
 
-/// A time in few characters: `37s`, `5m02s`, `3h07m`, `12d4h`.
+/// Formats a duration in few characters: `37s`, `5m02s`, `3h07m`, `12d4h`.
 pub(super) fn duration(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -45,7 +45,7 @@ pub(super) fn duration(time: Duration) -> String {
     }
 }
 
-/// A latency: `50us`, `2ms`, `1s`.
+/// Formats a latency: `50us`, `2ms`, `1s`.
 pub(super) fn latency(nanos: u64) -> String {
     match nanos {
         0..1_000_000 => format!("{}us", nanos / 1_000),
@@ -54,7 +54,7 @@ pub(super) fn latency(nanos: u64) -> String {
     }
 }
 
-/// A number with commas: `1,034`.
+/// Formats a number with commas: `1,034`.
 pub(super) fn grouped(value: usize) -> String {
     let digits = value.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

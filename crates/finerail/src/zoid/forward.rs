@@ -71,7 +71,7 @@ pub(crate) struct ForwardArgs {
     json: bool,
 }
 
-/// What clients may cause.
+/// The limits on what clients can use.
 #[derive(clap::Args)]
 struct LimitArgs {
     /// Threads that carry operations out
@@ -160,7 +160,7 @@ pub(super) fn run(args: &ForwardArgs) -> anyhow::Result<ExitCode> {
     tracing::info!(counters = ?forwarder.counters().snapshot(), "exchanges");
     match Arc::try_unwrap(forwarder) {
         Ok(forwarder) => forwarder.shutdown(GRACE),
-        // A connection that still shows metrics ends with the process.
+        // A connection that still serves metrics holds the forwarder. It ends with the process.
         Err(forwarder) => drop(forwarder),
     }
     bmi.finalize();
@@ -179,7 +179,7 @@ impl ForwardArgs {
         }
     }
 
-    /// Attaches to the daemon, and listens.
+    /// Attaches to the daemon, and listens at the addresses of `--listen`.
     fn start(&self, zoid: zoid::Options) -> anyhow::Result<Bmi> {
         let (instance, wait) = (zoid.instance.clone(), self.wait);
         let mut listen: Vec<&str> = Vec::new();
@@ -212,7 +212,7 @@ impl ForwardArgs {
         })
     }
 
-    /// Where clients find the forwarder, in the form of addresses of files.
+    /// Returns where clients find the forwarder, as file addresses.
     fn addresses(&self, bmi: &Bmi, instance: &Instance) -> String {
         let mut at = Vec::new();
         if !self.no_daemon {
@@ -220,7 +220,7 @@ impl ForwardArgs {
         }
         if let Some(address) = &self.listen {
             let port = bmi.get(None, Question::TcpPort).unwrap_or(0);
-            // Port 0 takes a free one.
+            // With port 0 the system chose a free port, so the chosen port is shown.
             let address = address
                 .strip_suffix(":0")
                 .map_or(address.clone(), |host| format!("{host}:{port}"));

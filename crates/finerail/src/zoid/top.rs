@@ -1,7 +1,7 @@
-//! `finerail zoid top`: sessions, pools and waits of a running I/O-node daemon, live.
+//! `finerail zoid top`: shows the sessions, pools and waiting operations of a running I/O-node daemon, live.
 //!
-//! A view is made of two looks at the daemon's metrics and knows neither sockets nor terminals, so that what a
-//! terminal shows, what `--once` prints and what `--json` says cannot differ.
+//! A view is computed from two samples of the daemon's metrics, and depends neither on sockets nor on
+//! terminals. So a terminal, `--once` and `--json` show the same values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -52,16 +52,16 @@ pub(crate) struct TopArgs {
     json: bool,
 }
 
-/// A client in a view.
+/// A row of a view: one client.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Session {
     pid: u32,
     sent_bytes_per_second: f64,
     received_bytes_per_second: f64,
     messages_per_second: f64,
-    /// How often a second it is told to come again.
+    /// How often a second the daemon tells the client to retry later.
     not_now_per_second: f64,
-    /// All of its payload so far.
+    /// The payload of the client so far.
     bytes: f64,
 }
 
@@ -71,14 +71,15 @@ impl Session {
     }
 }
 
-/// What is shown.
+/// The values to show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct View {
     instance: String,
     uptime_seconds: f64,
     server_attached: bool,
     clients: f64,
-    /// Requests of clients that wait for a counterpart, and large transfers that wait for their turn.
+    /// Requests of clients that wait for their counterpart. The next field counts large transfers that wait for
+    /// their turn.
     waiting: f64,
     bulk_waiting: f64,
     posts: f64,
@@ -89,11 +90,11 @@ struct View {
     server_memory_used_bytes: f64,
     server_waiting_for_memory: f64,
     slowest_client: Option<u32>,
-    /// Those that move the most first.
+    /// The clients, those with the highest payload rate first.
     sessions: Vec<Session>,
 }
 
-/// The metrics of one moment, by name.
+/// A sample: the metrics of one moment, by name.
 struct Look {
     taken: Instant,
     values: BTreeMap<String, f64>,
@@ -119,7 +120,7 @@ impl Look {
         self.value(&format!("client_{name}_total{{pid=\"{pid}\"}}"))
     }
 
-    /// The clients that there are.
+    /// Returns the process ids of the connected clients.
     fn pids(&self) -> impl Iterator<Item = u32> {
         let names = self.values.keys();
         names.filter_map(|name| {
@@ -134,7 +135,8 @@ impl View {
         let seconds = (now.taken - before.taken).as_secs_f64().max(1e-3);
         let session = |pid| {
             let rate = |name| {
-                // Another client may have come to the number.
+                // The rate is at least 0: a new client may have the process id of an earlier one, and smaller
+                // counts.
                 let grown = now.of_client(pid, name) - before.of_client(pid, name);
                 grown.max(0.0) / seconds
             };
@@ -175,7 +177,7 @@ impl View {
         }
     }
 
-    /// As text, with at most so many clients.
+    /// Formats the view as text, with at most `rows` clients.
     fn text(&self, rows: usize) -> String {
         let server = if self.server_attached {
             "a server"
@@ -211,7 +213,7 @@ impl View {
             "all"
         );
         for session in self.sessions.iter().take(rows) {
-            // Writing to a String does not fail.
+            // Writing to a `String` cannot fail.
             let _infallible = writeln!(
                 text,
                 "{:>10} {:>12} {:>12} {:>12.1} {:>12.1} {:>12}",
@@ -231,7 +233,7 @@ impl View {
     }
 }
 
-/// A size as people read it, with the units of the daemon's settings.
+/// Formats a size with the binary units of the daemon's settings.
 fn bytes(value: f64) -> String {
     const UNITS: [&str; 4] = ["", "k", "M", "G"];
     let mut value = value;
@@ -286,10 +288,10 @@ fn print(
     }
 }
 
-/// How long a signal or a key may wait to be seen.
+/// How long a signal or a key may wait until it is noticed.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Lines above the clients, and the one below them.
+/// Lines of the view that are not clients: those above the clients, and the one below them.
 const OTHER_LINES: usize = 6;
 
 fn live(
@@ -345,7 +347,7 @@ mod tests {
     fn view() -> View {
         let began = Instant::now();
         let before = look(began, &[(1, 0.0), (2, 500.0), (3, 9000.0)]);
-        // Client 3 is another one now.
+        // Client 3 is a new client with the process id of an earlier one.
         let sent = [(1, 4096.0), (2, 3_000_500.0), (3, 10.0), (4, 0.0)];
         let now = look(began + Duration::from_secs(2), &sent);
         View::new(&Instance::default(), &before, &now)

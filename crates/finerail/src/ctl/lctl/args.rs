@@ -1,4 +1,4 @@
-//! The commands of `lctl` that concern LNet, under its names.
+//! The commands of `lctl` that concern LNet, with the names of `lctl`.
 
 use clap::{Args, Subcommand};
 use lnet_types::Net;

@@ -1,4 +1,4 @@
-//! `conn_list`, `peer_list`, `show_route`: lists in the form in which `lctl` prints them on kernel nodes.
+//! `conn_list`, `peer_list`, `show_route`: lists in the format of `lctl` on kernel nodes.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use lnet_types::{Net, Nid};
 use super::{INVALID, line};
 use crate::ctl::talk::{Failed, Talk};
 
-/// The port of an acceptor, which `peer_list` names for peers without a connection.
+/// The port of an acceptor. `peer_list` prints it for peers without a connection.
 const ACCEPTOR_PORT: u16 = 988;
 
 pub(super) fn connections(net: Option<Net>, talk: &mut Talk) -> Result<(), Failed> {
@@ -22,7 +22,7 @@ pub(super) fn connections(net: Option<Net>, talk: &mut Talk) -> Result<(), Faile
         let (local, remote) = (address(&open.local), &open.remote);
         let (send, receive) = (open.send_buffer, open.receive_buffer);
         let letter = letter(open.ctype);
-        // The CPU partition of the connection, of which a node has one.
+        // `[0]` is the CPU partition of the connection: a node here has only one partition.
         let _done = writeln!(
             text,
             "{id:<20} {letter}[0]{local}->{remote} {send}/{receive} nonagle"
@@ -52,7 +52,7 @@ pub(super) fn peers(net: Option<Net>, talk: &mut Talk) -> Result<(), Failed> {
     let mut text = String::new();
     for (nid, open) in known {
         let id = format!("12345-{nid}");
-        // A peer that dialled is not listed with addresses.
+        // If only the peer dialled, `lctl` prints no addresses.
         let dialled = open.iter().find(|open| open.dialled);
         let (dialled, way) = match (dialled, open.first()) {
             (Some(open), _) => (1, format!("{}->{}", address(&open.local), open.remote)),
@@ -74,7 +74,7 @@ pub(super) fn routes(talk: &mut Talk) -> Result<(), Failed> {
         let Part::Routes(routes) = part else { continue };
         for route in routes {
             let (net, gateway, priority) = (route.net, route.gateway, route.priority);
-            // Undefined hops are the largest number, as in kernels.
+            // Kernels print undefined hops as the largest number.
             let hops = route.hops.unwrap_or(u32::MAX);
             let state = if route.up { "up" } else { "down" };
             let _done = writeln!(
@@ -115,20 +115,20 @@ fn parts(request: &Request, talk: &mut Talk) -> Result<Vec<Part>, Failed> {
     read.map_err(|error| Failed::plain(&format!("the node's answer cannot be read: {error}")))
 }
 
-/// What stands before the network in a NID.
+/// Returns the part of a NID before the `@`.
 fn host(nid: &Nid) -> String {
     let text = nid.to_string();
     text.split_once('@')
         .map_or(text.clone(), |(host, _)| host.to_owned())
 }
 
-/// The address of an end without its port.
+/// Returns the address of one end of a connection, without the port.
 fn address(end: &str) -> String {
     let parsed: Result<SocketAddr, _> = end.parse();
     parsed.map_or_else(|_| end.to_owned(), |end| end.ip().to_string())
 }
 
-/// What a connection carries: control messages, bulk in or out, or everything.
+/// Returns the letter of the connection's type: control, bulk in, bulk out, or any.
 const fn letter(ctype: u32) -> char {
     match ctype {
         1 => 'C',

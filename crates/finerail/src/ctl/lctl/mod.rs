@@ -1,6 +1,6 @@
-//! The commands of `lctl` that concern LNet: what the binary does when it is called so.
+//! The commands of `lctl` that concern LNet, for a program that is called as `lctl`.
 //!
-//! They print NIDs one a line, as scripts expect them, and end with the number of the error.
+//! The commands print one NID a line, as scripts expect. The exit code of a failed command is the error number.
 
 pub(crate) mod args;
 mod lists;
@@ -47,7 +47,8 @@ pub(super) fn carry_out(args: &LctlArgs, talk: &mut Talk) -> Result<(), Failed> 
     }
 }
 
-/// `up` gives a node without a network those of its file, as module parameters do on kernel nodes.
+/// `network up` gives a node without a net the nets of its configuration file, as module parameters do on
+/// kernel nodes.
 fn network(what: &str, talk: &mut Talk) -> Result<(), Failed> {
     match what {
         "up" | "configure" => talk.print(&Request::Configure {
@@ -69,12 +70,13 @@ fn mark(words: &[String], talk: &mut Talk) -> Result<(), Failed> {
     talk.print(&Request::Mark { text })
 }
 
-/// An error of one line, with its exit code.
+/// Returns an error of one line, with its exit code.
 fn line(text: String, code: u8) -> Failed {
     Failed::Line { text, code }
 }
 
-/// The node's NID from which the nearest of these is reached, of equally near ones the first.
+/// Prints the node's NID from which the nearest of these NIDs is reached. Of equally near NIDs the first one
+/// counts.
 fn which_nid(nids: &[String], talk: &mut Talk) -> Result<(), Failed> {
     let own = own_nids(talk)?;
     let routes = talk.shown(Section::Route)?.routes;
@@ -100,7 +102,7 @@ fn which_nid(nids: &[String], talk: &mut Talk) -> Result<(), Failed> {
     }
 }
 
-/// The distance of what is on a net of ours, in hops (section 2.13 of lnet-selection).
+/// The distance of a NID on one of the node's own nets, in hops (section 2.13 of lnet-selection).
 const DIRECT: u32 = 1;
 
 fn ping(nid: &str, timeout: u32, talk: &mut Talk) -> Result<(), Failed> {
@@ -125,12 +127,12 @@ fn ping(nid: &str, timeout: u32, talk: &mut Talk) -> Result<(), Failed> {
     print(nids.iter())
 }
 
-/// The process that answers on every node, as `lctl` prints it before the first NID.
+/// The process id that answers on every node. `lctl` prints it before the first NID.
 const LUSTRE_PID: u32 = 12345;
 
-/// The exit code of what cannot be reached: EHOSTUNREACH.
+/// The exit code for a NID that cannot be reached: EHOSTUNREACH.
 const UNREACHABLE: u8 = 113;
-/// The exit code of an argument that is no NID: EINVAL.
+/// The exit code for an argument that is not a NID: EINVAL.
 const INVALID: u8 = 22;
 
 fn unusable(nid: &str) -> Failed {
@@ -140,19 +142,19 @@ fn unusable(nid: &str) -> Failed {
     }
 }
 
-/// The node's complaint as one line, with its number.
+/// Returns the first error of the node as one line, with its number as the exit code.
 fn failed(failures: Vec<lnet_control::Failure>) -> Failed {
     let Some(first) = failures.into_iter().next() else {
         return Failed::plain("the node refuses without a reason");
     };
     Failed::Line {
         text: first.descr,
-        // Errors of Linux have numbers up to 133.
+        // Error numbers of Linux go up to 133, so they fit.
         code: u8::try_from(first.errno.unsigned_abs()).unwrap_or(u8::MAX),
     }
 }
 
-/// The node's NIDs without loopback.
+/// Returns the node's NIDs except loopback.
 fn own_nids(talk: &mut Talk) -> Result<Vec<Nid>, Failed> {
     let nets = talk.shown(Section::Net)?.nets;
     let nids = nets.iter().flat_map(|net| &net.nis);

@@ -1,4 +1,4 @@
-//! `get_param`, `set_param`, `list_param`: LNet's parameters under their names in kernels.
+//! `get_param`, `set_param`, `list_param`: LNet's parameters by their names in kernels.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use crate::ctl::change;
 use crate::ctl::lctl::args::ParamArgs;
 use crate::ctl::talk::{Failed, Talk};
 
-/// Exit code of a name that no parameter has: ENOENT.
+/// The exit code for an unknown parameter: ENOENT.
 const UNKNOWN: u8 = 2;
 
-/// Parameters that can be set, with their names in `lnetctl set`.
+/// Parameters that can be set, each with its name in `lnetctl set`.
 const SETTABLE: [(&str, &str); 18] = [
     ("alive_router_check_interval", "alive_router_check_interval"),
     ("avoid_asym_router_failure", "avoid_asym_router_failure"),
@@ -78,7 +78,7 @@ pub(super) fn set(settings: &[String], quiet: bool, talk: &mut Talk) -> Result<(
     Ok(())
 }
 
-/// The setting under its name in `lnetctl set`.
+/// Converts a setting to the arguments of `lnetctl set`.
 fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
     let under = |name: &str, value: &str| SetArgs {
         name: name.to_owned(),
@@ -104,7 +104,7 @@ fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
     }
 }
 
-/// The parameters that the patterns name, each pattern at least one.
+/// Returns the parameters that match the patterns. Each pattern must match at least one.
 fn found(args: &ParamArgs) -> Result<Vec<&'static str>, Failed> {
     let mut names = Vec::new();
     for pattern in &args.patterns {
@@ -122,7 +122,7 @@ fn unknown(what: &str, name: &str) -> Failed {
     line(text, UNKNOWN)
 }
 
-/// Whether `*` in the pattern can stand for texts that make it the name.
+/// Returns whether a name matches a pattern, in which `*` stands for any text.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == name;

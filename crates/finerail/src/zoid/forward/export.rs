@@ -1,4 +1,4 @@
-//! What a forwarder exports: a directory, or gateways on LNet.
+//! The export of a forwarder: a directory, or gateways on LNet.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -43,7 +43,7 @@ enum Who {
     Anonymous,
 }
 
-/// An exported file system, and what keeps it.
+/// An exported file system, and the connections that it needs.
 pub(super) struct Export<'a> {
     files: Arc<dyn FileSystem>,
     name: String,
@@ -81,12 +81,12 @@ impl<'a> Export<'a> {
         &self.name
     }
 
-    /// Where the node is controlled, if there is one.
+    /// Returns how the node is controlled, as text for the user; `None` if there is no node.
     pub(super) fn control(&self) -> Option<String> {
         self.connections.control()
     }
 
-    /// Says goodbye to gateways and ends the node.
+    /// Closes the connections to gateways and ends the node.
     pub(super) fn close(self) -> anyhow::Result<()> {
         drop(self.files);
         self.connections.close()
@@ -106,7 +106,7 @@ impl ExportArgs {
             Who::CallerOrRoot => squashed(Squash::None),
             Who::Anonymous => squashed(Squash::All),
         };
-        // Clients have taken their masks off already.
+        // Clients have already applied their umask to the modes they send.
         umask(Mode::empty());
         let options = files_dir::Options {
             identity,

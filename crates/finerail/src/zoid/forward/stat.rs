@@ -1,4 +1,5 @@
-//! What a running forwarder has done: a socket that says it to whoever connects, and who asks there.
+//! The counters of a running forwarder: a socket that sends them to every process that connects, and the client
+//! of this socket.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,20 +18,20 @@ use zoid_proto::Instance;
 
 use crate::common::NotSo;
 
-/// The socket, until this is dropped.
+/// The socket for `--stat`, open until this is dropped.
 pub(super) struct Stat {
     path: PathBuf,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// How long one who asks is waited for.
+/// The timeout of one write to, or one read from, the other side.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// What is shown though it is 0.
+/// Metrics that are shown even if they are 0.
 const ALWAYS: [&str; 3] = ["exchanges", "clients", "memory_bytes"];
 
 impl Stat {
-    /// Listens. A forwarder serves whether or not it can be asked.
+    /// Listens. If this fails, the forwarder runs without `--stat`, and a warning is logged.
     pub(super) fn open(
         instance: &Instance,
         directory: Option<&Path>,
@@ -51,7 +52,7 @@ impl Stat {
         forwarder: Arc<Forwarder>,
     ) -> io::Result<Self> {
         let path = socket(instance, directory)?;
-        // The daemon has one server, so that whoever has left a socket there is gone.
+        // The daemon has one server, so a forwarder whose socket does not accept connections is dead.
         if UnixStream::connect(&path).is_err() {
             let _none = fs::remove_file(&path);
         }
@@ -82,7 +83,7 @@ impl Stat {
 impl Drop for Stat {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Release);
-        // Wakes the thread, which sees the flag.
+        // This connection wakes the thread, which then checks the flag.
         let woken = UnixStream::connect(&self.path);
         if let (Ok(_), Some(thread)) = (woken, self.thread.take()) {
             // A thread that panicked has ended, too.
@@ -103,7 +104,7 @@ fn say(forwarder: &Forwarder, mut stream: UnixStream) -> io::Result<()> {
     stream.write_all(lines.as_bytes())
 }
 
-/// Where the socket of an instance is.
+/// Returns the path of the socket of an instance.
 fn socket(instance: &Instance, directory: Option<&Path>) -> io::Result<PathBuf> {
     let directory = match directory {
         Some(directory) => directory.to_path_buf(),
@@ -114,7 +115,7 @@ fn socket(instance: &Instance, directory: Option<&Path>) -> io::Result<PathBuf> 
     Ok(directory.join(format!("forward.{instance}.sock")))
 }
 
-/// `--stat`.
+/// Carries out `--stat`.
 pub(super) fn show(
     instance: &Instance,
     directory: Option<&Path>,
@@ -137,7 +138,7 @@ pub(super) fn show(
 }
 
 fn ask(path: &Path) -> io::Result<Vec<(String, u64)>> {
-    /// Longer than any answer.
+    /// The limit of an answer, which is longer than any real answer.
     const ANSWER_MAX: u64 = 64 << 10;
     let stream = UnixStream::connect(path)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -150,7 +151,7 @@ fn ask(path: &Path) -> io::Result<Vec<(String, u64)>> {
     Ok(text.lines().filter_map(line).collect())
 }
 
-/// What is not 0.
+/// Formats the values that are not 0 and those of [`ALWAYS`].
 fn table(values: &[(String, u64)]) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
