@@ -78,12 +78,12 @@ fn dump(args: &DumpArgs, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
             return Err(error).with_context(|| args.file.display().to_string());
         }
         Err(error) => {
-            conclude(args, out, &summary)?;
+            print_summary(args, out, &summary)?;
             complain(args, &error);
             return Ok(ExitCode::from(2));
         }
     }
-    conclude(args, out, &summary)?;
+    print_summary(args, out, &summary)?;
     Ok(verdict(args, &summary))
 }
 
@@ -111,7 +111,7 @@ fn print(
     Ok(())
 }
 
-fn conclude(args: &DumpArgs, out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
+fn print_summary(args: &DumpArgs, out: &mut dyn Write, summary: &Summary) -> io::Result<()> {
     if args.json {
         render::write_summary_json(out, summary)?;
     } else {

@@ -43,7 +43,8 @@ use finerail::{common, machine, service};
     name = "finerail",
     version,
     propagate_version = true,
-    max_term_width = 100
+    max_term_width = 100,
+    after_help = EXIT_CODES
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -104,6 +105,11 @@ enum Command {
     /// Write the man pages into a directory
     Man(generate::ManArgs),
 }
+
+/// The exit codes that all commands have but those that say otherwise.
+const EXIT_CODES: &str = "\
+Exit codes: 0, the command is done, and what was asked holds; 1, it does not hold: no answer, a finding, a
+difference, a failed operation; 2, wrong usage, or input that cannot be read. ctl and convert have others.";
 
 /// The text that the program prints if it is called without arguments.
 const WELCOME: &str = "\

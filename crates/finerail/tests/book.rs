@@ -104,6 +104,27 @@ fn the_page_of_metrics_has_every_metric_that_the_services_serve() {
     }
 }
 
+#[test]
+fn the_page_of_variables_names_those_that_the_programs_read() {
+    let page =
+        fs::read_to_string(Path::new(ROOT).join("docs/book/reference/environment.md")).unwrap();
+    let read = generated::variables();
+    let missing: Vec<_> = read
+        .iter()
+        .filter(|name| !page.contains(&format!("`{name}`")))
+        .collect();
+    assert!(missing.is_empty(), "not on the page: {missing:?}");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let named = rows.flat_map(|row| row.split('|').nth(1).unwrap().split('`').skip(1).step_by(2));
+    let stale: Vec<_> = named
+        .filter(|name| !read.contains(*name) && !OF_OTHERS.contains(name))
+        .collect();
+    assert!(stale.is_empty(), "no program reads {stale:?}");
+}
+
+/// Variables that libraries read for the programs.
+const OF_OTHERS: [&str; 2] = ["NOTIFY_SOCKET", "RUST_BACKTRACE"];
+
 /// A page for the tests of this checker.
 fn found(text: &str) -> Option<String> {
     differences(&steps(text).unwrap())

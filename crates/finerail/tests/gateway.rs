@@ -76,7 +76,7 @@ fn killed_at_any_step_of_any_operation_the_gateway_knows_what_became_of_it() {
             });
             let case = format!("round {round}, {operation:?} killed {step}: {result:?}");
             assert_ne!(result, Err(OUTCOME_UNKNOWN), "{case}");
-            prepared.judge(&lab.kept(), result, &case);
+            prepared.check(&lab.kept(), result, &case);
         }
     }
     lab.end();
@@ -111,7 +111,7 @@ fn many_operations_under_way_when_the_gateway_is_killed_happen_once_or_are_unkno
         });
         for (prepared, result) in results.into_inner().unwrap() {
             let case = format!("round {round}, {step}@{time}: {prepared:?}: {result:?}");
-            prepared.judge(&lab.kept(), result, &case);
+            prepared.check(&lab.kept(), result, &case);
         }
     }
     lab.end();
@@ -236,7 +236,7 @@ fn a_gateway_that_was_taken_over_executes_nothing_that_it_still_held() {
     });
     let mut taken_over = 0;
     for (prepared, result) in results.try_iter() {
-        prepared.judge(&lab.kept(), result, &format!("{prepared:?}: {result:?}"));
+        prepared.check(&lab.kept(), result, &format!("{prepared:?}: {result:?}"));
         if result.is_ok() {
             taken_over += 1;
             prepared.undo(&lab.kept(), &files);
@@ -277,7 +277,7 @@ fn a_gateway_that_was_taken_over_at_any_step_does_not_go_on_with_an_operation() 
             called.join().unwrap()
         });
         let case = format!("{operation:?} stopped {step}: {result:?}");
-        prepared.judge(&lab.kept(), result, &case);
+        prepared.check(&lab.kept(), result, &case);
         if prepared.times(&lab.kept()) == 1 {
             prepared.undo(&lab.kept(), &files);
         }

@@ -173,7 +173,7 @@ fn compare(files: &[&'static str], fabric: Fabric, same: usize) {
             findings.add(&exchange, &printed);
         }
     }
-    findings.judge(files, same);
+    findings.check(files, same);
 }
 
 /// Does the same as [`compare`], except for the parts that change with time: `in_time` handles these and returns
@@ -195,7 +195,7 @@ fn compare_with(
             findings.add(&exchange, &site.run(&exchange));
         }
     }
-    findings.judge(&[file], same);
+    findings.check(&[file], same);
 }
 
 /// Returns the file with the differing lines of a session.
@@ -205,7 +205,7 @@ fn kept(file: &str) -> PathBuf {
 }
 
 impl Findings {
-    fn judge(&self, files: &[&str], same: usize) {
+    fn check(&self, files: &[&str], same: usize) {
         assert!(self.unexplained.is_empty(), "{}", self.unexplained);
         assert!(self.same >= same, "only {} are the same", self.same);
         let ours = |command: &str| {

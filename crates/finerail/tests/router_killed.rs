@@ -103,8 +103,8 @@ impl Carriage {
         fs::copy(self.site.path("sent"), self.kept().join("file")).unwrap();
     }
 
-    fn judge(&self, ended: &Ended, copy: &Path) {
-        judge(&self.data, ended, copy);
+    fn check_copy(&self, ended: &Ended, copy: &Path) {
+        check_copy(&self.data, ended, copy);
     }
 
     /// Ends the services. The storage node must have the complete file or nothing.
@@ -122,7 +122,7 @@ impl Carriage {
 }
 
 /// Checks that the transfer succeeded with a correct copy, or failed with a message and without a copy.
-fn judge(data: &[u8], ended: &Ended, copy: &Path) {
+fn check_copy(data: &[u8], ended: &Ended, copy: &Path) {
     match ended.code() {
         Some(0) => assert!(
             fs::read(copy).unwrap() == data,
@@ -185,7 +185,7 @@ fn a_router_killed_during_a_put_and_started_again_costs_time_only() {
     wait_for_the_middle(&mut client, &carriage.kept());
     carriage.kill_router_and_start_it_again();
     let ended = client.wait();
-    carriage.judge(&ended, &carriage.kept().join("file"));
+    carriage.check_copy(&ended, &carriage.kept().join("file"));
     assert_eq!(ended.code(), Some(0), "{ended:?}");
     carriage.end_clean();
 }
@@ -198,7 +198,7 @@ fn a_router_killed_during_a_get_and_started_again_costs_time_only() {
     wait_for_the_middle(&mut client, &carriage.site.path("back"));
     carriage.kill_router_and_start_it_again();
     let ended = client.wait();
-    carriage.judge(&ended, &carriage.site.path("back/file"));
+    carriage.check_copy(&ended, &carriage.site.path("back/file"));
     assert_eq!(ended.code(), Some(0), "{ended:?}");
     carriage.end_clean();
 }
@@ -217,7 +217,7 @@ fn a_router_that_stays_away_ends_a_put_with_an_error_within_the_deadline() {
         "after {:?}",
         killed.elapsed()
     );
-    carriage.judge(&ended, &carriage.kept().join("file"));
+    carriage.check_copy(&ended, &carriage.kept().join("file"));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_storage_node_killed_during_a_put_and_started_again_ends_in_a_copy_or_an_err
     wait_for_the_middle(&mut client, &carriage.kept());
     carriage.kill_storage_and_start_it_again();
     let ended = client.wait();
-    carriage.judge(&ended, &carriage.kept().join("file"));
+    carriage.check_copy(&ended, &carriage.kept().join("file"));
     carriage.end_clean();
 }
 
@@ -239,7 +239,7 @@ fn a_storage_node_killed_during_a_get_and_started_again_costs_time_only() {
     wait_for_the_middle(&mut client, &carriage.site.path("back"));
     carriage.kill_storage_and_start_it_again();
     let ended = client.wait();
-    carriage.judge(&ended, &carriage.site.path("back/file"));
+    carriage.check_copy(&ended, &carriage.site.path("back/file"));
     assert_eq!(ended.code(), Some(0), "reading can be repeated: {ended:?}");
     carriage.end_clean();
 }
@@ -309,10 +309,10 @@ fn a_client_killed_during_a_get_leaves_no_file_of_that_name() {
     assert!(!carriage.site.path("back/file").exists());
     // Fetches the file once more, beside the remains of the dead client.
     let ended = carriage.get(PATIENT).wait().expect_code(0);
-    carriage.judge(&ended, &carriage.site.path("back/file"));
+    carriage.check_copy(&ended, &carriage.site.path("back/file"));
 }
 
-/// Runs [`judge`] for a client with this exit code and this error, and a copy with one wrong byte.
+/// Runs [`check_copy`] for a client with this exit code and this error, and a copy with one wrong byte.
 fn judged_with_a_wrong_copy(code: i32, err: &str) {
     let site = Site::new();
     let copy = site.write("copy", "right data, wronG");
@@ -321,7 +321,7 @@ fn judged_with_a_wrong_copy(code: i32, err: &str) {
         out: String::new(),
         err: err.to_owned(),
     };
-    judge(b"right data, wrong", &ended, &copy);
+    check_copy(b"right data, wrong", &ended, &copy);
 }
 
 #[test]

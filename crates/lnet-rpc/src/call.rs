@@ -175,7 +175,7 @@ impl<'a> Call<'a> {
                 Next::Finished => break Ok(()),
             }
         };
-        self.abandon(&transfer);
+        self.cancel_pieces(&transfer);
         result
     }
 
@@ -218,7 +218,7 @@ impl<'a> Call<'a> {
                 Next::Finished => break Ok(()),
             }
         };
-        self.abandon(&transfer);
+        self.cancel_pieces(&transfer);
         result
     }
 
@@ -374,7 +374,7 @@ impl<'a> Call<'a> {
         if let Some(hop) = oldest.and_then(|oldest| self.shared.node.next_hop(oldest)) {
             self.note_silent(hop);
         }
-        self.abandon(transfer);
+        self.cancel_pieces(transfer);
         transfer.restart();
         self.shared.counting.bulk_restarts.one();
     }
@@ -401,7 +401,7 @@ impl<'a> Call<'a> {
 
     /// Cancels the pieces under way, even one that is arriving. Their memory is freed when the node gives it
     /// back.
-    fn abandon(&self, transfer: &Transfer) {
+    fn cancel_pieces(&self, transfer: &Transfer) {
         for descriptor in transfer.descriptors() {
             // The node rejects this if the last event of the descriptor is on its way already.
             let _going = self.shared.node.cancel(descriptor);

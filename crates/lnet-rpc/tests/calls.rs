@@ -17,7 +17,7 @@ use lnet_rpc::{
 };
 use lnet_types::ProcessId;
 
-use common::{PATIENCE, nid, patient_client, quick_client, start};
+use common::{PATIENCE, nid, client_with_long_timeouts, quick_client, start};
 
 const ECHO: u32 = 1;
 const SUM: u32 = 2;
@@ -155,7 +155,7 @@ struct Pair {
 }
 
 fn pair() -> Pair {
-    pair_with(patient_client)
+    pair_with(client_with_long_timeouts)
 }
 
 fn pair_with(make: fn(&Node, &str, u8) -> Client) -> Pair {
@@ -201,7 +201,7 @@ fn a_window_of_one_piece_goes_on_as_soon_as_the_piece_is_taken() {
         ..ServerOptions::default()
     };
     let server = serve_with(&far, &Service::default(), 1, options);
-    let client = patient_client(&near, "127.0.0.2@tcp", 9);
+    let client = client_with_long_timeouts(&near, "127.0.0.2@tcp", 9);
     let length = 3 * 4096_u32;
     let sum = request(SUM, b"", Bulk::Send(data(length).into()));
     client.call(sum).unwrap();

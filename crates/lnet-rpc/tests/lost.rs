@@ -24,7 +24,7 @@ use lnet_rpc::{
 };
 use tempfile::TempDir;
 
-use common::{PATIENCE, patient_client, start, start_managed};
+use common::{PATIENCE, client_with_long_timeouts, start, start_managed};
 
 const OPCODE: u32 = 1;
 
@@ -68,7 +68,7 @@ impl Bed {
         let options = ControlOptions { path, group: None };
         let endpoint = ControlEndpoint::open(&managed, &options).unwrap();
         let dlc = Dlc::connect(endpoint.path()).unwrap();
-        let client = patient_client(&near, "127.0.0.2@tcp", 9);
+        let client = client_with_long_timeouts(&near, "127.0.0.2@tcp", 9);
         client.call(request(PATIENCE)).unwrap();
         Self {
             service,

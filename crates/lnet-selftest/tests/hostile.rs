@@ -16,7 +16,7 @@ use lnet_selftest::wire::{
 };
 use lnet_types::ProcessId;
 
-use common::{nid, node, patient_node, test_node};
+use common::{nid, node, node_with_long_timeouts, test_node};
 
 /// A test node, and a node without a test node that sends to it whatever a test wants.
 struct Pair {
@@ -29,7 +29,7 @@ impl Pair {
     fn new() -> Self {
         let port = testkit::port();
         let target = test_node(port, "127.0.0.2@tcp");
-        let stranger = patient_node(port, "127.0.0.1@tcp");
+        let stranger = node_with_long_timeouts(port, "127.0.0.1@tcp");
         let queue = stranger.event_queue();
         Self {
             target,

@@ -243,7 +243,7 @@ impl<'s> Model<'s> {
         };
         let nids: Vec<Nid> = other.nids().collect();
         for &nid in &nids {
-            self.meet(node, nid);
+            self.record_peer_ni(node, nid);
         }
         if node
             .state
@@ -262,7 +262,7 @@ impl<'s> Model<'s> {
         }
     }
 
-    fn meet(&self, node: &mut Node, nid: Nid) {
+    fn record_peer_ni(&self, node: &mut Node, nid: Nid) {
         let known = node.state.peer_nis.iter().position(|ni| ni.nid == nid);
         let at = known.unwrap_or_else(|| {
             node.state.peer_nis.push(new_peer_ni(nid));
@@ -295,7 +295,7 @@ impl<'s> Model<'s> {
             // A router never forwards a message to the gateway that it came from.
             let is_back = |nid: Nid| self.owners.get(&nid) == Some(&from);
             keep_gateways(&mut node, |nid| !is_back(nid));
-            self.meet(&mut node, to);
+            self.record_peer_ni(&mut node, to);
         } else if let Some(&owner) = self.owners.get(&to)
             && self.member(at).is_some_and(Member::discovers)
         {

@@ -280,7 +280,7 @@ impl Fabric {
         let Some(it) = self.lines.get(&line) else {
             return;
         };
-        match links::judge_answer(it, self.lines.values()) {
+        match links::check_answer(it, self.lines.values()) {
             Ok(refused) => self.races += u64::from(refused),
             Err(what) => {
                 self.wrong_answer.get_or_insert(what);

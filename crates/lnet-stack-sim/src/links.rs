@@ -19,7 +19,7 @@ pub(crate) const HEAD_MAX: usize = 128;
 /// a lower NID answers `NONE`. An acceptor has no other reason for this answer. The type of the answer is the
 /// inverse of the type that was asked for (section 2.5). On the virtual network the order of NIDs is the order of
 /// addresses.
-pub(crate) fn judge_answer<'a>(
+pub(crate) fn check_answer<'a>(
     line: &Line,
     lines: impl Iterator<Item = &'a Line> + Clone,
 ) -> Result<bool, String> {

@@ -194,7 +194,7 @@ impl Receiver {
 
     /// Returns the unfinished message that must still be reported to the node above, when the
     /// connection is closed.
-    pub(crate) fn abandon(&mut self) -> Option<RxId> {
+    pub(crate) fn take_unfinished(&mut self) -> Option<RxId> {
         match std::mem::replace(&mut self.state, State::Header) {
             State::Held { rx, .. } => Some(rx),
             State::Payload(payload) => payload.rx,

@@ -138,6 +138,6 @@ impl Engine {
             self.complete_post(now, plugin, Err(Errno::ConnectionReset));
         }
         self.clients.remove(&peer.pid);
-        self.pids.retire(peer.pid);
+        self.pids.free(peer.pid);
     }
 }

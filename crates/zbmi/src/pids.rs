@@ -43,7 +43,7 @@ impl Pids {
     }
 
     /// Frees the pid of a client that will not come back.
-    pub(crate) fn retire(&mut self, pid: Pid) {
+    pub(crate) fn free(&mut self, pid: Pid) {
         self.retired.insert((self.given, pid));
         self.retired_at.insert(pid, self.given);
     }
@@ -75,7 +75,7 @@ mod tests {
     fn a_pid_that_was_not_dropped_rests_until_2_to_the_20_others_were_given_out() {
         let mut pids = Pids::default();
         let first = pids.take();
-        pids.retire(first.pid);
+        pids.free(first.pid);
         for _ in 0..OTHERS_BEFORE_REUSE {
             let other = pids.take();
             assert_ne!(other.pid, first.pid);
@@ -89,7 +89,7 @@ mod tests {
     fn a_dropped_pid_is_given_out_again_with_another_generation() {
         let mut pids = Pids::default();
         let first = pids.take();
-        pids.retire(first.pid);
+        pids.free(first.pid);
         pids.drop_address(first.pid);
         pids.drop_address(first.pid);
         let again = pids.take();

@@ -198,11 +198,11 @@ impl Core {
         exchange.request = Arc::new(request);
         exchange.data = data;
         exchange.counts = vec![0; exchange.segments().len()];
-        self.judge(id, actions);
+        self.decide_attempt(id, actions);
     }
 
     /// Decides whether an attempt is executed, waits, is answered at once, or is dropped.
-    pub(super) fn judge(&mut self, id: u64, actions: &mut Actions) {
+    pub(super) fn decide_attempt(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
         };
@@ -307,7 +307,7 @@ impl Core {
         exchange.phase = Phase::Answering;
         let head = exchange.head;
         if let Some(waiting) = self.sessions.ended(&head, Some(kept)) {
-            self.judge(waiting, actions);
+            self.decide_attempt(waiting, actions);
         }
     }
 
@@ -372,7 +372,7 @@ impl Core {
             ..self.head(true, number, 0, 0)
         };
         if was_running && let Some(waiting) = self.sessions.ended(&head, None) {
-            self.judge(waiting, actions);
+            self.decide_attempt(waiting, actions);
         }
         self.cancel_all(id, actions);
         self.drop_data(id, actions);
@@ -456,7 +456,7 @@ impl Core {
             Phase::Request | Phase::Answering => None,
         };
         if let Some(waiting) = waiting {
-            self.judge(waiting, actions);
+            self.decide_attempt(waiting, actions);
         }
         self.give(actions);
     }
@@ -500,7 +500,7 @@ impl Core {
         for id in stalled {
             if self.exchanges.contains_key(&id) {
                 self.counters.exchanges_stalled.up();
-                self.give_up(id, actions);
+                self.cancel_stalled(id, actions);
             }
         }
         if self.wanting.len() > 0 {
@@ -511,7 +511,7 @@ impl Core {
     }
 
     /// Cancels an exchange that made no progress for too long.
-    fn give_up(&mut self, id: u64, actions: &mut Actions) {
+    fn cancel_stalled(&mut self, id: u64, actions: &mut Actions) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
         };
@@ -569,7 +569,7 @@ impl Core {
                 {
                     let head = exchange.head;
                     if let Some(waiting) = self.sessions.ended(&head, None) {
-                        self.judge(waiting, actions);
+                        self.decide_attempt(waiting, actions);
                     }
                 }
                 self.answer(id, &encode_reply(&Err(Errno::EPROTO)), actions);

@@ -185,7 +185,7 @@ impl Copier<'_> {
             cursor.is_concluded = true;
             drop(cursor);
             self.queue.remove_long(long);
-            self.conclude(long);
+            self.complete(long);
         }
     }
 
@@ -255,7 +255,7 @@ impl Copier<'_> {
     }
 
     /// Ends a file after all pieces were moved or one failed.
-    fn conclude(&self, long: &Long) {
+    fn complete(&self, long: &Long) {
         let (failure, moved, resumed, parent) = {
             let mut cursor = long.cursor();
             let (failure, parent) = (cursor.failure.take(), cursor.parent.take());

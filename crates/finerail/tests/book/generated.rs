@@ -1,5 +1,6 @@
 //! Pages of the reference that are made from the program: its commands and its metrics.
 
+use std::collections::BTreeSet;
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -130,4 +131,64 @@ fn rows(exposition: &str) -> String {
         format!("| `{name}` | {kind} | {meaning} |\n")
     });
     rows.collect()
+}
+
+/// How the names of variables begin.
+const PREFIXES: [&str; 7] = [
+    "FINERAIL_",
+    "ZOID_",
+    "ZBMI_",
+    "LST_",
+    "XDG_",
+    "NO_COLOR",
+    "TERM",
+];
+
+/// Crates whose sources only tests and benches use.
+const DEVELOPMENT: [&str; 5] = [
+    "finerail-bench",
+    "lnet-testkit",
+    "mutations",
+    "tidy",
+    "lnet-fuzz",
+];
+
+/// Returns the variables whose names stand in the sources of the programs, outside of tests.
+pub(crate) fn variables() -> BTreeSet<String> {
+    let mut directories = Vec::new();
+    for entry in fs::read_dir(Path::new(ROOT).join("crates")).unwrap() {
+        let path = entry.unwrap().path();
+        if !DEVELOPMENT.iter().any(|name| path.ends_with(name)) {
+            directories.push(path.join("src"));
+        }
+    }
+    let mut found = BTreeSet::new();
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).into_iter().flatten() {
+            let path = entry.unwrap().path();
+            let is_of_tests = path
+                .file_stem()
+                .is_some_and(|stem| stem.to_str().unwrap().contains("tests"));
+            if is_of_tests {
+                continue;
+            } else if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(path).unwrap();
+                found.extend(
+                    text.split('"')
+                        .filter(|word| is_variable(word))
+                        .map(str::to_owned),
+                );
+            }
+        }
+    }
+    found
+}
+
+fn is_variable(word: &str) -> bool {
+    let is_name = word
+        .bytes()
+        .all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+    is_name && PREFIXES.iter().any(|prefix| word.starts_with(prefix))
 }

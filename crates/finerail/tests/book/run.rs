@@ -21,6 +21,7 @@ const UNSHARE: &[&str] = &[
     "--user",
     "--map-root-user",
     "--net",
+    "--ipc",
     "--mount-proc",
     "--pid",
     "--fork",
@@ -92,7 +93,8 @@ fn path() -> OsString {
 /// Writes the script that takes all steps. Each command has its output in `.results/N`, its exit code in
 /// `.results/N.code`.
 fn script(steps: &[Step]) -> String {
-    let mut script = "ip link set lo up\nset -o pipefail\n".to_owned();
+    let mut script =
+        "ip link set lo up\nmount -t tmpfs tmpfs /dev/shm\nset -o pipefail\n".to_owned();
     for (number, step) in steps.iter().enumerate() {
         let written = match step {
             Step::File { name, text } => {

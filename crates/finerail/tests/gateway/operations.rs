@@ -215,7 +215,7 @@ impl Prepared {
 
     /// Checks the number of executions: 1 after success, 0 after `ESTALE`, at most 1 if the outcome is unknown.
     /// Any other error would be that of a second execution.
-    pub(crate) fn judge(&self, kept: &Path, result: Result<(), Errno>, case: &str) {
+    pub(crate) fn check(&self, kept: &Path, result: Result<(), Errno>, case: &str) {
         let times = self.times(kept);
         match result {
             Ok(()) => assert_eq!(times, 1, "{case}"),

@@ -91,7 +91,7 @@ fn pings_of_a_peer_that_cannot_shake_hands_print_the_same_here() {
     let refused = lnetctl(parts.last().unwrap());
     let (ping, _discovery) = refused.split_at(refused.rfind("manage:").unwrap());
     findings.add(&exchange("no listener", ping.to_owned()), &pinged());
-    findings.judge(&[FILE], 4);
+    findings.check(&[FILE], 4);
 }
 
 /// Returns the exchange of a ping while the host is in a mode.

@@ -58,7 +58,7 @@ pub(super) fn serve(stream: &TcpStream, metrics: impl FnOnce() -> String) {
 fn answer(stream: &TcpStream, metrics: impl FnOnce() -> String) -> io::Result<()> {
     let verdict = read_request(stream)?
         .as_deref()
-        .map_or(Verdict::TooLarge, judge);
+        .map_or(Verdict::TooLarge, decide);
     write(stream, &response(verdict, metrics))
 }
 
@@ -106,7 +106,7 @@ fn left(begun: Instant) -> io::Result<Duration> {
 }
 
 /// Decides about a request by its first line: `METHOD SP TARGET SP HTTP/1.x`.
-fn judge(request: &[u8]) -> Verdict {
+fn decide(request: &[u8]) -> Verdict {
     let line = request.split(|byte| *byte == b'\r').next();
     let Some(line) = line.and_then(|line| std::str::from_utf8(line).ok()) else {
         return Verdict::Malformed;
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn a_request_is_judged_by_its_first_line() {
-        let verdict = |line: &str| judge(format!("{line}\r\nHost: a\r\n\r\n").as_bytes());
+        let verdict = |line: &str| decide(format!("{line}\r\nHost: a\r\n\r\n").as_bytes());
         let metrics = |head_only| Verdict::Metrics {
             head_only,
             text: false,
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn who_asks_for_plain_text_gets_the_older_format() {
         let verdict = |accept: &str| {
-            judge(format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n\r\n").as_bytes())
+            decide(format!("GET /metrics HTTP/1.1\r\nAccept: {accept}\r\n\r\n").as_bytes())
         };
         let metrics = |text| Verdict::Metrics {
             head_only: false,
@@ -274,7 +274,7 @@ d_count 1
     proptest! {
         #[test]
         fn any_bytes_get_a_complete_answer(request in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let answer = response(judge(&request), || "text".to_owned());
+            let answer = response(decide(&request), || "text".to_owned());
             prop_assert!(answer.starts_with(b"HTTP/1.1 "));
             prop_assert!(answer.windows(4).any(|end| end == b"\r\n\r\n"));
         }

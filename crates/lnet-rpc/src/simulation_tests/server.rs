@@ -330,13 +330,13 @@ impl World {
             execution.address = newest;
             let left: Vec<u64> = transfer.descriptors().collect();
             transfer.restart();
-            self.abandon(&left);
+            self.cancel(&left);
             self.seen.transfers_restarted += 1;
         }
         self.go_on(call)
     }
 
-    fn abandon(&mut self, descriptors: &[u64]) {
+    fn cancel(&mut self, descriptors: &[u64]) {
         if self.weather.defect == Some(Defect::LeavesDescriptors) {
             return;
         }
@@ -374,7 +374,7 @@ impl World {
             execution.has_failed = has_failed;
             let left = execution.transfer.take();
             let left: Vec<u64> = left.iter().flat_map(Transfer::descriptors).collect();
-            self.abandon(&left);
+            self.cancel(&left);
         }
         let (incarnation, duration) = (self.incarnation, self.draw_ms(3000));
         self.at(duration, Happening::Executed { call, incarnation });

@@ -59,7 +59,7 @@ pub(crate) fn quick_client(node: &Node, server: &str, seed: u8) -> Client {
 }
 
 /// Makes a client whose attempts last as long as a busy machine may need.
-pub(crate) fn patient_client(node: &Node, server: &str, seed: u8) -> Client {
+pub(crate) fn client_with_long_timeouts(node: &Node, server: &str, seed: u8) -> Client {
     let options = ClientOptions {
         attempt_timeout: PATIENCE,
         ..ClientOptions::default()

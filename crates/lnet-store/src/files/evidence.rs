@@ -138,7 +138,7 @@ impl Subject {
 }
 
 /// Decides the outcome of a request that was under way when the gateway ended.
-pub(super) fn judge(files: &dyn FileSystem, intent: &[u8]) -> Verdict {
+pub(super) fn decide_outcome(files: &dyn FileSystem, intent: &[u8]) -> Verdict {
     let found = read(intent).and_then(|(caller, request, evidence)| {
         let view = View {
             files,

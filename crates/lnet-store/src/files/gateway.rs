@@ -78,12 +78,12 @@ impl<F: FileSystem> FileGateway<F> {
         F: Located,
     {
         let is_shared = !self.coherent.is_empty();
-        let judge = |intent: &[u8]| match is_shared {
+        let decide = |intent: &[u8]| match is_shared {
             true => evidence::unknown(),
-            false => evidence::judge(&self.files, intent),
+            false => evidence::decide_outcome(&self.files, intent),
         };
         let refresh = |intent: &[u8], reply| evidence::refresh(&self.files, intent, reply);
-        log.settle(judge, refresh)?;
+        log.settle(decide, refresh)?;
         self.once = Some(Once {
             log,
             busy: Busy::default(),

@@ -180,11 +180,11 @@ impl ReplyLog {
         self.counting.snapshot()
     }
 
-    /// Settles the calls that an earlier life left, before the gateway serves any call. `judge` decides the
+    /// Settles the calls that an earlier life left, before the gateway serves any call. `decide` decides the
     /// outcome of a call that was under way. `refresh` may replace a reply whose handles are void.
     pub(super) fn settle(
         &self,
-        judge: impl Fn(&[u8]) -> Verdict,
+        decide: impl Fn(&[u8]) -> Verdict,
         refresh: impl Fn(&[u8], Reply) -> Reply,
     ) -> Result<(), LogError> {
         let mut state = self.state();
@@ -196,7 +196,7 @@ impl ReplyLog {
                         count(&self.counting.replies_found);
                         Some(refresh(&kept.intent, reply))
                     }
-                    None => self.judged(judge(&kept.intent), client.session.client, xid),
+                    None => self.judged(decide(&kept.intent), client.session.client, xid),
                 };
                 if reply.is_some() {
                     client.calls.insert(xid, Kept { reply, ..kept });

@@ -227,7 +227,7 @@ impl<N: Network> Socklnd<N> {
         self.network.forget(&connection.stream);
         self.stats.closed.add(counted);
         self.stats.connections_open -= 1;
-        if let Some(rx) = connection.rx.abandon() {
+        if let Some(rx) = connection.rx.take_unfinished() {
             self.held.remove(&rx);
             upper.received(rx, Err(flushed(cause)), now);
         }

@@ -27,14 +27,14 @@ fn client(scene: &Scene, more: &str) -> Process {
 
 /// Starts a server and a client that have exchanged a greeting; `None` if the kernel forbids all access to
 /// other processes.
-fn meet(scene: &Scene) -> Option<(Process, Process)> {
-    meet_as(scene, "")
+fn readable_pair(scene: &Scene) -> Option<(Process, Process)> {
+    pair_with(scene, "")
 }
 
 /// The same with further settings of the client.
-fn meet_as(scene: &Scene, more: &str) -> Option<(Process, Process)> {
+fn pair_with(scene: &Scene, more: &str) -> Option<(Process, Process)> {
     let (mut server, mut client) = (scene.server(), client(scene, more));
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     let refused = fallbacks(scene, "permission") + fallbacks(scene, "kernel");
     if refused > 0.0 {
         println!("skipped: this kernel lets no process read another one");
@@ -62,7 +62,7 @@ fn both_ways(server: &mut Process, client: &mut Process, tag: u32, len: usize) {
 #[test]
 fn section_4_7_every_size_is_copied_from_process_to_process() {
     let scene = Scene::with(&[ON]);
-    let Some((mut server, mut client)) = meet(&scene) else {
+    let Some((mut server, mut client)) = readable_pair(&scene) else {
         return;
     };
     let sizes = [
@@ -88,7 +88,7 @@ fn section_4_7_clients_of_one_thread_and_those_whose_posts_do_not_wait_are_serve
     for settings in ["single-thread=1\n", "pipelined=1\n"] {
         let scene = Scene::with(&[ON]);
         let (mut server, mut client) = (scene.server(), client(&scene, settings));
-        server.meet(&mut client);
+        server.take_greeting(&mut client);
         both_ways(&mut server, &mut client, 1, 1 << 20);
         let refused = fallbacks(&scene, "permission") + fallbacks(&scene, "kernel");
         assert_eq!(scene.metric(COPIES) + 2.0 * refused, 2.0);
@@ -120,7 +120,7 @@ fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_c
     let mut server = start("server", "");
     // As the program of another user would be: the kernel rejects the daemon's access.
     let mut closed = start("client", "undumpable=1\nclient-memory=allow\n");
-    server.meet(&mut closed);
+    server.take_greeting(&mut closed);
     assert_eq!(fallbacks(&scene, "permission"), 1.0);
     both_ways(&mut server, &mut closed, 1, 1 << 20);
     assert_eq!(scene.metric(COPIES), 0.0);
@@ -128,7 +128,7 @@ fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_c
     closed.end();
     // A readable client of the same user is served by copies meanwhile.
     let mut open = start("client", "client-memory=allow\n");
-    let peer = server.meet(&mut open);
+    let peer = server.take_greeting(&mut open);
     let op = server.pending(&format!("receive {peer} 2 1048576 memory"));
     assert_eq!(open.finish("send 0 2 1048576 outside"), "1048576");
     assert_eq!(server.wait(op), "1048576");
@@ -164,7 +164,7 @@ fn section_4_7_a_client_of_another_user_gets_the_stream() {
     let mut server = scene.server();
     let settings = scene.party_settings(&scene.socket()) + "client-memory=allow\n";
     let mut client = Process::start_as(&program, "client", &settings, &NOBODY);
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     both_ways(&mut server, &mut client, 1, 1 << 20);
     assert_eq!(fallbacks(&scene, "user"), 1.0);
     assert_eq!(scene.metric(COPIES), 0.0);
@@ -178,7 +178,7 @@ fn section_3_4_a_client_killed_amid_a_copy_fails_its_operation_and_no_other() {
         ("amid-delivery=stop@2", "receive", "send"),
     ] {
         let scene = Scene::with(&[ON, ("failpoint", failpoint), ("heartbeat-ms", "60000")]);
-        let Some((mut server, mut dying)) = meet(&scene) else {
+        let Some((mut server, mut dying)) = readable_pair(&scene) else {
             return;
         };
         let mut bystander = client(&scene, "");
@@ -211,7 +211,7 @@ fn section_3_4_a_daemon_killed_amid_a_copy_fails_the_operation_and_is_not_waited
         ("amid-delivery=kill@2", "receive", "send"),
     ] {
         let mut scene = Scene::with(&[ON, ("failpoint", failpoint)]);
-        let Some((mut server, mut client)) = meet(&scene) else {
+        let Some((mut server, mut client)) = readable_pair(&scene) else {
             return;
         };
         let op = server.pending(&format!("{server_does} 1 1 {LONG} memory"));
@@ -224,7 +224,7 @@ fn section_3_4_a_daemon_killed_amid_a_copy_fails_the_operation_and_is_not_waited
         eventually("the server is back", || {
             scene.metric("zoidd_server_attached") == 1.0 || server.ask("fetch 1 20") != "nothing"
         });
-        let new = server.meet(&mut client);
+        let new = server.take_greeting(&mut client);
         let op = server.pending(&format!("receive {new} 2 {LONG} outside"));
         assert_eq!(
             client.finish(&format!("send 0 2 {LONG} outside")),
@@ -239,7 +239,7 @@ fn section_3_4_a_daemon_killed_amid_a_copy_fails_the_operation_and_is_not_waited
 /// the command.
 fn standing_still(scene: &Scene) -> Option<(Process, Process, u64)> {
     // The client gives up a stopped daemon after three and a half heartbeats.
-    let (mut server, mut client) = meet_as(scene, "reconnect-ms=500\n")?;
+    let (mut server, mut client) = pair_with(scene, "reconnect-ms=500\n")?;
     server.pending(&format!("send 1 1 {LONG} memory"));
     let receives = client.tell(&format!("receive 0 1 {LONG} outside"));
     scene.daemon.until_stopped();
@@ -274,7 +274,7 @@ fn section_4_7_a_cancel_amid_a_copy_comes_too_late() {
     ];
     let scene = Scene::with(&settings);
     let (mut server, mut client) = (scene.server(), client(&scene, "pipelined=1\n"));
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     if fallbacks(&scene, "permission") + fallbacks(&scene, "kernel") > 0.0 {
         println!("skipped: this kernel lets no process read another one");
         return;
@@ -319,7 +319,7 @@ fn section_4_7_who_ends_with_a_copy_that_no_thread_waits_for_waits_for_its_end()
     ];
     let scene = Scene::with(&settings);
     let (mut server, mut client) = (scene.server(), client(&scene, "pipelined=1\n"));
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     if fallbacks(&scene, "permission") + fallbacks(&scene, "kernel") > 0.0 {
         println!("skipped: this kernel lets no process read another one");
         return;

@@ -19,7 +19,7 @@ fn wait_for_a_server(client: &mut Process) -> [usize; 2] {
 
 /// Posts the counterparts at the next server.
 fn serve(server: &mut Process, client: &mut Process, ops: [usize; 2]) {
-    server.meet(client);
+    server.take_greeting(client);
     let posts = ["send 1 1 100 memory", "receive 1 2 100 memory"].map(|post| server.tell(post));
     for op in ops {
         assert_eq!(client.wait(op), "100");
@@ -36,7 +36,7 @@ fn serve(server: &mut Process, client: &mut Process, ops: [usize; 2]) {
 #[test]
 fn section_3_4_what_waits_for_a_server_outlives_its_farewell() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let ops = wait_for_a_server(&mut client);
     assert_eq!(server.ask("finalize"), "ok");
     let mut server = scene.server();
@@ -46,7 +46,7 @@ fn section_3_4_what_waits_for_a_server_outlives_its_farewell() {
 #[test]
 fn section_3_4_what_a_dead_server_may_have_known_of_fails_when_the_next_one_comes() {
     let scene = Scene::with(&[("unexp", "64k")]);
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let ops = wait_for_a_server(&mut client);
     for tag in 0..8 {
         assert_eq!(client.ask(&format!("unexpected {tag} 8192")), "done 8192");
@@ -77,7 +77,7 @@ fn section_3_4_what_a_dead_server_may_have_known_of_fails_when_the_next_one_come
 #[test]
 fn section_3_4_an_answer_that_went_with_the_server_is_not_waited_for() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     for tag in [4, 5] {
         assert_eq!(client.ask(&format!("unexpected {tag} 8")), "done 8");
     }
@@ -88,7 +88,7 @@ fn section_3_4_an_answer_that_went_with_the_server_is_not_waited_for() {
     scene.until("zoidd_server_attached", 0.0);
     let mut server = scene.server();
     assert_eq!(server.fetch()[1], 5);
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     // The program posts the receives of the answers only now.
     assert_eq!(client.finish("receive 0 4 100 outside"), "ConnReset");
     let answer = client.pending("receive 0 5 100 outside");
@@ -102,7 +102,7 @@ fn section_3_4_a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
     let scene = Scene::new();
     let mut server = scene.server();
     let mut client = client_with(&scene, "keep-on-server-restart=on");
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     let ops = wait_for_a_server(&mut client);
     server.kill();
     scene.until("zoidd_server_attached", 0.0);
@@ -117,7 +117,7 @@ fn section_3_4_a_send_to_a_server_that_dies_amid_it_fails() {
     let relay = Relay::to(&scene.socket(), "relay", usize::MAX / 2);
     let mut client = scene.client_over(relay.path());
     let mut bystander = scene.client();
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     server.pending("receive 1 2 1000000 memory");
     relay.limit(200_000);
     let send = client.tell("send 0 2 1000000 memory");
@@ -129,7 +129,7 @@ fn section_3_4_a_send_to_a_server_that_dies_amid_it_fails() {
     // Neither its connection nor another one was affected.
     let mut server = scene.server();
     for other in [&mut client, &mut bystander] {
-        let peer = server.meet(other);
+        let peer = server.take_greeting(other);
         let op = server.pending(&format!("receive {peer} 3 8 memory"));
         assert_eq!(other.ask("send 0 3 8 memory"), "done 8");
         assert_eq!(server.wait(op), "8");
@@ -141,7 +141,7 @@ fn section_3_4_a_daemon_that_dies_for_good_fails_everything_in_time() {
     let mut scene = Scene::new();
     let mut server = scene.server();
     let mut client = client_with(&scene, "reconnect-ms=1000");
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     let registered = server.pending("receive 1 9 8 memory");
     let queued = client.pending("receive 0 1 8 memory");
     client.ask(&format!("timeout {}", LIMIT.as_millis()));

@@ -56,7 +56,7 @@ fn section_5_3_who_may_not_open_queue_or_segment_is_told() {
     std::fs::set_permissions(&segment, Permissions::from_mode(0o666)).unwrap();
     assert_eq!(refused("server"), "Acces");
     // A user with permission is served.
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let op = server.pending("receive 1 1 8 memory");
     assert_eq!(client.ask("send 0 1 8 outside"), "done 8");
     assert_eq!(server.wait(op), "8");
@@ -99,7 +99,7 @@ const SMALL: QueueShape = QueueShape {
 #[test]
 fn section_5_3_without_a_queue_left_calls_of_a_server_take_turns() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let ops: Vec<_> = (0..3)
         .map(|tag| server.pending(&format!("receive 1 {tag} 8 memory")))
         .collect();
@@ -131,7 +131,7 @@ fn section_5_3_without_a_queue_left_a_server_is_told_which_limit_it_is() {
         assert!(taken.len() > 10, "{}", taken.len());
         assert_eq!(Process::rejection("server", &settings, &[]), error);
     }
-    drop(scene.meet());
+    drop(scene.greeted_pair());
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn section_5_3_a_segment_cut_by_a_third_party_ends_its_daemon_and_nobody_else() 
         println!("skipped: {path} is not where shared memory is");
         return;
     }
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let op = server.pending("receive 1 1 8 outside");
     let waiting = client.pending("receive 0 2 8 outside");
     let file = File::options().write(true).open(&path).unwrap();
@@ -209,7 +209,7 @@ fn section_5_3_a_clock_that_jumps_changes_nothing() {
             "the clock does not jump"
         );
     }
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     // Waits last as long as asked, not shorter and not forever.
     let op = client.pending("receive 0 1 8 memory");
     let waits = server.pending("receive 1 2 8 outside");

@@ -61,7 +61,7 @@ fn a_daemon_a_server_and_a_client_of_three_users_share_a_group() {
     let party = format!("instance={instance}\nsocket={}\n", socket.display());
     let mut server = start("server", &party, SERVER);
     let mut client = start("client", &party, CLIENT);
-    let peer = server.meet(&mut client);
+    let peer = server.take_greeting(&mut client);
     let op = server.pending(&format!("receive {peer} 1 5000 memory"));
     assert_eq!(client.finish("send 0 1 5000 outside"), "5000");
     assert_eq!(server.wait(op), "5000");

@@ -151,9 +151,9 @@ impl Scene {
 
     /// Starts a server and a client that have exchanged a greeting: each is the other's peer, the client
     /// number 1.
-    pub(crate) fn meet(&self) -> (Process, Process) {
+    pub(crate) fn greeted_pair(&self) -> (Process, Process) {
         let (mut server, mut client) = (self.server(), self.client());
-        server.meet(&mut client);
+        server.take_greeting(&mut client);
         (server, client)
     }
 
@@ -365,7 +365,7 @@ impl Process {
     }
 
     /// Fetches a greeting of a client. Returns the client's number.
-    pub(crate) fn meet(&mut self, client: &mut Process) -> usize {
+    pub(crate) fn take_greeting(&mut self, client: &mut Process) -> usize {
         assert_eq!(client.finish("unexpected 0 5"), "5");
         let got = self.fetch();
         assert_eq!(self.ask("free"), "ok");

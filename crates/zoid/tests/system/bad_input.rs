@@ -12,7 +12,7 @@ use crate::stub::{Reply, Stub};
 #[test]
 fn finalize_with_operations_pending_and_twice_is_an_end() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let ops = [&client, &server].map(|end| (end, pending(end.receive_into(1, 8))));
     for (end, op) in ops {
         end.bmi.finalize();

@@ -141,7 +141,7 @@ impl Bed {
     }
 
     /// Starts a server and a client that have exchanged a greeting.
-    pub(crate) fn meet(&self) -> (End, End) {
+    pub(crate) fn greeted_pair(&self) -> (End, End) {
         let mut server = self.serve();
         let client = self.join();
         server.peer = server.greeted_by(&client);

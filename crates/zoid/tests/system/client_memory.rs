@@ -23,7 +23,7 @@ fn section_4_7_the_daemon_copies_unless_it_is_told_not_to() {
     let default = zoidd::Options::default().client_memory;
     assert_eq!(default, Wish::Auto);
     let bed = Bed::with(|options| options.client_memory = default);
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     both_ways(&server, &client, &[SHORTEST]);
     assert!(copies(&bed) > 0.0);
 }
@@ -77,7 +77,7 @@ const SIZES: [usize; 10] = [
 #[test]
 fn section_4_7_long_messages_are_copied_and_short_ones_are_streamed() {
     let bed = bed();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     both_ways(&server, &client, &SIZES);
     let long = SIZES.iter().filter(|len| **len >= SHORTEST).count();
     assert_eq!(copies(&bed), 4.0 * long as f64);
@@ -116,7 +116,7 @@ fn section_4_7_unexpected_messages_and_memory_from_outside_are_copied_too() {
         options.unexpected = 1 << 20;
         options.max_unexpected = LEN as u64;
     });
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let bytes = pattern(LEN);
     assert_eq!(immediate(client.unexpected(3, &bytes)).0, LEN);
     let got = server.next_unexpected();
@@ -143,7 +143,7 @@ fn section_4_7_with_a_credit_an_unexpected_message_goes_along_with_its_request()
         options.max_unexpected = LEN as u64;
         options.credits = 1;
     });
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let bytes = pattern(LEN);
     assert_eq!(client.finish(client.unexpected(3, &bytes)).0, Ok(LEN));
     assert!(*server.next_unexpected().data == bytes);
@@ -152,7 +152,7 @@ fn section_4_7_with_a_credit_an_unexpected_message_goes_along_with_its_request()
 #[test]
 fn section_4_7_lists_are_copied_piece_by_piece() {
     let bed = bed();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let lens = [1, 0, 70_000, 4096, 3, 100_000];
     let total: usize = lens.iter().sum();
     let list = || -> Vec<Buffer> { lens.iter().map(|len| client.outside(*len)).collect() };
@@ -180,7 +180,7 @@ fn section_4_7_lists_are_copied_piece_by_piece() {
 #[test]
 fn section_4_7_ten_thousand_pieces_go_by_the_stream() {
     let bed = bed();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let pieces = 10_000;
     let total = pieces * 8;
     let bytes = pattern(total);
@@ -247,7 +247,7 @@ fn section_4_7_clients_over_tcp_are_not_asked() {
 #[test]
 fn section_4_7_a_receive_that_is_cancelled_is_not_copied_into() {
     let bed = bed();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(client.receive_into(1, 1 << 20));
     client.bmi.cancel(op).unwrap();
     assert_eq!(client.wait(op).result, Err(Error::Cancel));

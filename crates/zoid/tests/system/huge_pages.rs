@@ -48,7 +48,7 @@ fn bed(total: u64, pages: HugePages, trust: bool) -> Bed {
 
 /// Exchanges messages in both directions, in the segment and through copies, and unexpected ones.
 fn exchange(bed: &Bed) {
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let bytes = pattern(300_000);
     for outside in [false, true] {
         let room = match outside {

@@ -26,7 +26,7 @@ fn pieces(server: &End, count: usize) -> Vec<Buffer> {
 #[test]
 fn section_3_1_6_a_long_list_waits_for_memory_like_a_temporary_buffer() {
     let bed = bed();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let list = pieces(&server, 300);
     let base = used(&server);
     let rest: Vec<Buffer> =
@@ -48,7 +48,7 @@ fn section_3_1_6_a_long_list_waits_for_memory_like_a_temporary_buffer() {
 #[test]
 fn section_3_1_6_a_list_beyond_what_the_plugin_reads_is_copied() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let count = (1 << 16) + 1;
     let op = pending(server.receive(1, pieces(&server, count)));
     immediate(client.send(1, pattern(count * 8)));
@@ -59,7 +59,7 @@ fn section_3_1_6_a_list_beyond_what_the_plugin_reads_is_copied() {
 #[test]
 fn r56_a_program_that_takes_and_frees_memory_without_pause_starves_nobody() {
     let bed = bed();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let mut held = Some(server.memory(POOL / 2));
     let op = pending(server.receive(1, server.outside(POOL * 3 / 4)));
     server.bmi.test(op, std::time::Duration::ZERO).unwrap();

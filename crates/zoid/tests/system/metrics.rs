@@ -106,7 +106,7 @@ const PHRASES: [(&str, &[&str], &[&str]); 20] = [
 #[test]
 fn section_4_9_every_phrase_of_the_description_has_its_metric() {
     let bed = Bed::new();
-    let (_server, client) = bed.meet();
+    let (_server, client) = bed.greeted_pair();
     let metrics = bed.metrics();
     let text = client.counters.exposition();
     for (phrase, of_daemon, of_library) in PHRASES {
@@ -128,7 +128,7 @@ fn section_4_9_every_phrase_of_the_description_has_its_metric() {
 #[test]
 fn section_4_9_r12_copies_of_the_server_are_among_the_daemons_metrics() {
     let bed = Bed::with(|options| options.job_weights = [(7, 2)].into());
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     for outside in [false, true] {
         let room = match outside {
             false => server.memory(3000),

@@ -17,8 +17,8 @@ use crate::stub::{read, say, welcome};
 const LANES: i32 = 8;
 
 /// Both sides, and neither's posts wait.
-fn meet(bed: &Bed) -> (End, End) {
-    let (server, client) = bed.meet();
+fn pipelined_pair(bed: &Bed) -> (End, End) {
+    let (server, client) = bed.greeted_pair();
     for side in [&server, &client] {
         side.bmi.set(None, &setting::PIPELINED).unwrap();
     }
@@ -42,7 +42,7 @@ fn finish_all(side: &End, ops: &[OpId]) -> Vec<Completion> {
 }
 
 fn both_ways(bed: &Bed) {
-    let (server, client) = meet(bed);
+    let (server, client) = pipelined_pair(bed);
     let long = 300_000;
     let content = |tag: i32| pattern(long - tag as usize);
     let receives: Vec<OpId> = (0..LANES)
@@ -104,7 +104,7 @@ fn so_it_has_where_the_daemon_copies_out_of_and_into_the_clients_memory() {
 fn messages_of_one_tag_arrive_in_the_order_of_their_posts() {
     const MESSAGES: u8 = 100;
     let bed = Bed::new();
-    let (server, client) = meet(&bed);
+    let (server, client) = pipelined_pair(&bed);
     let sends: Vec<OpId> = (0..MESSAGES)
         .map(|number| pending(client.send(1, vec![number; 9])))
         .collect();
@@ -122,7 +122,7 @@ fn messages_of_one_tag_arrive_in_the_order_of_their_posts() {
 #[test]
 fn a_test_that_does_not_wait_brings_operations_on() {
     let bed = Bed::new();
-    let (server, client) = meet(&bed);
+    let (server, client) = pipelined_pair(&bed);
     let received = pending(server.receive_into(1, 8));
     let op = pending(client.send(1, vec![5; 8]));
     let began = Instant::now();
@@ -135,7 +135,7 @@ fn a_test_that_does_not_wait_brings_operations_on() {
 #[test]
 fn a_cancelled_post_ends_though_the_daemon_still_looks_for_its_counterpart() {
     let bed = Bed::new();
-    let (server, client) = meet(&bed);
+    let (server, client) = pipelined_pair(&bed);
     let (send, receive) = (client.send(1, vec![1; 8]), client.receive_into(2, 8));
     for op in [pending(send), pending(receive)] {
         client.bmi.cancel(op).unwrap();
@@ -157,7 +157,7 @@ fn a_cancelled_post_ends_though_the_daemon_still_looks_for_its_counterpart() {
 #[test]
 fn posts_wait_again_when_the_program_says_so() {
     let bed = Bed::new();
-    let (server, client) = meet(&bed);
+    let (server, client) = pipelined_pair(&bed);
     let first = pending(server.receive_into(1, 8));
     client.bmi.set(None, &setting::UNPIPELINED).unwrap();
     assert_eq!(immediate(client.send(1, vec![1; 8])).0, 8);
@@ -167,7 +167,7 @@ fn posts_wait_again_when_the_program_says_so() {
 #[test]
 fn what_was_under_way_when_the_daemon_went_fails_or_finds_the_next_one() {
     let mut bed = Bed::new();
-    let (server, client) = meet(&bed);
+    let (server, client) = pipelined_pair(&bed);
     let mut ops: Vec<OpId> = (0..LANES)
         .map(|tag| pending(client.send(tag, vec![3; 100])))
         .collect();
@@ -185,7 +185,7 @@ fn what_was_under_way_when_the_daemon_went_fails_or_finds_the_next_one() {
 fn eight_threads_share_what_is_under_way() {
     const ROUNDS: u8 = 50;
     let bed = Bed::with(|options| options.trust_clients = true);
-    let (server, client) = meet(&bed);
+    let (server, client) = pipelined_pair(&bed);
     let (server, client) = (&server, &client);
     std::thread::scope(|scope| {
         for tag in 0..LANES {

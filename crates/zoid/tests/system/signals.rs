@@ -62,7 +62,7 @@ fn interruptible(bed: &Bed) -> (End, End) {
 #[test]
 fn section_4_4_by_default_every_wait_goes_on_after_a_signal() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let nothing = || {};
     let op = pending(server.receive_into(1, 8));
     let send = || drop(immediate(client.send(1, vec![1; 8])));
@@ -134,7 +134,7 @@ fn section_4_4_a_server_whose_operation_waits_for_memory_is_interrupted_too() {
 #[test]
 fn section_4_4_a_client_that_asks_for_it_is_interrupted_in_tests_and_posts() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     client.bmi.set(None, &setting::INTERRUPTIBLE).unwrap();
     let nothing = || {};
     let (bmi, context) = (&client.bmi, client.context);

@@ -34,7 +34,7 @@ fn greet(server: &End, client: &End) -> Unexpected {
 #[test]
 fn a_post_without_a_daemon_is_refused_because_of_that() {
     let bed = Bed::new();
-    let (server, _client) = bed.meet();
+    let (server, _client) = bed.greeted_pair();
     drop(bed);
     let (bmi, context, peer) = (&server.bmi, server.context, server.peer);
     let post = || bmi.post_receive(context, peer, vec![0; 8], Tag(1), 0);
@@ -50,7 +50,7 @@ fn a_post_without_a_daemon_is_refused_because_of_that() {
 #[test]
 fn memory_of_a_segment_that_is_gone_is_copied_and_messages_in_it_stay_readable() {
     let mut bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     immediate(client.unexpected(3, b"to be kept"));
     let kept = server.next_unexpected();
     let memory = server.memory(64);
@@ -72,7 +72,7 @@ fn memory_of_a_segment_that_is_gone_is_copied_and_messages_in_it_stay_readable()
 #[test]
 fn r68_memory_that_is_in_no_segment_is_refused_as_pre_allocated() {
     let mut bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let _held = server.memory(64);
     bed.restart();
     let from = greet(&server, &client).from;
@@ -87,7 +87,7 @@ fn r68_memory_that_is_in_no_segment_is_refused_as_pre_allocated() {
 #[test]
 fn a_connection_that_the_server_closes_fails_its_operations_and_may_be_made_anew() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(server.receive_into(1, 8));
     server
         .bmi
@@ -104,7 +104,7 @@ fn a_connection_that_the_server_closes_fails_its_operations_and_may_be_made_anew
 #[test]
 fn r69_operations_with_a_forgotten_client_fail_wherever_they_are() {
     let bed = Bed::with(|options| options.total = (1 << 20) + (160 << 20));
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let registered = pending(server.receive_into(1, 8));
     let _all = server.memory(100 << 20);
     let waiting = pending(server.receive(2, server.outside(100 << 20)));
@@ -121,7 +121,7 @@ fn r69_operations_with_a_forgotten_client_fail_wherever_they_are() {
 #[test]
 fn both_sides_tell_whether_there_is_a_daemon_and_which() {
     let mut bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let epoch = |end: &End| end.bmi.get(Some(end.peer), question::EPOCH).unwrap();
     let first = epoch(&server);
     assert_ne!(first, 0);

@@ -35,10 +35,10 @@ fn ok(byte: u8) -> Reply {
     Reply::ok(vec![byte])
 }
 
-/// Settles the log with a judge that says of each call that it was executed, with this byte as the reply.
+/// Settles the log with a decide that says of each call that it was executed, with this byte as the reply.
 fn settled(log: &ReplyLog, byte: u8) -> Restored {
-    let judge = |_: &[u8]| Verdict::Done(ok(byte));
-    log.settle(judge, |_, reply| reply).unwrap();
+    let decide = |_: &[u8]| Verdict::Done(ok(byte));
+    log.settle(decide, |_, reply| reply).unwrap();
     log.restored()
 }
 

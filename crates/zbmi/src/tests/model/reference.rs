@@ -162,7 +162,7 @@ impl Reference {
                 let Some(bmi) = found.map(|post| post.bmi) else {
                     return false;
                 };
-                self.meet(peer, request, size, bmi);
+                self.begin_transfer(peer, request, size, bmi);
                 true
             }
             What::Memory { tag, class } => {
@@ -259,7 +259,7 @@ impl Reference {
 
     // Transfers.
 
-    fn meet(&mut self, peer: usize, request: u32, size: u64, bmi: u64) {
+    fn begin_transfer(&mut self, peer: usize, request: u32, size: u64, bmi: u64) {
         let truncate = self.fault == Some(Fault::Truncate);
         let post = self.post(bmi);
         post.moving = true;
@@ -517,7 +517,7 @@ impl Reference {
         };
         let wait = self.waits.remove(at);
         if let What::Message { size, .. } = wait.what {
-            self.meet(wait.peer, wait.request, size, bmi);
+            self.begin_transfer(wait.peer, wait.request, size, bmi);
         }
         true
     }

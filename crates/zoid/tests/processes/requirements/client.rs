@@ -9,7 +9,7 @@ fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
     let one = Scene::new();
     let file = tempfile::tempfile().unwrap();
     let two = Scene::beside(&[], "b", file);
-    let (mut server, mut own) = one.meet();
+    let (mut server, mut own) = one.greeted_pair();
     let mut other = one.client();
     let mut stranger = two.client();
     for client in [&mut own, &mut other, &mut stranger] {
@@ -23,7 +23,7 @@ fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
     assert_eq!(server.fetch()[..3], [1, 2, 10]);
     assert_eq!(server.ask("fetch 8 50"), "nothing");
     // A message for one client is not received by another with the same tag.
-    assert_eq!(server.meet(&mut other), 2);
+    assert_eq!(server.take_greeting(&mut other), 2);
     let op = server.pending("send 1 9 100 memory");
     let waits = other.pending("receive 0 9 100 memory");
     assert_eq!(other.ask(&format!("test {waits} 50")), "nothing");
@@ -35,7 +35,7 @@ fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
 fn r14_a_test_is_one_exchange_however_long_it_waits() {
     // Three heartbeats are time enough for a busy machine to let a process run.
     let scene = Scene::with(&[("heartbeat-ms", "1000")]);
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let op = client.pending("receive 0 1 8 memory");
     // The longest computation outlives three heartbeats by far; the client must not be lost.
     let longest = if is_long() { 30_000 } else { 5000 };
@@ -57,7 +57,7 @@ fn r14_a_test_is_one_exchange_however_long_it_waits() {
 #[test]
 fn r15_r29_posts_with_a_timeout_end_with_their_counterpart_or_their_time() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     // By default a post does not wait.
     let before = client.count("exchanges");
     let op = client.pending("receive 0 1 8 memory");
@@ -90,7 +90,7 @@ fn r15_r29_posts_with_a_timeout_end_with_their_counterpart_or_their_time() {
 #[test]
 fn r15_r29_r53_an_unexpected_send_waits_for_memory_that_is_freed() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     for tag in 0..128 {
         assert_eq!(client.ask(&format!("unexpected {tag} 8192")), "done 8192");
     }
@@ -114,7 +114,7 @@ fn r15_r29_r53_an_unexpected_send_waits_for_memory_that_is_freed() {
 #[test]
 fn r21_what_a_client_posted_is_with_the_client_and_dies_with_it() {
     let scene = Scene::new();
-    let (_server, mut client) = scene.meet();
+    let (_server, mut client) = scene.greeted_pair();
     for tag in 0..1000 {
         client.pending(&format!("receive 0 {tag} 8 memory"));
     }
@@ -128,7 +128,7 @@ fn r21_what_a_client_posted_is_with_the_client_and_dies_with_it() {
 #[test]
 fn r24_r25_unexpected_messages_are_taken_until_memory_is_out_and_then_recoverable() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     for tag in 0..128 {
         assert_eq!(client.ask(&format!("unexpected {tag} 8192")), "done 8192");
     }
@@ -145,7 +145,7 @@ fn r24_r25_unexpected_messages_are_taken_until_memory_is_out_and_then_recoverabl
 #[test]
 fn r26_r27_a_send_without_its_receive_waits_in_the_client_through_every_refusal() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let op = client.pending("send 0 1 1000 memory");
     for _ in 0..3 {
         assert_eq!(client.ask(&format!("test {op} 20")), "nothing");
@@ -164,7 +164,7 @@ fn r26_r27_a_send_without_its_receive_waits_in_the_client_through_every_refusal(
 #[test]
 fn r28_a_send_with_its_receive_posted_is_immediate() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let op = server.pending("receive 1 1 3000 memory");
     assert_eq!(client.ask("send 0 1 1234 outside"), "done 1234");
     assert_eq!(server.wait(op), "1234");
@@ -173,7 +173,7 @@ fn r28_a_send_with_its_receive_posted_is_immediate() {
 #[test]
 fn r30_refused_attempts_move_headers_and_an_accepted_one_its_size() {
     let scene = Scene::with(&[("total", "160M")]);
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let len = 128 << 20;
     let before = client.count("bytes_sent");
     let op = client.pending(&format!("send 0 1 {len} outside"));

@@ -47,7 +47,7 @@ fn r46_no_byte_of_a_message_goes_through_a_queue() {
         ],
     );
     let mut client = scene.client();
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     let receive = server.pending("receive 1 7 5000 memory");
     assert_eq!(client.ask("send 0 7 5000 memory"), "done 5000");
     assert_eq!(server.wait(receive), "5000");
@@ -73,7 +73,7 @@ fn r46_no_byte_of_a_message_goes_through_a_queue() {
 #[test]
 fn r47_every_sleeping_call_has_a_reply_queue_and_queues_are_used_again() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let sleep = format!("context 1 {}", LIMIT.as_millis() * 60);
     for _ in 0..2 {
         let before = server.count("commands");
@@ -112,7 +112,7 @@ fn private_memory(process: u32) -> u64 {
 #[test]
 fn r48_r49_messages_move_between_client_and_segment_without_a_copy() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let len: usize = 32 << 20;
     let before = private_memory(scene.daemon.id());
     let receive = server.pending(&format!("receive 1 1 {len} memory"));
@@ -136,7 +136,7 @@ fn r48_r49_messages_move_between_client_and_segment_without_a_copy() {
 #[test]
 fn r49_unexpected_messages_lie_in_the_first_region_and_memory_in_the_second() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let (page, unexpected, total) = (4096, 1 << 20, 40 << 20);
     for tag in 0..128 {
         assert_eq!(client.ask(&format!("unexpected {tag} 8192")), "done 8192");
@@ -165,7 +165,7 @@ fn r50_a_server_that_comes_before_its_daemon_waits_for_it() {
     scene.restart();
     assert!(server.is_ready());
     let mut client = scene.client();
-    assert_eq!(server.meet(&mut client), 1);
+    assert_eq!(server.take_greeting(&mut client), 1);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn r50_finalize_leaves_nothing_of_the_server() {
     let left = queues_left();
     let rounds = if is_long() { 100 } else { 10 };
     for _ in 0..rounds {
-        let (mut server, mut client) = scene.meet();
+        let (mut server, mut client) = scene.greeted_pair();
         server.pending("receive 1 1 8 memory");
         client.pending("receive 0 2 8 memory");
         assert_eq!(server.ask("finalize"), "ok");
@@ -190,7 +190,7 @@ fn r50_finalize_leaves_nothing_of_the_server() {
 #[test]
 fn r57_a_post_for_a_client_that_waits_in_a_post_is_immediate() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     client.ask(&format!("timeout {}", LIMIT.as_millis()));
     for (client_does, server_does) in [("receive", "send"), ("send", "receive")] {
         let before = client.count("exchanges");
@@ -206,7 +206,7 @@ fn r57_a_post_for_a_client_that_waits_in_a_post_is_immediate() {
 #[test]
 fn r57_a_post_for_a_client_that_waits_in_a_test_completes_on_both_sides() {
     let scene = Scene::with(&[("hold-ms", "10000")]);
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     for (client_does, server_does) in [("receive", "send"), ("send", "receive")] {
         let op = client.pending(&format!("{client_does} 0 1 1000 memory"));
         let test = client.tell(&format!("test {op} {}", LIMIT.as_millis()));
@@ -228,7 +228,7 @@ fn r60_memory_that_is_freed_does_not_wait_for_the_transfer_that_it_starts() {
     let mut server = scene.server();
     let relay = Relay::to(&scene.socket(), "relay", usize::MAX / 2);
     let mut client = scene.client_over(relay.path());
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     assert_ne!(server.ask("memory 65536"), "NoMem");
     let op = server.pending("send 1 1 60000 outside");
     client.ask(&format!("timeout {}", LIMIT.as_millis()));
@@ -250,7 +250,7 @@ fn r61_a_cancel_ends_what_is_unmatched_and_nothing_else() {
     let mut server = scene.server();
     let relay = Relay::to(&scene.socket(), "relay", usize::MAX / 2);
     let mut client = scene.client_over(relay.path());
-    server.meet(&mut client);
+    server.take_greeting(&mut client);
     // Unmatched: the cancel succeeds.
     let op = server.pending("receive 1 1 8 memory");
     assert_eq!(server.ask(&format!("cancel {op}")), "ok");
@@ -279,7 +279,7 @@ fn r61_a_cancel_ends_what_is_unmatched_and_nothing_else() {
 #[test]
 fn r64_a_test_of_any_operation_collects_what_other_threads_posted() {
     let scene = Scene::new();
-    let (mut server, mut client) = scene.meet();
+    let (mut server, mut client) = scene.greeted_pair();
     let before = server.count("commands");
     let sleeper = server.tell(&format!("context 2 {}", LIMIT.as_millis()));
     server.until_above("commands", before);

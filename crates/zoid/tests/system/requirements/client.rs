@@ -13,7 +13,7 @@ const SHORT: Duration = Duration::from_millis(50);
 fn r02_an_unexpected_message_of_the_limit_is_accepted_and_one_byte_more_is_not() {
     for limit in [4096, 8192, 65536] {
         let bed = Bed::with(|options| options.max_unexpected = limit as u64);
-        let (_server, client) = bed.meet();
+        let (_server, client) = bed.greeted_pair();
         let before = client.counters.read().frames_sent;
         let size = client.bmi.get(Some(client.peer), Question::UnexpectedSize);
         assert_eq!(size, Ok(limit as u64));
@@ -48,7 +48,7 @@ fn r05_r24_r25_128_unexpected_messages_fit_and_the_129th_waits_for_memory() {
 #[test]
 fn r08_unexpected_messages_travel_from_clients_to_the_server_only() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let post =
         server
             .bmi
@@ -63,7 +63,7 @@ fn r08_unexpected_messages_travel_from_clients_to_the_server_only() {
 #[test]
 fn r11_operations_of_one_context_are_collected_by_another() {
     let bed = Bed::new();
-    let (_server, client) = bed.meet();
+    let (_server, client) = bed.greeted_pair();
     let op = pending(client.receive_into(1, 8));
     let other = client.bmi.open_context().unwrap();
     client.bmi.close_context(client.context);
@@ -75,7 +75,7 @@ fn r11_operations_of_one_context_are_collected_by_another() {
 #[test]
 fn r14_r20_a_test_without_result_is_one_exchange() {
     let bed = Bed::new();
-    let (_server, client) = bed.meet();
+    let (_server, client) = bed.greeted_pair();
     let op = pending(client.receive_into(1, 8));
     for wait in [Duration::from_millis(10), Duration::from_secs(1)] {
         let before = client.counters.read();
@@ -91,7 +91,7 @@ fn r14_r20_a_test_without_result_is_one_exchange() {
 #[test]
 fn r15_r29_a_post_with_a_timeout_waits_for_its_counterpart_in_one_exchange() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let timeout = Setting::PostTimeout(LIMIT);
     client.bmi.set(Some(client.peer), &timeout).unwrap();
     let before = client.counters.read();
@@ -110,7 +110,7 @@ fn r15_r29_a_post_with_a_timeout_waits_for_its_counterpart_in_one_exchange() {
 #[test]
 fn r15_r34_without_a_counterpart_the_post_is_pending_after_its_time() {
     let bed = Bed::new();
-    let (_server, client) = bed.meet();
+    let (_server, client) = bed.greeted_pair();
     let wait = Duration::from_millis(200);
     client.bmi.set(None, &Setting::PostTimeout(wait)).unwrap();
     for post in [
@@ -141,7 +141,7 @@ fn r16_only_the_one_address_resolves_and_always_to_the_same() {
 #[test]
 fn r21_r26_r33_posts_without_counterpart_wait_in_the_client() {
     let bed = Bed::new();
-    let (_server, client) = bed.meet();
+    let (_server, client) = bed.greeted_pair();
     let ops: Vec<_> = (0..1000)
         .map(|tag| pending(client.receive_into(tag, 8)))
         .collect();
@@ -153,7 +153,7 @@ fn r21_r26_r33_posts_without_counterpart_wait_in_the_client() {
 #[test]
 fn r27_an_operation_survives_refusals_and_then_completes() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(client.send(1, vec![9; 8]));
     for _ in 0..3 {
         assert!(client.bmi.test(op, SHORT).unwrap().is_none());
@@ -167,7 +167,7 @@ fn r27_an_operation_survives_refusals_and_then_completes() {
 #[test]
 fn r28_a_send_whose_receive_is_posted_completes_at_once() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(server.receive_into(1, 100));
     assert_eq!(immediate(client.send(1, vec![3; 60])).0, 60);
     assert_eq!(server.wait(op).result, Ok(60));
@@ -176,7 +176,7 @@ fn r28_a_send_whose_receive_is_posted_completes_at_once() {
 #[test]
 fn r30_a_refused_message_moves_no_payload() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let len = 128 << 20;
     let buffer = Buffer::zeroed(len).unwrap();
     let before = client.counters.read().bytes_sent;
@@ -197,7 +197,7 @@ fn r30_a_refused_message_moves_no_payload() {
 #[test]
 fn r32_r31_a_waiting_message_is_received_at_once_into_several_segments() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let bytes = pattern(100);
     let op = pending(server.send(1, bytes.clone()));
     let parts: Vec<Buffer> = [40, 30, 60].map(|len| client.memory(len)).into();
@@ -220,7 +220,7 @@ fn r32_r31_a_waiting_message_is_received_at_once_into_several_segments() {
 #[test]
 fn r35_cancel_sends_nothing_and_consumes_nothing() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(client.receive(1, vec![8; 8]));
     let before = client.counters.read().frames_sent;
     client.bmi.cancel(op).unwrap();
@@ -236,7 +236,7 @@ fn r35_cancel_sends_nothing_and_consumes_nothing() {
 #[test]
 fn r36_a_post_ends_the_sleep_of_a_test_of_the_context() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let idle = pending(client.receive_into(1, 8));
     std::thread::scope(|scope| {
         let tests = client.counters.read().tests;
@@ -256,7 +256,7 @@ fn r36_a_post_ends_the_sleep_of_a_test_of_the_context() {
 #[test]
 fn r38_a_cancelled_operation_does_not_shift_what_is_ready() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let ops: Vec<_> = (1..=3)
         .map(|tag| pending(client.receive_into(tag, 8)))
         .collect();
@@ -271,7 +271,7 @@ fn r38_a_cancelled_operation_does_not_shift_what_is_ready() {
 #[test]
 fn r42_a_test_returns_at_most_its_capacity_and_keeps_the_rest() {
     let bed = Bed::new();
-    let (_server, client) = bed.meet();
+    let (_server, client) = bed.greeted_pair();
     let mut ops: Vec<_> = (0..5)
         .map(|tag| pending(client.receive_into(tag, 8)))
         .collect();
@@ -292,7 +292,7 @@ fn r42_a_test_returns_at_most_its_capacity_and_keeps_the_rest() {
 #[test]
 fn r42_each_result_stands_with_its_operation() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     // In the order of the posts: one that stays, and four of which one is cancelled.
     let expected = [
         None,
@@ -331,7 +331,7 @@ fn r42_each_result_stands_with_its_operation() {
 #[test]
 fn r43_a_new_post_does_not_overtake_an_older_one_of_its_tag() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let first = pending(client.send(1, vec![1; 8]));
     let receive = server.receive_into(1, 8);
     let second = client.send(1, vec![2; 8]);
@@ -345,7 +345,7 @@ fn r43_a_new_post_does_not_overtake_an_older_one_of_its_tag() {
 #[test]
 fn r45_r13_memory_is_aligned_and_zeroed_on_both_sides() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     for end in [&server, &client] {
         for len in 0..=4097 {
             let mut buffer = end.memory(len);

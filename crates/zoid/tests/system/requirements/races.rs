@@ -128,7 +128,7 @@ fn r61_a_cancel_that_crosses_the_completion_leaves_one_end_of_the_operation() {
 #[test]
 fn r61_cancels_and_messages_that_race_end_every_operation_once_on_each_side() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let rounds = if crate::bed::is_long() { 3000 } else { 150 };
     let (mut cancelled, mut moved) = (0, 0);
     for _ in 0..rounds {
@@ -164,7 +164,7 @@ fn r61_cancels_and_messages_that_race_end_every_operation_once_on_each_side() {
 #[test]
 fn r62_cancels_and_freed_memory_that_race_end_every_operation_once() {
     let bed = Bed::with(|options| options.total = options.unexpected + (64 << 10));
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let rounds = if crate::bed::is_long() { 2000 } else { 100 };
     for round in 0..rounds {
         let all = server.memory(64 << 10);
@@ -244,7 +244,7 @@ fn r62_a_cancel_amid_the_registration_that_freed_memory_allows_reaches_the_plugi
 #[test]
 fn section_5_2_posts_race_with_tests_of_the_context_in_both_roles() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let rounds = if crate::bed::is_long() { 5000 } else { 300 };
     for (poster, other) in [(&server, &client), (&client, &server)] {
         let users = Mutex::new(Vec::new());
@@ -285,7 +285,7 @@ fn section_5_2_posts_race_with_tests_of_the_context_in_both_roles() {
 fn section_5_2_finalize_ends_every_call_that_sleeps_in_both_roles() {
     let bed = Bed::new();
     for ends_server in [true, false] {
-        let (server, client) = bed.meet();
+        let (server, client) = bed.greeted_pair();
         let end = if ends_server { &server } else { &client };
         let op = pending(end.receive_into(1, 8));
         let timeout = Setting::PostTimeout(10 * LIMIT);
@@ -321,7 +321,7 @@ fn section_5_2_finalize_ends_every_call_that_sleeps_in_both_roles() {
         drop((server, client));
     }
     // Later processes work.
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(server.receive_into(1, 8));
     immediate(client.send(1, vec![1; 8]));
     assert_eq!(server.wait(op).result, Ok(8));

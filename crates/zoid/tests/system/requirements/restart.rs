@@ -28,7 +28,7 @@ fn greet(client: &End) {
 #[test]
 fn the_servers_operations_fail_with_the_daemon_and_the_next_one_serves_both_sides() {
     let mut bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(server.receive_into(1, 8));
     let kept = server.memory(64);
     let queued = pending(client.receive_into(2, 8));

@@ -39,7 +39,7 @@ fn pieces(end: &End, len: usize, list: bool) -> Vec<Buffer> {
 fn r03_the_limit_of_expected_messages_is_inclusive_in_both_roles() {
     let max = 128 << 20;
     let bed = Bed::with(|options| options.total = 160 << 20);
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     for end in [&server, &client] {
         let (bmi, context, peer) = (&end.bmi, end.context, end.peer);
         assert_eq!(bmi.get(None, Question::MaxSize), Ok(max as u64));
@@ -74,7 +74,7 @@ fn answers_about_ids(end: &End) -> [Result<(), Error>; 5] {
 #[test]
 fn r06_every_call_has_a_defined_answer_in_both_roles() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     for (end, is_server) in [(&server, true), (&client, false)] {
         let (bmi, peer) = (&end.bmi, end.peer);
         let refused = Err(Error::Inval);
@@ -124,7 +124,7 @@ fn r06_every_call_has_a_defined_answer_in_both_roles() {
 #[test]
 fn r17_a_role_ends_with_finalize_and_not_before() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     for end in [server, client] {
         assert!(end.bmi.open_context().is_ok());
         end.bmi.finalize();
@@ -134,7 +134,7 @@ fn r17_a_role_ends_with_finalize_and_not_before() {
         assert_eq!(post.unwrap_err().error, Error::NetDown);
     }
     // Then the process takes the other role.
-    let (_server, _client) = bed.meet();
+    let (_server, _client) = bed.greeted_pair();
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn r22_r36_all_four_kinds_of_send_behave_alike() {
     for unexpected in [false, true] {
         for list in [false, true] {
             let bed = Bed::with(|options| options.max_expected = 8192);
-            let (server, client) = bed.meet();
+            let (server, client) = bed.greeted_pair();
             let large = post_send(&client, pieces(&client, 8193, list), unexpected);
             assert_eq!(large.err(), Some(Error::MsgSize));
             if unexpected {
@@ -211,7 +211,7 @@ fn r22_r36_all_four_kinds_of_send_behave_alike() {
 #[test]
 fn r31_r33_receives_of_one_piece_and_of_several_behave_alike() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     for list in [false, true] {
         let bytes = pattern(900);
         let joined = |payload: Payload| {
@@ -247,7 +247,7 @@ fn r31_r33_receives_of_one_piece_and_of_several_behave_alike() {
 #[test]
 fn r44_the_list_of_a_post_may_be_overwritten_after_it() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let spans = |len: usize| [0, 1, 2].map(|_| client.outside(len).into_span());
     let (mut list, original) = {
         let list = spans(100);
@@ -267,7 +267,7 @@ fn r44_the_list_of_a_post_may_be_overwritten_after_it() {
 #[test]
 fn r13_r68_memory_need_not_be_aligned() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     for at in 0..16 {
         let bytes = pattern(333);
         let part = |buffer: Buffer, memory| {

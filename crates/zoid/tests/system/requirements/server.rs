@@ -25,7 +25,7 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
 #[test]
 fn r12_r48_r54_r55_only_memory_from_outside_is_copied_once() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let base = used(&server);
     let bytes = pattern(3000);
     for (copies, outside) in [(0, false), (1, true)] {
@@ -65,7 +65,7 @@ fn r12_r48_r54_r55_only_memory_from_outside_is_copied_once() {
 #[test]
 fn r47_r65_a_sleeping_test_delays_nobody_and_reply_queues_are_reused() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let idle = pending(server.receive_into(99, 8));
     std::thread::scope(|scope| {
         let commands = server.counters.read().commands;
@@ -143,7 +143,7 @@ fn r52_r53_unexpected_messages_come_in_order_as_they_lie_in_the_segment() {
 #[test]
 fn r56_r60_r66_posts_without_temporary_memory_wait_until_some_is_freed() {
     let bed = Bed::with(|options| options.total = options.unexpected + (64 << 10));
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let all = server.memory(64 << 10);
     let ops: Vec<_> = (0..3)
         .map(|tag| pending(server.receive(tag, server.outside(20_000))))
@@ -180,7 +180,7 @@ fn r56_r60_r66_posts_without_temporary_memory_wait_until_some_is_freed() {
 #[test]
 fn r57_a_server_post_completes_at_once_against_a_waiting_client() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let timeout = bmi::Setting::PostTimeout(LIMIT);
     client.bmi.set(None, &timeout).unwrap();
     std::thread::scope(|scope| {
@@ -197,7 +197,7 @@ fn r57_a_server_post_completes_at_once_against_a_waiting_client() {
 #[test]
 fn r61_r67_a_registered_operation_is_cancelled_through_the_plugin() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(server.receive(1, vec![8; 8]));
     server.bmi.cancel(op).unwrap();
     let done = server.wait(op);
@@ -213,7 +213,7 @@ fn r61_r67_a_registered_operation_is_cancelled_through_the_plugin() {
 #[test]
 fn r66_a_short_message_leaves_later_segments_and_a_failed_one_leaves_all() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let room = || [10, 20, 30].map(|len| Buffer::from(vec![0xee; len]));
     let joined = |payload: bmi::Payload| {
         let parts = payload.into_buffers();
@@ -249,7 +249,7 @@ fn r66_a_short_message_leaves_later_segments_and_a_failed_one_leaves_all() {
 #[test]
 fn r62_r63_an_operation_that_waits_for_memory_is_cancelled_here() {
     let bed = Bed::with(|options| options.total = options.unexpected + (64 << 10));
-    let (server, _client) = bed.meet();
+    let (server, _client) = bed.greeted_pair();
     let _all = server.memory(64 << 10);
     let ops: Vec<_> = (0..3)
         .map(|tag| pending(server.receive(tag, server.outside(20_000))))
@@ -267,7 +267,7 @@ fn r62_r63_an_operation_that_waits_for_memory_is_cancelled_here() {
 #[test]
 fn r64_any_thread_collects_what_another_posted() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     std::thread::scope(|scope| {
         let commands = server.counters.read().commands;
         let sleeper = scope.spawn(|| {
@@ -286,7 +286,7 @@ fn r64_any_thread_collects_what_another_posted() {
 #[test]
 fn r68_memory_that_is_not_the_segments_is_refused_as_preallocated() {
     let bed = Bed::new();
-    let (server, _client) = bed.meet();
+    let (server, _client) = bed.greeted_pair();
     let outside = Buffer::zeroed(64).unwrap().into_span();
     let segments = [outside].into_iter().collect();
     let lie = bmi::Payload::from_spans(segments, bmi::Memory::PreAllocated);

@@ -15,7 +15,7 @@ const ROUNDS: i32 = 40;
 #[test]
 fn r09_eight_threads_of_one_client_do_not_mind_one_another() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let exchange = |tag: i32, client: &End, server: &End| {
         for round in 0..ROUNDS {
             let bytes = pattern(100 * tag as usize + round as usize);
@@ -45,7 +45,7 @@ fn r09_eight_threads_of_one_client_do_not_mind_one_another() {
 fn parties_that_spin_exchange_messages_and_sleep_when_there_are_none() {
     let spin = Duration::from_millis(1);
     let bed = Bed::with(|options| options.spin = spin).spinning(spin);
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     std::thread::scope(|scope| {
         scope.spawn(|| echo(&server, 5, 1, 50));
         for _ in 0..50 {
@@ -85,7 +85,7 @@ fn echo(server: &End, tag: i32, lanes: usize, total: usize) {
 #[test]
 fn r36_threads_of_one_client_with_one_tag_wait_for_each_other_without_a_timer() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let (threads, rounds) = (4, 100);
     std::thread::scope(|scope| {
         scope.spawn(|| echo(&server, 5, threads, threads * rounds));
@@ -105,7 +105,7 @@ fn r36_threads_of_one_client_with_one_tag_wait_for_each_other_without_a_timer() 
 #[test]
 fn r64_a_test_by_id_ends_when_a_test_of_all_was_told_of_its_operation() {
     let bed = Bed::new();
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let op = pending(server.receive_into(1, 8));
     std::thread::scope(|scope| {
         let commands = || server.counters.read().commands;
@@ -141,7 +141,7 @@ fn r64_a_test_by_id_ends_when_a_test_of_all_was_told_of_its_operation() {
 fn r59_whoever_tests_first_sees_the_ids_that_posts_return() {
     // Without holds no post completes at once, because no client waits in a post.
     let bed = Bed::with(|options| options.hold = Duration::ZERO);
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let posts = 200;
     let collected = Mutex::new(BTreeSet::new());
     let posted = std::thread::scope(|scope| {
@@ -187,7 +187,7 @@ fn a_test_does_not_sleep_on_for_operations_whose_address_was_dropped() {
     let bed = Bed::with(|options| options.heartbeat = 10 * LIMIT);
     // A test that has asked may not sleep yet; some do.
     for _ in 0..10 {
-        let (_server, client) = bed.meet();
+        let (_server, client) = bed.greeted_pair();
         let op = pending(client.receive_into(1, 8));
         std::thread::scope(|scope| {
             let tests = client.counters.read().tests;
@@ -208,7 +208,7 @@ fn a_test_does_not_sleep_on_for_operations_whose_address_was_dropped() {
 #[test]
 fn r65_other_commands_are_answered_while_a_test_sleeps() {
     let bed = Bed::new();
-    let (server, _client) = bed.meet();
+    let (server, _client) = bed.greeted_pair();
     let idle = pending(server.receive_into(99, 8));
     std::thread::scope(|scope| {
         let commands = server.counters.read().commands;
@@ -288,7 +288,7 @@ impl Mix {
 #[test]
 fn r70_sixteen_threads_of_the_server_mix_every_call() {
     let bed = Bed::with(|options| options.total = options.unexpected + (64 << 10));
-    let (server, client) = bed.meet();
+    let (server, client) = bed.greeted_pair();
     let mix = Mix {
         server,
         over: AtomicBool::new(false),
