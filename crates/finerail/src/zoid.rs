@@ -147,7 +147,7 @@ pub(crate) struct DaemonArgs {
     /// Show what the running daemon has done and how things stand, and end
     #[arg(long, conflicts_with = "cleanup")]
     stat: bool,
-    /// With --stat: print JSON, one document
+    /// With --stat: print one JSON document
     #[arg(long, requires = "stat")]
     json: bool,
     /// Remove what a dead daemon of this instance, and its dead servers, left; and end

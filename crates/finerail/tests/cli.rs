@@ -248,7 +248,7 @@ fn a_ping_of_nobody_says_that_nothing_listens() {
     let ended = site.ping(CLIENT, &[]).expect_code(NOT_SO);
     ended
         .expect_error(CLIENT)
-        .expect_error(&format!("nothing listens on port {}", site.port));
+        .expect_error(&format!("no process listens on port {}", site.port));
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
     // This call comes first, because it needs a process with one thread.
     let world = World::enter();
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let temporary = tempfile::Builder::new().prefix("finerail-demo-").tempdir();
     let temporary = temporary.context("cannot make a temporary directory")?;
     let directory = args.directory.as_deref().unwrap_or(temporary.path());
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 
 /// Compares the storage of an earlier demo with its manifest.
 fn verify_again(directory: &Path) -> anyhow::Result<ExitCode> {
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let manifest = Manifest::read(directory)?;
     let storage = directory.join("storage");
     let checked = with_bar("verify", &interrupted, |step| {

@@ -135,7 +135,7 @@ pub(crate) fn remove(
     force: bool,
     connection: &ConnectionArgs,
 ) -> anyhow::Result<ExitCode> {
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     each(
         addresses,
         Links::Kept,

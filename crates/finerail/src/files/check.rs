@@ -62,7 +62,7 @@ pub(super) struct CheckArgs {
     /// Files that are compared at the same time
     #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if is_single != (trees.len() == 1) {
         bail!("check compares two trees; --digests, --against and --parts take one");
     }
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let trees: Vec<_> = trees.iter().map(|tree| (tree, Links::Followed)).collect();
     let mut connections = Connections::new(&args.connection);
     let done = connections.open(&trees).and_then(|located| {

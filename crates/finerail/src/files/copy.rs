@@ -186,7 +186,7 @@ pub(crate) fn run(
     args: &CopyArgs,
     connection: &ConnectionArgs,
 ) -> anyhow::Result<ExitCode> {
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let mut connections = Connections::new(connection);
     let summary = prepared(job, args, &mut connections)
         .and_then(|prepared| copy(&prepared, args, &connections, &interrupted));

@@ -37,7 +37,7 @@ pub(super) struct LsArgs {
     /// All names, those of parts too
     #[arg(short)]
     all: bool,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(super) struct StatArgs {
     /// Files and directories
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<OsString>,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(super) struct DuArgs {
     /// Files and directories
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<OsString>,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -206,7 +206,7 @@ pub(crate) fn stat_all(
 
 pub(super) fn du(args: &DuArgs) -> anyhow::Result<ExitCode> {
     let addresses = whole(&args.addresses)?;
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let mut rows = Vec::new();
     let code = each(
         &addresses,

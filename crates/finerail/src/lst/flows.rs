@@ -95,7 +95,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     }
     let config = args.config.read()?;
     raise_descriptor_limit();
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let node = lnet_noded::start(&config, TestNode::driving(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?
         .into_node();

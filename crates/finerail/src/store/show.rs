@@ -26,7 +26,7 @@ pub(super) struct LsArgs {
     /// Permissions, size and time of each entry
     #[arg(short)]
     long: bool,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
@@ -43,7 +43,7 @@ pub(super) struct StatArgs {
     /// Files and directories
     #[arg(required = true, value_name = "NAME")]
     names: Vec<OsString>,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }

@@ -67,7 +67,7 @@ pub(crate) struct TopArgs {
     /// Print everything once, as plain text
     #[arg(long)]
     once: bool,
-    /// Print JSON, one document a line: one with --once, else one at every look
+    /// Print one JSON document a line: one with --once, otherwise one for every sample
     #[arg(long)]
     json: bool,
 }

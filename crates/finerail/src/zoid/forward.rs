@@ -66,7 +66,7 @@ pub(crate) struct ForwardArgs {
     /// Show what the running forwarder has done and how things stand, and end
     #[arg(long)]
     stat: bool,
-    /// With --stat: print JSON, one document
+    /// With --stat: print one JSON document
     #[arg(long, requires = "stat")]
     json: bool,
 }

@@ -47,7 +47,7 @@ pub(crate) struct TopArgs {
     /// Print everything once, as plain text
     #[arg(long)]
     once: bool,
-    /// Print JSON, one document a line: one with --once, else one at every look
+    /// Print one JSON document a line: one with --once, otherwise one for every sample
     #[arg(long)]
     json: bool,
 }
@@ -300,7 +300,7 @@ fn live(
     mut before: Look,
     look: impl Fn() -> anyhow::Result<Look>,
 ) -> anyhow::Result<()> {
-    let stop = raise_on_signals().context("cannot take signals")?;
+    let stop = raise_on_signals().context("cannot register signal handlers")?;
     let mut view = View::new(&args.instance, &before, &before);
     while !stop.load(Ordering::Relaxed) {
         let rows = usize::from(terminal.size()?.height).saturating_sub(OTHER_LINES);
