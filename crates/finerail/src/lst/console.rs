@@ -23,7 +23,7 @@ use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
 /// Arguments of the hidden command.
 #[derive(clap::Args)]
 pub(super) struct ConsoleArgs {
-    /// Where it listens
+    /// The socket of the console
     #[arg(long)]
     socket: PathBuf,
     #[command(flatten)]
