@@ -192,5 +192,5 @@ fn steps(order: &Rollout, out: &mut String) -> std::fmt::Result {
         writeln!(out, "  {number}. {nodes} {role}s")?;
     }
     let open: Vec<&Finding> = order.open.iter().collect();
-    list("error: on the way", &open, out)
+    list("error: during the roll-out", &open, out)
 }

@@ -242,7 +242,7 @@ fn say_refused(refused: &[ModprobeRefusal]) -> io::Result<()> {
         writeln!(
             errors,
             "note: {count} classes have no modprobe.d form: {parameter} has up to {longest} \
-             characters and a kernel takes {max}; use the YAML"
+             characters; a kernel accepts at most {max}; use the YAML"
         )?;
     }
     Ok(())
