@@ -64,19 +64,19 @@ counters! {
     ClientCounts {
         /// Calls that were made.
         calls
-        /// Attempts of them: messages that begin an exchange.
+        /// Attempts of calls: messages that begin an exchange.
         attempts
-        /// Messages that were posted in all, sends and receives.
+        /// Posted messages, sends and receives.
         messages
-        /// Attempts that were lost with the daemon, the forwarder or the connection.
+        /// Attempts lost because the daemon, the forwarder or the connection failed.
         lost
-        /// Calls that ended at their deadline.
+        /// Calls that expired.
         timed_out
-        /// Calls of which nobody knows whether they were carried out.
+        /// Calls with an unknown outcome.
         outcome_unknown
-        /// Answers that broke the protocol.
+        /// Answers that violated the protocol.
         bad_answers
-        /// Bytes that were copied between the memory of callers and that of messages.
+        /// Bytes copied between the memory of callers and that of messages.
         copied_bytes
     }
 }
@@ -88,51 +88,51 @@ counters! {
     Counts {
         /// Exchanges that began.
         exchanges
-        /// Operations that the file system carried out.
+        /// Operations that the file system executed.
         operations
-        /// Operations of them that stood for several, because they continued one another.
+        /// Operations that merged several adjacent ones.
         merged_operations
-        /// Reads and writes that were carried out with another one.
+        /// Reads and writes that were merged into another one.
         merged_pieces
-        /// Messages that were posted, sends and receives.
+        /// Posted messages, sends and receives.
         messages
         /// Bytes that clients wrote.
         written_bytes
         /// Bytes that clients read.
         read_bytes
-        /// Answers that were kept and given once more.
+        /// Answers that were stored and sent once more.
         answers_repeated
-        /// Attempts that waited for an earlier one of the same slot.
+        /// Attempts that waited for an earlier attempt of the same slot.
         attempts_waited
-        /// Operations that ended with "outcome unknown", because this forwarder cannot know.
+        /// Operations that ended with "outcome unknown", because this forwarder does not know their outcome.
         outcome_unknown
-        /// Clients that were forgotten, because there were too many.
+        /// Clients whose state was removed, because there were too many clients.
         clients_forgotten
         /// Highest number of bytes in buffers at the same time.
         memory_high_bytes
-        /// Buffers that were taken from clients that did not move, because others waited.
+        /// Buffers that were taken from clients without progress, because other clients waited.
         buffers_taken_back
-        /// Buffers that came from the heap, because the method had no memory.
+        /// Buffers allocated on the heap, because the method had no memory.
         buffers_of_the_heap
-        /// Dropped messages: not a call.
+        /// Dropped messages: they were not calls.
         dropped_garbage
-        /// Dropped messages: the peer had too many exchanges under way.
+        /// Dropped messages: the peer had too many exchanges in flight.
         dropped_too_many
-        /// Dropped messages: a later attempt or call had come already.
+        /// Dropped messages: a later attempt or call had already arrived.
         dropped_late
-        /// Dropped messages: a slot that does not exist.
+        /// Dropped messages: the slot does not exist.
         dropped_bad_slot
         /// Exchanges ended with an error: the request was malformed.
         bad_requests
-        /// Exchanges ended with an error: a message had another length than was announced.
+        /// Exchanges ended with an error: a message did not have the announced length.
         bad_lengths
-        /// Exchanges given up: the daemon, the client or its connection was lost.
+        /// Exchanges cancelled: the daemon, the client or its connection was lost.
         exchanges_lost
-        /// Exchanges given up: nothing moved for too long.
+        /// Exchanges cancelled: no progress for too long.
         exchanges_stalled
         /// Answers that did not reach their client.
         answers_lost
-        /// Addresses of clients that were forgotten after these had gone.
+        /// Addresses of clients that were removed after their clients had ended.
         addresses_forgotten
     }
 }

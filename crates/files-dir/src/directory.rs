@@ -51,7 +51,7 @@ pub enum DirectoryError {
         errno: Errno,
     },
     /// `/proc` does not show this process's descriptors.
-    #[error("/proc/self/fd: {}; mount /proc, through which files are opened again", .0.desc())]
+    #[error("/proc/self/fd: {}; mount /proc, which is needed to reopen files", .0.desc())]
     Proc(Errno),
     /// This process may not act as other users.
     #[error(
@@ -60,7 +60,7 @@ pub enum DirectoryError {
     )]
     Identity,
     /// The system provides no random number to distinguish this start from others.
-    #[error("no random number for this start: {0}")]
+    #[error("cannot get random bytes: {0}")]
     Random(getrandom::Error),
 }
 

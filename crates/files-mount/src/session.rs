@@ -86,7 +86,7 @@ pub enum MountError {
         error: io::Error,
     },
     /// The system provides no random number for hidden names.
-    #[error("no random number: {0}")]
+    #[error("cannot get random bytes: {0}")]
     Random(getrandom::Error),
 }
 
@@ -100,7 +100,7 @@ fn advice(error: &io::Error) -> &'static str {
             "this needs read and write access to /dev/fuse; allow_other without root needs user_allow_other in \
              /etc/fuse.conf"
         }
-        _ => "`dmesg` may say more",
+        _ => "`dmesg` may show the reason",
     }
 }
 
@@ -253,7 +253,7 @@ fn read_ahead(directory: &Path) {
     let (major, minor) = (status.stx_dev_major, status.stx_dev_minor);
     let path = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
     if let Err(error) = std::fs::write(&path, READ_AHEAD) {
-        debug!(%error, path, "the kernel reads ahead as far as it does by itself");
+        debug!(%error, path, "the read-ahead of the kernel keeps its default");
     }
 }
 

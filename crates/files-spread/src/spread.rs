@@ -49,25 +49,25 @@ impl Default for Options {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SpreadError {
     /// There is no gateway, or there are more than [`GATEWAYS_MAX`].
-    #[error("{0} gateways; there must be 1 to {GATEWAYS_MAX}")]
+    #[error("{0} gateways; the number must be 1 to {GATEWAYS_MAX}")]
     Number(usize),
     /// Two gateways have the same name.
     #[error("gateway {0} is given twice")]
     Twice(String),
     /// The block size is 0.
-    #[error("a block of 0 bytes; there must be 1 at least")]
+    #[error("a block of 0 bytes; a block has at least 1 byte")]
     Block,
     /// The system provides no random number to distinguish this start from others.
-    #[error("no random number for this start: {0}")]
+    #[error("cannot get random bytes: {0}")]
     Random(getrandom::Error),
     /// A gateway does not declare its directory coherent with those of the others, or shows another directory.
     #[error(
-        "gateway {0} does not export the same coherent file system as the others: each must declare the same name of it \
-         and show the same directory"
+        "gateway {0} does not export the same coherent file system as the others: each must declare the same name and \
+         serve the same directory"
     )]
     NotCoherent(String),
     /// No gateway answers.
-    #[error("gateway {name} does not answer: {}; nor does any other", .errno.desc())]
+    #[error("no gateway answers; the error of {name}: {}", .errno.desc())]
     NoAnswer {
         /// Name of one of the gateways.
         name: String,

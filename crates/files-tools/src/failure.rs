@@ -80,7 +80,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Errno(OUTCOME_UNKNOWN) => f.write_str(
-                "outcome unknown: the server went away in the middle; look whether it was done",
+                "outcome unknown: the server failed during the operation; check whether it was executed",
             ),
             Self::Errno(Errno::ETIMEDOUT) => {
                 f.write_str("the server did not answer in time (ETIMEDOUT)")
@@ -88,9 +88,9 @@ impl fmt::Display for Why {
             Self::Errno(errno) => write!(f, "{} ({errno:?})", errno.desc()),
             Self::Changed => f.write_str("the file changed while it was being read"),
             Self::Differs => f.write_str("what was read back differs from what was written"),
-            Self::IsDirectory => f.write_str("a directory; -r takes it with everything below it"),
-            Self::BadName => f.write_str("the server listed a name that no file can have"),
-            Self::BadListing => f.write_str("the server's listing does not come to an end"),
+            Self::IsDirectory => f.write_str("a directory; -r includes it with everything below it"),
+            Self::BadName => f.write_str("the server listed an invalid file name"),
+            Self::BadListing => f.write_str("the server's listing does not end"),
         }
     }
 }

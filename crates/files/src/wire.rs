@@ -38,7 +38,7 @@ pub enum Malformed {
     #[error("the message ends within a field")]
     Short,
     /// The message continues behind its last field.
-    #[error("the message has bytes behind its last field")]
+    #[error("the message has bytes after its last field")]
     Long,
     /// A field has an invalid value.
     #[error("a field has an invalid value")]

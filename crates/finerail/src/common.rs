@@ -165,13 +165,13 @@ pub struct TransportArgs {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     pub port: u16,
-    /// Which source ports may connect [default: secure on a port below 1024, all otherwise]
+    /// The source ports that may connect [default: secure on a port below 1024, all otherwise]
     #[arg(long, value_enum, value_name = "MODE")]
     accept: Option<Accept>,
     /// TCP congestion control of the node's connections, such as cubic or reno [default: the system's]
     #[arg(long, value_name = "NAME")]
     pub congestion: Option<String>,
-    /// Seconds between two pings of a gateway; 0 for none
+    /// Seconds between two pings of a gateway; 0: no pings
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     router_check_interval: u32,
 }
@@ -239,14 +239,14 @@ impl TransportArgs {
 /// What a node that serves others may use of the machine, and how it behaves.
 #[derive(clap::Args, Clone)]
 pub struct ServiceArgs {
-    /// Threads that move bytes; a router of several fast links carries more with one for each of these
+    /// I/O threads; a router with several fast links has the highest throughput with one thread for each link
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     io_threads: u16,
-    /// How long to look for work before sleeping, such as 50us or 1ms; 0 to sleep at once. Answers come sooner, and the
-    /// CPU is busy meanwhile
+    /// How long to poll for work before sleeping, such as 50us or 1ms; 0: no polling. Polling shortens response times and
+    /// costs CPU time
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = spin)]
     spin: Duration,
-    /// Behave as the design documents say, or as shipping kernels do; `global: profile` of the configuration comes first
+    /// Behave like the design documents, or like shipping kernels; `global: profile` of the configuration has precedence
     #[arg(long, value_enum, value_name = "NAME", default_value = "design")]
     profile: ProfileName,
 }
@@ -292,10 +292,10 @@ pub struct ControlArgs {
     /// $XDG_RUNTIME_DIR, or in /run]
     #[arg(long, value_name = "SOCKET")]
     control: Option<PathBuf>,
-    /// Members of this group may control the node, too
+    /// Let the members of this group control the node too
     #[arg(long, value_name = "GROUP")]
     control_group: Option<String>,
-    /// Do not let the node be controlled
+    /// Do not open a control socket
     #[arg(long, conflicts_with_all = ["control", "control_group"])]
     no_control: bool,
 }
@@ -314,10 +314,10 @@ impl ControlArgs {
         match ControlEndpoint::open(node, &options) {
             Ok(endpoint) => Ok(Control::At(endpoint)),
             Err(error) if self.control.is_none() && self.control_group.is_none() => {
-                tracing::warn!(%error, "this node cannot be controlled; --control SOCKET names another path");
+                tracing::warn!(%error, "this node has no control socket; --control SOCKET names another path");
                 Ok(Control::Not(error.to_string()))
             }
-            Err(error) => Err(error).context("cannot let the node be controlled"),
+            Err(error) => Err(error).context("cannot open the control socket"),
         }
     }
 }
@@ -445,7 +445,7 @@ pub fn reload(node: &ManagedNode, config: &ConfigArgs) {
         .and_then(|wanted| Ok(node.reconfigure(&wanted)?));
     match done {
         Ok(changes) => tracing::info!(changes, "the configuration was read again"),
-        Err(error) => tracing::warn!("the configuration was read again, and refused: {error:#}"),
+        Err(error) => tracing::warn!("the configuration was read again and rejected: {error:#}"),
     }
 }
 

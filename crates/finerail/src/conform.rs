@@ -20,10 +20,10 @@ use crate::ping::{endpoint_address, own_address, seconds};
 /// Arguments of `finerail conform`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each check has a name and the section of the wire description with its rule. Without --intrusive only
-checks are made that send what nodes in good order send, and that leave nothing behind: these may be
-made of a server in production. The others send malformed input, which a kernel logs, and make the
-node close connections.
+Each check has a name, and the section of the wire description that contains its rule. Without --intrusive
+only those checks run that send what correct nodes send, and that leave no state in the node: these are safe
+for a server in production. The others send malformed input, which a kernel logs, and make the node close
+connections.
 
 A node that accepts only privileged source ports (the default of kernel nodes) needs --privileged,
 which needs CAP_NET_BIND_SERVICE or root.
@@ -40,13 +40,13 @@ pub(crate) struct ConformArgs {
     /// The node to check
     #[arg(required_unless_present = "list")]
     nid: Option<Nid>,
-    /// Make the checks too that a kernel logs, that make the node close connections, or that leave a peer behind
+    /// Run also the checks that a kernel logs, that make the node close connections, or that leave a peer in the node
     #[arg(long)]
     intrusive: bool,
-    /// Make only these checks
+    /// Run only these checks
     #[arg(long, value_name = "CHECK", value_delimiter = ',')]
     only: Vec<String>,
-    /// Connect from source ports below 1024, as kernel nodes do: rather not from the address of a running node
+    /// Connect from source ports below 1024, as kernel nodes do; do not use the address of a running node
     #[arg(long)]
     privileged: bool,
     /// Connect from the address of this local NID
@@ -60,16 +60,16 @@ pub(crate) struct ConformArgs {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     port: u16,
-    /// Seconds that each check may take; nodes give a silent client five
+    /// Timeout of each check, in seconds; nodes close a silent connection after five
     #[arg(long, short, value_name = "SECONDS", default_value_t = 10.0, value_parser = seconds)]
     timeout: f64,
     /// Print the bytes of every check, not only of those that fail
     #[arg(long, short, conflicts_with = "json")]
     verbose: bool,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
-    /// Print all checks, one a line, and end
+    /// Print all checks, one a line, and exit
     #[arg(long, conflicts_with_all = ["nid", "only"])]
     list: bool,
 }
@@ -118,7 +118,7 @@ impl ConformArgs {
     fn chosen(&self) -> anyhow::Result<Vec<&'static Check>> {
         for name in &self.only {
             if !CHECKS.iter().any(|check| check.id == name) {
-                bail!("no check is called '{name}'; --list prints all");
+                bail!("there is no check '{name}'; --list prints all checks");
             }
         }
         let is_chosen =
@@ -297,7 +297,7 @@ impl Report {
             format!("{nid}: {passed} passed, {failed} failed, {not_applicable} not applicable");
         if *not_allowed > 0 {
             text.push_str(&format!(
-                "; {not_allowed} intrusive ones not made (--intrusive)"
+                "; {not_allowed} intrusive checks did not run (--intrusive)"
             ));
         }
         text + "\n"

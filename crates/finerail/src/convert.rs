@@ -21,26 +21,26 @@ use crate::common::{NOT_SO, NotSo, complaint, print_bytes, read_standard_input, 
   finerail convert 'tcp0(eth0) 10.0.0.*; o2ib0(ib0) 192.168.[1-2].*'
   finerail convert --to modprobe /etc/lnet.conf")]
 pub(crate) struct ConvertArgs {
-    /// What to convert: a file of modprobe.d, `networks=…`, `routes=…`, the value of ip2nets, or
-    /// YAML with `--to modprobe`. `-`, or nothing at all: standard input
+    /// The input: a file of modprobe.d, `networks=…`, `routes=…`, the value of ip2nets, or
+    /// YAML with `--to modprobe`. With `-` or without an argument: standard input
     #[arg(value_name = "FILE|TEXT")]
     input: Option<String>,
-    /// What to make of it
+    /// The output format
     #[arg(long, value_enum, default_value_t = Form::Yaml, value_name = "FORM")]
     to: Form,
-    /// A file of modprobe.d; again for more
+    /// A file of modprobe.d; repeatable
     #[arg(short, long, value_name = "FILE")]
     modprobe: Vec<PathBuf>,
-    /// A file with the value of `networks`; again for more
+    /// A file with the value of `networks`; repeatable
     #[arg(short, long, value_name = "FILE")]
     networks: Vec<PathBuf>,
-    /// A file with the value of `ip2nets`; again for more
+    /// A file with the value of `ip2nets`; repeatable
     #[arg(short, long, value_name = "FILE")]
     ip2nets: Vec<PathBuf>,
-    /// A file with the value of `routes`; again for more
+    /// A file with the value of `routes`; repeatable
     #[arg(short, long, value_name = "FILE")]
     routes: Vec<PathBuf>,
-    /// Hops of routes that have none; 1 without a number, undefined without this
+    /// Hops of routes without a hop count; 1 if no number is given; without this option they stay undefined
     #[arg(
         long,
         value_name = "HOPS",
@@ -50,7 +50,7 @@ pub(crate) struct ConvertArgs {
         value_parser = clap::value_parser!(u8).range(1..)
     )]
     default_hop: Option<u8>,
-    /// The interface of networks that name none: the module would take the first it finds
+    /// The interface of networks without one; the kernel module would use the first that it finds
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
 }
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
     }
     if let Some(proof) = converted.proof {
         complaint(&format!(
-            "checked: the YAML, read back, gives what the options give, in their order: {proof}"
+            "checked: the YAML, read back, means the same as the options, in the same order: {proof}"
         ));
     }
     print_bytes(converted.text.as_bytes(), &mut io::stdout())?;
@@ -147,7 +147,7 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
 fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<Converted> {
     if args.has_files() || args.default_hop.is_some() || args.interface.is_some() {
         bail!(NotSo(
-            "--to modprobe takes YAML, and none of the files and defaults of module options"
+            "--to modprobe takes YAML, not the files and defaults of module options"
                 .to_owned()
         ));
     }
@@ -156,7 +156,7 @@ fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<Converted> {
     let (options, left_out) = ModuleOptions::from_config(&config);
     if options.is_empty() {
         bail!(NotSo(
-            "there is nothing that options of the module could say".to_owned()
+            "the YAML contains nothing that module options can express".to_owned()
         ));
     }
     Ok(Converted {

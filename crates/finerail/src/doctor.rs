@@ -21,12 +21,12 @@ use crate::ping::{endpoint_address, own_address, seconds};
 /// Arguments of `finerail doctor`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each finding has a name, what was seen, and what to do; docs/doctor.md lists all of them. What could
-not be tested from here is said. The doctor sends what nodes in good order send; a kernel logs at
-most that it refused a connection.
+Each finding has a name, an observation, and advice; docs/doctor.md lists all of them. The output also
+names what could not be tested from here. The doctor sends only what correct nodes send; a kernel logs
+at most that it rejected a connection.
 
 Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged,
-which needs CAP_NET_BIND_SERVICE or root. Without it only the way to the port is examined.
+which needs CAP_NET_BIND_SERVICE or root. Without it only the path to the port is examined.
 
 Examples
   finerail doctor --privileged 10.1.0.2@tcp
@@ -37,7 +37,7 @@ Examples
 Exit code: 0 nothing is wrong, 1 findings, 2 wrong usage.
 ")]
 pub(crate) struct DoctorArgs {
-    /// The nodes to examine; names of hosts in place of addresses, too
+    /// The nodes to examine; host names can stand for addresses
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     nids: Vec<String>,
     /// TCP port of the nodes
@@ -48,7 +48,7 @@ pub(crate) struct DoctorArgs {
         value_parser = clap::value_parser!(u16).range(1..)
     )]
     port: u16,
-    /// Look whether these TCP ports can be reached, too
+    /// Test whether these TCP ports can be reached, too
     #[arg(
         long,
         value_name = "PORT",
@@ -59,14 +59,14 @@ pub(crate) struct DoctorArgs {
     /// Connect from source ports below 1024, as kernel nodes do
     #[arg(long)]
     privileged: bool,
-    /// Listen here for a moment, to see whether the node can connect to this machine. The node remembers a
-    /// peer of this address
+    /// Listen for a moment, to test whether the node can connect to this machine. The node then has a peer
+    /// with this address
     #[arg(long, requires = "privileged")]
     listen: bool,
     /// Connect from the address of this local NID
     #[arg(long, short, value_name = "NID")]
     source: Option<Nid>,
-    /// Seconds that each step may take
+    /// Timeout of each step, in seconds
     #[arg(long, short, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     timeout: f64,
     /// The site's transaction_timeout, in seconds
@@ -75,7 +75,7 @@ pub(crate) struct DoctorArgs {
     /// The site's retry_count
     #[arg(long, value_name = "COUNT", default_value_t = 2)]
     retry_count: u32,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
@@ -151,7 +151,7 @@ impl DoctorArgs {
         let seen = match found.map(|found| found.parse()) {
             Ok(Ok(nid)) => return Ok(Resolved::Found(nid)),
             Ok(Err(_)) => format!("{name} has no address"),
-            Err(_) => format!("no name server told the address of {name} in time"),
+            Err(_) => format!("no name server returned the address of {name} in time"),
         };
         let kind = &NAME_UNKNOWN;
         Ok(Resolved::Unknown(Finding { kind, seen }))

@@ -25,11 +25,11 @@ pub(crate) struct DumpArgs {
     #[arg(long)]
     json: bool,
 
-    /// Exit with 1 when a byte of an accepted LNet connection could not be decoded
+    /// Exit with 1 if a byte of an accepted LNet connection could not be decoded
     #[arg(long)]
     strict: bool,
 
-    /// A port on which LNet nodes listen; connections to other ports are recognised when the capture has
+    /// A port on which LNet nodes listen; connections to other ports are recognised if the capture contains
     /// their first bytes. Repeatable
     #[arg(long = "port", value_name = "PORT", default_values_t = [LNET_PORT])]
     ports: Vec<u16>,

@@ -20,7 +20,7 @@ pub(crate) struct CompletionsArgs {
     /// The shell
     #[arg(value_enum)]
     shell: Shell,
-    /// The name that is completed: the program answers to all of them
+    /// The name of the program to complete: it can be called by each of these names
     #[arg(value_enum, default_value_t = Name::Finerail)]
     name: Name,
 }
@@ -28,18 +28,18 @@ pub(crate) struct CompletionsArgs {
 /// The names by which the program can be called.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// All of it
+    /// All commands
     Finerail,
-    /// Its command ctl
+    /// The command ctl
     Lnetctl,
-    /// The few commands of the older tool
+    /// The commands of lctl that concern LNet
     Lctl,
 }
 
 /// Arguments of `finerail man`.
 #[derive(clap::Args)]
 pub(crate) struct ManArgs {
-    /// Where to put the pages, one a command; made if missing
+    /// The directory of the pages, one page a command; made if missing
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }

@@ -21,24 +21,25 @@ Examples:
   finerail lint client.yaml router.yaml --interfaces router.yaml=router.json
   finerail lint --sarif site/*.yaml > lint.sarif
 
-Exit code: 0 no errors, 1 errors were found, 2 wrong usage or a file that cannot be read or is no
-YAML, which hides nothing of the others.
+Exit code: 0 no errors, 1 errors were found, 2 wrong usage, or a file cannot be read or is no YAML; the
+findings of the other files are printed nevertheless.
 ")]
 pub(crate) struct LintArgs {
-    /// A node's configuration: what lnetctl exports, shows or imports, or a file of modprobe.d; `-`: standard
-    /// input; several are looked at one by one and side by side
+    /// A node's configuration: YAML that lnetctl exports, shows or imports, or a file of modprobe.d; `-`: standard
+    /// input; several are checked one by one and against each other
     #[arg(value_name = "FILE", required_unless_present = "list")]
     files: Vec<PathBuf>,
-    /// A node's interfaces, the output of `ip -j addr` or `ip addr`; with several configurations, of which one; again for more
+    /// A node's interfaces, the output of `ip -j addr` or `ip addr`; with several configurations, FILE= names the node's
+    /// configuration; repeatable
     #[arg(long, value_name = "[FILE=]INTERFACES")]
     interfaces: Vec<String>,
     /// Print JSON
     #[arg(long, conflicts_with = "sarif")]
     json: bool,
-    /// Print SARIF 2.1.0, which code hosts and editors show beside the lines
+    /// Print SARIF 2.1.0, which code hosts and editors show next to the lines
     #[arg(long)]
     sarif: bool,
-    /// Print all lints, one a line, and end
+    /// Print all lints, one a line, and exit
     #[arg(long, conflicts_with_all = ["files", "interfaces", "json", "sarif"])]
     list: bool,
 }
@@ -151,7 +152,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     };
     let text = text.with_context(|| format!("cannot read {name}"))?;
     if text.trim().is_empty() {
-        bail!("{name} is empty: there is nothing to look at");
+        bail!("{name} is empty: there is nothing to check");
     }
     Ok(text)
 }

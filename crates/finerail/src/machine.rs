@@ -26,29 +26,29 @@ pub struct MachineArgs {
     /// The machine: a machine file (YAML), a map like Titan's or a table like that of xtprocadmin (both
     /// with --modules), or synthetic:25x16x24:9x3x4 for a torus with 9 groups, 3 modules a sub-group
     /// and 4 nets a group, spread by rule, or preset:frontier, preset:aurora, preset:fugaku for
-    /// machines like these, whose assumptions are said with every result
+    /// machines like these, whose assumptions are printed with every result
     #[arg(long, value_name = "FILE")]
     pub machine: String,
     /// The router modules of a map: CSV with the columns group, subgroup, index, slot, blade, x, y0,
     /// z, and NIDs and nets of the four nodes
     #[arg(long, value_name = "FILE")]
     modules: Option<PathBuf>,
-    /// Metadata modules of a map: a file like that of --modules, or synthetic:o2ib300 for two modules
-    /// at made-up places with their nodes on that net
+    /// Metadata modules of a map: a file like that of --modules, or synthetic:o2ib300 for two invented
+    /// modules with their nodes on that net
     #[arg(long, value_name = "FILE", requires = "modules")]
     metadata: Option<String>,
-    /// Which way messages go that are half way round a ring of a map or synthetic machine
-    #[arg(long, value_enum, value_name = "WAY", default_value_t = HalfWay::Split)]
+    /// The direction of messages between opposite positions of a ring of a map or synthetic machine
+    #[arg(long, value_enum, value_name = "DIRECTION", default_value_t = HalfWay::Split)]
     half_way: HalfWay,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum HalfWay {
-    /// Half of them each way
+    /// Half of them in each direction
     Split,
-    /// Towards higher positions
+    /// All towards higher positions
     Plus,
-    /// Towards lower positions
+    /// All towards lower positions
     Minus,
 }
 
@@ -90,7 +90,7 @@ impl MachineArgs {
         let text = read(Path::new(&self.machine))?;
         let Some(modules) = &self.modules else {
             if looks_like_table(&text) {
-                bail!("{} is a map: say where its --modules are", self.machine);
+                bail!("{} is a map: name its router modules with --modules", self.machine);
             }
             return read_machine(&self.machine, &text).map_err(|e| all_problems(&e));
         };
@@ -181,7 +181,7 @@ impl MachineArgs {
 }
 
 fn by_preset(name: &str) -> anyhow::Result<Machine> {
-    let known = || anyhow!("'{name}' is no preset; there are {}", PRESETS.join(", "));
+    let known = || anyhow!("there is no preset '{name}'; the presets are {}", PRESETS.join(", "));
     preset(name)
         .ok_or_else(known)?
         .map_err(|e| all_problems(&e))

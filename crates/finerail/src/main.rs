@@ -37,7 +37,7 @@ use clap::{Parser, Subcommand};
 use finerail::common::LogArgs;
 use finerail::{common, machine, service};
 
-/// User-space LNet: run nodes that speak to kernel nodes, look at their traffic, carry files.
+/// User-space LNet: run nodes that interoperate with kernel nodes, inspect their traffic, transfer files.
 #[derive(Parser)]
 #[command(
     name = "finerail",
@@ -59,46 +59,46 @@ enum Command {
     Demo(demo::DemoArgs),
     /// Run an LNet node in the foreground
     Node(node::NodeArgs),
-    /// Look at a running node and change it: the commands of lnetctl
+    /// Inspect and change a running node: the commands of lnetctl
     #[command(infer_long_args = true)]
     Ctl(ctl::CtlArgs),
     /// Watch a running node: its interfaces, peers and routes, health and rates, live
     Top(top::TopArgs),
     /// Ask LNet nodes for their interfaces; needs no daemon and no module
     Ping(ping::PingArgs),
-    /// Ask LNet nodes by which NIDs each is one Multi-Rail peer; needs no daemon and no module
+    /// Ask LNet nodes for all NIDs by which they are Multi-Rail peers; needs no daemon and no module
     Discover(ping::PingArgs),
-    /// Check that an LNet node keeps to the protocol, from outside; needs no daemon and no module
+    /// Check from outside that an LNet node follows the protocol; needs no daemon and no module
     Conform(conform::ConformArgs),
-    /// Find what keeps this machine from using an LNet node; needs no daemon and no module
+    /// Find out why this machine cannot use an LNet node; needs no daemon and no module
     Doctor(doctor::DoctorArgs),
     /// Print the LNet traffic in a packet capture, message by message
     Dump(dump::DumpArgs),
-    /// Explain why a message takes its path, and try what would change it
+    /// Explain why a message takes its path, and try changes of that path
     Explain(Box<explain::ExplainArgs>),
-    /// Give what a node recorded to the same core again, and explain what it decided
+    /// Replay the recorded inputs of a node, and explain its decisions
     Replay(replay::ReplayArgs),
-    /// Find what is wrong in the configurations of one node or of many
+    /// Find errors in the configurations of one node or of many
     Lint(lint::LintArgs),
-    /// Ask a whole site: what is wrong, worst first, from the files of all nodes
+    /// Check a whole site, its paths, and the effects of failures, from the files of all nodes
     Site(site::SiteArgs),
     /// Turn options of the lnet module into YAML, and back
     Convert(convert::ConvertArgs),
     /// Keep files on a storage node, and reach them from others
     Store(store::StoreArgs),
-    /// Copy, list, compare and remove files at an address: on LNet, behind an I/O node, here
+    /// Copy, list, compare and remove files at an address: on LNet, behind an I/O node, on this machine
     Files(files::FilesArgs),
     /// Mount files at an address as a directory of this machine
     Mount(mount::MountArgs),
-    /// Load LNet nodes and measure them: test node and console of LNet selftest
+    /// Put load on LNet nodes and measure them: test node and console of LNet selftest
     Lst(lst::LstArgs),
     /// Forward I/O between compute processes and a server on their I/O node
     Zoid(zoid::ZoidArgs),
     /// Plan, prove and configure fine-grained routing: which routers every client uses
     Fgr(fgr::FgrArgs),
-    /// Run nodes on a virtual fabric, break things, and see what happens
+    /// Run nodes on a virtual fabric with faults, and check the results
     Sim(sim::SimArgs),
-    /// Join the shares of a sweep that several machines did
+    /// Join the shares of a sweep that several machines computed
     Merge(merge::MergeArgs),
     /// Print the completion script of a shell
     Completions(generate::CompletionsArgs),
@@ -113,13 +113,13 @@ difference, a failed operation; 2, wrong usage, or input that cannot be read. ct
 
 /// The text that the program prints if it is called without arguments.
 const WELCOME: &str = "\
-Finerail: LNet in user space. What to begin with:
+Finerail: LNet in user space. First commands:
 
   finerail demo                                    The whole path on this machine, while parts of it fail
   finerail ping 192.168.1.2@tcp                    Ask an LNet node; needs no module and no root
-  finerail lint lnet.conf                          What is wrong in a configuration
-  finerail explain --config lnet.conf --to NID     Why a message takes its path
-  finerail node --config lnet.conf --port 9988     Run a node; finerail ctl net show looks at it
+  finerail lint lnet.conf                          Find errors in a configuration
+  finerail explain --config lnet.conf --to NID     Explain why a message takes its path
+  finerail node --config lnet.conf --port 9988     Run a node; finerail ctl net show shows its interfaces
 
 finerail --help lists all commands; finerail COMMAND --help has examples.
 ";

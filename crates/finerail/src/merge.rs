@@ -20,9 +20,11 @@ const SHOWN: usize = 50;
 /// Arguments of `finerail merge`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Files may be joined in any order and in several steps. When every share is there, the sweep's result is
-printed as the command itself prints it. Exit code 0 then; 1 when shares are missing, which are named,
-or when the sweep found a failure; 2 for files that do not belong together.
+Files may be joined in any order and in several steps. If every share is there, the result of the sweep is
+printed as the command itself prints it.
+
+Exit code: 0 every share is there, 1 shares are missing (their numbers are printed) or the sweep found a
+failure, 2 the files do not belong together.
 
 Examples:
   finerail sim all-faults --runs 100000 --shard 0/4 > 0.json      # and 1/4, 2/4, 3/4 elsewhere
@@ -30,10 +32,10 @@ Examples:
   finerail merge 0.json 1.json -o half.json; finerail merge half.json 2.json 3.json
 ")]
 pub(crate) struct MergeArgs {
-    /// What commands with --shard printed, or 'finerail merge -o' wrote
+    /// Outputs of commands with --shard, or files of 'finerail merge -o'
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Write what was joined into this file, also when shares are missing
+    /// Write the joined shares into this file, even if shares are missing
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -50,7 +52,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         let text = read_limited(path, MAX_BYTES);
         let text = text.with_context(|| format!("cannot read {name}"))?;
         if text.len() as u64 > MAX_BYTES {
-            bail!("{name}: more than the {MAX_BYTES} bytes that a file may have");
+            bail!("{name}: more than {MAX_BYTES} bytes, the limit of a file");
         }
         let file = ShardFile::parse(&name, &text)?;
         match &mut joined {
@@ -76,7 +78,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         "sim" => sim::merged(&joined)?,
         "fgr compare" => fgr::compared(&joined)?,
         "fgr place" => fgr::placed(&joined)?,
-        other => bail!("no command '{other}' takes shares"),
+        other => bail!("the command '{other}' has no shares"),
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(if holds {

@@ -46,41 +46,41 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 #[command(after_help = "\
 ADDRESS is dir:PATH, a directory of this machine; lnet:NID[,NID…][:/PATH], below what gateways export;
 zoid:[INSTANCE][:/PATH] or bmi:tcp://HOST:PORT[:/PATH], below what a forwarder exports. Options of -o:
-  ro, rw            nothing may be changed; the default is rw
-  allow_other       other users may use the mount, as far as permission bits let them
-  cache=SECONDS     names and attributes may be this old, at most 3600 [default: 1]
-  threads=N         operations at the same time, 1 to 256 [default: 16]
-  sync              write returns when the server has all of it, long pieces too
+  ro, rw            read-only, or read and write (the default)
+  allow_other       other users may use the mount, as far as permission bits allow
+  cache=SECONDS     how long names and attributes are cached, at most 3600 [default: 1]
+  threads=N         limit of operations at the same time, 1 to 256 [default: 16]
+  sync              write returns when the server has all data, also of long pieces
   suid, noexec, noatime   as in mount(8); nosuid is the default
   timeout=SECONDS   an operation without an answer ends with ETIMEDOUT after this time [default: 60]
   config=FILE, port=PORT, accept=MODE, congestion=NAME, router_check_interval=SECONDS, stats=FILE
-                    this machine's node, for lnet: [default: /etc/lnet.conf, 988]
+                    the node of this machine, for lnet: [default: /etc/lnet.conf, 988]
   mode=MODE, block=BYTES, failover=SECONDS   how several gateways are used: see 'finerail files put --help'
-What mount(8) keeps for itself (noauto, nofail, _netdev, user, x-…) is passed over.
+Options that only mount(8) uses (noauto, nofail, _netdev, user, x-…) are ignored.
 
-The command serves until the directory is unmounted or a signal ends it: SIGTERM writes back what maps hold,
-unmounts, and waits 10 seconds for files that are open. With -b it returns once the directory is there.
-Linked as /sbin/mount.finerail it is what mount(8), /etc/fstab and systemd call:
+The command serves until the directory is unmounted or a signal ends it. At SIGTERM it writes back mapped
+pages, unmounts, and waits 10 seconds for files that are open. With -b it returns as soon as the directory is
+mounted. mount(8), /etc/fstab and systemd call the program if it is linked as /sbin/mount.finerail:
   lnet:10.2.0.9@tcp1:/scratch  /scratch  finerail  allow_other,_netdev,nofail  0 0
-docs/files-semantics.md says what a mount promises.
+docs/files-semantics.md describes the guarantees of a mount.
 
 Examples
   finerail mount dir:/srv/scratch /mnt                 until Ctrl-C
-  finerail mount -b -o ro,allow_other dir:/srv /mnt    in the background, for everybody to read
+  finerail mount -b -o ro,allow_other dir:/srv /mnt    in the background, readable by all users
   finerail mount -o config=client.yaml,port=9988 lnet:127.0.0.5@tcp /mnt
   umount /mnt
 ")]
 pub(crate) struct MountArgs {
-    /// Where the files are
+    /// The address of the files
     #[arg(value_name = "ADDRESS")]
     address: OsString,
-    /// Where to mount them
+    /// The directory to mount them on
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// How to mount, separated by commas
+    /// Mount options, separated by commas
     #[arg(short = 'o', long = "options", value_name = "OPTIONS")]
     options: Vec<String>,
-    /// Return once the directory is there, and serve it in the background
+    /// Return as soon as the directory is mounted, and serve it in the background
     #[arg(short, long)]
     background: bool,
     /// Called by mount(8)
@@ -89,16 +89,16 @@ pub(crate) struct MountArgs {
     /// The process in the background
     #[arg(long, hide = true)]
     detached: bool,
-    /// Do everything but mount (mount(8))
+    /// Do everything except the mount itself (mount(8))
     #[arg(short = 'f', hide = true, requires = "helper")]
     fake: bool,
-    /// Pass over unknown options (mount(8))
+    /// Ignore unknown options (mount(8))
     #[arg(short = 's', hide = true, requires = "helper")]
     sloppy: bool,
-    /// No entry in mtab, which is no file any longer (mount(8))
+    /// Accepted without effect: do not write an entry into mtab (mount(8))
     #[arg(short = 'n', hide = true, requires = "helper")]
     no_mtab: bool,
-    /// Say more (mount(8))
+    /// Print more (mount(8))
     #[arg(short = 'v', hide = true, requires = "helper")]
     verbose: bool,
     /// The type of the mount (mount(8))
@@ -188,7 +188,7 @@ fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
-            let reload = || tracing::info!("no setting can change while a directory is mounted");
+            let reload = || tracing::info!("settings cannot change while a directory is mounted");
             signals.wait_until_stopped(&ready, reload);
             end(&ender);
         })
@@ -206,7 +206,7 @@ fn end(ender: &Ender) {
         complaint(&format!("cannot unmount: {error}"));
     }
     thread::sleep(GRACE);
-    complaint("files are still open; what is not written by now is lost");
+    complaint("files are still open; data that is not written yet is lost");
     std::process::exit(NOT_SO.into());
 }
 
@@ -214,7 +214,7 @@ fn end(ender: &Ender) {
 fn leave_terminal() -> anyhow::Result<()> {
     let null = File::options().write(true).open("/dev/null")?;
     env::set_current_dir("/")?;
-    dup2_stderr(&null).context("cannot leave the terminal")?;
+    dup2_stderr(&null).context("cannot detach from the terminal")?;
     Ok(())
 }
 

@@ -32,7 +32,7 @@ Example: a router between two networks of this machine, without privileges
   END
   finerail node --config router.yaml --port 9988
 
-A node may begin without a network (--config /dev/null) and get one later: finerail ctl net add
+A node can start without a network (--config /dev/null) and get one later: finerail ctl net add
 ")]
 pub(crate) struct NodeArgs {
     #[command(flatten)]
@@ -47,19 +47,19 @@ pub(crate) struct NodeArgs {
     metrics: MetricsArgs,
     #[command(flatten)]
     stats: StatsArgs,
-    /// Remember in this file who uses this router, 4,096 peers at most, and tell them when it comes back: they use the
-    /// router again at once, and not after their next check
+    /// Keep the peers that use this router in this file, at most 4,096, and notify them after a restart: they then use
+    /// the router at once, not after their next check
     #[arg(long, value_name = "FILE")]
     users: Option<PathBuf>,
-    /// Record in this file what enters the node, for finerail replay: NIDs, match bits, lengths, never payload. It holds
-    /// secrets of the node's handles, and is its owner's alone. A file that is there becomes FILE.1
+    /// Record the node's inputs in this file, for finerail replay: NIDs, match bits, lengths, never payload. The file
+    /// contains secrets (handles), so only its owner can read it. An existing file is renamed to FILE.1
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// The most bytes of the record, such as 64M or 4G; the record ends there, and the node goes on
+    /// The limit of bytes of the record, such as 64M or 4G; at the limit the record ends, and the node continues to run
     #[arg(long, value_name = "SIZE", default_value = "256M", requires = "record", value_parser = size)]
     record_size: u64,
-    /// Serve consoles and tests of LNet selftest, too, as kernel nodes do with the module lnet_selftest. Such a node
-    /// takes orders from everybody who reaches it
+    /// Serve consoles and tests of LNet selftest too, as kernel nodes do with the module lnet_selftest. Every node that
+    /// can reach this one can then use it to send load
     #[arg(long)]
     selftest: bool,
 }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     drop((control, metrics, users, test_node));
     let report = node.shutdown(GRACE);
     if !report.clean {
-        tracing::warn!("stopped with messages still under way");
+        tracing::warn!("stopped with messages in flight");
     }
     args.stats.write(node)?;
     drop(record);

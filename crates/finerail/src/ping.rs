@@ -22,42 +22,42 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail ping` and `finerail discover`.
 #[derive(clap::Args, Clone)]
 #[command(after_help = "\
-Without --config the ping goes from a temporary endpoint: one connection, no daemon. Nodes that
-accept only privileged source ports (the default of kernel nodes) need --privileged, which needs
+Without --config a temporary endpoint sends the ping: one connection, no daemon. Nodes that accept
+only privileged source ports (the default of kernel nodes) need --privileged, which needs
 CAP_NET_BIND_SERVICE or root.
 
 Examples
   finerail ping 10.1.0.2@tcp --privileged
   finerail ping --port 9988 --count 10 127.0.0.2@tcp
   finerail ping --config client.yaml 10.2.0.9@tcp1      through the routers of client.yaml
-  finerail discover 10.1.0.2@tcp --privileged           by which NIDs it is one Multi-Rail peer
+  finerail discover 10.1.0.2@tcp --privileged           all NIDs of the node as a Multi-Rail peer
 
-The node that is asked remembers nothing of either; `finerail ctl discover` makes a running node know it.
+Both leave no state in the node that answers. To store its NIDs in a running node: `finerail ctl discover`.
 ")]
 pub(crate) struct PingArgs {
-    /// The nodes to ask
+    /// The nodes to ping
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     nids: Vec<Nid>,
-    /// How often to ask each; more than once prints the round-trip times
+    /// Number of pings to each node; more than one prints round-trip times
     #[arg(long, short, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     count: u32,
-    /// Seconds between two questions
+    /// Seconds between two pings
     #[arg(long, short, value_name = "SECONDS", default_value_t = 1.0, value_parser = seconds)]
     interval: f64,
-    /// Seconds to wait for an answer
+    /// Timeout of each ping, in seconds
     #[arg(long, short, value_name = "SECONDS", default_value_t = 5.0, value_parser = seconds)]
     timeout: f64,
-    /// Ask from this local NID
+    /// Ping from this local NID
     #[arg(long, short, value_name = "NID")]
     source: Option<Nid>,
-    /// Ask as the node of this configuration, with its networks and routes. Peers take it for a restart
-    /// of that node: not while the node runs
+    /// Ping as the node of this configuration, with its networks and routes. Peers see this as a restart
+    /// of that node, so do not use it while the node runs
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
-    /// Connect from a source port below 1024, as a node does: not from the address of a running node
+    /// Connect from a source port below 1024, as nodes do; do not use the address of a running node
     #[arg(long, conflicts_with = "config")]
     privileged: bool,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -93,7 +93,7 @@ pub(crate) enum Question {
 }
 
 pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCode> {
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let (tell, told) = mpsc::channel();
     let asking = args.clone();
     // The pings run in a thread of their own, so that an interruption need not wait for an answer.
@@ -217,18 +217,18 @@ fn cause(node: &Node, args: &PingArgs) -> String {
     let port = args.transport.port;
     let failures = node.stats().socklnd.dial_failures;
     let text = match failures.keys().next().map(String::as_str) {
-        Some("refused") => format!("nothing listens on port {port} there"),
+        Some("refused") => format!("no process listens on port {port} there"),
         Some("source_port_privilege") => {
             "source ports below 1024 need CAP_NET_BIND_SERVICE or root".to_owned()
         }
         Some("disconnected") if args.privileged || args.config.is_some() => {
-            "it closed the connection during the handshake: it has no interface with this NID (another \
-             network there, or another address?), or is no LNet node"
+            "it closed the connection during the handshake: it has no interface with this NID (perhaps \
+             another network or another address), or is no LNet node"
                 .to_owned()
         }
         Some("disconnected") => {
             "it closed the connection during the handshake: it may accept only privileged source \
-             ports (--privileged), or not be an LNet node of this NID"
+             ports (--privileged), or not be an LNet node with this NID"
                 .to_owned()
         }
         Some("wrong_peer") => "the node there has another NID".to_owned(),
@@ -269,7 +269,7 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
         ..base
     };
     let node = lnet_noded::start(&config, options);
-    let node = node.context("cannot make an endpoint to ping from")?;
+    let node = node.context("cannot start the endpoint that sends the ping")?;
     Ok(node.into_node())
 }
 
@@ -278,12 +278,12 @@ fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
 fn endpoint_config(target: Nid, source: Option<Nid>, port: u16) -> anyhow::Result<Config> {
     if target.net().lnd != LndType::TCP {
         bail!(
-            "{target} is not on a tcp network; from here only tcp can be reached directly (a node with routes: --config)"
+            "{target} is not on a tcp network; only tcp can be reached directly (to use a node with routes: --config)"
         );
     }
     let nid = match (source, target.ip()) {
         (Some(source), _) if source == target => {
-            bail!("--source {source} is the node to ask: the endpoint would answer itself")
+            bail!("--source {source} is the node to ping: the endpoint would answer itself")
         }
         (Some(source), _) => source,
         (None, Some(address)) => Nid::from_ip(target.net(), endpoint_address(address, port)?),
@@ -352,7 +352,7 @@ fn local_address(target: IpAddr, port: u16) -> anyhow::Result<IpAddr> {
         socket.local_addr()
     });
     Ok(address
-        .with_context(|| format!("this machine has no way to {target}"))?
+        .with_context(|| format!("this machine has no route to {target}"))?
         .ip())
 }
 

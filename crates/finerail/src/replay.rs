@@ -21,33 +21,34 @@ use crate::explain;
 #[command(after_help = "\
 Examples:
   finerail node --config node.yaml --record node.rec     the node writes the record
-  finerail replay node.rec                               is every decision the same again?
-  finerail replay node.rec --list                        what happened, one line an event
-  finerail replay node.rec --explain 1234                how each path in event 1234 was chosen
+  finerail replay node.rec                               check that every decision is the same
+  finerail replay node.rec --list                        print the events, one a line
+  finerail replay node.rec --explain 1234                explain how each path in event 1234 was selected
   finerail replay node.rec --until 1234 --state then.json
-  finerail explain --state then.json --to 10.0.0.2@tcp   anything else about the node at that moment
+  finerail explain --state then.json --to 10.0.0.2@tcp   explain other paths of the node at that time
 
-A record holds secrets of the node's handles: whoever has it can forge answers to that node while it runs.
+A record contains secrets (handles) of the node: with them, anyone can forge responses to that node while it runs.
 
-Exit code: 0 every decision is the same, 1 one is not, or the event is not there, 2 wrong usage, or the record is damaged.
+Exit code: 0 every decision is the same, 1 a decision differs or the event does not exist, 2 wrong usage or a damaged
+record.
 ")]
 pub(crate) struct ReplayArgs {
     /// The record
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Print each event, with what the core made of it
+    /// Print each event, with the decisions of the core
     #[arg(long, conflicts_with = "explain")]
     list: bool,
-    /// Stop behind this event
+    /// Stop after this event
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     until: Option<u64>,
-    /// Stop at this event, and explain each selection of a path that was made there
+    /// Stop at this event, and explain each selection of a path in it
     #[arg(long, value_name = "N", conflicts_with = "until", value_parser = clap::value_parser!(u64).range(1..))]
     explain: Option<u64>,
-    /// Write the state of the node there into this file, for finerail explain --state
+    /// Write the state of the node at the end into this file, for finerail explain --state
     #[arg(long, value_name = "FILE", requires = "until")]
     state: Option<PathBuf>,
-    /// Print JSON, one object a line
+    /// Print one JSON object a line
     #[arg(long)]
     json: bool,
 }

@@ -33,7 +33,7 @@ impl StopSignals {
     /// Registers SIGINT, SIGTERM and SIGHUP. SIGHUP asks the service to read its configuration again. A second
     /// SIGINT or SIGTERM during the shutdown kills the process.
     pub fn register() -> anyhow::Result<Self> {
-        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot take signals")?;
+        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot register signal handlers")?;
         Ok(Self(signals))
     }
 
@@ -82,6 +82,6 @@ pub fn raise_on_signals() -> io::Result<Arc<AtomicBool>> {
 /// Notifies the service manager, if there is one.
 fn notify(state: NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(&[state]) {
-        debug!(%error, "no service manager was told");
+        debug!(%error, "the service manager could not be notified");
     }
 }

@@ -31,8 +31,8 @@ pub(crate) struct Shard {
 /// The argument `--shard`, shared by the commands that take it.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct ShardArgs {
-    /// Do only this share, I of N from 0, and print its result for 'finerail merge'. 'auto' takes both
-    /// numbers from a Slurm job array; 'auto/N' the first from it or from a Kubernetes Indexed Job
+    /// Compute only this share, number I (from 0) of N, and print its result for 'finerail merge'. 'auto' takes both
+    /// numbers from a Slurm job array; 'auto/N' takes I from it or from a Kubernetes Indexed Job
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
 }
@@ -52,7 +52,7 @@ impl Shard {
             None => Ok(None),
             Some(value) => match value.parse::<u32>() {
                 Ok(number) => Ok(Some(number)),
-                Err(_) => Err(format!("{name} is '{value}', which is no number")),
+                Err(_) => Err(format!("{name} is '{value}', which is not a number")),
             },
         };
         let (index, count) = text
@@ -143,13 +143,13 @@ impl ShardFile {
     /// The text is not such a file, has another version, or has a share beyond the last.
     pub(crate) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
         let file: Self = serde_json::from_str(text)
-            .map_err(|error| anyhow!("{name}: not what a command with --shard prints: {error}"))?;
+            .map_err(|error| anyhow!("{name}: not the output of a command with --shard: {error}"))?;
         if file.finerail_shards != VERSION {
             let version = file.finerail_shards;
             bail!("{name}: of version {version}; this program reads version {VERSION}");
         }
         if file.shards > MAX_SHARDS || file.results.keys().any(|&index| index >= file.shards) {
-            bail!("{name}: a share beyond the last of {}", file.shards);
+            bail!("{name}: the number of a share is not below {}", file.shards);
         }
         Ok(file)
     }

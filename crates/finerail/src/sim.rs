@@ -27,7 +27,7 @@ use crate::shard::{Shard, ShardArgs, ShardFile};
 /// The limit of a scenario file. A scenario has a page or two.
 const SCENARIO_BYTES_MAX: u64 = 1 << 20;
 
-/// Run LNet nodes on a virtual fabric, break things, and check that nothing is lost, doubled or leaked
+/// Run LNet nodes on a virtual fabric with faults, and check that nothing is lost, duplicated or leaked
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,22 +38,22 @@ Examples:
   finerail sim real-stack --runs 1000 --jobs 2
   finerail sim mine.yaml --runs 100 --json")]
 pub(crate) struct SimArgs {
-    /// A scenario that ships (see --list), or a YAML file
+    /// A built-in scenario (see --list), or a YAML file
     #[arg(required_unless_present = "list")]
     scenario: Option<String>,
-    /// The first seed; the same seed gives the same run to the byte
+    /// The first seed; equal seeds give identical runs
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Run this many seeds, counted up from the first
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     runs: u64,
-    /// Run seeds, counted up from the first, for this long, such as 60s, 5m or 2h; an interruption ends it earlier
+    /// Run seeds, counted up from the first, for this time, such as 60s, 5m or 2h, or until an interruption
     #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "runs")]
     span: Option<Duration>,
     /// Run this many seeds at the same time
     #[arg(long, value_name = "N", default_value = "1")]
     jobs: NonZeroUsize,
-    /// Write a line for everything that happens in the first seed's run to this file
+    /// Write the events of the first seed's run into this file, one a line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Print the figures as JSON
@@ -61,7 +61,7 @@ pub(crate) struct SimArgs {
     json: bool,
     #[command(flatten)]
     share: ShardArgs,
-    /// Print the scenarios that ship; with a name, that one
+    /// Print the built-in scenarios, or the one that is named
     #[arg(long)]
     list: bool,
 }
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     }
     let mut sweep = Sweep::new(args, args.seeds());
     if args.span.is_some() || args.runs > 1 {
-        sweep.interrupted = raise_on_signals().context("cannot take signals")?;
+        sweep.interrupted = raise_on_signals().context("cannot register signal handlers")?;
     }
     sweep.run(&subject, args.jobs);
     let summary = sweep.summary();
@@ -227,7 +227,7 @@ fn unknown(name: &str) -> String {
     let names = BUILTIN.iter().map(|builtin| builtin.name);
     let names: Vec<&str> = names.chain([REAL_STACK]).collect();
     format!(
-        "no scenario '{name}'; those that ship are: {}",
+        "no scenario '{name}'; the built-in scenarios are: {}",
         names.join(", ")
     )
 }
@@ -246,7 +246,7 @@ fn read(name: &str) -> anyhow::Result<Subject> {
     let text = read_limited(Path::new(name), SCENARIO_BYTES_MAX);
     let text = text.with_context(|| format!("cannot read {name}"))?;
     if text.len() as u64 > SCENARIO_BYTES_MAX {
-        bail!("{name}: more than {SCENARIO_BYTES_MAX} bytes are no scenario");
+        bail!("{name}: more than {SCENARIO_BYTES_MAX} bytes, the limit of a scenario");
     }
     let scenario = Scenario::parse(&text).map_err(|error| {
         let (line, column) = (error.line, error.column);

@@ -40,9 +40,9 @@ pub(crate) struct ZoidArgs {
 
 #[derive(clap::Subcommand)]
 enum ZoidCommand {
-    /// Run the I/O-node daemon in the foreground; show its figures; remove what a dead one left
+    /// Run the I/O-node daemon in the foreground; show its counters; remove the remains of a dead daemon
     Daemon(Box<DaemonArgs>),
-    /// Export a directory or gateways to the daemon's clients, in the foreground; show what it has done
+    /// Export a directory or gateways to the daemon's clients, in the foreground; show its counters
     Forward(Box<forward::ForwardArgs>),
     /// Show a running daemon's clients, pools and waits, live
     Top(top::TopArgs),
@@ -51,17 +51,17 @@ enum ZoidCommand {
 /// Arguments of `finerail zoid daemon`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Settings come from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL,
+Settings are read from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL,
 ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZBMI_JOB_WEIGHTS,
-ZOID_INSTANCE, ZOID_SOCKET), then these flags; later wins. A configuration file has one
-`name = value` a line, with the names of the flags, and # before comments. Sizes take k, M and G
-(binary). docs/zoid-daemon.md tells how to choose them.
+ZOID_INSTANCE, ZOID_SOCKET), then these flags; later ones have precedence. A configuration file has
+one `name = value` a line, with the names of the flags; # begins a comment. Sizes can have the
+suffixes k, M and G (binary). docs/zoid-daemon.md describes how to choose them.
 
 Examples
   finerail zoid daemon --total 64M &              serve this user's clients and one server
-  finerail zoid daemon --stat                     what it has done so far
-  kill %1                                         finish what is under way, then end
-  finerail zoid daemon --cleanup --instance old   remove queues and memory of one that was killed
+  finerail zoid daemon --stat                     print its counters
+  kill %1                                         drain operations in flight, then end
+  finerail zoid daemon --cleanup --instance old   remove queues and memory of a daemon that was killed
 ")]
 pub(crate) struct DaemonArgs {
     /// Read settings from this file
@@ -70,13 +70,13 @@ pub(crate) struct DaemonArgs {
     /// Name of this daemon and its clients and server [default: default]
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
-    /// Where lock, journal and sockets are [default: /run/user/UID, or /tmp/zbmi-UID]
+    /// The directory of lock, journal and sockets [default: /run/user/UID, or /tmp/zbmi-UID]
     #[arg(long, value_name = "DIR")]
     directory: Option<String>,
     /// Unix socket for clients [default: zbmi.NAME.sock in the directory]
     #[arg(long, value_name = "PATH")]
     socket: Option<String>,
-    /// Listen for clients over TCP too, such as 0.0.0.0:7320; whoever reaches it may use it
+    /// Listen for clients over TCP too, such as 0.0.0.0:7320; every client that can reach it may use it
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
     /// Name or number of a group whose members may use the daemon
@@ -85,7 +85,7 @@ pub(crate) struct DaemonArgs {
     /// Size of the memory shared with the server [default: 512M]
     #[arg(long, value_name = "SIZE")]
     total: Option<String>,
-    /// Part of it for unexpected messages [default: 1M]
+    /// Size of the part of this memory for unexpected messages [default: 1M]
     #[arg(long, value_name = "SIZE")]
     unexp: Option<String>,
     /// Largest unexpected message [default: 8192]
@@ -95,62 +95,62 @@ pub(crate) struct DaemonArgs {
     #[arg(long, value_name = "SIZE")]
     max_expected: Option<String>,
     /// Pages of the shared memory: 2M or 1G of the system's reserve (vm.nr_hugepages), or
-    /// transparent huge pages where that is empty; auto is 2M without a warning; off [default: off]
+    /// transparent huge pages if that is empty; auto is 2M without a warning; off [default: off]
     #[arg(long, value_name = "SIZE")]
     hugepages: Option<String>,
     /// Touch the shared memory early: on, off or auto, which is on up to 1G [default: auto]
     #[arg(long, value_name = "WHEN")]
     prefault: Option<String>,
-    /// How long a server's post waits for the client whose test it answers; 0: not at all [default: 2]
+    /// Milliseconds that a post of the server waits for the next test of its client; 0: no wait [default: 2]
     #[arg(long, value_name = "MS")]
     hold_ms: Option<String>,
-    /// A transfer without progress for this long has failed [default: 5000]
+    /// Milliseconds without progress after which a transfer fails [default: 5000]
     #[arg(long, value_name = "MS")]
     stall_ms: Option<String>,
-    /// How long a client whose link broke keeps its place; 0: not at all [default: 0]
+    /// Milliseconds that the daemon keeps the state of a client after its connection broke; 0: not at all [default: 0]
     #[arg(long, value_name = "MS")]
     reattach_ms: Option<String>,
-    /// Ping idle clients this often; three silences end a connection [default: 2000]
+    /// Milliseconds between pings of an idle client; three pings without a response close the connection [default: 2000]
     #[arg(long, value_name = "MS")]
     heartbeat_ms: Option<String>,
-    /// Clients at the same time [default: 4096]
+    /// Limit of clients at the same time [default: 4096]
     #[arg(long, value_name = "N")]
     max_clients: Option<String>,
-    /// Transfers above 64k to the server at the same time [default: 2]
+    /// Limit of transfers above 64k to the server at the same time [default: 2]
     #[arg(long, value_name = "N")]
     bulk_slots: Option<String>,
-    /// Unexpected messages that a client may send without asking first [default: 0]
+    /// Unexpected messages that a client may send without a request first [default: 0]
     #[arg(long, value_name = "N")]
     credits: Option<String>,
-    /// Let clients of this machine map the shared memory: they save a copy, and can write all of
-    /// it: on or off [default: off]
+    /// Let clients of this machine map the shared memory: this saves a copy, but every client can
+    /// write all of it: on or off [default: off]
     #[arg(long, value_name = "SWITCH")]
     trust_clients: Option<String>,
-    /// Copy messages from 64k out of and into the memory of clients of this machine, where the
-    /// system allows it: on, auto (on, and no warning where it does not) or off [default: auto]
+    /// Copy messages of 64k and more directly from and to the memory of clients of this machine, if
+    /// the system allows it: on, auto (on without a warning if it does not) or off [default: auto]
     #[arg(long, value_name = "WHEN")]
     client_memory: Option<String>,
-    /// Microseconds that the daemon looks for work before it sleeps: for a daemon that has a core of
-    /// its own [default: 0]
+    /// Microseconds that the daemon polls for work before it sleeps, for a daemon with a core of its
+    /// own [default: 0]
     #[arg(long, value_name = "US")]
     spin_us: Option<String>,
-    /// Most of the unexpected memory that one client may hold [default: 100]
+    /// Limit of the unexpected memory that one client may use, in per cent [default: 100]
     #[arg(long, value_name = "PERCENT")]
     unexp_share: Option<String>,
-    /// Turns of a job's transfers above 64k to the server for each of another job's, such as
-    /// 7:2,9:4; clients say their job with ZOID_JOB [default: 1 for every job]
+    /// Weights of jobs for transfers above 64k to the server, such as 7:2,9:4: the transfers of a job
+    /// for each one of a job with weight 1; clients name their job with ZOID_JOB [default: 1 for every job]
     #[arg(long, value_name = "LIST")]
     job_weights: Option<String>,
-    /// Stop or die at a place in the protocol; for tests
+    /// Stop or kill the process at a step of the protocol; for tests
     #[arg(long, value_name = "PLACE=ACTION", hide = true)]
     failpoint: Vec<Failpoint>,
-    /// Show what the running daemon has done and how things stand, and end
+    /// Show the counters and the state of the running daemon, and exit
     #[arg(long, conflicts_with = "cleanup")]
     stat: bool,
-    /// With --stat: print JSON, one document
+    /// With --stat: print one JSON document
     #[arg(long, requires = "stat")]
     json: bool,
-    /// Remove what a dead daemon of this instance, and its dead servers, left; and end
+    /// Remove the remains of a dead daemon of this instance and of its dead servers, and exit
     #[arg(long)]
     cleanup: bool,
 }
@@ -236,7 +236,7 @@ fn serve(options: Options) -> anyhow::Result<ExitCode> {
         .name("signals".to_owned())
         .spawn(move || {
             signals.wait_until_stopped(&ready, || {
-                tracing::info!("no setting can change while the daemon runs")
+                tracing::info!("settings cannot change while the daemon runs")
             });
             stopper.stop();
         })
@@ -298,7 +298,7 @@ fn metrics(instance: &Instance, directory: Option<&Path>) -> anyhow::Result<Vec<
     };
     zoidd::read_metrics(instance, &directory).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => none().into(),
-        _ => anyhow::Error::new(error).context("cannot ask the daemon"),
+        _ => anyhow::Error::new(error).context("cannot get the counters of the daemon"),
     })
 }
 

@@ -225,7 +225,7 @@ fn a_missing_privilege_for_the_port_is_named_with_three_ways_out() {
     };
     ended
         .expect_code(BAD_INPUT)
-        .expect_error("listening on port 988 takes a privilege")
+        .expect_error("listening on port 988 needs a privilege")
         .expect_error("setcap cap_net_bind_service")
         .expect_error("ip_unprivileged_port_start=988")
         .expect_error("choose a port above 1023");
@@ -248,7 +248,7 @@ fn a_ping_of_nobody_says_that_nothing_listens() {
     let ended = site.ping(CLIENT, &[]).expect_code(NOT_SO);
     ended
         .expect_error(CLIENT)
-        .expect_error(&format!("nothing listens on port {}", site.port));
+        .expect_error(&format!("no process listens on port {}", site.port));
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn a_node_passes_every_check_that_may_be_made_in_production() {
     assert!(last.starts_with("127.0.0.2@tcp: "), "{text}");
     assert!(last.contains(" 0 failed, 0 not applicable; "), "{text}");
     assert!(
-        last.ends_with(" intrusive ones not made (--intrusive)"),
+        last.ends_with(" intrusive checks did not run (--intrusive)"),
         "{text}"
     );
     // The node must log nothing: its warnings go to standard error.
@@ -88,7 +88,7 @@ fn chosen_checks_are_made_alone_and_show_their_bytes() {
     );
     assert!(
         text.ends_with(
-            "1 passed, 0 failed, 0 not applicable; 1 intrusive ones not made (--intrusive)\n"
+            "1 passed, 0 failed, 0 not applicable; 1 intrusive checks did not run (--intrusive)\n"
         ),
         "{text}"
     );
@@ -101,7 +101,7 @@ fn a_check_that_does_not_exist_and_a_node_that_does_not_are_told_apart() {
     let unknown = conform(&site, &[NODE, "--only", "everything"]);
     unknown
         .expect_code(2)
-        .expect_error("no check is called 'everything'; --list prints all");
+        .expect_error("there is no check 'everything'; --list prints all checks");
     let absent = conform(&site, &[NODE]);
     absent
         .expect_code(1)

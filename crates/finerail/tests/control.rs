@@ -44,7 +44,7 @@ fn a_ready_node_says_where_it_is_controlled_or_why_not() {
     ));
     let second = node(&site, "127.0.0.2@tcp", &[]);
     second.wait_for_output("; not controlled: another node is controlled at");
-    second.wait_for_error("this node cannot be controlled");
+    second.wait_for_error("this node has no control socket");
     let third = node(&site, "127.0.0.3@tcp", &["--no-control"]);
     third.wait_for_output("; not controlled (--no-control)");
     drop((first, second, third));

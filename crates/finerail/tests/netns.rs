@@ -180,7 +180,7 @@ fn a_host_without_a_way_to_the_target_says_so() {
         .lab
         .run("client", &["ping", "--privileged", "10.2.0.9@tcp1"]);
     lost.expect_code(2)
-        .expect_error("this machine has no way to 10.2.0.9");
+        .expect_error("this machine has no route to 10.2.0.9");
     // No machine has this address: the interface is known, but there is no neighbour.
     let nobody = ["ping", "--privileged", "--timeout", "2", "10.1.0.77@tcp"];
     site.lab

@@ -296,7 +296,7 @@ fn is_left_alone_by(config: &str, complaint: &str) {
     asked.reread(config);
     asked
         .node
-        .wait_for_error("the configuration was read again, and refused");
+        .wait_for_error("the configuration was read again and rejected");
     let said = asked.node.errors();
     assert!(said.contains("WARN") && said.contains(complaint), "{said}");
     assert_eq!(asked.configuration(), before);

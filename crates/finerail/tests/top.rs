@@ -66,7 +66,7 @@ fn without_a_node_once_says_so_and_fails() {
     let site = Site::new();
     let ended = top(&site.path("nobody"), &["--once"]).expect_code(1);
     ended
-        .expect_error("cannot look at the node")
+        .expect_error("cannot read the counters of the node")
         .expect_error("No such file or directory");
 }
 

@@ -124,7 +124,7 @@ pub enum Problem {
         known: &'static [&'static str],
     },
     /// An unknown key; only a warning.
-    #[error("unknown key '{key}' is passed over")]
+    #[error("unknown key '{key}' is ignored")]
     UnknownKey {
         /// The key.
         key: String,
@@ -269,7 +269,7 @@ impl Problem {
                 "remove one of them".to_owned()
             }
             Self::InvalidKey { known, .. } => format!("keys here are: {}", known.join(", ")),
-            Self::UnknownKey { .. } => "what it says is not looked at".to_owned(),
+            Self::UnknownKey { .. } => "its value is ignored".to_owned(),
             Self::NetSpecNotFirst { .. } => "begin the entry with 'net-spec:'".to_owned(),
             Self::Rule(error) => rule_help(error),
             Self::Expected { .. } => "here".to_owned(),

@@ -177,7 +177,7 @@ impl fmt::Display for News {
             Self::PeerNiHealth { nid, health } => health_of(f, "peer interface", *nid, *health),
             Self::Peer { nid, connected } => match connected {
                 true => write!(f, "peer interface {nid} is connected again"),
-                false => write!(f, "peer interface {nid} has no connection any more"),
+                false => write!(f, "peer interface {nid} is no longer connected"),
             },
         }
     }

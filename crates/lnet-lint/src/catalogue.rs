@@ -72,57 +72,57 @@ const fn note(code: &'static str, finds: &'static str, helps: &'static str) -> L
 pub(crate) static UNREADABLE: Lint = error(
     "unreadable",
     "a text that is neither YAML nor options of the kernel module",
-    "mend what the place names; nothing else was looked at",
+    "correct the text at this place; the rest was not checked",
 );
 pub(crate) static IMPORT_REFUSED: Lint = error(
     "import-refused",
-    "an import stops at something that cannot be",
-    "mend what the place names; the import is all or nothing",
+    "an import stops at an invalid entry",
+    "correct the entry at this place; the import is all or nothing",
 );
 pub(crate) static UNKNOWN_KEY: Lint = warning(
     "unknown-key",
-    "a key that nothing is known of, which kernels pass over in silence",
-    "mend its spelling or remove it",
+    "an unknown key, which kernels ignore without a message",
+    "correct its spelling or remove it",
 );
 pub(crate) static FIRST_INTERFACE: Lint = warning(
     "first-interface",
-    "a network of the module names no interface and takes the first found",
+    "a network of the module without interface: it takes the first found",
     "name the interface, as in tcp(eth0)",
 );
 pub(crate) static INTERFACE_MISSING: Lint = error(
     "interface-missing",
-    "the machine does not have the interface; an import stops there",
-    "configure LNet after the interface exists, or name one that does",
+    "the machine does not have the interface; an import stops at it",
+    "configure LNet after the interface exists, or name another one",
 );
 pub(crate) static INTERFACE_DOWN: Lint = error(
     "interface-down",
     "the interface has no carrier or no IPv4 address",
-    "bring it up, look at its cable and its address",
+    "bring it up, check its cable and its address",
 );
 pub(crate) static SHARED_DEVICE_DOWN: Lint = warning(
     "shared-device-down",
     "an NI counts as up and shares its device with one that is down",
-    "take it out while the device is down",
+    "remove it while the device is down",
 );
 pub(crate) static NI_DOWN: Lint = warning(
     "ni-down",
     "an NI was down, or had a fatal error, when the document was written",
-    "look at its link and its address; it comes back with them",
+    "check its link and its address; the NI is up again when it has both",
 );
 pub(crate) static INTERFACE_SHARED: Lint = note(
     "interface-shared",
-    "several NIs share one device, and are no rails of their own",
-    "give each rail a device, or count them as one",
+    "several NIs share one device, and are not separate rails",
+    "give each rail its own device, or count them as one rail",
 );
 pub(crate) static ONE_SUBNET: Lint = warning(
     "one-subnet",
-    "several NIs in one subnet (a note where the prefix is a guess)",
+    "several NIs in one subnet (a note if the prefix is a guess)",
     "route by source: one table and rule per address, arp_ignore=1, arp_announce=2, rp_filter=0, as `lnetctl setup-mrrouting` of Finerail prints",
 );
 pub(crate) static SUBNETS_APART: Lint = warning(
     "subnets-apart",
-    "rails of one net in several IP subnets (a note for a guessed prefix)",
-    "give each subnet a net number of its own, or route between the subnets",
+    "rails of one net in several IP subnets (a note for guessed prefixes)",
+    "give each subnet its own net number, or route between the subnets",
 );
 pub(crate) static IP2NETS_HOST_MATCH: Lint = warning(
     "ip2nets-host-match",
@@ -131,7 +131,7 @@ pub(crate) static IP2NETS_HOST_MATCH: Lint = warning(
 );
 pub(crate) static IP2NETS_PASSED_OVER: Lint = warning(
     "ip2nets-passed-over",
-    "an earlier rule has the network, and this one adds no rail",
+    "an earlier rule has the network, so this rule adds no rail",
     "name all interfaces of a network in one rule, as in tcp(eth0,eth1)",
 );
 pub(crate) static MTU_DIFFERS: Lint = warning(
@@ -147,17 +147,17 @@ pub(crate) static CPT_EXCLUDES_DEVICE: Lint = warning(
 pub(crate) static MIXED_TUNABLES: Lint = warning(
     "mixed-tunables",
     "NIs of one network have different tunables; the first NI's win",
-    "give them once, for the network",
+    "set them once, for the network",
 );
 pub(crate) static MIXED_FABRICS: Lint = warning(
     "mixed-fabrics",
-    "networks of different kinds, and no rule says which comes first",
-    "configure the wanted network only, or give its net a priority",
+    "networks of different kinds, and no rule gives one precedence",
+    "configure only the wanted network, or give its net a priority",
 );
 pub(crate) static HOP_UNDEFINED: Lint = warning(
     "hop-undefined",
-    "a route without hops, which avoid_asym_router_failure needs",
-    "give the hops; 1 for a gateway on the remote network",
+    "a route without a hop count, which avoid_asym_router_failure needs",
+    "set the hops: 1 for a gateway on the remote network",
 );
 pub(crate) static GATEWAY_NOT_LOCAL: Lint = error(
     "gateway-not-local",
@@ -167,12 +167,12 @@ pub(crate) static GATEWAY_NOT_LOCAL: Lint = error(
 pub(crate) static ROUTE_DOWN: Lint = warning(
     "route-down",
     "a route was down when the document was written",
-    "ping the gateway; a message that comes through it revives it",
+    "ping the gateway; a message through it restores the route",
 );
 pub(crate) static GATEWAY_HEALTH: Lint = note(
     "gateway-health",
-    "a gateway is not in full health, which takes no route down",
-    "leave gateways equal in priority and hops, so that health chooses among them",
+    "a gateway without full health; its routes stay up nevertheless",
+    "give the gateways equal priority and hops, so that health decides",
 );
 pub(crate) static DISCOVERY_OFF: Lint = note(
     "discovery-off",
@@ -181,38 +181,38 @@ pub(crate) static DISCOVERY_OFF: Lint = note(
 );
 pub(crate) static NET_NOT_REACHED: Lint = error(
     "net-not-reached",
-    "all NIDs of a peer are on networks neither local nor routed to",
+    "all NIDs of a peer are on nets that are neither local nor routed",
     "add an NI on one of them or a route there",
 );
 pub(crate) static PRIMARY_NOT_REACHED: Lint = warning(
     "primary-not-reached",
-    "a peer's primary NID cannot be reached, others can",
-    "configure the peer with a NID that can be reached first",
+    "a peer's primary NID cannot be reached, but others can",
+    "configure the peer with a reachable NID as its primary NID",
 );
 pub(crate) static PEER_NETS_MISSING: Lint = note(
     "peer-nets-missing",
     "a peer has NIDs on networks that this node does not share",
-    "add an NI there, or leave the NIDs out",
+    "add an NI there, or remove the NIDs",
 );
 pub(crate) static RAIL_MISMATCH: Lint = warning(
     "rail-mismatch",
-    "a local rail stays in use though its end at the peer is not well",
-    "give each subnet a net number of its own, or add a pair rule a rail",
+    "a local rail stays in use, but its end at the peer is unhealthy",
+    "give each subnet its own net number, or add a pair rule for each rail",
 );
 pub(crate) static HEALTH_ZERO: Lint = warning(
     "health-zero",
-    "an interface has health 0: nothing takes it while there is another",
-    "look at the interface, its cable and the way; pings bring its health back",
+    "an interface has health 0: it is unused while there is another",
+    "check the interface, its cable and the path; pings restore its health",
 );
 pub(crate) static FAILURES_COUNTED: Lint = note(
     "failures-counted",
-    "failed tries were counted",
-    "look at the interface, its cable and the way to the peer",
+    "failed attempts were counted",
+    "check the interface, its cable and the path to the peer",
 );
 pub(crate) static CREDITS_EXHAUSTED: Lint = warning(
     "credits-exhausted",
-    "messages to a peer NI wait for credits (a note if they once did)",
-    "look for what slows that node down; raise peer_credits on both sides",
+    "messages to a peer NI wait for credits (a note if they did before)",
+    "find the reason why that node is slow; raise peer_credits on both sides",
 );
 pub(crate) static RULE_DEAD: Lint = warning(
     "rule-dead",
@@ -222,11 +222,11 @@ pub(crate) static RULE_DEAD: Lint = warning(
 pub(crate) static RULE_WITHOUT_EFFECT: Lint = warning(
     "rule-without-effect",
     "a selection rule that matches nothing here, or is hidden by another",
-    "delete it, or mend what it is to match",
+    "delete it, or correct its expressions",
 );
 pub(crate) static PAIR_DOES_NOT_ATTRACT: Lint = note(
     "pair-does-not-attract",
-    "a pair rule does not draw to its source (a warning if it never wins)",
+    "a pair rule attracts nothing to its source (warning if it never wins)",
     "give the source a priority",
 );
 pub(crate) static PRIORITIES_CONFLICT: Lint = warning(
@@ -241,23 +241,23 @@ pub(crate) static RULE_IMPORT: Lint = note(
 );
 pub(crate) static HEALTH_OFF: Lint = warning(
     "health-off",
-    "health is switched off where there is a choice of paths",
+    "health is switched off, but there is a choice of paths",
     "lnetctl set health_sensitivity 100; lnetctl set retry_count 2",
 );
 pub(crate) static SENSITIVITY_DRAINS: Lint = warning(
     "sensitivity-drains",
-    "one failure takes all health, and moves all traffic",
-    "a sensitivity of 100, the default, needs ten",
+    "one failure takes all health and moves all traffic",
+    "set the default sensitivity of 100, with which ten failures do so",
 );
 pub(crate) static TIMEOUTS_MISALIGNED: Lint = warning(
     "timeouts-misaligned",
-    "timeouts that do not fit into each other",
+    "timeouts that contradict each other",
     "raise transaction_timeout or lower retry_count",
 );
 pub(crate) static RECOVERY_LIMIT_SHORT: Lint = warning(
     "recovery-limit-short",
-    "recovery ends before a gateway is asked again",
-    "a recovery_limit of 0, for ever, or well above 60",
+    "recovery ends before the next ping of a gateway",
+    "set recovery_limit to 0 (no limit) or well above 60",
 );
 pub(crate) static NID_CLAIMED_TWICE: Lint = error(
     "nid-claimed-twice",
@@ -267,11 +267,11 @@ pub(crate) static NID_CLAIMED_TWICE: Lint = error(
 pub(crate) static GATEWAY_MISSING: Lint = warning(
     "gateway-missing",
     "no node of the files has the gateway's NID",
-    "mend the NID, or add the gateway's file",
+    "correct the NID, or add the gateway's file",
 );
 pub(crate) static GATEWAY_NOT_ROUTING: Lint = error(
     "gateway-not-routing",
-    "a node is a gateway of others and does not forward",
+    "a node is a gateway of others, but does not forward",
     "routing: {enable: 1} on the gateway",
 );
 pub(crate) static GATEWAY_LACKS_NET: Lint = error(
@@ -281,18 +281,18 @@ pub(crate) static GATEWAY_LACKS_NET: Lint = error(
 );
 pub(crate) static ONE_SIDED_ROUTE: Lint = error(
     "one-sided-route",
-    "messages arrive by a route, and no route leads back",
+    "messages arrive by a route, but no route leads back",
     "add the route back",
 );
 pub(crate) static ASYMMETRIC_ROUTE: Lint = warning(
     "asymmetric-route",
-    "answers come by other gateways (an error with drop_asym_route)",
+    "responses take other gateways (an error with drop_asym_route)",
     "name the same gateways on both sides",
 );
 pub(crate) static ROUTER_LOOP: Lint = error(
     "router-loop",
-    "routers send each other what is for a network that none of them is on",
-    "let the routes of each router lead nearer to the network",
+    "routers forward messages in a circle, never to their network",
+    "let the routes of each router lead towards the network",
 );
 pub(crate) static PARAMETERS_DIFFER: Lint = warning(
     "parameters-differ",

@@ -91,7 +91,7 @@ impl Links {
                 Ok(true) => news = true,
                 Ok(false) => break,
                 Err(error) => {
-                    warn!(%error, "cannot read news of links");
+                    warn!(%error, "cannot read changes of links");
                     break;
                 }
             }
@@ -110,7 +110,7 @@ impl Links {
         let (links, system) = match found {
             Ok(found) => found,
             Err(error) => {
-                warn!(%error, "cannot ask for the state of links and addresses");
+                warn!(%error, "cannot query the state of links and addresses");
                 return;
             }
         };
@@ -147,8 +147,8 @@ impl LinkedNi {
 
     fn tell(&self, left_out: u64) {
         let what = match self.state {
-            State::Up => "an NI is up again: its link and its address are there",
-            State::LinkDown => "an NI is down: its link has no carrier or is gone",
+            State::Up => "an NI is up again: it has a link and an address",
+            State::LinkDown => "an NI is down: its link has no carrier or does not exist",
             State::AddressGone => "an NI is down: its address was removed from the interface",
         };
         warn!(nid = %self.nid, interface = self.interface, left_out, "{what}");

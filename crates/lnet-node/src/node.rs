@@ -77,7 +77,7 @@ pub enum StartError {
     #[error("cannot set up the event loop: {0}")]
     EventLoop(io::Error),
     /// The operating system gives no random bytes, so the node's handles could be guessed.
-    #[error("cannot draw random bytes: {0}")]
+    #[error("cannot get random bytes: {0}")]
     Random(getrandom::Error),
 }
 
@@ -756,7 +756,7 @@ impl Threads {
         let mut handles = self.handles();
         for handle in handles.drain(..) {
             if handle.join().is_err() {
-                warn!("a thread of the node ended by a panic");
+                warn!("a thread of the node ended with a panic");
             }
             // The first thread was the driver, which has drained the node. Now the I/O threads can end.
             self.shared.rest.end();

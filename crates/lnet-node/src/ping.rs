@@ -65,7 +65,7 @@ pub enum PingError {
         why: NoPath,
     },
     /// The reply is not ping information.
-    #[error("{target} answered nonsense: {error}")]
+    #[error("{target} sent an invalid reply: {error}")]
     Malformed {
         /// The NID that was asked.
         target: Nid,
@@ -73,7 +73,7 @@ pub enum PingError {
         error: DecodeError,
     },
     /// The reply is ping information that breaks a rule and must not be used.
-    #[error("{target} answered with invalid information: {error}")]
+    #[error("{target} sent invalid information: {error}")]
     Invalid {
         /// The NID that was asked.
         target: Nid,

@@ -111,7 +111,7 @@ impl RecordFile {
         };
         let thread = thread::Builder::new().name("record".into()).spawn(body)?;
         let recorder = Writer::new(Recording(Arc::clone(&shared)), software);
-        info!(file = %path.display(), "recording what enters the node");
+        info!(file = %path.display(), "recording the node's inputs");
         let file = Self {
             shared,
             path: path.to_owned(),
@@ -138,7 +138,7 @@ impl Drop for RecordFile {
     fn drop(&mut self) {
         self.shared.close();
         if self.thread.take().is_some_and(|it| it.join().is_err()) {
-            warn!("the thread of the record ended by a panic");
+            warn!("the thread of the record ended with a panic");
         }
     }
 }
@@ -276,7 +276,7 @@ fn keep_older(path: &Path) -> io::Result<()> {
         Err(error) => return Err(error),
     };
     if !there.is_file() {
-        let what = "something else than a file is there";
+        let what = "it exists and is not a file";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
     }
     let mut older = path.to_owned().into_os_string();

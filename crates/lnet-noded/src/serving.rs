@@ -153,7 +153,7 @@ impl<C: Connection> Clients<C> {
 /// Waits for a thread of an endpoint.
 pub(crate) fn join(thread: JoinHandle<()>) {
     if thread.join().is_err() {
-        warn!("a thread of an endpoint ended by a panic");
+        warn!("a thread of an endpoint ended with a panic");
     }
 }
 

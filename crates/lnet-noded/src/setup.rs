@@ -281,7 +281,7 @@ pub(crate) fn nets_by_address(rules: &[Ip2Nets]) -> Result<Vec<NetConfig>, Start
     for (at, rule, earlier) in Ip2Nets::passed_over(rules, &local) {
         warn!(
             rule = at + 1,
-            "ip2nets: {} is passed over, because an earlier rule configures {}: the first rule of a network that \
+            "ip2nets: {} is ignored, because an earlier rule configures {}: the first rule of a network that \
              covers an address of this machine is the only one; name all interfaces in one rule",
             rule.spec(),
             earlier.spec(),

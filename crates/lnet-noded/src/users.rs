@@ -102,7 +102,7 @@ impl Keeper {
         if !self.known.is_empty() && self.node.with_core(|core, _| core.is_router()) {
             info!(
                 peers = self.known.len(),
-                "peers that used this router are told that it is back"
+                "notifying the peers that used this router of its restart"
             );
             if !self.greet() {
                 return;

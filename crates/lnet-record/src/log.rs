@@ -60,9 +60,9 @@ choices! {
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.why {
-            End::Stopped => f.write_str("the node was stopped, or told to end the record")?,
+            End::Stopped => f.write_str("the node or the record was stopped")?,
             End::Limit => f.write_str("the record reached its size limit")?,
-            End::TooSlow => f.write_str("the disk did not keep pace with the node")?,
+            End::TooSlow => f.write_str("the disk was slower than the node")?,
             End::Failed { error } => write!(f, "writing the record failed: {error}")?,
             End::CutOff => f.write_str("the node was killed, or is still writing")?,
         }
@@ -81,7 +81,7 @@ pub enum BadLog {
     #[error("not a record of a node")]
     NotALog,
     /// The version of the format is not supported.
-    #[error("a record of version {0}; this finerail reads version {VERSION}")]
+    #[error("the record has version {0}; this finerail reads version {VERSION}")]
     Version(u16),
     /// The record is damaged.
     #[error("the record is damaged at event {event} (byte {offset}): it has {what}")]

@@ -27,7 +27,7 @@ use crate::window::{Piece, Window};
 pub enum BulkError {
     /// The server received nothing of the client for
     /// [`ServerOptions::patience`](crate::ServerOptions::patience), or the client's deadline passed.
-    #[error("the client of the call went away")]
+    #[error("the client of the call does not answer")]
     ClientGone,
     /// The call has no bulk, bulk in the other direction, or less bulk.
     #[error("the client offers no such bulk")]

@@ -117,19 +117,21 @@ pub enum CallError {
         why: NoPath,
     },
     /// The server restarted and the call may not be repeated. Whether it was executed is not known.
-    #[error("the server restarted meanwhile, and this call may not be repeated")]
+    #[error("the server restarted during the call, and this call must not be retried")]
     ServerRestarted,
     /// The server forgot this client, which was silent too long, and the call may not be repeated.
-    #[error("the server forgot this client meanwhile, and this call may not be repeated")]
+    #[error(
+        "the server removed the state of this client during the call, and this call must not be retried"
+    )]
     Forgotten,
     /// The server does not execute such a call: it has too much bulk.
-    #[error("the server refuses calls of this kind or size")]
+    #[error("the server rejects calls of this kind or size")]
     Refused,
     /// The body is too long, the bulk is too long, or the opcode is reserved.
     #[error("the request is malformed: {0}")]
     BadRequest(&'static str),
     /// This client does not understand the server's answer.
-    #[error("the server's answer makes no sense: it speaks another version")]
+    #[error("the server's answer is invalid: it uses another version of the protocol")]
     BadReply,
     /// This client was closed.
     #[error("the client is closed")]
@@ -447,17 +449,17 @@ fn check(request: &Request, options: &ClientOptions) -> Result<(), CallError> {
     };
     if request.opcode >= RESERVED_OPCODES {
         return Err(CallError::BadRequest(
-            "the opcode is one of the protocol's own",
+            "the opcode is reserved for the protocol",
         ));
     }
     if request.body.len() > REQUEST_BODY_MAX {
         return Err(CallError::BadRequest(
-            "the body is longer than a message has room for",
+            "the body is longer than the limit of a message",
         ));
     }
     if bulk_len > options.bulk_max as usize {
         return Err(CallError::BadRequest(
-            "the bulk is longer than this client sends or receives",
+            "the bulk is longer than the limit of this client",
         ));
     }
     Ok(())

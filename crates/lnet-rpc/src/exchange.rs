@@ -345,7 +345,7 @@ impl<'a> Exchange<'a> {
             }
             Ok(_) => self.shared.counting.bad_replies.one(),
             Err(error) => {
-                debug!(%error, "a reply that is none");
+                debug!(%error, "an invalid reply");
                 self.shared.counting.bad_replies.one();
             }
         }

@@ -209,7 +209,7 @@ pub struct ReplyHeader {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum DecodeError {
     /// The message is shorter than its header, or shorter than its header says.
-    #[error("{have} bytes where {need} are needed")]
+    #[error("{have} bytes; {need} are needed")]
     Short {
         /// Bytes needed.
         need: usize,
@@ -217,7 +217,7 @@ pub enum DecodeError {
         have: usize,
     },
     /// The message has bytes behind its body, or more than [`MESSAGE_MAX`] bytes.
-    #[error("{have} bytes where the message ends at {end}")]
+    #[error("{have} bytes; the message ends at byte {end}")]
     Long {
         /// Where the message should end, in bytes from its start.
         end: usize,
@@ -225,7 +225,7 @@ pub enum DecodeError {
         have: usize,
     },
     /// A field has a value that is not allowed.
-    #[error("{field} at offset {offset} may not be {value:#x}")]
+    #[error("{field} at offset {offset} must not be {value:#x}")]
     Field {
         /// The field.
         field: &'static str,

@@ -380,7 +380,7 @@ impl Shared {
             let _going = self.node.unlink(md);
         }
         if let Err(error) = self.node.set_lazy(REQUEST_PORTAL, false) {
-            debug!(%error, "the node went first");
+            debug!(%error, "the node ended before the server");
         }
     }
 
@@ -429,7 +429,7 @@ impl Shared {
     fn sweep(&self, now: Time) {
         let gone = self.state().table.expire(now);
         for client in gone {
-            info!(%client, "forgotten: silent for too long");
+            info!(%client, "removed the state of a client that was silent for too long");
             self.counting.forgotten.one();
             self.handler.client_gone(client);
         }
@@ -487,14 +487,14 @@ impl Shared {
         let mut message = memory.into_vec();
         // Post the next buffer first, so that the portal stays open while this request is handled.
         if let Err(error) = self.post(vec![0; MESSAGE_MAX]) {
-            debug!(%error, "no further request buffer");
+            debug!(%error, "cannot post a further request buffer");
         }
         message.truncate(event.event.mlength as usize);
         let header = match proto::decode_request(&message) {
             Ok((header, _)) => header,
             Err(error) => {
                 self.counting.malformed.one();
-                return debug!(%error, from = %event.event.source, "a request that is none");
+                return debug!(%error, from = %event.event.source, "an invalid request");
             }
         };
         self.counting.requests.one();
@@ -752,6 +752,6 @@ fn spawn(
 
 fn join(thread: JoinHandle<()>) {
     if thread.join().is_err() {
-        warn!("a thread of the server ended by a panic");
+        warn!("a thread of the server ended with a panic");
     }
 }

@@ -36,7 +36,7 @@ impl Check {
             role.write(&mut page);
         }
         for (path, why) in self.passed_over.iter().take(SETTINGS_SHOWN) {
-            let _infallible = writeln!(page, "passed over: {path}: {why}");
+            let _infallible = writeln!(page, "ignored: {path}: {why}");
         }
         page
     }

@@ -38,7 +38,7 @@ pub enum AddNiError {
     },
     /// Ports below 1024 need a privilege that this process lacks.
     #[error(
-        "listening on port {port} takes a privilege: run `setcap cap_net_bind_service=+ep` on the \
+        "listening on port {port} needs a privilege: run `setcap cap_net_bind_service=+ep` on the \
          program, or `sysctl net.ipv4.ip_unprivileged_port_start={port}`, or choose a port above \
          1023 (one that all nodes share)"
     )]

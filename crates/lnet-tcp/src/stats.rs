@@ -94,17 +94,17 @@ impl Refusal {
             Self::RequestMagic => "not an LNet connection request",
             Self::RequestVersion => "unknown version of connection request",
             Self::RequestMalformed => "malformed connection request",
-            Self::NoSuchNi => "the request names a NID that is not here",
+            Self::NoSuchNi => "the request names a NID that this node does not have",
             Self::HelloMalformed => "malformed HELLO",
             Self::HelloVersion => "unknown version of HELLO",
-            Self::HelloVersion1 => "HELLO version 1 is not spoken here",
+            Self::HelloVersion1 => "HELLO version 1 is not supported",
             Self::HelloType => "HELLO asks for an undefined connection type",
             Self::HelloNet => "HELLO from a NID of another net",
             Self::HelloAddress => "HELLO from a NID of another address",
             Self::Race => "lost the race of two dials",
             Self::Duplicate => "enough connections of this type",
-            Self::Shutdown => "the interface went away",
-            Self::System => "the system refused",
+            Self::Shutdown => "the interface was removed",
+            Self::System => "the system rejected the operation",
         }
     }
 }

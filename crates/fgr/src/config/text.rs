@@ -35,7 +35,7 @@ impl Timing {
 #[non_exhaustive]
 pub enum ModprobeRefusal {
     /// A parameter is longer than a kernel accepts.
-    #[error("{parameter} has {length} characters and a kernel takes {max} at most", max = Self::MAX_PARAMETER)]
+    #[error("{parameter} has {length} characters; a kernel accepts at most {max}", max = Self::MAX_PARAMETER)]
     TooLong {
         /// The parameter.
         parameter: &'static str,

@@ -67,7 +67,7 @@ impl Buffers {
         match self.bmi.allocate(peer, length) {
             Ok(buffer) => Some(Held::from(buffer)),
             Err(error) => {
-                tracing::debug!(%error, length, "a buffer comes from the heap");
+                tracing::debug!(%error, length, "a buffer is allocated on the heap");
                 self.counters.buffers_of_the_heap.up();
                 Held::of_the_heap(length)
             }

@@ -538,7 +538,7 @@ impl Core {
 
     /// Processes an operation that could not be posted or has failed.
     pub(super) fn failed(&mut self, id: u64, kind: Carries, error: Error, actions: &mut Actions) {
-        tracing::debug!(?kind, %error, "a message of an exchange");
+        tracing::debug!(?kind, %error, "a message of an exchange failed");
         match kind {
             Carries::Answer => {
                 self.counters.answers_lost.up();

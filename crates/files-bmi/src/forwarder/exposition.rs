@@ -30,7 +30,7 @@ impl Standing {
         [
             (
                 "exchanges_under_way",
-                "Exchanges under way.",
+                "Exchanges in flight.",
                 self.exchanges as u64,
             ),
             (
@@ -46,12 +46,12 @@ impl Standing {
             ("memory_bytes", "Bytes of buffers in use.", self.memory),
             (
                 "memory_limit_bytes",
-                "Bytes of buffers that may be in use.",
+                "Limit of bytes of buffers in use.",
                 self.memory_limit,
             ),
             (
                 "clients",
-                "Clients that are remembered.",
+                "Clients whose state is kept.",
                 self.clients as u64,
             ),
             ("peers", "Addresses of clients.", self.peers as u64),

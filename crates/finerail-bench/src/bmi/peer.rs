@@ -192,7 +192,7 @@ fn daemon(place: &Place, method: Method) -> anyhow::Result<()> {
     // A signal to all processes of a terminal must not end the daemon before it has removed its names. The daemon
     // ends when the bench has ended.
     for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, Arc::default()).context("cannot take signals")?;
+        flag::register(signal, Arc::default()).context("cannot register signal handlers")?;
     }
     let daemon = Daemon::open(place.daemon_options(method)?)?;
     let stopper = daemon.stopper();

@@ -167,7 +167,7 @@ impl Fan {
             let mut results = streams.into_iter().map(thread::ScopedJoinHandle::join);
             results.try_for_each(|result| match result {
                 Ok(result) => result,
-                Err(_) => bail!("a sender ended by a panic"),
+                Err(_) => bail!("a sender ended with a panic"),
             })
         })
     }

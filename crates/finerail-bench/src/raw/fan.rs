@@ -209,6 +209,6 @@ fn all_of(threads: Vec<ScopedJoinHandle<'_, anyhow::Result<()>>>) -> anyhow::Res
     let mut ends = threads.into_iter().map(ScopedJoinHandle::join);
     ends.try_for_each(|end| match end {
         Ok(result) => result,
-        Err(_) => bail!("a thread ended by a panic"),
+        Err(_) => bail!("a thread ended with a panic"),
     })
 }

@@ -29,12 +29,12 @@ pub(crate) enum Group {
     /// Counters
     #[command(subcommand)]
     Stats(StatsCommand),
-    /// Tell what happens in the node, one line an event with its reason, until interrupted
+    /// Print the node's events, one line each with its reason, until interrupted
     Watch(WatchNodeArgs),
-    /// The record of what enters the node (finerail node --record)
+    /// The record of the node's inputs (finerail node --record)
     #[command(subcommand)]
     Record(RecordCommand),
-    /// What is being recovered, peers, NID lists
+    /// Interfaces in recovery, peers, NID lists
     #[command(subcommand)]
     Debug(DebugCommand),
     /// Node-wide parameters
@@ -45,7 +45,7 @@ pub(crate) enum Group {
     Peer(PeerCommand),
     /// Ask peers for their interfaces
     Ping(PingArgs),
-    /// Ask peers for their interfaces and remember them
+    /// Ask peers for their interfaces, and store the answers as peers of the node
     Discover(DiscoverArgs),
     /// User-defined selection policies
     #[command(subcommand)]
@@ -53,24 +53,24 @@ pub(crate) enum Group {
     /// Injected faults
     #[command(subcommand)]
     Fault(FaultCommand),
-    /// CPU partitions of NIDs: one on every node of this kind
+    /// Print the CPU partitions of NIDs: a node of this program has one partition
     CptOfNid(CptOfNidArgs),
-    /// The port of the RDMA service: a node of this kind has none
+    /// Print the port of the RDMA service: a node of this program has none
     ServiceId,
-    /// Print what Linux needs for several interfaces: settings, routes, rules; nothing is executed
+    /// Print the settings, routes and rules that Linux needs for several interfaces, without applying them
     #[command(name = "setup-mrrouting")]
     SetupMrrouting,
-    /// Print what a file of sysctl.d needs for several interfaces
+    /// Print a file for sysctl.d with the settings that several interfaces need
     #[command(name = "setup-sysctl")]
     SetupSysctl,
-    /// What `lctl` does: the binary is called so
+    /// The commands of `lctl`, for a program that is called as `lctl`
     #[command(hide = true)]
     Lctl(LctlArgs),
 }
 
 #[derive(Subcommand)]
 pub(crate) enum LnetCommand {
-    /// A node that runs is configured; with --large it prefers IPv6 addresses
+    /// Configure a node that runs; with --large it prefers IPv6 addresses
     Configure(ConfigureArgs),
     /// Remove every network, route, peer and rule
     Unconfigure,
@@ -78,10 +78,10 @@ pub(crate) enum LnetCommand {
 
 #[derive(Args)]
 pub(crate) struct ConfigureArgs {
-    /// A node without a network gets those of its file, and its routes: what module parameters are to kernels
+    /// Give a node without networks the networks and routes of its file, as module parameters do in kernels
     #[arg(long, short)]
     pub(crate) all: bool,
-    /// Interfaces that are added by name get their IPv6 address, where they have one
+    /// Use the IPv6 address of interfaces that are added by name, if they have one
     #[arg(long, short)]
     pub(crate) large: bool,
 }
@@ -117,32 +117,32 @@ pub(crate) struct NetAddArgs {
         allow_negative_numbers = true
     )]
     pub(crate) peer_timeout: Option<String>,
-    /// Messages under way to one peer
+    /// Limit of messages in flight to one peer
     #[arg(long, short = 'c', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) peer_credits: Option<String>,
-    /// Router buffers for one peer
+    /// Limit of router buffers for one peer
     #[arg(long, short = 'b', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) peer_buffer_credits: Option<String>,
-    /// Messages under way on the interface
+    /// Limit of messages in flight on the interface
     #[arg(long, short = 'r', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) credits: Option<String>,
     /// CPU partitions, such as `[0,1]`
     #[arg(long, short = 's', value_name = "LIST")]
     pub(crate) cpt: Option<String>,
-    /// Connections of each type to one peer, up to 127; 0 leaves it to the LND
+    /// Connections of each type to one peer, up to 127; 0: the LND decides
     #[arg(long, short = 'm', value_name = "COUNT", allow_negative_numbers = true)]
     pub(crate) conns_per_peer: Option<String>,
-    /// IP type of service, 0 to 255; -1 for the system's
+    /// IP type of service, 0 to 255; -1: that of the system
     #[arg(long, short = 'S', value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) tos: Option<String>,
     /// Networks by address, such as `tcp(eth0) 10.1.*.*; tcp1(eth1) 10.2.*.*`
     #[arg(long = "ip2net", short = 'p', value_name = "RULES",
         conflicts_with_all = ["net", "nid", "interfaces"])]
     pub(crate) ip2net: Option<String>,
-    /// Of kfi networks, which cannot be run here
+    /// For kfi networks, which this program does not support
     #[arg(long, short = 'a', value_name = "KEY", hide = true)]
     pub(crate) auth_key: Option<String>,
-    /// Of kfi networks, which cannot be run here
+    /// For kfi networks, which this program does not support
     #[arg(long, short = 'T', value_name = "CLASS", hide = true)]
     pub(crate) traffic_class: Option<String>,
     /// Do not advise on Linux routes
@@ -166,7 +166,7 @@ pub(crate) struct NetDelArgs {
 /// The amount of detail to show, and the interval of repetition.
 #[derive(Args)]
 pub(crate) struct ShowArgs {
-    /// How much: 0 to 4; without a number 1
+    /// The level of detail, 0 to 4; without a number 1
     #[arg(long, short, value_name = "LEVEL", num_args = 0..=1, default_missing_value = "1")]
     pub(crate) verbose: Option<u8>,
     #[command(flatten)]
@@ -175,7 +175,7 @@ pub(crate) struct ShowArgs {
 
 #[derive(Args)]
 pub(crate) struct WatchArgs {
-    /// Show it again every so many seconds, until interrupted
+    /// Repeat every SECONDS, until interrupted
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2",
         value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) watch: Option<u32>,
@@ -192,22 +192,22 @@ pub(crate) struct NetShowArgs {
 
 #[derive(Args)]
 pub(crate) struct NetSetArgs {
-    /// Of the interface with this NID
+    /// Set it for the interface with this NID
     #[arg(long, short)]
     pub(crate) nid: Option<String>,
-    /// Of all interfaces of this network
+    /// Set it for all interfaces of this network
     #[arg(long)]
     pub(crate) net: Option<String>,
-    /// Of all interfaces
+    /// Set it for all interfaces
     #[arg(long, short)]
     pub(crate) all: bool,
     /// Health, 0 to 1000
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) health: Option<String>,
-    /// Connections of each type to one peer, up to 127; 0 leaves it to the LND
+    /// Connections of each type to one peer, up to 127; 0: the LND decides
     #[arg(long, short = 'm', value_name = "COUNT", allow_hyphen_values = true)]
     pub(crate) conns_per_peer: Option<String>,
-    /// Seconds until a transmission fails, of a whole network or of all; 0 for the node's
+    /// Seconds until a transmission fails, for a whole network or for all; 0: the timeout of the node
     #[arg(long, value_name = "SECONDS", allow_hyphen_values = true)]
     pub(crate) lnd_timeout: Option<String>,
 }
@@ -238,10 +238,10 @@ pub(crate) struct RouteAddArgs {
         allow_hyphen_values = true
     )]
     pub(crate) hop: Option<String>,
-    /// Lower is used first
+    /// Priority; routes with lower values are used first
     #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) priority: Option<String>,
-    /// Deprecated: 1 is what a route has
+    /// Deprecated: only the value 1 is accepted
     #[arg(
         long = "health_sensitivity",
         alias = "health-sensitivity",
@@ -264,16 +264,16 @@ pub(crate) struct RouteDelArgs {
 
 #[derive(Args)]
 pub(crate) struct RouteShowArgs {
-    /// Only to this network
+    /// Only routes to this network
     #[arg(long, short)]
     pub(crate) net: Option<String>,
-    /// Only by this gateway
+    /// Only routes by this gateway
     #[arg(long, short)]
     pub(crate) gateway: Option<String>,
-    /// Only with this hop count, 1 to 255
+    /// Only routes with this hop count, 1 to 255
     #[arg(long, short = 'c', visible_alias = "hop-count", value_name = "HOPS")]
     pub(crate) hop: Option<u8>,
-    /// Only with this priority
+    /// Only routes with this priority
     #[arg(long, short)]
     pub(crate) priority: Option<u32>,
     #[command(flatten)]
@@ -297,28 +297,28 @@ pub(crate) struct SetArgs {
 
 #[derive(Args)]
 pub(crate) struct ImportArgs {
-    /// Add what the document names (the default); what is there already is named and left as it is
+    /// Add the entries of the document (the default); entries that exist are reported and not changed
     #[arg(long, short, conflicts_with_all = ["del", "show", "exec"])]
     pub(crate) add: bool,
-    /// Refuse a document that names what is there already (-17), as kernels do
+    /// Reject a document with entries that exist (-17), as kernels do
     #[arg(long, conflicts_with_all = ["del", "show", "exec"])]
     pub(crate) strict: bool,
-    /// Remove what the document names
+    /// Remove the entries of the document
     #[arg(long, short, conflicts_with_all = ["show", "exec"])]
     pub(crate) del: bool,
-    /// Show what the document names
+    /// Show the entries of the document
     #[arg(long, short, conflicts_with = "exec")]
     pub(crate) show: bool,
     /// Carry out the pings and discoveries of the document
     #[arg(long, short)]
     pub(crate) exec: bool,
-    /// Keep what was done before an error, as kernels do; without it an import is all or nothing
+    /// Keep the changes made before an error, as kernels do; without it an import is all or nothing
     #[arg(long)]
     pub(crate) partial: bool,
-    /// Say what would be wrong, and change nothing
+    /// Report the errors that an import would have, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Accepted: there is one way to a node
+    /// Accepted without effect: a node has only one control interface
     #[arg(long = "old-api", short, hide = true)]
     pub(crate) old_api: bool,
     /// The document; standard input if not given
@@ -327,10 +327,10 @@ pub(crate) struct ImportArgs {
 
 #[derive(Args)]
 pub(crate) struct ExportArgs {
-    /// Only what an import needs
+    /// Only the settings that an import needs
     #[arg(long, short)]
     pub(crate) backup: bool,
-    /// Where to; standard output if not given
+    /// The file to write; standard output if not given
     pub(crate) file: Option<PathBuf>,
 }
 
@@ -338,14 +338,14 @@ pub(crate) struct ExportArgs {
 pub(crate) enum StatsCommand {
     /// Show the node's counters
     Show(StatsShowArgs),
-    /// Zero the node's counters, and with the profile design the counts of its interfaces and those of its peers
+    /// Zero the node's counters; with the profile design, also those of its interfaces and of its peers
     Reset,
 }
 
 #[derive(Args)]
 pub(crate) struct StatsShowArgs {
-    /// Show what was counted since: in so many seconds from now on, or since a file was written with stats show, net show
-    /// -v 1 or peer show -v 1. Seconds: also of the interfaces and peers that messages went over, with latencies
+    /// Show only the counts of the next SECONDS, or those since FILE was written with stats show, net show -v 1 or peer
+    /// show -v 1. With SECONDS, also show the interfaces and peers that carried messages, with latencies
     #[arg(long, value_name = "SECONDS|FILE", conflicts_with = "watch")]
     pub(crate) since: Option<String>,
     #[command(flatten)]
@@ -355,22 +355,22 @@ pub(crate) struct StatsShowArgs {
 /// The events to print. Without one of the first four options: all events except successful attempts to send.
 #[derive(Args)]
 pub(crate) struct WatchNodeArgs {
-    /// Messages that are dropped or given up
+    /// Messages that are dropped, or that fail after their last retry
     #[arg(long)]
     pub(crate) dropped: bool,
     /// Health, links, connections of configured peers
     #[arg(long)]
     pub(crate) health: bool,
-    /// Routes that come and go
+    /// Routes that go up or down
     #[arg(long)]
     pub(crate) routes: bool,
-    /// Every attempt to send, also those that succeed
+    /// Every attempt to send, including those that succeed
     #[arg(long)]
     pub(crate) sends: bool,
     /// One JSON object a line
     #[arg(long)]
     pub(crate) json: bool,
-    /// End after so many events
+    /// End after N events
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
 }
@@ -379,19 +379,19 @@ pub(crate) struct WatchNodeArgs {
 /// because a replay needs everything that the node knew.
 #[derive(Subcommand)]
 pub(crate) enum RecordCommand {
-    /// Show how many events and bytes it has, and how many events are missing
+    /// Show the events and bytes of the record, and the number of missing events
     Status,
-    /// End it; the node goes on
+    /// End the record; the node continues to run
     Stop,
 }
 
 #[derive(Subcommand)]
 pub(crate) enum DebugCommand {
-    /// Show what is being recovered
+    /// Show the interfaces in recovery
     Recovery(RecoveryArgs),
     /// Show everything of one peer
     Peer(DebugPeerArgs),
-    /// Show what a NID list means, or whether it holds a NID
+    /// Show the NIDs of a list, or whether it contains a NID
     Nidlist(NidlistArgs),
 }
 
@@ -454,10 +454,10 @@ pub(crate) struct PeerAddArgs {
     /// Its NIDs
     #[arg(long, short, value_name = "NIDS")]
     pub(crate) nid: Option<String>,
-    /// Its NIDs are not to be used side by side
+    /// Do not use the peer's NIDs side by side
     #[arg(long = "non_mr", short = 'm', visible_alias = "non-mr")]
     pub(crate) non_mr: bool,
-    /// Keep the primary NID, whatever the peer says when it is discovered
+    /// Keep the primary NID, even if discovery finds another one
     #[arg(long = "lock_prim", short = 'l', visible_alias = "lock-prim")]
     pub(crate) lock_prim: bool,
 }
@@ -475,7 +475,7 @@ pub(crate) struct PeerDelArgs {
     /// Only these of its NIDs
     #[arg(long, short, value_name = "NIDS")]
     pub(crate) nid: Option<String>,
-    /// Also one whose primary NID is locked
+    /// Remove the peer even if its primary NID is locked
     #[arg(long, short)]
     pub(crate) force: bool,
 }
@@ -491,40 +491,40 @@ pub(crate) struct PeerShowArgs {
 
 #[derive(Args)]
 pub(crate) struct PeerSetArgs {
-    /// Of the interface with this NID
+    /// Set it for the interface with this NID
     #[arg(long, short)]
     pub(crate) nid: Option<String>,
-    /// Of all interfaces of all peers
+    /// Set it for all interfaces of all peers
     #[arg(long, short)]
     pub(crate) all: bool,
     /// Health, 0 to 1000
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) health: Option<String>,
-    /// The bits of its state, as `peer show -v 4` prints them
+    /// The bits of the peer's state, as `peer show -v 4` prints them
     #[arg(long, value_name = "VALUE", allow_hyphen_values = true)]
     pub(crate) state: Option<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct PingArgs {
-    /// From this interface of the node
+    /// Ping from this interface of the node
     #[arg(long, short, value_name = "NID")]
     pub(crate) source: Option<String>,
-    /// How long each peer may take, in seconds
+    /// Timeout for each peer, in seconds
     #[arg(long, short, value_name = "SECONDS", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) timeout: u32,
-    /// Whom: NIDs or HOST@NET, also several with commas
+    /// The peers: NIDs or HOST@NET, separated by commas or spaces
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     pub(crate) nids: Vec<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct DiscoverArgs {
-    /// Ask again, whatever is known
+    /// Discover peers that are already known, too
     #[arg(long, short)]
     pub(crate) force: bool,
-    /// Whom: NIDs or HOST@NET, also several with commas
+    /// The peers: NIDs or HOST@NET, separated by commas or spaces
     #[arg(required = true, value_name = "NID", value_delimiter = ',')]
     pub(crate) nids: Vec<String>,
 }
@@ -553,7 +553,7 @@ pub(crate) struct UdspAddArgs {
     /// The priority, 0 best
     #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) priority: Option<String>,
-    /// Insert before the rule that is here now
+    /// Insert at this index
     #[arg(long, short, allow_hyphen_values = true)]
     pub(crate) idx: Option<String>,
 }
@@ -593,7 +593,7 @@ pub(crate) enum FaultCommand {
 
 #[derive(Args)]
 pub(crate) struct FaultTypeArgs {
-    /// Of which type
+    /// The type of the rules
     #[arg(
         long = "rule_type",
         short = 't',
@@ -626,19 +626,19 @@ pub(crate) enum FaultRuleCommand {
 #[derive(Args)]
 #[command(group(ArgGroup::new("pace").required(true).args(["rate", "interval"])))]
 pub(crate) struct FaultAddArgs {
-    /// From where: a NID, *@NET or *
+    /// The source: a NID, *@NET or *
     #[arg(long, short)]
     pub(crate) source: String,
-    /// To where: a NID, *@NET or *
+    /// The destination: a NID, *@NET or *
     #[arg(long, short)]
     pub(crate) dest: String,
-    /// One of so many messages
+    /// Apply the rule to one of RATE messages
     #[arg(long, short)]
     pub(crate) rate: Option<u32>,
-    /// Once in so many seconds
+    /// Apply the rule once in INTERVAL seconds
     #[arg(long, short)]
     pub(crate) interval: Option<u32>,
-    /// How long a message is held back, in seconds (delay rules)
+    /// The delay of a message, in seconds (delay rules)
     #[arg(long, short)]
     pub(crate) latency: Option<u32>,
     /// Fail the send with this class of error, such as local_timeout or random; repeatable
@@ -663,10 +663,10 @@ pub(crate) struct FaultAddArgs {
         value_name = "NID"
     )]
     pub(crate) local_nid: Option<String>,
-    /// Each message with a probability of one half
+    /// Apply the rule to each message with a probability of one half
     #[arg(long, short = 'n')]
     pub(crate) random: bool,
-    /// Every message, in both directions
+    /// Apply the rule to every message, in both directions
     #[arg(long = "drop_all", short = 'x', visible_alias = "drop-all")]
     pub(crate) drop_all: bool,
 }
@@ -676,10 +676,10 @@ pub(crate) struct FaultDelArgs {
     /// All rules
     #[arg(long, short, conflicts_with_all = ["source", "dest"])]
     pub(crate) all: bool,
-    /// The rules from here
+    /// The rules with this source
     #[arg(long, short, required_unless_present = "all", requires = "dest")]
     pub(crate) source: Option<String>,
-    /// The rules to here
+    /// The rules with this destination
     #[arg(long, short)]
     pub(crate) dest: Option<String>,
 }

@@ -82,7 +82,7 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
 
 pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> {
     if args.auth_key.is_some() || args.traffic_class.is_some() {
-        let what = "--auth-key and --traffic-class are for kfi networks, which cannot be run here";
+        let what = "--auth-key and --traffic-class are for kfi networks, which are not supported";
         return Err(Failed::plain(what));
     }
     check_settings(args)?;

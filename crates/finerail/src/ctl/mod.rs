@@ -41,14 +41,14 @@ use crate::common::LogArgs;
 /// Arguments of `finerail ctl`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example: what a running node has
+Example: show the interfaces and peers of a running node
 
   finerail ctl net show -v 2
   finerail ctl peer show --watch
   finerail ctl --node /run/finerail/control.sock export --backup
 
-Without a command it takes commands from standard input, line by line: help, quit, and all
-those above. A script goes on after a command that failed.
+Without a command it reads commands from standard input, line by line: help, quit, and all
+those above. A script continues after a command that failed.
 
 Exit codes are those of lnetctl: 0, or an errno modulo 256 (234 is -22); without a command,
 that of the first line that failed.
@@ -64,7 +64,7 @@ pub(crate) struct CtlArgs {
     node: Option<PathBuf>,
     #[command(flatten)]
     limit: LimitArgs,
-    /// Without a command: commands from standard input, line by line
+    /// Without a command: read commands from standard input, line by line
     #[command(subcommand)]
     group: Option<Group>,
 }
@@ -72,7 +72,7 @@ pub(crate) struct CtlArgs {
 /// How long a node may take to answer.
 #[derive(clap::Args, Clone, Copy)]
 pub(crate) struct LimitArgs {
-    /// Seconds that the node may say nothing; pings and discoveries have their own time besides
+    /// Timeout of the node's answers, in seconds; the time of pings and discoveries is added
     #[arg(
         long,
         value_name = "SECONDS",

@@ -70,7 +70,7 @@ impl Service {
         };
         let begun = Instant::now();
         while !ready() {
-            let child = self.child.as_mut().context("the process is gone")?;
+            let child = self.child.as_mut().context("the process has ended")?;
             if let Some(status) = child.try_wait()? {
                 bail!("{} ended ({status}): {}", self.name, last_lines(&self.log));
             }

@@ -123,7 +123,7 @@ pub(super) fn digests(root: &Path, step: &Step<'_>) -> anyhow::Result<(Digests, 
     let mut waiting = vec![root.to_owned()];
     while let Some(path) = waiting.pop() {
         let kind = fs::symlink_metadata(&path)
-            .with_context(|| format!("cannot look at {}", path.display()))?;
+            .with_context(|| format!("cannot read {}", path.display()))?;
         if kind.is_dir() {
             waiting.extend(children(&path)?);
         } else if kind.is_file() {

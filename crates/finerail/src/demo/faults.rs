@@ -18,7 +18,7 @@ pub(crate) enum Faults {
     None,
     /// One of each kind, one after the other
     Standard,
-    /// As many as fit, drawn by the seed
+    /// As many as fit into the time, chosen by the seed
     Storm,
 }
 

@@ -40,35 +40,35 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail demo`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Nothing has to be set up, and nothing needs root. Where the system permits user and network namespaces and has
-'ip' of iproute2, each node is a host with cables of its own; otherwise all are processes on loopback addresses.
+The demo needs no preparation and no root. If the system permits user and network namespaces and has 'ip' of
+iproute2, each node is a host with its own cables; otherwise all nodes are processes on loopback addresses.
 
 Examples
   finerail demo                                a minute, with one fault of each kind
-  finerail demo --quick --report demo.html     20 seconds, and a page that shows what happened
-  finerail demo --faults storm --seed 7        other faults, one after the other
-  finerail demo --keep --directory /tmp/demo   leave everything running, to look around
+  finerail demo --quick --report demo.html     20 seconds, and a page with the results
+  finerail demo --faults storm --seed 7        random faults, one after the other
+  finerail demo --keep --directory /tmp/demo   keep all processes running, to inspect them
 ")]
 pub(crate) struct DemoArgs {
     /// End within 20 seconds instead of a minute
     #[arg(long)]
     quick: bool,
-    /// What fails meanwhile
+    /// The faults during the work
     #[arg(long, value_enum, default_value_t = Faults::Standard)]
     faults: Faults,
-    /// What --faults storm draws from
+    /// The seed of --faults storm
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write the report to this file, as HTML, and its figures beside it, as JSON
+    /// Write the report into this file as HTML, and its figures into a JSON file next to it
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Leave everything running until Ctrl-C
+    /// Keep all processes running until Ctrl-C
     #[arg(long)]
     keep: bool,
-    /// Work in this directory and leave everything there [default: a temporary one, removed at the end]
+    /// Work in this directory and keep its files [default: a temporary directory, removed at the end]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Verify what an earlier demo left in this directory, and end
+    /// Verify the files of an earlier demo in this directory, and exit
     #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "faults", "seed", "report", "keep", "directory"])]
     verify: Option<PathBuf>,
 }
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     }
     // This call comes first, because it needs a process with one thread.
     let world = World::enter();
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let temporary = tempfile::Builder::new().prefix("finerail-demo-").tempdir();
     let temporary = temporary.context("cannot make a temporary directory")?;
     let directory = args.directory.as_deref().unwrap_or(temporary.path());
@@ -102,7 +102,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
 
 /// Compares the storage of an earlier demo with its manifest.
 fn verify_again(directory: &Path) -> anyhow::Result<ExitCode> {
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let manifest = Manifest::read(directory)?;
     let storage = directory.join("storage");
     let checked = with_bar("verify", &interrupted, |step| {
@@ -132,7 +132,7 @@ fn make_empty(directory: &Path) -> anyhow::Result<()> {
     let mut entries = fs::read_dir(directory).with_context(|| format!("cannot list {shown}"))?;
     ensure!(
         entries.next().is_none(),
-        "{shown} is not empty: remove what an earlier demo left there, or choose another directory"
+        "{shown} is not empty: remove the files of an earlier demo, or choose another directory"
     );
     Ok(())
 }

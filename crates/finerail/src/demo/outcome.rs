@@ -149,7 +149,7 @@ impl fmt::Display for Outcome {
         writeln!(
             f,
             "{} commands carried {} MB in {} s ({:.0} MB/s; one hop of plain frames ({}) carries {:.0} MB/s here); {} \
-             commands failed and ran again.",
+             commands failed and were retried.",
             self.commands,
             self.bytes / 1_000_000,
             seconds(self.work_ms),

@@ -41,7 +41,7 @@ pub(super) fn page(outcome: &Outcome) -> String {
                 h2 { "Nodes" }
                 div.wide { (nodes(outcome)) }
                 @if !outcome.failures.is_empty() {
-                    h2 { "Commands that failed and ran again" }
+                    h2 { "Commands that failed and were retried" }
                     ul { @for (why, count) in &outcome.failures { li { (count) " × " (why) } } }
                 }
                 h2 { "Why messages took their paths" }
@@ -72,7 +72,7 @@ fn verdict(outcome: &Outcome) -> Markup {
             (verified.differences.join("; ")) ". "
         }
         (outcome.commands) " commands carried " (outcome.bytes / 1_000_000) " MB in "
-        (seconds(outcome.work_ms)) " s; " (outcome.retries) " failed and ran again."
+        (seconds(outcome.work_ms)) " s; " (outcome.retries) " failed and were retried."
     }
 }
 

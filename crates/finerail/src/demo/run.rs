@@ -120,7 +120,7 @@ fn digests(source: &Path, interrupted: &AtomicBool) -> anyhow::Result<(Digests, 
         let length = fs::metadata(source.join(path)).map(|file| file.len());
         amounts[index].files += 1;
         amounts[index].bytes +=
-            length.with_context(|| format!("cannot look at {}", path.display()))?;
+            length.with_context(|| format!("cannot read {}", path.display()))?;
     }
     Ok((all, amounts))
 }
@@ -421,7 +421,7 @@ impl Show<'_> {
     fn keep(&self) -> anyhow::Result<()> {
         let socket = self.stage.control(IO_NODE);
         print(&format!(
-            "\nEverything runs on until Ctrl-C. Look around with:\n  \
+            "\nAll processes run until Ctrl-C. Inspect them with:\n  \
              finerail ctl --node {0} route show\n  finerail top --node {0}\n",
             socket.display()
         ))?;

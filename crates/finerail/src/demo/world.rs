@@ -173,7 +173,7 @@ fn ip(words: &[&str]) -> Command {
 /// Makes a network namespace that lives as long as its descriptor.
 fn new_namespace() -> anyhow::Result<OwnedFd> {
     let made = thread::spawn(|| -> anyhow::Result<OwnedFd> {
-        unshare(CloneFlags::CLONE_NEWNET).context("no new network namespace")?;
+        unshare(CloneFlags::CLONE_NEWNET).context("cannot make a network namespace")?;
         let namespace = File::open("/proc/thread-self/ns/net").context("cannot open it")?;
         Ok(namespace.into())
     });
@@ -191,7 +191,7 @@ fn enter_namespaces() -> anyhow::Result<()> {
     let network = CloneFlags::CLONE_NEWNET | CloneFlags::CLONE_NEWNS;
     if unshare(network).is_err() {
         unshare(network | CloneFlags::CLONE_NEWUSER)
-            .map_err(|errno| anyhow!("the system permits no user namespace: {errno}"))?;
+            .map_err(|errno| anyhow!("the system does not permit user namespaces: {errno}"))?;
         map_identity(user, &format!("0 {user} 1\n"), &format!("0 {group} 1\n"))?;
     }
     // Makes mounts of the demo invisible to other namespaces.

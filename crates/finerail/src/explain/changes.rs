@@ -61,10 +61,10 @@ pub(crate) struct ChangeArgs {
     /// Set the health of a local NI or a peer NI
     #[arg(long, value_name = "NID=HEALTH")]
     set_health: Vec<String>,
-    /// Make a local NI, a peer NI, a gateway or an interface of the system well again
+    /// Restore a local NI, a peer NI, a gateway or an interface of the system
     #[arg(long, value_name = "NID|INTERFACE")]
     restore: Vec<String>,
-    /// Make it fail
+    /// Let a local NI, a peer NI, a gateway or an interface of the system fail
     #[arg(long, value_name = "NID|INTERFACE")]
     fail: Vec<String>,
 }

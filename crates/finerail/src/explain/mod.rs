@@ -43,19 +43,19 @@ Examples:
   finerail explain --config node.yaml --to 10.0.0.2@tcp --add-rule '--src tcp1 --priority 0'
   finerail explain --node --to 10.0.0.2@tcp
 
-Without -v: the path, the reason, what is wrong, and what would change it.
+Without -v it prints the path, the reason, problems, and changes that lead to another path.
 
 Exit code: 0 there is a path, 1 there is none, 2 wrong usage or bad input.
 ")]
 pub(crate) struct ExplainArgs {
-    /// What lnetctl printed on the node: an export, or outputs of show; several files are put together
+    /// The output of lnetctl on the node: an export, or outputs of show; several files are combined
     #[arg(long, value_name = "FILE", num_args = 1.., required_unless_present_any = ["state", "node"])]
     config: Vec<PathBuf>,
-    /// The complete state of a running node, as JSON: what is told of it is exact
+    /// The complete state of a running node, as JSON: the explanation is then exact
     #[arg(long, value_name = "FILE", conflicts_with_all = ["config", "interfaces"])]
     state: Option<PathBuf>,
-    /// Ask the node that is controlled over this Unix socket for its state: what is told of it is exact
-    /// [default: where `finerail ctl` looks]
+    /// Get the state of the node that is controlled over this Unix socket: the explanation is then exact
+    /// [default: the socket of `finerail ctl`]
     #[arg(
         long,
         value_name = "SOCKET",
@@ -77,7 +77,7 @@ pub(crate) struct ExplainArgs {
         value_parser = clap::value_parser!(u32).range(0..=1 << 20)
     )]
     size: u32,
-    /// How many sends are foretold
+    /// The number of sends to predict
     #[arg(
         long,
         value_name = "N",
@@ -85,25 +85,23 @@ pub(crate) struct ExplainArgs {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000)
     )]
     sends: u32,
-    /// Select as the design documents say, or as shipping kernels do [default: design, or as the state
-    /// says]
+    /// Select like the design documents, or like shipping kernels [default: that of the state, or design]
     #[arg(long, value_enum)]
     profile: Option<ProfileName>,
-    /// What a resend may not use again: the pair of interfaces, or each of the two [default: pair, or
-    /// as the state says]
+    /// What a resend must not reuse: the pair of interfaces, or each of the two [default: that of the state, or pair]
     #[arg(long, value_enum)]
     used_paths: Option<UsedPathsName>,
     /// The node's interfaces: the output of `ip -j addr` or `ip addr`
     #[arg(long, value_name = "FILE")]
     interfaces: Option<PathBuf>,
-    /// What lnetctl printed on the destination: explains the way back, too
+    /// The output of lnetctl on the destination: explains the reverse path too
     #[arg(long, value_name = "FILE", num_args = 1..)]
     peer_config: Vec<PathBuf>,
-    /// Print the candidates of each decision, the next sends, resends, rules and health, too; twice: also the resends of
-    /// the other profile, and everything that is assumed
+    /// Print also the candidates of each decision, the next sends, resends, rules and health; twice: also the resends of
+    /// the other profile, and all assumptions
     #[arg(short, long, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Print JSON, with everything
+    /// Print all results as JSON
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -112,9 +110,9 @@ pub(crate) struct ExplainArgs {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum UsedPathsName {
-    /// The very pair of local and peer interface
+    /// Only the same pair of local and peer interface
     Pair,
-    /// Each local and each peer interface
+    /// Each used local interface and each used peer interface
     Literal,
 }
 

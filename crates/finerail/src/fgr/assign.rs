@@ -23,7 +23,7 @@ Example:
 pub(crate) struct AssignArgs {
     #[command(flatten)]
     planning: PlanningArgs,
-    /// The client: its place (0,0,10), its name (c0-0c1s5n0), or its number or NID (20, 20@gni101)
+    /// The client: its position (0,0,10), name (c0-0c1s5n0), number (20) or NID (20@gni101)
     #[arg(long, value_name = "CLIENT")]
     client: String,
     /// The group of router modules
@@ -85,13 +85,13 @@ fn find_client(machine: &Machine, text: &str) -> anyhow::Result<usize> {
     let mut clients = machine.clients.iter();
     let found = if text.contains(',') {
         let vertex = vertex(machine, text)
-            .ok_or_else(|| anyhow!("{text} is not a place of {}", machine.name))?;
+            .ok_or_else(|| anyhow!("{text} is not a position of {}", machine.name))?;
         clients.position(|client| client.vertex == vertex)
     } else if text.starts_with(|first: char| first.is_ascii_digit()) {
         let number = text.split_once('@').map_or(text, |(number, _)| number);
         let id: u32 = number
             .parse()
-            .map_err(|_| anyhow!("'{text}' is not a place, name, number or NID"))?;
+            .map_err(|_| anyhow!("'{text}' is not a position, name, number or NID"))?;
         clients.position(|client| client.id == id)
     } else {
         clients.position(|client| client.name.as_deref() == Some(text))
@@ -114,7 +114,7 @@ fn vertex(machine: &Machine, text: &str) -> Option<Vertex> {
 fn answer(machine: &Machine, plan: &Plan, client: usize, group: &str) -> anyhow::Result<Answer> {
     let Some(index) = machine.groups.iter().position(|known| known.name == group) else {
         let known: Vec<&str> = machine.groups.iter().map(|g| g.name.as_str()).collect();
-        bail!("no group {group}; there are {}", known.join(", "));
+        bail!("there is no group {group}; the groups are {}", known.join(", "));
     };
     let row = plan.row_of(client);
     let client = &machine.clients[client];

@@ -20,11 +20,16 @@ const SHOWN: usize = 50;
 /// Arguments of `finerail fgr check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every client reaches every net through a primary and a backup; what clients ask and what servers
-start arrives, now, after any single router, blade or adapter of a router failed, and when it
-returns; every route is up; and there is an order of roll-out in which nothing is lost. Exit code 0
-when this is so, 1 when it is not, 2 for inputs that are wrong. Then it says how long a failure goes
-unnoticed, and how many pairs of a client and a server lose messages meanwhile.
+The command proves that
+  - every client reaches every net through a primary router and a backup;
+  - requests of clients and messages that servers start arrive now, after the failure of any single
+    router, blade or router adapter, and when it returns;
+  - every route is up;
+  - the configurations can be rolled out in an order in which no message is lost.
+It also prints how long a failure stays unnoticed, and how many pairs of a client and a server lose
+messages during that time.
+
+Exit code: 0 all of this is proved, 1 it is not, 2 wrong inputs.
 
 Examples:
   finerail fgr config --machine synthetic:6x8x4:2x3x1 --client-net tcp100 -o conf
@@ -32,20 +37,20 @@ Examples:
   finerail fgr check --server-nets 'o2ib[201-236]' exports/*.yaml --planned conf
 ")]
 pub(crate) struct CheckArgs {
-    /// A directory that 'finerail fgr config' wrote, or configurations of nodes with their NIDs
+    /// A directory of 'finerail fgr config', or configurations of nodes with their NIDs
     #[arg(value_name = "DIR|FILE", required = true)]
     paths: Vec<PathBuf>,
-    /// Nets of the servers, when files are given: o2ib201 or o2ib[201-236]
+    /// Nets of the servers, if files are given: o2ib201 or o2ib[201-236]
     #[arg(long, value_name = "NETS", value_delimiter = ' ')]
     server_nets: Vec<NetExpr>,
-    /// How nodes watch their gateways, when files are given: their options of the lnet module; without
-    /// it LNet's defaults
+    /// Options of the lnet module of the nodes, if files are given: they set how nodes check their
+    /// gateways; without this file the defaults of LNet
     #[arg(long, value_name = "FILE")]
     module_options: Option<PathBuf>,
-    /// Compare files with this plan as well: a directory that 'finerail fgr config' wrote
+    /// Also compare files with this plan: a directory of 'finerail fgr config'
     #[arg(long, value_name = "DIR")]
     planned: Option<PathBuf>,
-    /// The directory of the configuration now in force; without it nodes have no routes yet
+    /// The directory of the active configuration; without it the nodes have no routes yet
     #[arg(long, value_name = "DIR")]
     from: Option<PathBuf>,
 }
@@ -55,7 +60,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let mut site = match &args.paths[..] {
         [directory] if directory.is_dir() => read_directory(directory)?,
         _ if args.server_nets.is_empty() => {
-            bail!("say which nets the servers are on: --server-nets 'o2ib[201-236]'")
+            bail!("give the nets of the servers, such as --server-nets 'o2ib[201-236]'")
         }
         files => read_files(files, &args.server_nets)?,
     };
@@ -187,5 +192,5 @@ fn steps(order: &Rollout, out: &mut String) -> std::fmt::Result {
         writeln!(out, "  {number}. {nodes} {role}s")?;
     }
     let open: Vec<&Finding> = order.open.iter().collect();
-    list("error: on the way", &open, out)
+    list("error: during the roll-out", &open, out)
 }

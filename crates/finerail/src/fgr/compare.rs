@@ -20,9 +20,9 @@ use crate::shard::{ShardArgs, ShardFile};
 /// Arguments of `finerail fgr compare`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The front are policies with their parameters from short paths to jobs of neighbours that find many
-routers: 'strict' and 'slices' of several caps and cuts; and on a torus or mesh 'balanced' with a
-limit on each side of a router, which reads load less.
+The front consists of policies with parameters, from those with short paths to those that give jobs of
+neighbours many routers: 'strict', and 'slices' with several caps and cuts; on a torus or mesh also
+'balanced' with a limit on each side of a router, which lowers the load of reads.
 
 Examples:
   finerail fgr compare --machine synthetic:6x8x4:2x3x1
@@ -31,10 +31,10 @@ Examples:
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// Only these policies; all by default
+    /// Compare only these policies [default: all]
     #[arg(long, value_enum, value_name = "POLICY", value_delimiter = ',')]
     policies: Vec<PolicyName>,
-    /// The front of policies instead, each with its own parameters
+    /// Compare the front of policies instead, each with its own parameters
     #[arg(long, conflicts_with_all = [
         "policies", "tie", "by", "side", "block", "efficiency", "cut", "cap", "run", "limit", "limit_read"
     ])]

@@ -22,11 +22,14 @@ use crate::machine::read;
 /// Arguments of `finerail fgr config`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Writes classes/NAME.yaml (for lnetctl import), module.conf (for modprobe.d, beside the YAML: how
-gateways are watched), classes/NAME.conf (for modprobe.d, instead of both, where a kernel takes it),
-nodes.csv (the class and the NIDs of every node) and inventory.yaml (for Ansible). Nodes that follow
-each other share a line of nodes.csv: nid[00020-00051] with 10.1.0.[20-51]@tcp[101-112].
-docs/router-failures.md says what happens when a router fails, and what these options do to it.
+The command writes
+  classes/NAME.yaml   for lnetctl import
+  module.conf         for modprobe.d, in addition to the YAML: how nodes check their gateways
+  classes/NAME.conf   for modprobe.d, instead of both, if the kernel accepts it
+  nodes.csv           the class and the NIDs of every node; consecutive nodes share a line:
+                      nid[00020-00051] with 10.1.0.[20-51]@tcp[101-112]
+  inventory.yaml      for Ansible
+docs/router-failures.md describes the effects of a router failure, and of these options on it.
 
 Example:
   finerail fgr config --machine synthetic:6x8x4:2x3x1 --client-net tcp100 --client-interface hsn0 \\
@@ -48,35 +51,35 @@ pub(crate) struct ConfigArgs {
 /// How nodes are addressed, and how routes are preferred.
 #[derive(clap::Args, Clone)]
 pub(crate) struct SchemeArgs {
-    /// The net before that of the first slot: gni100 makes gni101, gni102, ... for the clients; the one
-    /// net of clients in the multi-rail form
+    /// The net whose successors are the nets of the slots: gni100 gives gni101, gni102, ... to the clients; in
+    /// the multi-rail form the only net of the clients
     #[arg(long, value_name = "NET", default_value = "gni100")]
     client_net: Net,
-    /// The interface of clients, and of routers towards them
+    /// The interface of clients, and of routers to clients
     #[arg(long, value_name = "NAME", default_value = "ipogif0")]
     client_interface: String,
-    /// The interface of servers, and of routers towards them
+    /// The interface of servers, and of routers to servers
     #[arg(long, value_name = "NAME", default_value = "ib0")]
     server_interface: String,
-    /// Address of node 0 on the clients' nets, where addresses are IP; node N has the Nth after it
+    /// Address of node 0 on the clients' nets, if they have IP addresses; node N has the Nth address after it
     #[arg(long, value_name = "ADDRESS", default_value = "10.1.0.0")]
     client_addresses: Ipv4Addr,
-    /// Address of node 0 on the servers' nets; router node N has the Nth after it
+    /// Address of node 0 on the servers' nets; router node N has the Nth address after it
     #[arg(long, value_name = "ADDRESS", default_value = "10.2.0.0")]
     router_addresses: Ipv4Addr,
-    /// The servers, NAME,NID a line; without it there are synthetic ones
+    /// The servers, NAME,NID a line; without it synthetic servers
     #[arg(long, value_name = "FILE")]
     servers: Option<PathBuf>,
-    /// Synthetic servers on each net
+    /// The number of synthetic servers on each net
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
     servers_per_net: u16,
-    /// Addresses of synthetic servers are counted from the one after this
+    /// The address before that of the first synthetic server
     #[arg(long, value_name = "ADDRESS", default_value = "10.3.0.0")]
     server_addresses: Ipv4Addr,
-    /// How clients are tied to their routers
+    /// The form of the configuration: how clients use only their own routers
     #[arg(long, value_enum, value_name = "FORM", default_value_t = FormArg::SlotNets)]
     form: FormArg,
-    /// With slot nets: which slots' nets a client is on
+    /// With slot nets: the nets of a client
     #[arg(long, value_enum, value_name = "WHICH", default_value_t = SlotsArg::All)]
     slots: SlotsArg,
     /// Priorities of backups
@@ -85,14 +88,14 @@ pub(crate) struct SchemeArgs {
     /// Seconds between two pings of a gateway (alive_router_check_interval)
     #[arg(long, value_name = "SECONDS", default_value_t = Timing::PLANNED.check_interval)]
     check_interval: u32,
-    /// Seconds that such a ping may take (router_ping_timeout)
+    /// Timeout of such a ping, in seconds (router_ping_timeout)
     #[arg(long, value_name = "SECONDS", default_value_t = Timing::PLANNED.ping_timeout)]
     ping_timeout: u32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum FormArg {
-    /// Discovery off, a net of clients for each slot of routers
+    /// Discovery off, one net of clients for each slot of routers
     SlotNets,
     /// Discovery on, one net of clients; selection rules (lnetctl udsp) choose the routers
     MultiRail,
@@ -100,9 +103,9 @@ enum FormArg {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum SlotsArg {
-    /// All of them, so that another plan changes routes alone
+    /// All nets, so that another plan changes only routes
     All,
-    /// Those that its routes use: for nets with more routers than LNet takes interfaces
+    /// Only the nets that its routes use: for nets with more routers than LNet accepts interfaces
     Used,
 }
 
@@ -110,7 +113,7 @@ enum SlotsArg {
 enum Backups {
     /// 1, 2, ... in the order of the plan
     Ranked,
-    /// 1 for all: they share what the primary leaves
+    /// 1 for all: they share the load of a failed primary
     Equal,
 }
 
@@ -155,7 +158,7 @@ impl SchemeArgs {
         let each = self.servers_per_net;
         writeln!(
             io::stderr(),
-            "note: the servers are synthetic: {each} on each net; give the real ones with --servers"
+            "note: the servers are synthetic, {each} on each net; give the real servers with --servers"
         )?;
         let nets = machine.nets.iter().map(|entry| entry.net);
         Ok(Server::synthetic(nets, each, self.server_addresses)?)
@@ -239,7 +242,7 @@ fn say_refused(refused: &[ModprobeRefusal]) -> io::Result<()> {
         writeln!(
             errors,
             "note: {count} classes have no modprobe.d form: {parameter} has up to {longest} \
-             characters and a kernel takes {max}; use the YAML"
+             characters; a kernel accepts at most {max}; use the YAML"
         )?;
     }
     Ok(())

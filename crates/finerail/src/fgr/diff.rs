@@ -18,21 +18,23 @@ use crate::common::{NOT_SO, print_bytes, read_config};
 /// Arguments of `finerail fgr diff`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A node is found in the plan by its NIDs. Differences are comments, the commands to run follow them.
-Exit code 0 when nothing differs, 1 when something does, 2 for inputs that are wrong.
+A node is found in the plan by its NIDs. Differences are printed as comments; the commands that remove
+them follow.
 
 Example:
   lnetctl export > nid00020.yaml
   finerail fgr diff conf nid00020.yaml
   finerail fgr config --machine machine.yaml --failed c7-2c2s0 -o today
-  finerail fgr diff today conf          # what to run while that blade is down
+  finerail fgr diff today conf          # the commands for the time while that blade is down
+
+Exit code: 0 nothing differs, 1 something differs, 2 wrong inputs.
 ")]
 pub(crate) struct DiffArgs {
-    /// The plan: a directory that 'finerail fgr config' wrote
+    /// The plan: a directory of 'finerail fgr config'
     #[arg(value_name = "PLAN")]
     plan: PathBuf,
-    /// What 'lnetctl export' printed on nodes; or a second plan, of which it is said what to run to
-    /// come from it to the first
+    /// Outputs of 'lnetctl export' of nodes; or a second plan: prints the commands that change it into
+    /// the first
     #[arg(value_name = "EXPORT", required = true)]
     exports: Vec<PathBuf>,
 }

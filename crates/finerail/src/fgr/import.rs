@@ -14,8 +14,8 @@ use crate::machine::read;
 /// Arguments of `finerail fgr import`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-What the source does not say is assumed, and stands as comments at the top of the file. Read it, correct
-it, and give it to --machine.
+Facts that the source does not contain are assumed. Comments at the top of the file list the assumptions:
+read and correct them, then give the file to --machine.
 
 Examples:
   finerail fgr import slurm topology.conf --routers routers.csv > machine.yaml
@@ -23,26 +23,26 @@ Examples:
   finerail fgr import dragonfly nodes.csv --links-per-pair 4 > machine.yaml
 ")]
 pub(crate) struct ImportArgs {
-    /// What the file is
+    /// The type of the file
     #[arg(value_enum, value_name = "KIND")]
     kind: Kind,
     /// The file
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// The nodes that route, as CSV with the header group,subgroup,blade,node,net and a line for each net
-    /// of each node; the others are clients
+    /// The routers, as CSV with the header group,subgroup,blade,node,net and a line for each net of each
+    /// node; all other nodes are clients
     #[arg(long, value_name = "FILE")]
     routers: Option<PathBuf>,
     /// The machine's name
     #[arg(long, value_name = "NAME", default_value = "machine")]
     name: String,
-    /// GB/s of a link where the source names none
+    /// GB/s of a link, if the source does not say it
     #[arg(long, value_name = "GB/S", default_value_t = 25.0)]
     capacity: f64,
-    /// Links between each two groups of a dragonfly
+    /// Number of links between any two groups of a dragonfly
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     links_per_pair: u16,
-    /// Which adapter of each host counts, from 1, where hosts have several
+    /// The number of the adapter to use, from 1, if hosts have several
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     rail: u16,
 }
@@ -51,16 +51,16 @@ pub(crate) struct ImportArgs {
 enum Kind {
     /// topology.conf of the plugins tree and block
     Slurm,
-    /// What ibnetdiscover prints
+    /// The output of ibnetdiscover
     Ibnetdiscover,
-    /// CSV with node,group,switch, or node,switch with Slingshot's names
+    /// CSV with node,group,switch, or with node,switch and Slingshot's names
     Dragonfly,
 }
 
 /// Runs `finerail fgr import`.
 pub(crate) fn run(args: &ImportArgs) -> anyhow::Result<ExitCode> {
     if !(args.capacity.is_finite() && args.capacity > 0.0) {
-        bail!("--capacity: {} GB/s is no capacity", args.capacity);
+        bail!("--capacity: {} GB/s is not a capacity", args.capacity);
     }
     let assumed = Assumed {
         capacity: args.capacity,

@@ -31,15 +31,15 @@ pub(crate) enum PolicyName {
     Strict,
     /// The nearest router of each net
     Nearest,
-    /// The shortest paths in total with equal loads
+    /// The shortest total of all paths with equal loads
     Balanced,
-    /// Routers of a block of neighbours spread over the net
+    /// Spreads the routers of a block of neighbours over the net
     Spread,
-    /// Algorithm 1 with lines of clients shared among its modules, for jobs of neighbours
+    /// Algorithm 1, with lines of clients shared among its modules, for jobs of neighbours
     Slices,
-    /// Equal loads, and the hottest link as cool as can be
+    /// Equal loads, and the lowest possible load of the hottest link
     Cool,
-    /// Algorithm 1 as it was printed, to show what its slip costs
+    /// Algorithm 1 as printed, to show the cost of its error
     Printed,
     /// All routers of a net in turn: no fine-grained routing
     Flat,
@@ -73,7 +73,7 @@ enum DisjointName {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum CutName {
-    /// Where it costs least under a cap
+    /// At the positions with the lowest cost under a cap
     Cost,
     /// Between the nearest modules along the line
     Near,
@@ -84,41 +84,41 @@ enum CutName {
 /// Rules that hold for every policy.
 #[derive(clap::Args, Clone)]
 pub(crate) struct RuleArgs {
-    /// Backups beside the primary
+    /// Number of backups in addition to the primary
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u8).range(0..=15))]
     backups: u8,
-    /// What a backup may not share with the primary or another backup
+    /// What a backup must not share with the primary or another backup
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = DisjointName::Blade)]
     disjoint: DisjointName,
-    /// Under strict: which of equally near modules is the primary [default: index]
+    /// Under strict: the module that is the primary among equally near ones [default: index]
     #[arg(long, value_enum, value_name = "RULE")]
     tie: Option<TieName>,
-    /// Under nearest and balanced: what is near [default: cost]
+    /// Under nearest and balanced: the measure of distance [default: cost]
     #[arg(long, value_enum, value_name = "METRIC")]
     by: Option<By>,
-    /// Under balanced, on a torus or mesh: clients that a router serves on either side of it in the first dimension at
-    /// most; this limits the hottest link when clients read
+    /// Under balanced, on a torus or mesh: the limit of clients that a router serves on each side of it in the first
+    /// dimension; it limits the load of the hottest link when clients read
     #[arg(long, value_name = "CLIENTS")]
     side: Option<u32>,
-    /// Under spread: consecutive clients of a block [default: 126]
+    /// Under spread: the number of consecutive clients of a block [default: 126]
     #[arg(long, value_name = "CLIENTS")]
     block: Option<u32>,
     /// Under spread: per cent of all routers' bandwidth that a block can use [default: 50]
     #[arg(long, value_name = "PERCENT")]
     efficiency: Option<u32>,
-    /// Under slices: where lines of clients are cut [default: cost]
+    /// Under slices: the positions at which lines of clients are cut [default: cost]
     #[arg(long, value_enum, value_name = "WHERE")]
     cut: Option<CutName>,
-    /// Under slices by cost: per cent of a line of clients that one module serves at most [default: 50]
+    /// Under slices by cost: the limit of per cent of a line of clients that one module serves [default: 50]
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u32).range(1..=100))]
     cap: Option<u32>,
     /// Under slices by cost: positions of a line that are not cut; longer runs make fewer route tables [default: 1]
     #[arg(long, value_name = "POSITIONS", value_parser = clap::value_parser!(u16).range(1..))]
     run: Option<u16>,
-    /// Under cool: units per GB/s that the hottest link may have; 0 for as little as can be [default: 0]
+    /// Under cool: the limit of the load of the hottest link, in units per GB/s; 0: the lowest possible [default: 0]
     #[arg(long, value_name = "UNITS")]
     limit: Option<u32>,
-    /// Under cool: the same for reads alone, --limit then being that of writes; 0 for no limit
+    /// Under cool: the same limit for reads; --limit is then the limit for writes; 0: no limit
     #[arg(long, value_name = "UNITS")]
     limit_read: Option<u32>,
 }
@@ -266,11 +266,11 @@ fn listed(names: &[PolicyName], last: &str) -> String {
 /// The parts that have failed.
 #[derive(clap::Args, Clone)]
 pub(crate) struct FailureArgs {
-    /// What does not work now: node numbers, names, NIDs, host lists, blades, cabinets, nets; or @FILE
-    /// with such a list. The plan avoids it, and what the machine file marks as down
+    /// Failed parts: node numbers, names, NIDs, host lists, blades, cabinets, nets; or @FILE with such
+    /// a list. The plan avoids them, and those that the machine file marks as down
     #[arg(long, value_name = "LIST")]
     failed: Vec<String>,
-    /// Plan as if everything that the machine file marks as down was up
+    /// Plan as if all parts that the machine file marks as down were up
     #[arg(long, conflicts_with = "failed")]
     whole: bool,
 }
@@ -314,8 +314,8 @@ impl FailureArgs {
 pub(crate) struct PlanningArgs {
     #[command(flatten)]
     pub(crate) machine: MachineArgs,
-    /// How routers are chosen [default: strict on a torus or mesh whose groups have sub-groups,
-    /// otherwise balanced, or nearest on a large machine]
+    /// The policy that chooses the routers [default: strict on a torus or mesh whose groups have
+    /// sub-groups, otherwise balanced, or nearest on a large machine]
     #[arg(long, value_enum, value_name = "POLICY")]
     policy: Option<PolicyName>,
     #[command(flatten)]

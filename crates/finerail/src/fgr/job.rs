@@ -43,8 +43,8 @@ const PLANNING: [&str; 15] = [
 /// Arguments of `finerail fgr job`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every client of the job is taken to write as much to each target. Other jobs are not looked at. The
-rate of a router is an assumption until it is measured: say it with --router-rate.
+Assumptions: every client of the job writes the same amount to each target, and no other job runs. The
+rate of a router is assumed, too: give the measured rate with --router-rate.
 
 Examples:
   finerail fgr job --machine titan.map --modules modules.csv --nodes 20-1027 --targets 'o2ib[201-218]'
@@ -54,17 +54,17 @@ Examples:
 pub(crate) struct JobArgs {
     #[command(flatten)]
     planning: PlanningArgs,
-    /// The plan that is in force: the plan.yaml of 'finerail fgr plan'; without it the plan is made anew, by
-    /// --policy and around what is --failed
+    /// The active plan: the plan.yaml of 'finerail fgr plan'; without it a new plan is made with --policy
+    /// and --failed
     #[arg(long, value_name = "FILE", conflicts_with_all = PLANNING)]
     plan: Option<PathBuf>,
     /// The job's nodes: a host list, numbers, ranges of numbers, NIDs; or @FILE with such a list
     #[arg(long, value_name = "LIST")]
     nodes: String,
-    /// What it writes to: nets (o2ib201, o2ib[201-218]) or names of --servers [default: every net]
+    /// The targets of the job: nets (o2ib201, o2ib[201-218]) or names of --servers [default: every net]
     #[arg(long, value_name = "LIST")]
     targets: Option<String>,
-    /// Servers or OSTs, NAME,NID a line: what other --targets than nets mean
+    /// Servers or OSTs, NAME,NID a line: the meaning of --targets that are not nets
     #[arg(long, value_name = "FILE")]
     servers: Option<PathBuf>,
     /// GB/s that one router forwards
@@ -124,7 +124,7 @@ struct Instead {
 /// Runs `finerail fgr job`.
 pub(crate) fn run(args: &JobArgs) -> anyhow::Result<ExitCode> {
     if !(args.router_rate.is_finite() && args.router_rate > 0.0) {
-        bail!("--router-rate: {} GB/s is no rate", args.router_rate);
+        bail!("--router-rate: {} GB/s is not a rate", args.router_rate);
     }
     let (machine, plan) = planned(args)?;
     let servers = servers(args, &machine)?;
@@ -197,7 +197,7 @@ fn targets(args: &JobArgs, machine: &Machine, servers: &Servers) -> anyhow::Resu
                 bail!("--targets: no router of {} leads to {name}", machine.name);
             }
         } else {
-            bail!("--targets: '{name}' is no net and no name of --servers");
+            bail!("--targets: '{name}' is neither a net nor a name of --servers");
         }
     }
     nets.sort_unstable();

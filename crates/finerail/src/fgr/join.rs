@@ -13,7 +13,7 @@ use super::site::read_directory;
 #[command(after_help = "\
 For clusters behind the same servers, and for nodes with an interface on each of several rails: configure
 each cluster or rail with nets of its own, then join them. Nodes with equal names are one node, which has
-the nets and routes of all. What contradicts itself is refused.
+the nets and routes of all. Contradictions are errors.
 
 Example:
   finerail fgr config --machine rail1.yaml --client-net tcp100 --servers servers.csv -o rail1
@@ -21,7 +21,7 @@ Example:
   finerail fgr join rail1 rail2 -o conf && finerail fgr check conf
 ")]
 pub(crate) struct JoinArgs {
-    /// Directories that 'finerail fgr config' or 'finerail fgr join' wrote
+    /// Directories of 'finerail fgr config' or 'finerail fgr join'
     #[arg(value_name = "DIR", required = true, num_args = 2..)]
     directories: Vec<PathBuf>,
     /// Write the files into this directory; made if missing

@@ -36,23 +36,23 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Show the routers of one client: coordinates, window, distances
     Assign(assign::AssignArgs),
-    /// Compare the policies on a machine, beside what none can beat
+    /// Compare the policies on a machine, and show the limits that no policy can beat
     Compare(compare::CompareArgs),
     /// Write the LNet configuration of every client, router and server
     Config(config::ConfigArgs),
-    /// Prove that a site routes as it should, now and after every single failure
+    /// Prove that the routing of a site is correct, now and after every single failure
     Check(check::CheckArgs),
-    /// Say what differs on running nodes, and what to run there
+    /// Report the differences of running nodes from a plan, and the commands that remove them
     Diff(diff::DiffArgs),
     /// Make a machine file from Slurm's topology, ibnetdiscover, or a list of a dragonfly
     Import(import::ImportArgs),
     /// Join the configurations of several clusters or rails
     Join(join::JoinArgs),
-    /// Say which routers a job uses, how fast that is, and what would be faster
+    /// Report the routers of a job, its bandwidth, and faster alternatives
     Job(job::JobArgs),
-    /// Find placements of the router modules near the bounds
+    /// Find placements of the router modules near the theoretical limits
     Place(place::PlaceArgs),
-    /// Write a plan's figures and pictures as one HTML file
+    /// Write the figures and pictures of a plan as one HTML file
     Report(report::ReportArgs),
 }
 

@@ -33,7 +33,7 @@ pub(super) fn prepare(directory: &Path, own: &[&str]) -> anyhow::Result<()> {
     };
     if let Some(path) = old.iter().find(foreign) {
         bail!(
-            "{}: {} is not what this command writes: name an empty directory",
+            "{}: {} is not a file of this command: name an empty directory",
             directory.display(),
             path.display()
         );

@@ -28,10 +28,11 @@ use crate::shard::{Shard, ShardArgs, ShardFile};
 /// Arguments of `finerail fgr place`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The search begins where the modules stand and keeps every placement that no other one beats in mean
-cost, balance, and the hottest link of writes and of reads together. Ctrl-C ends it with what it
-has; with --state a later search goes on from there. Equal seeds and numbers of candidates find
-equal placements, with any number of threads. Cable lengths are not looked at.
+The search begins with the present placement of the modules. It keeps every placement that no other
+placement beats in all four figures: mean cost, balance, and the hottest link of writes and of reads.
+Ctrl-C ends the search and prints its results so far; with --state a later search continues from there.
+Equal seeds and numbers of candidates find equal placements, with any number of threads. Cable lengths
+are not considered.
 
 Examples:
   finerail fgr place --machine titan.map --modules modules.csv
@@ -43,7 +44,7 @@ Examples:
 pub(crate) struct PlaceArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// The policy that placements are judged by
+    /// The policy with which placements are compared
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = PolicyName::Strict)]
     policy: PolicyName,
     #[command(flatten)]
@@ -52,24 +53,23 @@ pub(crate) struct PlaceArgs {
     /// each node [default: the service blades of the map]
     #[arg(long, value_name = "FILE", conflicts_with = "anywhere")]
     sites: Option<PathBuf>,
-    /// On a map: any compute blade as well, whose nodes then compute where the module stood
+    /// On a map: also any compute blade; its nodes then compute at the module's old position
     #[arg(long)]
     anywhere: bool,
-    /// Placements to try, rounded up to whole rounds
+    /// The number of placements to try, rounded up to whole rounds
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     candidates: u64,
-    /// End after so many seconds instead
+    /// End after N seconds instead
     #[arg(long, value_name = "SECONDS", conflicts_with = "candidates")]
     seconds: Option<u64>,
     /// Equal seeds find equal placements
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// What is to be reached in all four figures at once: all walks look for it, and then for better. Without it
-    /// they look for better figures from where they are, each with another emphasis. A search that goes on from
-    /// --state keeps the goals that it began with
+    /// The goal in all four figures: all walks search for it, and then for better figures. Without it each walk
+    /// searches for better figures with another emphasis. A search that continues from --state keeps its goal
     #[arg(long, value_name = "COST,BALANCE,WRITE,READ", value_parser = goal)]
     goal: Option<Figures>,
-    /// Go on from this file, if there is one, and write where the search ended into it
+    /// Continue from this file, if it exists, and save the state of the search in it at the end
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
     #[command(flatten)]
@@ -116,7 +116,7 @@ fn share(args: &PlaceArgs, problem: &Problem<'_>, shard: Shard) -> anyhow::Resul
     };
     let found = search(args, effort, problem)?;
     if found.interrupted {
-        bail!("interrupted: the share is not whole");
+        bail!("interrupted: the share is not complete");
     }
     let points = found.points.iter().map(|point| {
         let blades = point
@@ -234,7 +234,7 @@ fn sites(args: &PlaceArgs, machine: &Machine) -> anyhow::Result<Vec<Site>> {
     let file = &args.machine.machine;
     let text = match read(Path::new(file)) {
         Ok(text) if !text.trim_start().starts_with(|c: char| c.is_alphabetic()) => text,
-        _ => bail!("{file} does not say which blades there are: name them with --sites"),
+        _ => bail!("{file} does not name the blades: name them with --sites"),
     };
     let nodes = read_map(file, &text).or_else(|_| read_node_table(file, &text))?;
     let blades: Vec<&str> = machine.modules.iter().map(|m| m.blade.as_str()).collect();
@@ -295,7 +295,7 @@ fn read_state(args: &PlaceArgs) -> anyhow::Result<Option<State>> {
         return Ok(None);
     };
     let state = serde_json::from_str(&read(path)?);
-    let state = state.with_context(|| format!("{} is no state of a search", path.display()))?;
+    let state = state.with_context(|| format!("{} is not the state of a search", path.display()))?;
     Ok(Some(state))
 }
 

@@ -16,19 +16,19 @@ use crate::machine::origin;
 /// Arguments of `finerail fgr plan`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Exit code 0 when there is a plan, also with warnings; 2 for inputs that are wrong.
-
 Examples:
   finerail fgr plan --machine titan.map --modules modules.csv --policy strict --format csv
   finerail fgr plan --machine synthetic:6x8x4:2x3x1 -o plan
+
+Exit code: 0 there is a plan, even with warnings; 2 wrong inputs.
 ")]
 pub(crate) struct PlanArgs {
     #[command(flatten)]
     planning: PlanningArgs,
-    /// What to print
+    /// The output
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     format: Format,
-    /// Write plan.csv, plan.yaml and summary.txt into this directory instead
+    /// Write plan.csv, plan.yaml and summary.txt into this directory instead of printing
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 }

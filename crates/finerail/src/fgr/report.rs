@@ -16,7 +16,7 @@ use super::input::PlanningArgs;
 /// Arguments of `finerail fgr report`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The file needs nothing else: no script, no network. Below every picture its figures stand in words.
+The file is self-contained, without scripts and network access. The text below every picture has its figures.
 
 Examples:
   finerail fgr report --machine titan.map --modules modules.csv -o titan.html
@@ -31,7 +31,7 @@ pub(crate) struct ReportArgs {
     /// Write every picture as SVG and every table as CSV into this directory
     #[arg(long, value_name = "DIR")]
     parts: Option<PathBuf>,
-    /// The command that the report names as its origin [default: this one]
+    /// The command that the report names as its origin [default: this command]
     #[arg(long, value_name = "TEXT")]
     made_by: Option<String>,
 }

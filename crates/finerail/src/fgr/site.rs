@@ -52,12 +52,12 @@ pub(super) fn read_files(paths: &[PathBuf], server_nets: &[NetExpr]) -> anyhow::
         let config = read_config(path)?;
         if nids(&config).is_empty() {
             bail!(
-                "{}: no NIDs, only names of interfaces: give what 'lnetctl export' prints",
+                "{}: no NIDs, only names of interfaces: give the output of 'lnetctl export'",
                 path.display()
             );
         }
         let name = path.file_stem().and_then(|name| name.to_str());
-        let name = name.ok_or_else(|| anyhow!("{}: a name that is not text", path.display()))?;
+        let name = name.ok_or_else(|| anyhow!("{}: a name that is not UTF-8", path.display()))?;
         nodes.push((name.to_owned(), config));
     }
     let serves = |net: Net| server_nets.iter().any(|nets| nets.matches(net));

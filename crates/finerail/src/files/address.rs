@@ -113,7 +113,7 @@ impl Address {
             return Self::parse(text);
         }
         Err(BadAddress(format!(
-            "{}: not an address; there are dir:PATH, lnet:NID[,NID…][:/PATH], zoid:[INSTANCE][:/PATH] and \
+            "{}: not an address; write dir:PATH, lnet:NID[,NID…][:/PATH], zoid:[INSTANCE][:/PATH] and \
              bmi:tcp://HOST:PORT[:/PATH]",
             Printable::new(text.as_bytes())
         )))
@@ -208,7 +208,7 @@ fn lnet(rest: &[u8]) -> Parts<'_> {
         let (nid, behind) = left.split_at(end.map_or(left.len(), |end| at + end));
         let nid: Nid = text_of(nid)?.parse().map_err(|error| format!("{error}"))?;
         if nid.is_any() {
-            return Err("a gateway has one NID, and no wildcard".to_owned());
+            return Err("a gateway has one NID without wildcards".to_owned());
         }
         nids.push(nid);
         match behind.split_first() {
@@ -293,7 +293,7 @@ fn path_within(bytes: &[u8]) -> Result<(Option<Path>, bool), String> {
         return Ok((None, true));
     }
     if named.contains(&&b".."[..]) {
-        return Err("'..' leads nowhere at a server; write the path without it".to_owned());
+        return Err("'..' is not accepted at a server; write the path without it".to_owned());
     }
     let is_directory = components
         .next_back()
@@ -302,7 +302,7 @@ fn path_within(bytes: &[u8]) -> Result<(Option<Path>, bool), String> {
         files::Errno::ENAMETOOLONG => {
             "a path has at most 4096 bytes, and 255 in each component".to_owned()
         }
-        _ => "a path holds no NUL byte".to_owned(),
+        _ => "a path must not contain a NUL byte".to_owned(),
     })?;
     Ok((Some(path), is_directory))
 }

@@ -30,10 +30,10 @@ pub(super) struct RmArgs {
     /// Remove directories with everything below them
     #[arg(long, short)]
     recursive: bool,
-    /// Remove directories that are empty
+    /// Remove empty directories
     #[arg(long, short)]
     dir: bool,
-    /// What is not there is no error
+    /// Ignore missing files
     #[arg(long, short)]
     force: bool,
     #[command(flatten)]
@@ -43,22 +43,22 @@ pub(super) struct RmArgs {
 /// Arguments of `finerail files mv`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Both names must be at one server. A TO that ends with a slash is the directory that receives FROM.
+Both names must be at the same server. A TO that ends with a slash is the directory that receives FROM.
 
 Example
   finerail files mv lnet:10.2.0.9@tcp1:/results.h5 lnet:10.2.0.9@tcp1:/archive/2025.h5
 ")]
 pub(super) struct MvArgs {
-    /// The name it has
+    /// The old name
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// The name it gets
+    /// The new name
     #[arg(value_name = "TO")]
     to: OsString,
-    /// Make directories on the way
+    /// Make missing parent directories
     #[arg(long, short)]
     parents: bool,
-    /// Do not replace what has the new name
+    /// Do not replace an existing file
     #[arg(long, short)]
     no_clobber: bool,
     #[command(flatten)]
@@ -75,7 +75,7 @@ pub(super) struct MkdirArgs {
     /// The directories
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<OsString>,
-    /// Make directories on the way; a directory that is there is no error
+    /// Make missing parent directories, and accept a directory that exists
     #[arg(long, short)]
     parents: bool,
     #[command(flatten)]
@@ -90,7 +90,7 @@ Examples
   finerail files ln -s ../results.h5 lnet:10.2.0.9@tcp1:/archive/link
 ")]
 pub(super) struct LnArgs {
-    /// The file that gets one more name, at the same server; with -s the text that the link holds
+    /// The file that gets another name, at the same server; with -s the target of the link
     #[arg(value_name = "TARGET")]
     target: OsString,
     /// The new name
@@ -135,7 +135,7 @@ pub(crate) fn remove(
     force: bool,
     connection: &ConnectionArgs,
 ) -> anyhow::Result<ExitCode> {
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     each(
         addresses,
         Links::Kept,
@@ -169,7 +169,7 @@ pub(crate) fn remove(
 /// Returns the path to rename or remove. Rejects an address that is a whole server.
 fn path_of<'a>(located: &'a Located, tree: Tree<'_>) -> anyhow::Result<&'a Path> {
     let path = located.path.as_ref();
-    path.with_context(|| format!("{}: all of it; write a path behind it", tree.shown(None)))
+    path.with_context(|| format!("{}: this is the whole server; add a path", tree.shown(None)))
 }
 
 fn at(path: &Path) -> Place {
@@ -223,7 +223,7 @@ fn make_parent(tree: Tree<'_>, path: &Path, make: bool) -> anyhow::Result<()> {
     };
     done.map_err(|failure| {
         let hint = match failure.errno() {
-            Some(Errno::ENOENT) => "; -p makes the directories on the way",
+            Some(Errno::ENOENT) => "; -p makes missing parent directories",
             _ => "",
         };
         NotSo(format!("{}{hint}", advice(&failure))).into()
@@ -241,7 +241,7 @@ fn with_both(
     let located = connections.open(&[(one, Links::Kept), (other, Links::Kept)]);
     let done = located.and_then(|located| match &located[..] {
         [one, other] if one.is_beside(other) => action(one, other, one.tree(connections.caller())),
-        _ => bail!("{one} and {other} are not at one server; copy with put, then remove"),
+        _ => bail!("{one} and {other} are not at the same server; copy with put, then remove"),
     });
     connections.close()?;
     done.map(|()| ExitCode::SUCCESS)

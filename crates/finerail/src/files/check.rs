@@ -26,10 +26,10 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail files check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With two trees, prints each difference by the name that it has in the second one. With --digests, prints BLAKE3 digests
-of all files of one tree, as b3sum does; with --against, compares one tree with such a list, whose names are below it.
-With --parts, names what copies left of one tree that were interrupted more than a day ago. The exit code is 1 where
-something differs or cannot be read.
+With two trees, prints the name of each difference, as in the second tree. With --digests, prints BLAKE3 digests of all
+files of one tree, as b3sum does; with --against, compares one tree with such a list, whose names are relative to it.
+With --parts, prints the partial files in one tree that copies left which were interrupted more than a day ago. The exit
+code is 1 if something differs or cannot be read.
 
 Examples
   finerail files check ~/pictures lnet:10.2.0.9@tcp1:/holiday
@@ -41,7 +41,7 @@ pub(super) struct CheckArgs {
     /// One tree or two: addresses, or paths of this machine
     #[arg(required = true, num_args = 1..=2, value_name = "TREE")]
     trees: Vec<OsString>,
-    /// Trust length and time of modification
+    /// Compare only length and time of modification, not the content
     #[arg(long, short)]
     quick: bool,
     /// Compare permission bits and times too
@@ -53,16 +53,16 @@ pub(super) struct CheckArgs {
     /// Compare one tree with this list of digests; - is standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["quick", "attributes"])]
     against: Option<PathBuf>,
-    /// Print what interrupted copies left more than a day ago
+    /// Print partial files that interrupted copies left more than a day ago
     #[arg(long, conflicts_with_all = ["against", "digests", "json", "quick", "attributes"])]
     parts: bool,
-    /// Remove what --parts prints
+    /// Remove the partial files that --parts prints
     #[arg(long, requires = "parts")]
     remove: bool,
-    /// Files that are compared at the same time
+    /// Number of files that are compared at the same time
     #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -76,7 +76,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     if is_single != (trees.len() == 1) {
         bail!("check compares two trees; --digests, --against and --parts take one");
     }
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let trees: Vec<_> = trees.iter().map(|tree| (tree, Links::Followed)).collect();
     let mut connections = Connections::new(&args.connection);
     let done = connections.open(&trees).and_then(|located| {
@@ -273,7 +273,7 @@ fn digests(located: &Located, tree: Tree<'_>, progress: &Progress) -> anyhow::Re
     let top = top.map_err(|failure| super::not_so(&failure))?;
     if top.attributes.kind != Kind::Directory {
         bail!(
-            "{}: digests are of directories",
+            "{}: not a directory: digests need a directory",
             tree.shown(located.path.as_ref())
         );
     }

@@ -46,26 +46,26 @@ pub(crate) struct ConnectionArgs {
 /// How several gateways are used.
 #[derive(clap::Args, Clone)]
 pub(crate) struct SpreadArgs {
-    /// Which of several gateways gets an operation
+    /// How to choose one of several gateways for an operation
     #[arg(long, value_enum, value_name = "MODE", default_value_t = ModeName::Serial)]
     mode: ModeName,
     /// Bytes of a block of --mode stripe
     #[arg(long, value_name = "BYTES", default_value_t = 1 << 20, value_parser = clap::value_parser!(u64).range(4096..=1 << 40))]
     block: u64,
-    /// Seconds after which another of several gateways is asked
+    /// Seconds without an answer after which another of several gateways is used
     #[arg(long, value_name = "SECONDS", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=3600))]
     failover: u32,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum ModeName {
-    /// The first one; the others take over in their order
+    /// The first gateway; the others take over in their order
     Serial,
-    /// One for each file
+    /// One gateway for each file
     Cluster,
-    /// One for each block of a file
+    /// One gateway for each block of a file
     Stripe,
-    /// The one with the least to do; nothing can be changed
+    /// The least busy gateway; read-only
     Loadbalance,
 }
 

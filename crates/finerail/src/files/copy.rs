@@ -28,16 +28,16 @@ pub(crate) struct CopyArgs {
     /// Copy directories with everything below them
     #[arg(long, short)]
     recursive: bool,
-    /// Do not read back what was written
+    /// Do not verify written files by reading them
     #[arg(long)]
     no_verify: bool,
-    /// Leave files alone that are there with the same length and time: goes on where an interrupted copy ended
+    /// Skip files that exist with the same length and time: continues an interrupted copy
     #[arg(long, short)]
     skip_same: bool,
-    /// Bring each file to the disk before it gets its name
+    /// Sync each file to the disk before renaming it into place
     #[arg(long)]
     sync: bool,
-    /// Keep owners, extended attributes and times of access too, as far as the target permits, as cp -a does
+    /// Also keep owners, extended attributes and times of access, as far as the target permits, as cp -a does
     #[arg(long, short = 'a')]
     preserve: bool,
     #[command(flatten)]
@@ -47,10 +47,10 @@ pub(crate) struct CopyArgs {
 /// Options that every copy has.
 #[derive(clap::Args, Clone)]
 pub(crate) struct ShapeArgs {
-    /// Calls in flight
+    /// Limit of calls in flight
     #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) jobs: u16,
-    /// Make directories that are on the way to the target
+    /// Make missing parent directories of the target
     #[arg(long, short)]
     pub(crate) parents: bool,
     /// Print the summary as JSON
@@ -75,23 +75,23 @@ impl From<ShapeArgs> for CopyArgs {
 /// Arguments of `finerail files put`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A SOURCE is a file or directory of this machine, or an address. With one SOURCE, TARGET is the name that it gets. Where
-TARGET ends with a slash or is all of a server, or there are several sources, TARGET is the directory that receives
-them. A file of the same name is replaced; a directory gets what it lacks.
+A SOURCE is a file or directory of this machine, or an address. With one SOURCE, TARGET is its new name. If TARGET ends
+with a slash or is a whole server, or if there are several sources, TARGET is the directory that receives them. A file of
+the same name is replaced; files that are missing in an existing directory are added.
 
-A file has its name when all of it is there, was read back and is right. What an interrupted copy left beside it is
-taken up by the next copy of the same file. Content, holes, permission bits, times of modification and symbolic links are
-kept; with --preserve owners, extended attributes and times of access too. Hard links become files of their own. Named
-pipes, sockets and devices are left out.
+A file gets its name after all of its data was written, read back and found correct. The next copy of the same file
+continues a partial file that an interrupted copy left. Content, holes, permission bits, times of modification and
+symbolic links are kept; with --preserve also owners, extended attributes and times of access. Hard links become separate
+files. Named pipes, sockets and devices are not copied.
 
 Examples
   finerail files put results.h5 lnet:10.2.0.9@tcp1
   finerail files put -r ~/pictures lnet:10.2.0.9@tcp1:/holiday
-  finerail files put -rs ~/pictures lnet:10.2.0.9@tcp1:/holiday     again, without what is there already
+  finerail files put -rs ~/pictures lnet:10.2.0.9@tcp1:/holiday     only files that are not there yet
   finerail files put --config client.yaml --port 9988 a.txt b.txt lnet:127.0.0.5@tcp:/notes/
 ")]
 pub(super) struct PutArgs {
-    /// What to copy, and the address that it goes to
+    /// Sources, and the target address
     #[arg(required = true, num_args = 2.., value_names = ["SOURCE", "TARGET"])]
     paths: Vec<std::ffi::OsString>,
     #[command(flatten)]
@@ -103,9 +103,9 @@ pub(super) struct PutArgs {
 /// Arguments of `finerail files get`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With one ADDRESS, LOCAL is the name that it gets, or the directory of this machine that receives a file. Where LOCAL
-ends with a slash or is '.', or there are several addresses, LOCAL is the directory that receives them. Without LOCAL
-an object keeps its name, here. The help of put tells how files are copied.
+With one ADDRESS, LOCAL is its new name, or the directory of this machine that receives a file. If LOCAL ends with a
+slash or is '.', or if there are several addresses, LOCAL is the directory that receives them. Without LOCAL an object
+keeps its name, in the current directory. The help of put describes how files are copied.
 
 Examples
   finerail files get lnet:10.2.0.9@tcp1:/results.h5
@@ -113,7 +113,7 @@ Examples
   finerail files get -r --config client.yaml --port 9988 lnet:127.0.0.5@tcp everything
 ")]
 pub(super) struct GetArgs {
-    /// Addresses, and where on this machine they go
+    /// Addresses, and the target on this machine
     #[arg(required = true, num_args = 1.., value_names = ["ADDRESS", "LOCAL"])]
     paths: Vec<std::ffi::OsString>,
     #[command(flatten)]
@@ -152,7 +152,7 @@ pub(super) fn get(args: &GetArgs) -> anyhow::Result<ExitCode> {
     let target = match (target, &sources[..]) {
         (Some(target), _) => target,
         (None, [only]) => Address::Local(own_name_here(only)?),
-        _ => bail!("several addresses go into a directory: say which, as LOCAL"),
+        _ => bail!("several addresses need a target directory: name it as LOCAL"),
     };
     let job = CopyJob {
         sources,
@@ -166,7 +166,7 @@ pub(super) fn get(args: &GetArgs) -> anyhow::Result<ExitCode> {
 /// Returns the local path for an object that keeps its name.
 fn own_name_here(address: &Address) -> anyhow::Result<std::path::PathBuf> {
     let name = own_name(address)?;
-    let name = name.context("everything goes into a directory: say which, as LOCAL")?;
+    let name = name.context("a whole server needs a target directory: name it as LOCAL")?;
     Ok(OsStr::from_bytes(&name).into())
 }
 
@@ -186,7 +186,7 @@ pub(crate) fn run(
     args: &CopyArgs,
     connection: &ConnectionArgs,
 ) -> anyhow::Result<ExitCode> {
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let mut connections = Connections::new(connection);
     let summary = prepared(job, args, &mut connections)
         .and_then(|prepared| copy(&prepared, args, &connections, &interrupted));
@@ -307,7 +307,7 @@ impl Prepared {
                     )
                 }
                 Err(failure) => {
-                    let text = format!("{failure}; -p makes the directories on the way");
+                    let text = format!("{failure}; -p makes missing parent directories");
                     return Err(NotSo(text).into());
                 }
             }
@@ -526,10 +526,10 @@ impl fmt::Display for Summary {
             self.files, self.seconds
         )?;
         for (count, what) in [
-            (self.skipped, "files there already"),
+            (self.skipped, "files already present"),
             (self.left_out, "special files left out"),
-            (self.retries, "requests repeated"),
-            (self.begun_again, "files begun again"),
+            (self.retries, "requests retried"),
+            (self.begun_again, "files restarted"),
             (self.not_kept, "owners and attributes not permitted"),
             (self.failures, "failed"),
         ] {
@@ -540,12 +540,12 @@ impl fmt::Display for Summary {
         if self.resumed > 0 {
             write!(
                 f,
-                ", {} taken over from an interrupted copy",
+                ", {} already transferred by an interrupted copy",
                 HumanBytes(self.resumed)
             )?;
         }
         if self.interrupted {
-            write!(f, ", interrupted; the same command with -s goes on")?;
+            write!(f, ", interrupted; the same command with -s continues")?;
         }
         Ok(())
     }

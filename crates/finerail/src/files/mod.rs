@@ -21,12 +21,12 @@ use crate::common::{NOT_SO, NotSo, complaint};
 /// Arguments of `finerail files`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-An ADDRESS says where files are:
+An ADDRESS names the place of files:
   dir:PATH                         a path of this machine
   lnet:NID[,NID…][:/PATH]          below what the gateways at these NIDs export
   zoid:[INSTANCE][:/PATH]          below what the forwarder of this I/O node exports
   bmi:tcp://HOST:PORT[:/PATH]      below what a forwarder exports over plain BMI
-A slash at the end says that it is a directory. `lnet:` needs this machine's node configuration (--config).
+A slash at the end marks a directory. `lnet:` needs the configuration of this machine's node (--config).
 ")]
 pub(crate) struct FilesArgs {
     #[command(subcommand)]
@@ -41,19 +41,19 @@ enum Command {
     Get(copy::GetArgs),
     /// List directories
     Ls(show::LsArgs),
-    /// Print what is known of files and directories
+    /// Print the attributes of files and directories
     Stat(show::StatArgs),
     /// Write files to standard output
     Cat(show::CatArgs),
     /// Remove files and directories
     Rm(change::RmArgs),
-    /// Rename a file or directory; a file of the new name is replaced
+    /// Rename a file or directory; an existing file with the new name is replaced
     Mv(change::MvArgs),
     /// Make directories
     Mkdir(change::MkdirArgs),
-    /// Give a file one more name, or make a symbolic link
+    /// Give a file another name, or make a symbolic link
     Ln(change::LnArgs),
-    /// Add up what there is below directories
+    /// Sum up the contents of directories
     Du(show::DuArgs),
     /// Compare two trees, or a tree with a list of digests
     Check(check::CheckArgs),

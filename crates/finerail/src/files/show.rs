@@ -21,7 +21,7 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail files ls`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Parts of files that interrupted copies left are shown with -a.
+With -a it also shows partial files that interrupted copies left.
 
 Examples
   finerail files ls lnet:10.2.0.9@tcp1
@@ -31,13 +31,13 @@ pub(super) struct LsArgs {
     /// Directories, or files
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<OsString>,
-    /// Permissions, size and time of each entry
+    /// Print permissions, size and time of each entry
     #[arg(short)]
     long: bool,
-    /// All names, those of parts too
+    /// Print all names, including those of partial files
     #[arg(short)]
     all: bool,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub(super) struct StatArgs {
     /// Files and directories
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<OsString>,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -64,8 +64,8 @@ pub(super) struct StatArgs {
 /// Arguments of `finerail files du`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints, for each address: the space that everything below it takes, the length of its files, how many there are. A file
-with several names counts once.
+Prints, for each address, the space that its files use, their total length and their number. A file with several names
+counts once.
 
 Example
   finerail files du lnet:10.2.0.9@tcp1:/holiday
@@ -74,7 +74,7 @@ pub(super) struct DuArgs {
     /// Files and directories
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<OsString>,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -88,7 +88,7 @@ Example
   finerail files cat lnet:10.2.0.9@tcp1:/log/today | grep error
 ")]
 pub(super) struct CatArgs {
-    /// Files, written to standard output one behind the other
+    /// Files, written to standard output one after the other
     #[arg(required = true, value_name = "ADDRESS")]
     addresses: Vec<OsString>,
     #[command(flatten)]
@@ -206,7 +206,7 @@ pub(crate) fn stat_all(
 
 pub(super) fn du(args: &DuArgs) -> anyhow::Result<ExitCode> {
     let addresses = whole(&args.addresses)?;
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let mut rows = Vec::new();
     let code = each(
         &addresses,

@@ -16,13 +16,13 @@ use super::{ConsoleCommand, SessionCommand, list, stat};
 /// Arguments of `lst update_group`.
 #[derive(clap::Args)]
 pub(super) struct UpdateGroupArgs {
-    /// Ask nodes that are not in the session to join it
+    /// Ask nodes of the group that are not in the session to join it
     #[arg(long)]
     refresh: bool,
-    /// Take out nodes in these states: active, busy, down, unknown, invalid (all but active)
+    /// Remove nodes in these states: active, busy, down, unknown, invalid (all except active)
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     clean: Vec<String>,
-    /// Take out these nodes
+    /// Remove these nodes
     #[arg(long, value_name = "NIDS")]
     remove: Vec<String>,
     /// The group
@@ -38,19 +38,19 @@ TEST is one of
   ping
   brw [read|write] [size=BYTES[K|M]] [check=none|simple|full|discard] [off=BYTES]
 
-discard is known to the kernel release after 2.17 and to Finerail; other nodes refuse it.
+Finerail and the kernel release after 2.17 know discard; other nodes reject it.
 ")]
 pub(super) struct AddTestArgs {
     /// The batch
     #[arg(long, value_name = "NAME", default_value = "batch")]
     batch: String,
-    /// RPCs of each unit, one after another; -1 without end
+    /// RPCs of each unit, one after another; -1: no limit
     #[arg(long = "loop", value_name = "COUNT", default_value_t = -1, allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-1..))]
     repeat: i32,
     /// Units for each client and server
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     concurrency: u32,
-    /// So many clients in a row load so many servers in a row
+    /// The numbers of consecutive clients and servers that load each other
     #[arg(long, value_name = "CLIENTS:SERVERS", default_value = "1:1")]
     distribute: String,
     /// Whether a unit ends with its first error
@@ -62,7 +62,7 @@ pub(super) struct AddTestArgs {
     /// The servers
     #[arg(long, value_name = "GROUP")]
     to: String,
-    /// What is loaded
+    /// The test
     #[arg(value_name = "TEST", required = true)]
     test: Vec<String>,
 }
@@ -78,13 +78,13 @@ pub(super) struct QueryArgs {
         hide_default_value = true
     )]
     test: usize,
-    /// How often to ask
+    /// The number of queries
     #[arg(long = "loop", value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Seconds between two questions
+    /// Seconds between two queries
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     delay: u32,
-    /// A line for each client
+    /// Print a line for each client
     #[arg(long)]
     all: bool,
     /// The batch
@@ -181,12 +181,12 @@ fn update_group(
             None if name.eq_ignore_ascii_case("invalid") => {
                 states.extend([State::Busy, State::Down, State::Unknown]);
             }
-            None => bail!("there is no state '{name}': active, busy, down, unknown, invalid"),
+            None => bail!("there is no state '{name}'; the states are active, busy, down, unknown, invalid"),
         }
     }
     let nids = expand(&args.remove)?;
     if !args.refresh && states.is_empty() && nids.is_empty() {
-        bail!("nothing to do: --refresh, --clean or --remove");
+        bail!("nothing to do: give --refresh, --clean or --remove");
     }
     let mut console = shared.console();
     let mut failures = Vec::new();

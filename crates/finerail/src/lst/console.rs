@@ -23,7 +23,7 @@ use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
 /// Arguments of the hidden command.
 #[derive(clap::Args)]
 pub(super) struct ConsoleArgs {
-    /// Where it listens
+    /// The socket of the console
     #[arg(long)]
     socket: PathBuf,
     #[command(flatten)]
@@ -71,7 +71,7 @@ impl Shared {
 pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     let config = args.config.read()?;
     raise_descriptor_limit();
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let node = lnet_noded::start(&config, TestNode::driving(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?
         .into_node();

@@ -23,7 +23,7 @@ use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
 /// Arguments of `finerail lst run`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Example: what a file system does to two servers while a job writes a checkpoint
+Example: the load of a file system on two servers while a job writes a checkpoint
 
   cat > flows.yaml <<END
   seconds: 30
@@ -33,20 +33,20 @@ Example: what a file system does to two servers while a job writes a checkpoint
       mix: { read: 10, write: 85, ping: 5 }
       sizes: { 1M: 90, 64K: 10 }
       check: simple                  # none, simple, full, discard
-      concurrency: 8                 # RPCs under way at each server
-      rate: 2000                     # RPCs a second; without it, as fast as they go
+      concurrency: 8                 # RPCs in flight at each server
+      rate: 2000                     # RPCs a second; without it, no limit
       on_error: count                # or stop
     - name: restart
       to: 192.168.10.8@tcp
       mix: { read: 1 }
       sizes: 1M
       count: 10000                   # or seconds, for this flow
-      timeout: 10                    # seconds that an RPC may take
+      timeout: 10                    # timeout of an RPC in seconds
   END
   finerail lst run flows.yaml
 
 The servers are test nodes: kernel nodes with the module lnet_selftest, or finerail lst serve. The
-exit code is 1 when an RPC failed.
+exit code is 1 if an RPC failed.
 ")]
 pub(super) struct RunArgs {
     /// A batch of the session, or a file of flows that ends in .yaml or .yml
@@ -58,7 +58,7 @@ pub(super) struct RunArgs {
     /// Flows: take servers out of sessions of other consoles
     #[arg(long)]
     force: bool,
-    /// Flows: seed of what is drawn
+    /// Flows: the seed of random choices
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
@@ -88,14 +88,14 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
         .find(|it| it.count.is_none() && it.duration.is_none())
     {
         bail!(
-            "{}: flow {}: neither seconds nor count",
+            "{}: flow {} has neither seconds nor count",
             args.what,
             endless.name
         );
     }
     let config = args.config.read()?;
     raise_descriptor_limit();
-    let interrupted = raise_on_signals().context("cannot take signals")?;
+    let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let node = lnet_noded::start(&config, TestNode::driving(args.transport.options()))
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?
         .into_node();

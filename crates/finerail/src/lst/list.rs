@@ -10,7 +10,7 @@ use super::console::Output;
 pub(super) struct ListGroupArgs {
     #[command(flatten)]
     which: Which,
-    /// Groups; without any, their names are listed
+    /// The groups; without any, print the names of all groups
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 }
@@ -20,7 +20,7 @@ pub(super) struct ListGroupArgs {
 pub(super) struct ListBatchArgs {
     #[command(flatten)]
     which: Which,
-    /// One test of the batch, from 1
+    /// Only this test of the batch, counted from 1
     #[arg(
         long,
         value_name = "NUMBER",
@@ -28,13 +28,13 @@ pub(super) struct ListBatchArgs {
         hide_default_value = true
     )]
     test: usize,
-    /// The nodes of servers
+    /// List the nodes of servers
     #[arg(long, conflicts_with = "client")]
     server: bool,
-    /// The nodes of clients
+    /// List the nodes of clients
     #[arg(long)]
     client: bool,
-    /// A batch; without one, the names of all are listed
+    /// The batch; without it, print the names of all batches
     #[arg(value_name = "NAME")]
     name: Option<String>,
 }

@@ -81,7 +81,7 @@ enum Command {
     Run(flows::RunArgs),
     /// Serve consoles and tests of other nodes, in the foreground
     Serve(serve::ServeArgs),
-    /// The process of a session
+    /// The console process of a session
     #[command(hide = true)]
     Console(console::ConsoleArgs),
 }
@@ -105,7 +105,7 @@ struct NewSession {
     /// Replace the session of this key, and take nodes out of sessions of other consoles
     #[arg(long)]
     force: bool,
-    /// Its name, at most 31 bytes
+    /// The name of the session, at most 31 bytes
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -133,38 +133,38 @@ enum ConsoleCommand {
 #[derive(Subcommand)]
 #[command(rename_all = "snake_case")]
 enum SessionCommand {
-    /// End the session at every node, and its console
+    /// End the session at every node, and end its console
     EndSession,
     /// Show the session
     ShowSession,
-    /// Make a group of nodes, and the session at them
+    /// Make a group of nodes, and add the nodes to the session
     AddGroup {
-        /// Its name
+        /// The name of the group
         #[arg(value_name = "NAME")]
         name: String,
         /// NIDs or expressions, such as 192.168.10.[8-12]@tcp
         #[arg(value_name = "NIDS", required = true)]
         nids: Vec<String>,
     },
-    /// Forget a group that no test uses
+    /// Remove a group that no test uses
     DelGroup {
-        /// Its name
+        /// The name of the group
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Ask nodes of a group to join again, or take nodes out of it
+    /// Ask nodes of a group to rejoin the session, or remove nodes from the group
     UpdateGroup(commands::UpdateGroupArgs),
     /// List the groups, or the nodes of some
     ListGroup(list::ListGroupArgs),
     /// Make a batch without tests
     AddBatch {
-        /// Its name
+        /// The name of the batch
         #[arg(value_name = "NAME")]
         name: String,
     },
-    /// Forget a batch that does not run
+    /// Remove a batch that does not run
     DelBatch {
-        /// Its name
+        /// The name of the batch
         #[arg(value_name = "NAME")]
         name: String,
     },
@@ -174,20 +174,20 @@ enum SessionCommand {
     ListBatch(list::ListBatchArgs),
     /// Stop a batch
     Stop {
-        /// Give up what is under way
+        /// Cancel RPCs in flight
         #[arg(long)]
         force: bool,
         /// The batch
         #[arg(value_name = "NAME", default_value = "batch")]
         name: String,
     },
-    /// Ask whether a batch runs
+    /// Show whether a batch runs
     Query(commands::QueryArgs),
-    /// Show rates and bandwidth of nodes, again and again
+    /// Show rates and bandwidth of nodes repeatedly
     Stat(stat::StatArgs),
-    /// Show the nodes that counted errors
+    /// Show the nodes with errors
     ShowError(stat::ShowErrorArgs),
-    /// Ask nodes which session they have
+    /// Ask nodes for their session
     Ping(stat::PingArgs),
 }
 

@@ -23,8 +23,8 @@ Example: a test node without privileges
   END
   finerail lst serve --config node.yaml --port 9988
 
-A console of any LNet node can make sessions there, and load others from there: a test node takes
-orders from everybody who reaches it. Do not run one where that is not wanted.
+The console of any LNet node can start sessions on a test node and make it send load to others: every
+node that can reach a test node can control it. Run test nodes only if that is acceptable.
 ")]
 pub(super) struct ServeArgs {
     #[command(flatten)]

@@ -13,34 +13,34 @@ use super::console::{Output, Shared};
 /// Arguments of `lst stat`.
 #[derive(clap::Args)]
 pub(super) struct StatArgs {
-    /// Bandwidth only
+    /// Print only bandwidth
     #[arg(long)]
     bw: bool,
-    /// Rates only
+    /// Print only rates
     #[arg(long)]
     rate: bool,
-    /// What nodes received
+    /// Print what nodes received
     #[arg(long)]
     read: bool,
-    /// What nodes sent
+    /// Print what nodes sent
     #[arg(long)]
     write: bool,
-    /// The largest only
+    /// Print only the largest value
     #[arg(long)]
     max: bool,
-    /// The smallest only
+    /// Print only the smallest value
     #[arg(long)]
     min: bool,
-    /// The average only
+    /// Print only the average
     #[arg(long)]
     avg: bool,
-    /// Bandwidth in units of 1,000,000 bytes instead of 1,048,576
+    /// Print bandwidth in units of 1,000,000 bytes instead of 1,048,576
     #[arg(long)]
     mbs: bool,
-    /// Seconds between two looks
+    /// Seconds between two samples
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3600))]
     delay: u32,
-    /// How often to look; without it, until the command is interrupted
+    /// The number of samples; without it, until the command is interrupted
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
     count: Option<u32>,
     /// Groups or NIDs
@@ -51,7 +51,7 @@ pub(super) struct StatArgs {
 /// Arguments of `lst show_error`.
 #[derive(clap::Args)]
 pub(super) struct ShowErrorArgs {
-    /// Errors of the session's tests only
+    /// Print only errors of the session's tests
     #[arg(long)]
     session: bool,
     /// Groups or NIDs
@@ -62,7 +62,7 @@ pub(super) struct ShowErrorArgs {
 /// Arguments of `lst ping`.
 #[derive(clap::Args)]
 pub(super) struct PingArgs {
-    /// All nodes of the session, as without any of these
+    /// All nodes of the session (the default)
     #[arg(long)]
     session: bool,
     /// The nodes of a group
@@ -74,10 +74,10 @@ pub(super) struct PingArgs {
     /// The clients of a batch
     #[arg(long, value_name = "NAME")]
     batch: Option<String>,
-    /// The servers of the batch instead
+    /// The servers of the batch instead of the clients
     #[arg(long, requires = "batch")]
     server: bool,
-    /// Seconds to wait for an answer
+    /// Timeout in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=3600))]
     timeout: u32,
     /// Groups or NIDs

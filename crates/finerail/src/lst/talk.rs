@@ -45,7 +45,7 @@ fn socket() -> anyhow::Result<PathBuf> {
     let is_good = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     if key.is_empty() || key.len() > KEY_MAX || !key.bytes().all(is_good) {
         bail!(
-            "LST_SESSION is no key: 1 to {KEY_MAX} letters, digits, dots, dashes and underscores"
+            "LST_SESSION is not a key: write 1 to {KEY_MAX} letters, digits, dots, dashes and underscores"
         );
     }
     let directory = default_control_path().with_file_name("lst");
@@ -108,7 +108,7 @@ fn converse(mut stream: UnixStream, words: &[String]) -> anyhow::Result<ExitCode
         if line.is_empty() {
             return Err(NotSo("the console has ended".to_owned()).into());
         }
-        match serde_json::from_str(&line).context("the console says something else")? {
+        match serde_json::from_str(&line).context("the console sent an invalid answer")? {
             Line::Out(text) => writeln!(out, "{text}")?,
             Line::Err(text) => complaint(&text),
             Line::Code(code) => return Ok(ExitCode::from(code)),
@@ -144,14 +144,14 @@ fn private_directory(socket: &Path) -> anyhow::Result<()> {
         .create(directory);
     made.with_context(|| {
         format!(
-            "cannot make {}; set XDG_RUNTIME_DIR to a directory of yours",
+            "cannot make {}; set XDG_RUNTIME_DIR to a directory that you own",
             directory.display()
         )
     })?;
     let found = fs::symlink_metadata(directory)?;
     if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
         bail!(
-            "{} is open to others; remove it, or set XDG_RUNTIME_DIR",
+            "other users can access {}; remove it, or set XDG_RUNTIME_DIR",
             directory.display()
         );
     }

@@ -76,7 +76,7 @@ impl MountOptions {
             let known = set(&mut mount, option)?;
             if !known && !sloppy {
                 bail!(
-                    "-o {option}: no such option; there are ro, rw, allow_other, cache=SECONDS, threads=N, suid, \
+                    "-o {option}: no such option; the options are ro, rw, allow_other, cache=SECONDS, threads=N, suid, \
                      noexec, noatime, sync, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
                 );
             }

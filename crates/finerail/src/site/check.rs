@@ -17,8 +17,8 @@ Examples:
   finerail site check --sarif site/ > site.sarif
   finerail site check --html site/ > site.html
 
-Exit code: 0 no errors, 1 errors were found, 2 wrong usage or files that cannot be read, which hides
-nothing of the others.
+Exit code: 0 no errors, 1 errors were found, 2 wrong usage or files that cannot be read; the findings of
+the other files are printed nevertheless.
 ")]
 pub(crate) struct CheckArgs {
     /// The directory of the site's files
@@ -30,7 +30,7 @@ pub(crate) struct CheckArgs {
     /// Print SARIF 2.1.0
     #[arg(long, conflicts_with = "html")]
     sarif: bool,
-    /// Print a page of HTML that needs no other file
+    /// Print one self-contained HTML page
     #[arg(long)]
     html: bool,
 }

@@ -13,8 +13,8 @@ use crate::common::print_bytes;
 /// Arguments of `finerail site diff`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Nodes are known by their names, and compared by whom they reach, by which paths, and how many ways
-there are.
+Nodes are identified by their names. They are compared by the nodes that they reach, the paths that
+they take, and the number of alternative paths.
 
 Example:
   finerail site diff site-before/ site-after/
@@ -22,10 +22,10 @@ Example:
 Exit code: 0 both behave the same, 1 they differ, 2 wrong usage or files that cannot be read.
 ")]
 pub(crate) struct DiffArgs {
-    /// The directory of the files before
+    /// The directory of the files before the change
     #[arg(value_name = "OLD")]
     old: PathBuf,
-    /// The directory of the files afterwards
+    /// The directory of the files after the change
     #[arg(value_name = "NEW")]
     new: PathBuf,
     /// Print JSON

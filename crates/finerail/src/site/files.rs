@@ -124,7 +124,7 @@ impl Reader {
     ) -> anyhow::Result<()> {
         for path in paths {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else {
-                let what = format!("{}: a name that is no UTF-8", path.display());
+                let what = format!("{}: a name that is not UTF-8", path.display());
                 self.unread.push(anyhow::Error::msg(what));
                 continue;
             };
@@ -153,7 +153,7 @@ impl Reader {
         }
         let shown = path.display();
         if above.len() > DEPTH_MAX {
-            let what = format!("{shown}: more than {DEPTH_MAX} folders in each other");
+            let what = format!("{shown}: more than {DEPTH_MAX} nested folders");
             self.unread.push(anyhow::Error::msg(what));
             return Ok(());
         }

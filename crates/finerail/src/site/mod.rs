@@ -13,7 +13,7 @@ use clap::Subcommand;
 /// Arguments of `finerail site`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-DIR holds, for each node, a file or a folder that is named like the node:
+DIR contains, for each node, a file or a folder with the name of the node:
   node1.yaml               what lnetctl exports or shows, or a file of modprobe.d
   node1.json, node1.ip.txt the output of `ip -j addr`, or of `ip addr`
   node1/…                  several outputs
@@ -27,13 +27,13 @@ pub(crate) struct SiteArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Find what is wrong in a site: all lints, all nodes, by cause and role, worst first
+    /// Find errors in a site: all lints for all nodes, grouped by cause and role, worst first
     Check(check::CheckArgs),
-    /// Say who reaches whom, by which gateways, there and back, and what would repair what does not
+    /// Report which nodes reach which, by which gateways, in both directions, and how to repair missing paths
     Reach(reach::ReachArgs),
-    /// Say which pairs a failure or a change costs their path or their redundancy, or moves, both directions
+    /// Report the pairs that lose their path or redundancy, or change their path, through a failure or a change
     WhatIf(what_if::WhatIfArgs),
-    /// Compare the behaviour of two sites: which pairs and paths change, not which lines
+    /// Compare the behaviour of two sites: the pairs and paths that change, not the lines
     Diff(diff::DiffArgs),
 }
 

@@ -13,32 +13,32 @@ use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
 /// Arguments of `finerail site reach`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each path is chosen by the code that sends messages, in the state that nodes come to when they have
-asked their gateways, and followed from node to node, there and back. Ends are classes: nodes that
-differ in nothing but their NIDs.
+The code that sends messages selects each path, in the state in which nodes are after they have pinged
+their gateways. The command follows the path from node to node, in both directions. Senders and
+receivers are classes: nodes that differ only in their NIDs.
 
 Examples:
   finerail site reach site/
   finerail site reach site/ client0001 'oss[1-4]'
   finerail site reach --html site/ > reach.html
 
-Exit code: 0 all messages arrive wherever something joins two classes, 1 some do not, 2 wrong usage
-or files that cannot be read.
+Exit code: 0 messages arrive between all classes that a network or router connects, 1 some do not
+arrive, 2 wrong usage or files that cannot be read.
 ")]
 pub(crate) struct ReachArgs {
     /// The directory of the site's files
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Who sends: a host list, NIDs or nets, separated by commas [default: all]
+    /// The senders: a host list, NIDs or nets, separated by commas [default: all]
     #[arg(value_name = "FROM")]
     from: Option<String>,
-    /// To whom, likewise; the way back is looked at, too [default: all]
+    /// The receivers, in the same form; the reverse path is checked too [default: all]
     #[arg(value_name = "TO")]
     to: Option<String>,
     /// Print JSON
     #[arg(long, conflicts_with = "html")]
     json: bool,
-    /// Print a page of HTML with a picture, which needs no other file
+    /// Print one self-contained HTML page with a picture
     #[arg(long)]
     html: bool,
 }
@@ -74,6 +74,6 @@ pub(super) fn selection(text: Option<&str>, site: &Site) -> anyhow::Result<Selec
     let selection = Selection::parse(text).with_context(|| text.to_owned())?;
     match &selection.unknown(site)[..] {
         [] => Ok(selection),
-        [name, ..] => bail!("'{name}' is no node, NID or net of the site"),
+        [name, ..] => bail!("'{name}' is not a node, NID or net of the site"),
     }
 }

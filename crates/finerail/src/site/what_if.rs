@@ -17,7 +17,7 @@ use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
 /// Arguments of `finerail site what-if`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Both directions of each pair count: what servers start (lock callbacks) is lost as requests are.
+Both directions of each pair are checked: messages that servers start (lock callbacks) count like requests.
 
 Examples:
   finerail site what-if site/ --down rtr1
@@ -31,16 +31,16 @@ pub(crate) struct WhatIfArgs {
     /// The directory of the site's files
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// These fail together: a host list, NIDs or nets, separated by commas
+    /// Let these fail together: a host list, NIDs or nets, separated by commas
     #[arg(long, value_name = "NID|NET|NODE", required_unless_present_any = ["each_router", "each_rail", "apply"])]
     down: Option<String>,
-    /// Every gateway fails, one at a time
+    /// Let every gateway fail, one at a time
     #[arg(long, conflicts_with_all = ["down", "each_rail", "apply"])]
     each_router: bool,
-    /// Every interface of a gateway fails, and every one of a node that has several, one at a time
+    /// Let every interface of a gateway fail, and every interface of a node that has several, one at a time
     #[arg(long, conflicts_with_all = ["down", "apply"])]
     each_rail: bool,
-    /// These documents take the places of those of the nodes that they are named like: a file or a directory
+    /// Replace the documents of the nodes with the same names: a file or a directory
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "down")]
     apply: Option<PathBuf>,
     /// Print JSON

@@ -19,13 +19,13 @@ pub(super) struct ExportArgs {
     /// The directory to serve; it must exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Refuse whatever changes the directory
+    /// Reject every operation that changes the directory
     #[arg(long)]
     read_only: bool,
-    /// As whom operations run [default: caller when root starts the gateway, server otherwise]
+    /// The identity with which operations run [default: caller if root starts the gateway, otherwise server]
     #[arg(long, value_enum, value_name = "WHO")]
     identity: Option<Who>,
-    /// With --identity caller: which callers count as anonymous, as in exports(5)
+    /// With --identity caller: the callers that count as anonymous, as in exports(5)
     #[arg(long, value_enum, value_name = "WHOM", default_value_t = Anonymous::Root)]
     squash: Anonymous,
     /// With --identity caller: the user and group of anonymous callers
@@ -35,12 +35,11 @@ pub(super) struct ExportArgs {
     /// gateways of the same NAME
     #[arg(long, value_name = "NAME", value_parser = coherent_name)]
     coherent: Option<String>,
-    /// A directory that this gateway has for itself, on a local disk, for its log of replies: what must not run twice then
-    /// runs once, whenever the gateway ends and starts again
+    /// A directory of this gateway alone, on a local disk, for its log of replies: operations that must not run twice then
+    /// run only once, even if the gateway restarts
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// End as if killed, or stand still, at a step of an operation, for tests: STEP=kill or STEP=stop, and @N for the N-th
-    /// time
+    /// Kill or stop the process at a step of an operation, for tests: STEP=kill or STEP=stop, with @N at the N-th time
     #[arg(long, hide = true)]
     failpoint: Option<Failpoint>,
 }
@@ -49,17 +48,17 @@ pub(super) struct ExportArgs {
 enum Who {
     /// The user whom the client names; needs root, or `CAP_SETUID` and `CAP_SETGID`
     Caller,
-    /// The user who started the gateway, whoever calls
+    /// The user who started the gateway, for all callers
     Server,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Anonymous {
-    /// Root, and the group root of others
+    /// Root, and the group root of other users
     Root,
-    /// Nobody: a client's root is root here
+    /// No caller: a client's root is root here
     None,
-    /// Everybody
+    /// All callers
     All,
 }
 
@@ -123,7 +122,7 @@ impl ExportArgs {
         // The client's kernel has already applied the caller's umask.
         umask(Mode::empty());
         if let Err(error) = files_dir::obey_quotas() {
-            tracing::warn!(%error, "quotas do not hold for what root writes");
+            tracing::warn!(%error, "quotas do not apply to writes of root");
         }
         let options = files_dir::Options {
             identity: self.identity(),
@@ -142,7 +141,7 @@ impl ExportArgs {
             Some(state) => {
                 let log = self.log(state, entropy)?;
                 let gateway = gateway.remember(Arc::clone(&log))?;
-                tracing::info!(counters = ?log.counters(), "settled what was under way");
+                tracing::info!(counters = ?log.counters(), "completed the operations that were in progress");
                 Ok(gateway)
             }
         }

@@ -13,9 +13,9 @@ use crate::files::copy::{CopyArgs, CopyJob, ShapeArgs, run as copy};
 /// Arguments of `finerail store get`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A directory is fetched with everything below it, and LOCAL then is the directory that receives it
-(made if need be; its own parent with -p). A local file appears whole or not at all, and replaces one of the same name.
-It is much the same as finerail files get -r of lnet:SERVER:/NAME.
+A directory is fetched with everything below it. LOCAL is then the directory that receives it; it is made if
+it does not exist (its parent only with -p). A local file appears whole or not at all, and replaces a file of the
+same name. The command does almost the same as finerail files get -r lnet:SERVER:/NAME.
 
 Examples
   finerail store get 10.2.0.9@tcp1 results.h5
@@ -28,7 +28,7 @@ pub(super) struct GetArgs {
     /// The file or directory to fetch; '.' is everything
     #[arg(value_name = "NAME")]
     name: OsString,
-    /// Where it goes [default: its own name, here]
+    /// The local target [default: the same name in the current directory]
     #[arg(value_name = "LOCAL")]
     local: Option<PathBuf>,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(super) fn run(args: &GetArgs) -> anyhow::Result<ExitCode> {
     let local = match (&args.local, source.own_name()) {
         (Some(local), _) => local.clone(),
         (None, Some(name)) => name,
-        (None, None) => bail!("everything goes into a directory: say which, as LOCAL"),
+        (None, None) => bail!("the whole store needs a target directory: name it as LOCAL"),
     };
     let job = CopyJob {
         sources: vec![source],

@@ -26,7 +26,7 @@ pub(crate) struct StoreArgs {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Serve a directory to clients that come over LNet
+    /// Serve a directory to clients over LNet
     Serve(serve::ServeArgs),
     /// Store files and directories
     Put(put::PutArgs),
@@ -34,11 +34,11 @@ enum Command {
     Get(get::GetArgs),
     /// List a directory
     Ls(show::LsArgs),
-    /// Print what is known of files and directories
+    /// Print the attributes of files and directories
     Stat(show::StatArgs),
-    /// Remove files, and directories that are empty
+    /// Remove files and empty directories
     Rm(show::RmArgs),
-    /// Rename a file or directory; a file of the new name is replaced
+    /// Rename a file or directory; an existing file with the new name is replaced
     Mv(show::MvArgs),
 }
 

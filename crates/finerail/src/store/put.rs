@@ -11,10 +11,10 @@ use crate::files::copy::{CopyArgs, CopyJob, ShapeArgs, run as copy};
 /// Arguments of `finerail store put`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With one PATH, it is stored under its own name. With several, the last is the name in the store: of
-the file or directory itself, or, when it ends with a slash or there is more than one source, of the
+A single PATH is stored under its own name. With several, the last PATH is the name in the store: the name
+of the file or directory itself, or, if it ends with a slash or there is more than one source, the name of the
 directory that receives them. Directories are stored with everything below them. A file of the same name is
-replaced. It is the same as finerail files put -r to lnet:SERVER:/NAME.
+replaced. The command does the same as finerail files put -r to lnet:SERVER:/NAME.
 
 Examples
   finerail store put 10.2.0.9@tcp1 results.h5
@@ -24,7 +24,7 @@ Examples
 pub(super) struct PutArgs {
     #[command(flatten)]
     client: ClientArgs,
-    /// Files and directories, and where they go
+    /// Files and directories, and the target
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     #[command(flatten)]

@@ -23,10 +23,10 @@ pub(super) struct LsArgs {
     /// The directory; . is the root
     #[arg(value_name = "NAME", default_value = ".")]
     name: OsString,
-    /// Permissions, size and time of each entry
+    /// Print permissions, size and time of each entry
     #[arg(short)]
     long: bool,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
@@ -43,7 +43,7 @@ pub(super) struct StatArgs {
     /// Files and directories
     #[arg(required = true, value_name = "NAME")]
     names: Vec<OsString>,
-    /// Print JSON, one document
+    /// Print one JSON document
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +57,7 @@ Example
 pub(super) struct RmArgs {
     #[command(flatten)]
     client: ClientArgs,
-    /// Files, and directories that are empty
+    /// Files and empty directories
     #[arg(required = true, value_name = "NAME")]
     names: Vec<OsString>,
 }
@@ -71,13 +71,13 @@ Example
 pub(super) struct MvArgs {
     #[command(flatten)]
     client: ClientArgs,
-    /// The name it has
+    /// The old name
     #[arg(value_name = "FROM")]
     from: OsString,
-    /// The name it gets
+    /// The new name
     #[arg(value_name = "TO")]
     to: OsString,
-    /// Make directories on the way
+    /// Make missing parent directories
     #[arg(long, short)]
     parents: bool,
 }

@@ -43,7 +43,7 @@ pub(super) fn run(
     interval: Duration,
     colours: bool,
 ) -> anyhow::Result<()> {
-    let stop = raise_on_signals().context("cannot take signals")?;
+    let stop = raise_on_signals().context("cannot register signal handlers")?;
     let looks = feed.spawn(interval)?;
     let mut model = Model::new(path.display().to_string());
     let mut screen = Screen::open().context("cannot use the terminal")?;

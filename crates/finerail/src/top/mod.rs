@@ -39,8 +39,8 @@ use crate::ctl::LimitArgs;
 /// Arguments of `finerail top`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Keys: 1 2 3 or Tab for interfaces, peers, routes; < and > for the column that sorts, r to turn the
-order; / to see only what contains a text; ? for help; q to quit.
+Keys: 1 2 3 or Tab for interfaces, peers, routes; < and > for the sort column, r to reverse the order;
+/ to show only rows that contain a text; ? for help; q to quit.
 
 Examples
   finerail top
@@ -48,7 +48,7 @@ Examples
   finerail top --once | less
   finerail top --json --once
 
-Rates are those between two looks, so that --once takes as long as --interval.
+Rates are computed between two samples, so --once takes as long as --interval.
 ")]
 pub(crate) struct TopArgs {
     /// Socket of the node [default: finerail/control.sock in $XDG_RUNTIME_DIR, or in /run]
@@ -61,13 +61,13 @@ pub(crate) struct TopArgs {
     node: Option<PathBuf>,
     #[command(flatten)]
     limit: LimitArgs,
-    /// Seconds between two looks at the node
+    /// Seconds between two samples of the node
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = interval)]
     interval: Duration,
-    /// Print everything once, as plain text
+    /// Print all tables once, as plain text
     #[arg(long)]
     once: bool,
-    /// Print JSON, one document a line: one with --once, else one at every look
+    /// Print one JSON document a line: one with --once, otherwise one for every sample
     #[arg(long)]
     json: bool,
 }
@@ -115,7 +115,7 @@ fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
     let mut model = Model::new(path.display().to_string());
     let unreachable = |why: String| {
         NotSo(format!(
-            "cannot look at the node at {}: {why}",
+            "cannot read the counters of the node at {}: {why}",
             path.display()
         ))
     };

@@ -25,36 +25,37 @@ use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 #[derive(clap::Args)]
 #[command(after_help = "\
 EXPORT is dir:PATH, a directory of this machine, or lnet:NID[,NID…], gateways of one file system
-(finerail store serve), which the node of --config reaches; with several, the next one takes over
-when one does not answer.
+(finerail store serve) that the node of --config reaches. With several, the next gateway takes over if
+one does not answer.
 
-The forwarder is the one server of the I/O-node daemon; compute processes reach it at zoid:. With
---listen it serves BMI's tcp method, too. When the daemon is started again, the forwarder attaches
-to it, and clients go on. SIGTERM ends it after the exchanges under way, within ten seconds.
-docs/zoid-forward.md tells what it limits and counts.
+The forwarder is the only server of the I/O-node daemon; compute processes reach it at zoid:. With
+--listen it also serves BMI's tcp method. After a restart of the daemon the forwarder attaches to it,
+and clients continue. SIGTERM ends the forwarder after the exchanges in flight, within ten seconds.
+docs/zoid-forward.md describes its limits and counters.
 
 Examples
   finerail zoid daemon &                        the I/O-node daemon
-  finerail zoid forward dir:/srv/scratch &      what its clients read and write
-  finerail zoid forward --stat                  what it has done so far
+  finerail zoid forward dir:/srv/scratch &      serve this directory to its clients
+  finerail zoid forward --stat                  print its counters
 ")]
 pub(crate) struct ForwardArgs {
-    /// What is exported
+    /// The exported directory or gateways
     #[arg(value_name = "EXPORT", required_unless_present = "stat")]
     export: Option<OsString>,
     /// Name of the daemon whose clients are served [default: that of ZOID_INSTANCE, or default]
     #[arg(long, value_name = "NAME")]
     instance: Option<Instance>,
-    /// Where the socket for --stat is: the daemon's directory [default: /run/user/UID, or /tmp/zbmi-UID]
+    /// The directory of the socket for --stat: that of the daemon [default: /run/user/UID, or /tmp/zbmi-UID]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
     /// Seconds to wait for the daemon at the start
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u32).range(..=86_400))]
     wait: u32,
-    /// Serve clients of BMI's tcp method at this address, too, such as tcp://0.0.0.0:3334; whoever reaches it may use it
+    /// Serve clients of BMI's tcp method at this address too, such as tcp://0.0.0.0:3334; every client that can reach it
+    /// may use it
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Serve clients of --listen only: no daemon is needed
+    /// Serve only clients of --listen, without a daemon
     #[arg(long, requires = "listen")]
     no_daemon: bool,
     #[command(flatten)]
@@ -63,10 +64,10 @@ pub(crate) struct ForwardArgs {
     from: ExportArgs,
     #[command(flatten)]
     metrics: MetricsArgs,
-    /// Show what the running forwarder has done and how things stand, and end
+    /// Show the counters and the state of the running forwarder, and exit
     #[arg(long)]
     stat: bool,
-    /// With --stat: print JSON, one document
+    /// With --stat: print one JSON document
     #[arg(long, requires = "stat")]
     json: bool,
 }
@@ -74,40 +75,40 @@ pub(crate) struct ForwardArgs {
 /// The limits on what clients can use.
 #[derive(clap::Args)]
 struct LimitArgs {
-    /// Threads that carry operations out
+    /// Threads that execute operations
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
-    /// MiB of buffers in use at the same time; the daemon's shared memory must have them
+    /// Limit of buffers in use at the same time, in MiB; the daemon's shared memory must have room for them
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
     memory: u32,
     /// KiB of file data in one message
     #[arg(long, value_name = "KIB", default_value_t = 1024, value_parser = clap::value_parser!(u32).range(64..=64 << 10))]
     piece: u32,
-    /// Order of operations, within the turns that jobs and clients take
+    /// Order of operations within the turns of jobs and clients
     #[arg(long, value_enum, value_name = "ORDER", default_value_t = Order::Merge)]
     schedule: Order,
-    /// Operations of one client before the next one's turn
+    /// Operations of one client before the turn of the next client
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..))]
     quantum: u16,
-    /// Most reads, or writes, that are carried out as one
+    /// Limit of reads or writes that are merged into one
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     batch: u16,
-    /// Clients that are remembered, so that nothing is carried out twice for them
+    /// Number of clients whose state is kept, so that no operation of theirs is executed twice
     #[arg(long, value_name = "N", default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     max_clients: u32,
-    /// Seconds after which an exchange that stands still is given up
+    /// Seconds without progress after which an exchange is cancelled
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     patience: u32,
-    /// Milliseconds that a client which does not move keeps a buffer that others wait for
+    /// Milliseconds that a client without progress may keep a buffer for which others wait
     #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     turn_ms: u32,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Order {
-    /// As they came
+    /// In the order of arrival
     Fifo,
-    /// What continues one another in a file is carried out as one
+    /// Merge operations that are adjacent in a file
     Merge,
 }
 
@@ -196,7 +197,7 @@ impl ForwardArgs {
         started.map_err(|error| {
             let what = match error {
                 bmi::Error::ConnRefused => format!(
-                    "no daemon of instance {instance} within {wait} s; start one: finerail zoid daemon --instance {instance}"
+                    "there is no daemon of instance {instance} after {wait} s; start one: finerail zoid daemon --instance {instance}"
                 ),
                 bmi::Error::Busy => format!("the daemon of instance {instance} has a server already"),
                 bmi::Error::Inval => format!(

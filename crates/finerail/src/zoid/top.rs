@@ -26,8 +26,8 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail zoid top`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Rates are those between two looks, so that --once takes as long as --interval. The slowest
-client is the one with the least payload a second among those that move any. q ends the live view.
+Rates are computed between two samples, so --once takes as long as --interval. The slowest client is
+the client with the lowest payload rate among those that transfer payload. q ends the live view.
 
 Examples
   finerail zoid top
@@ -38,16 +38,16 @@ pub(crate) struct TopArgs {
     /// Name of the daemon
     #[arg(long, value_name = "NAME", default_value = "default")]
     instance: Instance,
-    /// Where its lock, journal and sockets are [default: /run/user/UID, or /tmp/zbmi-UID]
+    /// The directory of its lock, journal and sockets [default: /run/user/UID, or /tmp/zbmi-UID]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// Seconds between two looks at the daemon
+    /// Seconds between two samples of the daemon
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = crate::top::interval)]
     interval: Duration,
-    /// Print everything once, as plain text
+    /// Print all tables once, as plain text
     #[arg(long)]
     once: bool,
-    /// Print JSON, one document a line: one with --once, else one at every look
+    /// Print one JSON document a line: one with --once, otherwise one for every sample
     #[arg(long)]
     json: bool,
 }
@@ -259,7 +259,7 @@ pub(super) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
         return print(args, before, look);
     }
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        anyhow::bail!("standard input or output is no terminal: use --once or --json");
+        anyhow::bail!("standard input or output is not a terminal: use --once or --json");
     }
     let mut terminal = ratatui::try_init().context("cannot use the terminal")?;
     let shown = live(args, &mut terminal, before, look);
@@ -300,7 +300,7 @@ fn live(
     mut before: Look,
     look: impl Fn() -> anyhow::Result<Look>,
 ) -> anyhow::Result<()> {
-    let stop = raise_on_signals().context("cannot take signals")?;
+    let stop = raise_on_signals().context("cannot register signal handlers")?;
     let mut view = View::new(&args.instance, &before, &before);
     while !stop.load(Ordering::Relaxed) {
         let rows = usize::from(terminal.size()?.height).saturating_sub(OTHER_LINES);

@@ -20,7 +20,7 @@
 //! | `error`, `error_offset` | BROKEN, or bad ping info | what is wrong, and at which offset of `offset` (of the payload) |
 //! | `needed` | CUT | bytes of the headers that were not there in full |
 //! | `lost`, `undecoded` | GAP | bytes |
-//! | `reason`, `skipped` | JOINED, RESUMED, SKIPPED | `joined`, `gap` or `damage`; bytes passed over |
+//! | `reason`, `skipped` | JOINED, RESUMED, SKIPPED | `joined`, `gap` or `damage`; bytes skipped |
 
 use std::io;
 

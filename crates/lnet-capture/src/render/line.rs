@@ -148,7 +148,7 @@ fn resumed(text: &mut String, reason: Reason, found: bool, skipped: u64) -> fmt:
     } else {
         "no frame boundary found"
     };
-    write!(text, "{why}: {what}, {skipped} bytes passed over")
+    write!(text, "{why}: {what}, {skipped} bytes skipped")
 }
 
 fn lnet_message(text: &mut String, lnet: &Lnet<'_>) -> fmt::Result {

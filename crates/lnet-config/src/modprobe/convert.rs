@@ -33,11 +33,11 @@ pub struct ConvertDefaults {
 pub enum ConvertError {
     /// A network names no interface, and there is no default.
     #[error(
-        "network {0} names no interface: the module would take the first it finds; write {0}(eth0)"
+        "network {0} names no interface: the module would take the first that it finds; write {0}(eth0)"
     )]
     NoInterface(Net),
     /// An entry of `routes` expands to too many routes.
-    #[error("an entry of routes stands for too many routes: {0}")]
+    #[error("an entry of routes means too many routes: {0}")]
     TooMany(#[from] ExpandError),
     /// A network that cannot be the target of a route.
     #[error("{0} cannot be routed to")]
@@ -125,7 +125,7 @@ impl ModuleOptions {
                     return Err(ConvertError::NotRoutable(net));
                 }
                 let skipped = if !seen.insert((net, gateway)) {
-                    "it is there already"
+                    "it exists already"
                 } else if gateway.net() == net {
                     "the gateway is on the remote network itself"
                 } else if local.contains(&net) && known {
@@ -162,15 +162,15 @@ impl ModuleOptions {
             others,
         };
         if !config.nets.is_empty() && !config.ip2nets.is_empty() {
-            notes.push("networks and ip2nets: the module takes one of them".to_owned());
+            notes.push("networks and ip2nets: the module accepts only one of them".to_owned());
         }
         notes.extend(config.peers.iter().map(|peer| {
             let PeerConfig { nids, .. } = peer;
             let primary = nids.first().map_or(String::new(), Nid::to_string);
-            format!("peer {primary}: peers are no options of the module")
+            format!("peer {primary}: peers cannot be options of the module")
         }));
         if !config.rules.rules().is_empty() {
-            notes.push("udsp: selection rules are no options of the module".to_owned());
+            notes.push("udsp: selection rules cannot be options of the module".to_owned());
         }
         (options, notes)
     }
@@ -288,7 +288,7 @@ fn networks(config: &Config, notes: &mut Vec<String>) -> Vec<NetworkOption> {
         for ni in nis {
             match ni.nid {
                 Some(nid) if ni.interfaces.is_empty() => {
-                    notes.push(format!("{nid}: networks takes interfaces, not NIDs"));
+                    notes.push(format!("{nid}: networks accepts interfaces, not NIDs"));
                 }
                 _ => {}
             }
@@ -330,7 +330,9 @@ fn ip2nets_options(rules: &[Ip2Nets], notes: &mut Vec<String>) -> Vec<Ip2NetsOpt
         let all = patterns.len();
         patterns.retain(IpPattern::is_quad);
         if patterns.len() < all {
-            notes.push(format!("ip2nets {net}: the module takes no IPv6 patterns"));
+            notes.push(format!(
+                "ip2nets {net}: the module accepts no IPv6 patterns"
+            ));
         }
         if all == 0 {
             patterns.push(IpPattern::any_v4());

@@ -54,7 +54,7 @@ pub(super) fn add(options: &ModuleOptions, config: &mut Config, notes: &mut Vec<
             .collect();
         if set.contains(&false) {
             notes.push(format!(
-                "{module} {name}={value}: an option of the module only, or no value of it"
+                "{module} {name}={value}: an option that only the module has, or an invalid value"
             ));
         }
     }
@@ -148,7 +148,7 @@ pub(super) fn options(config: &Config, notes: &mut Vec<String>) -> Vec<OtherOpti
             }
             None if are_same && !are_any => {}
             _ => notes.push(format!(
-                "{lnd}: tunables of single interfaces are no options of the module"
+                "{lnd}: tunables of single interfaces cannot be options of the module"
             )),
         }
     }

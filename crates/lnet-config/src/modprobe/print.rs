@@ -10,7 +10,7 @@ use super::{
 
 /// An option that exceeds the limit of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("{name} has {length} characters and a kernel takes {max} at most", max = Self::MAX)]
+#[error("{name} has {length} characters; a kernel accepts at most {max}", max = Self::MAX)]
 pub struct OptionTooLong {
     /// The option.
     pub name: &'static str,

@@ -23,7 +23,7 @@ pub struct Proof {
 
 /// The first difference between a document and options.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("the YAML does not give what the options give: {what}: options {options}, YAML {yaml}")]
+#[error("the YAML does not mean the same as the options: {what}: options {options}, YAML {yaml}")]
 pub struct Unproved {
     what: &'static str,
     options: String,

@@ -11,15 +11,15 @@ impl ModuleOptions {
         warnings.extend(self.deprecated());
         if !self.networks.is_empty() && !self.ip2nets.is_empty() {
             warnings.push(
-                "networks, ip2nets: they exclude each other, and the module does not start with both; the YAML has what \
-                 both say, so remove the one that is not meant"
+                "networks, ip2nets: they exclude each other, and the module does not start with both; the YAML contains \
+                 both, so remove the wrong one"
                     .to_owned(),
             );
         }
         let rules = self.ip2nets(&mut Vec::new());
         for (at, rule, earlier) in Ip2Nets::may_be_passed_over(&rules) {
             warnings.push(format!(
-                "ip2nets: rule {} ({}) is passed over on machines that the rule for {} covers too: the first rule of a \
+                "ip2nets: rule {} ({}) is ignored on machines that the rule for {} covers too: the first rule of a \
                  network is the only one; for both interfaces write one rule with {}",
                 at + 1,
                 rule.spec(),
@@ -45,7 +45,7 @@ impl ModuleOptions {
             .collect();
         (!given.is_empty()).then(|| {
             format!(
-                "{}: deprecated options of the module, which kernels after 2.19 do not take; import this YAML \
+                "{}: deprecated options of the module, which kernels after 2.19 do not accept; import this YAML \
                  (`lnetctl import`, /etc/lnet.conf) and remove them from modprobe.d",
                 given.join(", ")
             )

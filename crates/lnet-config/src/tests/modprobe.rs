@@ -242,8 +242,8 @@ fn what_options_do_not_keep_for_long_or_do_not_mean_is_warned_of() {
          routes=\"o2ib1 10.0.0.1@tcp:1 10.0.0.2@tcp:2\"",
     );
     insta::assert_snapshot!(options.warnings().join("\n"), @r#"
-    ip2nets, routes: deprecated options of the module, which kernels after 2.19 do not take; import this YAML (`lnetctl import`, /etc/lnet.conf) and remove them from modprobe.d
-    ip2nets: rule 2 (tcp(eth1)) is passed over on machines that the rule for tcp(eth0) covers too: the first rule of a network is the only one; for both interfaces write one rule with tcp(eth0,eth1)
+    ip2nets, routes: deprecated options of the module, which kernels after 2.19 do not accept; import this YAML (`lnetctl import`, /etc/lnet.conf) and remove them from modprobe.d
+    ip2nets: rule 2 (tcp(eth1)) is ignored on machines that the rule for tcp(eth0) covers too: the first rule of a network is the only one; for both interfaces write one rule with tcp(eth0,eth1)
     routes: kernels give all gateways of 'o2ib1 10.0.0.1@tcp:1 10.0.0.2@tcp:2' the last priority in the entry; the YAML gives each its own
     "#);
     assert!(ModuleOptions::default().warnings().is_empty());
@@ -337,11 +337,11 @@ fn what_the_module_has_no_option_for_is_named() {
     let (options, notes) = ModuleOptions::from_config(&config.unwrap());
     assert_eq!(options, ModuleOptions::default());
     insta::assert_snapshot!(notes.join("\n"), @r#"
-    10.0.0.1@tcp: networks takes interfaces, not NIDs
-    10.0.0.3@tcp: networks takes interfaces, not NIDs
-    tcp: tunables of single interfaces are no options of the module
-    peer 10.0.0.2@tcp: peers are no options of the module
-    udsp: selection rules are no options of the module
+    10.0.0.1@tcp: networks accepts interfaces, not NIDs
+    10.0.0.3@tcp: networks accepts interfaces, not NIDs
+    tcp: tunables of single interfaces cannot be options of the module
+    peer 10.0.0.2@tcp: peers cannot be options of the module
+    udsp: selection rules cannot be options of the module
     "#);
 }
 
@@ -519,6 +519,6 @@ fn interfaces_that_differ_are_no_options_of_their_lnd() {
     assert!(back.others.is_empty());
     assert_eq!(
         notes,
-        ["tcp: tunables of single interfaces are no options of the module"]
+        ["tcp: tunables of single interfaces cannot be options of the module"]
     );
 }

@@ -144,11 +144,11 @@ future:
     let statistics = reading.document.nets[0].nis[0].statistics.unwrap();
     assert_eq!(statistics.send_count, 2);
     insta::assert_snapshot!(reading.warnings[0].render_warning("export.yaml"), @r#"
-    warning: unknown key 'put_egress_median' is passed over
+    warning: unknown key 'put_egress_median' is ignored
      --> export.yaml:7:19
       |
     7 |                   put_egress_median: 7
-      |                   ^^^^^^^^^^^^^^^^^ what it says is not looked at
+      |                   ^^^^^^^^^^^^^^^^^ its value is ignored
     "#);
 }
 

@@ -55,56 +55,56 @@ const fn warning(name: &'static str, finds: &'static str, helps: &'static str) -
 pub static NAME_UNKNOWN: FindingKind = error(
     "name-unknown",
     "the name has no address",
-    "look at /etc/hosts and the name servers, or give the NID with its address",
+    "check /etc/hosts and the name servers, or give the NID with its address",
 );
 
 /// No route leads to the address.
 pub static NO_WAY: FindingKind = error(
     "no-way",
-    "this machine, or a router on the way, has no way to the address",
-    "look at `ip route get ADDRESS`, the link, and firewalls that reject with an ICMP message",
+    "this machine, or a router on the path, has no route to the address",
+    "check `ip route get ADDRESS`, the link, and firewalls that reject with an ICMP message",
 );
 
 pub(super) static PORT_REJECTED: FindingKind = error(
     "port-refused",
-    "the host answers and nothing listens on the port",
-    "start LNet there (`lnetctl lnet configure`), look at accept= and accept_port=, or give --port",
+    "the host answers, but no process listens on the port",
+    "start LNet there (`lnetctl lnet configure`), check accept= and accept_port=, or give --port",
 );
 
 pub(super) static PORT_FILTERED: FindingKind = error(
     "port-filtered",
-    "nothing answers to the attempt to connect: a firewall drops it, or the host is down",
+    "the attempt to connect gets no answer: a firewall drops it, or the host is down",
     "open the TCP port in firewalls and security groups, from source ports below 1024 too; ping the host",
 );
 
 pub(super) static PORT_SILENT: FindingKind = error(
     "port-silent",
-    "the connection is accepted, and a good handshake is not answered",
-    "look at the node (stopped, hung, overloaded?) and for a proxy or firewall that accepts in its place",
+    "the connection is accepted, but a correct handshake gets no answer",
+    "check the node (stopped, hung, overloaded?); look for a proxy or firewall that accepts in its place",
 );
 
 pub(super) static UNPRIVILEGED_REJECTED: FindingKind = warning(
     "unprivileged-refused",
-    "the acceptor closes connections from source ports from 1024 on, unheard: accept=secure, the default of kernels",
-    "ask again with --privileged (as root, or with CAP_NET_BIND_SERVICE); or set accept=all at the node",
+    "the acceptor closes connections from source ports above 1023 without reading: accept=secure, the default of kernels",
+    "retry with --privileged (as root, or with CAP_NET_BIND_SERVICE), or set accept=all at the node",
 );
 
 pub(super) static WRONG_NET: FindingKind = error(
     "wrong-net",
     "the node there has this address on another LNet network",
-    "name the network that the node has, here and in routes, or add the network there",
+    "use the network of the node, here and in routes, or add this network at the node",
 );
 
 pub(super) static WRONG_NID: FindingKind = error(
     "wrong-nid",
-    "the node closes the connection when it has read for which NID: no interface there has it",
-    "look at `lnetctl net show` there: another network, another address, address translation, or no LNet node",
+    "the node closes the connection after it has read the requested NID: none of its interfaces has this NID",
+    "check `lnetctl net show` there: another network, another address, address translation, or no LNet node",
 );
 
 pub(super) static OTHER_NID: FindingKind = error(
     "other-nid",
     "the node that answers says that it has another NID",
-    "look for address translation and balancers on the way, and for a stale name",
+    "look for address translation and load balancers on the path, and for an outdated name",
 );
 
 pub(super) static VERSION_REJECTED: FindingKind = error(
@@ -116,25 +116,25 @@ pub(super) static VERSION_REJECTED: FindingKind = error(
 pub(super) static HELLO_REJECTED: FindingKind = error(
     "hello-refused",
     "the node answers the handshake with a rejection",
-    "look at the node's log; it may be shutting down or dialling at this moment",
+    "check the node's log; the node may be shutting down or dialling at this moment",
 );
 
 pub(super) static OTHER_PROTOCOL: FindingKind = error(
     "other-protocol",
-    "what answers on the port is no LNet node",
-    "look who has the port there (`ss -ltnp`), and give the node's port with --port",
+    "the program that answers on the port is not an LNet node",
+    "find the program that has the port there (`ss -ltnp`), and give the node's port with --port",
 );
 
 pub(super) static FLOOD: FindingKind = error(
     "flood",
-    "the peer sends without end and answers nothing",
-    "look who has the port there; of an LNet node, look at its log and stop what loads it",
+    "the peer sends data without end, and no answer",
+    "find the program that has the port there; if it is an LNet node, check its log and stop the cause of its load",
 );
 
 pub(super) static PING_UNANSWERED: FindingKind = error(
     "ping-unanswered",
-    "the handshake succeeds, and the ping is not answered",
-    "look at the node's log and load; a node that shuts down, or has no route back, does this",
+    "the handshake succeeds, but the ping gets no answer",
+    "check the node's log and load; the node may be shutting down, or have no route back",
 );
 
 pub(super) static PING_MALFORMED: FindingKind = error(
@@ -145,68 +145,68 @@ pub(super) static PING_MALFORMED: FindingKind = error(
 
 pub(super) static NID_NOT_LISTED: FindingKind = warning(
     "nid-not-listed",
-    "the node answers for the NID and does not list it",
-    "look at `lnetctl net show` there; an address translation may lead to another node",
+    "the node answers for the NID, but does not list it",
+    "check `lnetctl net show` there; address translation may lead to another node",
 );
 
 pub(super) static NI_DOWN: FindingKind = warning(
     "ni-down",
     "the node says that its interface with this NID is down",
-    "look at its link and address there, and at `lnetctl net show -v` for a fatal error",
+    "check its link and address there, and `lnetctl net show -v` for a fatal error",
 );
 
 pub(super) static NID_CLAIMED_TWICE: FindingKind = error(
     "nid-claimed-twice",
     "several nodes answer for one NID",
-    "find the second one (`arping -D`, `ip neigh`, balancers on the way) and give it another address",
+    "find the second node (`arping -D`, `ip neigh`, load balancers on the path), and give it another address",
 );
 
 pub(super) static RESTARTED: FindingKind = warning(
     "restarted",
-    "the interface was started anew between two connections, or two nodes have the NID",
-    "ask again: where it comes back, look for a node that restarts again and again, or for a second one",
+    "the interface was restarted between two connections, or two nodes have the NID",
+    "retry: if the finding reappears, look for a node that restarts repeatedly, or for a second node",
 );
 
 pub(super) static UNSTEADY: FindingKind = warning(
     "unsteady",
-    "some connections or pings fail and others are answered",
-    "look for losses on the way, for an overloaded node, and for several hosts behind one address",
+    "some connections or pings fail, others succeed",
+    "look for losses on the path, for an overloaded node, and for several hosts behind one address",
 );
 
 pub(super) static LARGE_STALLS: FindingKind = error(
     "large-stalls",
-    "small messages pass and large ones stall: a path that loses large packets",
+    "small messages arrive and large ones stall: the path loses large packets",
     "make the MTU the same on every link of the path; let ICMP \"fragmentation needed\" pass firewalls",
 );
 
 pub(super) static SEGMENTS_RESENT: FindingKind = warning(
     "segments-resent",
-    "TCP had to send segments again: packets are lost on the way to the node",
-    "look at `ip -s link`, `ethtool -S` and switch counters along the path, and at cables",
+    "TCP had to retransmit segments: packets are lost on the path to the node",
+    "check `ip -s link`, `ethtool -S` and switch counters along the path, and cables",
 );
 
 pub(super) static MTU_SHRINKS: FindingKind = warning(
     "mtu-shrinks",
     "the path has a smaller MTU than the local interface",
-    "give all links of the path one MTU, or the interface that of the path",
+    "give all links of the path the same MTU, or give the interface the MTU of the path",
 );
 
 pub(super) static MTU_DIFFERS: FindingKind = warning(
     "mtu-differs",
-    "the node's interface takes smaller segments than the local one could send",
+    "the node's interface accepts smaller segments than the local one could send",
     "give both interfaces, and all switches between them, the same MTU",
 );
 
 pub(super) static TIMEOUT_SHORT: FindingKind = warning(
     "timeout-short",
-    "the node's answers take longer than a transfer may: messages are sent again that were not lost",
-    "raise transaction_timeout or lower retry_count; look for what makes the node or the path slow",
+    "the node's answers take longer than the timeout of a transfer: messages that were not lost are resent",
+    "raise transaction_timeout or lower retry_count; find the cause of the slow node or path",
 );
 
 pub(super) static NO_WAY_BACK: FindingKind = error(
     "no-way-back",
-    "the node cannot connect to this machine: replies come, callbacks and bulk data do not",
-    "open the port here for the node's address (source ports below 1024), and look at its route back",
+    "the node cannot connect to this machine: replies arrive, but callbacks and bulk data do not",
+    "open the port here for the node's address (source ports below 1024), and check the node's route to this machine",
 );
 
 /// All kinds of findings, in the order in which they are checked.

@@ -31,7 +31,7 @@ pub enum PortalError {
     #[error("operations do not fit the descriptor's use")]
     InvalidOptions,
     /// A descriptor to bind has more than 1 MiB.
-    #[error("{0} bytes are more than one message carries")]
+    #[error("{0} bytes are more than a message can carry")]
     TooLong(u32),
     /// `max_size` is greater than the length.
     #[error("max_size is greater than the length")]

@@ -61,7 +61,7 @@ pub struct Recorded {
 
 /// The error of starting a recording after the first input: the record would lack the inputs so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error("the node has begun already: recording begins with the node")]
+#[error("the node runs already: a record must begin with the start of the node")]
 pub struct TooLate;
 
 /// The part of a recording that the core keeps.

@@ -101,7 +101,7 @@ pub(super) fn shared_device_down(context: &Context<'_>) -> Vec<Finding> {
                 "NI {up} ({up_name}) counts as up and shares device {device} with NI {down} ({down_name}), \
                  which is down"
             );
-            let advice = format!("take it out while the device is down: --fail {up_name}");
+            let advice = format!("remove it while the device is down: --fail {up_name}");
             found.push(finding(
                 Code::SharedDeviceDown,
                 Severity::Warning,

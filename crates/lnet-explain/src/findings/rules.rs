@@ -29,7 +29,7 @@ pub(super) fn rule_findings(context: &Context<'_>) -> Vec<Finding> {
     let idle = context.policies.rules.iter().filter(|rule| !rule.live);
     let idle = idle.map(|rule| {
         let text = format!("rule {} ({}) {}", rule.index, rule.text, rule.state);
-        let advice = "delete it, or mend what it is to match";
+        let advice = "delete it, or correct its expressions";
         let subject = format!("rule {}", rule.index);
         finding(
             Code::RuleWithoutEffect,

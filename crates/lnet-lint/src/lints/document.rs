@@ -70,8 +70,8 @@ fn at(node: &Node<'_>, lint: &'static Lint, error: &ConfigError) -> Finding {
 pub(super) fn first_interface(node: &Node<'_>) -> Vec<Finding> {
     let told = node.source.unnamed.iter().map(|net| {
         let reason = format!(
-            "network {net} names no interface, so that the module takes the first it finds, which changes with the \
-             order of interfaces"
+            "network {net} names no interface, so the module takes the first interface that it finds, which changes with \
+             the order of interfaces"
         );
         let fix = format!("name it, as in networks={net}(eth0)");
         node.finding(&FIRST_INTERFACE, &[Step::Key("net")], reason, fix)

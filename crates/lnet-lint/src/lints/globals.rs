@@ -42,7 +42,7 @@ pub(super) fn health_off(node: &Node<'_>) -> Vec<Finding> {
         return Vec::new();
     };
     let reason = format!(
-        "health_sensitivity is 0 and there are {choice}: failures change no choice, and nothing is sent again"
+        "health_sensitivity is 0 and there are {choice}: failures do not influence the selection, and no message is resent"
     );
     let path = node.parameter("health_sensitivity");
     vec![node.finding(&HEALTH_OFF, &path, reason, HEALTH_OFF.helps.to_owned())]
@@ -56,7 +56,7 @@ pub(super) fn sensitivity_drains(node: &Node<'_>) -> Vec<Finding> {
     }
     let reason = "health_sensitivity is 1000: one failure takes all health, marks the interface down and moves all \
                   traffic off it";
-    let fix = "lnetctl set health_sensitivity 100, of which ten failures take all";
+    let fix = "lnetctl set health_sensitivity 100, with which ten failures take all health";
     let path = node.parameter("health_sensitivity");
     vec![node.finding(
         &SENSITIVITY_DRAINS,
@@ -91,8 +91,12 @@ pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let lnd = (whole.saturating_sub(1) / tries).max(1);
     if lnd < SHORT_LND_TIMEOUT {
-        let reason = format!("{}: a try that is only slow counts as failed", sum(lnd));
-        let fix = "raise transaction_timeout or lower retry_count until a try has at least 5 s";
+        let reason = format!(
+            "{}: an attempt that is only slow counts as failed",
+            sum(lnd)
+        );
+        let fix =
+            "raise transaction_timeout or lower retry_count until an attempt has at least 5 s";
         found.push(node.finding(&TIMEOUTS_MISALIGNED, &path, reason, fix.to_owned()));
     }
     let timeout = |ni: &&crate::node::Ni<'_>| ni.show?.config.lnd_tunables.timeout;
@@ -106,7 +110,7 @@ pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
             &[Step::Key("lnd tunables"), Step::Key("timeout")],
         ];
         let reason = format!(
-            "{}: the LND gives a try longer than its share, so that the last tries never come",
+            "{}: the LND waits longer for an attempt than its share of the time, so the last attempts never happen",
             sum(lnd)
         );
         let fix = "raise transaction_timeout, or lower the LND's own timeout";
@@ -124,9 +128,9 @@ pub(super) fn recovery_limit_short(node: &Node<'_>) -> Vec<Finding> {
     }
     let reason = format!(
         "recovery_limit is {limit} s, shorter than the {ROUTER_CHECK_INTERVAL} s between two pings of a gateway: its \
-         interface is given up before anybody asks again"
+         interface leaves recovery before the next ping"
     );
-    let fix = "lnetctl set recovery_limit 0, which is for ever, or a limit of several minutes";
+    let fix = "lnetctl set recovery_limit 0, which means no limit, or a limit of several minutes";
     let path = node.parameter("recovery_limit");
     vec![node.finding(&RECOVERY_LIMIT_SHORT, &path, reason, fix.to_owned())]
 }

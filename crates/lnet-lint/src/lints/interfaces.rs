@@ -58,7 +58,7 @@ pub(super) fn interface_down(node: &Node<'_>) -> Vec<Finding> {
     });
     let told = down.map(|(ni, name, what)| {
         let reason = format!("{name}, under an NI of {}, {what}", ni.net);
-        let fix = format!("ip link set {name} up, and look at its cable and address");
+        let fix = format!("ip link set {name} up, and check its cable and address");
         node.finding(&INTERFACE_DOWN, &at_interfaces(ni), reason, fix)
     });
     told.collect()
@@ -89,7 +89,7 @@ fn on_one_device(node: &Node<'_>, device: &str, nis: &[&Ni<'_>]) -> Vec<Finding>
     let dead = machine.is_some_and(|interface| !interface.up);
     let Some(down) = nis.iter().find(|ni| is_down(ni) || dead) else {
         let labels = listed(nis.iter().map(|ni| Node::label(ni)));
-        let reason = format!("{labels} share {device}: they share its rate, and fall with it");
+        let reason = format!("{labels} share {device}: they share its rate, and fail together");
         let fix = INTERFACE_SHARED.helps.to_owned();
         let last = nis.last().into_iter();
         return last
@@ -117,18 +117,18 @@ pub(super) fn ni_down(node: &Node<'_>) -> Vec<Finding> {
         let (key, what) = match (fatal, show.status == Some(Status::Down)) {
             (true, _) => (
                 "health stats",
-                "has a fatal error: its link or its address is gone, and it is chosen only where nothing else is left",
+                "has a fatal error: its link or its address is missing, and it is selected only if there is no other interface",
             ),
             (false, true) => (
                 "status",
-                "has the status down, which peers are told: they send to it only where nothing else is left",
+                "has the status down, which peers learn: they send to it only if there is no other interface",
             ),
             (false, false) => return None,
         };
         let path = [ni.path.as_slice(), &[Step::Key(key)]].concat();
         let reason = format!("local NI {} {what}", Node::label(ni));
         let interface = ni.interface.as_deref().unwrap_or("INTERFACE");
-        let fix = format!("ip addr show {interface}: look at its carrier and its address");
+        let fix = format!("ip addr show {interface}: check its carrier and its address");
         Some(node.finding(&NI_DOWN, &path, reason, fix))
     });
     down.collect()
@@ -251,20 +251,20 @@ pub(super) fn ip2nets_host_match(node: &Node<'_>) -> Vec<Finding> {
                     return None;
                 }
                 None if named.is_empty() => return None,
-                None => (Severity::Note, "which one does is not known without --interfaces".to_owned()),
+                None => (Severity::Note, "which one matches is not known without --interfaces".to_owned()),
                 Some(matching) if matching.is_empty() => {
-                    (Severity::Warning, "none does here, so that the entry configures nothing".to_owned())
+                    (Severity::Warning, "none matches here, so the entry configures nothing".to_owned())
                 }
                 Some(matching) => (Severity::Warning, format!("here that is {}", listed(matching))),
             };
             let configures = if named.is_empty() {
                 "the first interface that kernels find".to_owned()
             } else {
-                format!("{}, whether that one matches or not", listed(named))
+                format!("{}, even if that interface does not match", listed(named))
             };
             let reason = format!(
-                "the pattern {patterns} asks whether any address of the host matches ({seen}), and what it then \
-                 configures for {} is {configures}",
+                "the pattern {patterns} compares all addresses of the host ({seen}), and then configures for {} \
+                 {configures}",
                 entry.net
             );
             let fix = "name the interface in a net section, which does not depend on the order of interfaces";
@@ -296,8 +296,8 @@ pub(super) fn ip2nets_passed_over(node: &Node<'_>) -> Vec<Finding> {
     };
     let told = passed_over.into_iter().map(|(at, rule, earlier)| {
         let reason = format!(
-            "{} is passed over {when}: the rule for {} comes first, and a network has the interfaces of the first rule \
-             that covers an address",
+            "{} is ignored {when}: the rule for {} comes first, and a network gets the interfaces of the first rule that \
+             covers an address",
             rule.spec(),
             earlier.spec(),
         );

@@ -25,10 +25,10 @@ pub(super) fn router_loop(nodes: &[Node<'_>]) -> Vec<Finding> {
         let route = first.routes.iter().find(|route| route.show.net == net)?;
         let path = [route.path.as_slice(), &[Step::Key("gateway")]].concat();
         let reason = format!(
-            "messages for {net} go round: the routes of {names} lead from one to the next and back, and none of them \
-             is on {net}"
+            "messages for {net} are forwarded in a circle: the routes of {names} lead from one to the next and back, and \
+             none of them is on {net}"
         );
-        let fix = format!("let the routes to {net} of each router lead nearer to it");
+        let fix = format!("let the routes to {net} of each router lead towards it");
         Some(first.finding(&ROUTER_LOOP, &path, reason, fix))
     });
     told.collect()

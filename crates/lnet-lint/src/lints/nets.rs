@@ -21,7 +21,7 @@ pub(super) fn cpt_excludes_device(node: &Node<'_>) -> Vec<Finding> {
     });
     let told = wrong.map(|(ni, cpts, device)| {
         let reason = format!(
-            "the CPT set of {} is [{}] and its device is at CPT {device}: every message crosses to another node",
+            "the CPT set of {} is [{}] and its device is at CPT {device}: every message crosses to another NUMA node",
             Node::label(ni),
             listed(cpts)
         );
@@ -59,7 +59,7 @@ pub(super) fn mixed_tunables(node: &Node<'_>) -> Vec<Finding> {
                 Node::label(ni),
                 Node::label(first)
             );
-            let fix = format!("give the tunables of {net} once, beside 'local NI(s)'");
+            let fix = format!("set the tunables of {net} once, next to 'local NI(s)'");
             let path = [ni.path.as_slice(), &[Step::Key("tunables")]].concat();
             node.finding(&MIXED_TUNABLES, &path, reason, fix)
         }));

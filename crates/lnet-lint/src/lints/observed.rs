@@ -17,10 +17,10 @@ pub(super) fn health_zero(node: &Node<'_>) -> Vec<Finding> {
         }
         let path = [ni.path.as_slice(), &[Step::Key("health stats")]].concat();
         let reason = format!(
-            "local NI {} has health 0: messages leave by others as long as there are any",
+            "local NI {} has health 0: messages leave by other NIs as long as there are any",
             Node::label(ni)
         );
-        let fix = "look at the interface, its cable and its switch; recovery pings bring its health back when it works";
+        let fix = "check the interface, its cable and its switch; recovery pings restore its health when it works";
         found.push(node.finding(&HEALTH_ZERO, &path, reason, fix.to_owned()));
     }
     let is_gateway = |nid: Nid| node.routes.iter().any(|route| route.show.gateway == nid);
@@ -34,10 +34,10 @@ pub(super) fn health_zero(node: &Node<'_>) -> Vec<Finding> {
             let last = [Step::Item(item), Step::Key("health stats")];
             let path = [steps.as_slice(), &last].concat();
             let reason = format!(
-                "peer NI {} has health 0: messages to that node take its others as long as there are any",
+                "peer NI {} has health 0: messages to that node take its other interfaces as long as there are any",
                 ni.nid
             );
-            let fix = "look at that interface and the way to it; recovery pings bring its health back when it answers";
+            let fix = "check that interface and the path to it; recovery pings restore its health when it answers";
             found.push(node.finding(&HEALTH_ZERO, &path, reason, fix.to_owned()));
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn failures_counted(node: &Node<'_>) -> Vec<Finding> {
                 Node::label(ni),
                 health.health_value
             );
-            let fix = "look at the interface, its cable and its driver".to_owned();
+            let fix = "check the interface, its cable and its driver".to_owned();
             found.push(node.finding(&FAILURES_COUNTED, &path, reason, fix));
         }
     }
@@ -76,7 +76,7 @@ pub(super) fn failures_counted(node: &Node<'_>) -> Vec<Finding> {
                 "peer NI {} counted {failures}; its health is {}",
                 ni.nid, health.health_value
             );
-            let fix = "look at that node and the network on the way".to_owned();
+            let fix = "check that node and the network on the path".to_owned();
             let path = [steps.as_slice(), &last].concat();
             found.push(node.finding(&FAILURES_COUNTED, &path, reason, fix));
         }
@@ -123,8 +123,8 @@ pub(super) fn credits_exhausted(node: &Node<'_>) -> Vec<Finding> {
             let steps = [Step::Key("peer"), Step::Item(at), Step::Key("peer ni")];
             let path = [steps.as_slice(), &[Step::Item(item), Step::Key(key)]].concat();
             let reason = format!("peer NI {}: {what}", ni.nid);
-            let fix = "look at that node and the network on the way: it takes messages more slowly than they come; \
-                       if both are idle, raise peer_credits and credits on both sides";
+            let fix = "check that node and the network on the path: it accepts messages more slowly than they are \
+                       sent; if both are idle, raise peer_credits and credits on both sides";
             let made = node.finding(&CREDITS_EXHAUSTED, &path, reason, fix.to_owned());
             found.push(made.with_severity(severity));
         }

@@ -64,8 +64,8 @@ pub(super) fn primary_not_reached(node: &Node<'_>) -> Vec<Finding> {
             return None;
         }
         let reason = format!(
-            "the primary NID {} is on {}, which is neither local nor behind a route, though {other} is: whoever names \
-             the peer by it waits for discovery",
+            "the primary NID {} is on {}, which is neither local nor behind a route, but {other} is: a program that \
+             names the peer by it waits for discovery",
             peer.primary,
             peer.primary.net()
         );
@@ -88,7 +88,7 @@ pub(super) fn peer_nets_missing(node: &Node<'_>) -> Vec<Finding> {
             "peer {} has NIDs on {missing}, where this node has no interface and no route: these rails stay unused",
             peer.primary
         );
-        let fix = format!("add an NI or a route to {missing}, or leave the NIDs out");
+        let fix = format!("add an NI or a route to {missing}, or remove the NIDs");
         Some(node.finding(&PEER_NETS_MISSING, path, reason, fix))
     })
 }
@@ -112,13 +112,13 @@ pub(super) fn rail_mismatch(node: &Node<'_>) -> Vec<Finding> {
             format!("{} has health {health}", end.nid)
         });
         let reason = format!(
-            "local NI {} stays in use, and the only peer NIs in its subnet are not well: {}; health of peer NIs is \
-             looked at after the local NI is chosen",
+            "local NI {} stays in use, and the only peer NIs in its subnet are unhealthy: {}; the health of peer NIs \
+             is compared after the local NI is selected",
             Node::label(ni),
             listed(ends)
         );
-        let fix = "give each subnet a net number of its own (tcp1, tcp2), so that the net is chosen by the health at \
-                   both ends; or add a pair rule for each rail";
+        let fix = "give each subnet its own net number (tcp1, tcp2), so that the health at both ends selects the \
+                   net; or add a pair rule for each rail";
         found.push(node.finding(&RAIL_MISMATCH, &ni.path, reason, fix.to_owned()));
     }
     found

@@ -29,7 +29,7 @@ pub(super) fn hop_undefined(node: &Node<'_>) -> Vec<Finding> {
     let more = undefined.count();
     let more = match more {
         0 => String::new(),
-        _ => format!(" and {more} more have none either"),
+        _ => format!(" and {more} more have none"),
     };
     let reason = format!(
         "the route to {} by {} has no hops{more}: avoid_asym_router_failure, on by default, cannot tell whether the \
@@ -78,7 +78,7 @@ pub(super) fn route_down(node: &Node<'_>) -> Vec<Finding> {
              not route",
             route.show.net
         );
-        let fix = format!("lnetctl ping {gateway}; a message that comes through it revives it at once");
+        let fix = format!("lnetctl ping {gateway}; a message through it restores the route at once");
         node.finding(&ROUTE_DOWN, &at(route, "state"), reason, fix)
     });
     told.collect()
@@ -100,8 +100,8 @@ pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
                 continue;
             }
             let reason = format!(
-                "gateway {} has health {health}, and its route to {} is up all the same: health only decides among \
-                 gateways of equal priority and hops",
+                "gateway {} has health {health}, but its route to {} is up: health only decides among gateways of \
+                 equal priority and hops",
                 ni.nid, route.show.net
             );
             let fix = better_gateways(node, route);
@@ -129,16 +129,17 @@ fn better_gateways(node: &Node<'_>, route: &Route<'_>) -> String {
     let others: Vec<&Route<'_>> = others.collect();
     let net = route.show.net;
     if others.is_empty() {
-        return format!("look at the gateway; it is the only one to {net}, so add a second one");
+        return format!("check the gateway; it is the only one to {net}, so add a second one");
     }
     if others.iter().all(|one| rank(one) > rank(route)) {
         return format!(
-            "give the gateways to {net} the same priority and hops: while this one comes first, its health moves \
-             nothing to {}",
+            "give the gateways to {net} the same priority and hops: while this one comes first, its health moves no \
+             traffic to {}",
             listed(others.iter().map(|one| one.show.gateway))
         );
     }
-    "look at the gateway; traffic moves to those of equal priority and hops by itself".to_owned()
+    "check the gateway; traffic moves automatically to gateways of equal priority and hops"
+        .to_owned()
 }
 
 /// Reports that discovery is off although there are routes: the node then knows only the one NID of a gateway that

@@ -47,7 +47,7 @@ pub(super) fn rule_dead(node: &Node<'_>) -> Vec<Finding> {
             _ => return None,
         };
         let reason = format!(
-            "the rule has {side} {what}, a net, which matches no NID: nothing is put on a preferred list"
+            "the rule has {side} {what}, a net, which matches no NID: no preferred list gets an entry"
         );
         let fix = format!("write {side} as NIDs, such as *.*.*.*@{what}");
         Some(node.finding(&RULE_DEAD, &at(placed.entry), reason, fix))
@@ -73,13 +73,16 @@ pub(super) fn rule_without_effect(node: &Node<'_>) -> Vec<Finding> {
     let told = node.rules.iter().filter_map(|placed| {
         let why = surroundings.unmatched(node, placed).or_else(|| {
             let by = hidden.get(placed.index)?.as_ref()?;
-            Some(format!("whatever it matches is set by rule {}", listed(by)))
+            Some(format!(
+                "everything that it matches is set by rule {}",
+                listed(by)
+            ))
         })?;
         let reason = format!(
             "rule {} ({}) does nothing here: {why}",
             placed.index, placed.rule
         );
-        let fix = "delete it, or mend what it is to match".to_owned();
+        let fix = "delete it, or correct its expressions".to_owned();
         Some(node.finding(&RULE_WITHOUT_EFFECT, &at(placed.entry), reason, fix))
     });
     told.collect()
@@ -177,7 +180,7 @@ fn cannot_matter(node: &Node<'_>, selector: &Selector) -> Option<String> {
     let is_off = node.document().globals.discovery == Some(false);
     if is_off && !peers.is_empty() && !peers.iter().any(|peer| peer.multi_rail) {
         return Some(
-            "no peer is Multi-Rail, and discovery is off, so that none becomes it: each is sent to at the NID that \
+            "no peer is Multi-Rail, and discovery is off, and none can become so: messages go to the NID that \
              the sender names"
                 .to_owned(),
         );
@@ -191,7 +194,7 @@ fn cannot_matter(node: &Node<'_>, selector: &Selector) -> Option<String> {
     let by_dst = matches!(selector, Selector::Remote(_));
     if by_dst && !matched.is_empty() && matched.iter().all(|peer| !peer.multi_rail) {
         return Some(format!(
-            "what it matches belongs to {}, which is not Multi-Rail: it is sent to at the NID that the sender names",
+            "its matches belong to {}, which is not Multi-Rail: messages go to the NID that the sender names",
             listed(matched.iter().take(3).map(|peer| peer.primary))
         ));
     }
@@ -226,14 +229,14 @@ pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
         let rivals = best_of(&mut local.iter().filter(is_rival))?;
         let (severity, what) = match ours.cmp(&rivals) {
             std::cmp::Ordering::Less => return None,
-            std::cmp::Ordering::Equal => (Severity::Note, "other NIs of its net are chosen as often"),
+            std::cmp::Ordering::Equal => (Severity::Note, "other NIs of its net are selected as often"),
             std::cmp::Ordering::Greater => (Severity::Warning, "rules give another NI of its net a better priority"),
         };
         let reason = format!(
-            "rule {} prefers {source}, and {what}: the local NI is chosen before any preferred list is looked at",
+            "rule {} prefers {source}, and {what}: the local NI is selected before any preferred list is used",
             placed.index
         );
-        let fix = format!("to draw traffic to it: lnetctl udsp add --src {source} --priority 0");
+        let fix = format!("to attract traffic to it: lnetctl udsp add --src {source} --priority 0");
         let made = node.finding(&PAIR_DOES_NOT_ATTRACT, &at(placed.entry), reason, fix);
         Some(made.with_severity(severity))
     });
@@ -269,7 +272,7 @@ pub(super) fn priorities_conflict(node: &Node<'_>) -> Vec<Finding> {
             let path = placed.map_or([Step::Key("udsp"), Step::Item(0)], |one| at(one.entry));
             let reason = format!(
                 "src rules put {by_src} before {by_dst} and dst rules put {by_dst} before {by_src}: the dst rules win \
-                 wherever a peer has both"
+                 if a peer has both"
             );
             let fix = "rank the two networks on one side only".to_owned();
             found.push(node.finding(&PRIORITIES_CONFLICT, &path, reason, fix));
@@ -290,7 +293,7 @@ pub(super) fn rule_import(node: &Node<'_>) -> Vec<Finding> {
         }
         let mut what = Vec::new();
         match rule.action {
-            Some(UdspAction::Priority(0)) => what.push("refuses a priority of 0 (Q-21)"),
+            Some(UdspAction::Priority(0)) => what.push("rejects a priority of 0 (Q-21)"),
             None if earlier_priority => {
                 what.push("gives it the priority of an entry before (Q-24)")
             }
@@ -298,7 +301,7 @@ pub(super) fn rule_import(node: &Node<'_>) -> Vec<Finding> {
             _ => {}
         }
         if rule.idx.is_none() {
-            what.push("passes over an entry without idx (Q-22)");
+            what.push("ignores an entry without idx (Q-22)");
         }
         earlier_priority |= matches!(rule.action, Some(UdspAction::Priority(_)));
         if !what.is_empty() {

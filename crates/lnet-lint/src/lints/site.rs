@@ -73,7 +73,7 @@ pub(super) fn mtu_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
                  lost or split",
                 Node::label(ni)
             );
-            let fix = format!("ip link set INTERFACE mtu {most}, if every switch on the way takes it");
+            let fix = format!("ip link set INTERFACE mtu {most}, if every switch on the path accepts it");
             node.finding(&MTU_DIFFERS, &ni.path, reason, fix)
         }));
     }
@@ -124,7 +124,7 @@ pub(super) fn gateway_missing(nodes: &[Node<'_>]) -> Vec<Finding> {
             "no node of these files has {gateway}, the gateway of the route to {}",
             route.show.net
         );
-        let fix = "mend the NID, or give the gateway's file too".to_owned();
+        let fix = "correct the NID, or give the gateway's file too".to_owned();
         node.finding(&GATEWAY_MISSING, &at_gateway(route), reason, fix)
     });
     told.collect()
@@ -306,9 +306,9 @@ pub(super) fn asymmetric_route(nodes: &[Node<'_>]) -> Vec<Finding> {
 fn asymmetry(node: &Node<'_>, (from, to): (Net, Net), other: &str, extra: &str) -> Finding {
     let drops = node.document().globals.drop_asym_route == Some(true);
     let what = if drops {
-        "and drop_asym_route drops what comes that way"
+        "and drop_asym_route drops messages that arrive by it"
     } else {
-        "so that a failure there takes answers and no requests"
+        "so that a failure there affects responses but not requests"
     };
     let reason = format!(
         "{other} answers from {to} by the gateway in {extra}, by which this node on {from} has no route to {to}, {what}"

@@ -55,7 +55,7 @@ pub(super) fn serve(node: &ManagedNode, stream: &UnixStream) {
     match serve_frames(node, stream) {
         Ok(()) => {}
         Err(Broken::Io(error)) => debug!(%error, "control connection ended"),
-        Err(error) => warn!(%error, "control connection cut off"),
+        Err(error) => warn!(%error, "control connection closed"),
     }
 }
 
@@ -166,6 +166,6 @@ pub(super) fn refuse(mut stream: &UnixStream, errno: i32, why: String) {
         stream.write_all(&frame.to_bytes().map_err(io::Error::other)?)
     });
     if let Err(error) = told {
-        debug!(%error, "a client was not told why it is not served");
+        debug!(%error, "cannot send a client the reason of its rejection");
     }
 }

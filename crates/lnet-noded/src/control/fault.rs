@@ -108,7 +108,7 @@ fn types(names: &[String]) -> Result<FaultTypes, Reply> {
             "REPLY" => Ok(FaultTypes::REPLY),
             _ => Err(refusal(
                 -EINVAL,
-                format!("'{name}': PUT, ACK, GET or REPLY"),
+                format!("'{name}' is not PUT, ACK, GET or REPLY"),
             )),
         });
     types
@@ -139,7 +139,7 @@ fn classes(names: &[String]) -> Result<Vec<MessageStatus>, Reply> {
         }
         let known = failures().find(|status| format!("{status:?}").to_ascii_lowercase() == plain);
         classes.push(
-            known.ok_or_else(|| refusal(-EINVAL, format!("'{name}' is no class of errors")))?,
+            known.ok_or_else(|| refusal(-EINVAL, format!("'{name}' is not a class of errors")))?,
         );
     }
     Ok(classes)

@@ -103,7 +103,7 @@ fn forget_everybody(node: &ManagedNode) {
             for peer in page {
                 // A peer that is configured by now was configured by another client.
                 if !peer.configured && core.remove_peer(peer.primary).is_err() {
-                    debug!(peer = %peer.primary, "a peer that was there is gone already");
+                    debug!(peer = %peer.primary, "a peer of the former configuration no longer exists");
                 }
             }
             next
@@ -138,7 +138,7 @@ impl ManagedNode {
 /// Checks whether the changes could be made: makes them in an engine like the node's that no peer can reach.
 fn rehearse(node: &ManagedNode, before: &Before, changes: &[Change]) -> Result<(), Failure> {
     let unable = |error: &dyn Display| {
-        super::failure::of_rehearsal(format!("it cannot be tried out: {error}"))
+        super::failure::of_rehearsal(format!("the change cannot be rehearsed: {error}"))
     };
     let now = node.node().with_engine(|_, now| now);
     let tried = setup::rehearsal(&before.config, node.options(), now);

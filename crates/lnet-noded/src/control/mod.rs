@@ -145,7 +145,7 @@ impl Drop for ControlEndpoint {
         }
         self.clients.end();
         if let Err(error) = fs::remove_file(&self.path) {
-            debug!(%error, path = %self.path.display(), "the control socket was gone already");
+            debug!(%error, path = %self.path.display(), "the control socket did not exist any more");
         }
     }
 }
@@ -228,7 +228,7 @@ impl Accepting {
 
     fn admit(&self, stream: UnixStream) {
         if let Err(why) = self.may_connect(&stream) {
-            warn!(why, "control connection refused");
+            warn!(why, "control connection rejected");
             return connection::refuse(&stream, EACCES, why);
         }
         let node = self.node.clone();
@@ -237,7 +237,7 @@ impl Accepting {
             .clients
             .serve(stream, move |stream| connection::serve(&node, stream));
         if let Err(error) = served {
-            warn!(%error, "control connection not served");
+            warn!(%error, "cannot serve a control connection");
             if let Ok(stream) = to_refuse {
                 connection::refuse(&stream, EAGAIN, format!("the node is busy: {error}"));
             }

@@ -95,7 +95,7 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
 
 /// The answer about a record that does not exist; a record cannot begin while the node runs.
 const NO_RECORD: &str =
-    "nothing is recorded: a record begins with the node (finerail node --record FILE)";
+    "there is no record: it must begin with the start of the node (finerail node --record FILE)";
 
 /// Returns the state of the record, or its state when it ended.
 fn record(node: &ManagedNode, look: impl FnOnce(&mut Core) -> Option<Recorded>) -> Reply {
@@ -345,7 +345,7 @@ fn set_health(node: &ManagedNode, target: &HealthTarget, health: u16) -> Reply {
     };
     match set {
         Ok(true) => Reply::Done,
-        Ok(false) => refusal(-ENOENT, format!("nothing here is {}", named(target))),
+        Ok(false) => refusal(-ENOENT, format!("{} does not exist", named(target))),
         Err(refused) => refused,
     }
 }

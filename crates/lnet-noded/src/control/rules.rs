@@ -142,7 +142,7 @@ fn answer(generation: u32, result: Result<Vec<u8>, Refused>) -> serde_json::Resu
         Err(Refused::Block(error)) => refused(generation, error.errno(), error.to_string()),
         Err(Refused::Stale { seen, now }) => {
             let descr = format!(
-                "the rules have changed meanwhile: generation {now}, the request is for {seen}"
+                "the rules have changed since they were read: they have generation {now}, the request has {seen}"
             );
             refused(generation, -ESTALE, descr)
         }

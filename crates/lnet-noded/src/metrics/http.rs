@@ -174,7 +174,11 @@ fn response(verdict: Verdict, metrics: impl FnOnce() -> String) -> Vec<u8> {
     let (status, kind, body) = match verdict {
         Verdict::Metrics { text: true, .. } => ("200 OK", TEXT, as_text(&metrics())),
         Verdict::Metrics { text: false, .. } => ("200 OK", OPENMETRICS, metrics()),
-        Verdict::Malformed => ("400 Bad Request", plain, "this is no request\n".to_owned()),
+        Verdict::Malformed => (
+            "400 Bad Request",
+            plain,
+            "this is not an HTTP request\n".to_owned(),
+        ),
         Verdict::NotFound => (
             "404 Not Found",
             plain,
@@ -183,7 +187,7 @@ fn response(verdict: Verdict, metrics: impl FnOnce() -> String) -> Vec<u8> {
         Verdict::MethodNotAllowed => (
             "405 Method Not Allowed\r\nAllow: GET, HEAD",
             plain,
-            "metrics can only be read\n".to_owned(),
+            "metrics are read-only\n".to_owned(),
         ),
         Verdict::TooLarge => (
             "431 Request Header Fields Too Large",

@@ -155,7 +155,7 @@ impl Drop for MetricsEndpoint {
         self.clients.stop();
         // Wakes the listener from accept; it then sees the flag.
         if let Err(error) = TcpStream::connect_timeout(&self.address, WAKE) {
-            debug!(%error, "the metrics listener was not woken");
+            debug!(%error, "cannot wake the metrics listener");
         }
         if let Some(listener) = self.listener.take() {
             serving::join(listener);

@@ -23,7 +23,7 @@ type Pool = Family<RouterPoolView>;
 pub(super) const NODE: &[Node] = &[
     Node::count(
         "sent_messages",
-        "Messages sent, forwarded ones included.",
+        "Messages sent, including forwarded ones.",
         |node| node.counters.send_count,
     ),
     Node::count("sent", "Payload sent.", |node| node.counters.send_length).in_unit(Quantity::Bytes),
@@ -55,34 +55,34 @@ pub(super) const NODE: &[Node] = &[
     .in_unit(Quantity::Bytes),
     Node::counts(
         "send_failures",
-        "Attempts to send that failed, by class; the class decides about health and resends.",
+        "Attempts to send that failed, by class; the class decides whether health is lowered and the message is resent.",
         "class",
         failures,
     ),
     Node::count(
         "errors",
-        "Messages whose sending or receiving failed.",
+        "Messages that failed to be sent or received.",
         |node| node.counters.errors,
     ),
     Node::counts(
         "resends",
-        "Messages sent again, each time, by the class of the failure before.",
+        "Resends, by the class of the failure before the resend.",
         "class",
         resends,
     ),
     Node::count(
         "resends_succeeded",
-        "Messages that succeeded after they had been sent again.",
+        "Messages that succeeded after at least one resend.",
         |node| node.counters.successful_resends,
     ),
     Node::count(
         "resends_failed",
-        "Messages sent as often as allowed, or without a path left.",
+        "Messages that failed because no resend or no path was left.",
         |node| node.counters.failed_resends,
     ),
     Node::count(
         "response_timeouts",
-        "ACKs and REPLYs that did not come in time.",
+        "ACKs and REPLYs that did not arrive in time.",
         |node| node.counters.response_timeout_count,
     ),
     Node::count(
@@ -90,38 +90,40 @@ pub(super) const NODE: &[Node] = &[
         "Failures reported after the message's deadline.",
         |node| node.counters.late_count,
     ),
-    Node::count("late_failures", "How late these were in all.", |node| {
-        node.counters.late_nanoseconds
-    })
+    Node::count(
+        "late_failures",
+        "Total time by which these failures were late.",
+        |node| node.counters.late_nanoseconds,
+    )
     .in_unit(Quantity::Time),
     Node::count(
         "stale_answers",
-        "Answers of the LND to messages that were not under way any more.",
+        "Completions that the LND reported for messages that were no longer in flight.",
         |node| node.counters.stale_answers,
     ),
     Node::count(
         "next_hop_waits",
-        "Routed messages that waited because others for the same next hop held its share of the router buffers.",
+        "Forwarded messages that waited because other messages for the same next hop used its share of the router buffers.",
         |node| node.counters.next_hop_waits,
     ),
     Node::count(
         "invariants_broken",
-        "Errors of the node itself: something that its own tables name is not there. Report them.",
+        "Internal errors: inconsistencies in the node's own tables. Please report them.",
         |node| node.counters.invariants_broken + node.socklnd.invariants_broken,
     ),
     Node::count(
         "protocol_violations",
-        "Messages refused because the peer broke the protocol.",
+        "Messages rejected because the peer violated the protocol.",
         |node| node.counters.refused,
     ),
     Node::count(
         "events_lost",
-        "Events lost because a program did not take them from its queue.",
+        "Events lost because a program did not read its event queue in time.",
         |node| node.events_lost,
     ),
     Node::level(
         "recorded_events",
-        "Events in the record of this node; 0 while nothing is recorded.",
+        "Events in the record of this node; 0 without a record.",
         |node| level(node.recorded.events),
     ),
     Node::level(
@@ -131,22 +133,22 @@ pub(super) const NODE: &[Node] = &[
     ),
     Node::level(
         "unrecorded_events",
-        "Events behind the end of the record, which is full or cannot be written.",
+        "Events after the end of a record that is full or cannot be written.",
         |node| level(node.recorded.missing),
     ),
     Node::level(
         "messages_under_way",
-        "Messages under way, in either direction.",
+        "Messages in flight, in both directions.",
         |node| level(node.counters.msgs_alloc),
     ),
     Node::level(
         "messages_under_way_max",
-        "The most messages that were under way at once.",
+        "Highest number of messages in flight at the same time.",
         |node| level(node.counters.msgs_max),
     ),
     Node::level(
         "responses_awaited",
-        "ACKs and REPLYs that are waited for.",
+        "ACKs and REPLYs that are still expected.",
         |node| level(node.counters.rst_alloc),
     ),
     Node::level("sending_messages", "Messages being sent.", |node| {
@@ -157,7 +159,7 @@ pub(super) const NODE: &[Node] = &[
     }),
     Node::level(
         "resend_queue_messages",
-        "Messages that wait to be sent again.",
+        "Messages that wait for a resend.",
         |node| size(node.census.resending),
     ),
     Node::level(
@@ -168,19 +170,17 @@ pub(super) const NODE: &[Node] = &[
     .in_unit(Quantity::Bytes),
     Node::level(
         "peer_nis",
-        "Interfaces of peers that are known, with or without series of their own.",
+        "Known interfaces of peers, with or without their own series.",
         |node| level(node.peer_nis),
     ),
     Node::level(
         "routes",
-        "Routes, with or without series of their own.",
+        "Routes, with or without their own series.",
         |node| level(node.routes),
     ),
-    Node::level(
-        "routes_up",
-        "Routes along which messages may be sent.",
-        |node| level(node.routes_up),
-    ),
+    Node::level("routes_up", "Routes that can be used.", |node| {
+        level(node.routes_up)
+    }),
 ];
 
 /// Metrics of the socket LND.
@@ -191,11 +191,11 @@ pub(super) const SOCKLND: &[Node] = &[
     Node::count("socklnd_sent_frames", "Frames sent.", |node| {
         node.socklnd.frames_out
     }),
-    Node::count("socklnd_received", "Read from connections.", |node| {
+    Node::count("socklnd_received", "Bytes read from connections.", |node| {
         node.socklnd.bytes_in
     })
     .in_unit(Quantity::Bytes),
-    Node::count("socklnd_sent", "Written to connections.", |node| {
+    Node::count("socklnd_sent", "Bytes written to connections.", |node| {
         node.socklnd.bytes_out
     })
     .in_unit(Quantity::Bytes),
@@ -211,22 +211,22 @@ pub(super) const SOCKLND: &[Node] = &[
     ),
     Node::count(
         "socklnd_piped_payload",
-        "Payload of forwarded messages that was not copied in the router.",
+        "Payload of messages that the router forwarded without copying it.",
         |node| node.socklnd.piped_payload_bytes,
     )
     .in_unit(Quantity::Bytes),
     Node::count(
         "socklnd_discarded_payload",
-        "Payload read to be thrown away.",
+        "Payload read only to be dropped.",
         |node| node.socklnd.discarded_payload_bytes,
     )
     .in_unit(Quantity::Bytes),
-    Node::level("socklnd_connections", "Connections open.", |node| {
+    Node::level("socklnd_connections", "Open connections.", |node| {
         level(node.socklnd.connections_open)
     }),
     Node::level(
         "socklnd_handshakes",
-        "Accepted connections whose handshake is under way.",
+        "Accepted connections whose handshake is in progress.",
         |node| level(node.socklnd.handshakes_open),
     ),
     Node::count(
@@ -241,7 +241,7 @@ pub(super) const SOCKLND: &[Node] = &[
     ),
     Node::count(
         "socklnd_accept_errors",
-        "Connections not accepted for want of descriptors or memory.",
+        "Connections not accepted because descriptors or memory were missing.",
         |node| node.socklnd.accept_errors,
     ),
     Node::count(
@@ -259,25 +259,25 @@ pub(super) const SOCKLND: &[Node] = &[
     ),
     Node::counts(
         "socklnd_refused_connections",
-        "Dialling peers refused, by reason; reasons that occurred.",
+        "Rejected connections of dialling peers, by reason; only reasons that occurred.",
         "reason",
         |node| occurred(&node.socklnd.refused),
     ),
     Node::counts(
         "socklnd_dial_failures",
-        "Dials without a connection, by reason; reasons that occurred.",
+        "Failed dials, by reason; only reasons that occurred.",
         "reason",
         |node| occurred(&node.socklnd.dial_failures),
     ),
     Node::counts(
         "socklnd_closed_connections",
-        "Connections closed, by reason; reasons that occurred.",
+        "Closed connections, by reason; only reasons that occurred.",
         "reason",
         |node| occurred(&node.socklnd.closed),
     ),
     Node::counts(
         "socklnd_unsent_messages",
-        "Messages that the LND did not send, by reason; reasons that occurred.",
+        "Messages that the LND failed to send, by reason; only reasons that occurred.",
         "reason",
         |node| occurred(&node.socklnd.unsent),
     ),
@@ -290,40 +290,42 @@ pub(super) const POOL: &[Pool] = &[
     }),
     Pool::level(
         "router_pool_credits",
-        "Free buffers; negative by the number of messages that wait.",
+        "Free buffers; a negative value is the number of messages that wait.",
         |pool| pool.credits,
     ),
-    Pool::level(
-        "router_pool_credits_min",
-        "The fewest that there ever were.",
-        |pool| pool.min_credits,
-    ),
+    Pool::level("router_pool_credits_min", "Lowest value so far.", |pool| {
+        pool.min_credits
+    }),
 ];
 
 /// Metrics of each interface of this node except loopback.
 pub(super) const NI: &[Ni] = &[
-    Ni::level("ni_up", "1 when peers are told that it is up.", |ni| {
+    Ni::level("ni_up", "1 if the interface counts as up.", |ni| {
         ni.up.into()
     }),
     Ni::level(
         "ni_fatal",
-        "1 when the LND says that it cannot be used, as without a link.",
+        "1 if the LND reports that the interface cannot be used, for example without a link.",
         |ni| ni.fatal.into(),
     ),
-    Ni::level("ni_health", "0 to 1000, which is full health.", |ni| {
-        ni.health.health.value().into()
-    }),
-    Ni::level("ni_in_recovery", "1 while it is being recovered.", |ni| {
-        ni.health.in_recovery.into()
-    }),
+    Ni::level(
+        "ni_health",
+        "Health of the interface, 0 to 1000 (full health).",
+        |ni| ni.health.health.value().into(),
+    ),
+    Ni::level(
+        "ni_in_recovery",
+        "1 while the interface is in recovery.",
+        |ni| ni.health.in_recovery.into(),
+    ),
     Ni::level(
         "ni_tx_credits_max",
-        "Messages that may be with the LND at once.",
+        "Limit of messages in the LND at the same time.",
         |ni| ni.tunables.credits.into(),
     ),
     Ni::level(
         "ni_tx_credits",
-        "Transmit credits left; negative by the number of messages that wait.",
+        "Available transmit credits; a negative value is the number of messages that wait.",
         |ni| ni.tx_credits,
     ),
     Ni::level(
@@ -333,21 +335,21 @@ pub(super) const NI: &[Ni] = &[
     ),
     Ni::counts(
         "ni_sent_messages",
-        "Messages that left without error, by type.",
+        "Messages sent without error, by type.",
         "type",
         |ni| types(ni.stats.sent),
     ),
     Ni::counts(
         "ni_received_messages",
-        "Messages that arrived, by type.",
+        "Messages received, by type.",
         "type",
         |ni| types(ni.stats.received),
     ),
-    Ni::count("ni_sent", "Payload of what left without error.", |ni| {
+    Ni::count("ni_sent", "Payload sent without error.", |ni| {
         ni.stats.sent_length
     })
     .in_unit(Quantity::Bytes),
-    Ni::count("ni_received", "Payload of what arrived.", |ni| {
+    Ni::count("ni_received", "Payload received.", |ni| {
         ni.stats.received_length
     })
     .in_unit(Quantity::Bytes),
@@ -359,22 +361,22 @@ pub(super) const NI: &[Ni] = &[
     ),
     Ni::counts(
         "ni_failures",
-        "Attempts that failed for which it is blamed, by class.",
+        "Failed attempts that count against the interface, by class.",
         "class",
         ni_failures,
     ),
     Ni::spreads(
         "ni_latency",
-        "How long its messages take: put_egress of a PUT until the LND is done, get_rtt of a GET until \
-         its data is here, put_ack of a PUT until its ACK is here.",
+        "Latencies of messages: put_egress of a PUT until the LND has sent it, get_rtt of a GET until \
+         its data arrived, put_ack of a PUT until its ACK arrived.",
         "kind",
         latencies,
     ),
-    Ni::levels("ni_latency_min", "The shortest time.", "kind", |ni| {
+    Ni::levels("ni_latency_min", "Shortest latency.", "kind", |ni| {
         shortest(&ni.latency)
     })
     .in_unit(Quantity::Time),
-    Ni::levels("ni_latency_max", "The longest time.", "kind", |ni| {
+    Ni::levels("ni_latency_max", "Longest latency.", "kind", |ni| {
         longest(&ni.latency)
     })
     .in_unit(Quantity::Time),
@@ -382,38 +384,38 @@ pub(super) const NI: &[Ni] = &[
 
 /// Metrics of each route.
 pub(super) const ROUTE: &[Route] = &[
-    Route::level(
-        "route_up",
-        "1 when messages may be sent along it.",
-        |route| route.alive.into(),
-    ),
-    Route::level(
-        "route_hops",
-        "Hops to the net; 0 when not configured.",
-        |route| route.route.hops.unwrap_or(0).into(),
-    ),
-    Route::level("route_priority", "Lower is preferred.", |route| {
-        route.route.priority.into()
+    Route::level("route_up", "1 if the route can be used.", |route| {
+        route.alive.into()
     }),
     Route::level(
+        "route_hops",
+        "Hops to the net; 0 if not configured.",
+        |route| route.route.hops.unwrap_or(0).into(),
+    ),
+    Route::level(
+        "route_priority",
+        "Priority of the route; lower values are preferred.",
+        |route| route.route.priority.into(),
+    ),
+    Route::level(
         "route_single_hop",
-        "1 when the gateway has an interface on the remote net.",
+        "1 if the gateway has an interface on the remote net.",
         |route| route.single_hop.into(),
     ),
     Route::count(
         "route_sent_messages",
-        "Messages that left for its gateway along it, forwarded ones included. Answers go back as their \
-         requests came, and are counted by peer.",
+        "Messages sent to the gateway by this route, including forwarded ones. Responses take the path of their \
+         requests back, and are counted by peer.",
         |route| route.stats.sent,
     ),
-    Route::count("route_sent", "Their payload.", |route| {
+    Route::count("route_sent", "Payload of these messages.", |route| {
         route.stats.sent_length
     })
     .in_unit(Quantity::Bytes),
     Route::count(
         "route_dropped_messages",
-        "Attempts along it that failed, and messages given up while they waited; what was sent again \
-         elsewhere counts, too.",
+        "Failed attempts by this route, and messages that expired while they waited; including messages that were \
+         then resent by another path.",
         |route| route.stats.dropped,
     ),
 ];
@@ -422,80 +424,81 @@ pub(super) const ROUTE: &[Route] = &[
 pub(super) const PEER_NI: &[PeerNi] = &[
     PeerNi::level(
         "peer_ni_up",
-        "1 unless it was reported down since it was last heard of.",
+        "1 unless the interface was reported down after its last message.",
         |peer_ni| peer_ni.up.into(),
     ),
     PeerNi::level(
         "peer_ni_health",
-        "0 to 1000, which is full health; the lowest of others.",
+        "Health of the peer interface, 0 to 1000 (full health); for others the lowest.",
         |peer_ni| peer_ni.health.health.value().into(),
     ),
     PeerNi::level(
         "peer_ni_in_recovery",
-        "1 while it is being recovered.",
+        "1 while the peer interface is in recovery.",
         |peer_ni| peer_ni.health.in_recovery.into(),
     ),
     PeerNi::level(
         "peer_ni_tx_credits_max",
-        "Messages to it that may be with the LND at once; 0 when its net is not local.",
+        "Limit of messages to the peer interface in the LND at the same time; 0 if its net is not local.",
         |peer_ni| peer_ni.max_tx_credits.into(),
     ),
     PeerNi::level(
         "peer_ni_tx_credits",
-        "Transmit credits left; negative by the number of messages that wait.",
+        "Available transmit credits; a negative value is the number of messages that wait.",
         |peer_ni| peer_ni.tx_credits,
     ),
     PeerNi::level(
         "peer_ni_tx_credits_min",
-        "The fewest that there ever were.",
+        "Lowest value so far.",
         |peer_ni| peer_ni.min_tx_credits,
     ),
     PeerNi::level(
         "peer_ni_tx_queue",
-        "Queued for it and in flight to it.",
+        "Bytes queued for the peer interface and in flight to it.",
         |peer_ni| level(peer_ni.queued_bytes),
     )
     .in_unit(Quantity::Bytes),
     PeerNi::level(
         "peer_ni_router_credits",
-        "Router buffers that messages from it may still hold; negative by those that wait.",
+        "Router buffers still available for messages from the peer interface; a negative value is the number of messages \
+         that wait.",
         |peer_ni| peer_ni.router_credits,
     ),
     PeerNi::level(
         "peer_ni_router_credits_min",
-        "The fewest that there ever were.",
+        "Lowest value so far.",
         |peer_ni| peer_ni.min_router_credits,
     ),
     PeerNi::count(
         "peer_ni_sent_messages",
-        "Messages that left for it without error.",
+        "Messages sent to the peer interface without error.",
         |peer_ni| peer_ni.stats.sent.total(),
     ),
     PeerNi::count(
         "peer_ni_received_messages",
-        "Messages that arrived from it.",
+        "Messages received from the peer interface.",
         |peer_ni| peer_ni.stats.received.total(),
     ),
     PeerNi::count(
         "peer_ni_sent",
-        "Payload of what left for it without error.",
+        "Payload sent to the peer interface without error.",
         |peer_ni| peer_ni.stats.sent_length,
     )
     .in_unit(Quantity::Bytes),
     PeerNi::count(
         "peer_ni_received",
-        "Payload of what arrived from it.",
+        "Payload received from the peer interface.",
         |peer_ni| peer_ni.stats.received_length,
     )
     .in_unit(Quantity::Bytes),
     PeerNi::count(
         "peer_ni_dropped_messages",
-        "Messages from it that were dropped.",
+        "Messages from the peer interface that were dropped.",
         |peer_ni| peer_ni.stats.dropped.total(),
     ),
     PeerNi::counts(
         "peer_ni_failures",
-        "Attempts that failed for which it is blamed, by class.",
+        "Failed attempts that count against the peer interface, by class.",
         "class",
         peer_failures,
     ),
@@ -508,18 +511,17 @@ pub(super) const PEER_NI: &[PeerNi] = &[
     .in_unit(Quantity::Time),
     PeerNi::levels(
         "peer_ni_latency_max",
-        "The longest time.",
+        "Longest latency.",
         "kind",
         |peer_ni| longest(&peer_ni.latency),
     )
     .in_unit(Quantity::Time),
 ];
 
-const SAMPLES: &str = "Times taken: put_egress of a PUT until the LND is done, get_rtt of a GET until its data is here, \
-     put_ack of a PUT until its ACK is here.";
+const SAMPLES: &str = "Number of latency samples: put_egress of a PUT until the LND has sent it, get_rtt of a GET until its data arrived, \
+     put_ack of a PUT until its ACK arrived.";
 
-const SUM: &str =
-    "Sum of the times taken; divide its increase by that of the samples for the mean.";
+const SUM: &str = "Sum of the latencies; its increase divided by that of the samples is the mean.";
 
 /// Converts a number; a number beyond the range is written as the largest one, but no number gets there.
 fn level(value: u64) -> i64 {

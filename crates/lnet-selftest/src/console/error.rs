@@ -14,7 +14,7 @@ pub enum ConsoleError {
     #[error("session {0} exists; end it with end_session, or replace it with --force")]
     HasSession(String),
     /// A name that a message cannot carry.
-    #[error("'{0}' is no name: 1 to 31 bytes without control characters")]
+    #[error("'{0}' is not a name: write 1 to 31 bytes without control characters")]
     BadName(String),
     /// An object of this kind already has this name.
     #[error("{0} {1} exists")]
@@ -44,7 +44,7 @@ pub enum ConsoleError {
     #[error("{0} has a large NID, which a test cannot name as its destination; use a flow file")]
     LargeDestination(String),
     /// A client of a test would have too many destinations.
-    #[error("a client would have {0} destinations; the most is 341")]
+    #[error("a client would have {0} destinations; the limit is 341")]
     TooManyDestinations(usize),
     /// The node rejected the request, with this errno.
     #[error("{}", refusal(*.0))]
@@ -79,14 +79,14 @@ impl ConsoleError {
 /// Returns the meaning of an errno in a reply (section 11.7).
 fn refusal(errno: u32) -> String {
     let meaning = match errno {
-        2 => "no such batch, test or service there",
+        2 => "no such batch, test or service on the node",
         3 => "the node has no such session",
         12 => "the node has no memory for it",
         16 => "the node is busy: another session, or a batch that runs",
-        22 => "the node takes it for invalid",
+        22 => "the node rejects it as invalid",
         71 => "the node does not know these features of selftest",
         74 => "the data was damaged",
-        _ => return format!("refused with errno {errno}"),
+        _ => return format!("rejected with errno {errno}"),
     };
     format!("{meaning} (errno {errno})")
 }

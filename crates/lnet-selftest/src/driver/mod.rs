@@ -224,7 +224,7 @@ impl Drop for TestNode {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::warn!("the thread of the test node ended by a panic");
+            tracing::warn!("the thread of the test node ended with a panic");
         }
     }
 }

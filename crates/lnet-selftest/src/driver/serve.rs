@@ -153,7 +153,7 @@ impl Server {
     /// Posts the buffer of an RPC for the next request. A node that rejects the buffer is shutting down.
     fn repost(&mut self, service: Service, buffer: Vec<u8>) {
         if let Err(error) = self.post(service, buffer) {
-            tracing::debug!(%error, "a request buffer is not posted again");
+            tracing::debug!(%error, "cannot post a request buffer again");
         }
     }
 

@@ -195,7 +195,7 @@ impl FlowText {
             servers.extend(more);
         }
         if servers.is_empty() {
-            return Err("to names nobody".to_owned());
+            return Err("to names no server".to_owned());
         }
         Ok(servers)
     }

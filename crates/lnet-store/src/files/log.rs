@@ -223,7 +223,7 @@ impl ReplyLog {
                 None
             }
             Verdict::Unknown(reply) => {
-                warn!(%client, xid, "the outcome of a call that was under way is unknown");
+                warn!(%client, xid, "the outcome of a call that was in progress is unknown");
                 count(&self.counting.unknown);
                 Some(reply)
             }
@@ -376,7 +376,7 @@ impl ReplyLog {
     fn complain(&self, state: &mut State, error: &io::Error) {
         let path = self.home.path();
         if !state.is_bad {
-            error!(path = %path.display(), %error, "the log cannot be written: calls that need it are refused");
+            error!(path = %path.display(), %error, "the log cannot be written: calls that need it are rejected");
         }
         state.is_bad = true;
     }
@@ -602,7 +602,7 @@ fn read(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, LogError> {
         },
     })?;
     if contents.torn > 0 {
-        info!(path = %path.display(), bytes = contents.torn, "the log ends within a record, which was being written");
+        info!(path = %path.display(), bytes = contents.torn, "the log ends within a record that was being written");
     }
     Ok(contents.records)
 }

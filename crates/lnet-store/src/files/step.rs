@@ -34,6 +34,6 @@ impl FromStr for Step {
     fn from_str(text: &str) -> Result<Self, String> {
         let step = Self::ALL.iter().find(|(name, _)| *name == text);
         step.map(|(_, step)| *step)
-            .ok_or_else(|| format!("{text:?} is no step of an operation"))
+            .ok_or_else(|| format!("{text:?} is not a step of an operation"))
     }
 }

@@ -431,8 +431,8 @@ impl<N: Network> Socklnd<N> {
         };
         let why = refusal.text();
         match error {
-            Some(error) => info!(%remote, why, %error, left_out, "refused a connection"),
-            None => info!(%remote, why, left_out, "refused a connection"),
+            Some(error) => info!(%remote, why, %error, left_out, "rejected a connection"),
+            None => info!(%remote, why, left_out, "rejected a connection"),
         }
     }
 

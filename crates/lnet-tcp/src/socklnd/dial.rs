@@ -394,7 +394,7 @@ impl<N: Network> Socklnd<N> {
         {
             warn!(
                 peer = %id, left_out,
-                "reads no HELLO of version 4: messages from or to nodes with IPv6 addresses cannot be sent to it"
+                "it does not read HELLO version 4: messages from or to nodes with IPv6 addresses cannot be sent to it"
             );
         }
     }
@@ -534,13 +534,13 @@ impl<N: Network> Socklnd<N> {
             (_, None) => {}
             (DialFailure::SourcePortPrivilege, Some(left_out)) => warn!(
                 peer = %id, %address, left_out,
-                "cannot dial: source ports below 1024 take a privilege; run `setcap \
+                "cannot dial: source ports below 1024 need a privilege; run `setcap \
                  cap_net_bind_service=+ep` on the program, or set `source_ports` to any where peers \
                  accept all"
             ),
             (DialFailure::WrongPeer, Some(left_out)) => warn!(
                 peer = %id, %address, left_out,
-                "cannot dial: the node at this address says that it is another"
+                "cannot dial: the node at this address says that it is another node"
             ),
             (_, Some(left_out)) => info!(peer = %id, %address, ?why, left_out, "cannot dial"),
         }

@@ -7,7 +7,7 @@ use crate::ctl::args::{FaultAddArgs, FaultDelArgs};
 
 #[derive(Args)]
 pub(crate) struct LctlArgs {
-    /// The network that conn_list and peer_list are about
+    /// The network whose connections or peers conn_list and peer_list print
     #[arg(long, value_name = "NET", global = true)]
     pub(crate) net: Option<Net>,
     #[command(subcommand)]
@@ -19,7 +19,7 @@ pub(crate) enum LctlCommand {
     /// Print the node's NIDs
     #[command(name = "list_nids")]
     ListNids,
-    /// Print the node's NID from which a peer is reached
+    /// Print the NID of the node through which it reaches a peer
     #[command(name = "which_nid")]
     WhichNid {
         /// NIDs of the peer; the first that can be reached decides
@@ -30,7 +30,7 @@ pub(crate) enum LctlCommand {
     Ping {
         /// A NID of the peer
         nid: String,
-        /// How long it may take, in seconds
+        /// Timeout in seconds
         #[arg(value_name = "SECONDS", default_value_t = 1,
             value_parser = clap::value_parser!(u32).range(1..=3600))]
         timeout: u32,
@@ -56,28 +56,28 @@ pub(crate) enum LctlCommand {
         #[arg(value_name = "TEXT")]
         text: Vec<String>,
     },
-    /// Lose messages, or fail them
+    /// Drop messages, or fail them
     #[command(name = "net_drop_add")]
     NetDropAdd(Box<FaultAddArgs>),
-    /// Remove rules that lose or fail messages
+    /// Remove rules that drop or fail messages
     #[command(name = "net_drop_del")]
     NetDropDel(FaultDelArgs),
-    /// Zero the counters of rules that lose or fail messages
+    /// Zero the counters of rules that drop or fail messages
     #[command(name = "net_drop_reset")]
     NetDropReset,
-    /// Print the rules that lose or fail messages
+    /// Print the rules that drop or fail messages
     #[command(name = "net_drop_list")]
     NetDropList,
-    /// Hold messages back
+    /// Delay messages
     #[command(name = "net_delay_add")]
     NetDelayAdd(Box<FaultAddArgs>),
-    /// Remove rules that hold messages back
+    /// Remove rules that delay messages
     #[command(name = "net_delay_del")]
     NetDelayDel(FaultDelArgs),
-    /// Zero the counters of rules that hold messages back
+    /// Zero the counters of rules that delay messages
     #[command(name = "net_delay_reset")]
     NetDelayReset,
-    /// Print the rules that hold messages back
+    /// Print the rules that delay messages
     #[command(name = "net_delay_list")]
     NetDelayList,
     /// Print the names of parameters
@@ -89,10 +89,10 @@ pub(crate) enum LctlCommand {
     /// Set parameters
     #[command(name = "set_param")]
     SetParam {
-        /// Say nothing of what was set
+        /// Do not print the new values
         #[arg(short = 'n')]
         quiet: bool,
-        /// What is set to which value
+        /// Parameters and their new values
         #[arg(required = true, value_name = "NAME=VALUE")]
         settings: Vec<String>,
     },
@@ -103,10 +103,10 @@ pub(crate) struct ParamArgs {
     /// Print values without names
     #[arg(short = 'n')]
     pub(crate) values: bool,
-    /// Names as well (the default)
+    /// Print names and values (the default)
     #[arg(short = 'N', conflicts_with = "values")]
     pub(crate) names: bool,
-    /// Below directories, too: there are none
+    /// Accepted without effect: there are no directories
     #[arg(short = 'R', hide = true)]
     pub(crate) recursive: bool,
     /// Names, in which * stands for any text

@@ -16,10 +16,10 @@ use crate::files::connections::{ConnectionArgs, Connections};
 /// How the exported files are reached.
 #[derive(clap::Args)]
 pub(super) struct ExportArgs {
-    /// dir: nothing can be changed
+    /// dir: export it read-only
     #[arg(long)]
     read_only: bool,
-    /// dir: as whom operations are carried out; other than server needs CAP_SETUID and CAP_SETGID
+    /// dir: the identity with which operations run; all except server need CAP_SETUID and CAP_SETGID
     #[arg(long, value_enum, value_name = "WHO", default_value_t = Who::Server)]
     identity: Who,
     /// dir: user and group of callers that are squashed
@@ -33,11 +33,11 @@ pub(super) struct ExportArgs {
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Who {
-    /// As this process, whoever calls
+    /// As this process, for all callers
     Server,
-    /// As the caller, who says who he is; root is squashed
+    /// As the caller, with the identity that the caller states; root is squashed
     Caller,
-    /// As the caller, root too
+    /// As the caller, including root
     CallerOrRoot,
     /// All callers are squashed
     Anonymous,
@@ -63,7 +63,7 @@ impl<'a> Export<'a> {
                 ..
             }) => connections.lasting(server)?,
             Address::Remote(_) => bail!(
-                "{name}: not an export; there are dir:PATH and lnet:NID[,NID…], all of it without a path"
+                "{name}: not an export; write dir:PATH or lnet:NID[,NID…] without a path"
             ),
         };
         Ok(Self {

@@ -66,7 +66,7 @@ impl Stat {
                         return;
                     }
                     if let Err(error) = stream.and_then(|stream| say(&forwarder, stream)) {
-                        tracing::debug!(%error, "one who asked was not answered");
+                        tracing::debug!(%error, "a request was not answered");
                         thread::sleep(Duration::from_millis(10));
                     }
                 }

@@ -113,7 +113,7 @@ impl Home {
         if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) {
             Ok(())
         } else {
-            Err(io::Error::other("another file is in the log's place"))
+            Err(io::Error::other("the log was replaced by another file"))
         }
     }
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LogError {
     /// The directory cannot be used.
-    #[error("{}: {source}; it must be a directory that this gateway has for itself", .path.display())]
+    #[error("{}: {source}; it must be a directory of this gateway alone", .path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
@@ -19,7 +19,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// Another process uses the directory.
-    #[error("{} is in use by another gateway; each needs a directory of its own", .0.display())]
+    #[error("{} is in use by another gateway; each gateway needs its own directory", .0.display())]
     InUse(PathBuf),
     /// The log cannot be read.
     #[error("{}: {source}", .path.display())]
@@ -30,7 +30,7 @@ pub enum LogError {
         source: io::Error,
     },
     /// The log cannot be written.
-    #[error("{}: cannot write the log anew: {source}", .path.display())]
+    #[error("{}: cannot rewrite the log: {source}", .path.display())]
     Write {
         /// The log.
         path: PathBuf,
@@ -38,19 +38,19 @@ pub enum LogError {
         source: io::Error,
     },
     /// The file is not a log.
-    #[error("{} is no log of replies; move it away, or name another directory", .0.display())]
+    #[error("{} is not a log of replies; move it away, or name another directory", .0.display())]
     Foreign(PathBuf),
     /// The log has the format of another version.
     #[error(
-        "{} is a log of another version of this program. Start that version and stop it when all clients have gone; or \
+        "{} is a log of another version of this program. Start that version and stop it after all clients have ended; or \
          move the log away: clients that wait for an answer then get \"outcome unknown\"",
         .0.display()
     )]
     Version(PathBuf),
     /// The log is damaged at a place that was already on the disk.
     #[error(
-        "{} is damaged at byte {offset}, and what it should say is lost. Move it away: clients that wait for an \
-         answer then get \"outcome unknown\"; and look after the disk",
+        "{} is damaged at byte {offset}, and its records are lost. Move it away: clients that wait for an answer \
+         then get \"outcome unknown\"; and check the disk",
         .path.display()
     )]
     Damaged {
