@@ -52,7 +52,7 @@ pub struct NiSettings {
 #[non_exhaustive]
 pub enum InterfaceError {
     /// Only socket networks can be run from user space.
-    #[error("network {0} cannot be run here: only tcp networks can")]
+    #[error("{0} is not a tcp network: only tcp networks have a driver here")]
     NotTcp(Net),
     /// The addresses of this machine cannot be listed.
     #[error("cannot list this machine's network interfaces: {0}")]

@@ -9,13 +9,14 @@
 //!
 //! Whoever has a lock takes none that stands above it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lnet_config::Config;
 use lnet_core::{Core, Recorder};
 use lnet_node::{Engine, Node, NodeOptions};
 use lnet_types::Time;
 
+use crate::record::{RecordFile, RecordView};
 use crate::setup::{self, Kept, StartError};
 
 /// A running node whose configuration is known, so that it can be shown and changed. Clones are handles to the same
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     options: NodeOptions,
     /// Networks, routes and routing of the document that was read last.
     document: Mutex<Config>,
+    /// The file that the node records into, or did.
+    record: OnceLock<RecordView>,
 }
 
 /// What a configuration configures: a node's engine, and what is kept beside it.
@@ -109,6 +112,7 @@ fn start_if(
             kept: Mutex::new(kept),
             options,
             document: Mutex::new(networks(config)),
+            record: OnceLock::new(),
         }),
     })
 }
@@ -136,6 +140,16 @@ impl ManagedNode {
     #[must_use]
     pub fn into_node(self) -> Node {
         self.node
+    }
+
+    /// Lets those who ask for the node's record know its file, after the record has ended, too.
+    pub fn tell_of_record(&self, file: &RecordFile) {
+        let _there_is_one_record = self.shared.record.set(file.view());
+    }
+
+    /// The file that the node records into, or did.
+    pub(crate) fn record(&self) -> Option<&RecordView> {
+        self.shared.record.get()
     }
 
     /// What the node was started with besides its configuration.

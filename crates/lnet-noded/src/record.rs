@@ -42,6 +42,13 @@ pub struct RecordFile {
     thread: Option<JoinHandle<()>>,
 }
 
+/// A look at a record, which stays when the record has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordView {
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
 /// How a record is getting on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordStatus {
@@ -113,7 +120,8 @@ impl RecordFile {
         info!(file = %path.display(), "recording what enters the node");
         let file = Self {
             shared,
-            path: path.to_owned(),
+            // Whoever asks for it may be in another directory.
+            path: std::path::absolute(path)?,
             thread: Some(thread),
         };
         Ok((file, Box::new(recorder)))
@@ -122,6 +130,19 @@ impl RecordFile {
     /// How it is getting on.
     #[must_use]
     pub fn status(&self) -> RecordStatus {
+        self.view().status()
+    }
+
+    pub(crate) fn view(&self) -> RecordView {
+        RecordView {
+            shared: Arc::clone(&self.shared),
+            path: self.path.clone(),
+        }
+    }
+}
+
+impl RecordView {
+    pub(crate) fn status(&self) -> RecordStatus {
         let state = self.shared.lock();
         RecordStatus {
             path: self.path.clone(),

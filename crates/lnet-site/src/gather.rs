@@ -8,7 +8,7 @@
 //!
 //! Outputs of one node are put together section by section: of a section that several have, the longest counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::machine::Machine;
 
@@ -61,6 +61,15 @@ pub struct Gathered {
     pub passed_over: Vec<(String, &'static str)>,
     /// Nodes whose names are no names of nodes.
     pub unnamed: Vec<SiteError>,
+    /// Nodes that a file or folder tells of which cannot be read, by name, each of which may be a host list.
+    pub unreadable: BTreeSet<String>,
+}
+
+impl Gathered {
+    /// Notes what cannot be read: a file or a folder below the directory.
+    pub fn note_unreadable(&mut self, path: &str) {
+        self.unreadable.extend(name_of(path, &BTreeMap::new()));
+    }
 }
 
 /// Nodes of one name.

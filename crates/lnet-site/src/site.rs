@@ -65,6 +65,8 @@ pub struct Site {
     pub roles: Vec<Role>,
     /// Files that say nothing that is understood, each with the reason.
     pub passed_over: Vec<(String, &'static str)>,
+    /// Names of nodes of which some file cannot be read, each of which may be a host list.
+    pub unreadable: BTreeSet<String>,
 }
 
 impl Site {
@@ -87,6 +89,7 @@ impl Site {
             classes: Vec::new(),
             roles: Vec::new(),
             passed_over: gathered.passed_over,
+            unreadable: gathered.unreadable,
         };
         site.sort_out();
         Ok(site)
@@ -103,6 +106,17 @@ impl Site {
     pub fn unread(&self) -> String {
         let unread = self.members.iter().filter(|member| member.is_unread);
         fold(unread.map(|member| member.text.name.as_str()))
+    }
+
+    /// The names of nodes of which nothing is known, because a file cannot be read or is no configuration.
+    pub(crate) fn unknown(&self) -> BTreeSet<String> {
+        let named = |is_unread: bool| {
+            let members = self.members.iter();
+            let found = members.filter(move |member| member.is_unread == is_unread);
+            hosts(found.map(|member| &member.text.name))
+        };
+        let unreadable = &hosts(self.unreadable.iter()) - &named(false);
+        &unreadable | &named(true)
     }
 
     /// The names of some members as a host list.
@@ -163,6 +177,7 @@ impl Site {
             classes: Vec::new(),
             roles: Vec::new(),
             passed_over: Vec::new(),
+            unreadable: BTreeSet::new(),
         };
         site.sort_out();
         site
@@ -295,6 +310,15 @@ impl Role {
             _ => format!("{what} of {}", nets.join(", ")),
         }
     }
+}
+
+/// Each host of some host lists.
+fn hosts<'n>(names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+    let hosts = names.flat_map(|name| match fgr::hosts(name) {
+        Ok(hosts) if !hosts.is_empty() => hosts,
+        _ => vec![name.clone()],
+    });
+    hosts.collect()
 }
 
 /// The settings of a node without its NIDs and without what it counted.

@@ -89,6 +89,12 @@ pub(super) static UNPRIVILEGED_REJECTED: FindingKind = warning(
     "ask again with --privileged (as root, or with CAP_NET_BIND_SERVICE); or set accept=all at the node",
 );
 
+pub(super) static PORT_CLOSES: FindingKind = error(
+    "port-closes",
+    "something accepts the connection and ends it unheard: no LNet node, or an acceptor that rejects this source",
+    "look who has the port there (`ss -ltnp`; a proxy without a server does this); of an LNet node, ask again with --privileged and look at its log for why the acceptor rejects this address",
+);
+
 pub(super) static WRONG_NET: FindingKind = error(
     "wrong-net",
     "the node there has this address on another LNet network",
@@ -210,13 +216,14 @@ pub(super) static NO_WAY_BACK: FindingKind = error(
 );
 
 /// All kinds of findings, in the order in which they are checked.
-pub static FINDING_KINDS: [&FindingKind; 26] = [
+pub static FINDING_KINDS: [&FindingKind; 27] = [
     &NAME_UNKNOWN,
     &NO_WAY,
     &PORT_REJECTED,
     &PORT_FILTERED,
     &PORT_SILENT,
     &UNPRIVILEGED_REJECTED,
+    &PORT_CLOSES,
     &WRONG_NET,
     &WRONG_NID,
     &OTHER_NID,
