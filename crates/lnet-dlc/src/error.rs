@@ -152,5 +152,7 @@ mod tests {
             missing.starts_with("no node is controlled at /run/a.sock:"),
             "{missing}"
         );
+        let no_socket = text(io::ErrorKind::ConnectionRefused);
+        assert!(no_socket.contains("which is not a socket"), "{no_socket}");
     }
 }

@@ -115,6 +115,9 @@ impl Site {
             let found = members.filter(move |member| member.is_unread == is_unread);
             hosts(found.map(|member| &member.text.name))
         };
+        if self.unreadable.is_empty() {
+            return named(true);
+        }
         let unreadable = &hosts(self.unreadable.iter()) - &named(false);
         &unreadable | &named(true)
     }

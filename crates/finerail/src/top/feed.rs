@@ -101,10 +101,6 @@ fn why(error: &DlcError) -> String {
             let end = text.find(" (os error").unwrap_or(text.len());
             text.get(..end).unwrap_or(&text).to_owned()
         }
-        DlcError::Silent { process, .. } => {
-            let process = process.map_or(String::new(), |id| format!(" of process {id}"));
-            format!("no answer{process}: stopped or overloaded")
-        }
         other => other.to_string(),
     }
 }
