@@ -433,7 +433,14 @@ pub struct ConfigArgs {
 impl ConfigArgs {
     /// Reads the configuration. Error messages name the file, line and key.
     pub fn read(&self) -> anyhow::Result<Config> {
-        read_config(&self.config)
+        let is_default = self.config == Path::new(lnet_config::DEFAULT_PATH);
+        let read = read_config(&self.config);
+        match read {
+            Err(error) if is_default && !self.config.exists() => {
+                Err(error.context("no --config is given"))
+            }
+            read => read,
+        }
     }
 }
 

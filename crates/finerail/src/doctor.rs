@@ -1,20 +1,22 @@
 //! `finerail doctor`: finds out what keeps this machine from using a node.
 
 use std::io::{self, IsTerminal, Write};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::bail;
-use lnet_conform::{Diagnosis, Examination, Finding, NAME_UNKNOWN, NO_WAY, Step, Subject, examine};
+use anyhow::{Context, bail};
+use lnet_conform::{
+    Diagnosis, Examination, Finding, NAME_UNKNOWN, NO_WAY, SetupError, Step, Subject, examine,
+};
 use lnet_core::Globals;
 use lnet_node::NodeOptions;
-use lnet_types::Nid;
+use lnet_types::{LndType, Nid};
 use serde::Serialize;
 
-use crate::common::{NOT_SO, print_bytes};
+use crate::common::{NOT_SO, complaint, print_bytes};
 use crate::ctl::hosts::{name_in, nid_of};
 use crate::ping::{endpoint_address, own_address, seconds};
 
@@ -85,9 +87,15 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if args.timeout == 0.0 {
         bail!("--timeout 0 leaves no time to answer");
     }
-    let mut examined_nodes = Vec::new();
-    for text in &args.nids {
-        let examined = args.examine_node(text)?;
+    let mut examined_nodes: Vec<Examined> = Vec::new();
+    for target in args.targets()? {
+        let resolved = args.resolve(target)?;
+        let nid = resolved.name();
+        if examined_nodes.iter().any(|node| node.nid == nid) {
+            complaint(&format!("{nid} is given more than once, and examined once"));
+            continue;
+        }
+        let examined = args.examine_node(resolved)?;
         if !args.json {
             print_bytes(examined.text().as_bytes(), &mut io::stdout())?;
         }
@@ -109,11 +117,21 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl DoctorArgs {
-    fn examine_node(&self, text: &str) -> anyhow::Result<Examined> {
-        let (nid, resolved) = match self.resolve(text)? {
+    /// What the command line names. Wrong usage is told before anything is examined.
+    fn targets(&self) -> anyhow::Result<Vec<Target<'_>>> {
+        let texts = self.nids.iter();
+        let targets = texts.map(|text| match name_in(text) {
+            Some((name, _)) => Ok(Target::Name { name, text }),
+            None => Ok(Target::Nid(examinable(text.parse()?)?)),
+        });
+        targets.collect()
+    }
+
+    fn examine_node(&self, resolved: Resolved) -> anyhow::Result<Examined> {
+        let (nid, told) = match resolved {
             Resolved::Given(nid) => (nid, None),
-            Resolved::Found(nid) => (nid, Some(format!("{text} is {nid}"))),
-            Resolved::Unknown(finding) => return Ok(Examined::unknown(text, finding)),
+            Resolved::Found(nid, told) => (nid, Some(told)),
+            Resolved::Unknown(text, finding) => return Ok(Examined::unknown(text, finding)),
         };
         let examination = match self.examination(nid) {
             // The system has no route to the address. This becomes a finding, so that the other nodes are still
@@ -121,12 +139,12 @@ impl DoctorArgs {
             Err(error) if self.source.is_none() && error.is::<io::Error>() => {
                 let kind = &NO_WAY;
                 let seen = format!("{error:#}");
-                return Ok(Examined::unknown(text, Finding { kind, seen }));
+                return Ok(Examined::unknown(nid.to_string(), Finding { kind, seen }));
             }
             examination => examination?,
         };
         let mut diagnosis = examine(&examination, |step| self.announce(nid, step))?;
-        if let Some(seen) = resolved {
+        if let Some(seen) = told {
             let name = "name";
             let tested = true;
             diagnosis.steps.insert(0, Step { name, tested, seen });
@@ -138,28 +156,32 @@ impl DoctorArgs {
         })
     }
 
-    fn resolve(&self, text: &str) -> anyhow::Result<Resolved> {
-        let Some((name, _)) = name_in(text) else {
-            return Ok(Resolved::Given(text.parse()?));
+    fn resolve(&self, target: Target<'_>) -> anyhow::Result<Resolved> {
+        let (name, text) = match target {
+            Target::Nid(nid) => return Ok(Resolved::Given(nid)),
+            Target::Name { name, text } => (name, text.to_owned()),
         };
         let (sender, receiver) = mpsc::channel();
-        let asked = text.to_owned();
+        let asked = text.clone();
         // The resolver has no timeout that can be chosen, so it runs in a thread of its own. A late answer
         // finds no receiver.
         thread::spawn(move || sender.send(nid_of(&asked)));
         let found = receiver.recv_timeout(Duration::from_secs_f64(self.timeout));
-        let seen = match found.map(|found| found.parse()) {
-            Ok(Ok(nid)) => return Ok(Resolved::Found(nid)),
+        let seen = match found.map(|found| found.parse::<Nid>()) {
+            Ok(Ok(nid)) => {
+                let nid = examinable(nid).with_context(|| text.clone())?;
+                return Ok(Resolved::Found(nid, format!("{text} is {nid}")));
+            }
             Ok(Err(_)) => format!("{name} has no address"),
             Err(_) => format!("no name server returned the address of {name} in time"),
         };
         let kind = &NAME_UNKNOWN;
-        Ok(Resolved::Unknown(Finding { kind, seen }))
+        Ok(Resolved::Unknown(text, Finding { kind, seen }))
     }
 
     fn examination(&self, nid: Nid) -> anyhow::Result<Examination> {
         let Some(address) = nid.ip() else {
-            bail!("{nid} is not on a tcp network: only tcp can be examined");
+            bail!(SetupError::NotTcp(nid));
         };
         let source = match self.source {
             Some(source) if source == nid => bail!("--source {source} is the node to examine"),
@@ -195,14 +217,43 @@ impl DoctorArgs {
     }
 }
 
+/// Returns a NID if a node with it can be examined.
+fn examinable(nid: Nid) -> anyhow::Result<Nid> {
+    let address = nid.ip().filter(|_| nid.net().lnd == LndType::TCP);
+    let address = address.ok_or(SetupError::NotTcp(nid))?;
+    let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
+    if address.is_unspecified() || address.is_multicast() || is_broadcast {
+        bail!("{nid} is not the NID of a node: {address} is not the address of one interface");
+    }
+    Ok(nid)
+}
+
+/// An argument of the command line.
+enum Target<'a> {
+    /// A NID.
+    Nid(Nid),
+    /// The name of a host, and the argument that contains the name.
+    Name { name: &'a str, text: &'a str },
+}
+
 /// The meaning of an argument of the command line.
 enum Resolved {
     /// The argument is a NID.
     Given(Nid),
-    /// The argument is the name of a host with this NID.
-    Found(Nid),
+    /// The argument is the name of a host with this NID; the text reports the NID.
+    Found(Nid, String),
     /// The argument is a name without an address.
-    Unknown(Finding),
+    Unknown(String, Finding),
+}
+
+impl Resolved {
+    /// Returns the name of the node in the report.
+    fn name(&self) -> String {
+        match self {
+            Self::Given(nid) | Self::Found(nid, _) => nid.to_string(),
+            Self::Unknown(text, _) => text.clone(),
+        }
+    }
 }
 
 /// An examined node, and the findings.
@@ -213,11 +264,11 @@ struct Examined {
 }
 
 impl Examined {
-    fn unknown(text: &str, finding: Finding) -> Self {
+    fn unknown(nid: String, finding: Finding) -> Self {
         let findings = vec![finding];
         let steps = Vec::new();
         Self {
-            nid: text.to_owned(),
+            nid,
             subject: None,
             diagnosis: Diagnosis { steps, findings },
         }

@@ -76,6 +76,9 @@ pub(crate) fn run(args: &NodeArgs) -> anyhow::Result<ExitCode> {
     let (record, recorder) = record.transpose()?.unzip();
     let managed = lnet_noded::start_recorded(&config, options, recorder)
         .with_context(|| format!("cannot start the node of {}", args.config.config.display()))?;
+    if let Some(record) = &record {
+        managed.tell_of_record(record);
+    }
     let node = managed.node();
     let control = args.control.open(&managed)?;
     let metrics = args.metrics.open(node)?;
@@ -115,9 +118,13 @@ fn size(text: &str) -> Result<u64, String> {
         Some("G") => 30,
         _ => return Err("write bytes, or a number with K, M or G".to_owned()),
     };
-    let number = digits.parse::<u64>().ok();
-    let bytes = number.and_then(|number| number.checked_mul(1 << shift));
-    bytes.ok_or_else(|| "write bytes, or a number with K, M or G".to_owned())
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let bytes = digits.parse::<u64>().ok();
+    let bytes = bytes.and_then(|number| number.checked_mul(1 << shift));
+    bytes.ok_or_else(|| match is_number {
+        true => format!("more than {} bytes", u64::MAX),
+        false => "write bytes, or a number with K, M or G".to_owned(),
+    })
 }
 
 /// Returns the words for the node in the line that reports the node as ready: its NIDs.

@@ -284,14 +284,13 @@ impl Summary {
             writeln!(out, "Every decision is the same.")?;
             return Ok(());
         };
-        writeln!(
-            out,
-            "Event {number}: the node decided otherwise. The record was changed there, or the two have other rules{}.",
-            match self.recorded_by == self.replayed_by {
-                true => "",
-                false => ": they are not the same software",
+        let why = match self.recorded_by == self.replayed_by {
+            true => {
+                "The code has other rules, the record was changed on purpose, or this is a bug."
             }
-        )?;
+            false => "The two are not the same software, and may have other rules.",
+        };
+        writeln!(out, "Event {number}: the node decided otherwise. {why}")?;
         writeln!(
             out,
             "See: finerail replay {} --explain {number}",

@@ -338,5 +338,8 @@ fn watches_that_have_left_make_room_and_the_end_of_a_node_ends_a_watch() {
     });
     // A node that ends closes the watch at once.
     node.stop();
-    watch.wait().expect_code(1);
+    watch
+        .wait()
+        .expect_code(1)
+        .expect_error("has ended, or has closed it");
 }

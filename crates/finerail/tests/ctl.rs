@@ -168,6 +168,16 @@ fn what_was_counted_since_a_reading_is_shown() {
     session(&site, " stats reset");
     let zeroed = session(&site, " stats show --since before.yaml");
     assert!(zeroed.contains("a count is lower than before"), "{zeroed}");
+    let end = before.find("send_length").unwrap();
+    site.write("cut.yaml", before.get(..end).unwrap());
+    let cut = session(&site, " stats show --since cut.yaml");
+    assert!(
+        cut.contains("cut.yaml lacks ") && cut.contains(" counters of the node, "),
+        "{cut}"
+    );
+    site.write("cut-within.yaml", before.get(..end + 4).unwrap());
+    let cut = session(&site, " stats show --since cut-within.yaml");
+    assert!(cut.contains(" --> cut-within.yaml:"), "{cut}");
     for wrong in ["0", "missing.yaml", "node.yaml"] {
         let refused = session(&site, &format!(" stats show --since {wrong}"));
         assert!(!refused.ends_with("[rc=0]\n"), "{refused}");

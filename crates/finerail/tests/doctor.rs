@@ -12,6 +12,7 @@ mod common;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
@@ -124,7 +125,7 @@ fn a_name_is_resolved_and_one_without_an_address_is_a_finding() {
 #[test]
 fn a_node_that_no_route_leads_to_is_a_finding_and_the_others_are_examined() {
     let port = testkit::port();
-    let text = doctor(port, AMPLE, &["255.255.255.255@tcp", NODE])
+    let text = doctor(port, AMPLE, &["fe80::1@tcp", NODE])
         .expect_code(1)
         .out;
     assert!(
@@ -266,6 +267,64 @@ fn a_path_that_loses_what_is_large_is_seen_by_its_stall() {
     drop(node.stop());
 }
 
+/// Closes so that the peer's system sees a reset.
+fn reset(client: TcpStream) {
+    let client = Socket::from(client);
+    client.set_linger(Some(Duration::ZERO)).unwrap();
+    drop(client);
+}
+
+#[test]
+fn a_peer_that_accepts_and_resets_is_no_firewall() {
+    let port = peer(|client, _| reset(client));
+    let ended = doctor(port, AMPLE, &[NODE]).expect_code(1);
+    let seen = "port-closes: 127.0.0.2:";
+    assert!(ended.out.contains(seen), "{}", ended.out);
+    let how = "accepts the connection and resets it before it reads a byte";
+    assert!(ended.out.contains(how), "{}", ended.out);
+    assert!(!ended.out.contains("no-way"), "{}", ended.out);
+    if is_root() {
+        assert_eq!(
+            findings(port, AMPLE, &["--privileged", NODE]),
+            ["port-closes"]
+        );
+    }
+    let open = doctor(
+        testkit::port(),
+        AMPLE,
+        &["--ports", &port.to_string(), NODE],
+    );
+    let seen = format!("{port}: open");
+    assert!(open.out.contains(&seen), "{}", open.out);
+}
+
+#[test]
+fn a_peer_that_closes_unheard_whoever_asks_is_not_one_without_this_nid() {
+    let port = peer(|client, _| drop(client));
+    assert_eq!(findings(port, AMPLE, &[NODE]), ["unprivileged-refused"]);
+    if is_root() {
+        assert_eq!(
+            findings(port, AMPLE, &["--privileged", NODE]),
+            ["port-closes"]
+        );
+    }
+}
+
+#[test]
+fn a_node_that_is_given_twice_is_examined_once_and_said_so() {
+    let port = testkit::port();
+    let nodes = ["localhost@tcp", "127.0.0.1@tcp", "127.0.0.1@tcp"];
+    let ended = doctor(port, AMPLE, &nodes).expect_code(1);
+    assert_eq!(ended.out.matches("1 finding").count(), 1, "{}", ended.out);
+    ended.expect_error("127.0.0.1@tcp is given more than once, and examined once");
+}
+
+#[test]
+fn wrong_usage_is_told_before_a_node_is_examined() {
+    let ended = doctor(testkit::port(), AMPLE, &[NODE, "0.0.0.0@tcp"]).expect_code(2);
+    assert_eq!(ended.out, "");
+}
+
 #[test]
 fn a_peer_of_another_protocol_shows_its_first_words() {
     let port = peer(|mut client, _| {
@@ -309,6 +368,14 @@ fn a_peer_that_never_stops_sending_holds_nobody_up() {
 fn what_cannot_be_examined_is_wrong_usage() {
     for (more, complaint) in [
         (&["1@gni"][..], "not on a tcp network"),
+        (&["10.0.0.1@o2ib"], "only tcp networks have a driver here"),
+        (&["0.0.0.0@tcp"], "not the address of one interface"),
+        (&["255.255.255.255@tcp"], "not the address of one interface"),
+        (&["224.0.0.1@tcp1"], "not the address of one interface"),
+        (&["::@tcp"], "not the address of one interface"),
+        (&["ff02::1@tcp"], "not the address of one interface"),
+        (&["[::]@tcp"], "not an address on a tcp network"),
+        (&["10.0.0 .1@tcp"], "not an address on a tcp network"),
         (&["nonsense@nowhere"], "nowhere"),
         (&[NODE, "--source", NODE], "is the node to examine"),
         (&[NODE, "--timeout", "0"], "leaves no time"),

@@ -163,17 +163,17 @@ fn states_agree(site: &Site, record: &Path, events: u64) {
     replay(record, &["--until", &beyond]).expect_code(1);
 }
 
-/// Flips a bit at several places of the file: the exit code must be 1 or 2, with the number of an event.
+/// Flips a bit at several places of the file: exit code 2, the number of an event, and the place in the file.
 fn changes_are_named(site: &Site, bytes: &[u8]) {
     for part in 1..8 {
         let at = bytes.len() * part / 8;
         let mut changed = bytes.to_vec();
         changed[at] ^= 1 << part;
         let path = site.write("changed.rec", &changed);
-        let ended = replay(&path, &[]);
-        let told = format!("{}{}", ended.out, ended.err).to_lowercase();
-        assert!(matches!(ended.code(), Some(1 | 2)), "{told}");
-        assert!(told.contains("event "), "{told}");
+        replay(&path, &[])
+            .expect_code(2)
+            .expect_error("the record is damaged at event ")
+            .expect_error("(byte ");
     }
 }
 
@@ -272,7 +272,7 @@ fn a_record_of_a_running_node_is_looked_at_and_ended_over_its_control_socket() {
         status.out
     );
     let last = events(&ctl(&["record", "stop"]).expect_code(0));
-    ctl(&["record", "stop"]).expect_error("nothing is recorded");
+    ended_and_not_forgotten(&ctl, record, last);
     ctl(&["net", "show"]).expect_code(0);
     eventually("the end of the record", || {
         let ended = replay(Path::new(record), &["--json"]);
@@ -280,5 +280,38 @@ fn a_record_of_a_running_node_is_looked_at_and_ended_over_its_control_socket() {
     });
     let replayed = summary(&replay(Path::new(record), &["--json"]));
     assert_eq!(replayed["events"], last);
+    node.stop().expect_code(0);
+}
+
+/// A record that has ended: where the file is, and how many events are in it.
+fn ended_and_not_forgotten(ctl: &impl Fn(&[&str]) -> Ended, record: &str, events: u64) {
+    let status = ctl(&["record", "status"]).expect_code(0).out;
+    for text in [
+        format!("events: {events}\n"),
+        format!("file: {record}\n"),
+        "ended: the node or the record was stopped\n".to_owned(),
+    ] {
+        assert!(status.contains(&text), "no '{text}' in {status}");
+    }
+    ctl(&["record", "stop"])
+        .expect_error("stop:\n    - record:\n")
+        .expect_error(&format!(
+            "the record has ended: {events} events are in {record}"
+        ));
+}
+
+#[test]
+fn a_node_without_a_record_says_so_under_what_was_asked() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&["127.0.0.1@tcp"], ""));
+    let socket = site.path("node.sock");
+    let socket = socket.to_str().unwrap();
+    let node = Process::start(site.command("node", &["node", "--control", socket]));
+    node.wait_for_output("ready: ");
+    for verb in ["status", "stop"] {
+        run(finerail(["ctl", "--node", socket, "record", verb]))
+            .expect_error(&format!("{verb}:\n    - record:\n"))
+            .expect_error("nothing is recorded: a record begins with the node");
+    }
     node.stop().expect_code(0);
 }

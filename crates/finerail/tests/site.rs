@@ -8,6 +8,7 @@
 )]
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -120,4 +121,43 @@ fn a_difference_ends_with_1_and_names_the_paths() {
     assert_eq!(changes[0]["before"], "by rtr1 (1 way)");
     assert_eq!(changes[0]["after"], "nothing arrives");
     assert_eq!(site(&["diff", at, "nonexistent"]).status.code(), Some(2));
+}
+
+/// A site of so many nodes on one net.
+fn nodes(directory: &Path, names: &[&str]) {
+    for (name, last) in names.iter().zip(1..) {
+        let nis = format!("[{{nid: 10.0.0.{last}@tcp}}]");
+        let text = format!("net: [{{net type: tcp, local NI(s): {nis}}}]\n");
+        fs::write(directory.join(format!("{name}.yaml")), text).unwrap();
+    }
+}
+
+#[test]
+fn an_unreadable_node_is_named_once_and_not_called_removed() {
+    let (old, new) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    nodes(old.path(), &["n1", "n2", "n3", "n4"]);
+    nodes(new.path(), &["n1", "n2", "n3", "n4"]);
+    fs::write(new.path().join("n2.yaml"), b"net: \xff\xfe").unwrap();
+    fs::write(new.path().join("n3.yaml"), "global: [").unwrap();
+    fs::remove_file(new.path().join("n4.yaml")).unwrap();
+    let (before, after) = (old.path().to_str().unwrap(), new.path().to_str().unwrap());
+    for (sites, other) in [([before, after], "removed"), ([after, before], "added")] {
+        let ended = site(&["diff", sites[0], sites[1]]);
+        let (out, err) = (text(&ended.stdout), text(&ended.stderr));
+        assert_eq!(ended.status.code(), Some(2), "{out}{err}");
+        assert!(out.contains(&format!("{other}: n4\n")), "{out}");
+        assert!(
+            out.contains("unreadable, and not compared: n[2-3]\n"),
+            "{out}"
+        );
+        assert_eq!(err.matches("n2.yaml").count(), 1, "{err}");
+        assert_eq!(err.matches("n3").count(), 1, "{err}");
+    }
+    let apply = site(&["what-if", after, "--apply", before]);
+    let err = text(&apply.stderr);
+    assert_eq!(err.matches("n2.yaml").count(), 1, "{err}");
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

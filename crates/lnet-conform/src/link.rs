@@ -285,6 +285,15 @@ impl Link {
         swallowed
     }
 
+    /// How the connection ends if it does so in time and without another byte: true if it is reset.
+    pub(crate) fn end_within(&mut self, patience: Duration) -> Option<bool> {
+        self.deadline = self.deadline.min(Instant::now() + patience);
+        match self.read_some(&mut [0]) {
+            Got::End { reset } => Some(reset),
+            Got::Bytes(_) | Got::Nothing => None,
+        }
+    }
+
     /// The system's figures of the connection's segments, if available.
     pub(crate) fn figures(&self) -> Option<TcpFigures> {
         sys::tcp_figures(&self.stream).ok()

@@ -38,7 +38,7 @@ pub struct Subject {
 #[non_exhaustive]
 pub enum SetupError {
     /// The NID is not on a TCP network.
-    #[error("{0} is not on a tcp network: only tcp can be checked")]
+    #[error("{0} is not on a tcp network: only tcp networks have a driver here")]
     NotTcp(Nid),
     /// Ports below 1024 need a privilege that this process lacks.
     #[error("source ports below 1024 need CAP_NET_BIND_SERVICE or root")]

@@ -155,6 +155,8 @@ pub struct RouteSelection {
     pub route: Route,
     /// True if the route is up according to what the gateway last said.
     pub up: bool,
+    /// The reason why the route is down; `None` if the route is up.
+    pub fault: Option<RouteFault>,
     /// True if the gateway has an interface on the remote net.
     pub single_hop: bool,
     /// Round-robin stamp of its last use.
@@ -317,6 +319,7 @@ impl Core {
         let routes = self.routes.all().map(|state| RouteSelection {
             route: state.route,
             up: state.is_up(),
+            fault: state.fault,
             single_hop: state.single_hop,
             sequence: state.seq,
         });
@@ -446,7 +449,7 @@ impl Core {
         self.peers.add_gateway(gateway);
         for state in self.routes.via_mut(gateway) {
             if state.route.net == net {
-                state.fault = (!from.up).then_some(RouteFault::Silent);
+                state.fault = (!from.up).then(|| from.fault.unwrap_or(RouteFault::Silent));
                 state.single_hop = from.single_hop;
                 state.seq = from.sequence;
             }

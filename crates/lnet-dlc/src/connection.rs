@@ -210,6 +210,13 @@ impl Dlc {
                 process: self.process(),
                 after: self.timeout,
             },
+            kind @ (ErrorKind::UnexpectedEof
+            | ErrorKind::ConnectionReset
+            | ErrorKind::BrokenPipe) => {
+                let path = self.path.display();
+                let what = format!("the node at {path} has ended, or has closed it");
+                io::Error::new(kind, what).into()
+            }
             _ => error.into(),
         }
     }

@@ -1,6 +1,8 @@
 //! Errors of requests.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -105,12 +107,16 @@ impl DlcError {
 }
 
 fn connect_text(path: &Path, error: &io::Error) -> String {
+    let is_socket = fs::metadata(path).is_ok_and(|it| it.file_type().is_socket());
     let path = path.display();
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             format!(
                 "this user may not control the node at {path}, or may not search its directory: {error}"
             )
+        }
+        io::ErrorKind::ConnectionRefused if !is_socket => {
+            format!("no node is controlled at {path}, which is not a socket: {error}")
         }
         _ => format!("no node is controlled at {path}: {error}"),
     }
@@ -143,8 +149,10 @@ mod tests {
         );
         let missing = text(io::ErrorKind::NotFound);
         assert!(
-            missing.starts_with("no node is controlled at /run/a.sock"),
+            missing.starts_with("no node is controlled at /run/a.sock:"),
             "{missing}"
         );
+        let no_socket = text(io::ErrorKind::ConnectionRefused);
+        assert!(no_socket.contains("which is not a socket"), "{no_socket}");
     }
 }

@@ -157,7 +157,8 @@ fn why_unmatched(node: &Node, state: &RuleState) -> &'static str {
 pub(crate) fn in_words(state: &RuleState, kind: RuleKind) -> String {
     match state {
         RuleState::Live if matches!(kind, RuleKind::NidPair | RuleKind::NetPair) => {
-            "in force: decides among peer NIs once its source is chosen, and draws nothing to the source"
+            "in force: decides among peer NIs once its source is chosen, and draws nothing to the source, but for \
+             peers that are not Multi-Rail"
                 .to_owned()
         }
         RuleState::Live => "in force".to_owned(),

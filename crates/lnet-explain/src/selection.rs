@@ -1,11 +1,14 @@
 //! The explanation of one selection: the case, the tables of its levels, and the winner's margin.
 
 use lnet_core::{Choice, Classification, Core, Criterion, Locality, SelectError, TargetKind};
+use lnet_policy::{Peer, evaluate};
+use lnet_types::Nid;
 
 use crate::Question;
 use crate::discovery;
 use crate::explanation::{Answer, CaseFacts, LevelTable, Path, Row};
 use crate::node::Node;
+use crate::policies::topology;
 use crate::watch::{Contest, Recorder, exclusion_word, level_word, nid_of, subject_name, word};
 
 /// What one selection reported.
@@ -181,6 +184,8 @@ fn way_to_lose(by: Criterion, mine: i64, its: i64) -> Option<String> {
     }
     match by {
         Criterion::Fatal if its == 0 => return Some("a fatal error".to_owned()),
+        // No error is worse than a fatal one.
+        Criterion::Fatal => return None,
         // No health is below 0.
         Criterion::Health | Criterion::PeerNetHealth | Criterion::LocalNetHealth if its == 0 => {
             return None;
@@ -256,6 +261,13 @@ fn pinned(
     if chosen || !matches!(one.kind, TargetKind::SingleRail) {
         return None;
     }
+    if let Some((rule, source)) = preferred_source(node, question.to) {
+        return Some(format!(
+            "rule {rule} prefers {} for {}, a NID of a peer that is not Multi-Rail",
+            node.label(source),
+            question.to
+        ));
+    }
     let peer_nis = &node.state.peer_nis;
     let known = peer_nis.iter().find(|ni| ni.nid == question.to)?.pinned?;
     Some(format!(
@@ -263,6 +275,26 @@ fn pinned(
         question.to,
         node.label(known)
     ))
+}
+
+/// The first of our interfaces that a rule prefers for messages to this NID, and the rule.
+fn preferred_source(node: &Node, to: Nid) -> Option<(usize, Nid)> {
+    let mut topology = topology(&node.state);
+    if !topology.peers.iter().any(|peer| peer.nis.contains(&to)) {
+        topology.peers.push(Peer {
+            primary: to,
+            multi_rail: false,
+            nis: vec![to],
+        });
+    }
+    let profile = node.state.config.globals.profile;
+    let effects = evaluate(&node.state.rules, &topology, profile);
+    let mut nis = effects.peers.iter().flat_map(|peer| &peer.nis);
+    let (_, effect) = nis.find(|one| one.0 == to)?;
+    let is_ours = |nid: Nid| node.state.nis.iter().any(|ni| ni.nid == nid);
+    let entries = effect.sources.entries().iter();
+    let mut found = entries.filter(|entry| is_ours(entry.nid));
+    found.next().map(|entry| (entry.set_by, entry.nid))
 }
 
 fn clause(contest: &Contest) -> Option<String> {

@@ -476,6 +476,10 @@ fn a_pair_rule_whose_source_is_not_drawn_to_is_found() {
     assert_eq!(fires(code, &text(""), &right).severity.to_string(), "note");
     let never = text(", {idx: 1, src: 10.0.1.1@tcp, priority: 1}");
     assert_eq!(fires(code, &never, &right).severity.to_string(), "warning");
+    // A peer that is not Multi-Rail is sent to from the source that a rule prefers.
+    let single =
+        "peer: [{primary nid: 10.0.0.7@tcp, Multi-Rail: false, peer ni: [{nid: 10.0.0.7@tcp}]}]\n";
+    fires(code, &text(""), &(text("") + single));
 }
 
 #[test]

@@ -52,7 +52,7 @@ pub struct NiSettings {
 #[non_exhaustive]
 pub enum InterfaceError {
     /// The net is not a tcp net. No other type can be run from user space.
-    #[error("network {0} is not supported: only tcp networks are")]
+    #[error("{0} is not a tcp network: only tcp networks have a driver here")]
     NotTcp(Net),
     /// The addresses of this machine cannot be listed.
     #[error("cannot list this machine's network interfaces: {0}")]

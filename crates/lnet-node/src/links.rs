@@ -151,7 +151,12 @@ impl LinkedNi {
             State::LinkDown => "an NI is down: its link has no carrier or does not exist",
             State::AddressGone => "an NI is down: its address was removed from the interface",
         };
-        warn!(nid = %self.nid, interface = self.interface, left_out, "{what}");
+        let (nid, interface) = (self.nid, &self.interface);
+        if left_out > 0 {
+            warn!(%nid, interface, left_out, "{what}");
+        } else {
+            warn!(%nid, interface, "{what}");
+        }
     }
 }
 

@@ -9,13 +9,14 @@
 //!
 //! A thread that holds a lock takes none that is above it in this list.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use lnet_config::Config;
 use lnet_core::{Core, Recorder};
 use lnet_node::{Engine, Node, NodeOptions};
 use lnet_types::Time;
 
+use crate::record::{RecordFile, RecordView};
 use crate::setup::{self, Kept, StartError};
 
 /// A running node whose configuration is known, so that it can be shown and changed. Clones are handles of the same
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     options: NodeOptions,
     /// The nets, routes and routing of the last document that was read.
     document: Mutex<Config>,
+    /// The file that the node records into, or did.
+    record: OnceLock<RecordView>,
 }
 
 /// The parts that a configuration configures: a node's engine, and the settings kept beside it.
@@ -108,6 +111,7 @@ fn start_if(
             kept: Mutex::new(kept),
             options,
             document: Mutex::new(networks(config)),
+            record: OnceLock::new(),
         }),
     })
 }
@@ -135,6 +139,16 @@ impl ManagedNode {
     #[must_use]
     pub fn into_node(self) -> Node {
         self.node
+    }
+
+    /// Makes the file of the node's record known to clients that ask for the record, also after the record has ended.
+    pub fn tell_of_record(&self, file: &RecordFile) {
+        let _there_is_one_record = self.shared.record.set(file.view());
+    }
+
+    /// Returns the file that the node records into, or did.
+    pub(crate) fn record(&self) -> Option<&RecordView> {
+        self.shared.record.get()
     }
 
     /// Returns the options of the node besides its configuration.

@@ -43,6 +43,13 @@ pub struct RecordFile {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Read access to a record, which remains after the record has ended.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordView {
+    shared: Arc<Shared>,
+    path: PathBuf,
+}
+
 /// The state of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordStatus {
@@ -114,7 +121,8 @@ impl RecordFile {
         info!(file = %path.display(), "recording the node's inputs");
         let file = Self {
             shared,
-            path: path.to_owned(),
+            // Whoever asks for it may be in another directory.
+            path: std::path::absolute(path)?,
             thread: Some(thread),
         };
         Ok((file, Box::new(recorder)))
@@ -123,6 +131,19 @@ impl RecordFile {
     /// Returns the state of the record.
     #[must_use]
     pub fn status(&self) -> RecordStatus {
+        self.view().status()
+    }
+
+    pub(crate) fn view(&self) -> RecordView {
+        RecordView {
+            shared: Arc::clone(&self.shared),
+            path: self.path.clone(),
+        }
+    }
+}
+
+impl RecordView {
+    pub(crate) fn status(&self) -> RecordStatus {
         let state = self.shared.lock();
         RecordStatus {
             path: self.path.clone(),

@@ -345,7 +345,11 @@ pub(crate) fn with_nids_where_names_mislead(mut document: Document) -> Document 
 }
 
 fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> StartError {
-    let mut known: Vec<&str> = system.iter().map(|address| address.name.as_str()).collect();
+    // Interfaces with a link-local address alone are none to choose.
+    let names = system.iter().map(|address| address.name.as_str());
+    let mut known: Vec<&str> = names
+        .filter(|name| interface_address(name, system, false).is_some())
+        .collect();
     known.sort_unstable();
     known.dedup();
     StartError::NoInterface {

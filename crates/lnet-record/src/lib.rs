@@ -6,7 +6,10 @@
 //!
 //! ```text
 //!  record   "LNETREC" 0x00 | version (u16, little-endian) | item item item …
-//!  item     length (varint) | check (u8) | kind (u8) | body    length counts kind and body; check: its bytes, XORed
+//!  item     length (varint) | check (u8) | kind (u8) | body | checksum (u32, little-endian)
+//!
+//!           length counts kind and body; check: the bytes of the length, XORed;
+//!           checksum: CRC-32C of all before it in the item
 //!
 //!  kind 1   begin     software, configuration, time            the first item, once
 //!  kind 2   input     latest time, the call and its arguments
@@ -15,8 +18,8 @@
 //! ```
 //!
 //! The 8 bytes of a decision are a hash (BLAKE3) of the previous 8 bytes, the input, the answer and
-//! all its outputs. A changed bit, a lost item or a core with other decisions is therefore found at
-//! the first event that it affects.
+//! all its outputs. A lost item or a core with other decisions is therefore found at the first event
+//! that it affects. A changed bit is found by the checksum before anything is made of its item.
 //!
 //! ```
 //! use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
@@ -72,7 +75,7 @@ mod text;
 mod types;
 mod writer;
 
-pub use log::{BadLog, Begin, End, Ended, Entry, Log, places};
+pub use log::{BadLog, Begin, End, Ended, Entry, Log, places, with_checks};
 pub use replay::{Replay, Step};
 pub use text::{answer_text, input_name, input_text, output_text};
 pub use writer::{Sink, Writer, end_item};
@@ -81,7 +84,7 @@ pub use writer::{Sink, Writer, end_item};
 const MAGIC: [u8; 8] = *b"LNETREC\0";
 
 /// The version of the format.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// The longest item: the most rules of a node, with some reserve.
 const ITEM_MAX: usize = 4 << 20;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
+use crc32c::{crc32c, crc32c_append};
 use lnet_core::{CoreConfig, Input};
 use lnet_types::Time;
 use thiserror::Error;
@@ -57,15 +58,21 @@ choices! {
     End { 0 Stopped, 1 Limit, 2 TooSlow, 3 Failed { error }, 4 CutOff }
 }
 
+impl fmt::Display for End {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stopped => f.write_str("the node or the record was stopped"),
+            Self::Limit => f.write_str("the record reached its size limit"),
+            Self::TooSlow => f.write_str("the disk was slower than the node"),
+            Self::Failed { error } => write!(f, "writing the record failed: {error}"),
+            Self::CutOff => f.write_str("the node was killed, or is still writing"),
+        }
+    }
+}
+
 impl fmt::Display for Ended {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.why {
-            End::Stopped => f.write_str("the node or the record was stopped")?,
-            End::Limit => f.write_str("the record reached its size limit")?,
-            End::TooSlow => f.write_str("the disk was slower than the node")?,
-            End::Failed { error } => write!(f, "writing the record failed: {error}")?,
-            End::CutOff => f.write_str("the node was killed, or is still writing")?,
-        }
+        self.why.fmt(f)?;
         match self.missing {
             0 => Ok(()),
             missing => write!(f, "; at least {missing} later events are missing"),
@@ -81,7 +88,9 @@ pub enum BadLog {
     #[error("not a record of a node")]
     NotALog,
     /// The version of the format is not supported.
-    #[error("the record has version {0}; this finerail reads version {VERSION}")]
+    #[error(
+        "the record has version {0}: this finerail reads only version {VERSION}; use the finerail that wrote the record"
+    )]
     Version(u16),
     /// The record is damaged.
     #[error("the record is damaged at event {event} (byte {offset}): it has {what}")]
@@ -298,7 +307,9 @@ fn read_item(from: &mut impl Read, offset: &mut u64) -> Result<Result<Item, Malf
     if read_up_to(from, &mut check)? == 0 {
         return Ok(Ok(None));
     }
-    *offset += length.len() as u64 + 1;
+    let mut begun = length.clone();
+    begun.extend(check);
+    *offset += begun.len() as u64;
     if check != [length_check(&length)] {
         return Ok(Err(Malformed("a changed length")));
     }
@@ -309,10 +320,14 @@ fn read_item(from: &mut impl Read, offset: &mut u64) -> Result<Result<Item, Malf
     // Memory grows only with the bytes that arrive, whatever the length is.
     let mut body = Vec::new();
     from.take(length as u64).read_to_end(&mut body)?;
-    if body.len() < length {
+    let mut checksum = [0; 4];
+    if body.len() < length || read_up_to(from, &mut checksum)? < checksum.len() {
         return Ok(Ok(None));
     }
-    *offset += length as u64;
+    *offset += (length + checksum.len()) as u64;
+    if crc32c_append(crc32c(&begun), &body) != u32::from_le_bytes(checksum) {
+        return Ok(Err(Malformed("a checksum that is not that of its bytes")));
+    }
     Ok(Ok(Some((body.remove(0), body))))
 }
 
@@ -363,4 +378,33 @@ pub fn places(record: &[u8]) -> Result<Vec<(u64, std::ops::Range<usize>)>, BadLo
         start = end;
     }
     Ok(found)
+}
+
+/// These bytes with the checks of each item anew, for tests and fuzzing: what is changed gets past the checksums.
+#[must_use]
+pub fn with_checks(record: &[u8]) -> Vec<u8> {
+    let (begun, mut rest) = record.split_at(record.len().min(MAGIC.len() + 2));
+    let mut out = begun.to_vec();
+    while let Some((length, body, behind)) = item_parts(rest) {
+        let start = out.len();
+        out.extend_from_slice(length);
+        out.push(length_check(length));
+        out.extend_from_slice(body);
+        let checksum = crc32c(out.get(start..).unwrap_or_default());
+        out.extend_from_slice(&checksum.to_le_bytes());
+        rest = behind;
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// The length, the kind and body, and what stands behind a whole item.
+fn item_parts(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let mut behind = bytes;
+    let count = usize::take(&mut behind).ok().filter(|&it| it > 0)?;
+    let length = bytes.get(..bytes.len() - behind.len())?;
+    let (_, behind) = behind.split_first()?;
+    let (body, behind) = behind.split_at_checked(count)?;
+    let (_, behind) = behind.split_first_chunk::<4>()?;
+    Some((length, body, behind))
 }

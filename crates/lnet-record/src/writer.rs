@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 
+use crc32c::crc32c;
 use lnet_core::{Answer, CoreConfig, Input, Output, Recorded, Recorder};
 use lnet_types::Time;
 
@@ -115,4 +116,6 @@ fn put_item(out: &mut Vec<u8>, kind: u8, body: &[u8]) {
     let check = length_check(out.get(start..).unwrap_or_default());
     out.extend([check, kind]);
     out.extend_from_slice(body);
+    let checksum = crc32c(out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&checksum.to_le_bytes());
 }

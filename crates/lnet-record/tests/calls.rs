@@ -12,7 +12,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use lnet_core::{
@@ -22,9 +22,11 @@ use lnet_core::{
     Verdict,
 };
 use lnet_policy::{Priority, Profile, Rule, RuleList, RuleText};
-use lnet_record::{BadLog, Log, Replay, Sink, Writer, input_name};
+use lnet_record::{BadLog, Log, Replay, Sink, Writer, input_name, places, with_checks};
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, Put};
+use proptest::prelude::{any, prop_assert, proptest};
+use proptest::sample::Index;
 
 type Bytes = Arc<Mutex<Vec<u8>>>;
 
@@ -339,6 +341,92 @@ fn whatever_else_is_no_record() {
         matches!(rejected, BadLog::Damaged { event: 0, .. }),
         "{rejected}"
     );
+}
+
+/// What a reader makes of a record: how many events are decided as they were, and how reading ends.
+fn outcome(record: &[u8]) -> Result<u64, BadLog> {
+    let mut replay = Replay::new(Log::open(record)?);
+    let mut last = 0;
+    while let Some(step) = replay.step(false)? {
+        assert_ne!(step.agrees, Some(false), "event {}", step.number);
+        last = step.number;
+    }
+    Ok(last)
+}
+
+/// A small record, without its end.
+fn small() -> Vec<u8> {
+    let bytes = Bytes::default();
+    let mut core = recorded_core(&bytes);
+    configure(&mut core);
+    drop(core);
+    Arc::try_unwrap(bytes).unwrap().into_inner().unwrap()
+}
+
+#[test]
+fn whatever_bit_is_changed_the_record_is_damaged_there_and_no_decision_is_called_another() {
+    let record = small();
+    let places = places(&record).unwrap();
+    let begin = 0..places[0].1.start;
+    let whole = places.last().unwrap().0;
+    assert_eq!(outcome(&record).unwrap(), whole);
+    for at in 0..record.len() {
+        let place = places.iter().find(|(_, place)| place.contains(&at));
+        for bit in 0..8 {
+            let mut changed = record.clone();
+            changed[at] ^= 1 << bit;
+            match (outcome(&changed).unwrap_err(), place) {
+                (BadLog::NotALog, None) => assert!(at < 8),
+                (BadLog::Version(_), None) => assert!((8..10).contains(&at)),
+                (
+                    BadLog::Damaged {
+                        event: 0, offset, ..
+                    },
+                    None,
+                ) => {
+                    assert!(begin.contains(&(offset as usize)));
+                }
+                (BadLog::Damaged { event, offset, .. }, Some((number, place))) => {
+                    assert_eq!(event, *number, "byte {at} bit {bit}");
+                    assert!((place.start..=at).contains(&(offset as usize)));
+                }
+                (error, _) => unreachable!("byte {at} bit {bit}: {error}"),
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_changed_bit_of_any_input_is_damage(at in any::<Index>(), bit in 0..8) {
+        static RECORD: LazyLock<Vec<u8>> = LazyLock::new(every_input);
+        let mut changed = RECORD.clone();
+        let at = at.index(changed.len());
+        changed[at] ^= 1_u8 << bit;
+        prop_assert!(outcome(&changed).is_err(), "byte {at}");
+    }
+}
+
+#[test]
+fn a_change_behind_the_checksums_is_another_decision_or_another_damage() {
+    let record = small();
+    let at = record.len() - 5;
+    let mut changed = record.clone();
+    changed[at] ^= 1;
+    assert_eq!(with_checks(&record), record);
+    let mended = with_checks(&changed);
+    let mut replay = Replay::new(Log::open(mended.as_slice()).unwrap());
+    let steps = std::iter::from_fn(|| replay.step(false).unwrap());
+    assert_eq!(steps.last().unwrap().agrees, Some(false));
+}
+
+#[test]
+fn a_record_of_an_older_version_is_said_to_be_one() {
+    let mut record = small();
+    record[8] = 1;
+    let told = Log::open(record.as_slice()).unwrap_err().to_string();
+    let due = "the record has version 1: this finerail reads only version 2";
+    assert!(told.starts_with(due), "{told}");
 }
 
 #[test]

@@ -9,7 +9,7 @@
 //! Outputs of one node are combined section by section: if several outputs hold the same section, the longest one
 //! counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::machine::Machine;
 
@@ -62,6 +62,17 @@ pub struct Gathered {
     pub passed_over: Vec<(String, &'static str)>,
     /// The errors for names that are no names of nodes.
     pub unnamed: Vec<SiteError>,
+    /// Nodes that a file or folder tells of which cannot be read, by name, each of which may be a host list.
+    pub unreadable: BTreeSet<String>,
+}
+
+impl Gathered {
+    /// Notes what cannot be read: a file or a folder below the directory.
+    pub fn note_unreadable(&mut self, path: &str) {
+        if !is_backup(path) {
+            self.unreadable.extend(name_of(path, &BTreeMap::new()));
+        }
+    }
 }
 
 /// The limit on the nodes under one name.
@@ -241,7 +252,29 @@ enum Kind {
     Unknown(&'static str),
 }
 
+/// How the names end that editors and packagers give to what a file was before.
+const BACKUPS: [&str; 9] = [
+    "~",
+    ".bak",
+    ".orig",
+    ".old",
+    ".swp",
+    ".rpmsave",
+    ".rpmnew",
+    ".dpkg-old",
+    ".dpkg-dist",
+];
+
+/// Whether a path, or a folder in it, is a backup: what it says of a node holds no more.
+fn is_backup(path: &str) -> bool {
+    let mut parts = path.split('/');
+    parts.any(|part| BACKUPS.iter().any(|end| part.ends_with(end)))
+}
+
 fn kind(file: &SiteFile) -> Kind {
+    if is_backup(&file.path) {
+        return Kind::Unknown("a backup, by its name");
+    }
     let text = file.text.trim_start();
     let file_name = file.path.rsplit('/').next().unwrap_or_default();
     if let Some(detail) = detail(text) {
@@ -459,6 +492,25 @@ mod tests {
 
     const NET: &str = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 10.0.0.1@tcp\n";
     const ROUTE: &str = "route:\n- net: o2ib\n  gateway: 10.0.0.9@tcp\n";
+
+    #[test]
+    fn what_a_file_was_before_is_no_second_node() {
+        let files = [
+            file("r1.yaml", NET),
+            file("r1.yaml~", NET),
+            file("r1.yaml.bak", NET),
+            file("r1.old/net.txt", NET),
+            file("r1.rpmsave", NET),
+        ];
+        let gathered = gather(&files);
+        let names: Vec<&str> = gathered
+            .nodes
+            .iter()
+            .map(|node| node.name.as_str())
+            .collect();
+        assert_eq!(names, ["r1"]);
+        assert_eq!(gathered.passed_over.len(), 4);
+    }
 
     #[test]
     fn a_file_a_folder_and_a_report_are_a_node_each() {

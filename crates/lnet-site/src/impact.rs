@@ -197,6 +197,8 @@ pub struct SiteDifference {
     pub added: String,
     /// Ends that only the old site has, as a host list.
     pub removed: String,
+    /// Nodes of which a file of either site cannot be read, or is not a configuration: neither added nor removed.
+    pub unreadable: String,
     /// The directions that behave differently.
     pub changes: Vec<Change>,
 }
@@ -223,6 +225,7 @@ pub fn differences(old: &Site, new: &Site) -> SiteDifference {
     let all = Selection::default();
     let none = BTreeSet::new();
     let reach = |site: &Site| reach_of(&site.reduced(&none), &all, &all, &none, false);
+    let unreadable = &old.unknown() | &new.unknown();
     let (old, new) = (reach(old), reach(new));
     let (of_old, of_new) = (ends_of(&old), ends_of(&new));
     let mut groups: BTreeMap<(usize, usize), Vec<&str>> = BTreeMap::new();
@@ -237,8 +240,9 @@ pub fn differences(old: &Site, new: &Site) -> SiteDifference {
         .collect();
     let (by_old, by_new) = (by_ends(&old), by_ends(&new));
     let mut difference = SiteDifference {
-        added: only(&of_new, &of_old),
-        removed: only(&of_old, &of_new),
+        added: only(&of_new, &of_old, &unreadable),
+        removed: only(&of_old, &of_new, &unreadable),
+        unreadable: fold(unreadable.iter().map(String::as_str)),
         changes: Vec::new(),
     };
     for ((from_old, from_new), from, count) in &groups {
@@ -275,8 +279,13 @@ fn ends_of(reach: &Reach) -> BTreeMap<String, usize> {
     ends
 }
 
-fn only(these: &BTreeMap<String, usize>, those: &BTreeMap<String, usize>) -> String {
-    let names = these.keys().filter(|name| !those.contains_key(*name));
+fn only(
+    these: &BTreeMap<String, usize>,
+    those: &BTreeMap<String, usize>,
+    unreadable: &BTreeSet<String>,
+) -> String {
+    let names = these.keys();
+    let names = names.filter(|name| !those.contains_key(*name) && !unreadable.contains(*name));
     fold(names.map(String::as_str))
 }
 
@@ -306,5 +315,6 @@ pub fn overlay(mut old: Gathered, new: Gathered) -> Gathered {
     old.nodes.sort_by(|a, b| a.name.cmp(&b.name));
     old.passed_over.extend(new.passed_over);
     old.unnamed.extend(new.unnamed);
+    old.unreadable.extend(new.unreadable);
     old
 }

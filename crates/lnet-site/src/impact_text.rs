@@ -50,16 +50,17 @@ pub fn impacts_text(impacts: &[Impact]) -> String {
 /// Returns the differences of two sites as text.
 #[must_use]
 pub fn difference_text(difference: &SiteDifference) -> String {
-    if difference.is_empty() {
-        return "both behave the same\n".to_owned();
-    }
-    let mut text = format!(
-        "{} changed\n",
-        counted(difference.changes.len(), "direction")
-    );
+    let mut text = match difference.is_empty() {
+        true => "both behave the same\n".to_owned(),
+        false => {
+            let directions = counted(difference.changes.len(), "direction");
+            format!("{directions} changed\n")
+        }
+    };
     for (what, names) in [
         ("added", &difference.added),
         ("removed", &difference.removed),
+        ("unreadable, and not compared", &difference.unreadable),
     ] {
         if !names.is_empty() {
             let _infallible = writeln!(text, "{what}: {}", short(names));

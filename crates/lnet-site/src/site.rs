@@ -65,6 +65,8 @@ pub struct Site {
     pub roles: Vec<Role>,
     /// The paths of files that were not understood, each with the reason.
     pub passed_over: Vec<(String, &'static str)>,
+    /// Names of nodes of which some file cannot be read, each of which may be a host list.
+    pub unreadable: BTreeSet<String>,
 }
 
 impl Site {
@@ -87,6 +89,7 @@ impl Site {
             classes: Vec::new(),
             roles: Vec::new(),
             passed_over: gathered.passed_over,
+            unreadable: gathered.unreadable,
         };
         site.sort_out();
         Ok(site)
@@ -103,6 +106,20 @@ impl Site {
     pub fn unread(&self) -> String {
         let unread = self.members.iter().filter(|member| member.is_unread);
         fold(unread.map(|member| member.text.name.as_str()))
+    }
+
+    /// Returns the names of the nodes without a readable configuration.
+    pub(crate) fn unknown(&self) -> BTreeSet<String> {
+        let named = |is_unread: bool| {
+            let members = self.members.iter();
+            let found = members.filter(move |member| member.is_unread == is_unread);
+            hosts(found.map(|member| &member.text.name))
+        };
+        if self.unreadable.is_empty() {
+            return named(true);
+        }
+        let unreadable = &hosts(self.unreadable.iter()) - &named(false);
+        &unreadable | &named(true)
     }
 
     /// Returns the names of some members as a host list.
@@ -163,6 +180,7 @@ impl Site {
             classes: Vec::new(),
             roles: Vec::new(),
             passed_over: Vec::new(),
+            unreadable: BTreeSet::new(),
         };
         site.sort_out();
         site
@@ -295,6 +313,15 @@ impl Role {
             _ => format!("{what} of {}", nets.join(", ")),
         }
     }
+}
+
+/// Returns each host of some host lists.
+fn hosts<'n>(names: impl Iterator<Item = &'n String>) -> BTreeSet<String> {
+    let hosts = names.flat_map(|name| match fgr::hosts(name) {
+        Ok(hosts) if !hosts.is_empty() => hosts,
+        _ => vec![name.clone()],
+    });
+    hosts.collect()
 }
 
 /// Returns the settings of a node without its NIDs and counters.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use lnet_core::{
     CoreConfig, DiscoveryView, Entropy, Errno, GatewaySelection, Globals, Health, Heard,
     NetSelection, NiDevice, NiHealthStats, NiSelection, PeerHealthStats, PeerNiSelection,
-    PeerSelection, PeerState, RecoverySelection, Route, RouteSelection, RouterBuffers, Tunables,
-    UsedPaths,
+    PeerSelection, PeerState, RecoverySelection, Route, RouteFault, RouteSelection, RouterBuffers,
+    Tunables, UsedPaths,
 };
 use lnet_policy::Profile;
 use lnet_types::{Net, Nid, Time};
@@ -249,6 +249,7 @@ macro_rules! maybe_mirrored {
 
 maybe_mirrored!(discovery, DiscoveryView, "DiscoveryDef");
 maybe_mirrored!(heard, Heard, "HeardDef");
+maybe_mirrored!(fault, RouteFault, "FaultDef");
 
 #[derive(Serialize, Deserialize)]
 #[serde(transparent)]
@@ -278,8 +279,19 @@ struct RouteDef {
     #[serde(with = "RouteOfDef")]
     route: Route,
     up: bool,
+    #[serde(default, with = "fault")]
+    fault: Option<RouteFault>,
     single_hop: bool,
     sequence: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "RouteFault", rename_all = "snake_case")]
+enum FaultDef {
+    NotAnswered,
+    Silent,
+    NotRouting,
+    NiDown(#[serde(with = "text::one")] Net),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 //! `finerail ctl stats show --since`: prints what a node counted between two readings of its counters.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::thread;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use lnet_config::Document;
 use lnet_control::{Request, Section, Show};
 
-use super::talk::{Failed, Talk, read};
+use super::talk::{Failed, Talk, read, read_named};
 use crate::common::{complaint, read_text};
 
 /// The longest time between the two readings that the command waits for: a day, in seconds.
@@ -66,7 +67,7 @@ fn reading(sections: &[Section], talk: &mut Talk) -> Result<Document, Failed> {
 fn file(path: &Path) -> Result<Document, Failed> {
     let name = path.display().to_string();
     let text = read_text(path).map_err(|error| Failed::unreadable(&name, &error))?;
-    let earlier = read(&text)?;
+    let earlier = read_named(&text, &name)?;
     let counts = |ni: &lnet_config::NiShow| ni.statistics.is_some();
     let has_nis = earlier.nets.iter().flat_map(|net| &net.nis).any(counts);
     let peer_nis = earlier.peers.iter().flat_map(|peer| &peer.nis);
@@ -76,5 +77,28 @@ fn file(path: &Path) -> Result<Document, Failed> {
             "{name}: no statistics; write them with stats show, net show -v or peer show -v"
         )));
     }
+    let lacking = lacking(&earlier, &text);
+    if let Some(first) = lacking.first() {
+        let count = lacking.len();
+        complaint(&format!(
+            "{name} lacks {count} counters of the node, {first} first: the file is cut off, or of another version; they \
+             count from the node's start"
+        ));
+    }
     Ok(earlier)
+}
+
+/// The node's counters that the text of a reading does not have, though it has others.
+fn lacking(earlier: &Document, text: &str) -> Vec<String> {
+    let statistics = Document {
+        statistics: earlier.statistics,
+        ..Document::default()
+    };
+    let shown = statistics.to_yaml();
+    let key = |line: &'_ str| line.split_once(':').map(|(key, _)| key.trim().to_owned());
+    let known: BTreeSet<String> = text.lines().filter_map(key).collect();
+    let due = shown.lines().filter(|line| line.contains(": "));
+    due.filter_map(key)
+        .filter(|key| !known.contains(key))
+        .collect()
 }

@@ -262,8 +262,13 @@ impl Talk {
 
 /// Parses an answer of the node.
 pub(super) fn read(text: &str) -> Result<Document, Failed> {
+    read_named(text, "the node's answer")
+}
+
+/// A text of this name, as a document.
+pub(super) fn read_named(text: &str, name: &str) -> Result<Document, Failed> {
     let reading = lnet_config::read(text);
-    let reading = reading.map_err(|error| Failed::Place(error.render("the node's answer")))?;
+    let reading = reading.map_err(|error| Failed::Place(error.render(name)))?;
     Ok(reading.document)
 }
 

@@ -96,7 +96,7 @@ pub(super) fn reverse(page: &mut Page, one: &Reverse) {
         listed(&one.explanation.answer.because, "; ")
     ));
     if one.asymmetric.is_empty() {
-        page.item("The same NIDs as on the way there.");
+        page.item("The ends have the same NIDs as on the way there.");
     } else {
         page.item(&format!("Asymmetric: {}.", listed(&one.asymmetric, "; ")));
     }

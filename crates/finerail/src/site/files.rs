@@ -58,8 +58,24 @@ pub(super) fn tell_unread(site: &Site, directory: &Path) -> bool {
     !unread.is_empty()
 }
 
-/// Reads all files of a directory, or one file.
+/// Reads all files of a directory, or one file, and reports the unreadable ones.
 pub(super) fn read_files(path: &Path) -> anyhow::Result<ReadFiles> {
+    let (gathered, unread) = look(path)?;
+    for error in &unread {
+        complaint(&format!("{error:#}"));
+    }
+    Ok(ReadFiles {
+        gathered,
+        is_partial: !unread.is_empty(),
+    })
+}
+
+/// The same files once more: what cannot be read of them has been told.
+pub(super) fn read_again(path: &Path) -> anyhow::Result<Gathered> {
+    Ok(look(path)?.0)
+}
+
+fn look(path: &Path) -> anyhow::Result<(Gathered, Vec<anyhow::Error>)> {
     let mut reader = Reader::default();
     match path.file_name().and_then(|name| name.to_str()) {
         Some(name) if path.is_file() => reader.file(path, name.to_owned())?,
@@ -70,18 +86,15 @@ pub(super) fn read_files(path: &Path) -> anyhow::Result<ReadFiles> {
         }
     }
     let mut gathered = gather(&reader.files);
+    for below in &reader.unreadable {
+        gathered.note_unreadable(below);
+    }
     let unnamed = gathered.unnamed.drain(..).map(|error| {
         let error = anyhow::Error::new(error);
         error.context(path.display().to_string())
     });
     reader.unread.extend(unnamed);
-    for error in &reader.unread {
-        complaint(&format!("{error:#}"));
-    }
-    Ok(ReadFiles {
-        gathered,
-        is_partial: !reader.unread.is_empty(),
-    })
+    Ok((gathered, reader.unread))
 }
 
 /// Returns the paths in a folder, sorted by name.
@@ -111,6 +124,8 @@ struct Reader {
     files: Vec<SiteFile>,
     bytes: usize,
     unread: Vec<anyhow::Error>,
+    /// Files and folders that cannot be read, below the directory.
+    unreadable: Vec<String>,
 }
 
 impl Reader {
@@ -167,6 +182,7 @@ impl Reader {
                 let error = anyhow::Error::new(error);
                 self.unread
                     .push(error.context(format!("cannot read {shown}")));
+                self.unreadable.push(format!("{below}/"));
             }
         }
         Ok(())
@@ -197,6 +213,7 @@ impl Reader {
                 let error = anyhow::Error::new(error);
                 let what = format!("cannot read {}", path.display());
                 self.unread.push(error.context(what));
+                self.unreadable.push(below);
             }
         }
         Ok(())

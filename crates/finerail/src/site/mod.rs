@@ -19,6 +19,7 @@ DIR contains, for each node, a file or a folder with the name of the node:
   node1/…                  several outputs
   node[0001-9408].yaml     one document for a class of nodes
   sosreport-node1-…/…      an unpacked sosreport
+Backups (node1.yaml~, node1.yaml.bak, …) are passed over.
 ")]
 pub(crate) struct SiteArgs {
     #[command(subcommand)]

@@ -10,7 +10,7 @@ use lnet_site::{
     impacts_text, overlay, what_if,
 };
 
-use super::files::{printable, read_files, read_known, tell_unread};
+use super::files::{printable, read_again, read_files, read_known, tell_unread};
 use super::reach::selection;
 use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
 
@@ -52,11 +52,11 @@ pub(crate) struct WhatIfArgs {
 pub(super) fn run(args: &WhatIfArgs) -> anyhow::Result<ExitCode> {
     let read = read_known(&args.directory)?;
     if let Some(path) = &args.apply {
-        let (before, new) = (read_files(&args.directory)?, read_files(path)?);
+        let (before, new) = (read_again(&args.directory)?, read_files(path)?);
         if new.gathered.nodes.is_empty() {
             bail!("{}: no document of a node", path.display());
         }
-        let after = Site::new(overlay(before.gathered, new.gathered))?;
+        let after = Site::new(overlay(before, new.gathered))?;
         // The unreadable nodes of the directory have already been reported.
         let is_unread = after.unread() != read.site.unread() && tell_unread(&after, path);
         let is_partial = read.is_partial || new.is_partial || is_unread;

@@ -31,6 +31,10 @@ fn first_line(model: &Model) -> String {
 
 fn who(model: &Model) -> String {
     if let Some(why) = &model.away {
+        // Some reasons name the node themselves, and a line of a terminal has room for one of both.
+        if why.starts_with("the node at ") {
+            return why.clone();
+        }
         return format!("waiting for the node at {}: {why}", model.path);
     }
     let Some(sample) = model.sample() else {

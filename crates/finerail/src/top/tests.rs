@@ -413,4 +413,7 @@ fn figures_that_are_older_than_they_should_be_are_called_stale() {
         !model.age(Duration::from_millis(7_900), interval),
         "nothing new to draw"
     );
+    let silent = "the node at /run/node (process 7) has not answered for 3 s";
+    model.take(Err(silent.to_owned()));
+    assert_eq!(line(&model), format!("STALE, 7 s old: {silent}"));
 }

@@ -89,6 +89,13 @@ pub(super) static UNPRIVILEGED_REJECTED: FindingKind = warning(
     "retry with --privileged (as root, or with CAP_NET_BIND_SERVICE), or set accept=all at the node",
 );
 
+pub(super) static PORT_CLOSES: FindingKind = error(
+    "port-closes",
+    "the port accepts the connection and closes it without a word: not an LNet node, or an acceptor that rejects this source",
+    "look which program has the port there (`ss -ltnp`; a proxy without a server does this); for an LNet node, retry with --privileged and look in its log for the rejection of this address",
+); of an LNet node, ask again with --privileged and look at its log for why the acceptor rejects this address",
+);
+
 pub(super) static WRONG_NET: FindingKind = error(
     "wrong-net",
     "the node there has this address on another LNet network",
@@ -210,13 +217,14 @@ pub(super) static NO_WAY_BACK: FindingKind = error(
 );
 
 /// All kinds of findings, in the order in which they are checked.
-pub static FINDING_KINDS: [&FindingKind; 26] = [
+pub static FINDING_KINDS: [&FindingKind; 27] = [
     &NAME_UNKNOWN,
     &NO_WAY,
     &PORT_REJECTED,
     &PORT_FILTERED,
     &PORT_SILENT,
     &UNPRIVILEGED_REJECTED,
+    &PORT_CLOSES,
     &WRONG_NET,
     &WRONG_NID,
     &OTHER_NID,

@@ -33,7 +33,7 @@ enum HandshakeFailure {
     NoConnection(io::Error),
     /// Nothing arrived within the timeout.
     Silent,
-    /// The connection was closed before a byte arrived.
+    /// The connection was closed or reset before a byte arrived.
     Closed,
     /// The acceptor's rejection, or a HELLO that rejects a version.
     Version,
@@ -87,6 +87,9 @@ pub(super) fn try_port(subject: Subject, diagnosis: &mut Diagnosis) {
     let reached = node.probe().connect_only();
     match reached {
         Ok(()) => diagnosis.saw(name, format!("{port}: open")),
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => {
+            diagnosis.saw(name, format!("{port}: open, and resets the connection"));
+        }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
             diagnosis.saw(name, format!("{port}: reachable, and nothing listens"));
         }
@@ -105,9 +108,7 @@ fn lacks_privilege(error: &io::Error, subject: &Subject) -> bool {
 /// Connects and sends a valid handshake.
 fn try_handshake(probe: &mut Probe<'_>) -> Result<(), HandshakeFailure> {
     let ours = probe.hello(Ctype::CONTROL);
-    let mut link = probe
-        .reach(ours.version)
-        .map_err(HandshakeFailure::NoConnection)?;
+    let mut link = probe.reach(ours.version).map_err(no_link)?;
     link.send(&probe.greeting(&ours));
     let Ok(heard) = link.hello() else {
         return Err(unheard(&mut link, probe));
@@ -125,6 +126,15 @@ fn try_handshake(probe: &mut Probe<'_>) -> Result<(), HandshakeFailure> {
         return Err(HandshakeFailure::OtherNid(hello.src_nid));
     }
     Ok(())
+}
+
+/// The reason why there is no connection. One that is reset was accepted before: the system answers an attempt for
+/// which nothing listens as refused, and so does a firewall that rejects it with a reset.
+fn no_link(error: io::Error) -> HandshakeFailure {
+    match error.kind() {
+        ErrorKind::ConnectionReset => HandshakeFailure::Closed,
+        _ => HandshakeFailure::NoConnection(error),
+    }
 }
 
 /// The reason why no HELLO arrived.
@@ -231,10 +241,6 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind,
             &catalogue::PORT_FILTERED,
             format!("{address} did not answer the attempt to connect within {timeout:?}"),
         ),
-        ErrorKind::ConnectionReset => (
-            &catalogue::NO_WAY,
-            format!("{address} reset the attempt to connect: a firewall on the way may do this"),
-        ),
         _ => (
             &catalogue::NO_WAY,
             format!("no connection to {address}: {error}"),
@@ -242,7 +248,7 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind,
     }
 }
 
-/// Distinguishes three causes by the time at which the node closes.
+/// Distinguishes four causes by the time at which the node closes, and by how it does.
 fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
     let Subject {
         nid,
@@ -250,7 +256,8 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
         privileged,
         ..
     } = node.subject();
-    if !privileged && closes_unheard(node) {
+    let unheard = (!privileged).then(|| end_unheard(node));
+    if unheard == Some(Unheard::Closed) {
         let seen =
             format!("{address} closes connections from unprivileged ports before it reads a byte");
         return (&catalogue::UNPRIVILEGED_REJECTED, seen);
@@ -259,20 +266,41 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
         let seen = format!("the node at {address} has no {nid}, and answers as {other}");
         return (&catalogue::WRONG_NET, seen);
     }
-    let seen = format!("{address} closes the connection when it has read the handshake for {nid}");
-    (&catalogue::WRONG_NID, seen)
+    let how = match unheard.unwrap_or_else(|| end_unheard(node)) {
+        Unheard::Reset => "resets",
+        Unheard::Closed => "closes",
+        Unheard::Open => {
+            let seen =
+                format!("{address} closes the connection when it has read the handshake for {nid}");
+            return (&catalogue::WRONG_NID, seen);
+        }
+    };
+    let seen = format!("{address} accepts the connection and {how} it before it reads a byte");
+    (&catalogue::PORT_CLOSES, seen)
 }
 
-fn closes_unheard(node: &NodeUnderTest) -> bool {
+/// What becomes of a connection on which nothing is said.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unheard {
+    /// It stays open for a while.
+    Open,
+    /// It is closed in order, as the acceptor of a node does.
+    Closed,
+    /// It is reset, which no acceptor of a node does as long as it has read all.
+    Reset,
+}
+
+fn end_unheard(node: &NodeUnderTest) -> Unheard {
     let mut probe = node.probe();
-    let Ok(mut link) = probe.connect() else {
-        return false;
-    };
-    link.drop_input(1, UNHEARD);
-    probe
-        .observed()
-        .iter()
-        .any(|exchange| exchange.way == Way::Closed)
+    match probe.reach(probe.hello(Ctype::CONTROL).version) {
+        Ok(mut link) => match link.end_within(UNHEARD) {
+            None => Unheard::Open,
+            Some(false) => Unheard::Closed,
+            Some(true) => Unheard::Reset,
+        },
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Unheard::Reset,
+        Err(_) => Unheard::Open,
+    }
 }
 
 /// The NID with the same address on one of the first tcp networks for which the node answers.

@@ -1,6 +1,6 @@
 //! Findings about routes and their gateways.
 
-use lnet_core::{GatewaySelection, RouteSelection};
+use lnet_core::{GatewaySelection, RouteFault, RouteSelection};
 use lnet_types::Nid;
 
 use super::{Context, finding, listed};
@@ -45,52 +45,63 @@ pub(super) fn route_down(context: &Context<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-/// Returns the first of the five tests of a route that fails, as far as the state can distinguish the tests
-/// (lnet-selection, section 2.6.1).
+/// Returns the test of a route that fails, with its number (lnet-selection, section 2.6.1).
 fn failing_test(
     context: &Context<'_>,
     route: &RouteSelection,
     gateway: &GatewaySelection,
 ) -> Option<String> {
     let by = route.route.gateway;
-    if !gateway.alive {
-        return Some(format!("test 1, gateway {by} does not answer pings"));
-    }
-    if route.up {
+    if gateway.alive && route.up {
         return None;
     }
+    let fault = route.fault.unwrap_or_else(|| likely_fault(context, route));
+    let (number, what) = match fault {
+        _ if !gateway.alive && fault == RouteFault::NotAnswered => {
+            (1, format!("gateway {by} has not answered a ping yet"))
+        }
+        _ if !gateway.alive => (1, format!("gateway {by} does not answer pings")),
+        RouteFault::NotAnswered | RouteFault::Silent => (
+            2,
+            "the gateway lives, and its last ping speaks against the route".to_owned(),
+        ),
+        RouteFault::NiDown(net) if net == by.net() => {
+            (3, format!("no interface of the gateway on {net} is up"))
+        }
+        RouteFault::NiDown(net) => (
+            4,
+            format!("the gateway's side on {net} is not up (avoid_asym_router_failure is on)"),
+        ),
+        RouteFault::NotRouting => (5, "the gateway does not route".to_owned()),
+    };
+    Some(format!("test {number}, {what}"))
+}
+
+/// What speaks against a route of which a document says that it is down, and no more. A gateway that lives according to
+/// another of its routes forwards.
+fn likely_fault(context: &Context<'_>, route: &RouteSelection) -> RouteFault {
+    let by = route.route.gateway;
     let state = context.state();
     let owner = state.peers.iter().find(|peer| peer.nids.contains(&by));
-    let on = |net| {
-        let nids = owner.into_iter().flat_map(|peer| &peer.nids);
-        let nids: Vec<_> = nids.filter(|nid| nid.net() == net).collect();
-        let up = |nid: &&lnet_types::Nid| state.peer_nis.iter().any(|ni| ni.nid == **nid && ni.up);
-        (!nids.is_empty()).then(|| nids.iter().any(up))
-    };
-    if on(by.net()) == Some(false) {
-        return Some(format!(
-            "test 3, no interface of the gateway on {} is up",
-            by.net()
-        ));
+    let nids = owner.into_iter().flat_map(|peer| &peer.nids);
+    let near: Vec<&Nid> = nids.filter(|nid| nid.net() == by.net()).collect();
+    let up = |nid: &&Nid| state.peer_nis.iter().any(|ni| ni.nid == **nid && ni.up);
+    if !near.is_empty() && !near.iter().any(up) {
+        return RouteFault::NiDown(by.net());
     }
     let single = route.single_hop || route.route.hops == Some(1);
-    if state.config.globals.avoid_asym_router_failure && single {
-        let net = route.route.net;
-        return Some(format!(
-            "test 4, the gateway's side on {net} is not up (avoid_asym_router_failure is on), or test 5, \
-             it does not route"
-        ));
+    match state.config.globals.avoid_asym_router_failure && single {
+        true => RouteFault::NiDown(route.route.net),
+        false => RouteFault::Silent,
     }
-    Some("test 2, its last ping spoke against it, or test 5, the gateway does not route".to_owned())
 }
 
 fn next_check(context: &Context<'_>, gateway: &GatewaySelection) -> String {
     let interval = context.state().config.globals.alive_router_check_interval;
-    match gateway.next_check {
-        Some(at) => format!(
-            "The gateway is asked again in {} s",
-            (at - context.node.now).as_secs()
-        ),
+    let wait = gateway.next_check.map(|at| at - context.node.now);
+    match wait.map(|wait| wait.as_secs()) {
+        Some(0) => "The gateway is asked again now".to_owned(),
+        Some(seconds) => format!("The gateway is asked again in {seconds} s"),
         None if interval.is_zero() => "The router checker is off: nobody asks again".to_owned(),
         None => format!(
             "The gateway is asked again within {} s (alive_router_check_interval)",

@@ -273,6 +273,7 @@ impl Builder {
                 priority: shown.priority.unwrap_or(0),
             },
             up: shown.state != Some(Status::Down),
+            fault: None,
             single_hop: shown.kind == Some(RouteType::SingleHop),
             sequence: 0,
         });

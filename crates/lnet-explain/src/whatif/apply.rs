@@ -89,6 +89,7 @@ fn set_nid_well(state: &mut SelectionState, nid: Nid, well: bool) -> Result<(), 
         .filter(|route| route.route.gateway == nid)
     {
         route.up = well;
+        route.fault = None;
     }
     let peer_ni = state.peer_nis.iter_mut().find(|ni| ni.nid == nid);
     if peer_ni.is_none() && !is_gateway {
@@ -271,6 +272,7 @@ fn add_route(node: &mut Node, route: &Route) -> Result<(), ChangeError> {
     state.routes.push(RouteSelection {
         route: *route,
         up: true,
+        fault: None,
         single_hop: false,
         sequence: 0,
     });

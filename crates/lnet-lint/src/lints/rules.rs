@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lnet_config::{Problem, Step, UdspAction};
+use lnet_config::{PeerShow, Problem, Step, UdspAction};
 use lnet_policy::{
     Argument, Policy, PolicyError, Priority, Profile, RuleState, Selector, Topology, audit,
 };
@@ -210,6 +210,19 @@ fn matches_local(node: &Node<'_>, descriptor: &Descriptor) -> bool {
     }
 }
 
+/// Returns whether no peer that a rule concerns is Multi-Rail: messages to such a peer leave by the source that a pair
+/// rule prefers.
+fn is_for_single_rail(node: &Node<'_>, remote: &Descriptor) -> bool {
+    let is_meant = |nid: Nid| match remote {
+        Descriptor::Nid(nids) => nids.matches(nid),
+        Descriptor::Net(nets) => nets.matches(nid.net()),
+    };
+    let meant =
+        |peer: &PeerShow| is_meant(peer.primary) || peer.nis.iter().any(|ni| is_meant(ni.nid));
+    let mut peers = node.peers().filter(|(_, peer)| meant(peer)).peekable();
+    peers.peek().is_some() && peers.all(|(_, peer)| !peer.multi_rail)
+}
+
 /// Reports pair rules whose source NI is not preferred: a pair rule attracts no traffic to its source, because the
 /// local NI is chosen first.
 pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
@@ -219,9 +232,12 @@ pub(super) fn pair_does_not_attract(node: &Node<'_>) -> Vec<Finding> {
     let local: Vec<Nid> = node.nids().collect();
     let policy = Policy::new(&node.list, Profile::Design, &local, &[]);
     let told = node.rules.iter().filter_map(|placed| {
-        let Selector::Pair { local: Descriptor::Nid(source), .. } = placed.rule.selector() else {
+        let Selector::Pair { local: Descriptor::Nid(source), remote } = placed.rule.selector() else {
             return None;
         };
+        if is_for_single_rail(node, remote) {
+            return None;
+        }
         let best_of = |nids: &mut dyn Iterator<Item = &Nid>| nids.map(|&nid| policy.local_ni(nid).priority).min();
         let ours = best_of(&mut local.iter().filter(|nid| source.matches(**nid)))?;
         let nets: Vec<Net> = local.iter().filter(|nid| source.matches(**nid)).map(|nid| nid.net()).collect();

@@ -20,6 +20,7 @@ mod numbers;
 mod parameters;
 mod ping;
 mod plan;
+mod recording;
 mod request;
 mod rules;
 mod show;

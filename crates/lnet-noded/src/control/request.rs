@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use lnet_config::{Document, Verbosity};
 use lnet_control::{Failure, HealthTarget, MARK_MAX, Reply, Request, Section, Show};
-use lnet_core::{Core, Health, PeerCursor, PeerState, Recorded};
+use lnet_core::{Core, Health, PeerCursor, PeerState};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
 use super::show::RouteFilter;
-use super::{fault, import, numbers, parameters, ping, rules, show, tune, watch};
+use super::{fault, import, numbers, parameters, ping, recording, rules, show, tune, watch};
 use crate::managed::ManagedNode;
 use crate::setup::with_nids_where_names_mislead;
 
@@ -86,30 +86,9 @@ pub(super) fn carry_out(node: &ManagedNode, body: &[u8], send: Pieces<'_>) -> io
         Request::Connections => return numbers::connections(node, send),
         Request::Parameter { name } => return parameters::tell(node, &name, send),
         Request::Mark { text } => mark(&text),
-        Request::RecordStatus => record(node, |core| core.recorded()),
-        Request::RecordStop => record(node, |core| {
-            core.end_record().map(|recorder| recorder.progress())
-        }),
+        Request::RecordStatus => recording::status(node),
+        Request::RecordStop => recording::stop(node),
     })
-}
-
-/// The answer about a record that does not exist; a record cannot begin while the node runs.
-const NO_RECORD: &str =
-    "there is no record: it must begin with the start of the node (finerail node --record FILE)";
-
-/// Returns the state of the record, or its state when it ended.
-fn record(node: &ManagedNode, look: impl FnOnce(&mut Core) -> Option<Recorded>) -> Reply {
-    let Some(recorded) = node.with_core(|core, _| look(core)) else {
-        return failure("show", "record", -ENOENT, NO_RECORD);
-    };
-    let Recorded {
-        events,
-        bytes,
-        missing,
-    } = recorded;
-    Reply::Text(format!(
-        "record:\n    events: {events}\n    bytes: {bytes}\n    missing: {missing}\n"
-    ))
 }
 
 /// Writes a line of a client into the log, as `lctl mark` does. Unprintable characters are escaped.
