@@ -311,7 +311,7 @@ fn a_node_without_a_record_says_so_under_what_was_asked() {
     for verb in ["status", "stop"] {
         run(finerail(["ctl", "--node", socket, "record", verb]))
             .expect_error(&format!("{verb}:\n    - record:\n"))
-            .expect_error("nothing is recorded: a record begins with the node");
+            .expect_error("there is no record: it must begin with the start of the node");
     }
     node.stop().expect_code(0);
 }
