@@ -534,7 +534,10 @@ fn a_directory_is_not_copied_into_itself_and_not_at_all_where_that_is_not_asked_
         ..Options::default()
     };
     let failures = copy(tree, tree, &[item], &flat, &progress);
-    assert!(texts(&failures)[0].contains("-r takes it"), "{failures:?}");
+    assert!(
+        texts(&failures)[0].contains("-r includes it"),
+        "{failures:?}"
+    );
 }
 
 #[test]

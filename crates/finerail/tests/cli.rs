@@ -156,7 +156,7 @@ fn an_address_of_another_machine_is_refused_with_where_to_look() {
 
 #[test]
 fn a_network_that_needs_other_hardware_is_refused() {
-    refused(yaml(&["127.0.0.1@o2ib"], "")).expect_error("only tcp networks can");
+    refused(yaml(&["127.0.0.1@o2ib"], "")).expect_error("only tcp networks are");
 }
 
 #[test]

@@ -272,7 +272,7 @@ fn a_record_of_a_running_node_is_looked_at_and_ended_over_its_control_socket() {
         status.out
     );
     let last = events(&ctl(&["record", "stop"]).expect_code(0));
-    ctl(&["record", "stop"]).expect_error("nothing is recorded");
+    ctl(&["record", "stop"]).expect_error("there is no record");
     ctl(&["net", "show"]).expect_code(0);
     eventually("the end of the record", || {
         let ended = replay(Path::new(record), &["--json"]);

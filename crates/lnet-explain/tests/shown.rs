@@ -140,7 +140,7 @@ fn a_rule_that_decides_nothing_says_why() {
     let narrow = "{primary nid: 10.0.0.7@tcp, Multi-Rail: true, peer ni: [{nid: 10.0.0.7@tcp}]}";
     let wide = "{primary nid: 10.0.0.7@tcp, Multi-Rail: true, peer ni: [{nid: 10.0.0.7@tcp}, {nid: 10.1.0.7@tcp1}]}";
     for (peer, rule, discovery, why) in [
-        (single, "src: tcp", 1, "is not Multi-Rail: it is sent to"),
+        (single, "src: tcp", 1, "is not Multi-Rail: messages go to"),
         (single, "src: tcp", 0, "discovery is off"),
         (narrow, "src: tcp1", 1, "the peer has no NID on tcp1"),
         (

@@ -121,7 +121,7 @@ fn a_gateway_is_looked_at_as_a_peer_whose_health_takes_no_route_down() {
     let one = explained("gateway-as-a-peer", "10.1.0.7@tcp1");
     let parts = [
         "10.0.0.8@tcp has health 700",
-        "up all the same",
+        "but its route is up",
         "10.0.0.9@tcp",
     ];
     says(named(&one, Code::GatewayHealth), &parts);
