@@ -218,7 +218,7 @@ fn bytes_that_change_on_the_way_to_the_target_are_found_and_get_no_name() {
     });
     let (_, failures) = lab.copy(&lab.source(), &damaging, &Options::default());
     assert_eq!(failures.count, 2, "{failures:?}");
-    assert!(texts(&failures)[0].contains("differs from what was written"));
+    assert!(texts(&failures)[0].contains("differs from the data written"));
     assert!(!lab.to("short").exists() && !lab.to("long").exists());
     assert!(lab.parts().is_empty());
 }

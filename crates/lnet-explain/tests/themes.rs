@@ -192,7 +192,7 @@ fn rails_in_one_subnet_are_named() {
 #[test]
 fn a_pattern_that_matched_another_interface_of_the_host_is_named() {
     let one = explained("ip2nets-matches-the-host", "10.8.0.7@o2ib");
-    let parts = ["192.168.1.*", "here that is eth0", "configures is ib0"];
+    let parts = ["192.168.1.*", "here that is eth0", "configures ib0"];
     says(named(&one, Code::Ip2netsHostMatch), &parts);
     assert_eq!(one.answer.path.unwrap().source, "10.8.0.5@o2ib");
 }

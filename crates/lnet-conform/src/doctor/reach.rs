@@ -88,7 +88,7 @@ pub(super) fn try_port(subject: Subject, diagnosis: &mut Diagnosis) {
     match reached {
         Ok(()) => diagnosis.saw(name, format!("{port}: open")),
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            diagnosis.saw(name, format!("{port}: reachable, and nothing listens"));
+            diagnosis.saw(name, format!("{port}: reachable, but no process listens"));
         }
         Err(error) => {
             let (kind, seen) = no_connection(&error, &subject);
@@ -189,7 +189,7 @@ fn finding_of(failure: HandshakeFailure, subject: &Subject) -> (&'static Finding
         HandshakeFailure::NoConnection(error) => no_connection(&error, subject),
         HandshakeFailure::Silent => (
             &catalogue::PORT_SILENT,
-            format!("{address} accepts the connection and says nothing within {timeout:?}"),
+            format!("{address} accepts the connection, but sends nothing within {timeout:?}"),
         ),
         HandshakeFailure::Closed => (
             &catalogue::WRONG_NID,
@@ -209,11 +209,11 @@ fn finding_of(failure: HandshakeFailure, subject: &Subject) -> (&'static Finding
         ),
         HandshakeFailure::Strange(bytes) => (
             &catalogue::OTHER_PROTOCOL,
-            format!("{address} says \"{}\" in place of a HELLO", shown(&bytes)),
+            format!("{address} sends \"{}\" instead of a HELLO", shown(&bytes)),
         ),
         HandshakeFailure::Flood(count) => (
             &catalogue::FLOOD,
-            format!("{address} sent {count} bytes, and no HELLO"),
+            format!("{address} sent {count} bytes, but no HELLO"),
         ),
     }
 }
@@ -225,7 +225,7 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind,
     match error.kind() {
         ErrorKind::ConnectionRefused => (
             &catalogue::PORT_REJECTED,
-            format!("{address} rejects the connection: nothing listens on the port"),
+            format!("{address} rejects the connection: no process listens on the port"),
         ),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => (
             &catalogue::PORT_FILTERED,
@@ -233,7 +233,7 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind,
         ),
         ErrorKind::ConnectionReset => (
             &catalogue::NO_WAY,
-            format!("{address} reset the attempt to connect: a firewall on the way may do this"),
+            format!("{address} reset the attempt to connect: a firewall on the path may do this"),
         ),
         _ => (
             &catalogue::NO_WAY,
@@ -259,7 +259,7 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
         let seen = format!("the node at {address} has no {nid}, and answers as {other}");
         return (&catalogue::WRONG_NET, seen);
     }
-    let seen = format!("{address} closes the connection when it has read the handshake for {nid}");
+    let seen = format!("{address} closes the connection after it has read the handshake for {nid}");
     (&catalogue::WRONG_NID, seen)
 }
 
