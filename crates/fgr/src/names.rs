@@ -19,7 +19,7 @@ pub enum NameError {
     #[error(transparent)]
     HostList(#[from] HostListError),
     /// No part has this name.
-    #[error("'{0}' is no node, blade, cabinet or net of the machine")]
+    #[error("'{0}' is not a node, blade, cabinet or net of the machine")]
     Unknown(String),
     /// The name of a router, blade, cabinet or net was given instead of a client.
     #[error("'{0}' is not a client")]

@@ -80,7 +80,7 @@ fn what_a_machine_file_marks_down_is_known_and_must_exist() {
     let line = mini_file().lines().count() + 1;
     assert_eq!(
         problems[0].to_string(),
-        format!("m:{line}: down: 'A99' is no node, blade, cabinet or net of the machine")
+        format!("m:{line}: down: 'A99' is not a node, blade, cabinet or net of the machine")
     );
 }
 

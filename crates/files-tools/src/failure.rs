@@ -87,7 +87,7 @@ impl fmt::Display for Why {
             }
             Self::Errno(errno) => write!(f, "{} ({errno:?})", errno.desc()),
             Self::Changed => f.write_str("the file changed while it was being read"),
-            Self::Differs => f.write_str("what was read back differs from what was written"),
+            Self::Differs => f.write_str("the data read back differs from the data written"),
             Self::IsDirectory => f.write_str("a directory; -r includes it with everything below it"),
             Self::BadName => f.write_str("the server listed an invalid file name"),
             Self::BadListing => f.write_str("the server's listing does not end"),

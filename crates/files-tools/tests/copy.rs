@@ -218,7 +218,7 @@ fn bytes_that_change_on_the_way_to_the_target_are_found_and_get_no_name() {
     });
     let (_, failures) = lab.copy(&lab.source(), &damaging, &Options::default());
     assert_eq!(failures.count, 2, "{failures:?}");
-    assert!(texts(&failures)[0].contains("differs from what was written"));
+    assert!(texts(&failures)[0].contains("differs from the data written"));
     assert!(!lab.to("short").exists() && !lab.to("long").exists());
     assert!(lab.parts().is_empty());
 }
@@ -534,7 +534,10 @@ fn a_directory_is_not_copied_into_itself_and_not_at_all_where_that_is_not_asked_
         ..Options::default()
     };
     let failures = copy(tree, tree, &[item], &flat, &progress);
-    assert!(texts(&failures)[0].contains("-r takes it"), "{failures:?}");
+    assert!(
+        texts(&failures)[0].contains("-r includes it"),
+        "{failures:?}"
+    );
 }
 
 #[test]

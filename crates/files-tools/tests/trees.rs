@@ -142,7 +142,10 @@ fn a_removal_takes_links_and_not_what_they_point_to() {
     let tree = lab.tree(&files, "from");
     let mut failures = Failures::default();
     remove(tree, &path("d"), false, &progress, &mut failures);
-    assert!(texts(&failures)[0].contains("-r takes it"), "{failures:?}");
+    assert!(
+        texts(&failures)[0].contains("-r includes it"),
+        "{failures:?}"
+    );
     let mut failures = Failures::default();
     remove(tree, &path("d"), true, &progress, &mut failures);
     assert_eq!(texts(&failures), [""; 0]);

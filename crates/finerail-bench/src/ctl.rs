@@ -43,16 +43,17 @@ const IMPORT_HOLD_TARGET_MS: f64 = 10.0;
 #[derive(clap::Args)]
 #[command(after_help = "\
 The node runs in this process and answers over its control socket, on one of its threads. The time of a
-request is that until its last byte is here; the hold is the longest time for which it had the lock that
-messages need. Of several rounds the fastest counts. Where others use the processors, a hold has a turn
-of theirs in it, some 4 ms; the second example keeps them out. The targets are for two cores of today.
+request ends with the last byte of its answer. The hold is the longest time for which the request had the
+lock that messages need. Of several rounds the fastest counts. If other programs use the processors, a
+hold includes a time slice of theirs, about 4 ms; the second example avoids this. The targets are for two
+present-day cores.
 
 Examples
   finerail-bench ctl --short --json
   chrt -f 10 finerail-bench ctl
 ")]
 pub(super) struct CtlArgs {
-    /// Each once or twice instead of a measurement of many rounds
+    /// Measure each request once or twice instead of many rounds
     #[arg(long)]
     short: bool,
     /// Print JSON
@@ -198,7 +199,7 @@ impl Bed {
                 Ok(())
             })?;
         }
-        Ok(best.row("the same, refused and undone"))
+        Ok(best.row("the same, rejected and undone"))
     }
 
     /// Measures the addition of a rule about all peers. Its removal is not measured.

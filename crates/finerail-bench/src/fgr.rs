@@ -24,11 +24,11 @@ const RATIO_TARGET: f64 = 10.0;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The naive loop is the strict rule client by client and net by net, every path walked link by link,
-by one thread. Optima and moves are found with all threads; RAYON_NUM_THREADS=1 has one. Of several
-rounds the fastest counts. Beside each time stands how many times it is that of the machine's own
-limit, measured in the same run: one thread that sums up the distance of every client to every
-module, or router where all are in one. The targets are for Titan on two cores of today.
+The naive loop applies the strict rule client by client and net by net, and follows every path link by
+link, with one thread. Optima and moves use all threads; RAYON_NUM_THREADS=1 sets one thread. Of several
+rounds the fastest counts. Each time is also given as a multiple of the machine's own limit, measured in
+the same run: one thread sums up the distance of every client to every module (or to every router, if all
+are in one module). The targets are for Titan on two present-day cores.
 
 Examples
   finerail-bench fgr --machine titan.map --modules modules.csv
@@ -37,7 +37,7 @@ Examples
 pub(super) struct FgrArgs {
     #[command(flatten)]
     machine: MachineArgs,
-    /// How often everything is measured
+    /// Number of rounds
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: u16,
     /// Print JSON

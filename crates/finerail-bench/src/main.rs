@@ -38,7 +38,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use finerail::common::{self, LogArgs, NotSo, print_bytes, spin};
 
-/// Measure Finerail beside this machine's own limit, in the same run.
+/// Measure Finerail and this machine's own limit in the same run.
 #[derive(Parser)]
 #[command(
     name = "finerail-bench",
@@ -57,27 +57,27 @@ struct Cli {
 enum Subject {
     /// LNet over TCP on loopback: throughput, message rate, round trip, one router, memory
     Lnet(LnetArgs),
-    /// Fine-grained routing: plans, link loads, failures, beside a naive loop
+    /// Fine-grained routing: plans, link loads, failures, compared with a naive loop
     Fgr(fgr::FgrArgs),
-    /// Path selection: one choice beside a loop over all pairs, and rules applied to 100,000 peers
+    /// Path selection: one selection compared with a loop over all pairs, and rules applied to 100,000 peers
     Select(select::SelectArgs),
-    /// Control of a node: what is shown and imported, and how long that holds up its messages
+    /// Control of a node: shows and imports, and how long they delay its messages
     Ctl(ctl::CtlArgs),
-    /// BMI: the zoid method by stream and by zero copy, and tcp, beside queues, sockets and memory
+    /// BMI: the zoid method by stream and by zero copy, and tcp, compared with queues, sockets and memory
     Bmi(bmi::BmiArgs),
-    /// Routers and many peers: through one hop more, discovery, pushes, and the load of `lst`
+    /// Routers and many peers: one more hop, discovery, pushes, and the load of `lst`
     Router(router::RouterArgs),
     /// Scraping metrics of a node with 1,000 and with 100,000 peers
     Metrics(metrics::MetricsArgs),
-    /// Files over the whole path: large, small, names, the mount, and what faults cost
+    /// Files over the whole path: large files, small files, names, the mount, and the cost of faults
     Path(path::PathArgs),
-    /// The other end of a measurement, started by the bench itself
+    /// The other end of a measurement, started by the bench
     #[command(hide = true)]
     Peer(peer::PeerArgs),
-    /// A process of `finerail-bench bmi`, started by it
+    /// A process that `finerail-bench bmi` starts
     #[command(hide = true)]
     BmiPeer(bmi::peer::BmiPeerArgs),
-    /// A process of `finerail-bench path`, started by it
+    /// A process that `finerail-bench path` starts
     #[command(hide = true)]
     PathPeer(path::peer::PathPeerArgs),
 }
@@ -93,26 +93,26 @@ Examples
   finerail-bench lnet --only round-trip --rounds 50
 ")]
 struct LnetArgs {
-    /// A look of half a minute instead of a measurement of minutes
+    /// Measure for half a minute instead of minutes
     #[arg(long)]
     short: bool,
-    /// Print JSON with every round's figures, one document
+    /// Print one JSON document with the figures of every round
     #[arg(long)]
     json: bool,
-    /// How often everything is measured; the table has the medians [default: 15, with --short 5]
+    /// Number of rounds; the table has the medians [default: 15, with --short 5]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
-    /// Measure only these
+    /// Measure only these workloads
     #[arg(long, value_enum, value_name = "WHAT")]
     only: Vec<workload::Workload>,
-    /// TCP congestion control of every socket [default: cubic where this process may choose it, else
+    /// TCP congestion control of every socket [default: cubic if this process may choose it, otherwise
     /// reno]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
-    /// How long the ends of the round trip that spins look for work before they sleep
+    /// How long both ends of the spinning round trip poll for work before they sleep
     #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = spin)]
     spin: Duration,
-    /// Run UCX, libfabric and iperf3 in the same rounds, those that are installed
+    /// Run UCX, libfabric and iperf3 in the same rounds, if they are installed
     #[arg(long)]
     peers: bool,
 }

@@ -34,15 +34,15 @@ const PACE: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-A node with 16 interfaces and as many peers as the row says is scraped once a second; what counts is
-the CPU time of this process from the request to the last byte. 10 ms are 1 % of a core.
+A node with 16 interfaces and the number of peers in the row is scraped once a second. The figure is the
+CPU time of this process from the request to the last byte. 10 ms are 1 % of a core.
 
 Examples
   finerail-bench metrics
   finerail-bench metrics --short --json
 ")]
 pub(super) struct MetricsArgs {
-    /// A look of some seconds instead of a measurement of half a minute
+    /// Measure for some seconds instead of half a minute
     #[arg(long)]
     short: bool,
     /// Print JSON

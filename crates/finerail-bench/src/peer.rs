@@ -22,19 +22,19 @@ pub(super) struct PeerArgs {
     /// The congestion control of every socket
     #[arg(long)]
     pub(super) congestion: String,
-    /// Where to listen, or for a raw relay where to connect
+    /// The port to listen on, or for a raw relay the port to connect to
     #[arg(long)]
     pub(super) port: u16,
-    /// Peers that a crowd is made of
+    /// The number of peers of a crowd
     #[arg(long, default_value_t = 0)]
     pub(super) peers: u32,
-    /// Threads that move bytes; 0 for whoever waits
+    /// I/O threads; 0: the waiting thread does the I/O
     #[arg(long, default_value_t = 0)]
     pub(super) threads: u16,
-    /// How long a node looks for work before it sleeps
+    /// How long a node polls for work before it sleeps
     #[arg(long, default_value = "0", value_parser = spin)]
     pub(super) spin: Duration,
-    /// Where a node can be controlled
+    /// The control socket of a node
     #[arg(long)]
     pub(super) control: Option<PathBuf>,
 }
@@ -44,21 +44,21 @@ pub(super) struct PeerArgs {
 pub(super) enum Role {
     /// Answers plain framed TCP
     RawTarget,
-    /// Passes plain framed TCP on to a raw target
+    /// Forwards plain framed TCP to a raw target
     RawRelay,
-    /// Takes plain framed TCP of several senders, and passes it on where there is a port
+    /// Receives plain framed TCP of several senders, and forwards it if a port is given
     RawFan,
-    /// A node that is put to and got from
+    /// A node that is the target of PUTs and GETs
     Target,
-    /// The same behind a router
+    /// The same node behind a router
     RoutedTarget,
     /// A node that forwards
     Router,
     /// A node that sends small PUTs without pause
     Blaster,
-    /// A node with nothing to do, whose memory is looked at
+    /// An idle node whose memory is measured
     Idle,
-    /// Many peers of the node that idles, which are connected and say nothing
+    /// Many peers of the idle node, which are connected and silent
     Crowd,
     /// Many peers that answer pings and pushes
     Responder,

@@ -39,16 +39,15 @@ const APPLY_TARGET_MS: f64 = 1000.0;
 
 #[derive(clap::Args)]
 #[command(after_help = "\
-The loop has all pairs of interfaces in one array, with the keys that they are compared by, and looks
-for the least. Loop and selection are measured in turns, and the fastest round counts. The targets are
-for a core of today.
+The loop searches for the minimum in one array of all pairs of interfaces with their keys. Loop and
+selection are measured in turns, and the fastest round counts. The targets are for a present-day core.
 
 Examples
   finerail-bench select
   finerail-bench select --short --json
 ")]
 pub(super) struct SelectArgs {
-    /// A look of a second instead of a measurement of several
+    /// Measure for one second instead of several
     #[arg(long)]
     short: bool,
     /// Print JSON

@@ -39,7 +39,7 @@ pub(super) enum Workload {
     PutTinyBatched,
     /// A PUT of 64 bytes and its ACK, one at a time.
     RoundTrip,
-    /// The same between ends that look again and again instead of sleeping.
+    /// The same, between ends that poll instead of sleeping.
     RoundTripSpinning,
     /// GETs of 1 MiB.
     GetLarge,

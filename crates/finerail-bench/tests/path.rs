@@ -34,8 +34,8 @@ fn the_path_is_measured_with_few_files_and_leaves_none() {
         let mount = has(&format!("write, {clients}, mount"), "tools");
         assert_eq!(mount, report["mount"].is_null(), "{report}");
     }
-    assert!(has("random reads of 4 KiB, 16 under way", "plain program"));
-    assert!(has("names made and removed, 1 under way", "plain program"));
+    assert!(has("random reads of 4 KiB, 16 in flight", "plain program"));
+    assert!(has("names made and removed, 1 in flight", "plain program"));
     for row in rows {
         let figures = [&row["figure"], &row["limit"]];
         let positive = |figure: &Value| figure[0].as_f64().unwrap() > 0.0;

@@ -194,12 +194,8 @@ fn print_event(
     }
     match step.agrees {
         Some(true) => {}
-        Some(false) => writeln!(out, "{:>9}! the node decided otherwise", "")?,
-        None => writeln!(
-            out,
-            "{:>9}! the record ends before the node had decided",
-            ""
-        )?,
+        Some(false) => writeln!(out, "{:>9}! the node made another decision", "")?,
+        None => writeln!(out, "{:>9}! the record ends before the node's decision", "")?,
     }
     match decisions {
         None => {}
@@ -277,7 +273,7 @@ impl Summary {
         if let Some(number) = self.undecided {
             writeln!(
                 out,
-                "The record ends before the node had decided event {number}: the node may have died of it."
+                "The record ends before the node's decision about event {number}: the node may have crashed at it."
             )?;
         }
         let Some(number) = self.differs_at else {

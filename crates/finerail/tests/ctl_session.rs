@@ -122,7 +122,7 @@ fn an_import_says_what_was_there_already_and_refuses_it_if_asked_to() {
     assert_eq!(ended.out, "");
     let added = "new: net add --net tcp1 --nid 127.0.0.2@tcp1";
     ended
-        .expect_error("already there: 1 interface: 127.0.0.1@tcp")
+        .expect_error("exists already: 1 interface: 127.0.0.1@tcp")
         .expect_error(added)
         .expect_error("nothing new");
 }

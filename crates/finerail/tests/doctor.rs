@@ -100,8 +100,8 @@ fn a_node_in_good_order_has_no_findings() {
         "primary NID 127.0.0.2@tcp, NIs: 1, Multi-Rail, discovery\n",
         "fits 2.16 or later, or Finerail",
         "the same node on 8 connections",
-        "24576 bytes at once there",
-        "not tested: nothing listens here without --listen",
+        "24576 bytes at once to the node",
+        "not tested: --listen is not given",
     ] {
         assert!(text.contains(seen), "no '{seen}' in {text}");
     }
@@ -141,7 +141,7 @@ fn nothing_that_listens_is_a_refused_port_and_further_ports_need_no_listener() {
     let (site, node) = site(NODE);
     let ports = port.to_string();
     let ended = doctor(site.port, AMPLE, &["--ports", &ports, NODE]).expect_code(0);
-    let seen = format!("{port}: reachable, and nothing listens");
+    let seen = format!("{port}: reachable, but no process listens");
     assert!(ended.out.contains(&seen), "{}", ended.out);
     drop(node.stop());
 }
@@ -259,7 +259,7 @@ fn a_path_that_loses_what_is_large_is_seen_by_its_stall() {
     let ended = doctor(port, SHORT, &[NODE]).expect_code(1);
     assert!(ended.out.contains("error large-stalls: "), "{}", ended.out);
     assert!(
-        ended.out.contains("1536 bytes at once there"),
+        ended.out.contains("1536 bytes at once to the node"),
         "{}",
         ended.out
     );
@@ -337,7 +337,7 @@ fn a_peer_of_another_protocol_shows_its_first_words() {
     assert!(
         ended
             .out
-            .contains("says \"HTTP/1.1 400 Bad Request\" in place of a HELLO"),
+            .contains("sends \"HTTP/1.1 400 Bad Request\" instead of a HELLO"),
         "{}",
         ended.out
     );
@@ -354,7 +354,7 @@ fn a_peer_that_greets_first_and_in_pieces_shows_its_whole_first_line() {
         let _more = client.read(&mut [0; 256]);
     });
     let ended = doctor(port, AMPLE, &[NODE]).expect_code(1);
-    let seen = "says \"SSH-2.0-OpenSSH_9.2p1 Debian-2\" in place of a HELLO";
+    let seen = "sends \"SSH-2.0-OpenSSH_9.2p1 Debian-2\" instead of a HELLO";
     assert!(ended.out.contains(seen), "{}", ended.out);
 }
 

@@ -163,7 +163,8 @@ fn a_peer_is_multi_rail_since_it_said_so_and_single_rail_for_a_reason() {
         kind.as_str().unwrap().to_owned()
     };
     assert!(
-        why(THERE[0]).ends_with("it was never discovered, which the first message to it waits for")
+        why(THERE[0])
+            .ends_with("it was never discovered; the first message to it waits for its discovery")
     );
     managed.node().discover(nid(THERE[1]), PATIENCE).unwrap();
     let told = why(THERE[1]);

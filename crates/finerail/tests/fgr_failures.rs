@@ -77,7 +77,7 @@ fn a_directory_is_emptied_of_an_older_plan_and_of_nothing_else() {
     fs::write(out.join("classes/mine.txt"), "").unwrap();
     configure(&out, &[])
         .expect_code(2)
-        .expect_error("mine.txt is not what this command writes");
+        .expect_error("mine.txt is not a file of this command");
     assert!(out.join("nodes.csv").exists());
     let plan = ["-o", out.to_str().unwrap()];
     fgr("plan", &plan)

@@ -111,7 +111,7 @@ fn the_target_is_the_name_or_the_directory_that_receives() {
     fs::create_dir(lab.path("tree")).unwrap();
     lab.files(&["put", "~tree", "@kept/"])
         .expect_code(1)
-        .expect_error("-r takes it");
+        .expect_error("-r includes it");
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn names_are_made_changed_linked_and_removed() {
     );
     lab.files(&["rm", "@kept/a"])
         .expect_code(1)
-        .expect_error("-r takes it");
+        .expect_error("-r includes it");
     lab.files(&["rm", "-d", "@kept/a"])
         .expect_code(1)
         .expect_error("ENOTEMPTY");

@@ -234,7 +234,7 @@ fn an_interrupted_put_says_how_far_it_came_and_goes_on_later() {
     assert!(
         ended
             .out
-            .contains("interrupted; the same command with -s goes on"),
+            .contains("interrupted; the same command with -s continues"),
         "{ended:?}"
     );
     assert!(!lab.kept("large").exists());

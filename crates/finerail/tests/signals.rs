@@ -477,6 +477,6 @@ fn a_node_whose_peers_do_not_let_it_finish_ends_after_its_grace_and_says_so() {
     router.signal(Signal::SIGINT);
     assert_eq!(rest.manager.next(), "STOPPING=1");
     let ended = router.wait().expect_code(0);
-    assert!(ended.err.contains("still under way"), "{ended:#?}");
+    assert!(ended.err.contains("messages in flight"), "{ended:#?}");
     assert!(rest.site.stats("router")["route_count"].is_u64());
 }

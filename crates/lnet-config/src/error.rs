@@ -150,7 +150,7 @@ pub enum Problem {
     #[error("networks and ip2nets exclude each other")]
     NetworksAndIp2Nets,
     /// A request to a node or an output of a node in place of a configuration.
-    #[error("'{key}' is no part of a configuration")]
+    #[error("'{key}' is not a section of a configuration")]
     NoConfiguration {
         /// The section's key.
         key: String,

@@ -217,7 +217,7 @@ impl Happened {
             } => {
                 write!(
                     f,
-                    "given up: {message} of {length} bytes to {target}: -{errno}"
+                    "failed: {message} of {length} bytes to {target}: -{errno}"
                 )?;
                 Self::because(f, reason.as_deref())
             }
@@ -232,7 +232,7 @@ impl Happened {
                 again,
             } => {
                 let ni = at(ni);
-                let again = if *again { ", to be sent again" } else { "" };
+                let again = if *again { ", will be resent" } else { "" };
                 write!(f, "send: {message} of {length} bytes to {target}: ")?;
                 write!(f, "{ni} to {next_hop}, attempt {attempt}: {status}{again}")
             }

@@ -34,8 +34,8 @@ pub enum DlcError {
     },
     /// The node did not answer within the timeout.
     #[error(
-        "the node at {path}{process} has not answered for {seconds} s: it is stopped, overloaded, or its machine is; a \
-         longer time limit waits for it",
+        "the node at {path}{process} has not answered for {seconds} s: the node or its machine is stopped or overloaded; \
+         a longer timeout waits for it",
         path = path.display(),
         process = of_process(*process),
         seconds = after.as_secs_f64()
@@ -52,7 +52,7 @@ pub enum DlcError {
     #[error("the node's control connection broke: {0}")]
     Io(#[from] io::Error),
     /// The answer has another protocol.
-    #[error("what answers is no control endpoint: {0}")]
+    #[error("the program that answers is not a control endpoint: {0}")]
     Frame(#[from] FrameError),
     /// The request is longer than a frame can be.
     #[error("the request cannot be sent: {0}")]
@@ -112,7 +112,7 @@ fn connect_text(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             format!(
-                "this user may not control the node at {path}, or may not search its directory: {error}"
+                "this user must not control the node at {path}, or must not search its directory: {error}"
             )
         }
         io::ErrorKind::ConnectionRefused if !is_socket => {

@@ -158,10 +158,10 @@ udsp:
     let edited = export.replace("route:\n", route);
     assert_ne!(edited, export);
     let expected = "\
-already there: 1 interface: lo of tcp
-already there: 1 route: tcp7 by 127.0.0.9@tcp
-already there: 2 peers: 127.0.0.5@tcp; 127.0.0.9@tcp
-already there: 1 rule: --src tcp --priority 0
+exists already: 1 interface: lo of tcp
+exists already: 1 route: tcp7 by 127.0.0.9@tcp
+exists already: 2 peers: 127.0.0.5@tcp; 127.0.0.9@tcp
+exists already: 1 rule: --src tcp --priority 0
 new: route add --net tcp8 --gateway 127.0.0.8@tcp --hop -1 --priority 0
 ";
     assert_eq!(complete(&mut dlc, &edited).unwrap(), expected);

@@ -33,8 +33,8 @@ fn in_words(assumed: Assumed) -> &'static str {
         Assumed::Sequences => {
             "round-robin stamps: nothing was used yet, so the first of equals is next"
         }
-        Assumed::NiLoad => "no message is under way on the local NIs: all their credits are free",
-        Assumed::PeerLoad => "no message is under way to the peer NIs: all their credits are free",
+        Assumed::NiLoad => "no message is in flight on the local NIs: all their credits are free",
+        Assumed::PeerLoad => "no message is in flight to the peer NIs: all their credits are free",
         Assumed::NiHealth => "the local NIs are in full health and up",
         Assumed::PeerHealth => "the peer NIs are in full health and up",
         Assumed::RouteState => "the routes are up",

@@ -40,7 +40,7 @@ pub fn decision(node: &Node, selection: &Selection) -> Decision {
         path(node, choice.source, choice.next_hop, choice.destination)
     });
     if selection.whose == Whose::Response {
-        told.answer.because = vec!["an answer goes back the way its request came".to_owned()];
+        told.answer.because = vec!["a response takes the path of its request back".to_owned()];
     }
     Decision {
         message: message(selection),
@@ -52,11 +52,11 @@ pub fn decision(node: &Node, selection: &Selection) -> Decision {
 
 fn message(selection: &Selection) -> String {
     let to = selection.target.nid;
-    let again = if selection.again { ", sent again" } else { "" };
+    let again = if selection.again { ", a resend" } else { "" };
     match (selection.whose, selection.source) {
         (Whose::Ours, Some(from)) => format!("message of this node from {from} to {to}{again}"),
         (Whose::Ours, None) => format!("message of this node to {to}{again}"),
-        (Whose::Response, _) => format!("answer of this node to {to}{again}"),
+        (Whose::Response, _) => format!("response of this node to {to}{again}"),
         (Whose::Forwarded, Some(from)) => format!("forwarded message of {from} to {to}{again}"),
         (Whose::Forwarded, None) => format!("forwarded message to {to}{again}"),
     }

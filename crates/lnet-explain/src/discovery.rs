@@ -27,10 +27,12 @@ pub(crate) fn why_single_rail(node: &Node, to: Nid) -> Option<String> {
         return Some("this node has discovery switched off".to_owned());
     }
     let Some(known) = discovery_of(node, to) else {
-        return Some("it was never discovered, which the first message to it waits for".to_owned());
+        return Some(
+            "it was never discovered; the first message to it waits for its discovery".to_owned(),
+        );
     };
     if known.state.contains(PeerState::DISCOVERING) {
-        return Some("its discovery is under way".to_owned());
+        return Some("its discovery is in progress".to_owned());
     }
     if let Some(errno) = known.failure {
         let why = describe(errno);

@@ -43,7 +43,7 @@ fn of_local(node: &Node, ni: &NiSelection) -> Result<HealthReport, StateError> {
     let down = if ni.fatal {
         Some("the LND reported a fatal error, such as a link that is down".to_owned())
     } else if !ni.up {
-        Some("advertised as down, since its health was 0 and until it is full".to_owned())
+        Some("advertised as down, because its health was 0, until it is full".to_owned())
     } else {
         None
     };
@@ -58,7 +58,7 @@ fn of_local(node: &Node, ni: &NiSelection) -> Result<HealthReport, StateError> {
 fn of_peer(node: &Node, ni: &PeerNiSelection) -> Result<HealthReport, StateError> {
     let report = report(node, ni.nid, ni.health, failures_of_peer(ni), &ni.recovery)?;
     Ok(HealthReport {
-        down: (!ni.up).then(|| "its node says that it is down".to_owned()),
+        down: (!ni.up).then(|| "its node reports that it is down".to_owned()),
         ..report
     })
 }

@@ -147,7 +147,7 @@ fn why_unmatched(node: &Node, state: &RuleState) -> &'static str {
             "; discovery is off, so that peers have only the NIDs that are configured"
         }
         RuleState::Unmatched(Side::Remote) if !node.is_exact() => {
-            "; peers that are not in the input are not looked at"
+            "; peers that are not in the input are not considered"
         }
         _ => "",
     }
@@ -157,8 +157,8 @@ fn why_unmatched(node: &Node, state: &RuleState) -> &'static str {
 pub(crate) fn in_words(state: &RuleState, kind: RuleKind) -> String {
     match state {
         RuleState::Live if matches!(kind, RuleKind::NidPair | RuleKind::NetPair) => {
-            "in force: decides among peer NIs once its source is chosen, and draws nothing to the source, but for \
-             peers that are not Multi-Rail"
+            "in force: decides among peer NIs after its source is selected, and attracts nothing to the source, except \
+             for peers that are not Multi-Rail"
                 .to_owned()
         }
         RuleState::Live => "in force".to_owned(),
@@ -169,12 +169,12 @@ pub(crate) fn in_words(state: &RuleState, kind: RuleKind) -> String {
         RuleState::Inert(Inert::NetAsGateway) => {
             "can do nothing: its gateway is a net, and a net matches no gateway".to_owned()
         }
-        RuleState::Unmatched(Side::Local) => "matches nothing: no local net or NI is so".to_owned(),
-        RuleState::Unmatched(Side::Remote) => "matches nothing: no peer net or NI is so".to_owned(),
-        RuleState::Unmatched(Side::Gateway) => "matches nothing: no gateway is so".to_owned(),
+        RuleState::Unmatched(Side::Local) => "matches nothing: there is no such local net or NI".to_owned(),
+        RuleState::Unmatched(Side::Remote) => "matches nothing: there is no such peer net or NI".to_owned(),
+        RuleState::Unmatched(Side::Gateway) => "matches nothing: there is no such gateway".to_owned(),
         RuleState::Shadowed { by } => {
             let by: Vec<String> = by.iter().map(ToString::to_string).collect();
-            format!("shadowed: all that it matches is set by rule {}", by.join(", "))
+            format!("shadowed: everything that it matches is set by rule {}", by.join(", "))
         }
     }
 }

@@ -105,7 +105,7 @@ fn time_until_noticed(drive: &Drive<'_>, transmit: &Transmit, status: MessageSta
 
 fn end(step: &Step) -> String {
     match step {
-        Step::Over(Some(errno)) => format!("given up with -{errno}{}", errno_name(*errno)),
+        Step::Over(Some(errno)) => format!("fails with -{errno}{}", errno_name(*errno)),
         Step::Over(None) => "sent".to_owned(),
         Step::Waits => "waits for a credit".to_owned(),
         Step::Out(_) => "and so on".to_owned(),

@@ -46,7 +46,7 @@ pub fn reverse(
     let mut explanation = crate::explain(peer, &back)?;
     let asymmetric = match &explanation.answer.path {
         Some(back) => differences(there, back),
-        None => vec!["there is no way back".to_owned()],
+        None => vec!["there is no path back".to_owned()],
     };
     let ends = [node, peer];
     let requests = dropped(peer, ends, there);
@@ -95,13 +95,15 @@ fn dropped(receiver: &Node, ends: [&Node; 2], path: &crate::Path) -> Option<Find
     let (severity, text) = if is_sure {
         (
             Severity::Error,
-            format!("{to} drops what comes by {by}: drop_asym_route is set there, and {back}"),
+            format!(
+                "{to} drops messages that arrive by {by}: drop_asym_route is set there, and {back}"
+            ),
         )
     } else {
         (
             Severity::Warning,
             format!(
-                "{to} drops what comes by {by} unless one gateway has both NIDs: drop_asym_route is set there, and \
+                "{to} drops messages that arrive by {by} unless one gateway has both NIDs: drop_asym_route is set there, and \
                  {back}"
             ),
         )

@@ -178,7 +178,7 @@ pub(crate) fn level_word(level: Level) -> &'static str {
 /// Returns the words for the reason of an exclusion.
 pub(crate) fn exclusion_word(why: Exclusion) -> &'static str {
     match why {
-        Exclusion::NotOptimal => "not in full health and up, which a resend demands",
+        Exclusion::NotOptimal => "not in full health and up, which a resend requires",
         Exclusion::Used => "an earlier try used it",
         Exclusion::OtherAddressSize => "IPv4 and IPv6 addresses have no connection with each other",
         Exclusion::NoCounterpart => "nothing at the other end could be used with it",

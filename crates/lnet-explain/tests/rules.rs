@@ -88,7 +88,7 @@ fn a_rule_behind_one_that_covers_it_is_shadowed() {
     let told = told(&rules, -1, Profile::Design);
     assert_eq!(
         told.policies.rules[1].state,
-        "shadowed: all that it matches is set by rule 0"
+        "shadowed: everything that it matches is set by rule 0"
     );
     assert!(
         told.findings

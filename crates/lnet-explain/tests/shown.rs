@@ -140,7 +140,7 @@ fn a_rule_that_decides_nothing_says_why() {
     let narrow = "{primary nid: 10.0.0.7@tcp, Multi-Rail: true, peer ni: [{nid: 10.0.0.7@tcp}]}";
     let wide = "{primary nid: 10.0.0.7@tcp, Multi-Rail: true, peer ni: [{nid: 10.0.0.7@tcp}, {nid: 10.1.0.7@tcp1}]}";
     for (peer, rule, discovery, why) in [
-        (single, "src: tcp", 1, "is not Multi-Rail: it is sent to"),
+        (single, "src: tcp", 1, "is not Multi-Rail: messages go to"),
         (single, "src: tcp", 0, "discovery is off"),
         (narrow, "src: tcp1", 1, "the peer has no NID on tcp1"),
         (
@@ -216,7 +216,9 @@ fn a_peer_that_drops_what_comes_by_another_gateway_is_named() {
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].severity, Severity::Error);
     assert!(
-        found[0].text.contains("drops what comes by 10.0.0.8@tcp"),
+        found[0]
+            .text
+            .contains("drops messages that arrive by 10.0.0.8@tcp"),
         "{found:?}"
     );
     assert_eq!(way_back("10.1.0.8@tcp1", known, 1), []);
@@ -240,6 +242,6 @@ fn nobody_is_advised_to_rank_gateways_by_priority() {
         format!(", {{net: tcp1, gateway: 10.0.0.9@tcp, hop: 1, priority: {priority}, state: up}}")
     };
     assert!(advice(&second(1)).contains("the same priority and hops"));
-    assert!(advice(&second(0)).contains("by itself"));
+    assert!(advice(&second(0)).contains("automatically"));
     assert!(advice("").contains("add a second one"));
 }

@@ -121,7 +121,7 @@ fn a_gateway_is_looked_at_as_a_peer_whose_health_takes_no_route_down() {
     let one = explained("gateway-as-a-peer", "10.1.0.7@tcp1");
     let parts = [
         "10.0.0.8@tcp has health 700",
-        "up all the same",
+        "but its route is up",
         "10.0.0.9@tcp",
     ];
     says(named(&one, Code::GatewayHealth), &parts);
@@ -192,7 +192,7 @@ fn rails_in_one_subnet_are_named() {
 #[test]
 fn a_pattern_that_matched_another_interface_of_the_host_is_named() {
     let one = explained("ip2nets-matches-the-host", "10.8.0.7@o2ib");
-    let parts = ["192.168.1.*", "here that is eth0", "configures is ib0"];
+    let parts = ["192.168.1.*", "here that is eth0", "configures ib0"];
     says(named(&one, Code::Ip2netsHostMatch), &parts);
     assert_eq!(one.answer.path.unwrap().source, "10.8.0.5@o2ib");
 }

@@ -62,7 +62,7 @@ pub enum PolicyError {
     #[error("cannot add udsp: Invalid argument")]
     SeveralNetRanges(Argument),
     /// The network type has no name, `<23>`.
-    #[error("{argument}: {lnd} is no network type that rules can name")]
+    #[error("{argument}: {lnd} is not a network type that rules can name")]
     UnknownNet {
         /// Which descriptor.
         argument: Argument,
@@ -80,7 +80,7 @@ pub enum PolicyError {
     BadIndex(String),
     /// A priority on a rule with `rte`, or in the `lustre` profile on a rule with `src` and `dst`;
     /// shipping kernels store such a rule without effect.
-    #[error("a rule with {0} makes a preferred list and takes no priority")]
+    #[error("a rule with {0} makes a preferred list, which has no priority")]
     PriorityOnList(Argument),
     /// The list has this rule already.
     #[error("cannot add udsp: Operation already in progress")]

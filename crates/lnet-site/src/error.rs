@@ -8,7 +8,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum SiteError {
     /// The name of a file or folder is no host list.
-    #[error("{0} is no list of hosts, as in node[001-128]")]
+    #[error("{0} is not a list of hosts, such as node[001-128]")]
     Name(String, #[source] HostListError),
     /// A name stands for more nodes than the limit.
     #[error("more than {0} nodes under one name")]

@@ -19,7 +19,7 @@ pub fn impacts_text(impacts: &[Impact]) -> String {
         let kinds = [
             ("lost", &impact.lost),
             ("lost in part", &impact.partly),
-            ("fewer ways", &impact.thinner),
+            ("fewer paths", &impact.thinner),
             ("moved", &impact.moved),
             ("one-sided", &impact.asymmetric),
         ];

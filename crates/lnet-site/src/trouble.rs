@@ -54,17 +54,17 @@ impl Trouble {
                 )
             }
             Self::FarSideQuiet(at, net) => format!(
-                "nobody on {net} has a route by {}, whose interface there counts as down",
+                "no node on {net} has a route by {}, whose interface there counts as down",
                 name(*at)
             ),
             Self::Loop(at) => format!(
-                "{} sends it back to where it was, or it takes too many hops",
+                "{} sends the message back, or the path has too many hops",
                 name(*at)
             ),
             Self::NobodyHas(nid) => format!("no node of the files has {nid}"),
             Self::NidDown(nid) => format!("{nid} is down"),
             Self::Dropped(at, net, by) => format!(
-                "{} drops what comes from {net} by {by}: drop_asym_route is set, and it has no route back by that gateway",
+                "{} drops messages from {net} by {by}: drop_asym_route is set, and it has no route back by that gateway",
                 name(*at)
             ),
             Self::Answer(why) => format!("the answer is lost: {}", why.told(site)),

@@ -24,7 +24,7 @@ pub struct Instance(String);
 
 /// A text that is not an instance name.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{0:?} names no instance: 1 to 32 letters, digits, `_` and `-`")]
+#[error("{0:?} is not a name of an instance: write 1 to 32 letters, digits, `_` and `-`")]
 pub struct BadInstance(pub String);
 
 impl Instance {

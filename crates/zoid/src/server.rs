@@ -309,7 +309,7 @@ impl Server {
             _ => return,
         }
         drop(link);
-        tracing::warn!(%error, "the daemon is gone");
+        tracing::warn!(%error, "the daemon has ended");
         attachment.close_queues();
         let mut former = lock(&self.former);
         former.retain(|pool| pool.strong_count() > 0);
@@ -541,7 +541,7 @@ impl Server {
         let dropped = attachment.call(&Command::DropPeer { peer, disconnect });
         let dropped = dropped.and_then(|answer| answer.reply().map(|_| ()));
         if let Err(error) = self.check_result(&attachment, dropped) {
-            tracing::debug!(%error, "the daemon was not told that a client's address was dropped");
+            tracing::debug!(%error, "cannot notify the daemon that a client's address was dropped");
         }
     }
 

@@ -71,7 +71,7 @@ pub struct Failpoint {
 
 /// A text that is not a failpoint.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} is no failpoint: PLACE=kill or PLACE=stop, and @N for the N-th time")]
+#[error("{0:?} is not a failpoint: write PLACE=kill or PLACE=stop, and @N for the N-th time")]
 pub struct BadFailpoint(String);
 
 impl FromStr for Failpoint {

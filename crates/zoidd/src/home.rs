@@ -215,7 +215,7 @@ fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
         _ => {}
     }
     // Does not follow links, because in /tmp anybody could have created one.
-    let metadata = fs::symlink_metadata(&path).map_err(Error::file("look at", &path))?;
+    let metadata = fs::symlink_metadata(&path).map_err(Error::file("read the status of", &path))?;
     let problem = if !metadata.is_dir() {
         "is not a directory"
     } else if metadata.uid() != user {
@@ -248,7 +248,10 @@ fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
             }
             Err(TryLockError::Error(error)) => return Err(Error::file("lock", path)(error)),
         }
-        let ours = file.metadata().map_err(Error::file("look at", path))?.ino();
+        let ours = file
+            .metadata()
+            .map_err(Error::file("read the status of", path))?
+            .ino();
         if fs::metadata(path).is_ok_and(|there| there.ino() == ours) {
             return Ok(file);
         }

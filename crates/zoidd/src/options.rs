@@ -59,11 +59,11 @@ pub const SETTINGS: [(&str, &str); 23] = [
     ),
     (
         "stall-ms",
-        "how long a transfer may make no progress before it fails",
+        "how long a transfer may be without progress before it fails",
     ),
     (
         "reattach-ms",
-        "how long a client keeps its place after its connection broke; 0: no time",
+        "how long the state of a client is kept after its connection broke; 0: not at all",
     ),
     (
         "heartbeat-ms",
@@ -89,7 +89,7 @@ pub const SETTINGS: [(&str, &str); 23] = [
     ),
     (
         "unexp-share",
-        "most percent of the unexpected memory that one client may hold",
+        "limit of the unexpected memory that one client may use, in per cent",
     ),
     (
         "job-weights",
@@ -507,7 +507,7 @@ fn group(value: &str) -> Result<Option<u32>, String> {
     }
     match Group::from_name(value) {
         Ok(Some(group)) => Ok(Some(group.gid.as_raw())),
-        Ok(None) => Err("is no group of this machine".to_owned()),
+        Ok(None) => Err("is not a group of this machine".to_owned()),
         Err(error) => Err(format!("cannot be looked up: {error}")),
     }
 }

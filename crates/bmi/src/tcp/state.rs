@@ -100,7 +100,7 @@ impl SocketBuffers {
         let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
         for result in buffers.into_iter().flatten().chain(others) {
             if let Err(error) = result {
-                tracing::debug!(%error, "an option of a socket was not set");
+                tracing::debug!(%error, "cannot set a socket option");
             }
         }
     }
@@ -309,7 +309,7 @@ impl State {
                 // Either one connection went away while it waited, or the descriptors are used up. The next
                 // arrival tries again.
                 Err(error) => {
-                    tracing::warn!(%error, "a connection was not accepted");
+                    tracing::warn!(%error, "cannot accept a connection");
                     self.counters.add(Counter::Refused);
                     self.acceptable = error.kind() == std::io::ErrorKind::Interrupted;
                 }

@@ -142,7 +142,7 @@ impl Violation {
                 "the peer sends more than its window allows before the program collects it"
             }
             Violation::Token => "the peer names a request that does not exist",
-            Violation::Credit => "the peer gives back more window than was used",
+            Violation::Credit => "the peer releases more window than was used",
         }
     }
 }

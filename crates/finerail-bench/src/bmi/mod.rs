@@ -40,8 +40,8 @@ use super::foreign::{self, Program};
 #[derive(Args)]
 #[command(after_help = "\
 An exchange is a message to the server and its answer; one way is half of that. Clients run on one
-CPU, daemon and server on another, then all on one. Every process is this program's; queues and
-memory have names of their own, so a daemon in service is not disturbed.
+CPU, daemon and server on another, then all on one. Every process belongs to this program; queues and
+memory have their own names, so a daemon in service is not disturbed.
 
 Examples
   finerail-bench bmi
@@ -49,23 +49,23 @@ Examples
   finerail-bench bmi --soak 600
 ")]
 pub(super) struct BmiArgs {
-    /// A look of half a minute instead of a measurement of minutes
+    /// Measure for half a minute instead of minutes
     #[arg(long)]
     short: bool,
-    /// Print JSON with every round's figures, one document
+    /// Print one JSON document with the figures of every round
     #[arg(long)]
     json: bool,
-    /// How often everything is measured; the tables have the medians [default: 9, with --short 3]
+    /// Number of rounds; the tables have the medians [default: 9, with --short 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     rounds: Option<u16>,
-    /// Measure only rows with these words in their name, and neither crowds nor counts
+    /// Measure only rows with these words in their name, without crowds and counts
     #[arg(long, value_name = "WORDS")]
     only: Option<String>,
-    /// Run UCX, libfabric and iperf3 in the same rounds, those that are installed
+    /// Run UCX, libfabric and iperf3 in the same rounds, if they are installed
     #[arg(long)]
     peers: bool,
-    /// Instead of measuring, let 8 clients exchange messages of all sizes for so long, look at every
-    /// byte, and fail when memory grows
+    /// Instead of measuring, let 8 clients exchange messages of all sizes for this time, check every
+    /// byte, and fail if memory grows
     #[arg(long, value_name = "SECONDS", conflicts_with_all = ["short", "json", "rounds", "only", "peers"])]
     soak: Option<u32>,
 }

@@ -46,10 +46,10 @@ pub(crate) struct BmiPeerArgs {
     /// The CPU to stay on
     #[arg(long)]
     cpu: Option<usize>,
-    /// Where sockets are
+    /// The directory of sockets
     #[arg(long)]
     directory: PathBuf,
-    /// Where the tcp server listens
+    /// The address of the tcp server
     #[arg(long, default_value_t = 0)]
     port: u16,
 }
@@ -65,7 +65,7 @@ pub(crate) enum Role {
     TrustingDaemon,
     /// A daemon that spins
     SpinningDaemon,
-    /// A daemon that copies out of and into its clients' memory
+    /// A daemon that copies directly from and to its clients' memory
     CopyingDaemon,
     /// The server at the daemon
     Server,

@@ -19,9 +19,9 @@ pub(super) enum Method {
     Zoid,
     /// The zoid method; the client copies payload into and out of the segment.
     ZeroCopy,
-    /// The zoid method; everybody looks for news for a while before sleeping.
+    /// The zoid method; all processes poll for work for a limited time before they sleep.
     Spinning,
-    /// The zoid method; the daemon copies long messages out of and into the client's memory.
+    /// The zoid method; the daemon copies long messages directly from and to the client's memory.
     ProcessCopy,
     /// Sockets between client and server.
     Tcp,

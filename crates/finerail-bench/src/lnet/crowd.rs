@@ -106,7 +106,7 @@ impl Crowd {
 
     pub(crate) fn text(&self) -> String {
         format!(
-            "{} connected peers that say nothing: {:.2} % of a core, {:.1} KiB each, \
+            "{} connected silent peers: {:.2} % of a core, {:.1} KiB each, \
              target < {:.0} % and < {KIB_TARGET:.0} KiB",
             self.peers,
             self.cpu * 100.0,
@@ -148,6 +148,6 @@ fn connect(port: u16, node: Nid, number: u32) -> anyhow::Result<TcpStream> {
     stream.write_all(&bytes[..length])?;
     stream
         .read_exact(&mut bytes[..HelloVersion::V3.base_len()])
-        .with_context(|| format!("the node refuses peer {number}"))?;
+        .with_context(|| format!("the node rejects peer {number}"))?;
     Ok(stream)
 }

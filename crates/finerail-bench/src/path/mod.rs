@@ -37,11 +37,11 @@ use crate::placement::congestion_control;
 /// Arguments of `finerail-bench path`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Every process of the path runs on this machine, on all CPUs. A hop alone has them for itself; on
-the whole path each byte is copied once for the I/O node, sent and received twice, and written: the
-plain program does the same work and shows what the CPUs allow. Storage is in memory if there is
-/dev/shm, so that no disk decides; the gateway's log of replies is below TMPDIR, and a plain server
-brings its log to the same disk. Times without progress are those of 'finerail demo --quick'.
+Every process of the path runs on this machine, on all CPUs. A single hop has the CPUs for itself. On the
+whole path each byte is copied once for the I/O node, sent and received twice, and written; the plain
+program does the same work and shows the limit of the CPUs. Storage is in memory if /dev/shm exists, so
+that the disk has no influence. The gateway's log of replies is below TMPDIR, and a plain server writes
+its log to the same disk. Times without progress are those of 'finerail demo --quick'.
 
 Examples
   finerail-bench path
@@ -49,19 +49,19 @@ Examples
   finerail-bench path --files 1000 --directory /scratch
 ")]
 pub(super) struct PathArgs {
-    /// A look of some seconds with few files and without faults, instead of a measurement of minutes
+    /// Measure for some seconds with few files and without faults, instead of minutes
     #[arg(long)]
     short: bool,
-    /// Print JSON with every round's figures, one document
+    /// Print one JSON document with the figures of every round
     #[arg(long)]
     json: bool,
-    /// Small files [default: 10000, with --short 200]
+    /// Number of small files [default: 10000, with --short 200]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     files: Option<u32>,
-    /// Where storage and mount are [default: /dev/shm, or a temporary directory]
+    /// The directory of storage and mount [default: /dev/shm, or a temporary directory]
     #[arg(long, value_name = "DIR")]
     directory: Option<PathBuf>,
-    /// TCP congestion control of every socket [default: cubic where this process may choose it, else
+    /// TCP congestion control of every socket [default: cubic if this process may choose it, otherwise
     /// reno]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,

@@ -29,10 +29,10 @@ pub(crate) struct PathPeerArgs {
     /// The congestion control of plain sockets
     #[arg(long)]
     congestion: String,
-    /// A plain server's directory, or where a client finds files without a path
+    /// The directory of a plain server, or the directory of a client's files without a path
     #[arg(long)]
     directory: PathBuf,
-    /// Where a plain server's log is, or where a client finds the mount
+    /// The log of a plain server, or the mount of a client
     #[arg(long)]
     other: PathBuf,
     /// The daemon's socket, for a client
@@ -49,7 +49,7 @@ pub(crate) struct PathPeerArgs {
 /// The role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Role {
-    /// Does tasks
+    /// Executes tasks
     Client,
     /// The plain program at the end of a path
     PlainServer,

@@ -311,7 +311,7 @@ fn subjects(effort: &Effort, has_mount: bool) -> Vec<Subject> {
         count,
         has_mount: false,
         rows: vec![Row::new(
-            &format!("{name}, {depth} under way"),
+            &format!("{name}, {depth} in flight"),
             "plain program",
             Unit::Rate,
             None,

@@ -51,22 +51,22 @@ const ROUTED: [Workload; 3] = [
 #[derive(clap::Args)]
 #[command(after_help = "\
 The limit of the first table is plain framed writev and readv over one hop, between processes on the same two
-CPUs; each byte that a router carries is received and sent twice as often. The router may use both CPUs.
-Of the longest calls the fastest round counts: where others use the processors, a call has a turn of
-theirs in it. Those are calls of the state machine; what sockets cost comes on top.
+CPUs; through a router each byte is received and sent twice as often. The router may use both CPUs. Of the
+longest calls the fastest round counts, because a call includes a time slice of other programs that use the
+processors. These are calls of the state machine, without the cost of sockets.
 
 Examples
   finerail-bench router
   finerail-bench router --short --json
 ")]
 pub(super) struct RouterArgs {
-    /// A look of half a minute instead of a measurement of minutes
+    /// Measure for half a minute instead of minutes
     #[arg(long)]
     short: bool,
-    /// Print JSON with every round's figures, one document
+    /// Print one JSON document with the figures of every round
     #[arg(long)]
     json: bool,
-    /// TCP congestion control of every socket [default: cubic where this process may choose it, else
+    /// TCP congestion control of every socket [default: cubic if this process may choose it, otherwise
     /// reno]
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,

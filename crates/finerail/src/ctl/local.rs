@@ -97,7 +97,7 @@ pub(super) fn nidlist(args: &NidlistArgs) -> Result<(), Failed> {
 
 fn nid(text: &str) -> Result<Nid, Failed> {
     let parsed = text.parse();
-    parsed.map_err(|error| Failed::Plain(format!("'{text}' is no NID: {error}")))
+    parsed.map_err(|error| Failed::Plain(format!("'{text}' is not a NID: {error}")))
 }
 
 pub(super) fn print(text: &str) -> Result<(), Failed> {

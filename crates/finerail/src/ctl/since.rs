@@ -41,7 +41,7 @@ pub(super) fn show(since: &str, talk: &mut Talk) -> Result<(), Failed> {
     let since = reading(&sections, talk)?.since(&earlier);
     if since.zeroed {
         complaint(
-            "a count is lower than before: the node was started again, or its counters were zeroed; what is lower \
+            "a count is lower than before: the node was restarted, or its counters were zeroed; lower counts are \
              counts from there",
         );
     }

@@ -33,7 +33,7 @@ fn add(args: &UdspAddArgs, talk: &mut Talk) -> Result<(), Failed> {
         .flatten()
         .any(|text| is_ipv6(text))
     {
-        let what = "IPv6 addresses are not taken here, as lnetctl does not; an import takes them";
+        let what = "IPv6 addresses are not accepted here, as in lnetctl; an import accepts them";
         return Err(Failed::block("add", "udsp", -EINVAL, what));
     }
     talk.print(&Request::Rule(RuleChange::Add { rule, idx }))

@@ -96,7 +96,7 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     let outcome = outcome.map_err(|error| NotSo(format!("{error:#}")))?;
     match outcome.verified.differences.is_empty() {
         true => Ok(ExitCode::SUCCESS),
-        false => Err(NotSo("what is stored is not what was written".to_owned()).into()),
+        false => Err(NotSo("the stored files differ from the written files".to_owned()).into()),
     }
 }
 
@@ -118,7 +118,7 @@ fn verify_again(directory: &Path) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Err(NotSo(format!(
-        "what is stored is not what was written:\n  {}",
+        "the stored files differ from the written files:\n  {}",
         differences.join("\n  ")
     ))
     .into())

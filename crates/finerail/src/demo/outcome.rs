@@ -169,7 +169,7 @@ impl fmt::Display for Outcome {
                 self.verified.bytes / 1_000_000
             );
         }
-        writeln!(f, "What is stored is not what was written:")?;
+        writeln!(f, "The stored files differ from the written files:")?;
         for difference in &self.verified.differences {
             writeln!(f, "  {difference}")?;
         }

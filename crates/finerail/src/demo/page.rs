@@ -52,7 +52,7 @@ pub(super) fn page(outcome: &Outcome) -> String {
                     }
                 }
                 h2 { "The plan" }
-                p { "What " code { "finerail fgr plan" } " says of each rail, and " code { "finerail fgr check" } " of both:" }
+                p { "The output of " code { "finerail fgr plan" } " for each rail, and of " code { "finerail fgr check" } " for both:" }
                 @for figures in &outcome.plan { pre { (figures.trim_end()) } }
                 pre { (outcome.proof.trim_end()) }
             }
@@ -68,7 +68,7 @@ fn verdict(outcome: &Outcome) -> Markup {
             strong { "Every byte is right." }
             " " (verified.files) " files with " (verified.bytes / 1_000_000) " MB are on the storage side. "
         } @else {
-            strong { "What is stored is not what was written: " }
+            strong { "The stored files differ from the written files: " }
             (verified.differences.join("; ")) ". "
         }
         (outcome.commands) " commands carried " (outcome.bytes / 1_000_000) " MB in "

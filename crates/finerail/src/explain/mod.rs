@@ -140,7 +140,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     };
     if node.state.nis.is_empty() && !args.changes.adds_interfaces() {
         anyhow::bail!(
-            "the input has no local NI: give what `lnetctl export` or `lnetctl net show -v 4` printed on the node"
+            "the input has no local NI: give the output of `lnetctl export` or `lnetctl net show -v 4` on the node"
         );
     }
     if let Some(from) = args.from
@@ -259,7 +259,7 @@ fn read_state(path: &Path) -> anyhow::Result<Node> {
     let text = text.with_context(|| format!("cannot read {name}"))?;
     if text.len() as u64 > STATE_BYTES_MAX {
         anyhow::bail!(
-            "{name}: longer than {} MiB, which no state is",
+            "{name}: longer than {} MiB, the limit of a state",
             STATE_BYTES_MAX >> 20
         );
     }

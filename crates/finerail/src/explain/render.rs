@@ -84,19 +84,19 @@ pub(super) fn difference(page: &mut Page, before: &Explanation, one: &Difference
     }
     shares(page, one);
     findings(page, "New findings", &one.new);
-    findings(page, "Findings that are gone", &one.solved);
+    findings(page, "Findings that no longer apply", &one.solved);
 }
 
 /// Writes the reverse path.
 pub(super) fn reverse(page: &mut Page, one: &Reverse) {
-    page.heading("The way back");
+    page.heading("The reverse path");
     page.item(&answer_line(&one.explanation));
     page.item(&format!(
         "because {}",
         listed(&one.explanation.answer.because, "; ")
     ));
     if one.asymmetric.is_empty() {
-        page.item("The ends have the same NIDs as on the way there.");
+        page.item("The ends have the same NIDs as on the forward path.");
     } else {
         page.item(&format!("Asymmetric: {}.", listed(&one.asymmetric, "; ")));
     }
@@ -380,7 +380,7 @@ fn assumed(page: &mut Page, one: &Explanation) {
     if one.assumed.is_empty() {
         return;
     }
-    page.heading("Assumed, for the input does not say");
+    page.heading("Assumed, because the input does not say it");
     let matters = |one: &&Assumption| !one.alternatives.is_empty();
     for assumption in one.assumed.iter().filter(matters) {
         page.item(&format!("{}; otherwise", assumption.what));

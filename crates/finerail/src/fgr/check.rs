@@ -130,7 +130,7 @@ fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
         out,
         "  a client, a server, or the adapter of one: its own messages until it is repaired"
     )?;
-    writeln!(out, "what returns is used again within {interval} s")
+    writeln!(out, "parts that return are used again within {interval} s")
 }
 
 fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {

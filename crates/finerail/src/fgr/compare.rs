@@ -305,7 +305,7 @@ fn in_json(asked: &Asked, found: Share) -> anyhow::Result<Comparison<'_>> {
 
 /// Writes the limits that no plan of this placement, or of any placement, can beat.
 fn bound_lines(machine: &Machine) -> Result<String, std::fmt::Error> {
-    let mut text = String::from("bounds, below which no plan is:\n");
+    let mut text = String::from("limits that no plan can beat:\n");
     for (what, by) in [("hops", Metric::Hops), ("cost", Metric::Cost)] {
         let servers = machine.nets.iter().map(|net| net.routers.len()).max();
         let servers = u32::try_from(servers.unwrap_or(1)).unwrap_or(u32::MAX);

@@ -295,7 +295,8 @@ fn read_state(args: &PlaceArgs) -> anyhow::Result<Option<State>> {
         return Ok(None);
     };
     let state = serde_json::from_str(&read(path)?);
-    let state = state.with_context(|| format!("{} is not the state of a search", path.display()))?;
+    let state =
+        state.with_context(|| format!("{} is not the state of a search", path.display()))?;
     Ok(Some(state))
 }
 
@@ -376,7 +377,7 @@ fn verdicts(found: &Placements, floor: Option<&Figures>) -> Vec<String> {
         let least = floor.as_ref().map(|floor| &floor[figure + 1]);
         let proof = match least {
             Some(least) if least == is => {
-                "; proved to be the least by trying every way to share the blades out".to_owned()
+                "; proved to be the minimum by trying every distribution of the blades".to_owned()
             }
             Some(least) => format!("; proved: not below {least}"),
             None => "; no proof that this is the least".to_owned(),

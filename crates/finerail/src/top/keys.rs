@@ -36,10 +36,10 @@ pub(super) const HELP: &[(&str, &str)] = &[
     ("1 2 3", "interfaces, peers, routes"),
     ("Tab", "the next of these"),
     ("< >", "sort by the column to the left, to the right"),
-    ("r", "turn the order"),
+    ("r", "reverse order"),
     (
         "/",
-        "show only what contains a text; Enter keeps it, Esc forgets it",
+        "show only what contains a text; Enter keeps it, Esc removes it",
     ),
     ("Up Down", "a row up or down; also k and j"),
     ("PgUp PgDn", "a page up or down; also b and space"),

@@ -94,7 +94,7 @@ pub(crate) fn run(args: &TopArgs) -> anyhow::Result<ExitCode> {
         return print(args, &path).map(|()| ExitCode::SUCCESS);
     }
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        anyhow::bail!("standard input or output is no terminal: use --once or --json");
+        anyhow::bail!("standard input or output is not a terminal: use --once or --json");
     }
     let colours = wants_colours(|name| std::env::var_os(name).map(|value| value.into_string()));
     let feed = Feed::new(&path, args.limit.patience());

@@ -38,7 +38,7 @@ fn who(model: &Model) -> String {
         return format!("waiting for the node at {}: {why}", model.path);
     }
     let Some(sample) = model.sample() else {
-        return format!("looking at the node at {}", model.path);
+        return format!("connecting to the node at {}", model.path);
     };
     let nids = &sample.node.nids;
     let primary = nids.first().map_or("no interfaces", String::as_str);
@@ -93,7 +93,7 @@ fn standing(model: &Model) -> String {
         String::new()
     };
     format!(
-        "now      under way {}  resending {}  conns {}{buffers}",
+        "now      in flight {}  resending {}  conns {}{buffers}",
         node.under_way, node.resend_queue, node.connections,
     )
 }

@@ -129,13 +129,13 @@ fn title_line(model: &Model, columns: &Columns) -> Line<'static> {
 fn footer_line(model: &Model, shown: usize, width: u16) -> Line<'static> {
     let left = if model.is_editing {
         format!(
-            "filter: {}_  (Enter keeps it, Esc forgets it)",
+            "filter: {}_  (Enter keeps it, Esc removes it)",
             model.filter
         )
     } else if model.filter.is_empty() {
         "q quit  ? help  Tab page  <> sort  r reverse  / filter".to_owned()
     } else {
-        format!("filter: {}  (Esc forgets it)", model.filter)
+        format!("filter: {}  (Esc removes it)", model.filter)
     };
     let (first, rows) = (model.first, model.rows().len());
     let last = text::grouped(first + shown);

@@ -397,7 +397,7 @@ fn figures_that_are_older_than_they_should_be_are_called_stale() {
     assert!(model.age(Duration::from_secs(9), interval));
     assert_eq!(
         line(&model),
-        "looking at the node at /run/node",
+        "connecting to the node at /run/node",
         "nothing is shown yet"
     );
     model.take(Ok(sample(1, 0)));

@@ -190,7 +190,7 @@ impl View {
         };
         let mut text = format!(
             "{}   up {} s   {server}   {} clients{slowest}\n\
-             waits    {} requests, {} large transfers   under way {} posts, {} transfers\n\
+             waits    {} requests, {} large transfers   in flight {} posts, {} transfers\n\
              pools    unexpected {} of {} in {} messages   server {}, {} operations wait for memory\n\n\
              {:>10} {:>12} {:>12} {:>12} {:>12} {:>12}\n",
             self.instance,

@@ -246,7 +246,7 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     Difference {
         name: "udsp-import",
         kernel: "no import of rules succeeds",
-        finerail: "rules are imported; what is wrong with them is said with its place; what is there already is named",
+        finerail: "rules are imported; errors in them are reported with their place; rules that exist already are named",
         why: "a defect; see udsp-import above",
         text_only: false,
         commands: &[

@@ -33,7 +33,7 @@ ping:
 "
         ),
         @r#"
-    error: 'ping' is no part of a configuration
+    error: 'ping' is not a section of a configuration
      --> lnet.conf:3:1
       |
     3 | ping:

@@ -47,7 +47,7 @@ pub static CHECKS: &[Check] = &[
     // [HELLO-5]
     safe("hello-source", "2.4", "The HELLO names the NID that was dialled, and process 12345", handshake::source),
     // [HELLO-6]
-    safe("hello-echo", "2.4", "Destination process and incarnation of a HELLO come back as they were sent", handshake::echo),
+    safe("hello-echo", "2.4", "Destination process and incarnation of a HELLO are returned unchanged", handshake::echo),
     // [HELLO-7]
     safe("hello-destination", "2.4", "The destination in a HELLO is not checked", handshake::destination),
     // [HELLO-2]
@@ -70,27 +70,27 @@ pub static CHECKS: &[Check] = &[
     intrusive("hello-big-endian", "2.4", "A big-endian HELLO turns the frame headers behind it, and no LNet header", handshake::big_endian),
 
     // [REQ-5]
-    intrusive("request-junk", "2.3", "A first word that is no magic number closes the connection in silence", rejections::request_junk),
+    intrusive("request-junk", "2.3", "A wrong magic number in the first word closes the connection without a reply", rejections::request_junk),
     // [REQ-6]
     intrusive("request-lnet-magic", "12.2", "LNet's magic in place of a request is answered with 16 bytes and a close", rejections::request_lnet_magic),
     // [REQ-6]
     intrusive("request-version", "12.2", "A request of an unknown version is answered with 16 bytes and a close", rejections::request_version),
     // [REQ-7]
-    intrusive("request-other-nid", "2.3", "A request for a NID that is not there closes the connection in silence", rejections::request_other_nid),
+    intrusive("request-other-nid", "2.3", "A request for a NID that the node does not have closes the connection without a reply", rejections::request_other_nid),
     // [REQ-7]
-    intrusive("request-loopback", "12.2", "A request for 0@lo closes the connection in silence", rejections::request_loopback),
+    intrusive("request-loopback", "12.2", "A request for 0@lo closes the connection without a reply", rejections::request_loopback),
     // [HELLO-15]
-    intrusive("hello-magic", "12.2", "A HELLO with a wrong magic number closes the connection in silence", rejections::hello_magic),
+    intrusive("hello-magic", "12.2", "A HELLO with a wrong magic number closes the connection without a reply", rejections::hello_magic),
     // [HELLO-16]
     intrusive("hello-version-unknown", "2.4", "A HELLO of an unknown version is answered with a HELLO of type NONE and a close", rejections::hello_version),
     // [HELLO-13]
-    intrusive("hello-17-addresses", "12.2", "A HELLO with more than 16 addresses closes the connection in silence", rejections::hello_17_addresses),
+    intrusive("hello-17-addresses", "12.2", "A HELLO with more than 16 addresses closes the connection without a reply", rejections::hello_17_addresses),
     // [HELLO-13]
-    intrusive("hello-zero-address", "12.2", "A HELLO with a zero address closes the connection in silence", rejections::hello_zero_address),
+    intrusive("hello-zero-address", "12.2", "A HELLO with a zero address closes the connection without a reply", rejections::hello_zero_address),
     // [HELLO-14]
-    intrusive("hello-any", "12.2", "A HELLO from the wildcard NID closes the connection in silence", rejections::hello_any),
+    intrusive("hello-any", "12.2", "A HELLO from the wildcard NID closes the connection without a reply", rejections::hello_any),
     // [HELLO-11]
-    intrusive("hello-type", "2.5", "A HELLO of an undefined type closes the connection in silence", rejections::hello_type),
+    intrusive("hello-type", "2.5", "A HELLO of an undefined type closes the connection without a reply", rejections::hello_type),
 
     // [FRAME-3]
     safe("frame-fields", "3.1", "A frame has checksum 0 and acknowledges nothing that did not ask", frames::fields),
@@ -101,7 +101,7 @@ pub static CHECKS: &[Check] = &[
     // [FRAME-4]
     intrusive("frame-checksum", "3.2", "A NOOP with a wrong checksum closes the connection (version 2)", frames::checksum),
     // [ZC-6]
-    intrusive("frame-ack-unknown", "3.4", "An acknowledgement that nobody asked for closes the connection", frames::ack_unknown),
+    intrusive("frame-ack-unknown", "3.4", "An acknowledgement without a request closes the connection", frames::ack_unknown),
     // [ZC-7]
     intrusive("frame-ack-keepalive", "12.2", "The keepalive cookie with another one closes the connection", frames::ack_keepalive),
     // [FRAME-10]
@@ -128,7 +128,7 @@ pub static CHECKS: &[Check] = &[
     // [MSG-9]
     intrusive("destination-same-net", "5.1", "A message for another NID of this net closes the connection", messages::same_net),
     // [MSG-10]
-    intrusive("destination-foreign-net", "5.1", "A node that is no router drops a message for a foreign net", messages::foreign_net),
+    intrusive("destination-foreign-net", "5.1", "A node that is not a router drops a message for a foreign net", messages::foreign_net),
     // [MSG-12]
     intrusive("put-no-match", "5.1", "A PUT that matches nothing is dropped without an answer", messages::put_no_match),
     // [TYPE-9]
@@ -136,9 +136,9 @@ pub static CHECKS: &[Check] = &[
     // [TYPE-9]
     intrusive("get-portal", "5.3", "A GET from portal 64 is dropped without an answer", messages::portal_of_get),
     // [DATA-8]
-    intrusive("ack-unknown", "12.2", "An ACK with a handle that nobody has is dropped", messages::ack_unknown),
+    intrusive("ack-unknown", "12.2", "An ACK with an unknown handle is dropped", messages::ack_unknown),
     // [DATA-8]
-    intrusive("reply-unknown", "12.2", "A REPLY with a handle that nobody has is dropped", messages::reply_unknown),
+    intrusive("reply-unknown", "12.2", "A REPLY with an unknown handle is dropped", messages::reply_unknown),
 
     // [PING-1] [SET-4]
     safe("ping-reply", "6.1", "A lone CONTROL connection gets its ping answered", ping::reply),
@@ -178,7 +178,7 @@ pub static CHECKS: &[Check] = &[
     intrusive("restart", "2.6", "A HELLO of another incarnation ends the connections of the one before", siblings::restart),
 
     // [CONN-5]
-    intrusive("request-silent", "12.2", "A client that says nothing is closed in time", rejections::silent),
+    intrusive("request-silent", "12.2", "The connection of a silent client is closed in time", rejections::silent),
     // [CONN-5]
     intrusive("hello-short", "12.2", "A client that stops inside its HELLO is closed in time", rejections::hello_short),
 ];

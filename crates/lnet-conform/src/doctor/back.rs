@@ -35,7 +35,7 @@ pub(super) fn way_back(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
     let listener = match listen(own) {
         Ok(listener) => listener,
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let why = format!("something listens on {own} already: a node of this machine?");
+            let why = format!("another program listens on {own} already: a node of this machine?");
             return diagnosis.untested(name, why);
         }
         Err(error) => return diagnosis.untested(name, format!("cannot listen on {own}: {error}")),
@@ -59,7 +59,7 @@ pub(super) fn way_back(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
         }
         Came::Answered => diagnosis.untested(
             name,
-            "the node answers on the connection that it has: it takes this machine for a peer that it cannot dial",
+            "the node answers on the existing connection: it treats this machine as a peer that it cannot dial",
         ),
         Came::Nothing(why) => {
             let seen = format!("no connection of the node came to {own}: {why}");
@@ -88,7 +88,7 @@ fn wait(listener: &Socket, link: &Link, deadline: Instant) -> Came {
                 return match target(socket.into(), deadline) {
                     Ok(target) => Came::Dialled(from, target),
                     Err(error) => {
-                        Came::Nothing(format!("a connection from {from} says no NID: {error}"))
+                        Came::Nothing(format!("a connection from {from} names no NID: {error}"))
                     }
                 };
             }

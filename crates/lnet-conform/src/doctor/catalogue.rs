@@ -93,7 +93,6 @@ pub(super) static PORT_CLOSES: FindingKind = error(
     "port-closes",
     "the port accepts the connection and closes it without a word: not an LNet node, or an acceptor that rejects this source",
     "look which program has the port there (`ss -ltnp`; a proxy without a server does this); for an LNet node, retry with --privileged and look in its log for the rejection of this address",
-); of an LNet node, ask again with --privileged and look at its log for why the acceptor rejects this address",
 );
 
 pub(super) static WRONG_NET: FindingKind = error(

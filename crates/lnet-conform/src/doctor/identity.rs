@@ -99,7 +99,7 @@ fn compare(answerers: &[Answerer], diagnosis: &mut Diagnosis) {
         }
         several => {
             let seen = format!(
-                "{several} nodes answered on {count} connections, told apart by {}",
+                "{several} nodes answered on {count} connections, distinguished by {}",
                 if same_but_age(answerers) {
                     "their incarnations"
                 } else {

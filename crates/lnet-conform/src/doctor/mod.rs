@@ -155,7 +155,7 @@ fn inside(
     if examination.listen {
         back::way_back(node, diagnosis);
     } else {
-        diagnosis.untested("way back", "nothing listens here without --listen");
+        diagnosis.untested("way back", "--listen is not given");
     }
 }
 

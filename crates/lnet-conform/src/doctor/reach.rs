@@ -91,7 +91,7 @@ pub(super) fn try_port(subject: Subject, diagnosis: &mut Diagnosis) {
             diagnosis.saw(name, format!("{port}: open, and resets the connection"));
         }
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
-            diagnosis.saw(name, format!("{port}: reachable, and nothing listens"));
+            diagnosis.saw(name, format!("{port}: reachable, but no process listens"));
         }
         Err(error) => {
             let (kind, seen) = no_connection(&error, &subject);
@@ -199,7 +199,7 @@ fn finding_of(failure: HandshakeFailure, subject: &Subject) -> (&'static Finding
         HandshakeFailure::NoConnection(error) => no_connection(&error, subject),
         HandshakeFailure::Silent => (
             &catalogue::PORT_SILENT,
-            format!("{address} accepts the connection and says nothing within {timeout:?}"),
+            format!("{address} accepts the connection, but sends nothing within {timeout:?}"),
         ),
         HandshakeFailure::Closed => (
             &catalogue::WRONG_NID,
@@ -219,11 +219,11 @@ fn finding_of(failure: HandshakeFailure, subject: &Subject) -> (&'static Finding
         ),
         HandshakeFailure::Strange(bytes) => (
             &catalogue::OTHER_PROTOCOL,
-            format!("{address} says \"{}\" in place of a HELLO", shown(&bytes)),
+            format!("{address} sends \"{}\" instead of a HELLO", shown(&bytes)),
         ),
         HandshakeFailure::Flood(count) => (
             &catalogue::FLOOD,
-            format!("{address} sent {count} bytes, and no HELLO"),
+            format!("{address} sent {count} bytes, but no HELLO"),
         ),
     }
 }
@@ -235,7 +235,7 @@ fn no_connection(error: &io::Error, subject: &Subject) -> (&'static FindingKind,
     match error.kind() {
         ErrorKind::ConnectionRefused => (
             &catalogue::PORT_REJECTED,
-            format!("{address} rejects the connection: nothing listens on the port"),
+            format!("{address} rejects the connection: no process listens on the port"),
         ),
         ErrorKind::TimedOut | ErrorKind::WouldBlock => (
             &catalogue::PORT_FILTERED,
@@ -271,7 +271,7 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
         Unheard::Closed => "closes",
         Unheard::Open => {
             let seen =
-                format!("{address} closes the connection when it has read the handshake for {nid}");
+                format!("{address} closes the connection after it has read the handshake for {nid}");
             return (&catalogue::WRONG_NID, seen);
         }
     };
@@ -279,14 +279,14 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
     (&catalogue::PORT_CLOSES, seen)
 }
 
-/// What becomes of a connection on which nothing is said.
+/// What happens to a connection on which nothing is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unheard {
-    /// It stays open for a while.
+    /// The connection stays open for a while.
     Open,
-    /// It is closed in order, as the acceptor of a node does.
+    /// The connection is closed in order, as the acceptor of a node does.
     Closed,
-    /// It is reset, which no acceptor of a node does as long as it has read all.
+    /// The connection is reset. No acceptor of a node resets a connection whose bytes it has read.
     Reset,
 }
 

@@ -84,13 +84,13 @@ fn fill(probe: &mut Probe<'_>, link: &mut Link, burst: usize) -> Result<Passed, 
 }
 
 fn so_far(Passed { there, back }: Passed) -> String {
-    format!("{there} bytes at once there and {back} back pass")
+    format!("{there} bytes at once to the node and {back} back pass")
 }
 
 fn segments(figures: Option<TcpFigures>) -> String {
     figures.map_or_else(String::new, |figures| {
         format!(
-            "; segments of {} there and {} back, path MTU {}",
+            "; segments of {} to the node and {} back, path MTU {}",
             figures.sent_mss, figures.received_mss, figures.path_mtu
         )
     })
@@ -100,12 +100,12 @@ fn segments(figures: Option<TcpFigures>) -> String {
 fn direction(figures: Option<TcpFigures>) -> String {
     figures.map_or_else(String::new, |figures| {
         let where_lost = if figures.unacknowledged > 0 {
-            "what was sent is not acknowledged: the way there loses it"
+            "the sent data is not acknowledged: the path to the node loses it"
         } else {
-            "all that was sent is acknowledged: the node or the way back loses it"
+            "all sent data is acknowledged: the node or the path back loses it"
         };
         format!(
-            "; {where_lost} (segments of {}, path MTU {}, sent again {})",
+            "; {where_lost} (segments of {}, path MTU {}, resent {})",
             figures.sent_mss, figures.path_mtu, figures.resent
         )
     })
@@ -120,7 +120,7 @@ fn check_figures(figures: TcpFigures, nid: Nid, diagnosis: &mut Diagnosis) {
         ..
     } = figures;
     if resent > 0 {
-        let seen = format!("{resent} segments to {nid} were sent again");
+        let seen = format!("{resent} segments to {nid} were retransmitted");
         diagnosis.found(&catalogue::SEGMENTS_RESENT, seen);
     }
     // The size of the IP and TCP headers, which the advertised segment size excludes.
@@ -134,7 +134,7 @@ fn check_figures(figures: TcpFigures, nid: Nid, diagnosis: &mut Diagnosis) {
         diagnosis.found(&catalogue::MTU_SHRINKS, seen);
     } else if sent_mss + OPTIONS_MAX < advertised_mss {
         let seen =
-            format!("{nid} takes segments of {sent_mss} bytes, and {advertised_mss} would fit");
+            format!("{nid} accepts segments of {sent_mss} bytes, but {advertised_mss} would fit");
         diagnosis.found(&catalogue::MTU_DIFFERS, seen);
     }
 }
@@ -194,8 +194,8 @@ mod tests {
             unacknowledged: 3,
             ..ETHERNET
         };
-        assert!(direction(Some(stuck)).contains("the way there"));
-        assert!(direction(Some(ETHERNET)).contains("the way back"));
+        assert!(direction(Some(stuck)).contains("the path to the node"));
+        assert!(direction(Some(ETHERNET)).contains("the path back"));
         assert_eq!(direction(None), "");
     }
 }

@@ -42,10 +42,10 @@ pub(super) fn ni_down(context: &Context<'_>) -> Vec<Finding> {
     let down = context.node.facts.down.iter().map(|(&nid, what)| {
         let label = context.node.label(nid);
         let text = format!(
-            "the node prints {what} for NI {label}: it is chosen only where nothing else is left, and peers are told \
+            "the node prints {what} for NI {label}: it is selected only if there is no other NI, and peers learn \
              that it is down"
         );
-        let advice = "look at its carrier and its address (`ip addr`); it comes back with them";
+        let advice = "check its carrier and its address (`ip addr`); the NI is up again when it has both";
         finding(Code::NiDown, Severity::Warning, nid, text, advice)
     });
     down.collect()
@@ -67,7 +67,7 @@ pub(super) fn interface_down(context: &Context<'_>) -> Vec<Finding> {
     });
     let told = down.map(|(nid, name, what)| {
         let text = format!("{name}, under {nid}, {what}");
-        let advice = format!("ip link set {name} up, and look at its cable and address");
+        let advice = format!("ip link set {name} up, and check its cable and address");
         finding(Code::InterfaceDown, Severity::Error, name, text, advice)
     });
     told.collect()
@@ -179,18 +179,18 @@ pub(super) fn ip2nets_host_match(context: &Context<'_>) -> Vec<Finding> {
         let matching = machine.filter(|one| one.addresses.iter().any(|a| covered(a.ip)));
         let matching: Vec<&str> = matching.map(|one| one.name.as_str()).collect();
         let seen = match (facts.machine.is_some(), matching.is_empty()) {
-            (false, _) => "which one does is not known without the machine's addresses".to_owned(),
-            (true, true) => "none does here, so that the entry configures nothing".to_owned(),
+            (false, _) => "which one matches is not known without the machine's addresses".to_owned(),
+            (true, true) => "none matches here, so the entry configures nothing".to_owned(),
             (true, false) => format!("here that is {}", listed(&matching)),
         };
         let configures = if entry.interfaces.is_empty() {
             "the interfaces whose addresses match; kernels take the first interface that they find".to_owned()
         } else {
-            format!("{}, whether that one matches or not", listed(&entry.interfaces))
+            format!("{}, even if that interface does not match", listed(&entry.interfaces))
         };
         let text = format!(
-            "ip2nets {}: the pattern {patterns} asks whether any address of the host matches ({seen}); what it \
-             then configures is {configures}",
+            "ip2nets {}: the pattern {patterns} compares all addresses of the host ({seen}), and then \
+             configures {configures}",
             entry.net
         );
         let wrong = facts.machine.is_some()

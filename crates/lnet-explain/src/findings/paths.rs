@@ -82,7 +82,7 @@ pub(super) fn primary_not_reached(context: &Context<'_>) -> Vec<Finding> {
     }
     let text = format!(
         "the primary NID {primary} is on {net}, which this node neither has nor routes to; \
-         whoever names the peer by it waits for discovery"
+         a program that names the peer by it waits for discovery"
     );
     let advice = format!("configure the peer with {} first", context.question.to);
     vec![finding(
@@ -163,14 +163,14 @@ pub(super) fn rail_mismatch(context: &Context<'_>) -> Vec<Finding> {
         format!(", taking /{prefix} for the subnets")
     };
     let text = format!(
-        "local NI {} was chosen {}; the only peer NIs in its subnet are not well: {}{guess}. \
-         Health of peer NIs is looked at after the local NI is chosen",
+        "local NI {} was chosen {}; the only peer NIs in its subnet are unhealthy: {}{guess}. \
+         The health of peer NIs is compared after the local NI is selected",
         context.node.label(source),
         why_chosen(context),
         listed(healths)
     );
-    let advice = "give each subnet a net number of its own (tcp1, tcp2), so that the net is chosen by \
-                  the health at both ends; or add a pair rule for each rail";
+    let advice = "give each subnet its own net number (tcp1, tcp2), so that the health at both ends \
+                  selects the net; or add a pair rule for each rail";
     vec![finding(
         Code::RailMismatch,
         Severity::Warning,
@@ -228,12 +228,12 @@ pub(super) fn subnets_apart(context: &Context<'_>) -> Vec<Finding> {
     };
     let text = format!(
         "{} sends to {destination}, which is in the subnet of {}{guess}: LNet pairs any NI of a net with any NID of \
-         it, and where no IP route joins the subnets, every such try fails",
+         it, and if no IP route joins the subnets, every such attempt fails",
         context.node.label(source),
         context.node.label(nearer.nid)
     );
-    let advice = "give each subnet a net number of its own (tcp1, tcp2), or route between the subnets; `ip route get \
-                  DESTINATION from SOURCE` says whether one does";
+    let advice = "give each subnet its own net number (tcp1, tcp2), or route between the subnets; `ip route get \
+                  DESTINATION from SOURCE` shows whether a route exists";
     vec![finding(
         Code::SubnetsApart,
         Severity::Warning,
@@ -273,7 +273,7 @@ pub(super) fn credits_exhausted(context: &Context<'_>) -> Vec<Finding> {
         } else {
             return None;
         };
-        let advice = "look at that node and the network on the way: it takes messages more slowly than they come; if \
+        let advice = "check that node and the network on the path: it accepts messages more slowly than they are sent; if \
                       both are idle, raise peer_credits and credits on both sides";
         Some(finding(Code::CreditsExhausted, severity, nid, text, advice))
     });

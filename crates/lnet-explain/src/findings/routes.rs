@@ -38,7 +38,7 @@ pub(super) fn route_down(context: &Context<'_>) -> Vec<Finding> {
             next_check(context, gateway)
         );
         let advice = format!(
-            "`lnetctl ping {by}` from this node; a message that comes through it revives it at once"
+            "`lnetctl ping {by}` from this node; a message through it restores the route at once"
         );
         finding(Code::RouteDown, Severity::Warning, by, text, advice)
     });
@@ -100,11 +100,13 @@ fn next_check(context: &Context<'_>, gateway: &GatewaySelection) -> String {
     let interval = context.state().config.globals.alive_router_check_interval;
     let wait = gateway.next_check.map(|at| at - context.node.now);
     match wait.map(|wait| wait.as_secs()) {
-        Some(0) => "The gateway is asked again now".to_owned(),
-        Some(seconds) => format!("The gateway is asked again in {seconds} s"),
-        None if interval.is_zero() => "The router checker is off: nobody asks again".to_owned(),
+        Some(0) => "The next ping of the gateway is due now".to_owned(),
+        Some(seconds) => format!("The next ping of the gateway is in {seconds} s"),
+        None if interval.is_zero() => {
+            "The router checker is off: there is no further ping".to_owned()
+        }
         None => format!(
-            "The gateway is asked again within {} s (alive_router_check_interval)",
+            "The next ping of the gateway is within {} s (alive_router_check_interval)",
             interval.as_secs()
         ),
     }
@@ -126,9 +128,9 @@ pub(super) fn gateway_health(context: &Context<'_>) -> Vec<Finding> {
         let others = listed(equals.map(|route| route.route.gateway));
         let others = if others.is_empty() { "there is none".to_owned() } else { others };
         let text = format!(
-            "gateway {by} has health {} and its route is up all the same: health only decides among gateways \
-             of equal preference, priority and hops ({others}). One failure costs a gateway {}, any message \
-             received through it restores the whole",
+            "gateway {by} has health {}, but its route is up: health only decides among gateways \
+             of equal preference, priority and hops ({others}). One failure lowers the health of a gateway by {}, \
+             any message received through it restores it fully",
             health.value(),
             globals.gateway_sensitivity
         );
@@ -149,13 +151,14 @@ fn better_gateways(routes: &[&RouteSelection], by: Nid) -> String {
     let others = routes.iter().filter(|one| one.route.gateway != by);
     let others: Vec<_> = others.collect();
     if others.is_empty() {
-        return "look at the gateway; it is the only one, so add a second one".to_owned();
+        return "check the gateway; it is the only one, so add a second one".to_owned();
     }
     if own.is_some_and(|own| others.iter().all(|one| rank(one) > own)) {
         return format!(
-            "give the gateways the same priority and hops: while {by} comes first, its health moves nothing to {}",
+            "give the gateways the same priority and hops: while {by} comes first, its health moves no traffic to {}",
             listed(others.iter().map(|one| one.route.gateway))
         );
     }
-    "look at the gateway; traffic moves to those of equal priority and hops by itself".to_owned()
+    "check the gateway; traffic moves automatically to gateways of equal priority and hops"
+        .to_owned()
 }

@@ -64,7 +64,7 @@ pub(super) fn cannot_matter(context: &Context<'_>) -> Vec<Finding> {
         let rule = context.state().rules.get(report.index)?;
         let why = no_choice(context, rule.selector())?;
         let text = format!("rule {} ({rule}) decides nothing here: {why}", report.index);
-        let advice = "expect nothing of it for this peer";
+        let advice = "the rule has no effect for this peer";
         let subject = format!("rule {}", report.index);
         Some(finding(
             Code::RuleWithoutEffect,
@@ -85,14 +85,14 @@ fn no_choice(context: &Context<'_>, selector: &Selector) -> Option<String> {
     let discovery = if context.node.facts.discovery {
         ""
     } else {
-        ", and discovery is off, so that it does not become it"
+        ", and discovery is off, so it cannot become so"
     };
     let single = || {
         let is_multi_rail = peer.is_some_and(|peer| peer.multi_rail);
         let listed = peer.is_some() || context.node.facts.single_rail.contains(&to);
         (listed && !is_multi_rail).then(|| {
             format!(
-                "peer {to} is not Multi-Rail{discovery}: it is sent to at the NID that is named"
+                "peer {to} is not Multi-Rail{discovery}: messages go to the NID that the sender names"
             )
         })
     };
@@ -148,12 +148,12 @@ fn pairs(context: &Context<'_>) -> Option<Finding> {
     });
     let (index, rule, sources) = missed.into_iter().next()?;
     let text = format!(
-        "rule {index} ({rule}) prefers {} towards {to}, and {winner} was chosen: the local NI is chosen \
-         before any preferred list is looked at",
+        "rule {index} ({rule}) prefers {} towards {to}, and {winner} was chosen: the local NI is selected \
+         before any preferred list is used",
         listed(sources)
     );
     let advice =
-        "to draw traffic to an NI give it a priority: lnetctl udsp add --src NID --priority 0";
+        "to attract traffic to an NI give it a priority: lnetctl udsp add --src NID --priority 0";
     let subject = format!("rule {index}");
     Some(finding(
         Code::PairDoesNotAttract,
@@ -166,7 +166,7 @@ fn pairs(context: &Context<'_>) -> Option<Finding> {
 
 fn health_off(context: &Context<'_>) -> Option<Finding> {
     let off = context.state().config.globals.health_sensitivity == 0;
-    let text = "health_sensitivity is 0: failures change nothing, and nothing is sent again";
+    let text = "health_sensitivity is 0: failures do not influence the selection, and no message is resent";
     let advice = "lnetctl set health_sensitivity 100; lnetctl set retry_count 2";
     let made = || {
         finding(
@@ -196,10 +196,11 @@ pub(super) fn timeouts_misaligned(context: &Context<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     if derived < SHORT_LND_TIMEOUT {
         let text = format!(
-            "{}: a try that is only slow counts as failed",
+            "{}: an attempt that is only slow counts as failed",
             table(derived)
         );
-        let advice = "raise transaction_timeout or lower retry_count until a try has at least 5 s";
+        let advice =
+            "raise transaction_timeout or lower retry_count until an attempt has at least 5 s";
         found.push((Severity::Warning, text, advice));
     }
     let shown = context.node.facts.lnd_timeouts.values().max();
@@ -208,7 +209,7 @@ pub(super) fn timeouts_misaligned(context: &Context<'_>) -> Vec<Finding> {
         .filter(|lnd| lnd * tries >= whole);
     if let Some(lnd) = longest {
         let text = format!(
-            "{}: the LND gives a try longer than its share, so that the last tries never come",
+            "{}: the LND waits longer for an attempt than its share of the time, so the last attempts never happen",
             table(lnd)
         );
         let advice = "raise transaction_timeout, or lower the LND's own timeout";
@@ -231,12 +232,9 @@ pub(super) fn failures_counted(context: &Context<'_>) -> Vec<Finding> {
         let failures = failures.iter();
         let failures = listed(failures.map(|(class, count)| format!("{class} {count}")));
         let (side, advice) = if local {
-            (
-                "local NI",
-                "look at the interface, its cable and its driver",
-            )
+            ("local NI", "check the interface, its cable and its driver")
         } else {
-            ("peer NI", "look at that node and the network on the way")
+            ("peer NI", "check that node and the network on the path")
         };
         let nid = context.node.label(nid);
         let text = format!(

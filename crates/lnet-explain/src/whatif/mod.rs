@@ -141,7 +141,7 @@ impl std::fmt::Display for Change {
         let on_off = |on: bool| if on { "on" } else { "off" };
         match self {
             Self::Fail(target) => write!(f, "{target} fails"),
-            Self::Restore(target) => write!(f, "{target} is well again"),
+            Self::Restore(target) => write!(f, "{target} is restored"),
             Self::Health(nid, health) => write!(f, "{nid} has health {health}"),
             Self::AddRule(rule, None) => write!(f, "rule added: {rule}"),
             Self::AddRule(rule, Some(at)) => write!(f, "rule added before {at}: {rule}"),

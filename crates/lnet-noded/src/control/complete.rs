@@ -154,7 +154,7 @@ impl Completion {
             .map(|(one, many, names)| {
                 let kind = if names.len() == 1 { one } else { many };
                 format!(
-                    "already there: {} {kind}: {}",
+                    "exists already: {} {kind}: {}",
                     names.len(),
                     some_of(names, "; ")
                 )
@@ -213,7 +213,7 @@ fn is_same(own: &NiConfig, given: &NiConfig) -> bool {
 }
 
 fn differs(change: &Change, remedy: &str) -> Failure {
-    let descr = format!("{change}: it is there with other settings ({remedy} first)");
+    let descr = format!("{change}: it exists with other settings ({remedy} first)");
     failure::of_change(change, -EEXIST, &descr)
 }
 

@@ -244,7 +244,7 @@ fn cause_name(cause: HealthCause) -> String {
         HealthCause::Failed(status) => format!("an attempt failed: {}", reason_name(&status)),
         HealthCause::NoResponse => "no response came in time".to_owned(),
         HealthCause::Recovered => "a recovery ping was answered".to_owned(),
-        HealthCause::Told => "its node said so".to_owned(),
+        HealthCause::Told => "its node reported it".to_owned(),
         HealthCause::Administrator => "an administrator set it".to_owned(),
     }
 }

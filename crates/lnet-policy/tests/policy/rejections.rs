@@ -173,7 +173,7 @@ fn a_network_type_without_a_name_is_rejected() {
     let error = parse("--dst tcp --rte 5@<23>", Profile::Design).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "rte: <23> is no network type that rules can name"
+        "rte: <23> is not a network type that rules can name"
     );
     assert_eq!(error.errno(), -22);
 }

@@ -307,7 +307,7 @@ fn rules(texts: &[Spanned<RuleText>]) -> Result<RuleList, ScenarioError> {
             priority,
         } = &text.value;
         let wrong = |error: &dyn std::fmt::Display| {
-            ScenarioError::of(text, format!("this rule is refused: {error}"), "")
+            ScenarioError::of(text, format!("this rule is rejected: {error}"), "")
         };
         let action = priority.and_then(Priority::new).map(Action::Priority);
         let rule = Text {

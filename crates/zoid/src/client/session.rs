@@ -521,7 +521,7 @@ impl Client {
         if let Err(error) = result {
             if error.kind() == ErrorKind::InvalidData {
                 self.counters.protocol_errors().up();
-                tracing::warn!(%error, "the daemon breaks the protocol");
+                tracing::warn!(%error, "the daemon violates the protocol");
             }
             state.lose(link, of_lost_connection(&error));
             state.wake_followers();

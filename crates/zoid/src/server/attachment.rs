@@ -300,7 +300,7 @@ impl Attachment {
             .control
             .call(self.session, &Request::Fini, &self.watch, FAREWELL);
         if let Err(error) = farewell {
-            tracing::debug!(%error, "the daemon was not told that the server leaves");
+            tracing::debug!(%error, "cannot notify the daemon that the server detaches");
         }
         self.close_queues();
     }

@@ -292,7 +292,7 @@ impl Control {
         for index in 0..made {
             let name = self.instance.reply_queue(self.process, index);
             if let Err(error) = unlink_queue(&name) {
-                tracing::debug!(%error, name, "a reply queue was gone already");
+                tracing::debug!(%error, name, "a reply queue did not exist any more");
             }
         }
     }

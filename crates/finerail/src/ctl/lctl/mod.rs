@@ -145,7 +145,7 @@ fn unusable(nid: &str) -> Failed {
 /// Returns the first error of the node as one line, with its number as the exit code.
 fn failed(failures: Vec<lnet_control::Failure>) -> Failed {
     let Some(first) = failures.into_iter().next() else {
-        return Failed::plain("the node refuses without a reason");
+        return Failed::plain("the node rejects the request without a reason");
     };
     Failed::Line {
         text: first.descr,

@@ -90,7 +90,7 @@ fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
         ("forwarding", "enabled") => Ok(under("routing", "1")),
         ("forwarding", "disabled") => Ok(under("routing", "0")),
         ("lnet_peer_discovery_disabled" | "forwarding", _) => Err(line(
-            format!("set_param: {name}: '{value}' is no value of it"),
+            format!("set_param: {name}: '{value}' is not a valid value"),
             INVALID,
         )),
         _ => match SETTABLE.iter().find(|(known, _)| *known == name) {

@@ -172,7 +172,7 @@ impl Client {
         self.counters.reconnects().up();
         if resumed {
             self.counters.sessions_resumed().up();
-            return tracing::info!("connected to the daemon again; nothing was lost");
+            return tracing::info!("reconnected to the daemon; nothing was lost");
         }
         self.counters.sessions_lost().up();
         if self.options.keep_on_server_restart {

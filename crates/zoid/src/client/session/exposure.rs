@@ -133,7 +133,7 @@ impl Client {
             && let Err(error) = link.let_daemon_trace()
         {
             // Without Yama there is nothing to allow.
-            tracing::debug!(%error, "the kernel was not told that the daemon may copy");
+            tracing::debug!(%error, "cannot let the daemon copy this process's memory");
         }
         let mark = link.hold(number)?;
         parts(&[mark]).first().copied()
