@@ -12,7 +12,7 @@ use lnet_core::{
     Core, CoreConfig, Entropy, Globals, NiConfig, Route, RouteFault, RouterBuffers, SelectionState,
     Tunables,
 };
-use lnet_explain::{Code, Node, Question, explain};
+use lnet_explain::{Code, Finding, Node, Question, explain};
 use lnet_types::{Net, Nid, Time};
 
 const NOW: Time = Time::from_secs(1000);
@@ -47,7 +47,7 @@ fn state() -> SelectionState {
     core.selection_state()
 }
 
-fn told(state: SelectionState) -> String {
+fn told(state: SelectionState) -> Finding {
     // What a tool reads of a node.
     let text = lnet_state::to_json(state, NOW).unwrap();
     let (state, now) = lnet_state::from_json(&text).unwrap();
@@ -60,7 +60,7 @@ fn told(state: SelectionState) -> String {
     let explanation = explain(&Node::exact(state, now), &question).unwrap();
     let mut findings = explanation.findings.into_iter();
     let found = findings.find(|finding| finding.code == Code::RouteDown);
-    found.unwrap().text
+    found.unwrap()
 }
 
 #[test]
@@ -94,23 +94,29 @@ fn a_route_that_is_down_names_exactly_the_test_that_it_fails() {
         state.gateways[0].alive = alive;
         state.routes[0].up = false;
         state.routes[0].fault = Some(fault);
-        let text = told(state);
+        let Finding { text, advice, .. } = told(state);
         assert!(text.contains(due), "no '{due}' in {text}");
         assert_eq!(text.matches("test ").count(), 1, "{text}");
+        let helps = match fault {
+            NiDown(_) => "at the gateway: it needs an interface there",
+            NotRouting => "`lnetctl set routing 1` at the gateway",
+            _ => "`lnetctl ping 10.0.0.9@tcp` from this node",
+        };
+        assert!(advice.contains(helps), "{advice}");
     }
 }
 
 #[test]
 fn a_gateway_whose_next_ping_is_due_is_asked_now() {
     for (at, due) in [
-        (NOW, "The gateway is asked again now"),
+        (NOW, "The next ping of the gateway is due now"),
         (
             NOW + Duration::from_millis(900),
-            "The gateway is asked again now",
+            "The next ping of the gateway is due now",
         ),
         (
             NOW + Duration::from_secs(7),
-            "The gateway is asked again in 7 s",
+            "The next ping of the gateway is in 7 s",
         ),
     ] {
         let mut state = state();
@@ -118,7 +124,7 @@ fn a_gateway_whose_next_ping_is_due_is_asked_now() {
         state.gateways[0].next_check = Some(at);
         state.routes[0].up = false;
         state.routes[0].fault = Some(RouteFault::Silent);
-        let text = told(state);
+        let text = told(state).text;
         assert!(text.ends_with(due), "{text}");
     }
 }

@@ -27,54 +27,67 @@ fn gateway<'a>(context: &Context<'a>, route: &RouteSelection) -> Option<&'a Gate
 pub(super) fn route_down(context: &Context<'_>) -> Vec<Finding> {
     let down = routes(context).into_iter().filter_map(|route| {
         let gateway = gateway(context, route)?;
-        let why = failing_test(context, route, gateway)?;
-        Some((route, gateway, why))
+        let fault = fault(context, route, gateway)?;
+        Some((route, gateway, fault))
     });
-    let told = down.map(|(route, gateway, why)| {
+    let told = down.map(|(route, gateway, fault)| {
         let by = route.route.gateway;
         let text = format!(
-            "the route to {} by {by} is down: {why}. {}",
+            "the route to {} by {by} is down: {}. {}",
             route.route.net,
+            failing_test(by, gateway.alive, fault),
             next_check(context, gateway)
         );
-        let advice = format!(
-            "`lnetctl ping {by}` from this node; a message through it restores the route at once"
-        );
+        let advice = remedy(by, gateway.alive, fault);
         finding(Code::RouteDown, Severity::Warning, by, text, advice)
     });
     told.collect()
 }
 
-/// Returns the test of a route that fails, with its number (lnet-selection, section 2.6.1).
-fn failing_test(
+/// Returns the reason why a route is down; `None` if the route is up.
+fn fault(
     context: &Context<'_>,
     route: &RouteSelection,
     gateway: &GatewaySelection,
-) -> Option<String> {
-    let by = route.route.gateway;
-    if gateway.alive && route.up {
-        return None;
-    }
-    let fault = route.fault.unwrap_or_else(|| likely_fault(context, route));
-    let (number, what) = match fault {
-        _ if !gateway.alive && fault == RouteFault::NotAnswered => {
-            (1, format!("gateway {by} has not answered a ping yet"))
+) -> Option<RouteFault> {
+    let is_down = !gateway.alive || !route.up;
+    let fault = || route.fault.unwrap_or_else(|| likely_fault(context, route));
+    is_down.then(fault)
+}
+
+/// Returns the test of a route that fails, with its number (lnet-selection, section 2.6.1).
+fn failing_test(by: Nid, alive: bool, fault: RouteFault) -> String {
+    match fault {
+        RouteFault::NotAnswered if !alive => {
+            format!("test 1, gateway {by} has not answered a ping yet")
         }
-        _ if !gateway.alive => (1, format!("gateway {by} does not answer pings")),
-        RouteFault::NotAnswered | RouteFault::Silent => (
-            2,
-            "the gateway lives, and its last ping speaks against the route".to_owned(),
-        ),
+        _ if !alive => format!("test 1, gateway {by} does not answer pings"),
+        RouteFault::NotAnswered | RouteFault::Silent => {
+            "test 2, the gateway is alive, but its last ping answer is against the route".to_owned()
+        }
         RouteFault::NiDown(net) if net == by.net() => {
-            (3, format!("no interface of the gateway on {net} is up"))
+            format!("test 3, no interface of the gateway on {net} is up")
         }
-        RouteFault::NiDown(net) => (
-            4,
-            format!("the gateway's side on {net} is not up (avoid_asym_router_failure is on)"),
+        RouteFault::NiDown(net) => format!(
+            "test 4, the gateway's side on {net} is not up (avoid_asym_router_failure is on)"
         ),
-        RouteFault::NotRouting => (5, "the gateway does not route".to_owned()),
-    };
-    Some(format!("test {number}, {what}"))
+        RouteFault::NotRouting => "test 5, the gateway does not route".to_owned(),
+    }
+}
+
+/// Returns what an administrator can do against the fault of a route.
+fn remedy(by: Nid, alive: bool, fault: RouteFault) -> String {
+    match fault {
+        RouteFault::NiDown(net) if alive => format!(
+            "`lnetctl net show --net {net}` at the gateway: the gateway needs an interface on this net whose status is up"
+        ),
+        RouteFault::NotRouting if alive => {
+            "`lnetctl set routing 1` at the gateway, or a route through a gateway that forwards".to_owned()
+        }
+        _ => format!(
+            "`lnetctl ping {by}` from this node; a message through it restores the route at once"
+        ),
+    }
 }
 
 /// What speaks against a route of which a document says that it is down, and no more. A gateway that lives according to
