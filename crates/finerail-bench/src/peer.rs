@@ -34,6 +34,9 @@ pub(super) struct PeerArgs {
     /// How long a node polls for work before it sleeps
     #[arg(long, default_value = "0", value_parser = spin)]
     pub(super) spin: Duration,
+    /// How a raw relay forwards messages
+    #[arg(long, default_value = "one-thread")]
+    pub(super) relay: raw::Relay,
     /// The control socket of a node
     #[arg(long)]
     pub(super) control: Option<PathBuf>,
@@ -83,7 +86,7 @@ fn serve(args: &PeerArgs) -> anyhow::Result<()> {
     sys::pin_to_cpus(&args.cpu).with_context(|| format!("cannot stay on CPU {:?}", args.cpu))?;
     match args.role {
         Role::RawTarget => raw::target::serve(&args.congestion),
-        Role::RawRelay => raw::target::relay(&args.congestion, args.port),
+        Role::RawRelay => raw::serve_relay(&args.congestion, args.port, args.relay),
         Role::RawFan => raw::fan::serve(args),
         Role::Target => lnet::target::serve(lnet::TARGET, args),
         Role::RoutedTarget => lnet::target::serve(lnet::ROUTED_TARGET, args),

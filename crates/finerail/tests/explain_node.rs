@@ -179,6 +179,15 @@ fn a_peer_is_multi_rail_since_it_said_so_and_single_rail_for_a_reason() {
         told.ends_with("s ago that it is not (features 0x6)"),
         "{told}"
     );
+    let configured = managed.node().with_engine(|engine, _| {
+        let nids = [nid("127.0.0.9@tcp")];
+        engine.core_mut().add_peer(nid(single), &nids, true)
+    });
+    configured.unwrap();
+    let told = why(single);
+    let of = "Multi-Rail: 127.0.0.7@tcp belongs to peer 127.0.0.7@tcp; an administrator has configured it so; it ";
+    assert!(told.contains(of), "{told}");
+    assert!(told.ends_with(" (features 0x6)"), "{told}");
     let nobody = "127.0.0.8@tcp";
     let failed = managed.node().discover(nid(nobody), PATIENCE);
     assert!(failed.is_err());

@@ -6,10 +6,13 @@ use lnet_wire::PingFeatures;
 
 use crate::node::Node;
 
-/// Returns how and when a Multi-Rail peer said that it is Multi-Rail; `None` if only an administrator configured it
-/// so.
+/// Returns how and when a Multi-Rail peer said that it is Multi-Rail, or that only an administrator configured it so;
+/// `None` if the peer was never heard.
 pub(crate) fn why_multi_rail(node: &Node, to: Nid) -> Option<String> {
     let heard = discovery_of(node, to)?.heard?;
+    if let Some(said) = says_otherwise(&heard, node.now) {
+        return Some(format!("an administrator has configured it so; {said}"));
+    }
     let interfaces = match heard.nids {
         1 => "one interface".to_owned(),
         many => format!("{many} interfaces"),
@@ -41,18 +44,27 @@ pub(crate) fn why_single_rail(node: &Node, to: Nid) -> Option<String> {
         ));
     }
     let heard = known.heard?;
-    let features = PingFeatures::from_bits_retain(heard.features);
-    let said = how(&heard, node.now);
-    Some(if !features.contains(PingFeatures::MULTI_RAIL) {
-        format!("{said} that it is not (features {:#x})", heard.features)
-    } else if !features.contains(PingFeatures::DISCOVERY) {
-        format!(
-            "{said} that its discovery is switched off (features {:#x})",
-            heard.features
-        )
-    } else {
+    Some(says_otherwise(&heard, node.now).unwrap_or_else(|| {
+        let said = how(&heard, node.now);
         format!("{said}, and an administrator has configured it otherwise")
-    })
+    }))
+}
+
+/// What the peer said of itself, if that makes no Multi-Rail peer of it.
+fn says_otherwise(heard: &Heard, now: Time) -> Option<String> {
+    let features = PingFeatures::from_bits_retain(heard.features);
+    let what = if !features.contains(PingFeatures::MULTI_RAIL) {
+        "it is not"
+    } else if !features.contains(PingFeatures::DISCOVERY) {
+        "its discovery is switched off"
+    } else {
+        return None;
+    };
+    let said = how(heard, now);
+    Some(format!(
+        "{said} that {what} (features {:#x})",
+        heard.features
+    ))
 }
 
 fn discovery_of(node: &Node, to: Nid) -> Option<DiscoveryView> {

@@ -189,6 +189,11 @@ pub(crate) static PRIMARY_NOT_REACHED: Lint = warning(
     "a peer's primary NID cannot be reached, but others can",
     "configure the peer with a reachable NID as its primary NID",
 );
+pub(crate) static PRIMARY_NOT_LOCAL: Lint = note(
+    "primary-not-local",
+    "a peer's primary NID is behind a route, another one on a local network",
+    "configure the peer with a NID on a local network first, as clients after 2.17 do",
+);
 pub(crate) static PEER_NETS_MISSING: Lint = note(
     "peer-nets-missing",
     "a peer has NIDs on networks that this node does not share",
@@ -301,7 +306,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 46] = [
+pub static LINTS: [&Lint; 47] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -326,6 +331,7 @@ pub static LINTS: [&Lint; 46] = [
     &DISCOVERY_OFF,
     &NET_NOT_REACHED,
     &PRIMARY_NOT_REACHED,
+    &PRIMARY_NOT_LOCAL,
     &PEER_NETS_MISSING,
     &RAIL_MISMATCH,
     &HEALTH_ZERO,

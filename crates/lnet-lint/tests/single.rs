@@ -348,6 +348,18 @@ fn a_primary_nid_that_no_network_reaches_is_found() {
 }
 
 #[test]
+fn a_primary_nid_behind_a_route_beside_one_on_a_local_network_is_found() {
+    let route = "route: [{net: tcp9, gateway: 10.0.0.9@tcp, hop: 1}]\n";
+    let [far, near] = ["10.9.0.5@tcp9", "10.0.0.5@tcp"];
+    let found = fires(
+        "primary-not-local",
+        &(peer(far, near) + route),
+        &(peer(near, far) + route),
+    );
+    assert_eq!(found.fix, "make a NID on tcp the primary one");
+}
+
+#[test]
 fn nids_of_a_peer_on_networks_that_nobody_shares_are_found() {
     let wrong = peer("10.0.0.5@tcp", "10.8.0.5@o2ib");
     fires(

@@ -25,7 +25,7 @@ impl Node {
     /// [`PingError::Failed`] with `EINVAL` if discovery is switched off or `target` is loopback. Other errors:
     /// no answer in time, no path to the peer.
     pub fn discover(&self, target: Nid, timeout: Duration) -> Result<PeerView, PingError> {
-        let failed = |errno| PingError::Failed { target, errno };
+        let failed = |errno| PingError::failed(target, errno);
         let begun = Instant::now();
         // No event arrives in this queue. It is needed because a node with `Progress::Caller` runs only while a
         // caller waits.
@@ -38,7 +38,7 @@ impl Node {
             .is_some_and(|view| is_under_way(&view))
         {
             if begun.elapsed() >= timeout {
-                return Err(PingError::TimedOut { target, timeout });
+                return Err(self.with_cause(PingError::timed_out(target, timeout)));
             }
             if let Err(WaitError::Closed) = queue.wait(Some(pause)) {
                 return Err(PingError::Node(NodeError::ShutDown));

@@ -33,28 +33,34 @@ pub struct PingReply {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PingError {
     /// No reply came in time.
-    #[error("no reply from {target} within {} s", timeout.as_secs_f64())]
+    #[error("no reply from {target} within {} s{}", timeout.as_secs_f64(), because(why.as_ref()))]
     TimedOut {
         /// The NID that was asked.
         target: Nid,
         /// The timeout that expired.
         timeout: Duration,
+        /// What is wrong with the gateways, if only gateways lead to the target and none is well.
+        why: Option<NoPath>,
     },
     /// The request was not sent in time: there was no connection yet, or the peer does not read from it.
-    #[error("nothing could be sent to {target} within {} s", timeout.as_secs_f64())]
+    #[error("nothing could be sent to {target} within {} s{}", timeout.as_secs_f64(), because(why.as_ref()))]
     NotSent {
         /// The NID that was asked.
         target: Nid,
         /// The timeout that expired.
         timeout: Duration,
+        /// What is wrong with the gateways, if only gateways lead to the target and none is well.
+        why: Option<NoPath>,
     },
     /// The request could not be sent, or the reply could not be received.
-    #[error("{target} cannot be reached: {}", describe(*errno))]
+    #[error("{target} cannot be reached: {}{}", describe(*errno), because(why.as_ref()))]
     Failed {
         /// The NID that was asked.
         target: Nid,
         /// The cause.
         errno: Errno,
+        /// What is wrong with the gateways, if only gateways lead to the target and none is well.
+        why: Option<NoPath>,
     },
     /// No interface and no live route leads to the target's net.
     #[error("{target} cannot be reached: {why}")]
@@ -83,6 +89,38 @@ pub enum PingError {
     /// The node rejected the call.
     #[error(transparent)]
     Node(#[from] NodeError),
+}
+
+impl PingError {
+    /// Makes the error without the state of the gateways, which is added later.
+    pub(crate) fn failed(target: Nid, errno: Errno) -> Self {
+        Self::Failed {
+            target,
+            errno,
+            why: None,
+        }
+    }
+
+    /// Makes the error without the state of the gateways, which is added later.
+    pub(crate) fn timed_out(target: Nid, timeout: Duration) -> Self {
+        Self::TimedOut {
+            target,
+            timeout,
+            why: None,
+        }
+    }
+
+    /// Returns the faults of the gateways that lead to the target, if they are the reason why there is no answer.
+    #[must_use]
+    pub fn no_path(&self) -> Option<&NoPath> {
+        match self {
+            Self::NoPath { why, .. } => Some(why),
+            Self::TimedOut { why, .. } | Self::NotSent { why, .. } | Self::Failed { why, .. } => {
+                why.as_ref()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The size of the receive buffer, which `lnetctl ping` has used since 2.16: room for 246 interfaces (section
@@ -136,20 +174,39 @@ impl Node {
 
 impl Node {
     /// Replaces the errno of a message that could not be sent with a more precise cause, if one is known: why
-    /// the peer could not be dialled, or why no path leads to the peer.
+    /// the peer could not be dialled, or why no path leads to the peer. A message that a gateway keeps gets no
+    /// answer: then the state of the gateways is the cause.
     pub(crate) fn with_cause(&self, error: PingError) -> PingError {
-        let PingError::Failed { target, errno } = error else {
-            return error;
-        };
-        let (failure, no_path) = self.with_engine(|engine, _| {
-            let failure = engine.stack.lnd.dial_failure(target);
-            (failure, engine.core().no_path_to(target))
-        });
-        if let Some(why) = no_path.filter(|_| errno == Errno::EHOSTUNREACH) {
-            return PingError::NoPath { target, why };
+        let gateways = |target| self.with_engine(|engine, _| engine.core().no_answer_from(target));
+        match error {
+            PingError::Failed { target, errno, .. } => self.failed(target, errno, gateways(target)),
+            PingError::TimedOut {
+                target, timeout, ..
+            } => PingError::TimedOut {
+                target,
+                timeout,
+                why: gateways(target),
+            },
+            PingError::NotSent {
+                target, timeout, ..
+            } => PingError::NotSent {
+                target,
+                timeout,
+                why: gateways(target),
+            },
+            other => other,
         }
-        let errno = failure.and_then(cause).unwrap_or(errno);
-        PingError::Failed { target, errno }
+    }
+
+    fn failed(&self, target: Nid, errno: Errno, why: Option<NoPath>) -> PingError {
+        match why {
+            Some(why) if errno == Errno::EHOSTUNREACH => PingError::NoPath { target, why },
+            why => {
+                let failure = self.with_engine(|engine, _| engine.stack.lnd.dial_failure(target));
+                let errno = failure.and_then(cause).unwrap_or(errno);
+                PingError::Failed { target, errno, why }
+            }
+        }
     }
 }
 
@@ -184,11 +241,15 @@ fn await_reply(
         let left = timeout.saturating_sub(begun.elapsed());
         let mut next = queue.wait(Some(left)).map_err(|error| match error {
             WaitError::Closed => PingError::Node(NodeError::ShutDown),
-            WaitError::TimedOut if sent => PingError::TimedOut { target, timeout },
-            WaitError::TimedOut => PingError::NotSent { target, timeout },
+            WaitError::TimedOut if sent => PingError::timed_out(target, timeout),
+            WaitError::TimedOut => PingError::NotSent {
+                target,
+                timeout,
+                why: None,
+            },
         })?;
         if let Err(errno) = next.event.status {
-            return Err(PingError::Failed { target, errno });
+            return Err(PingError::failed(target, errno));
         }
         sent |= next.event.kind == EventKind::Send;
         if next.event.kind == EventKind::Reply {
@@ -212,6 +273,10 @@ fn read_reply(target: Nid, bytes: &[u8], round_trip: Duration) -> Result<PingRep
         nis: info.nis().collect(),
         round_trip,
     })
+}
+
+fn because(why: Option<&NoPath>) -> String {
+    why.map(|why| format!(": {why}")).unwrap_or_default()
 }
 
 fn describe(errno: Errno) -> String {

@@ -100,7 +100,8 @@ pub enum CallError {
     /// The deadline passed. Whether the call was executed is not known.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
-    /// The deadline passed, and the last request did not leave the node: no route, no connection.
+    /// The deadline passed, and the last request did not leave the node although a path leads to the server: there
+    /// was no connection.
     #[error("no answer within {within:?}: the last request was not delivered: {}", std::io::Error::from_raw_os_error(*.errno))]
     Undelivered {
         /// The time limit of the call.
@@ -108,7 +109,9 @@ pub enum CallError {
         /// The errno with which the last request failed.
         errno: i32,
     },
-    /// The deadline passed, and no interface and no live route leads to the server.
+    /// The deadline passed, and no interface and no live route leads to the server, its gateways do not answer, or
+    /// there was no path when the last request was due. The last request may have left before its route went down. If
+    /// the server was heard since, the error is [`CallError::Deadline`].
     #[error("no answer within {within:?}: {why}")]
     NoPath {
         /// The time limit of the call.

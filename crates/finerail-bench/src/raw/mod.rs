@@ -16,6 +16,7 @@
 
 pub(super) mod fan;
 mod initiator;
+mod relay;
 mod relayed;
 pub(super) mod target;
 
@@ -25,6 +26,7 @@ use std::net::TcpStream;
 use anyhow::{Context, bail};
 
 pub(super) use initiator::Initiator;
+pub(super) use relay::{Relay, serve as serve_relay};
 pub(super) use relayed::Relayed;
 
 /// The bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).

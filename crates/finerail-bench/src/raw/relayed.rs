@@ -3,15 +3,13 @@
 //! ```text
 //!   this process, CPU A ──▶ relay, CPU A or B ──▶ target, CPU B
 //! ```
-//!
-//! One thread reads a whole large message and writes it, or as many small messages as one read returns.
 
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use super::Link;
 use super::initiator::{batches, connect, stream};
+use super::{Link, Relay};
 use crate::child::{self, Peer, PeerSpec};
 use crate::measure::Side;
 use crate::peer::Role;
@@ -26,7 +24,11 @@ pub(crate) struct Relayed {
 }
 
 impl Relayed {
-    pub(crate) fn start(placement: &Placement, congestion: &str) -> anyhow::Result<Self> {
+    pub(crate) fn start(
+        placement: &Placement,
+        congestion: &str,
+        relay: Relay,
+    ) -> anyhow::Result<Self> {
         let spec = |role, port| PeerSpec {
             role,
             cpu: placement.target_cpu,
@@ -35,7 +37,8 @@ impl Relayed {
         };
         let target = Peer::start(&spec(Role::RawTarget, 0))?;
         let cpu = placement.initiator_cpu.to_string();
-        let relay = Peer::start_with(&spec(Role::RawRelay, target.port()), &["--cpu", &cpu])?;
+        let more = ["--cpu", &cpu, "--relay", &relay.argument()];
+        let relay = Peer::start_with(&spec(Role::RawRelay, target.port()), &more)?;
         Ok(Self {
             link: connect(relay.port(), congestion)?,
             buffer: vec![0x5A; LARGE],

@@ -1,7 +1,7 @@
-//! The answering ends of the raw limit: the target, and the relay in place of a router.
+//! The answering end of the raw limit.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 
 use anyhow::{Context, bail};
 
@@ -30,34 +30,7 @@ pub(crate) fn serve(congestion: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Passes streams on to the raw target on port `to`. Each message is read completely and then written, as in a
-/// router.
-pub(crate) fn relay(congestion: &str, to: u16) -> anyhow::Result<()> {
-    let onward = TcpStream::connect((Ipv4Addr::LOCALHOST, to))
-        .with_context(|| format!("cannot connect to port {to} of this machine"))?;
-    let mut onward = Link::new(onward, congestion)?;
-    let mut link = accept(congestion)?;
-    let mut buffer = [vec![0; LARGE]];
-    while let Some(announced) = next_run(&mut link)? {
-        onward.send(&announced.encode(), &[])?;
-        match announced.run {
-            Run::Stream => {
-                link.receive_stream(announced.count, &mut buffer, |header, payload| {
-                    onward.send(header, payload)
-                })?
-            }
-            Run::Batches => {
-                take_batches(&mut link, announced, |whole| onward.stream.write_all(whole))?
-            }
-            other => bail!("a relay passes on no {other:?}"),
-        }
-        let done = onward.receive_header()?;
-        link.send(&done.encode(), &[])?;
-    }
-    Ok(())
-}
-
-fn accept(congestion: &str) -> anyhow::Result<Link> {
+pub(super) fn accept(congestion: &str) -> anyhow::Result<Link> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen")?;
     let port = listener
         .local_addr()
@@ -90,7 +63,7 @@ fn batches(link: &mut Link, announced: Header) -> anyhow::Result<()> {
 }
 
 /// Reads up to a batch at once, checks the headers in it, and passes the whole frames to `each`.
-fn take_batches(
+pub(super) fn take_batches(
     link: &mut Link,
     announced: Header,
     mut each: impl FnMut(&[u8]) -> io::Result<()>,

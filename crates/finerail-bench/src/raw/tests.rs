@@ -2,7 +2,7 @@ use std::net::{Ipv4Addr, TcpListener};
 
 use super::*;
 
-fn links() -> (Link, Link) {
+pub(super) fn links() -> (Link, Link) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let (far, _) = listener.accept().unwrap();

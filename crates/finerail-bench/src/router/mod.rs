@@ -4,7 +4,7 @@
 //! ```text
 //!   limit      plain framed TCP, one hop, both CPUs
 //!   routed     sender ──▶ router (either CPU) ──▶ target
-//!   plain      the same through a relay that examines no message: the limit of a router
+//!   plain      the same through relays that examine no message, of one thread, of two, by splice(2): the limit of a router
 //!   idle       1,000 peers connected to a node, and silent
 //!   discovery  node ── ping, push ──▶ 1,000 peers, which one process simulates on 127.1.y.z
 //!   pushes     100,000 peers in the core alone, without sockets: the longest of its calls

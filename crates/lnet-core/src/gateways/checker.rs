@@ -293,8 +293,8 @@ impl Core {
     }
 
     /// Notes that a gateway is alive because a message came through it. The next ping shows the state of the routes to
-    /// nets other than the source's. This ping is sent at once, but at least a second after the last one. So a
-    /// gateway that can send but not receive is not pinged at the rate of its messages.
+    /// nets other than the source's. This ping is sent at once, but at least a second after the last ping that a
+    /// message caused. So a gateway that can send but not receive is not pinged at the rate of its messages.
     // [ROUTE-13]
     pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
         for gateway in self.dead_gateways_of(sender) {
@@ -322,10 +322,22 @@ impl Core {
         gateways
     }
 
-    /// Pings a gateway now, but at least a second after the last ping.
+    /// Pings a gateway after a sign of life: now, but at least a second after the ping of the last sign. Pings of the
+    /// checker's schedule do not count: one that failed a moment ago says nothing about a gateway that has returned
+    /// since.
     fn ask_now(&mut self, nid: Nid, now: Time) {
-        if let Some(last) = self.routes.gateway(nid).map(|state| state.last_check) {
-            self.plan_check(nid, now.max(last + FIRST_PAUSE));
+        let Some(gateway) = self.routes.gateway_mut(nid) else {
+            return;
+        };
+        let at = match gateway.last_sign {
+            // That sign's ping is planned.
+            Some(sign) if sign > now => return,
+            Some(sign) => now.max(sign + FIRST_PAUSE),
+            None => now,
+        };
+        gateway.last_sign = Some(at);
+        if gateway.next_check.is_none_or(|planned| at < planned) {
+            self.plan_check(nid, at);
         }
     }
 

@@ -53,6 +53,8 @@ pub(crate) struct Gateway {
     pub(crate) next_check: Option<Time>,
     /// When the last ping was due.
     pub(crate) last_check: Time,
+    /// The time of the last ping that a sign of life caused; may be in the future.
+    pub(crate) last_sign: Option<Time>,
     /// True if the last ping failed at a local interface.
     pub(crate) failed_here: bool,
     /// Number of consecutive pings after which a route was down.
@@ -88,6 +90,7 @@ impl Routes {
             ping: None,
             next_check: None,
             last_check: Time::ZERO,
+            last_sign: None,
             failed_here: false,
             failures: 0,
             told_down: 0,

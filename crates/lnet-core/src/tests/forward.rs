@@ -319,6 +319,24 @@ fn what_waits_behind_a_failed_pass_is_dropped_with_it() {
 }
 
 #[test]
+fn a_locked_primary_nid_that_is_told_to_be_gone_is_down_as_any_other() {
+    let mut net = Net::pair();
+    let (ni, now) = (net.nodes[0].nis[0].0, net.now);
+    let (primary, other) = (nid("10.0.0.2@tcp"), nid("10.0.0.3@tcp"));
+    net.core(0).add_peer(primary, &[other], true).unwrap();
+    let locked = PeerState::MULTI_RAIL | PeerState::LOCK_PRIMARY;
+    net.core(0).set_peer_state(primary, locked).unwrap();
+    for nid in [primary, other] {
+        net.core(0).peer_notify(ni, nid, true, now);
+    }
+    net.core(0).peer_notify(ni, primary, false, now);
+    let peer = net.core(0).peer_with(other).unwrap();
+    assert_eq!((peer.primary, peer.locked), (primary, true));
+    let up: Vec<_> = peer.nis.iter().map(|ni| (ni.nid, ni.up)).collect();
+    assert_eq!(up, [(primary, false), (other, true)]);
+}
+
+#[test]
 fn a_next_hop_is_down_when_the_last_of_our_interfaces_has_lost_it() {
     let peer = nid("10.1.0.2@tcp1");
     let mut core = Core::new(super::net::config(1), lnet_types::Time::ZERO);

@@ -23,7 +23,7 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 36] = [
+const SEARCHES: [Search; 37] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -46,6 +46,7 @@ const SEARCHES: [Search; 36] = [
     routes::discovery_off,
     peers::net_not_reached,
     peers::primary_not_reached,
+    peers::primary_not_local,
     peers::peer_nets_missing,
     peers::rail_mismatch,
     observed::health_zero,

@@ -9,7 +9,9 @@ use lnet_types::{Net, Nid};
 
 use super::interfaces::{USUAL_PREFIX, prefix};
 use super::routes::HEALTH_MAX;
-use crate::catalogue::{NET_NOT_REACHED, PEER_NETS_MISSING, PRIMARY_NOT_REACHED, RAIL_MISMATCH};
+use crate::catalogue::{
+    NET_NOT_REACHED, PEER_NETS_MISSING, PRIMARY_NOT_LOCAL, PRIMARY_NOT_REACHED, RAIL_MISMATCH,
+};
 use crate::finding::Finding;
 use crate::node::{COMPARED_MAX, Ni, Node, listed};
 
@@ -71,6 +73,27 @@ pub(super) fn primary_not_reached(node: &Node<'_>) -> Vec<Finding> {
         );
         let fix = format!("make a NID on {other} the primary one");
         Some(node.finding(&PRIMARY_NOT_REACHED, path, reason, fix))
+    })
+}
+
+/// Reports peers whose primary NID is behind a route while another NID is on a local net. Upper layers know the peer by
+/// its primary NID.
+pub(super) fn primary_not_local(node: &Node<'_>) -> Vec<Finding> {
+    each_peer(node, |peer, path| {
+        let primary = peer.primary.net();
+        let local = nets_of(peer)
+            .into_iter()
+            .find(|net| node.local().contains(net))?;
+        if node.local().contains(&primary) || !node.reaches(primary) {
+            return None;
+        }
+        let reason = format!(
+            "the primary NID {} is on {primary}, which is behind a route, though {local} is local: before discovery \
+             has joined the two, messages to the peer go through a router",
+            peer.primary
+        );
+        let fix = format!("make a NID on {local} the primary one");
+        Some(node.finding(&PRIMARY_NOT_LOCAL, path, reason, fix))
     })
 }
 

@@ -99,9 +99,16 @@ fn ask_one(
     }
     if discovers {
         let peer = node.node().discover(target, how.timeout);
-        let peer = peer.map_err(|error| match error {
-            PingError::TimedOut { .. } => Unanswered::from(-ETIMEDOUT),
-            other => Unanswered::from(other),
+        let peer = peer.map_err(|error| {
+            let is_late = matches!(error, PingError::TimedOut { .. });
+            let unanswered = Unanswered::from(error);
+            match is_late {
+                true => Unanswered {
+                    errno: -ETIMEDOUT,
+                    ..unanswered
+                },
+                false => unanswered,
+            }
         })?;
         return Ok(PeerReply {
             primary: peer.primary,
@@ -160,7 +167,7 @@ fn remember(node: &ManagedNode, answer: &PingReply) -> Result<(), i32> {
 struct Unanswered {
     /// The negative errno.
     errno: i32,
-    /// The gateways that lead to the peer, if all of them are down.
+    /// The gateways that lead to the peer, if all of them are down or have not answered.
     no_path: Option<NoPath>,
 }
 
@@ -175,12 +182,10 @@ impl From<i32> for Unanswered {
 
 impl From<PingError> for Unanswered {
     fn from(error: PingError) -> Self {
-        let errno = errno(&error);
-        let no_path = match error {
-            PingError::NoPath { why, .. } => Some(why),
-            _ => None,
-        };
-        Self { errno, no_path }
+        Self {
+            errno: errno(&error),
+            no_path: error.no_path().cloned(),
+        }
     }
 }
 
