@@ -41,5 +41,11 @@ pub use counters::{ClientCounters, ClientCounts, Counters, Counts, Dropped};
 pub use forwarder::{Forwarder, Standing};
 pub use options::{ClientOptions, ForwarderOptions, SLOTS_MAX, Schedule};
 
+/// The rules of the heads of messages, for arbitrary bytes.
+#[doc(hidden)]
+pub fn fuzz_heads(message: &[u8]) {
+    proto::fuzz_heads(message);
+}
+
 /// The setting of the zoid method by which posts do not wait; other methods pass over it.
 pub const PIPELINED: bmi::Setting = bmi::Setting::Other(0x7A21);
