@@ -62,6 +62,8 @@ pub enum Failure {
     RemoteError,
     /// The queue was flushed because the peer could not be reached or reset the connection.
     RemoteDropped,
+    /// The interface went down before all of the message was written: the peer did not get it.
+    LocalDropped,
     /// The network gave up on bytes that had been handed to it.
     RemoteTimeout,
     /// No progress within the LND's timeout.

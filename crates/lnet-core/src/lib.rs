@@ -233,6 +233,8 @@ pub struct Core {
     is_copy: bool,
     /// The latest time that an input came at.
     latest: Time,
+    /// How often an interface went down.
+    paths_lost: u64,
     /// A defect that was ordered: answers are believed whoever sends them.
     #[cfg(feature = "broken")]
     gullible: bool,
@@ -269,6 +271,7 @@ impl Core {
             watch: watch::Watch::default(),
             tape: record::Tape::default(),
             latest: now,
+            paths_lost: 0,
             #[cfg(feature = "broken")]
             gullible: false,
             config,

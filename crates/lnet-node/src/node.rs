@@ -527,6 +527,7 @@ impl Shared {
         let (mut engine, _) = self.move_bytes(engine, staging);
         // Whoever drives looks at its queue now; what is delivered from here on must keep it awake.
         engine.stack.side.delivered = false;
+        engine.tell_of_lost_paths();
         let news = engine.news();
         drop(engine);
         news.log();

@@ -183,8 +183,10 @@ fn await_reply(
         let left = timeout.saturating_sub(begun.elapsed());
         let mut next = queue.wait(Some(left)).map_err(|error| match error {
             WaitError::Closed => PingError::Node(NodeError::ShutDown),
-            WaitError::TimedOut if sent => PingError::TimedOut { target, timeout },
-            WaitError::TimedOut => PingError::NotSent { target, timeout },
+            WaitError::TimedOut | WaitError::PathLost if sent => {
+                PingError::TimedOut { target, timeout }
+            }
+            WaitError::TimedOut | WaitError::PathLost => PingError::NotSent { target, timeout },
         })?;
         if let Err(errno) = next.event.status {
             return Err(PingError::Failed { target, errno });

@@ -18,14 +18,15 @@ impl Buffers {
         }
     }
 
+    /// A buffer of any length, holding anything; empty where none is kept.
+    pub(crate) fn any(&self) -> Vec<u8> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.pop().unwrap_or_default()
+    }
+
     /// A buffer of this length, holding anything.
     pub(crate) fn take(&self, len: u32) -> Vec<u8> {
-        let kept = self
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        let mut buffer = kept.unwrap_or_default();
+        let mut buffer = self.any();
         buffer.resize(len as usize, 0);
         buffer
     }

@@ -13,6 +13,7 @@ use lnet_node::{EventQueue, NoPath, Node, NodeError};
 use lnet_types::{Nid, Time};
 use thiserror::Error;
 
+use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::counters::{ClientCounters, ClientCounting};
 use crate::deadline::ClockReading;
@@ -149,6 +150,9 @@ pub struct Client {
 /// mark for each until the oldest has ended.
 const SPAN_MAX: u64 = 8192;
 
+/// Memory of calls that are over, kept for the next ones: fresh pages cost as much as a copy.
+const SPARE_MAX: usize = 8;
+
 /// How long a session is good after the last reply, as a share of what the server promised: 1/2, so that
 /// a request that takes its time still arrives before the server forgets.
 const SESSION_SHARE: u32 = 2;
@@ -162,6 +166,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) counting: ClientCounting,
     pub(crate) silent: SilentGateway,
+    pub(crate) spare: Buffers,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -206,6 +211,7 @@ impl Client {
             clock: Clock::start(),
             counting: ClientCounting::default(),
             silent: SilentGateway::default(),
+            spare: Buffers::new(SPARE_MAX),
             state: Mutex::new(state),
             ended: Condvar::new(),
         };
@@ -230,6 +236,24 @@ impl Client {
             shared.counting.failed.one();
         }
         result
+    }
+
+    /// Memory that earlier calls gave back, for what a call sends; of any length and holding anything.
+    #[must_use]
+    pub fn spare_memory(&self) -> Vec<u8> {
+        self.shared.spare.any()
+    }
+
+    /// Takes back what a call received, as memory for the next ones.
+    pub fn reuse(&self, received: Vec<u8>) {
+        if !received.is_empty() {
+            self.shared.spare.give_back(received);
+        }
+    }
+
+    /// Takes back what a call sent, unless something still refers to these bytes.
+    pub fn reuse_sent(&self, sent: Bytes) {
+        self.shared.spare.give_back_shared(sent);
     }
 
     /// Who this client is, for the server.

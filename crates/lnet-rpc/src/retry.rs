@@ -166,6 +166,16 @@ impl CallState {
         }
     }
 
+    /// A path was lost: whatever was sent by it, or was to come by it, is not waited for.
+    pub(crate) fn path_lost(&mut self, now: Time) {
+        let soon = now + self.schedule.pause(1);
+        match &mut self.phase {
+            Phase::Due { at } => *at = soon.min(*at),
+            Phase::Waiting { .. } => self.phase = Phase::Due { at: soon },
+            Phase::NoSession | Phase::Answered | Phase::Ended(_) => {}
+        }
+    }
+
     /// The server did something for this attempt: acknowledged it, or moved a piece of its bulk.
     pub(crate) fn alive(&mut self, attempt: u32, now: Time) {
         if attempt == self.attempt

@@ -213,6 +213,8 @@ pub enum CloseReason {
     Sibling,
     /// The interface went away.
     Shutdown,
+    /// The link or the address under the interface is gone.
+    NiDown,
 }
 
 /// Why a message that was given to `send` was not sent.

@@ -209,6 +209,13 @@ impl Core {
         self.mds.get(md)?.responses.next_hop()
     }
 
+    /// How often an interface of this node went down since its start. Whoever waits for an answer that may have been on its
+    /// way there asks again when this number grows.
+    #[must_use]
+    pub const fn paths_lost(&self) -> u64 {
+        self.paths_lost
+    }
+
     /// Removes a match entry, and its descriptor as [`Core::md_unlink`] does.
     ///
     /// # Errors

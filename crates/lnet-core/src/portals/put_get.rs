@@ -76,7 +76,8 @@ pub(crate) struct Start {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendHints {
     /// If the message has to be sent again: the interface of the peer (or of the gateway) to be tried
-    /// next, if it is in full health.
+    /// next, if it is in full health. If this is the target's own NID, the first attempt takes it too, whatever other
+    /// interfaces the target has.
     pub resend_to: Option<Nid>,
     /// The NUMA node (CPT) that the payload's memory is at.
     pub cpt: u16,
@@ -84,6 +85,13 @@ pub struct SendHints {
     /// attempt's SEND event. The message takes another gateway while there is one. A hint also counts as one message
     /// that did not come back through that gateway. The `lustre` profile ignores it.
     pub avoid: Option<Nid>,
+}
+
+impl SendHints {
+    /// The message is for this very interface of the target.
+    pub(crate) fn is_exact(&self, target: Nid) -> bool {
+        self.resend_to == Some(target)
+    }
 }
 
 impl Core {
@@ -155,7 +163,7 @@ impl Core {
             body,
             response_within,
             hints,
-            exact: false,
+            exact: hints.is_exact(target.nid),
         };
         let entry = self.startable(md, target)?;
         if put.ack {
@@ -197,7 +205,8 @@ impl Core {
         now: Time,
     ) -> Result<(), PortalError> {
         let timeout = self.config.globals.transaction_timeout;
-        self.start_get(get, hints, timeout, false, now)
+        let exact = hints.is_exact(get.target.nid);
+        self.start_get(get, hints, timeout, exact, now)
     }
 
     /// A ping about exactly this NID.

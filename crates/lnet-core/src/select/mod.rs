@@ -77,7 +77,7 @@ pub(crate) struct Request {
     pub(crate) target: ProcessId,
     /// Traffic of portal 0 neither uses nor sets the pinned source.
     pub(crate) reserved: bool,
-    /// It is about this very NID: never diverted, and never by loopback.
+    /// It is about this very NID: its first attempt is never diverted, and never by loopback.
     pub(crate) exact: bool,
     /// The NUMA node (CPT) of its payload.
     pub(crate) cpt: u16,
@@ -218,7 +218,7 @@ impl<'a> View<'a> {
         let source = self.source(request.source)?;
         let peer = self.peers.owner_of(target.nid);
         let kind = match peer {
-            _ if request.exact => TargetKind::Pinned,
+            _ if request.exact && retry.is_none() => TargetKind::Pinned,
             Some(peer) if peer.multi_rail => TargetKind::MultiRail {
                 primary: peer.primary,
             },

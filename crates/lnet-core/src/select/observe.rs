@@ -261,8 +261,18 @@ pub enum Exclusion {
     NotFromSource,
     /// The gateway has handed us the message.
     CameFrom,
+    /// Each interface of ours on the gateway's net has a fatal error, such as a link that is down, and there is another
+    /// gateway.
+    NoLink,
     /// Several messages in a row that were sent through the gateway were never answered, and there is another one.
     Silent,
     /// The caller wants another gateway than this one, and there is one.
     Avoided,
+}
+
+impl Exclusion {
+    /// What is sent there does not arrive.
+    pub(crate) fn is_unreachable(self) -> bool {
+        self == Self::NoLink
+    }
 }

@@ -88,6 +88,27 @@ impl Core {
         self.timers.arm(now, Timer::Resend);
     }
 
+    /// An interface went down. What has not been handed to the LND is sent by another one, if there is one; what has been,
+    /// the LND gives back.
+    pub(crate) fn leave_ni(&mut self, ni: NiId, now: Time) {
+        let status = MessageStatus::LocalDropped;
+        // Those without a credit first, so that none of them is moved on by the credits of the others.
+        for stage in [SendStage::PeerQueue, SendStage::NiQueue] {
+            let waits = |tx: &Tx| tx.ni == ni && tx.stage == stage;
+            let waiting = self.tx.iter().filter(|(_, tx)| waits(tx));
+            let ids: Vec<TxId> = waiting.map(|(id, _)| id).collect();
+            for id in ids {
+                if self.may_resend(id, status, now) {
+                    let freed = self.leave_queue(id);
+                    self.park_for_resend(id, status, now);
+                    freed
+                        .into_iter()
+                        .for_each(|peer| self.return_peer_credit(peer, now));
+                }
+            }
+        }
+    }
+
     /// Sends again what waits for it, first in, first out.
     pub(crate) fn resend_all(&mut self, now: Time) {
         // What fails at once while this runs waits for the next turn.
