@@ -75,7 +75,7 @@ pub(crate) struct ForwardArgs {
 #[derive(clap::Args)]
 struct LimitArgs {
     /// Threads that carry operations out
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
     /// MiB of buffers in use at the same time; the daemon's shared memory must have them
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]
