@@ -42,5 +42,11 @@ pub use counters::{ClientCounters, ClientCounts, Counters, Counts, Dropped};
 pub use forwarder::{Forwarder, Standing};
 pub use options::{ClientOptions, ForwarderOptions, SLOTS_MAX, Schedule};
 
+/// Checks the rules for the heads of messages, for arbitrary bytes.
+#[doc(hidden)]
+pub fn fuzz_heads(message: &[u8]) {
+    proto::fuzz_heads(message);
+}
+
 /// The setting of the zoid method with which posts do not wait for each other. Other methods ignore this setting.
 pub const PIPELINED: bmi::Setting = bmi::Setting::Other(0x7A21);

@@ -179,6 +179,19 @@ pub(crate) fn data_head(position: u64) -> [u8; DATA_BYTES] {
     bytes
 }
 
+/// Checks the rules for arbitrary bytes: no decoder panics, the rest starts right behind the head, and a head that was
+/// decoded is the same after it is encoded and decoded again.
+pub(crate) fn fuzz_heads(message: &[u8]) {
+    if let Some((head, rest)) = CallHead::decode(message) {
+        assert_eq!(rest, &message[CALL_BYTES..]);
+        assert_eq!(CallHead::decode(&head.encode()), Some((head, &[][..])));
+    }
+    let answer = message.first_chunk().and_then(AnswerHead::decode);
+    if let Some(head) = answer {
+        assert_eq!(AnswerHead::decode(&head.encode()), Some(head));
+    }
+}
+
 /// Access to the fields of a head. The offsets passed in must be inside the head.
 struct Fields<'a, const H: usize>(&'a [u8; H]);
 
@@ -217,6 +230,18 @@ mod tests {
                 number: numbers.5,
             };
             prop_assert_eq!(AnswerHead::decode(&answer.encode()), Some(answer));
+        }
+
+        #[test]
+        fn heads_of_unknown_flags_are_refused(flags in 4..=u8::MAX) {
+            let mut call = [0; CALL_BYTES];
+            call[..4].copy_from_slice(&CALL_MAGIC);
+            call[4] = flags;
+            prop_assert_eq!(CallHead::decode(&call), None);
+            let mut answer = [0; ANSWER_BYTES];
+            answer[..4].copy_from_slice(&ANSWER_MAGIC);
+            answer[4] = flags;
+            prop_assert_eq!(AnswerHead::decode(&answer), None);
         }
 
         #[test]

@@ -124,13 +124,20 @@ pub fn filled(segments: &[Segment], counts: &[u64]) -> u64 {
 /// Copies a piece of the memory of a write into one vector.
 #[must_use]
 pub fn gather(memory: &[IoSlice<'_>], piece: &Range<u64>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity((piece.end - piece.start) as usize);
+    let mut bytes = Vec::new();
+    gather_into(&mut bytes, memory, piece);
+    bytes
+}
+
+/// Copies a piece of memory into a vector, in place of what the vector holds.
+pub fn gather_into(bytes: &mut Vec<u8>, memory: &[IoSlice<'_>], piece: &Range<u64>) {
+    bytes.clear();
+    bytes.reserve_exact((piece.end - piece.start) as usize);
     let mut at = 0;
     for part in memory {
         bytes.extend_from_slice(&part[within(piece, at, part.len())]);
         at += part.len() as u64;
     }
-    bytes
 }
 
 /// Copies `bytes` into the memory of a read, from `position` on. Omits bytes that do not fit.

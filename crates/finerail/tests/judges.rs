@@ -94,12 +94,23 @@ fn is_of_devices(test: &str) -> bool {
 
 #[test]
 fn the_posix_test_suite_passes_but_for_devices() {
-    if !has("pjdfstest") {
-        return;
+    if has("pjdfstest")
+        && let Some(lab) = Lab::new("allow_other,cache=0")
+    {
+        posix_test_suite(&lab);
     }
-    let Some(lab) = Lab::new("allow_other,cache=0") else {
-        return;
-    };
+}
+
+#[test]
+fn the_posix_test_suite_passes_through_an_io_node_but_for_devices() {
+    if has("pjdfstest")
+        && let Some(lab) = Lab::over_zoid("allow_other,cache=0")
+    {
+        posix_test_suite(&lab);
+    }
+}
+
+fn posix_test_suite(lab: &Lab) {
     let configuration = lab.directory.path().join("pjdfstest.toml");
     // These users exist in every Debian.
     let text = "\
@@ -145,6 +156,19 @@ fn fsx(lab: &Lab, seed: u64, operations: usize) {
     let file: &Path = &lab.seen("fsx");
     command.arg(file);
     run(command).expect_code(0);
+}
+
+#[test]
+fn fsx_finds_no_wrong_byte_through_an_io_node() {
+    if !has("fsx") {
+        return;
+    }
+    let Some(lab) = Lab::over_zoid("cache=1") else {
+        return;
+    };
+    for seed in 1..=scaled(2, 20) as u64 {
+        fsx(&lab, seed, scaled(1000, 20_000));
+    }
 }
 
 #[test]

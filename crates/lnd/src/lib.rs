@@ -61,6 +61,8 @@ pub enum Failure {
     RemoteError,
     /// The queue was flushed because the peer could not be reached or reset the connection.
     RemoteDropped,
+    /// The interface went down before the whole message was written: the peer did not get the message.
+    LocalDropped,
     /// TCP timed out on bytes that it had accepted: the peer did not acknowledge them.
     RemoteTimeout,
     /// No progress within the LND's timeout.

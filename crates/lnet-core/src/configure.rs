@@ -101,7 +101,7 @@ impl Core {
         self.take_in(input, |core| core.set_ni_fatal_unrecorded(ni, fatal, now));
     }
 
-    fn set_ni_fatal_unrecorded(&mut self, ni: NiId, fatal: bool, _now: Time) {
+    fn set_ni_fatal_unrecorded(&mut self, ni: NiId, fatal: bool, now: Time) {
         let Some(entry) = self.nis.get_mut(ni).filter(|entry| entry.fatal != fatal) else {
             return;
         };
@@ -112,6 +112,10 @@ impl Core {
             self.rewrite_ping_info();
         } else {
             self.rebuild_ping_info();
+        }
+        if fatal {
+            self.paths_lost += 1;
+            self.leave_ni(ni, now);
         }
     }
 

@@ -234,6 +234,8 @@ pub struct Core {
     is_copy: bool,
     /// The time of the latest input.
     latest: Time,
+    /// How often an interface went down.
+    paths_lost: u64,
     /// A defect that a test switches on: a response is accepted from any sender.
     #[cfg(feature = "broken")]
     gullible: bool,
@@ -270,6 +272,7 @@ impl Core {
             watch: watch::Watch::default(),
             tape: record::Tape::default(),
             latest: now,
+            paths_lost: 0,
             #[cfg(feature = "broken")]
             gullible: false,
             config,

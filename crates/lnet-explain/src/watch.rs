@@ -187,6 +187,7 @@ pub(crate) fn exclusion_word(why: Exclusion) -> &'static str {
         Exclusion::DeadRoute => "the route is dead",
         Exclusion::NotFromSource => "the gateway cannot be reached from the source",
         Exclusion::CameFrom => "the message came from this gateway",
+        Exclusion::NoLink => "no interface of this node on the gateway's net is up",
         Exclusion::Silent => "several messages in a row did not come back through the gateway",
         Exclusion::Avoided => "the sender wants another gateway after an attempt without an answer",
     }

@@ -26,7 +26,7 @@ pub use control::control_frame;
 pub use planning::{machine_file, site_lists, site_topologies};
 pub use policy::rule_block;
 pub use record::record;
-pub use services::{file_message, reply_log, rpc_message, selftest_message};
+pub use services::{file_head, file_message, reply_log, rpc_message, selftest_message};
 pub use site::site_files;
 pub use text::{config_shown, config_yaml, module_options, nid_expression};
 pub use wire::{connreq, hello, ksock_frame, lnet_header, ping_info};
@@ -43,6 +43,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("config_yaml", config_yaml),
     ("connreq", connreq),
     ("control_frame", control_frame),
+    ("file_head", file_head),
     ("file_message", file_message),
     ("hello", hello),
     ("ksock_frame", ksock_frame),

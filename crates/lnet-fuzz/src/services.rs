@@ -1,4 +1,4 @@
-//! The decoders of calls, of file operations, of a gateway's log, and of selftest messages.
+//! The decoders of calls, of file operations over LNet and BMI, of a gateway's log, and of selftest messages.
 
 use lnet_rpc::proto::{decode_reply, decode_request, encode_reply, encode_request};
 use lnet_selftest::wire::{Message, Order, decode_destinations, encode_destinations};
@@ -16,6 +16,11 @@ pub fn rpc_message(data: &[u8]) {
 /// A request for a file operation, or the reply to one.
 pub fn file_message(data: &[u8]) {
     files::wire::fuzz_messages(data);
+}
+
+/// The head of a call or of an answer of file operations over BMI.
+pub fn file_head(data: &[u8]) {
+    files_bmi::fuzz_heads(data);
 }
 
 /// A gateway's log of replies, as a crash may leave it.

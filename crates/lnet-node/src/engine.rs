@@ -29,6 +29,8 @@ pub struct Engine {
     /// The queues of programs, which are closed when the node ends.
     pub(crate) queues: Vec<Weak<QueueState>>,
     links: Links,
+    /// How many lost paths programs have been told of.
+    paths_lost: u64,
     herald: Herald,
     /// The number by which peers tell this incarnation of the node from earlier ones.
     incarnation: u64,
@@ -88,6 +90,7 @@ impl Engine {
             stack,
             queues: Vec::new(),
             links: Links::default(),
+            paths_lost: 0,
             herald: Herald::new(options.log_news),
             // [HELLO-18]
             incarnation: wall_clock_nanos(),
@@ -159,7 +162,8 @@ impl Engine {
         }
         self.tune(ni, settings.lnd);
         self.links.add(ni, nid, &system);
-        self.links.refresh(&mut self.stack.side.core, now);
+        let went_down = self.links.refresh(&mut self.stack.side.core, now);
+        self.let_go_of(went_down, now);
         Ok(ni)
     }
 
@@ -250,7 +254,24 @@ impl Engine {
 
     /// Handles a change of the links under the interfaces.
     pub(crate) fn links_changed(&mut self, now: Time) {
-        self.links.ready(&mut self.stack.side.core, now);
+        let went_down = self.links.ready(&mut self.stack.side.core, now);
+        self.let_go_of(went_down, now);
+    }
+
+    /// What these interfaces have under way is not waited for.
+    fn let_go_of(&mut self, went_down: Vec<NiId>, now: Time) {
+        for ni in went_down {
+            self.stack.ni_went_down(ni, now);
+        }
+    }
+
+    /// Tells the programs that want to hear of it when a path was lost since this was called last.
+    pub(crate) fn tell_of_lost_paths(&mut self) {
+        let lost = self.core().paths_lost();
+        if std::mem::replace(&mut self.paths_lost, lost) != lost {
+            let queues = self.queues.iter().filter_map(Weak::upgrade);
+            queues.for_each(|queue| queue.path_lost());
+        }
     }
 }
 

@@ -82,9 +82,11 @@ impl Links {
         self.nis.retain(|linked| linked.ni != ni);
     }
 
-    /// Reads the notifications from the socket and passes changes on to the core.
-    pub(crate) fn ready(&mut self, core: &mut Core, now: Time) {
-        let Some(watch) = &self.watch else { return };
+    /// Reads the notifications from the socket and passes changes on to the core. Returns the NIs that went down.
+    pub(crate) fn ready(&mut self, core: &mut Core, now: Time) -> Vec<NiId> {
+        let Some(watch) = &self.watch else {
+            return Vec::new();
+        };
         let mut news = false;
         loop {
             match watch.take_notifications() {
@@ -96,22 +98,24 @@ impl Links {
                 }
             }
         }
-        if news {
-            self.refresh(core, now);
+        match news {
+            true => self.refresh(core, now),
+            false => Vec::new(),
         }
     }
 
-    /// Queries the state of every link and address and reports changes to the core.
-    pub(crate) fn refresh(&mut self, core: &mut Core, now: Time) {
+    /// Queries the state of every link and address and reports changes to the core. Returns the NIs that went down.
+    pub(crate) fn refresh(&mut self, core: &mut Core, now: Time) -> Vec<NiId> {
+        let mut went_down = Vec::new();
         if self.watch.is_none() {
-            return;
+            return went_down;
         }
         let found = sys::links().and_then(|links| Ok((links, sys::interface_addresses()?)));
         let (links, system) = match found {
             Ok(found) => found,
             Err(error) => {
                 warn!(%error, "cannot query the state of links and addresses");
-                return;
+                return went_down;
             }
         };
         for linked in &mut self.nis {
@@ -122,11 +126,15 @@ impl Links {
                 continue;
             }
             core.set_ni_fatal(linked.ni, state != State::Up, now);
+            if linked.state == State::Up {
+                went_down.push(linked.ni);
+            }
             linked.state = state;
             if let Some(left_out) = self.news.admit(now) {
                 linked.tell(left_out);
             }
         }
+        went_down
     }
 }
 

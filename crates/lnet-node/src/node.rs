@@ -530,6 +530,7 @@ impl Shared {
         // The driving thread looks at its queue after this turn. Only events delivered from now on must keep it
         // awake.
         engine.stack.side.delivered = false;
+        engine.tell_of_lost_paths();
         let news = engine.news();
         drop(engine);
         news.log();

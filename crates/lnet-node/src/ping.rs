@@ -241,8 +241,10 @@ fn await_reply(
         let left = timeout.saturating_sub(begun.elapsed());
         let mut next = queue.wait(Some(left)).map_err(|error| match error {
             WaitError::Closed => PingError::Node(NodeError::ShutDown),
-            WaitError::TimedOut if sent => PingError::timed_out(target, timeout),
-            WaitError::TimedOut => PingError::NotSent {
+            WaitError::TimedOut | WaitError::PathLost if sent => {
+                PingError::timed_out(target, timeout)
+            }
+            WaitError::TimedOut | WaitError::PathLost => PingError::NotSent {
                 target,
                 timeout,
                 why: None,

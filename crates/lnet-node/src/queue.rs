@@ -29,6 +29,9 @@ struct QueueInner {
     /// The number of threads that sleep until there is an event.
     waiting: usize,
     closed: bool,
+    /// Waits end when a path is lost.
+    hears_of_paths: bool,
+    path_lost: bool,
 }
 
 /// The reason why a wait ended without an event.
@@ -40,6 +43,10 @@ pub enum WaitError {
     /// The node has shut down and every event was taken: no event will come.
     #[error("the node has shut down")]
     Closed,
+    /// An interface went down: what was sent by it, or asked for by it, may never come. Only queues that want to hear of
+    /// it do: [`EventQueue::hear_of_lost_paths`].
+    #[error("an interface went down")]
+    PathLost,
 }
 
 /// The most events that a queue holds for a program that does not take them: some 60 MB.
@@ -58,6 +65,13 @@ impl EventQueue {
     #[must_use]
     pub fn try_next(&self) -> Option<NodeEvent> {
         self.state.lock().events.pop_front()
+    }
+
+    /// From now on, lets a wait end with [`WaitError::PathLost`], once, after an interface of the node has gone down.
+    pub fn hear_of_lost_paths(&self) {
+        let mut inner = self.state.lock();
+        inner.hears_of_paths = true;
+        inner.path_lost = false;
     }
 
     /// Waits for the next event; without a `timeout`, until an event comes or the node ends.
@@ -99,6 +113,9 @@ impl EventQueue {
             }
             if inner.closed {
                 return Err(WaitError::Closed);
+            }
+            if std::mem::take(&mut inner.path_lost) {
+                return Err(WaitError::PathLost);
             }
             if is_last_look {
                 return Err(WaitError::TimedOut);
@@ -145,6 +162,14 @@ impl QueueState {
         self.filled.notify_all();
     }
 
+    /// Lets a wait end, now or the next one, if the program wants to hear of lost paths.
+    pub(crate) fn path_lost(&self) {
+        let mut inner = self.lock();
+        inner.path_lost = inner.hears_of_paths;
+        drop(inner);
+        self.filled.notify_all();
+    }
+
     fn wait(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
         let mut inner = self.lock();
         loop {
@@ -154,6 +179,9 @@ impl QueueState {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if inner.closed {
                 return Err(WaitError::Closed);
+            }
+            if std::mem::take(&mut inner.path_lost) {
+                return Err(WaitError::PathLost);
             }
             if left == Some(Duration::ZERO) {
                 return Err(WaitError::TimedOut);

@@ -18,14 +18,15 @@ impl Buffers {
         }
     }
 
+    /// Returns a buffer of any length, which may hold old bytes; an empty one if none is kept.
+    pub(crate) fn any(&self) -> Vec<u8> {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.pop().unwrap_or_default()
+    }
+
     /// Returns a buffer of `len` bytes; it may hold old bytes.
     pub(crate) fn take(&self, len: u32) -> Vec<u8> {
-        let kept = self
-            .kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        let mut buffer = kept.unwrap_or_default();
+        let mut buffer = self.any();
         buffer.resize(len as usize, 0);
         buffer
     }

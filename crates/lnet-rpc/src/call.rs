@@ -309,7 +309,7 @@ impl<'a> Call<'a> {
     }
 
     fn hints(&self) -> SendHints {
-        self.shared.silent.hints(self.shared.clock.now())
+        self.shared.hints(&self.address)
     }
 
     fn note_silent(&self, hop: Nid) {

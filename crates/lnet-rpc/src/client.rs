@@ -13,6 +13,7 @@ use lnet_node::{EventQueue, NoPath, Node, NodeError};
 use lnet_types::{Nid, Time};
 use thiserror::Error;
 
+use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::counters::{ClientCounters, ClientCounting};
 use crate::deadline::ClockReading;
@@ -154,6 +155,9 @@ pub struct Client {
 /// until the oldest call has completed.
 const SPAN_MAX: u64 = 8192;
 
+/// The limit of buffers that are kept for later calls: fresh pages cost as much as a copy.
+const SPARE_MAX: usize = 8;
+
 /// The divisor of the time for which the server promised to keep a silent session. The client relies on the
 /// session for half of that time after the last reply, so that a slow request still arrives before the server
 /// forgets the client.
@@ -168,6 +172,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Clock,
     pub(crate) counting: ClientCounting,
     pub(crate) silent: SilentGateway,
+    pub(crate) spare: Buffers,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -212,6 +217,7 @@ impl Client {
             clock: Clock::start(),
             counting: ClientCounting::default(),
             silent: SilentGateway::default(),
+            spare: Buffers::new(SPARE_MAX),
             state: Mutex::new(state),
             ended: Condvar::new(),
         };
@@ -236,6 +242,24 @@ impl Client {
             shared.counting.failed.one();
         }
         result
+    }
+
+    /// Returns a buffer of an earlier call for the data of a new one; its length and its contents are arbitrary.
+    #[must_use]
+    pub fn spare_memory(&self) -> Vec<u8> {
+        self.shared.spare.any()
+    }
+
+    /// Keeps a buffer that a call received, for later calls.
+    pub fn reuse(&self, received: Vec<u8>) {
+        if !received.is_empty() {
+            self.shared.spare.give_back(received);
+        }
+    }
+
+    /// Keeps a buffer that a call sent, unless these bytes are still in use.
+    pub fn reuse_sent(&self, sent: Bytes) {
+        self.shared.spare.give_back_shared(sent);
     }
 
     /// Returns the id by which the server knows this client.

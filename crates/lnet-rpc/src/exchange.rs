@@ -85,13 +85,14 @@ impl<'a> Exchange<'a> {
     ) -> Self {
         let now = shared.clock.now();
         let request = question.request;
+        queue.hear_of_lost_paths();
         Self {
             state: CallState::new(schedule, request.idempotence, now, question.deadline),
             session: shared.session(),
             shared,
             queue,
             question,
-            memory: CallMemory::new(&request.bulk),
+            memory: CallMemory::new(&request.bulk, &shared.spare),
             attached: Vec::new(),
             delivery: Delivery::Unknown,
             response: None,
@@ -125,6 +126,8 @@ impl<'a> Exchange<'a> {
         // stays.
         let answered = result.is_ok();
         self.unlink_where(|attached| !(answered && attached.role == Role::Request));
+        // With their last events descriptors give memory back, which the program may use again.
+        while self.queue.try_next().is_some() {}
         result
     }
 
@@ -165,6 +168,8 @@ impl<'a> Exchange<'a> {
             Ok(event) => self.handle(event),
             Err(WaitError::Closed) => return Err(NodeError::ShutDown.into()),
             Err(WaitError::TimedOut) => {}
+            // The answer may have been on its way there; the next attempt names another interface for it.
+            Err(WaitError::PathLost) => self.state.path_lost(self.shared.clock.now()),
         }
         Ok(())
     }

@@ -18,6 +18,7 @@
 use bytes::Bytes;
 use lnet_node::Memory;
 
+use crate::buffers::Buffers;
 use crate::client::Bulk;
 
 /// The bulk memory of a call, and whether the call or an attempt has it.
@@ -34,11 +35,11 @@ pub(crate) enum CallMemory {
 }
 
 impl CallMemory {
-    pub(crate) fn new(bulk: &Bulk) -> Self {
+    pub(crate) fn new(bulk: &Bulk, spare: &Buffers) -> Self {
         match bulk {
             Bulk::None => Self::None,
             Bulk::Send(data) => Self::Send(data.clone()),
-            Bulk::Receive(length) => Self::Here(vec![0; *length as usize]),
+            Bulk::Receive(length) => Self::Here(spare.take(*length)),
         }
     }
 
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn room_is_with_the_call_or_with_one_attempt() {
-        let mut memory = CallMemory::new(&Bulk::Receive(4));
+        let mut memory = CallMemory::new(&Bulk::Receive(4), &Buffers::new(0));
         assert!(memory.is_here());
         let lent = memory.lend().unwrap();
         assert!(!memory.is_here());
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn data_to_send_goes_with_every_attempt_and_is_never_asked_back() {
         let data = Bytes::from_static(b"data");
-        let mut memory = CallMemory::new(&Bulk::Send(data.clone()));
+        let mut memory = CallMemory::new(&Bulk::Send(data.clone()), &Buffers::new(0));
         for _ in 0..2 {
             let Some(Memory::Source(lent)) = memory.lend() else {
                 panic!("data is a source")

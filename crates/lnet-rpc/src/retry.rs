@@ -169,6 +169,16 @@ impl CallState {
         }
     }
 
+    /// Retries soon after a path was lost, because the request or its reply may have been on this path.
+    pub(crate) fn path_lost(&mut self, now: Time) {
+        let soon = now + self.schedule.pause(1);
+        match &mut self.phase {
+            Phase::Due { at } => *at = soon.min(*at),
+            Phase::Waiting { .. } => self.phase = Phase::Due { at: soon },
+            Phase::NoSession | Phase::Answered | Phase::Ended(_) => {}
+        }
+    }
+
     /// Notes that the server did something for this attempt: acknowledged it, or moved a piece of its bulk.
     pub(crate) fn alive(&mut self, attempt: u32, now: Time) {
         if attempt == self.attempt

@@ -40,6 +40,32 @@ fn a_sign_of_life_keeps_the_attempt_going() {
 }
 
 #[test]
+fn after_a_lost_path_the_next_attempt_comes_with_the_shortest_pause() {
+    let mut call = state(Idempotence::Once);
+    call.next(at(0), true);
+    call.path_lost(at(2));
+    let Step::Wait(due) = call.next(at(2), true) else {
+        panic!("a pause comes first")
+    };
+    assert!(due > at(2) && due <= at(3));
+    assert_eq!(call.next(due, true), Step::Send(2));
+    for attempt in 2..5 {
+        call.lost(attempt, at(10));
+        call.path_lost(at(10));
+        assert_eq!(call.next(at(11), true), Step::Send(attempt + 1));
+    }
+}
+
+#[test]
+fn a_call_that_was_answered_does_not_ask_again_after_a_lost_path() {
+    let mut call = state(Idempotence::Once);
+    call.next(at(0), true);
+    call.replied(1, Outcome::Done, at(1));
+    call.path_lost(at(1));
+    assert_eq!(call.next(at(1), true), Step::End(End::Replied));
+}
+
+#[test]
 fn the_memory_is_asked_back_once_before_the_next_attempt() {
     let mut call = state(Idempotence::Once);
     call.next(at(0), true);

@@ -22,7 +22,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeError, NodeEvent,
-    PutRequest, WaitError,
+    PutRequest, SendHints, WaitError,
 };
 use lnet_types::{Nid, Time};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -351,6 +351,16 @@ impl Shared {
         state.table.newest(client, xid)
     }
 
+    /// How something is sent to where an attempt wants it. One that had to be repeated came by a way that its client knows
+    /// to be good, so that way is taken back; which of the others is not, this node may not know yet.
+    pub(crate) fn hints(&self, address: &Address) -> SendHints {
+        let is_repeated = address.attempt > 1 && address.local.is_some();
+        SendHints {
+            resend_to: is_repeated.then_some(address.process.nid),
+            ..self.silent.hints(self.clock.now())
+        }
+    }
+
     pub(crate) fn unroute(&self, tag: u64) {
         self.state().routes.remove(&tag);
     }
@@ -417,7 +427,7 @@ impl Shared {
             match event {
                 Ok(event) => self.handle(event, now),
                 Err(WaitError::Closed) => return,
-                Err(WaitError::TimedOut) => {}
+                Err(WaitError::TimedOut | WaitError::PathLost) => {}
             }
             if now.saturating_since(swept) >= SWEEP {
                 swept = now;
@@ -704,8 +714,7 @@ impl Shared {
                 offset: 0,
                 hdr_data: 0,
             };
-            let hints = self.silent.hints(self.clock.now());
-            self.node.hinted_put(put, hints)
+            self.node.hinted_put(put, self.hints(&address))
         });
         if let Err(error) = sent {
             self.unroute(tag);

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use bytes::Bytes;
 use lnet_node::{Md, Node, PutRequest};
 use lnet_rpc::{
     Bulk, BulkError, Call, CallError, Client, ClientId, Entropy, Handler, Idempotence, Reply,
@@ -237,6 +238,27 @@ fn a_shorter_answer_than_the_room_is_cut() {
     let pair = pair();
     let ask = request(PATTERN, &10_u32.to_le_bytes(), Bulk::Receive(5000));
     assert_eq!(pair.client.call(ask).unwrap().bulk, data(10));
+}
+
+#[test]
+fn memory_of_one_call_serves_the_next_ones() {
+    const LENGTH: u32 = 1 << 20;
+    let pair = pair_with(patient_client);
+    let pattern = || request(PATTERN, &LENGTH.to_le_bytes(), Bulk::Receive(LENGTH));
+    let first = pair.client.call(pattern()).unwrap().bulk;
+    let place = first.as_ptr();
+    pair.client.reuse(first);
+    let second = pair.client.call(pattern()).unwrap().bulk;
+    assert_eq!(second.as_ptr(), place);
+    assert!(second == data(LENGTH));
+    // The last event of what was sent may come a moment later than the reply.
+    testkit::eventually("what was sent comes back", || {
+        let sent = Bytes::from(data(LENGTH));
+        let sum = request(SUM, b"", Bulk::Send(sent.clone()));
+        pair.client.call(sum).unwrap();
+        pair.client.reuse_sent(sent);
+        pair.client.spare_memory().len() == LENGTH as usize
+    });
 }
 
 #[test]

@@ -149,6 +149,11 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         let _gone = self.side.core.remove_ni(ni, now);
     }
 
+    /// Fails at once what the LND has for an interface whose link or address is gone. The core knows of the loss.
+    pub fn ni_went_down(&mut self, ni: NiId, now: Time) {
+        self.lnd.ni_went_down(ni, now, &mut self.side);
+    }
+
     /// Closes every connection and carries out all consequences.
     pub fn close_all(&mut self, now: Time) {
         self.lnd.close_all(now, &mut self.side);
@@ -346,6 +351,7 @@ fn range(offset: u32, length: u32) -> Range<usize> {
 fn status(failure: Failure) -> MessageStatus {
     match failure {
         Failure::LocalError | Failure::Unwritable => MessageStatus::LocalError,
+        Failure::LocalDropped => MessageStatus::LocalDropped,
         Failure::RemoteError => MessageStatus::RemoteError,
         Failure::RemoteDropped => MessageStatus::RemoteDropped,
         Failure::RemoteTimeout => MessageStatus::RemoteTimeout,

@@ -213,6 +213,8 @@ pub enum CloseReason {
     Sibling,
     /// The interface was removed.
     Shutdown,
+    /// The link or the address under the interface is gone.
+    NiDown,
 }
 
 /// The reason why a message that was given to `send` was not sent.

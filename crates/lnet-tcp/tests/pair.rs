@@ -13,7 +13,7 @@ use lnet_tcp::{
 use lnet_types::{Net, Nid, ProcessId};
 use lnet_wire::{Ctype, HelloVersion};
 
-use common::{Node, Policy, address, config, pattern, run};
+use common::{NI, Node, Policy, address, config, pattern, run};
 
 const ALL_TYPES: [Ctype; 3] = [Ctype::CONTROL, Ctype::BULK_IN, Ctype::BULK_OUT];
 
@@ -347,6 +347,42 @@ fn a_clean_shutdown_reports_what_is_queued_and_what_is_held() {
     assert_eq!(b.upper.received.last().unwrap().1, Err(Failure::LocalError));
     assert_eq!(a.result(tx), Some(Ok(())));
     assert_eq!(b.lnd.next_deadline(), None);
+}
+
+#[test]
+fn what_waits_at_an_interface_that_goes_down_fails_at_once_and_a_later_message_is_sent() {
+    let (mut a, mut b) = connected_pair();
+    // More than the sockets hold, because the peer is not driven: one is being written and others wait.
+    let all: Vec<TxId> = (0..32).map(|_| a.send(b.id(), pattern(1 << 20))).collect();
+    run(&mut [&mut a], |nodes| !nodes[0].lnd.has_work());
+    let stuck: Vec<TxId> = all
+        .into_iter()
+        .filter(|tx| a.result(*tx).is_none())
+        .collect();
+    assert!(stuck.len() > 1);
+    let now = a.now;
+    a.lnd.ni_went_down(NI, now, &mut a.upper);
+    for tx in stuck {
+        assert_eq!(a.result(tx), Some(Err(Failure::LocalDropped)));
+    }
+    assert_eq!(a.open(), 0);
+    assert_eq!(a.upper.changes.last(), Some(&(b.id(), false)));
+
+    let later = a.send(b.id(), vec![7]);
+    run(&mut [&mut a, &mut b], |nodes| {
+        nodes[0].result(later) == Some(Ok(()))
+    });
+}
+
+#[test]
+fn a_dial_from_an_interface_that_goes_down_ends_at_once() {
+    let (mut a, b) = (Node::new(config()), Node::new(config()));
+    // Nobody answers the HELLO: the peer is not driven.
+    let tx = a.send(b.id(), vec![1]);
+    a.turn();
+    let now = a.now;
+    a.lnd.ni_went_down(NI, now, &mut a.upper);
+    assert_eq!(a.result(tx), Some(Err(Failure::RemoteDropped)));
 }
 
 // [REQ-8]

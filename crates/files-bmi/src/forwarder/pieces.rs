@@ -500,3 +500,16 @@ impl Held {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_buffer_held_before_is_zeroed_behind_what_was_read() {
+        let part = |length| Segment { offset: 0, length };
+        let mut memory = [7; 12];
+        blank(&mut memory, &[part(4), part(4), part(4)], &[4, 1, 2], 10);
+        assert_eq!(memory, [7, 7, 7, 7, 7, 0, 0, 0, 7, 7, 7, 7]);
+    }
+}

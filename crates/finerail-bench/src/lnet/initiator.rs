@@ -290,7 +290,7 @@ impl Initiator {
         for _ in 0..SILENCE_MAX_S {
             match self.queue.wait(Some(Duration::from_secs(1))) {
                 Ok(event) => return Ok(event),
-                Err(WaitError::TimedOut) => {}
+                Err(WaitError::TimedOut | WaitError::PathLost) => {}
                 Err(ended @ WaitError::Closed) => return Err(ended.into()),
             }
             self.peers.iter_mut().try_for_each(Peer::check_alive)?;

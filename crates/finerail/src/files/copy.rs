@@ -48,7 +48,7 @@ pub(crate) struct CopyArgs {
 #[derive(clap::Args, Clone)]
 pub(crate) struct ShapeArgs {
     /// Limit of calls in flight
-    #[arg(long, short, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, short, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
     pub(crate) jobs: u16,
     /// Make missing parent directories of the target
     #[arg(long, short)]

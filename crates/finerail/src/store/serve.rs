@@ -29,7 +29,7 @@ pub(super) struct ServeArgs {
     #[command(flatten)]
     export: ExportArgs,
     /// Threads that execute calls
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
     #[command(flatten)]
     config: ConfigArgs,

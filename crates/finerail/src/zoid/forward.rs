@@ -76,7 +76,7 @@ pub(crate) struct ForwardArgs {
 #[derive(clap::Args)]
 struct LimitArgs {
     /// Threads that execute operations
-    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=256))]
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     workers: u16,
     /// Limit of buffers in use at the same time, in MiB; the daemon's shared memory must have room for them
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = clap::value_parser!(u32).range(8..=1 << 20))]

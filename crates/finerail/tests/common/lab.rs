@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sched::{CloneFlags, unshare};
 use tempfile::TempDir;
@@ -16,6 +17,14 @@ use super::{finerail, is_root};
 pub(crate) struct Lab {
     pub(crate) directory: TempDir,
     pub(crate) service: Option<Process>,
+    carriers: Option<Carriers>,
+}
+
+/// An I/O node between the mount and the directory. What ends first stands first.
+struct Carriers {
+    instance: String,
+    forwarder: Option<Process>,
+    daemon: Option<Process>,
 }
 
 impl Lab {
@@ -23,6 +32,42 @@ impl Lab {
     pub(crate) fn new(options: &str) -> Option<Self> {
         let lab = Self::unmounted()?;
         Some(lab.mounted(options))
+    }
+
+    /// The same, where the files come through the daemon and the forwarder of an I/O node.
+    pub(crate) fn over_zoid(options: &str) -> Option<Self> {
+        let mut lab = Self::unmounted()?;
+        lab.carry();
+        Some(lab.mounted(options))
+    }
+
+    fn carry(&mut self) {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let instance = format!("lab{}-{number}", std::process::id());
+        let directory = self.zoid();
+        fs::create_dir(&directory).unwrap();
+        let start = |words: &[&OsStr]| {
+            let own = ["--instance", &instance, "--directory"].map(OsStr::new);
+            let zoid = [OsStr::new("zoid")];
+            let words = zoid.into_iter().chain(words.iter().copied()).chain(own);
+            let process = Process::start(finerail(words.chain([directory.as_os_str()])));
+            process.wait_for_output("ready: ");
+            process
+        };
+        let export = format!("dir:{}", self.kept("").display());
+        let daemon = start(&["daemon", "--total", "96M"].map(OsStr::new));
+        let forward = ["forward", &export, "--identity", "caller-or-root"];
+        let forwarder = start(&forward.map(OsStr::new));
+        self.carriers = Some(Carriers {
+            forwarder: Some(forwarder),
+            daemon: Some(daemon),
+            instance,
+        });
+    }
+
+    fn zoid(&self) -> PathBuf {
+        self.directory.path().join("zoid")
     }
 
     pub(crate) fn unmounted() -> Option<Self> {
@@ -41,8 +86,11 @@ impl Lab {
         for name in ["kept", "seen", "other"] {
             fs::create_dir(directory.path().join(name)).unwrap();
         }
-        let service = None;
-        Some(Self { directory, service })
+        Some(Self {
+            directory,
+            service: None,
+            carriers: None,
+        })
     }
 
     pub(crate) fn mounted(mut self, options: &str) -> Self {
@@ -57,14 +105,23 @@ impl Lab {
     }
 
     pub(crate) fn command(&self, at: &str, options: &str) -> Command {
-        let address = format!("dir:{}", self.kept("").display());
+        let address = match &self.carriers {
+            None => format!("dir:{}", self.kept("").display()),
+            Some(_) => "zoid:/".to_owned(),
+        };
         let at = self.directory.path().join(at);
         let words = [OsStr::new("mount"), OsStr::new("-o"), OsStr::new(options)];
-        finerail(
+        let mut command = finerail(
             words
                 .into_iter()
                 .chain([OsStr::new(&address), at.as_os_str()]),
-        )
+        );
+        if let Some(Carriers { instance, .. }) = &self.carriers {
+            let socket = self.zoid().join(format!("zbmi.{instance}.sock"));
+            command.env("ZOID_INSTANCE", instance);
+            command.env("ZOID_SOCKET", socket);
+        }
+        command
     }
 
     /// Returns the path of a name in the directory that is mounted.
@@ -86,6 +143,19 @@ impl Drop for Lab {
                 "umount",
                 &["-l", self.directory.path().join(at).to_str().unwrap()],
             );
+        }
+        drop(self.service.take());
+        if let Some(mut carriers) = self.carriers.take() {
+            drop((carriers.forwarder.take(), carriers.daemon.take()));
+            // A daemon that was killed leaves its queues, of which a user has few.
+            let directory = self.zoid();
+            let words = ["zoid", "daemon", "--cleanup", "--instance"].map(OsStr::new);
+            let own = [
+                OsStr::new(&carriers.instance),
+                OsStr::new("--directory"),
+                directory.as_os_str(),
+            ];
+            run(finerail(words.into_iter().chain(own))).expect_code(0);
         }
     }
 }

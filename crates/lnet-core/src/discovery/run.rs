@@ -211,10 +211,12 @@ impl Core {
             way = discovery.answered.take();
         }
         self.counters.pushes_sent += 1;
-        let is_known = |core: &Self, (ours, theirs)| {
-            core.nis.by_nid(ours).is_some() && core.peers.primary_of(theirs) == name
+        // That this interface is down may be what is to be said.
+        let is_usable = |core: &Self, (ours, theirs)| {
+            let is_up = core.nis.by_nid(ours).is_some_and(|ni| !ni.is_down());
+            is_up && core.peers.primary_of(theirs) == name
         };
-        let way = way.filter(|&way| is_known(self, way));
+        let way = way.filter(|&way| is_usable(self, way));
         let put = PutRequest {
             md,
             ack: true,

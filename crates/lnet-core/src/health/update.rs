@@ -50,12 +50,19 @@ impl Core {
         if let Some(peer_ni) = self.peers.get_mut(peer) {
             peer_ni.health_stats.count(status);
         }
-        if status.blames_local() && !self.spares_only_ni(status) {
+        if status.blames_local() && !self.spares_only_ni(status) && !self.is_fatal(ni) {
             self.lower_ni(ni, status, now);
         }
         if status.blames_remote() && !probe && self.may_blame(peer) {
             self.lower_peer_ni(peer, HealthCause::Failed(status), now);
         }
+    }
+
+    /// Returns whether an interface has a fatal error: it ranks last for that, and what failed with it says nothing of the
+    /// time when the link is back. Kernels lower its health, too.
+    fn is_fatal(&self, id: NiId) -> bool {
+        let is_fatal = self.nis.get(id).is_some_and(|ni| ni.fatal);
+        is_fatal && self.config.globals.profile != Profile::Lustre
     }
 
     /// Returns whether a failure may lower the health of this peer NI. If the peer has no other interface, a

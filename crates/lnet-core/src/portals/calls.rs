@@ -209,6 +209,13 @@ impl Core {
         self.mds.get(md)?.responses.next_hop()
     }
 
+    /// Returns how often an interface of this node went down since its start. A program that waits for a reply, which
+    /// may have been on the lost path, retries when this number grows.
+    #[must_use]
+    pub const fn paths_lost(&self) -> u64 {
+        self.paths_lost
+    }
+
     /// Removes a match entry. Its descriptor is unlinked as by [`Core::md_unlink`].
     ///
     /// # Errors

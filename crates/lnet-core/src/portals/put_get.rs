@@ -75,7 +75,8 @@ pub(crate) struct Start {
 /// Hints of a caller for a PUT or GET.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SendHints {
-    /// The interface of the peer (or of the gateway) that a resend takes if it is up and in full health.
+    /// The interface of the peer (or of the gateway) that a resend takes if it is up and in full health. If this is
+    /// the target's own NID, the first attempt takes it too, whatever other interfaces the target has.
     pub resend_to: Option<Nid>,
     /// The NUMA node (CPT) of the payload's memory.
     pub cpt: u16,
@@ -83,6 +84,13 @@ pub struct SendHints {
     /// attempt. The message takes another gateway while there is one. The hint also counts as one unanswered message
     /// through the gateway. In the `lustre` profile it does not affect the path.
     pub avoid: Option<Nid>,
+}
+
+impl SendHints {
+    /// The message is for this very interface of the target.
+    pub(crate) fn is_exact(&self, target: Nid) -> bool {
+        self.resend_to == Some(target)
+    }
 }
 
 impl Core {
@@ -154,7 +162,7 @@ impl Core {
             body,
             response_within,
             hints,
-            exact: false,
+            exact: hints.is_exact(target.nid),
         };
         let entry = self.startable(md, target)?;
         if put.ack {
@@ -196,7 +204,8 @@ impl Core {
         now: Time,
     ) -> Result<(), PortalError> {
         let timeout = self.config.globals.transaction_timeout;
-        self.start_get(get, hints, timeout, false, now)
+        let exact = hints.is_exact(get.target.nid);
+        self.start_get(get, hints, timeout, exact, now)
     }
 
     /// Starts a ping of exactly this NID.

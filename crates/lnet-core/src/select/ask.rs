@@ -82,7 +82,7 @@ impl Core {
             source: query.source,
             target: ProcessId::lustre(query.target),
             reserved: query.portal == LNET_PORTAL,
-            exact: false,
+            exact: query.resend_to == Some(query.target),
             cpt: query.cpt,
             avoid: query.avoid,
         });

@@ -76,7 +76,8 @@ pub(crate) struct Request {
     pub(crate) target: ProcessId,
     /// True for traffic of portal 0, which neither uses nor sets the pinned source.
     pub(crate) reserved: bool,
-    /// True if the message is about exactly this NID: no other NID of the peer replaces it, and loopback is not used.
+    /// True if the message is about exactly this NID: no other NID of the peer replaces it in the first attempt, and
+    /// loopback is not used.
     pub(crate) exact: bool,
     /// The NUMA node (CPT) of its payload.
     pub(crate) cpt: u16,
@@ -217,7 +218,7 @@ impl<'a> View<'a> {
         let source = self.source(request.source)?;
         let peer = self.peers.owner_of(target.nid);
         let kind = match peer {
-            _ if request.exact => TargetKind::Pinned,
+            _ if request.exact && retry.is_none() => TargetKind::Pinned,
             Some(peer) if peer.multi_rail => TargetKind::MultiRail {
                 primary: peer.primary,
             },

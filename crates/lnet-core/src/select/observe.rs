@@ -262,8 +262,18 @@ pub enum Exclusion {
     NotFromSource,
     /// The gateway sent the message to this node.
     CameFrom,
+    /// Each local interface on the gateway's net has a fatal error, such as a link that is down, and there is another
+    /// gateway.
+    NoLink,
     /// Several consecutive messages through the gateway were not answered, and there is another gateway.
     Silent,
     /// The caller asked to avoid this gateway, and there is another one.
     Avoided,
+}
+
+impl Exclusion {
+    /// What is sent there does not arrive.
+    pub(crate) fn is_unreachable(self) -> bool {
+        self == Self::NoLink
+    }
 }

@@ -143,7 +143,8 @@ impl<'a> View<'a> {
 
     /// Selects the gateway for a peer that is not Multi-Rail, and the local interface if it is already decided. A
     /// first attempt takes a gateway that can be reached from the interface that the peer has always seen. If no such
-    /// gateway is alive, the design lets the peer see another interface, and kernels fail.
+    /// gateway is alive, or that interface has a fatal error, the design lets the peer see another interface, and
+    /// kernels fail.
     fn way_of_single_rail<'q, O: Observer>(
         &self,
         search: &Search<'q>,
@@ -158,14 +159,16 @@ impl<'a> View<'a> {
             limits: super::limits::Limits::new(self.globals, None),
             ..*search
         };
+        let is_kernel = self.globals.profile.is_lustre();
         let pinned = self.pinned(search).filter(|_| !search.limits.are_active());
+        let pinned = pinned.filter(|ni| is_kernel || !ni.fatal);
         if pinned.is_some() {
             let choice = Search {
                 source: pinned,
                 ..unlimited
             };
             let way = self.best_way(&choice, net, dest, observer);
-            if way.is_ok() || self.globals.profile.is_lustre() {
+            if way.is_ok() || is_kernel {
                 return Ok((pinned, way?));
             }
         }
@@ -236,25 +239,32 @@ impl<'a> View<'a> {
         net: Net,
         observer: &mut O,
     ) {
-        let shunned = ways.iter().filter(|way| way.shunned.is_some()).count();
-        if shunned == 0 || shunned == ways.len() {
-            return;
-        }
-        ways.retain(|way| {
-            if O::WATCHES
-                && let Some(why) = way.shunned
-            {
-                let gateway = way.state.route.gateway;
-                observer.excluded(Level::Route, Subject::Route { net, gateway }, why);
+        // One that cannot be reached is worse than one that is not wanted.
+        for is_worst in [Exclusion::is_unreachable, |_| true] {
+            let is_dropped = |way: &Way<'_>| way.shunned.is_some_and(is_worst);
+            if ways.iter().all(is_dropped) {
+                return;
             }
-            way.shunned.is_none()
-        });
+            ways.retain(|way| {
+                if O::WATCHES
+                    && let Some(why) = way.shunned.filter(|_| is_dropped(way))
+                {
+                    let gateway = way.state.route.gateway;
+                    observer.excluded(Level::Route, Subject::Route { net, gateway }, why);
+                }
+                !is_dropped(way)
+            });
+        }
     }
 
     /// Returns the reason to prefer another gateway, if there is one. Kernels do none of this.
-    fn shunned(&self, search: &Search<'_>, gateway: &Peer) -> Option<Exclusion> {
+    fn shunned(&self, search: &Search<'_>, gateway: &Peer, by: PeerNiId) -> Option<Exclusion> {
         if self.globals.profile.is_lustre() {
             return None;
+        }
+        let net = self.peers.get(by).map(|peer_ni| peer_ni.nid.net());
+        if net.is_some_and(|net| self.nis.on_net(net).all(|ni| ni.fatal)) {
+            return Some(Exclusion::NoLink);
         }
         let named = |nid| gateway.nids.contains(&nid);
         if search.avoid.is_some_and(named) {
@@ -294,7 +304,7 @@ impl<'a> View<'a> {
         let gateway = self
             .best_peer_ni(search, Level::GatewayNi, usable, search.source, observer)
             .ok_or(Exclusion::NoCounterpart)?;
-        let shunned = peer.and_then(|peer| self.shunned(search, peer));
+        let shunned = peer.and_then(|peer| self.shunned(search, peer, gateway));
         Ok(Way {
             state,
             gateway,

@@ -89,6 +89,27 @@ impl Core {
         self.timers.arm(now, Timer::Resend);
     }
 
+    /// Moves the messages of an interface that went down to another interface, if there is one. The LND returns the
+    /// messages that it already has.
+    pub(crate) fn leave_ni(&mut self, ni: NiId, now: Time) {
+        let status = MessageStatus::LocalDropped;
+        // Messages without a credit first: otherwise the credits of the others would send them by this interface.
+        for stage in [SendStage::PeerQueue, SendStage::NiQueue] {
+            let waits = |tx: &Tx| tx.ni == ni && tx.stage == stage;
+            let waiting = self.tx.iter().filter(|(_, tx)| waits(tx));
+            let ids: Vec<TxId> = waiting.map(|(id, _)| id).collect();
+            for id in ids {
+                if self.may_resend(id, status, now) {
+                    let freed = self.leave_queue(id);
+                    self.park_for_resend(id, status, now);
+                    freed
+                        .into_iter()
+                        .for_each(|peer| self.return_peer_credit(peer, now));
+                }
+            }
+        }
+    }
+
     /// Resends all queued messages, first in, first out.
     pub(crate) fn resend_all(&mut self, now: Time) {
         // A message that fails at once during this loop is queued again and waits for the next turn.

@@ -625,7 +625,7 @@ impl Core {
         self.serve_ni_queue(ni, now);
     }
 
-    fn return_peer_credit(&mut self, peer: PeerNiId, now: Time) {
+    pub(crate) fn return_peer_credit(&mut self, peer: PeerNiId, now: Time) {
         self.unuse_peer_credit(peer);
         self.serve_peer_queue(peer, now);
     }
@@ -665,33 +665,43 @@ impl Core {
 
     /// Cancels a message that the LND does not have.
     pub(crate) fn cancel_queued(&mut self, id: TxId, end: End, now: Time) {
-        let Some(&Tx {
+        let handed = |tx: &Tx| tx.stage == SendStage::Handed;
+        if self.tx.get(id).is_none_or(handed) {
+            return;
+        }
+        let freed = self.leave_queue(id);
+        self.fail_message(id, end);
+        if let Some(peer) = freed {
+            self.return_peer_credit(peer, now);
+        }
+    }
+
+    /// Takes a message out of the queue that it waits in. Returns the peer NI whose credit it held, which is to be given
+    /// back once the message is somewhere else.
+    pub(crate) fn leave_queue(&mut self, id: TxId) -> Option<PeerNiId> {
+        let &Tx {
             stage,
             ni,
             peer,
             to,
+            deadline,
             ..
-        }) = self.tx.get(id)
-        else {
-            return;
-        };
+        } = self.tx.get(id)?;
+        self.timers.disarm(deadline, Timer::Queued(id));
         let credits = match stage {
             SendStage::Resend | SendStage::Parked => None,
             SendStage::PeerQueue => peer
                 .and_then(|id| self.peers.get_mut(id))
                 .map(|peer_ni| &mut peer_ni.credits),
             SendStage::NiQueue => self.nis.get_mut(ni).map(|ni| &mut ni.credits),
-            SendStage::Handed => return,
+            SendStage::Handed => return None,
         };
         match credits {
             Some(credits) => credits.leave(id),
             None if stage == SendStage::Parked => self.unpark(to.nid, id),
             None => self.resends.retain(|parked| *parked != id),
         }
-        self.fail_message(id, end);
-        if let (SendStage::NiQueue, Some(peer)) = (stage, peer) {
-            self.return_peer_credit(peer, now);
-        }
+        peer.filter(|_| stage == SendStage::NiQueue)
     }
 
     /// Fails a message that is in no queue and holds no credit.

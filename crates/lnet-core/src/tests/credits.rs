@@ -1,5 +1,7 @@
 //! Tests of the credits of interfaces and peers: which messages wait, and which continue.
 
+use std::time::Duration;
+
 use super::Net;
 use super::net::config;
 use crate::*;
@@ -66,6 +68,77 @@ fn what_is_cancelled_while_it_waits_for_the_interface_gives_its_peer_credit_back
     net.core(0).md_unlink(mds[4], now).unwrap();
     net.run();
     while net.answer(0, MessageStatus::RemoteDropped).is_some() {}
+    assert_eq!(net.take_events(0).len(), 6);
+    net.assert_at_rest();
+}
+
+/// Two interfaces, each of which takes one message and one to each peer.
+fn two_narrow_rails() -> Net {
+    let mut net = Net::new();
+    net.add_configured(config(1), &[]);
+    let tunables = Tunables {
+        credits: 1,
+        peer_credits: 1,
+        ..Tunables::default()
+    };
+    for text in ["10.0.0.1@tcp", "10.1.0.1@tcp1"] {
+        let (nid, now) = (super::nid(text), net.now);
+        let ni = net.core(0).add_ni(NiConfig { nid, tunables }, now).unwrap();
+        net.nodes[0].nis.push((ni, nid));
+    }
+    let peer = ["10.0.0.2@tcp", "10.1.0.2@tcp1"].map(super::nid);
+    net.core(0).add_peer(peer[0], &peer, true).unwrap();
+    net.keep_answers = true;
+    net
+}
+
+#[test]
+fn what_waits_for_an_interface_that_goes_down_goes_by_another_one() {
+    let mut net = two_narrow_rails();
+    for size in 1..=6 {
+        net.put(0, &vec![0; size], false, "10.0.0.2@tcp");
+    }
+    net.run();
+    let (down, now) = (net.nodes[0].nis[0].0, net.now);
+    assert_eq!(net.core(0).paths_lost(), 0);
+    net.core(0).set_ni_fatal(down, true, now);
+    assert_eq!(net.core(0).paths_lost(), 1);
+    net.run();
+    // The LND gives back the one that it has, as it does with those of an interface that is down.
+    let of_down = |kept: &Transmit| kept.ni == down;
+    let at = net.nodes[0].kept.iter().position(of_down).unwrap();
+    let handed = net.nodes[0].kept.remove(at).unwrap().tx;
+    net.core(0).sent(handed, MessageStatus::LocalDropped, now);
+    net.advance(Duration::from_millis(1));
+    let mut sent = 0;
+    while let Some(kept) = net.nodes[0].kept.front() {
+        assert_ne!(kept.ni, down, "nothing more goes by it");
+        sent += 1;
+        net.answer(0, MessageStatus::Ok);
+        net.run();
+    }
+    let ends: Vec<_> = net
+        .take_events(0)
+        .into_iter()
+        .map(|event| event.status)
+        .collect();
+    assert_eq!((sent, &ends[..]), (6, &[Ok(()); 6][..]));
+    let health = net.core(0).nis().find(|ni| ni.id == down).unwrap().health;
+    assert!(
+        health.health.is_full(),
+        "the link is to blame and nothing else"
+    );
+    net.assert_at_rest();
+}
+
+#[test]
+fn what_waits_for_the_only_interface_waits_on_when_it_goes_down() {
+    let (mut net, _) = narrow();
+    let (down, now) = (net.nodes[0].nis[0].0, net.now);
+    net.core(0).set_ni_fatal(down, true, now);
+    net.run();
+    assert!(net.take_events(0).is_empty());
+    while net.answer(0, MessageStatus::Ok).is_some() {}
     assert_eq!(net.take_events(0).len(), 6);
     net.assert_at_rest();
 }

@@ -10,6 +10,7 @@ use super::{
     AT_ONCE, BULK_MAX, BulkKind, CALLS, ClientId, DEADLINE, Happening, Key, World, id, pattern,
     sent_by, server,
 };
+use crate::buffers::Buffers;
 use crate::client::Bulk;
 use crate::deadline::ClockReading;
 use crate::memory::CallMemory;
@@ -73,7 +74,7 @@ impl Client {
                 Bulk::Send(data) => (BulkKind::Read, data.len() as u32),
                 Bulk::Receive(length) => (BulkKind::Write, *length),
             },
-            memory: CallMemory::new(&bulk),
+            memory: CallMemory::new(&bulk, &Buffers::new(0)),
             given_back: None,
             answer: None,
             ends_by,

@@ -265,7 +265,7 @@ impl Shared {
                         station.event(event, self.now());
                     }
                 }
-                Err(WaitError::TimedOut) => {}
+                Err(WaitError::TimedOut | WaitError::PathLost) => {}
                 Err(WaitError::Closed) => break,
             }
             let now = self.now();

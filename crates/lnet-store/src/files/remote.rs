@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytes::Bytes;
-use files::transfer::{Transfer, filled, gather, scatter};
+use files::transfer::{Transfer, filled, gather, gather_into, scatter};
 use files::wire::{REPLY_MAX, decode_reply, encode_request};
 use files::{Caller, Data, Errno, FileSystem, OUTCOME_UNKNOWN, Reply, Request, Segment};
 use lnet_rpc::{Bulk, CallError, Client, Idempotence, REQUEST_BODY_MAX, Response};
@@ -86,6 +86,7 @@ impl RemoteFiles {
                 return Err(Errno::EPROTO);
             }
             scatter(&mut room, 0, &bytes);
+            self.client.reuse(bytes);
             Ok(counts)
         });
         for (part, counts) in parts.iter().zip(results) {
@@ -105,9 +106,12 @@ impl RemoteFiles {
         let mut transfer = Transfer::new(segments);
         let parts = Part::all(&transfer);
         let results = side_by_side(parts.iter().collect(), |part: &Part| {
-            let bulk = Bulk::Send(Bytes::from(gather(memory, &part.range)));
-            let (counts, _) = self.part(caller, request, part, bulk)?;
-            Ok(counts)
+            let mut bytes = self.client.spare_memory();
+            gather_into(&mut bytes, memory, &part.range);
+            let bytes = Bytes::from(bytes);
+            let done = self.part(caller, request, part, Bulk::Send(bytes.clone()));
+            self.client.reuse_sent(bytes);
+            Ok(done?.0)
         });
         for (part, counts) in parts.iter().zip(results) {
             match counts {

@@ -37,6 +37,7 @@ fn flushed(reason: CloseReason) -> Failure {
         | CloseReason::WriteTimedOut
         | CloseReason::FrameStalled
         | CloseReason::SendStalled => Failure::NetworkTimeout,
+        CloseReason::NiDown => Failure::LocalDropped,
         CloseReason::ReadFailed
         | CloseReason::WriteFailed
         | CloseReason::Protocol(_)
@@ -269,6 +270,29 @@ impl<N: Network> Socklnd<N> {
         }
         self.arm(peer, now);
         self.forget_if_idle(peer, now);
+    }
+
+    /// Closes the connections and ends the handshakes of an interface whose link or address is gone. Their messages
+    /// fail at once instead of at a timeout; a later message makes new connections. Kernels wait.
+    pub fn ni_went_down(&mut self, ni: NiId, now: Time, upper: &mut impl Above) {
+        let of_ni = |(index, peer): (usize, &Peer)| (peer.key.ni == ni).then_some(index);
+        let peers: Vec<usize> = self.peers.iter().filter_map(of_ni).collect();
+        for peer in peers {
+            let dialled = self.peers.get(peer).and_then(|it| it.dial_slot);
+            if let Some(slot) = dialled {
+                self.end_handshake(
+                    slot,
+                    Refusal::Disconnected,
+                    DialFailure::Unreachable,
+                    now,
+                    upper,
+                );
+            }
+            let connected = self.peers.get(peer).is_some_and(|it| !it.links.is_empty());
+            if connected {
+                self.close_peer(peer, CloseReason::NiDown, now, upper);
+            }
+        }
     }
 
     /// Closes everything that belongs to an interface and removes the interface. Listens on its address as long as

@@ -194,6 +194,29 @@ fn t_s27_design_the_lnd_may_name_the_next_peer_interface() {
     }
 }
 
+/// Messages to a Multi-Rail peer take its interfaces in turns.
+#[test]
+fn a_message_that_names_its_targets_own_interface_goes_there_first() {
+    let mut bench = Bench::two_by_two();
+    for target in [P1, P2, P2, P1, P1, P1] {
+        let Step::Sent(sent) = bench.start(None, target, named(target)) else {
+            panic!("not sent")
+        };
+        assert_eq!(bench.pair(&sent).1, target);
+        bench.answer(&sent, MessageStatus::Ok);
+    }
+    let Step::Sent(first) = bench.start(None, P1, named(P1)) else {
+        panic!("not sent")
+    };
+    bench.set_health(P1, 900);
+    let second = bench.retried(&first, MessageStatus::RemoteDropped);
+    assert_eq!(
+        bench.pair(&second).1,
+        P2,
+        "another attempt takes another one"
+    );
+}
+
 #[test]
 fn t_s28_design_a_named_peer_interface_that_is_ill_is_not_taken() {
     for setting in BOTH {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use lnet_types::ProcessId;
 use lnet_wire::{Body, Get, Handle, Header};
 
+use super::bench::Step;
 use super::*;
 
 const N1: &str = "10.0.0.1@tcp";
@@ -745,4 +746,44 @@ fn a_router_that_stops_may_start_again_and_the_other_way_round() {
     assert_eq!(bench.core.routing(), RoutingState::Off);
     bench.wait(200, MessageStatus::Ok);
     assert_eq!(bench.core.routing(), RoutingState::Off, "no timer is left");
+}
+
+/// Two rails with a gateway each.
+fn two_rails() -> Bench {
+    let mut bench = Bench::new(&[N1, "10.1.0.1@tcp1"]);
+    bench.route("tcp5", R1, None, 0);
+    bench.route("tcp5", "10.1.0.9@tcp1", None, 1);
+    bench
+}
+
+fn cut(bench: &mut Bench, text: &str) {
+    let (ni, now) = (bench.ni(text).id, bench.now);
+    bench.core.set_ni_fatal(ni, true, now);
+}
+
+#[test]
+fn a_gateway_behind_a_link_that_is_down_carries_nothing_while_there_is_another() {
+    let mut bench = two_rails();
+    assert_eq!(bench.hops(2, FAR), [R1, R1]);
+    cut(&mut bench, N1);
+    assert_eq!(bench.hops(2, FAR), ["10.1.0.9@tcp1", "10.1.0.9@tcp1"]);
+    let hints = SendHints {
+        avoid: Some(nid("10.1.0.9@tcp1")),
+        ..SendHints::default()
+    };
+    let Step::Sent(sent) = bench.start(None, FAR, hints) else {
+        panic!("not sent")
+    };
+    let hop = bench.pair(&sent).1;
+    assert_eq!(hop, "10.1.0.9@tcp1", "better an unwanted one than none");
+    bench.answer(&sent, MessageStatus::Ok);
+    cut(&mut bench, "10.1.0.1@tcp1");
+    assert_eq!(bench.hops(2, FAR), [R1, R1], "all links are down");
+}
+
+#[test]
+fn a_kernel_takes_a_gateway_whatever_is_known_of_its_own_links() {
+    let mut bench = two_rails().with(LUSTRE);
+    cut(&mut bench, N1);
+    assert_eq!(bench.hops(2, FAR), [R1, R1]);
 }
