@@ -101,7 +101,7 @@ impl Spread {
                 at.stale.fetch_add(1, Ordering::Relaxed);
                 self.forget_handles(gateway, request, &sent);
                 // Perhaps the gateway was restarted, or another server has its address.
-                self.inner.knock(gateway)?;
+                self.inner.probe(gateway)?;
                 let sent = self.for_gateway(gateway, caller, request)?;
                 call(at, caller, &sent, &mut job.data)
             }
@@ -114,14 +114,14 @@ impl Spread {
         for &gateway in order.iter().filter(|gateway| !failed.contains(gateway)) {
             match self.inner.gateways[gateway].state() {
                 State::Up => return Some(gateway),
-                State::New => match self.inner.knock(gateway) {
+                State::New => match self.inner.probe(gateway) {
                     Ok(()) => return Some(gateway),
                     Err(errno) => *last = errno,
                 },
-                State::Down { .. } => self.knock_later(gateway),
+                State::Down { .. } => self.probe_later(gateway),
             }
         }
-        let answers = |&&gateway: &&usize| match self.inner.knock(gateway) {
+        let answers = |&&gateway: &&usize| match self.inner.probe(gateway) {
             Ok(()) => true,
             Err(errno) => {
                 *last = errno;
@@ -132,15 +132,15 @@ impl Spread {
     }
 
     /// Starts a probe of a gateway whose pause is over.
-    fn knock_later(&self, gateway: usize) {
-        if !self.inner.gateways[gateway].take_knock(self.inner.surroundings.now()) {
+    fn probe_later(&self, gateway: usize) {
+        if !self.inner.gateways[gateway].take_probe(self.inner.surroundings.now()) {
             return;
         }
         let inner = Arc::clone(&self.inner);
         self.inner.surroundings.later(Box::new(move || {
-            // `knock` records the answer.
-            let _answer = inner.knock(gateway);
-            inner.gateways[gateway].knocked();
+            // `probe` records the answer.
+            let _answer = inner.probe(gateway);
+            inner.gateways[gateway].probed();
         }));
     }
 
@@ -148,7 +148,7 @@ impl Spread {
     pub(crate) fn lost(&self, gateway: usize, epoch: u64, errno: Errno) {
         let at = &self.inner.gateways[gateway];
         at.count_lost();
-        if !is_unclear(errno) || self.inner.knock(gateway).is_err() {
+        if !is_unclear(errno) || self.inner.probe(gateway).is_err() {
             at.failed(epoch, self.inner.surroundings.now(), errno);
         }
     }
@@ -217,7 +217,7 @@ impl Spread {
 impl Inner {
     /// Probes a gateway, even if it is down: asks it for its export and root. Admits it only if it shows the same
     /// file system as the others.
-    pub(crate) fn knock(&self, gateway: usize) -> Result<(), Errno> {
+    pub(crate) fn probe(&self, gateway: usize) -> Result<(), Errno> {
         let at = &self.gateways[gateway];
         let epoch = at.epoch();
         let answer = at

@@ -149,12 +149,12 @@ impl Gateway {
         lock(&self.health).answered();
     }
 
-    pub(crate) fn take_knock(&self, now: Duration) -> bool {
-        lock(&self.health).take_knock(now)
+    pub(crate) fn take_probe(&self, now: Duration) -> bool {
+        lock(&self.health).take_probe(now)
     }
 
-    pub(crate) fn knocked(&self) {
-        lock(&self.health).knocked();
+    pub(crate) fn probed(&self) {
+        lock(&self.health).probed();
     }
 
     pub(crate) fn count_lost(&self) {

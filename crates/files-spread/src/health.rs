@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A gateway that is down gets no operations. It is probed after its pause, and when no other gateway remains. In the
-//! code, to knock is to probe.
+//! code, to probe is to probe.
 
 use std::time::Duration;
 
@@ -73,8 +73,8 @@ impl Health {
         }
     }
 
-    /// Returns whether the caller must probe now. Then returns `false` until [`Health::knocked`] is called.
-    pub(crate) fn take_knock(&mut self, now: Duration) -> bool {
+    /// Returns whether the caller must probe now. Then returns `false` until [`Health::probed`] is called.
+    pub(crate) fn take_probe(&mut self, now: Duration) -> bool {
         let is_due = matches!(self.state, State::Down { until, .. } if until <= now);
         let take = is_due && !self.is_knocking;
         self.is_knocking |= take;
@@ -82,7 +82,7 @@ impl Health {
     }
 
     /// Records that the probe has ended.
-    pub(crate) fn knocked(&mut self) {
+    pub(crate) fn probed(&mut self) {
         self.is_knocking = false;
     }
 }
@@ -131,12 +131,12 @@ mod tests {
     #[test]
     fn one_at_a_time_knocks_and_only_when_the_pause_is_over() {
         let mut health = health();
-        assert!(!health.take_knock(9 * SECOND));
+        assert!(!health.take_probe(9 * SECOND));
         health.failed(0, SECOND);
-        assert!(!health.take_knock(SECOND));
-        assert!(health.take_knock(2 * SECOND));
-        assert!(!health.take_knock(2 * SECOND));
-        health.knocked();
-        assert!(health.take_knock(2 * SECOND));
+        assert!(!health.take_probe(SECOND));
+        assert!(health.take_probe(2 * SECOND));
+        assert!(!health.take_probe(2 * SECOND));
+        health.probed();
+        assert!(health.take_probe(2 * SECOND));
     }
 }

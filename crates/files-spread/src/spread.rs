@@ -154,7 +154,7 @@ impl Spread {
         let inner = &*self.inner;
         let mut answers = vec![Err(Errno::EAGAIN); inner.gateways.len()];
         let ask =
-            |(gateway, answer): (usize, &mut Result<(), Errno>)| *answer = inner.knock(gateway);
+            |(gateway, answer): (usize, &mut Result<(), Errno>)| *answer = inner.probe(gateway);
         let mut parts: Vec<crate::Part<'_>> = Vec::new();
         for numbered in answers.iter_mut().enumerate() {
             parts.push(Box::new(move || ask(numbered)));
@@ -284,7 +284,7 @@ impl Spread {
     ) -> Result<u64, Errno> {
         let at = &self.inner.gateways[gateway];
         if at.state() != State::Up {
-            self.inner.knock(gateway)?;
+            self.inner.probe(gateway)?;
         }
         let epoch = at.epoch();
         match self.attempt(gateway, &mut Job::new(caller, request, Data::None)) {

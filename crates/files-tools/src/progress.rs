@@ -17,7 +17,7 @@ pub struct Progress {
     pub(crate) resumed: AtomicU64,
     pub(crate) skipped: AtomicU64,
     pub(crate) left_out: AtomicU64,
-    pub(crate) begun_again: AtomicU64,
+    pub(crate) restarted: AtomicU64,
     pub(crate) not_kept: AtomicU64,
     is_cancelled: AtomicBool,
 }
@@ -81,8 +81,8 @@ impl Progress {
 
     /// Returns how often a file was restarted, because a server restarted or forgot the file.
     #[must_use]
-    pub fn begun_again(&self) -> u64 {
-        self.begun_again.load(Ordering::Relaxed)
+    pub fn restarted(&self) -> u64 {
+        self.restarted.load(Ordering::Relaxed)
     }
 
     /// Returns the number of owners and extended attributes that the target did not permit this user to set.

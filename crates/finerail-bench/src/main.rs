@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use finerail::common::{self, LogArgs, NotSo, print_bytes, spin};
+use finerail::common::{self, LogArgs, Negative, print_bytes, spin};
 
 /// Measure Finerail and this machine's own limit in the same run.
 #[derive(Parser)]
@@ -154,16 +154,16 @@ fn main() -> ExitCode {
 
 fn run(subject: &Subject) -> anyhow::Result<ExitCode> {
     match subject {
-        Subject::Lnet(args) => bench_lnet(args).map_err(|error| NotSo(format!("{error:#}")))?,
+        Subject::Lnet(args) => bench_lnet(args).map_err(|error| Negative(format!("{error:#}")))?,
         Subject::Fgr(args) => print_bytes(fgr::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Select(args) => print_bytes(select::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Ctl(args) => print_bytes(ctl::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Metrics(args) => print_bytes(metrics::run(args)?.as_bytes(), &mut io::stdout())?,
-        Subject::Bmi(args) => bmi::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
-        Subject::Router(args) => router::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
+        Subject::Bmi(args) => bmi::run(args).map_err(|error| Negative(format!("{error:#}")))?,
+        Subject::Router(args) => router::run(args).map_err(|error| Negative(format!("{error:#}")))?,
         Subject::Peer(args) => return Ok(peer::run(args)),
         Subject::BmiPeer(args) => return Ok(bmi::peer::run(args)),
-        Subject::Path(args) => path::run(args).map_err(|error| NotSo(format!("{error:#}")))?,
+        Subject::Path(args) => path::run(args).map_err(|error| Negative(format!("{error:#}")))?,
         Subject::PathPeer(args) => return Ok(path::peer::run(args)),
     }
     Ok(ExitCode::SUCCESS)

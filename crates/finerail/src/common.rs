@@ -23,21 +23,21 @@ use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
 
 /// Exit code: the command ran and the result is negative, such as a failed check or a peer that did not answer.
-pub const NOT_SO: u8 = 1;
+pub const NEGATIVE: u8 = 1;
 /// Exit code: wrong usage or bad input.
 pub const BAD_INPUT: u8 = 2;
 
-/// A failure that the user's input did not cause: the process exits with 1 ([`NOT_SO`]) instead of 2.
+/// A failure that the user's input did not cause: the process exits with 1 ([`NEGATIVE`]) instead of 2.
 #[derive(Debug)]
-pub struct NotSo(pub String);
+pub struct Negative(pub String);
 
-impl fmt::Display for NotSo {
+impl fmt::Display for Negative {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for NotSo {}
+impl std::error::Error for Negative {}
 
 /// Prints the error of a program with its causes and returns the exit code of the process. A closed pipe on
 /// standard output (its reader has ended) is not an error.
@@ -51,8 +51,8 @@ pub fn report(program: &str, error: &anyhow::Error) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     print_complaint(program, &format!("{error:#}"));
-    let code = if error.chain().any(|cause| cause.is::<NotSo>()) {
-        NOT_SO
+    let code = if error.chain().any(|cause| cause.is::<Negative>()) {
+        NEGATIVE
     } else {
         BAD_INPUT
     };

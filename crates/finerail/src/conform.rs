@@ -14,7 +14,7 @@ use lnet_node::NodeOptions;
 use lnet_types::Nid;
 use serde::Serialize;
 
-use crate::common::{NOT_SO, NotSo, print_bytes};
+use crate::common::{NEGATIVE, Negative, print_bytes};
 use crate::ping::{endpoint_address, own_address, seconds};
 
 /// Arguments of `finerail conform`.
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
     let chosen = args.chosen()?;
     let node = NodeUnderTest::new(args.subject(nid)?).map_err(|error| match error {
         SetupError::NotTcp(_) => error.into(),
-        _ => anyhow::Error::new(NotSo(error.to_string())),
+        _ => anyhow::Error::new(Negative(error.to_string())),
     })?;
     let mut results = Vec::new();
     let count = chosen.len();
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &ConformArgs) -> anyhow::Result<ExitCode> {
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(match report.failed {
         0 => ExitCode::SUCCESS,
-        _ => ExitCode::from(NOT_SO),
+        _ => ExitCode::from(NEGATIVE),
     })
 }
 

@@ -12,7 +12,7 @@ use clap::ValueEnum;
 use lnet_config::ConfigError;
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind, Proof};
 
-use crate::common::{NOT_SO, NotSo, complaint, print_bytes, read_standard_input, read_text};
+use crate::common::{NEGATIVE, Negative, complaint, print_bytes, read_standard_input, read_text};
 
 /// Arguments of `finerail convert`.
 #[derive(clap::Args)]
@@ -68,7 +68,7 @@ enum Form {
 pub(crate) fn usage(error: &clap::Error) -> u8 {
     // The output is closed: there is no other place to report the error.
     let _unprinted = error.print();
-    if error.exit_code() == 0 { 0 } else { NOT_SO }
+    if error.exit_code() == 0 { 0 } else { NEGATIVE }
 }
 
 pub(crate) fn run(args: &ConvertArgs) -> anyhow::Result<ExitCode> {
@@ -123,7 +123,7 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
         source.read(|text| options.add_text(text, Dialect::Converter))?;
     }
     if options.is_empty() {
-        bail!(NotSo(
+        bail!(Negative(
             "there is no networks, ip2nets or routes data".to_owned()
         ));
     }
@@ -146,7 +146,7 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
 
 fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<Converted> {
     if args.has_files() || args.default_hop.is_some() || args.interface.is_some() {
-        bail!(NotSo(
+        bail!(Negative(
             "--to modprobe takes YAML, not the files and defaults of module options"
                 .to_owned()
         ));
@@ -155,7 +155,7 @@ fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<Converted> {
     let config = source.read(lnet_config::parse)?;
     let (options, left_out) = ModuleOptions::from_config(&config);
     if options.is_empty() {
-        bail!(NotSo(
+        bail!(Negative(
             "the YAML contains nothing that module options can express".to_owned()
         ));
     }

@@ -16,7 +16,7 @@ use lnet_node::NodeOptions;
 use lnet_types::{LndType, Nid};
 use serde::Serialize;
 
-use crate::common::{NOT_SO, complaint, print_bytes};
+use crate::common::{NEGATIVE, complaint, print_bytes};
 use crate::ctl::hosts::{name_in, nid_of};
 use crate::ping::{endpoint_address, own_address, seconds};
 
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     Ok(if healthy {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lnet_lint::{Input, Report, lint, list};
 use lnet_store::Printable;
 
-use crate::common::{BAD_INPUT, NOT_SO, complaint, print_bytes, read_standard_input, read_text};
+use crate::common::{BAD_INPUT, NEGATIVE, complaint, print_bytes, read_standard_input, read_text};
 
 /// Arguments of `finerail lint`.
 #[derive(clap::Args)]
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &LintArgs) -> anyhow::Result<ExitCode> {
     } else if report.errors == 0 {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }
 

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
-use crate::common::{NOT_SO, print_bytes, read_limited};
+use crate::common::{NEGATIVE, print_bytes, read_limited};
 use crate::shard::ShardFile;
 use crate::{fgr, sim};
 
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         let shown: Vec<String> = missing.iter().take(SHOWN).map(u32::to_string).collect();
         let more = if missing.len() > SHOWN { ", …" } else { "" };
         writeln!(io::stderr(), "missing shares: {}{more}", shown.join(","))?;
-        return Ok(ExitCode::from(NOT_SO));
+        return Ok(ExitCode::from(NEGATIVE));
     }
     let (text, holds) = match joined.command.as_str() {
         "sim" => sim::merged(&joined)?,
@@ -84,6 +84,6 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
     Ok(if holds {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }

@@ -20,7 +20,7 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::{dup2_stderr, setsid};
 
 use self::options::MountOptions;
-use crate::common::{NOT_SO, NotSo, complaint, report};
+use crate::common::{NEGATIVE, Negative, complaint, report};
 use crate::files::address::Address;
 use crate::files::connections::Connections;
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
@@ -112,10 +112,10 @@ pub(crate) fn run(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
     }
     // The exit codes that mount(8) expects: 1 for wrong usage, 32 for a mount that failed.
     match mount(args, log) {
-        Ok(code) if code == ExitCode::from(NOT_SO) => Ok(ExitCode::from(HELPER_FAILED)),
+        Ok(code) if code == ExitCode::from(NEGATIVE) => Ok(ExitCode::from(HELPER_FAILED)),
         Ok(code) if code == ExitCode::SUCCESS => Ok(code),
         Ok(_) => Ok(ExitCode::FAILURE),
-        Err(error) if error.is::<NotSo>() => {
+        Err(error) if error.is::<Negative>() => {
             complaint(&format!("{error:#}"));
             Ok(ExitCode::from(HELPER_FAILED))
         }
@@ -166,7 +166,7 @@ fn detach(args: &MountArgs, log: &str) -> anyhow::Result<ExitCode> {
     // The service has printed the reason on standard error.
     let status = child.wait()?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(ExitCode::from(code.unwrap_or(NOT_SO)))
+    Ok(ExitCode::from(code.unwrap_or(NEGATIVE)))
 }
 
 fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
@@ -195,7 +195,7 @@ fn serve(args: &MountArgs, options: &MountOptions) -> anyhow::Result<ExitCode> {
         .context("cannot start a thread")?;
     mounted
         .wait()
-        .map_err(|error| NotSo(format!("the mount has ended: {error}")))?;
+        .map_err(|error| Negative(format!("the mount has ended: {error}")))?;
     connections.close()?;
     Ok(ExitCode::SUCCESS)
 }
@@ -207,7 +207,7 @@ fn end(ender: &Ender) {
     }
     thread::sleep(GRACE);
     complaint("files are still open; data that is not written yet is lost");
-    std::process::exit(NOT_SO.into());
+    std::process::exit(NEGATIVE.into());
 }
 
 /// Releases the terminal and the current directory of the user who started the service.
@@ -221,7 +221,7 @@ fn leave_terminal() -> anyhow::Result<()> {
 fn failure(error: MountError) -> anyhow::Error {
     match error {
         MountError::Directory { .. } => error.into(),
-        error => NotSo(error.to_string()).into(),
+        error => Negative(error.to_string()).into(),
     }
 }
 

@@ -16,7 +16,7 @@ use lnet_types::{LndType, Nid};
 use lnet_wire::PingFeatures;
 use serde::Serialize;
 
-use crate::common::{NOT_SO, TransportArgs, complaint, print_bytes, read_config};
+use crate::common::{NEGATIVE, TransportArgs, complaint, print_bytes, read_config};
 use crate::service::raise_on_signals;
 
 /// Arguments of `finerail ping` and `finerail discover`.
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &PingArgs, question: Question) -> anyhow::Result<ExitCod
     Ok(if all_answered && is_done {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }
 

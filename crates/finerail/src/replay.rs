@@ -13,7 +13,7 @@ use lnet_store::Printable;
 use lnet_types::Time;
 use serde::Serialize;
 
-use crate::common::{self, NOT_SO, NotSo};
+use crate::common::{self, NEGATIVE, Negative};
 use crate::explain;
 
 /// Arguments of `finerail replay`.
@@ -114,13 +114,13 @@ pub(crate) fn run(args: &ReplayArgs) -> anyhow::Result<ExitCode> {
     out.flush()?;
     let missed = args.explain.or(args.until).filter(|_| !reached);
     if let Some(number) = missed.filter(|_| summary.differs_at.is_none()) {
-        anyhow::bail!(NotSo(format!(
+        anyhow::bail!(Negative(format!(
             "there is no event {number}: the record has {}",
             summary.events
         )));
     }
     Ok(match summary.differs_at {
-        Some(_) => ExitCode::from(NOT_SO),
+        Some(_) => ExitCode::from(NEGATIVE),
         None => ExitCode::SUCCESS,
     })
 }

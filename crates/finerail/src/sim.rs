@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::subject::{REAL_STACK, Subject};
-use crate::common::{NOT_SO, print_bytes, read_limited};
+use crate::common::{NEGATIVE, print_bytes, read_limited};
 use crate::service::raise_on_signals;
 use crate::shard::{Shard, ShardArgs, ShardFile};
 
@@ -113,7 +113,7 @@ pub(crate) fn run(args: &SimArgs) -> anyhow::Result<ExitCode> {
     };
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(match failure {
-        Some(_) => ExitCode::from(NOT_SO),
+        Some(_) => ExitCode::from(NEGATIVE),
         None => ExitCode::SUCCESS,
     })
 }

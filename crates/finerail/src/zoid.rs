@@ -16,7 +16,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use zoid_proto::Instance;
 use zoidd::{Daemon, Failpoint, Metric, Options};
 
-use crate::common::NotSo;
+use crate::common::Negative;
 use crate::service::{StopSignals, raise_descriptor_limit};
 
 /// The short name of the program: called by it, the program acts as `finerail zoid daemon`.
@@ -249,7 +249,7 @@ fn serve(options: Options) -> anyhow::Result<ExitCode> {
 fn failure(error: zoidd::Error) -> anyhow::Error {
     match error {
         zoidd::Error::Setting(_) | zoidd::Error::Engine(_) => error.into(),
-        error => NotSo(error.to_string()).into(),
+        error => Negative(error.to_string()).into(),
     }
 }
 
@@ -288,7 +288,7 @@ fn number(value: f64) -> Option<serde_json::Number> {
 
 fn metrics(instance: &Instance, directory: Option<&Path>) -> anyhow::Result<Vec<Metric>> {
     let none = || {
-        NotSo(format!(
+        Negative(format!(
             "no daemon of instance {instance} runs for this user"
         ))
     };

@@ -47,9 +47,9 @@ pub enum Disposition<L> {
     /// Read nothing more from this connection until the node resumes the message.
     Hold(RxId),
     /// Read the payload and drop it.
-    Discard,
+    Drop,
     /// The peer broke the protocol: close the connection and its siblings. The text says how the peer broke it.
-    Refuse(&'static str),
+    Reject(&'static str),
 }
 
 /// The reason why a message could not be sent or received, as one of LNet's health classes (section 3.8).

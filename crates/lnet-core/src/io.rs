@@ -100,9 +100,9 @@ pub enum Verdict {
         rx: RxId,
     },
     /// Read the payload and drop it. The core has already counted the drop.
-    Discard(DropReason),
+    Drop(DropReason),
     /// The peer violated the protocol: close this connection and the other connections to the same peer process.
-    Refuse(IllegalMessage),
+    Reject(IllegalMessage),
 }
 
 /// A message to send.

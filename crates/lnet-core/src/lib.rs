@@ -69,7 +69,7 @@ pub use config::{
 };
 pub use counts::census::Census;
 pub use counts::counters::{Counters, MessageStats, TypeCounts};
-pub use counts::histogram::{LATENCY_BOUNDS, LatencyHistogram, LatencyHistograms};
+pub use counts::histogram::{LATENCY_LIMITS, LatencyHistogram, LatencyHistograms};
 pub use counts::latency::{Latency, LatencyStats};
 pub use discovery::merge::PEER_NIDS_MAX;
 pub use discovery::table::{DiscoveryView, Heard, PeerState};

@@ -83,7 +83,7 @@ impl Core {
         let Some(state) = self.routes.gateway(gateway) else {
             return;
         };
-        let (alive, told) = (state.alive, state.told_down);
+        let (alive, told) = (state.alive, state.reported_down);
         let (mut all, mut down, mut fault) = (0, 0, None);
         for route in self.routes.via_mut(gateway) {
             all += 1;
@@ -96,7 +96,7 @@ impl Core {
             return;
         }
         if let Some(state) = self.routes.gateway_mut(gateway) {
-            state.told_down = down;
+            state.reported_down = down;
         }
         self.news.push(News::Routes {
             gateway,

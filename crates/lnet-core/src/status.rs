@@ -52,7 +52,7 @@ impl MessageStatus {
     pub(crate) const COUNT: usize = Self::ALL.len();
 
     /// Decides whether the local interface is, or may be, the cause.
-    pub(crate) const fn blames_local(self) -> bool {
+    pub(crate) const fn is_local_failure(self) -> bool {
         matches!(
             self,
             Self::LocalInterrupt
@@ -66,7 +66,7 @@ impl MessageStatus {
     }
 
     /// Decides whether the peer interface is, or may be, the cause.
-    pub(crate) const fn blames_remote(self) -> bool {
+    pub(crate) const fn is_remote_failure(self) -> bool {
         matches!(
             self,
             Self::RemoteError | Self::RemoteDropped | Self::RemoteTimeout | Self::NetworkTimeout
@@ -75,7 +75,7 @@ impl MessageStatus {
 
     /// Decides whether the message certainly never left this node, so that another local interface may carry it.
     pub(crate) const fn allows_local_resend(self) -> bool {
-        self.blames_local() && !matches!(self, Self::LocalError | Self::NetworkTimeout)
+        self.is_local_failure() && !matches!(self, Self::LocalError | Self::NetworkTimeout)
     }
 
     /// Decides whether the peer certainly did not receive the message, so that another interface of the peer may.

@@ -257,7 +257,7 @@ impl Core {
     }
 
     /// Reports a message that failed; does nothing if `end` is [`End::Sent`].
-    pub(crate) fn given_up_happened(&mut self, tx: &Tx, end: End) {
+    pub(crate) fn failure_happened(&mut self, tx: &Tx, end: End) {
         if let End::Failed(errno, reason) = end {
             self.happened(Watched::GivenUp {
                 target: tx.header.dest_nid,

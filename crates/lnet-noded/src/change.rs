@@ -85,11 +85,11 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
             core.add_route(setup::route(route), now)
         }
         Change::DelPeer { primary } => {
-            refuse_gateway(core, *primary)?;
+            reject_gateway(core, *primary)?;
             core.remove_peer(*primary)
         }
         Change::DelPeerNids { primary, nids } => {
-            refuse_gateway(core, *primary)?;
+            reject_gateway(core, *primary)?;
             let peer = core.peer_with(*primary).filter(|peer| peer.configured);
             let peer = peer.ok_or(ConfigError::UnknownPeer(*primary))?;
             let has = |nid| peer.nis.iter().any(|peer_ni| peer_ni.nid == nid);
@@ -103,7 +103,7 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
         }
         Change::AddPeer(peer) => {
             for &nid in &peer.nids {
-                refuse_gateway(core, nid)?;
+                reject_gateway(core, nid)?;
             }
             match peer.nids.first() {
                 Some(&primary) => core.add_peer(primary, &peer.nids, peer.multi_rail),
@@ -111,7 +111,7 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
             }
         }
         Change::AddPeerNids { primary, nids } => {
-            refuse_gateway(core, *primary)?;
+            reject_gateway(core, *primary)?;
             let peer = core.peer_with(*primary);
             let multi_rail = peer.is_none_or(|peer| peer.multi_rail);
             core.add_peer(*primary, nids, multi_rail)
@@ -130,7 +130,7 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
 }
 
 /// Rejects a change of a peer that is a gateway: it is a peer because of its route (T-R18 of lnet-selection).
-fn refuse_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
+fn reject_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
     match core.peer_with(nid) {
         Some(peer) if peer.gateway => Err(ConfigError::PeerIsGateway(peer.primary)),
         _ => Ok(()),

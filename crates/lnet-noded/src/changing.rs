@@ -44,12 +44,12 @@ impl ManagedNode {
     /// called.
     pub(crate) fn bring_peers_up_to_date(&self) {
         while self.with_core(|core, _| core.apply_rules_step(PEERS_PER_STEP)) {
-            self.let_others_in();
+            self.pause_between_steps();
         }
     }
 
     /// Pauses a thread that takes the engine's lock many times in a row, so that other threads get the lock.
-    pub(crate) fn let_others_in(&self) {
+    pub(crate) fn pause_between_steps(&self) {
         thread::park_timeout(BETWEEN_STEPS);
     }
 }

@@ -69,8 +69,8 @@ impl Put for Verdict {
         match self {
             Self::Receive { rx, landing } => parts!(out, 0, rx, landing),
             Self::Hold { rx } => parts!(out, 1, rx),
-            Self::Discard(reason) => parts!(out, 2, (*reason as u8)),
-            Self::Refuse(error) => parts!(out, 3, error.reason().to_owned()),
+            Self::Drop(reason) => parts!(out, 2, (*reason as u8)),
+            Self::Reject(error) => parts!(out, 3, error.reason().to_owned()),
         }
     }
 }

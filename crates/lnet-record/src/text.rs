@@ -88,8 +88,8 @@ pub fn answer_text(answer: &Answer) -> Option<String> {
             landing.length, rx.0, landing.place
         ),
         Answer::Verdict(Verdict::Hold { rx }) => format!("hold as rx {:x}", rx.0),
-        Answer::Verdict(Verdict::Discard(reason)) => format!("discard: {reason:?}"),
-        Answer::Verdict(Verdict::Refuse(error)) => format!("close the connection: {error}"),
+        Answer::Verdict(Verdict::Drop(reason)) => format!("discard: {reason:?}"),
+        Answer::Verdict(Verdict::Reject(error)) => format!("close the connection: {error}"),
     })
 }
 

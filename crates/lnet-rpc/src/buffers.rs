@@ -32,7 +32,7 @@ impl Buffers {
     }
 
     /// Keeps a buffer for later, if fewer than `kept_max` are kept.
-    pub(crate) fn give_back(&self, buffer: Vec<u8>) {
+    pub(crate) fn restore_decrement(&self, buffer: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < self.kept_max {
             kept.push(buffer);
@@ -45,7 +45,7 @@ impl Buffers {
             .try_into_mut()
             .map(|buffer: BytesMut| Vec::from(buffer))
         {
-            self.give_back(buffer);
+            self.restore_decrement(buffer);
         }
     }
 }

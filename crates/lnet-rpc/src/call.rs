@@ -245,7 +245,7 @@ impl<'a> Call<'a> {
         sink(piece.offset, &buffer)?;
         self.moved += piece.len;
         self.shared.counting.bulk_read.add(u64::from(piece.len));
-        self.shared.buffers.give_back(buffer);
+        self.shared.buffers.restore_decrement(buffer);
         Ok(())
     }
 

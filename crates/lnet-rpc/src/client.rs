@@ -253,7 +253,7 @@ impl Client {
     /// Keeps a buffer that a call received, for later calls.
     pub fn reuse(&self, received: Vec<u8>) {
         if !received.is_empty() {
-            self.shared.spare.give_back(received);
+            self.shared.spare.restore_decrement(received);
         }
     }
 

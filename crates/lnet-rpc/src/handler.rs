@@ -51,13 +51,13 @@ pub trait Handler: Send + Sync + 'static {
 
     /// Notes that a client has a session; called before the client receives the answer. A handler that restores
     /// must keep a durable record of the session.
-    fn client_came(&self, session: &Session) {
+    fn session_opened(&self, session: &Session) {
         let _ = session;
     }
 
     /// Notes that a client said goodbye or was silent for too long: the handler may free what it keeps for the
     /// client. No call of the client runs when this function is called, and none will run in the same session.
-    fn client_gone(&self, client: ClientId) {
+    fn session_ended(&self, client: ClientId) {
         let _ = client;
     }
 }

@@ -76,7 +76,7 @@ impl<J> Jobs<J> {
     }
 
     /// Notes that the worker of `client` is free.
-    pub(crate) fn give_back(&self, client: ClientId) {
+    pub(crate) fn restore_decrement(&self, client: ClientId) {
         let mut state = self.state();
         state.free += 1;
         if let Some(held) = state.held.get_mut(&client) {
@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(held, [0, 1, 2, 3, 4, 5], "in order, and not all workers");
         jobs.push(TWO, 100);
         assert_eq!(taken(&jobs), Some(100), "past those that wait");
-        jobs.give_back(TWO);
+        jobs.restore_decrement(TWO);
         assert_eq!(taken(&jobs), None);
-        jobs.give_back(ONE);
+        jobs.restore_decrement(ONE);
         assert_eq!(taken(&jobs), Some(6));
     }
 
@@ -152,7 +152,7 @@ mod tests {
         jobs.push(TWO, 2);
         assert_eq!(taken(&jobs), Some(1));
         assert_eq!(taken(&jobs), None);
-        jobs.give_back(ONE);
+        jobs.restore_decrement(ONE);
         assert_eq!(taken(&jobs), Some(2));
     }
 
@@ -163,7 +163,7 @@ mod tests {
         jobs.close();
         jobs.push(ONE, 2);
         assert_eq!(jobs.take(), Some((ONE, 1)));
-        jobs.give_back(ONE);
+        jobs.restore_decrement(ONE);
         assert_eq!(jobs.take(), None);
     }
 }

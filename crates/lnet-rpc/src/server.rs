@@ -258,7 +258,7 @@ impl Server {
     fn stop(&mut self, grace: Duration) {
         self.shared.close();
         self.shared.wait_for_workers(grace);
-        self.shared.hang_up();
+        self.shared.close_mail();
         for worker in self.workers.drain(..) {
             join(worker);
         }
@@ -404,7 +404,7 @@ impl Shared {
     }
 
     /// Closes the mail of every call: a call that waits for mail fails at once.
-    fn hang_up(&self) {
+    fn close_mail(&self) {
         let mut state = self.state();
         state.mailboxes.clear();
         state.routes.clear();
@@ -441,7 +441,7 @@ impl Shared {
         for client in gone {
             info!(%client, "removed the state of a client that was silent for too long");
             self.counting.forgotten.one();
-            self.handler.client_gone(client);
+            self.handler.session_ended(client);
         }
     }
 
@@ -526,7 +526,7 @@ impl Shared {
             Admission::Execute => self.execute(header, message, address),
             Admission::NewerAttempt => {
                 self.counting.repeated.one();
-                self.tell_of_attempt(header.client, header.xid);
+                self.report_attempt(header.client, header.xid);
             }
             Admission::Replay(reply) => {
                 self.counting.replayed.one();
@@ -541,7 +541,7 @@ impl Shared {
                     nid,
                     number,
                 };
-                self.handler.client_came(&session);
+                self.handler.session_opened(&session);
                 let body = proto::encode_session(number, self.options.idle);
                 self.answer(&header, address, Outcome::Done, &body);
             }
@@ -550,7 +550,7 @@ impl Shared {
                 self.answer(&header, address, Outcome::Done, &body);
             }
             Admission::Gone => {
-                self.handler.client_gone(header.client);
+                self.handler.session_ended(header.client);
                 self.answer(&header, address, Outcome::Done, &[]);
             }
             Admission::Leaving => self.answer(&header, address, Outcome::Done, &[]),
@@ -573,7 +573,7 @@ impl Shared {
         }
     }
 
-    fn tell_of_attempt(&self, client: ClientId, xid: u64) {
+    fn report_attempt(&self, client: ClientId, xid: u64) {
         if let Some(mailbox) = self.state().mailboxes.get_mut(&(client, xid))
             && !mailbox.has_attempt
         {
@@ -612,7 +612,7 @@ impl Shared {
     fn work(self: &Arc<Self>) {
         while let Some((client, job)) = self.jobs.take() {
             self.run(job);
-            self.jobs.give_back(client);
+            self.jobs.restore_decrement(client);
         }
         self.state().workers -= 1;
         self.worker_ended.notify_all();
@@ -650,7 +650,7 @@ impl Shared {
             self.send_reply(client, xid, address, reply);
         }
         if is_gone {
-            self.handler.client_gone(client);
+            self.handler.session_ended(client);
         }
     }
 

@@ -139,7 +139,7 @@ struct Record {
     running: usize,
     heard: Time,
     /// The client has said goodbye, and calls of it still run.
-    is_leaving: bool,
+    is_to_be_freed: bool,
 }
 
 #[derive(Debug)]
@@ -233,7 +233,7 @@ impl Table {
         if request.opcode == OPCODE_GOODBYE {
             return self.goodbye(request.client);
         }
-        if record.is_leaving {
+        if record.is_to_be_freed {
             return Admission::Answer(Outcome::UnknownClient);
         }
         let freed = record.raise_floor(request.lowest);
@@ -245,7 +245,7 @@ impl Table {
                 .get_mut(&request.xid)
                 .map(|entry| entry.repeated(address))
         };
-        self.give_back(freed);
+        self.restore_decrement(freed);
         repeated.unwrap_or_else(|| self.begin(request, address, now))
     }
 
@@ -267,7 +267,7 @@ impl Table {
         let record = self.clients.get_mut(&client)?;
         record.heard = now;
         record.running = record.running.saturating_sub(1);
-        if record.is_leaving && record.running == 0 {
+        if record.is_to_be_freed && record.running == 0 {
             self.forget(client);
             return None;
         }
@@ -332,7 +332,7 @@ impl Table {
 
     fn connect(&mut self, client: ClientId, nid: Nid, now: Time) -> Admission {
         if let Some(record) = self.clients.get_mut(&client) {
-            if record.is_leaving {
+            if record.is_to_be_freed {
                 return Admission::Answer(Outcome::Busy);
             }
             record.heard = now;
@@ -389,7 +389,7 @@ impl Table {
             .get_mut(&client)
             .map(|record| &mut record.calls);
         if let Some(entry) = calls.and_then(|calls| calls.remove(&xid)) {
-            self.give_back(Freed {
+            self.restore_decrement(Freed {
                 calls: 1,
                 bytes: entry.kept_bytes(),
             });
@@ -400,9 +400,9 @@ impl Table {
     fn goodbye(&mut self, client: ClientId) -> Admission {
         match self.clients.get_mut(&client) {
             Some(record) if record.running > 0 => {
-                record.is_leaving = true;
+                record.is_to_be_freed = true;
                 let freed = record.forget_executed();
-                self.give_back(freed);
+                self.restore_decrement(freed);
                 Admission::Leaving
             }
             _ => {
@@ -422,14 +422,14 @@ impl Table {
                     of_nid.remove();
                 }
             }
-            self.give_back(Freed {
+            self.restore_decrement(Freed {
                 calls: record.calls.len(),
                 bytes,
             });
         }
     }
 
-    fn give_back(&mut self, freed: Freed) {
+    fn restore_decrement(&mut self, freed: Freed) {
         self.calls -= freed.calls;
         self.kept_bytes -= freed.bytes;
     }
@@ -444,7 +444,7 @@ impl Record {
             calls: BTreeMap::new(),
             running: 0,
             heard: now,
-            is_leaving: false,
+            is_to_be_freed: false,
         }
     }
 

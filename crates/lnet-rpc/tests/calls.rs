@@ -123,7 +123,7 @@ impl Handler for Service {
         }
     }
 
-    fn client_gone(&self, client: ClientId) {
+    fn session_ended(&self, client: ClientId) {
         self.gone.lock().unwrap().push(client);
     }
 }

@@ -147,7 +147,7 @@ impl Framework {
             (_, None) => (FEATURE_BULK_LEN, None),
         };
         if let Some(errno) = status {
-            return self.refuse(&message.body, features, errno);
+            return self.reject(&message.body, features, errno);
         }
         let body = match &message.body {
             Body::MakeRequest(request) => self.make(request, message.features, now),
@@ -185,7 +185,7 @@ impl Framework {
     /// Returns the answer to a request of another version.
     #[must_use]
     pub fn other_version(&self, body: &Body) -> Verdict {
-        self.refuse(body, self.features(), Errno::EPROTO)
+        self.reject(body, self.features(), Errno::EPROTO)
     }
 
     /// Returns the features that replies carry: the features of the session, or all known features if there is
@@ -505,7 +505,7 @@ impl Framework {
     }
 
     /// Makes the reply with this status, of the type that fits the request.
-    fn refuse(&self, request: &Body, features: u32, status: Errno) -> Verdict {
+    fn reject(&self, request: &Body, features: u32, status: Errno) -> Verdict {
         let (status, session) = (errno(Some(status)), self.id());
         let short = SessionReply { status, session };
         let body = match request {

@@ -132,7 +132,7 @@ impl Tally {
         self.0.lost += 1;
     }
 
-    pub(crate) fn discarded(&mut self) {
+    pub(crate) fn dropped(&mut self) {
         self.0.dropped += 1;
     }
 

@@ -98,7 +98,7 @@ impl Trace {
         }
     }
 
-    pub(crate) fn discard(&mut self, now: u64, world: &World, at: PortId, reason: DropReason) {
+    pub(crate) fn drop_message(&mut self, now: u64, world: &World, at: PortId, reason: DropReason) {
         let (node, nid) = (world.node_name(at.node), nid_of(world, at));
         self.line(now, node, format_args!("dropped at {nid}: {reason:?}"));
     }

@@ -163,7 +163,7 @@ fn later_fault(random: &mut Random, seed: u64, count: u32) -> Fault {
     let what = match random.below(8) {
         0 => Trouble::Reset(random.within(1, 3) as u32),
         1 => Trouble::Cut,
-        2 => Trouble::Refuse,
+        2 => Trouble::Reject,
         3 => Trouble::Standstill,
         4 => Trouble::Kill,
         5 => reset_at(seed | 1),

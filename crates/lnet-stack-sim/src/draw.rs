@@ -218,7 +218,7 @@ fn fault(random: &mut Random, machines: u64) -> Fault {
     let what = match random.below(8) {
         0 | 1 => Trouble::Reset(random.within(1, 3) as u32),
         2 => Trouble::Cut,
-        3 => Trouble::Refuse,
+        3 => Trouble::Reject,
         4 => Trouble::Standstill,
         5 => Trouble::Kill,
         6 => Trouble::PowerOff,

@@ -30,7 +30,7 @@ pub(crate) struct Plug {
     /// The number of faults that cut the machine off: nothing reaches or leaves it.
     pub(crate) cuts: u32,
     /// The number of faults that make it reject connections.
-    pub(crate) refuses: u32,
+    pub(crate) rejects: u32,
     /// The number of faults that keep its power off.
     pub(crate) off: u32,
     /// The addresses whose links are cut, once for each fault.
@@ -211,7 +211,7 @@ impl Fabric {
             let again = self.now + AGAIN_NS;
             return self.agenda.plan(again, Happening::Dialled(line));
         }
-        if plug.refuses > 0 || listener.is_none() {
+        if plug.rejects > 0 || listener.is_none() {
             return self.answer(line, Stage::Failed(DialFailure::Refused));
         }
         self.answer(line, Stage::Up);

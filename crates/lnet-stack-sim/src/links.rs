@@ -39,7 +39,7 @@ pub(crate) fn check_answer<'a>(
         return if is_race {
             Ok(true)
         } else {
-            Err(format!("{to} refuses {from} for no reason"))
+            Err(format!("{to} rejects {from} for no reason"))
         };
     }
     if is_race && of_acceptor.clone().any(is_surely_dialling) {

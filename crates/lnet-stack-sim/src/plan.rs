@@ -110,7 +110,7 @@ pub enum Trouble {
     /// Nothing reaches or leaves the machine, and no end is told.
     Cut,
     /// The machine rejects connections.
-    Refuse,
+    Reject,
     /// The program stands still; the network part of the machine continues.
     Standstill,
     /// The program is killed, which closes its connections, and boots again when the fault ends.
@@ -257,7 +257,7 @@ impl fmt::Display for Fault {
         let what = match self.what {
             Trouble::Reset(one_in) => format!("one of {one_in} connections reset"),
             Trouble::Cut => "cut off".to_owned(),
-            Trouble::Refuse => "refuses connections".to_owned(),
+            Trouble::Reject => "rejects connections".to_owned(),
             Trouble::Standstill => "stands still".to_owned(),
             Trouble::Kill => "killed".to_owned(),
             Trouble::PowerOff => "without power".to_owned(),

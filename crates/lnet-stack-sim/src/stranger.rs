@@ -183,7 +183,7 @@ impl Upper for Side {
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(stolen);
         }
-        Disposition::Discard
+        Disposition::Drop
     }
 
     fn received(&mut self, _: RxId, _: Result<(), Failure>, _: Time) {}

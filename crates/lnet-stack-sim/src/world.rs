@@ -434,7 +434,7 @@ impl World {
         }
         if let Some(plug) = fabric.plugs.get_mut(at) {
             plug.cuts += u32::from(fault.what == Trouble::Cut);
-            plug.refuses += u32::from(fault.what == Trouble::Refuse);
+            plug.rejects += u32::from(fault.what == Trouble::Reject);
             match fault.what {
                 Trouble::Slow(times) => plug.slow = plug.slow.max(times),
                 Trouble::CutLink(_) => plug.cut_links.extend(address),
@@ -499,7 +499,7 @@ impl World {
             let mut fabric = self.fabric.lock();
             if let Some(plug) = fabric.plugs.get_mut(at) {
                 plug.cuts -= u32::from(fault.what == Trouble::Cut);
-                plug.refuses -= u32::from(fault.what == Trouble::Refuse);
+                plug.rejects -= u32::from(fault.what == Trouble::Reject);
                 plug.off -= u32::from(fell && fault.what.cuts_power());
                 match fault.what {
                     Trouble::Slow(_) => plug.slow = 1,

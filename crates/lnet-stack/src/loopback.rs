@@ -26,8 +26,8 @@ pub(crate) fn carry<Q: EventSink>(side: &mut Side<Q>, transmit: Transmit, now: T
             side.parked.insert(rx, transmit);
         }
         // The core has dropped and counted the message. For the sender it was sent, as on any net.
-        Verdict::Discard(_) => side.core.sent(transmit.tx, MessageStatus::Ok, now),
-        Verdict::Refuse(_) => side.core.sent(transmit.tx, MessageStatus::LocalError, now),
+        Verdict::Drop(_) => side.core.sent(transmit.tx, MessageStatus::Ok, now),
+        Verdict::Reject(_) => side.core.sent(transmit.tx, MessageStatus::LocalError, now),
     }
 }
 

@@ -299,16 +299,16 @@ impl<Q: EventSink> Upper for Side<Q> {
                 if wanted && landing.is_none() {
                     // The tables of the core and of the memory disagree: only this message is lost.
                     self.core.arrived(rx, Err(MessageStatus::LocalError), now);
-                    return Disposition::Discard;
+                    return Disposition::Drop;
                 }
                 Disposition::Receive { rx, landing }
             }
             Verdict::Hold { rx } => Disposition::Hold(rx),
-            Verdict::Discard(reason) => {
+            Verdict::Drop(reason) => {
                 debug!(?reason, %peer, ?header, "message dropped");
-                Disposition::Discard
+                Disposition::Drop
             }
-            Verdict::Refuse(error) => Disposition::Refuse(error.reason()),
+            Verdict::Reject(error) => Disposition::Reject(error.reason()),
         }
     }
 

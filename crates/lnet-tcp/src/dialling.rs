@@ -80,7 +80,7 @@ impl TypeCounts {
 
 /// What the caller must do after a rejection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AfterRefusal {
+pub(crate) enum AfterRejection {
     /// Wait; [`Dialler::is_due`] reports when the pause is over.
     Wait,
     /// Dial at once, in the version that the peer named.
@@ -88,11 +88,11 @@ pub(crate) enum AfterRefusal {
     /// Dial no more: there is one connection of each type.
     Content,
     /// End the pass: it has failed.
-    GiveUp,
+    Fail,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum DialState {
     Resting,
     Connecting,
     Waiting { until: Time },
@@ -101,7 +101,7 @@ enum Phase {
 /// The state of dialling one peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dialler {
-    phase: Phase,
+    state: DialState,
     /// When the present pass fails.
     deadline: Time,
     /// The pause after the last failure; zero after a success.
@@ -117,7 +117,7 @@ pub(crate) struct Dialler {
 impl Default for Dialler {
     fn default() -> Self {
         Self {
-            phase: Phase::Resting,
+            state: DialState::Resting,
             deadline: Time::ZERO,
             pause: Duration::ZERO,
             retry_at: Time::ZERO,
@@ -131,21 +131,21 @@ impl Default for Dialler {
 impl Dialler {
     /// Returns whether a pass may begin.
     pub(crate) fn may_begin(&self, now: Time) -> bool {
-        self.phase == Phase::Resting && now >= self.retry_at && !self.content
+        self.state == DialState::Resting && now >= self.retry_at && !self.content
     }
 
     /// Returns whether a pass is in progress.
     pub(crate) fn is_active(&self) -> bool {
-        self.phase != Phase::Resting
+        self.state != DialState::Resting
     }
 
     /// Returns whether a connection is being made.
     pub(crate) fn is_connecting(&self) -> bool {
-        self.phase == Phase::Connecting
+        self.state == DialState::Connecting
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self.phase, Phase::Waiting { .. })
+        matches!(self.state, DialState::Waiting { .. })
     }
 
     /// Returns the HELLO version that the peer asked for, if it asked.
@@ -166,17 +166,17 @@ impl Dialler {
 
     /// Records that a connection is being made.
     pub(crate) fn connecting(&mut self) {
-        self.phase = Phase::Connecting;
+        self.state = DialState::Connecting;
     }
 
     /// Ends dialling: nothing more is wanted.
     pub(crate) fn rest(&mut self) {
-        self.phase = Phase::Resting;
+        self.state = DialState::Resting;
     }
 
     /// Records that a connection that we dialled is established.
     pub(crate) fn connected(&mut self) {
-        self.phase = Phase::Resting;
+        self.state = DialState::Resting;
         self.refusals = 0;
         self.pause = Duration::ZERO;
         self.retry_at = Time::ZERO;
@@ -204,7 +204,7 @@ impl Dialler {
     /// Records that the pass has failed; the next may begin after a pause that doubles each time.
     // [SET-11]
     pub(crate) fn failed(&mut self, now: Time, min: Duration, max: Duration) {
-        self.phase = Phase::Resting;
+        self.state = DialState::Resting;
         self.pause = (self.pause * 2).clamp(min, max.max(min));
         self.retry_at = now + self.pause;
     }
@@ -217,40 +217,40 @@ impl Dialler {
         spoken: HelloVersion,
         counts: TypeCounts,
         jitter: u64,
-    ) -> AfterRefusal {
+    ) -> AfterRejection {
         self.refusals = self.refusals.saturating_add(1);
         if self.refusals >= REFUSALS_MAX {
-            self.phase = Phase::Resting;
+            self.state = DialState::Resting;
             if counts.has_each() {
                 self.content = true;
-                return AfterRefusal::Content;
+                return AfterRejection::Content;
             }
-            return AfterRefusal::GiveUp;
+            return AfterRejection::Fail;
         }
         if version != spoken {
             self.version = Some(version);
-            self.phase = Phase::Resting;
-            return AfterRefusal::AtOnce;
+            self.state = DialState::Resting;
+            return AfterRejection::AtOnce;
         }
         let half = REFUSAL_PAUSE / 2;
         let spread = Duration::from_nanos(jitter % 500_000_000);
-        self.phase = Phase::Waiting {
+        self.state = DialState::Waiting {
             until: now + half + spread,
         };
-        AfterRefusal::Wait
+        AfterRejection::Wait
     }
 
     /// Returns whether the pause after a rejection is over.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        matches!(self.phase, Phase::Waiting { until } if now >= until.min(self.deadline))
+        matches!(self.state, DialState::Waiting { until } if now >= until.min(self.deadline))
     }
 
     /// Returns when the caller must check the dialler next. A connection that is being made has its own
     /// deadline.
     pub(crate) fn next_due(&self) -> Option<Time> {
-        match self.phase {
-            Phase::Resting | Phase::Connecting => None,
-            Phase::Waiting { until } => Some(until.min(self.deadline)),
+        match self.state {
+            DialState::Resting | DialState::Connecting => None,
+            DialState::Waiting { until } => Some(until.min(self.deadline)),
         }
     }
 

@@ -85,13 +85,13 @@ fn a_refusal_waits_half_a_second_to_a_second() {
         let mut dialler = Dialler::default();
         dialler.begin(NOW, MAX);
         let after = dialler.refused(NOW, V3, V3, TypeCounts::default(), jitter);
-        assert_eq!(after, AfterRefusal::Wait);
+        assert_eq!(after, AfterRejection::Wait);
         assert!(!dialler.is_due(NOW + Duration::from_millis(499)));
         assert!(dialler.is_due(NOW + Duration::from_secs(1)));
     }
 }
 
-fn refuse_three_times(counts: TypeCounts) -> (Dialler, AfterRefusal) {
+fn refuse_three_times(counts: TypeCounts) -> (Dialler, AfterRejection) {
     let mut dialler = Dialler::default();
     dialler.begin(NOW, MAX);
     dialler.refused(NOW, V3, V3, counts, 0);
@@ -104,7 +104,7 @@ fn refuse_three_times(counts: TypeCounts) -> (Dialler, AfterRefusal) {
 #[test]
 fn three_refusals_end_the_pass() {
     let (dialler, last) = refuse_three_times(TypeCounts::default());
-    assert_eq!(last, AfterRefusal::GiveUp);
+    assert_eq!(last, AfterRejection::Fail);
     assert!(!dialler.is_active());
 }
 
@@ -118,7 +118,7 @@ fn three_refusals_with_one_connection_of_each_type_are_enough_for_good() {
         any: 0,
     };
     let (mut dialler, last) = refuse_three_times(each);
-    assert_eq!(last, AfterRefusal::Content);
+    assert_eq!(last, AfterRejection::Content);
     assert!(!dialler.may_begin(NOW + MAX));
     dialler.lost(false);
     assert!(dialler.may_begin(NOW + MAX));
@@ -132,7 +132,7 @@ fn a_connection_that_the_peer_dialled_clears_its_refusals() {
         dialler.refused(NOW, V3, V3, TypeCounts::default(), 0);
         dialler.met();
         let after = dialler.refused(NOW, V3, V3, TypeCounts::default(), 0);
-        assert_eq!(after, AfterRefusal::Wait);
+        assert_eq!(after, AfterRejection::Wait);
         dialler.met();
     }
 }
@@ -143,7 +143,7 @@ fn another_version_is_tried_at_once_and_remembered_while_there_is_a_connection()
     let mut dialler = Dialler::default();
     dialler.begin(NOW, MAX);
     let after = dialler.refused(NOW, HelloVersion::V2, V3, TypeCounts::default(), 0);
-    assert_eq!(after, AfterRefusal::AtOnce);
+    assert_eq!(after, AfterRejection::AtOnce);
     assert_eq!(dialler.version(), Some(HelloVersion::V2));
     dialler.lost(false);
     assert_eq!(dialler.version(), Some(HelloVersion::V2));

@@ -36,7 +36,7 @@ pub(crate) enum Stage {
     Hello(NiId),
     /// A rejection was sent; we wait until the peer closes. If we closed with unread bytes, TCP would
     /// reset the connection and the peer might lose the rejection.
-    Farewell {
+    Rejected {
         /// Bytes that the peer may still send.
         allowance: usize,
     },
@@ -77,8 +77,8 @@ pub(crate) struct Handshake<S> {
 impl<S: Stream> Handshake<S> {
     /// Sends a rejection and begins to wait for the peer to close. Returns false if there is nothing
     /// to wait for.
-    pub(crate) fn refuse(&mut self, bytes: &[u8]) -> bool {
-        self.stage = Stage::Farewell {
+    pub(crate) fn reject(&mut self, bytes: &[u8]) -> bool {
+        self.stage = Stage::Rejected {
             allowance: FAREWELL_BYTES,
         };
         send_whole(&*self.stream, bytes).is_ok() && self.stream.end_writing().is_ok()
@@ -86,8 +86,8 @@ impl<S: Stream> Handshake<S> {
 
     /// Drops the bytes that a rejected peer still sends. Returns false if the peer has closed or sent too
     /// much.
-    pub(crate) fn wave(&mut self, scratch: &mut [u8]) -> bool {
-        let Stage::Farewell { allowance } = &mut self.stage else {
+    pub(crate) fn drop_rest(&mut self, scratch: &mut [u8]) -> bool {
+        let Stage::Rejected { allowance } = &mut self.stage else {
             return true;
         };
         let mut socket = Bytes(&*self.stream);

@@ -453,8 +453,8 @@ impl Receiver {
                 length,
                 completion,
             },
-            Disposition::Discard => State::Payload(Payload::new(None, None, length, completion)),
-            Disposition::Refuse(complaint) => {
+            Disposition::Drop => State::Payload(Payload::new(None, None, length, completion)),
+            Disposition::Reject(complaint) => {
                 self.complaint = Some(complaint);
                 return Err(CloseReason::Protocol(ProtocolError::Refused));
             }

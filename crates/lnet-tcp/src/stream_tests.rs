@@ -186,7 +186,7 @@ impl Upper for Ends {
                 rx,
                 landing: self.landing(rx),
             },
-            None => Disposition::Discard,
+            None => Disposition::Drop,
         }
     }
 
@@ -359,7 +359,7 @@ impl Upper for Discarder {
     type Payload = Source;
 
     fn header(&mut self, _: NiId, _: ProcessId, _: &Header, _: Time) -> Disposition<Landing> {
-        Disposition::Discard
+        Disposition::Drop
     }
 
     fn received(&mut self, _: RxId, _: Result<(), Failure>, _: Time) {}

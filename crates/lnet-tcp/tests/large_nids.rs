@@ -64,7 +64,7 @@ fn old_peer(config: SocklndConfig) -> (Node, TcpListener, Nid, Raw) {
 }
 
 /// Answers a HELLO of version 4 as release 2.15 does.
-fn refuse(raw: &mut Raw, asked: &Hello, peer: Nid) {
+fn reject(raw: &mut Raw, asked: &Hello, peer: Nid) {
     let mut answer = asked.reply(peer, 77, Ctype::NONE);
     answer.version = HelloVersion::V3;
     say(raw, &answer);
@@ -130,7 +130,7 @@ fn a_peer_that_does_not_know_version_4_keeps_its_connections_and_gets_the_rest()
     let large = forward(&mut node, peer, 0, 10);
     let small = node.send(ProcessId::lustre(peer), vec![1]);
     let (mut raw, asked) = next(&mut node, &listener, 80);
-    refuse(&mut raw, &asked, peer);
+    reject(&mut raw, &asked, peer);
     let failed = until(&mut node, |node| node.result(large));
     assert_eq!(failed, Err(Failure::Unwritable));
     assert_eq!(until(&mut node, |node| node.result(small)), Ok(()));
@@ -185,7 +185,7 @@ fn a_refusal_is_forgotten_with_the_connections() {
     let (mut node, listener, peer, theirs) = old_peer(config());
     let large = forward(&mut node, peer, 0, 10);
     let (mut raw, asked) = next(&mut node, &listener, 80);
-    refuse(&mut raw, &asked, peer);
+    reject(&mut raw, &asked, peer);
     let failed = until(&mut node, |node| node.result(large));
     assert_eq!(failed, Err(Failure::Unwritable));
     drop((raw, theirs));

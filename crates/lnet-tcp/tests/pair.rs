@@ -137,7 +137,7 @@ fn a_prefix_is_received_and_the_rest_thrown_away() {
 #[test]
 fn a_discarded_message_does_not_disturb_the_next() {
     let (mut a, mut b) = connected_pair();
-    b.upper.policy = Policy::Discard;
+    b.upper.policy = Policy::Drop;
     a.send(b.id(), pattern(200_000));
     run(&mut [&mut a, &mut b], |nodes| {
         nodes[1].upper.headers.len() == 2

@@ -439,7 +439,7 @@ fn every_zero_copy_request_is_acknowledged_once_on_its_connection_and_after_its_
     assert_eq!(ack, expected);
     assert_eq!(node.lnd.stats().zc_acks, 1);
 
-    node.upper.policy = Policy::Discard;
+    node.upper.policy = Policy::Drop;
     raw.write(&frame(43, &header, &pattern(20_000)));
     assert_eq!(raw.expect(&mut node, 24), KsockHeader::ack(43).to_bytes());
 }
@@ -448,7 +448,7 @@ fn every_zero_copy_request_is_acknowledged_once_on_its_connection_and_after_its_
 #[test]
 fn acknowledgements_that_nobody_reads_stop_the_reading() {
     let mut node = Node::new(config());
-    node.upper.policy = Policy::Discard;
+    node.upper.policy = Policy::Drop;
     let hello = hello(node.nid, Ctype::CONTROL);
     let mut raw = Raw::connect_narrow(&node).greet(&mut node, &hello);
     let message = frame(9, &put(node.nid, node.nid, 0), &[]);
@@ -714,7 +714,7 @@ fn a_message_cut_off_is_reported_as_failed() {
 #[test]
 fn a_message_that_is_refused_above_closes_the_siblings_too() {
     let mut node = Node::new(config());
-    node.upper.policy = Policy::Refuse;
+    node.upper.policy = Policy::Reject;
     let mut one = control(&mut node);
     let bulk = hello(node.nid, Ctype::BULK_OUT);
     let mut other = Raw::establish(&mut node, &bulk);

@@ -79,7 +79,7 @@ pub struct Options {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClientMemory {
     /// Rejected.
-    Refuse,
+    Reject,
     /// Accepted; the kernel decides whether the daemon can.
     #[default]
     Offer,
@@ -149,7 +149,7 @@ impl Options {
         options.keep_on_server_restart = keeps(variable("ZOID_ON_SERVER_RESTART"));
         match variable("ZOID_CLIENT_MEMORY").as_deref() {
             None | Some("on") => {}
-            Some("off") => options.client_memory = ClientMemory::Refuse,
+            Some("off") => options.client_memory = ClientMemory::Reject,
             Some("allow") => options.client_memory = ClientMemory::Allow,
             Some(other) => {
                 tracing::warn!("ZOID_CLIENT_MEMORY is ignored: {other:?} is not on, off or allow");

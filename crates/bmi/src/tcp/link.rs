@@ -143,7 +143,7 @@ impl Frame {
     /// Returns whether the frame answers a request.
     pub(crate) fn is_answer(&self) -> bool {
         let [kind, ..] = self.header;
-        kind == FrameKind::Ready as u8 || kind == FrameKind::Refuse as u8
+        kind == FrameKind::Ready as u8 || kind == FrameKind::Reject as u8
     }
 
     pub(crate) fn message(header: Header, outgoing: Outgoing) -> Frame {

@@ -137,7 +137,7 @@ impl State {
             FrameKind::Unexpected => self.on_unexpected(index, header),
             FrameKind::Request => self.on_request(index, peer, header),
             FrameKind::Ready => self.on_ready(index, header),
-            FrameKind::Refuse => {
+            FrameKind::Reject => {
                 self.on_refuse(index, header.token);
                 Ok(())
             }
@@ -212,7 +212,7 @@ impl State {
             link.receiving.eager_owed += charge(len);
         }
         link.inbound.body = Some(body);
-        self.give_back(index);
+        self.restore_decrement(index);
         Ok(())
     }
 
@@ -275,7 +275,7 @@ impl State {
             self.done.push((waiting.op, Err(Error::MsgSize)));
             header = Header {
                 token,
-                ..Header::new(FrameKind::Refuse)
+                ..Header::new(FrameKind::Reject)
             };
         } else if let Some(link) = &mut self.links[index] {
             self.places.insert(waiting.op, Place::Claimed);
@@ -497,7 +497,7 @@ impl State {
             && link.id == id
         {
             link.receiving.eager_owed += cost;
-            self.give_back(id.index);
+            self.restore_decrement(id.index);
         }
     }
 
@@ -507,13 +507,13 @@ impl State {
             && link.id == id
         {
             link.receiving.unexpected_owed += cost;
-            self.give_back(id.index);
+            self.restore_decrement(id.index);
         }
     }
 
     /// Gives window back in pieces of a quarter, so that the sender always has room for more than one
     /// message.
-    fn give_back(&mut self, index: usize) {
+    fn restore_decrement(&mut self, index: usize) {
         let Some(Some(link)) = self.links.get_mut(index) else {
             return;
         };

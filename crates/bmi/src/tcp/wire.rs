@@ -72,7 +72,7 @@ pub(crate) enum FrameKind {
     Unexpected = 3,
     Request = 4,
     Ready = 5,
-    Refuse = 6,
+    Reject = 6,
     Data = 7,
     Withdraw = 8,
     Credit = 9,
@@ -85,7 +85,7 @@ impl FrameKind {
         FrameKind::Unexpected,
         FrameKind::Request,
         FrameKind::Ready,
-        FrameKind::Refuse,
+        FrameKind::Reject,
         FrameKind::Data,
         FrameKind::Withdraw,
         FrameKind::Credit,
@@ -243,7 +243,7 @@ mod tests {
                 "0500b3170000000000001000000000000300000000000000",
             ),
             (
-                header(FrameKind::Refuse, 0, 0, 0, 4),
+                header(FrameKind::Reject, 0, 0, 0, 4),
                 "0600b3170000000000000000000000000400000000000000",
             ),
             (

@@ -130,12 +130,12 @@ impl Core {
         let (request, data) = (head.request as usize, head.data as usize);
         if head.is_long {
             if request > REQUEST_MAX || data > 0 || !rest.is_empty() {
-                return self.refuse(id, Errno::EMSGSIZE, actions);
+                return self.reject(id, Errno::EMSGSIZE, actions);
             }
             return self.want(id, Stage::Request, actions);
         }
         if request.checked_add(data) != Some(rest.len()) {
-            return self.refuse(id, Errno::EPROTO, actions);
+            return self.reject(id, Errno::EPROTO, actions);
         }
         let (request, data) = rest.split_at(request);
         self.requested(id, request, data.to_vec(), actions);
@@ -151,12 +151,12 @@ impl Core {
     ) {
         match decode_request(request) {
             Ok((caller, request)) => self.admit(id, caller, request, data, actions),
-            Err(malformed) => self.refuse(id, malformed.errno(), actions),
+            Err(malformed) => self.reject(id, malformed.errno(), actions),
         }
     }
 
     /// Rejects the request of an exchange: answers with an error and executes nothing.
-    fn refuse(&mut self, id: u64, errno: Errno, actions: &mut Actions) {
+    fn reject(&mut self, id: u64, errno: Errno, actions: &mut Actions) {
         self.counters.bad_requests.up();
         self.answer(id, &encode_reply(&Err(errno)), actions);
     }
@@ -176,7 +176,7 @@ impl Core {
         let is_read = request.read_length() > 0;
         let comes_along = !data.is_empty();
         if comes_along && data.len() as u64 != request.write_length() {
-            return self.refuse(id, Errno::EPROTO, actions);
+            return self.reject(id, Errno::EPROTO, actions);
         }
         let piece = exchange.head.piece;
         let in_pieces = length > 0 && !comes_along && !matches!(request, Request::Append { .. });

@@ -332,7 +332,7 @@ impl Copier<'_> {
     /// Restarts a file after a stale handle, or records its failure.
     fn failed(&self, job: Job, failure: Failure) {
         if failure.is_stale() && job.beginnings < BEGINNINGS_MAX {
-            add(&self.progress.begun_again, 1);
+            add(&self.progress.restarted, 1);
             let beginnings = job.beginnings + 1;
             return self.queue.push_again(Job { beginnings, ..job });
         }

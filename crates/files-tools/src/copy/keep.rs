@@ -62,7 +62,7 @@ impl Copier<'_> {
             // A server may set owners other than the requested ones.
             Ok(there) if (there.uid, there.gid) == (uid, gid) => return Ok(true),
             Ok(_) => {}
-            Err(errno) if is_refusal(errno) => {
+            Err(errno) if is_rejection(errno) => {
                 let group = SetAttributes { uid: None, ..both };
                 // The owner is not kept, even if the group can be set.
                 let _group = set(group);
@@ -82,7 +82,7 @@ impl Copier<'_> {
         let (files, caller) = (self.from.files, self.from.caller);
         let names = match files.listxattr(caller, source) {
             Ok(names) => names,
-            Err(errno) if is_refusal(errno) => return Ok(()),
+            Err(errno) if is_rejection(errno) => return Ok(()),
             Err(errno) => return Err(self.from.failure("read the attributes of", to, errno)),
         };
         for name in names {
@@ -93,7 +93,7 @@ impl Copier<'_> {
             match copied {
                 // ENODATA: the attribute was removed from the source during the copy.
                 Ok(()) | Err(Errno::ENODATA) => {}
-                Err(errno) if is_refusal(errno) => add(&self.progress.not_kept, 1),
+                Err(errno) if is_rejection(errno) => add(&self.progress.not_kept, 1),
                 Err(errno) => return Err(self.to.failure("set the attributes of", to, errno)),
             }
         }
@@ -102,7 +102,7 @@ impl Copier<'_> {
 }
 
 /// Returns whether an error means that this user may not set the value, or that the file system does not support it.
-fn is_refusal(errno: Errno) -> bool {
+fn is_rejection(errno: Errno) -> bool {
     matches!(
         errno,
         Errno::EPERM | Errno::EACCES | Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EINVAL

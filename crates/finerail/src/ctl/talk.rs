@@ -55,7 +55,7 @@ const NO_FILE: u8 = 254;
 /// The exit code for an unknown command.
 pub(super) const UNKNOWN: u8 = 255;
 /// The exit code for a negative result, such as a peer that does not answer.
-const NOT_SO: u8 = 1;
+const NEGATIVE: u8 = 1;
 
 impl Failed {
     pub(super) fn plain(text: &str) -> Self {
@@ -350,7 +350,7 @@ pub(super) fn exit(done: Result<(), Failed>) -> anyhow::Result<u8> {
         Err(Failed::Blocks(failures)) => blocks(&failures)?,
         Err(Failed::Node(error)) => {
             complaint(&format!("{error}"));
-            NOT_SO
+            NEGATIVE
         }
         Err(Failed::Io(error)) => return Err(error),
     })
@@ -405,7 +405,7 @@ fn layout(failure: &Failure) -> ErrorLayout {
 
 fn exit_code(failure: &Failure, layout: ErrorLayout) -> u8 {
     match layout {
-        ErrorLayout::Reply => NOT_SO,
+        ErrorLayout::Reply => NEGATIVE,
         ErrorLayout::Flat => USAGE,
         // A remainder modulo 256 fits into a byte.
         ErrorLayout::Nested => failure.errno.rem_euclid(256) as u8,

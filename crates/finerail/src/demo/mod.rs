@@ -34,7 +34,7 @@ use self::compute::Manifest;
 use self::data::Step;
 use self::faults::Faults;
 use self::world::World;
-use crate::common::NotSo;
+use crate::common::Negative;
 use crate::service::raise_on_signals;
 
 /// Arguments of `finerail demo`.
@@ -91,12 +91,12 @@ pub(crate) fn run(args: &DemoArgs) -> anyhow::Result<ExitCode> {
     // An interruption comes before any other error, because it can be the cause of that error. Returning lets
     // the temporary directory and the processes end in order.
     if interrupted.load(Ordering::Relaxed) && !args.keep {
-        return Err(NotSo("interrupted".to_owned()).into());
+        return Err(Negative("interrupted".to_owned()).into());
     }
-    let outcome = outcome.map_err(|error| NotSo(format!("{error:#}")))?;
+    let outcome = outcome.map_err(|error| Negative(format!("{error:#}")))?;
     match outcome.verified.differences.is_empty() {
         true => Ok(ExitCode::SUCCESS),
-        false => Err(NotSo("the stored files differ from the written files".to_owned()).into()),
+        false => Err(Negative("the stored files differ from the written files".to_owned()).into()),
     }
 }
 
@@ -117,7 +117,7 @@ fn verify_again(directory: &Path) -> anyhow::Result<ExitCode> {
         ))?;
         return Ok(ExitCode::SUCCESS);
     }
-    Err(NotSo(format!(
+    Err(Negative(format!(
         "the stored files differ from the written files:\n  {}",
         differences.join("\n  ")
     ))

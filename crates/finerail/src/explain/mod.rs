@@ -26,7 +26,7 @@ use serde::Serialize;
 use self::changes::ChangeArgs;
 use self::page::Page;
 use crate::common::{
-    NOT_SO, ProfileName, complaint, default_control_path, print_bytes, read_limited, read_text,
+    NEGATIVE, ProfileName, complaint, default_control_path, print_bytes, read_limited, read_text,
 };
 use crate::top::wants_colours;
 
@@ -172,7 +172,7 @@ pub(crate) fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     Ok(if found {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }
 

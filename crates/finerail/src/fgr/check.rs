@@ -12,7 +12,7 @@ use fgr::diff::differences;
 use lnet_types::expr::NetExpr;
 
 use super::site::{read_directory, read_files, timing};
-use crate::common::{NOT_SO, print_bytes};
+use crate::common::{NEGATIVE, print_bytes};
 
 /// The limit of printed findings of each severity.
 const SHOWN: usize = 50;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     Ok(if holds {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }
 

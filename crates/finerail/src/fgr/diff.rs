@@ -13,7 +13,7 @@ use fgr::diff::{Difference, differences};
 use lnet_config::Config;
 
 use super::site::read_directory;
-use crate::common::{NOT_SO, print_bytes, read_config};
+use crate::common::{NEGATIVE, print_bytes, read_config};
 
 /// Arguments of `finerail fgr diff`.
 #[derive(clap::Args)]
@@ -79,7 +79,7 @@ fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
     Ok(if text.is_empty() {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn run(args: &DiffArgs) -> anyhow::Result<ExitCode> {
     }
     print_bytes(text.as_bytes(), &mut io::stdout())?;
     Ok(if differs {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     } else {
         ExitCode::SUCCESS
     })

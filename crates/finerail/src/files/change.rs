@@ -13,7 +13,7 @@ use super::connections::{ConnectionArgs, Connections, Links, Located};
 use super::copy::watched;
 use super::show::{each, whole};
 use super::{advice, not_so};
-use crate::common::NotSo;
+use crate::common::Negative;
 use crate::service::raise_on_signals;
 
 /// Arguments of `finerail files rm`.
@@ -159,7 +159,7 @@ pub(crate) fn remove(
             let mut counted = failures.list.iter().filter(|failure| !is_missing(failure));
             counted.try_for_each(|failure| outcome.note(failure))?;
             if progress.is_cancelled() {
-                return Err(NotSo("interrupted".to_owned()).into());
+                return Err(Negative("interrupted".to_owned()).into());
             }
             Ok(())
         },
@@ -226,7 +226,7 @@ fn make_parent(tree: Tree<'_>, path: &Path, make: bool) -> anyhow::Result<()> {
             Some(Errno::ENOENT) => "; -p makes missing parent directories",
             _ => "",
         };
-        NotSo(format!("{}{hint}", advice(&failure))).into()
+        Negative(format!("{}{hint}", advice(&failure))).into()
     })
 }
 

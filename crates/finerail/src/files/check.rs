@@ -20,7 +20,7 @@ use super::address::Address;
 use super::connections::{ConnectionArgs, Connections, Links, Located};
 use super::copy::watched;
 use super::{Outcome, print};
-use crate::common::{NOT_SO, complaint, open};
+use crate::common::{NEGATIVE, complaint, open};
 use crate::service::raise_on_signals;
 
 /// Arguments of `finerail files check`.
@@ -149,7 +149,7 @@ impl Report {
         }
         Ok(match is_same {
             true => ExitCode::SUCCESS,
-            false => ExitCode::from(NOT_SO),
+            false => ExitCode::from(NEGATIVE),
         })
     }
 }

@@ -24,7 +24,7 @@ use zoid::Zoid;
 
 use super::address::{Address, Remote, Server};
 use super::waiting::{Obstacle, Watched};
-use crate::common::{ConfigArgs, Control, ControlArgs, NotSo, StatsArgs, TransportArgs};
+use crate::common::{ConfigArgs, Control, ControlArgs, Negative, StatsArgs, TransportArgs};
 use crate::service::GRACE;
 
 /// How servers are reached.
@@ -236,7 +236,7 @@ impl<'a> Connections<'a> {
             ..self.args.spread.options()
         };
         let spread = Spread::new(vec![only], options, Real::new())?;
-        spread.check().map_err(|error| NotSo(error.to_string()))?;
+        spread.check().map_err(|error| Negative(error.to_string()))?;
         Ok(Arc::new(spread))
     }
 
@@ -293,7 +293,7 @@ impl<'a> Connections<'a> {
         }
         let options = self.args.spread.options();
         let spread = Spread::new(servers, options, Real::new())?;
-        spread.check().map_err(|error| NotSo(error.to_string()))?;
+        spread.check().map_err(|error| Negative(error.to_string()))?;
         Ok(Arc::new(spread))
     }
 
@@ -342,7 +342,7 @@ impl<'a> Connections<'a> {
         });
         let files = connected.map_err(|error| {
             let hint = "is the daemon (finerail zoid daemon) running, and the forwarder behind it?";
-            NotSo(format!("{server} cannot be reached: {error}; {hint}"))
+            Negative(format!("{server} cannot be reached: {error}; {hint}"))
         })?;
         Ok(Arc::new(files))
     }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use super::address::Address;
 use super::connections::{ConnectionArgs, Connections, Links, Located};
 use super::{advice, not_so, print};
-use crate::common::{NOT_SO, NotSo, complaint};
+use crate::common::{NEGATIVE, Negative, complaint};
 use crate::service::raise_on_signals;
 
 /// How files are copied.
@@ -308,7 +308,7 @@ impl Prepared {
                 }
                 Err(failure) => {
                     let text = format!("{failure}; -p makes missing parent directories");
-                    return Err(NotSo(text).into());
+                    return Err(Negative(text).into());
                 }
             }
         }
@@ -507,7 +507,7 @@ impl Summary {
         let is_whole = self.failures == 0 && !self.interrupted;
         Ok(match is_whole {
             true => ExitCode::SUCCESS,
-            false => ExitCode::from(NOT_SO),
+            false => ExitCode::from(NEGATIVE),
         })
     }
 }

@@ -16,7 +16,7 @@ use anyhow::Context;
 use clap::Subcommand;
 use files_tools::Failure;
 
-use crate::common::{NOT_SO, NotSo, complaint};
+use crate::common::{NEGATIVE, Negative, complaint};
 
 /// Arguments of `finerail files`.
 #[derive(clap::Args)]
@@ -96,7 +96,7 @@ impl Outcome {
 
     pub(crate) fn code(&self) -> ExitCode {
         match self.is_not_so {
-            true => ExitCode::from(NOT_SO),
+            true => ExitCode::from(NEGATIVE),
             false => ExitCode::SUCCESS,
         }
     }
@@ -104,7 +104,7 @@ impl Outcome {
 
 /// Converts a failure at a server, which is not a mistake of the user: the exit code becomes 1.
 pub(crate) fn not_so(failure: &Failure) -> anyhow::Error {
-    NotSo(advice(failure)).into()
+    Negative(advice(failure)).into()
 }
 
 /// Formats a failure, with a hint what to check if the server cannot be reached.

@@ -17,7 +17,7 @@ use lnet_selftest::{ConsoleError, TestNode};
 
 use super::talk::{LINE_MAX, Line, USAGE, log_path};
 use super::{ConsoleCommand, Words, commands};
-use crate::common::{ConfigArgs, NOT_SO, TransportArgs};
+use crate::common::{ConfigArgs, NEGATIVE, TransportArgs};
 use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
 
 /// Arguments of the hidden command.
@@ -152,11 +152,11 @@ fn carry_out(words: &[String], shared: &Shared, out: &mut Output<'_>) -> u8 {
     };
     match commands::carry_out(command, shared, out) {
         Ok(true) => 0,
-        Ok(false) => NOT_SO,
+        Ok(false) => NEGATIVE,
         Err(error) => {
             let _unread = out.err(&format!("{error:#}"));
             if error.is::<ConsoleError>() {
-                NOT_SO
+                NEGATIVE
             } else {
                 USAGE
             }

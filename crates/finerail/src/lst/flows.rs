@@ -17,7 +17,7 @@ use lnet_selftest::flow::{self, Flow, FlowReport, FlowSpec};
 use lnet_types::ProcessId;
 use serde::Serialize;
 
-use crate::common::{ConfigArgs, NOT_SO, NotSo, TransportArgs, complaint, read_text};
+use crate::common::{ConfigArgs, NEGATIVE, Negative, TransportArgs, complaint, read_text};
 use crate::service::{GRACE, raise_descriptor_limit, raise_on_signals};
 
 /// Arguments of `finerail lst run`.
@@ -125,7 +125,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     };
     writeln!(io::stdout(), "{text}").context("cannot write to standard output")?;
     Ok(if failed || interrupted {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     } else {
         ExitCode::SUCCESS
     })
@@ -168,7 +168,7 @@ fn refused(failures: &[Answer<()>]) -> anyhow::Result<()> {
     if failures.is_empty() {
         Ok(())
     } else {
-        Err(NotSo(format!("{} servers take no part", failures.len())).into())
+        Err(Negative(format!("{} servers take no part", failures.len())).into())
     }
 }
 

@@ -15,7 +15,7 @@ use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::NewSessionArgs;
-use crate::common::{BAD_INPUT, NotSo, complaint, default_control_path};
+use crate::common::{BAD_INPUT, Negative, complaint, default_control_path};
 
 /// A line from the console to the command.
 #[derive(Serialize, Deserialize)]
@@ -87,7 +87,7 @@ pub(super) fn send(words: &[String]) -> anyhow::Result<ExitCode> {
     let path = socket()?;
     match UnixStream::connect(&path) {
         Ok(stream) => converse(stream, words),
-        Err(_) => Err(NotSo(format!(
+        Err(_) => Err(Negative(format!(
             "there is no session at {}; begin one with new_session",
             path.display()
         ))
@@ -106,7 +106,7 @@ fn converse(mut stream: UnixStream, words: &[String]) -> anyhow::Result<ExitCode
         let mut line = String::new();
         lines.by_ref().take(LINE_MAX).read_line(&mut line)?;
         if line.is_empty() {
-            return Err(NotSo("the console has ended".to_owned()).into());
+            return Err(Negative("the console has ended".to_owned()).into());
         }
         match serde_json::from_str(&line).context("the console sent an invalid answer")? {
             Line::Out(text) => writeln!(out, "{text}")?,

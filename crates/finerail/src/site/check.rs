@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use lnet_site::{Check, check};
 
 use super::files::{printable, read_site};
-use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
+use crate::common::{BAD_INPUT, NEGATIVE, print_bytes};
 
 /// Arguments of `finerail site check`.
 #[derive(clap::Args)]
@@ -45,7 +45,7 @@ pub(super) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         if read.is_partial || findings.any(|one| one.code == "unreadable") {
             ExitCode::from(BAD_INPUT)
         } else if check.report.errors > 0 {
-            ExitCode::from(NOT_SO)
+            ExitCode::from(NEGATIVE)
         } else {
             ExitCode::SUCCESS
         },

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use lnet_site::{Selection, Site, reach};
 
 use super::files::{printable, read_known};
-use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
+use crate::common::{BAD_INPUT, NEGATIVE, print_bytes};
 
 /// Arguments of `finerail site reach`.
 #[derive(clap::Args)]
@@ -62,7 +62,7 @@ pub(super) fn run(args: &ReachArgs) -> anyhow::Result<ExitCode> {
     } else if reach.is_whole() {
         ExitCode::SUCCESS
     } else {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     })
 }
 

@@ -12,7 +12,7 @@ use lnet_site::{
 
 use super::files::{printable, read_again, read_files, read_known, tell_unread};
 use super::reach::selection;
-use crate::common::{BAD_INPUT, NOT_SO, print_bytes};
+use crate::common::{BAD_INPUT, NEGATIVE, print_bytes};
 
 /// Arguments of `finerail site what-if`.
 #[derive(clap::Args)]
@@ -93,7 +93,7 @@ pub(super) fn ended(is_partial: bool, is_not_so: bool) -> ExitCode {
     if is_partial {
         ExitCode::from(BAD_INPUT)
     } else if is_not_so {
-        ExitCode::from(NOT_SO)
+        ExitCode::from(NEGATIVE)
     } else {
         ExitCode::SUCCESS
     }

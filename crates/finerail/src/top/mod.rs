@@ -33,7 +33,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use self::model::Model;
-use crate::common::{NotSo, default_control_path, print_bytes};
+use crate::common::{Negative, default_control_path, print_bytes};
 use crate::ctl::LimitArgs;
 
 /// Arguments of `finerail top`.
@@ -114,7 +114,7 @@ fn print(args: &TopArgs, path: &std::path::Path) -> anyhow::Result<()> {
     };
     let mut model = Model::new(path.display().to_string());
     let unreachable = |why: String| {
-        NotSo(format!(
+        Negative(format!(
             "cannot read the counters of the node at {}: {why}",
             path.display()
         ))

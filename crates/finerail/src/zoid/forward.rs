@@ -18,7 +18,7 @@ use zoid_proto::Instance;
 
 use self::export::{Export, ExportArgs};
 use self::stat::Stat;
-use crate::common::{MetricsArgs, NotSo};
+use crate::common::{MetricsArgs, Negative};
 use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 
 /// Arguments of `finerail zoid forward`.
@@ -208,7 +208,7 @@ impl ForwardArgs {
             };
             match error {
                 bmi::Error::Inval => anyhow::anyhow!(what),
-                _ => NotSo(what).into(),
+                _ => Negative(what).into(),
             }
         })
     }

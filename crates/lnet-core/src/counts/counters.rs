@@ -235,7 +235,7 @@ impl Core {
     /// Counts an arriving message as dropped, and returns the verdict that drops it.
     pub(crate) fn drop_arrival(&mut self, arrival: Arrival, reason: DropReason) -> Verdict {
         self.count_drop(arrival, reason);
-        Verdict::Discard(reason)
+        Verdict::Drop(reason)
     }
 
     /// Counts an arriving message as dropped.

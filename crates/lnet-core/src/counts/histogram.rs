@@ -11,7 +11,7 @@
 
 /// Upper bounds of all ranges but the last, in nanoseconds: 1, 2 and 5 of each decade, from the time to wake a thread
 /// up to the usual transaction timeout.
-pub const LATENCY_BOUNDS: [u64; 22] = {
+pub const LATENCY_LIMITS: [u64; 22] = {
     const US: u64 = 1_000;
     const MS: u64 = 1_000 * US;
     const S: u64 = 1_000 * MS;
@@ -44,21 +44,21 @@ pub const LATENCY_BOUNDS: [u64; 22] = {
 /// The numbers of latencies in each range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHistogram {
-    counts: [u64; LATENCY_BOUNDS.len() + 1],
+    counts: [u64; LATENCY_LIMITS.len() + 1],
 }
 
 impl LatencyHistogram {
     /// Returns each range: its upper bound in nanoseconds, `None` for the last range, and the number of values in the
     /// range.
     pub fn ranges(&self) -> impl Iterator<Item = (Option<u64>, u64)> {
-        let bounds = LATENCY_BOUNDS.iter().copied().map(Some);
+        let bounds = LATENCY_LIMITS.iter().copied().map(Some);
         bounds
             .chain(std::iter::once(None))
             .zip(self.counts.iter().copied())
     }
 
     pub(crate) fn add(&mut self, nanos: u64) {
-        let at = LATENCY_BOUNDS.partition_point(|bound| *bound < nanos);
+        let at = LATENCY_LIMITS.partition_point(|bound| *bound < nanos);
         if let Some(count) = self.counts.get_mut(at) {
             *count += 1;
         }
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn bounds_rise() {
-        assert!(LATENCY_BOUNDS.is_sorted_by(|low, high| low < high));
+        assert!(LATENCY_LIMITS.is_sorted_by(|low, high| low < high));
     }
 
     proptest! {

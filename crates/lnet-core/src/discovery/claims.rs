@@ -87,7 +87,7 @@ impl Core {
     }
 
     /// Handles the claim of a NID that another peer has: pings the NID.
-    pub(crate) fn ask_whose(&mut self, nid: Nid, claimant: Nid, now: Time) {
+    pub(crate) fn ping_claimed_nid(&mut self, nid: Nid, claimant: Nid, now: Time) {
         self.counters.discoveries_ignored += 1;
         if !self.claims.begin(nid, claimant, now) {
             return;

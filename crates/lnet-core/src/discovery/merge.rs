@@ -114,7 +114,7 @@ impl Core {
         let (disputed, mut nids): (Vec<Nid>, Vec<Nid>) = free.partition(|&nid| is_disputed(nid));
         let names_itself = nids.iter().any(|&nid| self.peers.primary_of(nid) == name);
         if let Some(&nid) = disputed.first().filter(|_| names_itself) {
-            self.ask_whose(nid, name, now);
+            self.ping_claimed_nid(nid, name, now);
         }
         let primary = said.primary.filter(|primary| nids.contains(primary));
         let Some(primary) = primary.filter(|_| names_itself) else {

@@ -91,7 +91,7 @@ impl Core {
         };
         let target = request.target;
         if self.peer_ni(target.nid, now).is_none() {
-            return self.refuse(message, Errno::ENOMEM);
+            return self.reject(message, Errno::ENOMEM);
         }
         let name = self.peers.primary_of(target.nid);
         let deadline = now + self.config.globals.transaction_timeout;
@@ -129,7 +129,7 @@ impl Core {
                 Action::Ping => return self.ping_peer(name, now),
                 Action::Push => return self.push_to_peer(name, now),
                 Action::Fail => return self.fail_parked(name),
-                Action::Finish => return self.release_parked(name, now),
+                Action::Complete => return self.release_parked(name, now),
             }
         }
     }
@@ -279,7 +279,7 @@ impl Core {
             (EventKind::Ack, Ok(())) => {
                 // The descriptor's user value is the version that was pushed, which has 32 bits.
                 discovery.acknowledge(event.user as u32);
-                self.push_target.peers_were_told = true;
+                self.push_target.has_pushed = true;
                 Happening::Acknowledged
             }
             (_, status) => {
@@ -359,7 +359,7 @@ impl Core {
         let Some(discovery) = self.discovery_mut(name) else {
             return;
         };
-        discovery.finish(now);
+        discovery.complete(now);
         for id in std::mem::take(&mut discovery.parked) {
             let Some(tx) = self.tx.get(id) else {
                 self.broken("a message that waits for a discovery");
@@ -392,7 +392,7 @@ impl Core {
     /// to each peer that has acknowledged older information, to some peers at a time.
     // [PUSH-5] [PUSH-10]
     pub(crate) fn plan_pushes(&mut self) {
-        if self.push_target.peers_were_told {
+        if self.push_target.has_pushed {
             self.timers.arm(self.latest, Timer::Push(0));
         }
     }

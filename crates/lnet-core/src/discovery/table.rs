@@ -204,7 +204,7 @@ pub(crate) enum Action {
     /// Wait for an answer, or do nothing because there is nothing to do.
     Wait,
     /// The discovery is complete: the messages that wait are sent.
-    Finish,
+    Complete,
 }
 
 /// One rule of section 7.3.
@@ -302,7 +302,7 @@ const STEPS: [Step; 10] = [
     },
     Step {
         section: "7.3, rule 7",
-        action: Action::Finish,
+        action: Action::Complete,
         clear: bits!(DISCOVERING REDISCOVER FORCE_PUSH),
         set: bits!(DISCOVERED),
         ..NO_STEP
@@ -531,7 +531,7 @@ impl Discovery {
         self.view.failure = Some(errno);
     }
 
-    pub(crate) fn finish(&mut self, now: Time) {
+    pub(crate) fn complete(&mut self, now: Time) {
         self.view.finished = Some(now);
         self.answered = None;
         self.view.failure = None;
@@ -575,7 +575,7 @@ mod tests {
         assert!(!peer.is_up_to_date(&OURS));
         peer.happens(Happening::Acknowledged);
         peer.acknowledge(2);
-        assert_eq!(peer.step(&OURS), Action::Finish);
+        assert_eq!(peer.step(&OURS), Action::Complete);
         assert!(peer.is_up_to_date(&OURS));
         // The number that `peer show -v 4` prints for such a peer.
         assert_eq!(peer.state().bits(), 273);
@@ -593,7 +593,7 @@ mod tests {
             assert_eq!(peer.step(&OURS), Action::Merge);
             peer.set(PeerState::MULTI_RAIL, true);
             peer.set(bits, on);
-            assert_eq!(peer.step(&OURS), Action::Finish);
+            assert_eq!(peer.step(&OURS), Action::Complete);
             assert!(peer.is_up_to_date(&OURS));
         }
     }
@@ -626,7 +626,7 @@ mod tests {
         peer.step(&OURS);
         peer.set(PeerState::MULTI_RAIL, true);
         peer.acknowledge(2);
-        assert_eq!(peer.step(&OURS), Action::Finish);
+        assert_eq!(peer.step(&OURS), Action::Complete);
         let newer = Ours { version: 3, ..OURS };
         assert!(!peer.is_up_to_date(&newer));
         peer.happens(Happening::Changed);

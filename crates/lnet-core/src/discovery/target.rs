@@ -27,7 +27,7 @@ pub(crate) struct PushTarget {
     /// True if pushes are accepted or were accepted earlier.
     pub(crate) was_opened: bool,
     /// True if a peer has acknowledged a push of this node, so that changes must be pushed to it.
-    pub(crate) peers_were_told: bool,
+    pub(crate) has_pushed: bool,
 }
 
 impl PushTarget {

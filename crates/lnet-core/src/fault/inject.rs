@@ -203,7 +203,7 @@ impl Core {
                 self.outputs.push_back(Output::Resume { rx: id, landing });
             }
             Err(DropReason::NoMatch) if self.hold_delayed_lazily(id, &origin) => {}
-            Err(reason) => self.discard_held(id, reason),
+            Err(reason) => self.drop_waiting(id, reason),
         }
     }
 }

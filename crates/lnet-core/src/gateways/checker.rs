@@ -146,7 +146,7 @@ impl Core {
                 }
             }
             (EventKind::Unlink, _) | (EventKind::Send, Ok(())) => {}
-            _ if self.has_another_way(gateway) => self.ping_at_once(gateway),
+            _ if self.may_retry_ping(gateway) => self.ping_now(gateway),
             _ => self.gateway_failed(gateway),
         }
     }
@@ -163,7 +163,7 @@ impl Core {
     /// Returns whether to retry the ping from another local interface: a local interface failed, and another one is in
     /// full health. Retries end, because each failure lowers the health of one more interface. A node with one
     /// interface does not retry: the `lustre` profile does not lower the health of a node's only interface.
-    fn has_another_way(&mut self, nid: Nid) -> bool {
+    fn may_retry_ping(&mut self, nid: Nid) -> bool {
         let failed_here = self
             .routes
             .gateway_mut(nid)
@@ -174,7 +174,7 @@ impl Core {
             && self.nis.on_net(nid.net()).any(Ni::is_optimal)
     }
 
-    fn ping_at_once(&mut self, nid: Nid) {
+    fn ping_now(&mut self, nid: Nid) {
         if let Some(last) = self.routes.gateway(nid).map(|gateway| gateway.last_check) {
             self.plan_check(nid, last);
         }
@@ -217,7 +217,7 @@ impl Core {
         }
         self.set_gateway_alive(gateway, true);
         if !self.apply_ping_to_routes(gateway, said) {
-            self.ask_again_soon(gateway);
+            self.ping_soon(gateway);
         } else if let Some(gateway) = self.routes.gateway_mut(gateway) {
             gateway.failures = 0;
         }
@@ -233,7 +233,7 @@ impl Core {
             if !alive {
                 self.ask_now(gateway, now);
             } else if !self.apply_ping_to_routes(gateway, said) {
-                self.ask_again_soon(gateway);
+                self.ping_soon(gateway);
             }
         }
     }
@@ -267,7 +267,7 @@ impl Core {
         self.set_gateway_nis(gateway, false, |_| true);
         self.set_gateway_alive(gateway, false);
         self.report_routes(gateway);
-        self.ask_again_soon(gateway);
+        self.ping_soon(gateway);
     }
 
     /// Sets the known status of some of a gateway's interfaces; health does not change.
@@ -281,7 +281,7 @@ impl Core {
         }
     }
 
-    fn ask_again_soon(&mut self, nid: Nid) {
+    fn ping_soon(&mut self, nid: Nid) {
         let interval = self.config.globals.alive_router_check_interval;
         let Some(gateway) = self.routes.gateway_mut(nid) else {
             return;

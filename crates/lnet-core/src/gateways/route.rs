@@ -60,7 +60,7 @@ pub(crate) struct Gateway {
     /// Number of consecutive pings after which a route was down.
     pub(crate) failures: u32,
     /// The number of routes that were down at the last report.
-    pub(crate) told_down: u32,
+    pub(crate) reported_down: u32,
 }
 
 /// The route table.
@@ -93,7 +93,7 @@ impl Routes {
             last_sign: None,
             failed_here: false,
             failures: 0,
-            told_down: 0,
+            reported_down: 0,
         });
         Ok(())
     }

@@ -50,10 +50,10 @@ impl Core {
         if let Some(peer_ni) = self.peers.get_mut(peer) {
             peer_ni.health_stats.count(status);
         }
-        if status.blames_local() && !self.spares_only_ni(status) && !self.is_fatal(ni) {
+        if status.is_local_failure() && !self.spares_only_ni(status) && !self.is_fatal(ni) {
             self.lower_ni(ni, status, now);
         }
-        if status.blames_remote() && !probe && self.may_blame(peer) {
+        if status.is_remote_failure() && !probe && self.may_lower_health(peer) {
             self.lower_peer_ni(peer, HealthCause::Failed(status), now);
         }
     }
@@ -67,7 +67,7 @@ impl Core {
 
     /// Returns whether a failure may lower the health of this peer NI. If the peer has no other interface, a
     /// lower health would not change any path.
-    fn may_blame(&self, id: PeerNiId) -> bool {
+    fn may_lower_health(&self, id: PeerNiId) -> bool {
         self.peers.get(id).is_some_and(|peer_ni| {
             let routes = self.config.routing || self.is_gateway(peer_ni);
             routes || self.peers.interfaces_beside(peer_ni) > 1
@@ -81,7 +81,7 @@ impl Core {
     }
 
     /// Lowers the health of a next hop after a response to a message sent through it did not come in time.
-    pub(crate) fn next_hop_was_silent(&mut self, nid: Nid, now: Time) {
+    pub(crate) fn no_response_through(&mut self, nid: Nid, now: Time) {
         if let Some(id) = self.peers.id_of(nid) {
             self.lower_peer_ni(id, HealthCause::NoResponse, now);
         }
@@ -220,7 +220,7 @@ impl Core {
             return;
         }
         let before = peer_ni.health;
-        let health = before.lowered(self.blame_of(peer_ni));
+        let health = before.lowered(self.decrement_of(peer_ni));
         self.peers.set_health(id, health);
         self.report_peer_health(id, before, cause);
         self.enter_recovery(RecoveryTarget::Peer(id), now);
@@ -241,18 +241,18 @@ impl Core {
         let is_unheard = peer_ni.last_alive.is_none();
         match (was_up, up) {
             (true, false) => self.lower_peer_ni(id, HealthCause::Told, now),
-            (false, true) if is_unheard => self.give_back(id),
+            (false, true) if is_unheard => self.restore_decrement(id),
             _ => {}
         }
     }
 
     /// Restores the health that one failure took.
-    fn give_back(&mut self, id: PeerNiId) {
+    fn restore_decrement(&mut self, id: PeerNiId) {
         let Some(peer_ni) = self.peers.get(id) else {
             return;
         };
         let before = peer_ni.health;
-        let health = before.raised(self.blame_of(peer_ni));
+        let health = before.raised(self.decrement_of(peer_ni));
         self.peers.set_health(id, health);
         self.report_peer_health(id, before, HealthCause::Told);
         if health.is_full() {
@@ -261,7 +261,7 @@ impl Core {
     }
 
     /// Returns how much health a failure takes from a peer interface.
-    fn blame_of(&self, peer_ni: &PeerNi) -> u16 {
+    fn decrement_of(&self, peer_ni: &PeerNi) -> u16 {
         let globals = &self.config.globals;
         if self.is_gateway(peer_ni) {
             globals.gateway_sensitivity

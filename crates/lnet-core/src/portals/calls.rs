@@ -268,7 +268,7 @@ impl Core {
     fn clear_lazy_unrecorded(&mut self, portal: u32, _now: Time) -> Result<(), PortalError> {
         self.portals.check(portal)?;
         for held in self.portals.set_lazy(portal, false) {
-            self.discard_held(held, DropReason::LazyPortal);
+            self.drop_waiting(held, DropReason::LazyPortal);
         }
         Ok(())
     }

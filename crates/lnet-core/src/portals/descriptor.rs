@@ -129,7 +129,7 @@ impl Md {
     }
 
     /// Returns whether the descriptor is freed as soon as no operation is under way.
-    pub(crate) fn is_leaving(&self) -> bool {
+    pub(crate) fn is_to_be_freed(&self) -> bool {
         self.dead || (self.spec.unlink_when_exhausted && self.is_exhausted())
     }
 

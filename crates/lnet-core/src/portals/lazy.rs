@@ -79,7 +79,7 @@ impl Core {
         match self.portals.offer(&self.mds, me, &wanted, aliases) {
             None => false,
             Some(Err(reason)) => {
-                self.discard_held(id, reason);
+                self.drop_waiting(id, reason);
                 true
             }
             Some(Ok(found)) => {

@@ -15,7 +15,7 @@ use crate::timer::Timer;
 
 impl Core {
     /// Ends one operation of a descriptor with its event. Frees the descriptor if this was its last operation.
-    pub(crate) fn finish(&mut self, mut event: Event) {
+    pub(crate) fn complete_operation(&mut self, mut event: Event) {
         let Some(md) = self.mds.get_mut(event.md) else {
             return self.broken("the descriptor of an operation");
         };
@@ -26,7 +26,7 @@ impl Core {
         md.users = users;
         // Only this ends the descriptor of a ping or push that failed.
         md.dead |= owner.is_started_here() && event.status.is_err();
-        let last = md.users == 0 && md.is_leaving();
+        let last = md.users == 0 && md.is_to_be_freed();
         if last && md.dead && event.status.is_ok() {
             event.status = Err(Errno::ETIMEDOUT);
         }
@@ -159,7 +159,7 @@ impl Core {
         self.counters.end_wait();
         self.counters.response_timeout_count += 1;
         if tracked.departed {
-            self.next_hop_was_silent(tracked.next_hop, now);
+            self.no_response_through(tracked.next_hop, now);
         }
         let mut event = bare_event(EventKind::Timeout, handle, user);
         event.status = Err(Errno::ETIMEDOUT);

@@ -316,7 +316,7 @@ impl Core {
         match path {
             Ok(path) if self.must_wait(&send, path) => self.park(send, path, message, now),
             Ok(path) => self.dispatch(send, path, message, now),
-            Err(error) => self.refuse(message, error.errno(self.config.globals.profile)),
+            Err(error) => self.reject(message, error.errno(self.config.globals.profile)),
         }
     }
 

@@ -96,7 +96,7 @@ impl Core {
         if source.net() == sender.net() {
             return is_target && (source == sender || self.are_one_peer(source, sender));
         }
-        asked.routed && (is_target || self.is_way_out(sender))
+        asked.routed && (is_target || self.is_gateway_nid(sender))
     }
 
     fn are_one_peer(&self, one: Nid, other: Nid) -> bool {
@@ -104,7 +104,7 @@ impl Core {
     }
 
     /// Returns whether a route of this node leads through the peer with this NID.
-    fn is_way_out(&self, nid: Nid) -> bool {
+    fn is_gateway_nid(&self, nid: Nid) -> bool {
         self.peers.owner_of(nid).is_some_and(|peer| peer.routes > 0)
     }
 }

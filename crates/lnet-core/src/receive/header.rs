@@ -43,11 +43,11 @@ impl Core {
     ) -> Verdict {
         self.note_time(now);
         let arrival = Arrival::new(ni, from.nid, header);
-        let for_us = match self.is_for_us(ni, header) {
-            Ok(for_us) => for_us,
+        let for_this_node = match self.is_for_this_node(ni, header) {
+            Ok(for_this_node) => for_this_node,
             Err(error) => {
                 self.counters.refused += 1;
-                return Verdict::Refuse(error);
+                return Verdict::Reject(error);
             }
         };
         let origin = Origin {
@@ -59,9 +59,9 @@ impl Core {
             return self.drop_arrival(arrival, DropReason::FaultInjected);
         }
         self.note_ping(ni, header, now);
-        match self.admit(for_us, arrival, header, now) {
+        match self.admit(for_this_node, arrival, header, now) {
             Err(reason) => self.drop_arrival(arrival, reason),
-            Ok(()) if for_us => match self.delay_on_receive(&origin, now) {
+            Ok(()) if for_this_node => match self.delay_on_receive(&origin, now) {
                 Some(held) => held,
                 None => self.receive(origin),
             },
@@ -72,7 +72,7 @@ impl Core {
     /// Applies checks 1 and 3: the length must be legal, and the message must be addressed to this interface or to
     /// another net.
     // [MSG-4] [MSG-5] [MSG-9]
-    fn is_for_us(&self, ni: NiId, header: &Header) -> Result<bool, IllegalMessage> {
+    fn is_for_this_node(&self, ni: NiId, header: &Header) -> Result<bool, IllegalMessage> {
         let longest = match header.body.message_type() {
             MessageType::Ack | MessageType::Get => 0,
             MessageType::Put | MessageType::Reply => LNET_MTU,
@@ -95,7 +95,7 @@ impl Core {
     // [MSG-10] [MSG-11] [MSG-12]
     fn admit(
         &mut self,
-        for_us: bool,
+        for_this_node: bool,
         arrival: Arrival,
         header: &Header,
         now: Time,
@@ -104,13 +104,13 @@ impl Core {
             return Err(DropReason::NoRoute);
         }
         if arrival.ni == NiId::LOOPBACK {
-            return if for_us {
+            return if for_this_node {
                 Ok(())
             } else {
                 Err(DropReason::NoRoute)
             };
         }
-        if !for_us && !self.config.routing {
+        if !for_this_node && !self.config.routing {
             return Err(DropReason::NotRouting);
         }
         if header.src_nid.is_any() || header.src_nid.net() == Nid::LOOPBACK.net() {
@@ -120,7 +120,7 @@ impl Core {
             .peer_ni(arrival.sender, now)
             .ok_or(DropReason::NoMemory)?;
         if header.src_nid.net() != arrival.sender.net() {
-            self.came_through(arrival.sender, header.src_nid, for_us, now)?;
+            self.came_through(arrival.sender, header.src_nid, for_this_node, now)?;
         }
         if let Some(peer_ni) = self.peers.get_mut(id) {
             peer_ni.down_since = None;
@@ -139,7 +139,7 @@ impl Core {
         &mut self,
         gateway: Nid,
         source: Nid,
-        for_us: bool,
+        for_this_node: bool,
         now: Time,
     ) -> Result<(), DropReason> {
         self.revive_gateway(gateway, source.net(), now);
@@ -149,7 +149,7 @@ impl Core {
             .to(source.net())
             .iter()
             .any(|state| self.peers.primary_of(state.route.gateway) == primary);
-        if for_us && self.config.globals.drop_asym_route && !routed {
+        if for_this_node && self.config.globals.drop_asym_route && !routed {
             return Err(DropReason::AsymmetricRoute);
         }
         Ok(())
@@ -327,7 +327,7 @@ impl Core {
         };
         entry.begin();
         entry.offset = offset;
-        if entry.is_leaving() {
+        if entry.is_to_be_freed() {
             self.detach(md);
         }
     }

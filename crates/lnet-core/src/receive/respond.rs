@@ -34,7 +34,7 @@ impl Core {
             Err(status) => event.status = Err(status.result().err().unwrap_or(Errno::EIO)),
         }
         // The event comes first, so that its receiver has the payload before the initiator receives the ACK.
-        self.finish(event);
+        self.complete_operation(event);
         if let Some(ack) = ack.filter(|_| result.is_ok()) {
             self.respond(
                 origin,
@@ -93,7 +93,7 @@ impl Core {
         }
         if let Err(status) = result {
             event.status = Err(status.result().err().unwrap_or(Errno::EIO));
-            self.finish(event);
+            self.complete_operation(event);
             return;
         }
         self.count_arrival(origin);
@@ -132,7 +132,7 @@ impl Core {
         self.tape.keep(self.seen(&send, None));
         match self.view().path(&send, None, &mut Unobserved) {
             Ok(path) => self.dispatch(send, path, message, now),
-            Err(_) => self.refuse(message, Errno::EHOSTUNREACH),
+            Err(_) => self.reject(message, Errno::EHOSTUNREACH),
         }
     }
 }

@@ -5,7 +5,7 @@
 //!               └─▶ Cancelled ───▶ arrived: event, with ECANCELED if it was not complete
 //!         ─▶ Asking ───────────────▶ arrived: the REPLY
 //!         ─▶ Buffered ─────────────▶ arrived: sent to the next hop
-//!         ─▶ held ──▶ Landing, Buffered or Discarded, by Output::Resume
+//!         ─▶ held ──▶ Landing, Buffered or Dropped, by Output::Resume
 //! ```
 //!
 //! Each message ends with exactly one `arrived`, also a held one: the LND reports a held message as failed when its
@@ -54,7 +54,7 @@ pub(crate) enum ReceiveStage {
     /// A message that an injected fault delays.
     HeldByFault,
     /// A message that was held and is being dropped.
-    Discarded,
+    Dropped,
     /// A message that the caller has cancelled by [`Output::Cancel`]. Holds its event.
     Cancelled(Event),
 }
@@ -76,11 +76,11 @@ impl Core {
     }
 
     /// Drops a held message: the LND reads its payload and drops it.
-    pub(crate) fn discard_held(&mut self, id: RxId, reason: DropReason) {
+    pub(crate) fn drop_waiting(&mut self, id: RxId, reason: DropReason) {
         let Some(rx) = self.rx.get_mut(id) else {
             return self.broken("a held message that is thrown away");
         };
-        rx.stage = ReceiveStage::Discarded;
+        rx.stage = ReceiveStage::Dropped;
         let arrival = rx.arrival();
         self.count_drop(arrival, reason);
         self.outputs.push_back(Output::Resume {
@@ -111,7 +111,7 @@ impl Core {
 
     fn count_failed(&mut self, message: &Rx) {
         let reason = match message.stage {
-            ReceiveStage::Discarded => return,
+            ReceiveStage::Dropped => return,
             ReceiveStage::Cancelled(_) => DropReason::Cancelled,
             _ => {
                 self.counters.errors += 1;
@@ -139,7 +139,7 @@ impl Core {
         if result.is_err() {
             self.count_failed(&message);
         }
-        if result.is_ok() && !matches!(message.stage, ReceiveStage::Discarded) {
+        if result.is_ok() && !matches!(message.stage, ReceiveStage::Dropped) {
             self.update_health_on_receive(message.ni, message.from.nid, now);
             if message.header.src_nid.net() != message.from.nid.net() {
                 self.note_received_through(message.from.nid);
@@ -168,7 +168,7 @@ impl Core {
             ReceiveStage::HeldForCredit(sender) => self.leave_credit_queue(sender, rx),
             ReceiveStage::HeldForHop(passage) => self.leave_hop_queue(passage, rx),
             ReceiveStage::HeldForBuffer(passage) => self.leave_buffer_queue(passage, rx),
-            ReceiveStage::HeldByFault | ReceiveStage::Discarded => {}
+            ReceiveStage::HeldByFault | ReceiveStage::Dropped => {}
         }
     }
 }

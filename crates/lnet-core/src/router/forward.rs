@@ -216,7 +216,7 @@ impl Core {
         let Passage { pool, hop, .. } = passage;
         let limit = self.hop_limit(pool);
         let Some(hop) = hop else { return };
-        if !self.hops.give_back(hop, pool) {
+        if !self.hops.restore_decrement(hop, pool) {
             self.broken("a share of a next hop that comes back was taken");
         }
         let Some(id) = self.hops.take_next(hop, pool, limit) else {
@@ -270,7 +270,7 @@ impl Core {
         let Some(peer_ni) = self.peers.get_mut(sender) else {
             return;
         };
-        if !peer_ni.router_credits.give_back() {
+        if !peer_ni.router_credits.restore_decrement() {
             return self.broken("a sender's credit that comes back was taken");
         }
         let Some(id) = peer_ni.router_credits.take_next(limit) else {
@@ -347,15 +347,15 @@ impl Core {
         let Some(rx) = self.rx.get(id) else { return };
         match rx.stage {
             ReceiveStage::HeldForCredit(sender) => {
-                self.discard_held(id, reason);
+                self.drop_waiting(id, reason);
                 self.leave_credit_queue(sender, id);
             }
             ReceiveStage::HeldForHop(passage) => {
-                self.discard_held(id, reason);
+                self.drop_waiting(id, reason);
                 self.leave_hop_queue(passage, id);
             }
             ReceiveStage::HeldForBuffer(passage) => {
-                self.discard_held(id, reason);
+                self.drop_waiting(id, reason);
                 self.leave_buffer_queue(passage, id);
             }
             _ => {}

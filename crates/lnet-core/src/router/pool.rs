@@ -149,7 +149,7 @@ impl Pool {
         };
         *bits &= !bit;
         self.first_free_word = self.first_free_word.min(word);
-        self.credits.give_back()
+        self.credits.restore_decrement()
     }
 }
 

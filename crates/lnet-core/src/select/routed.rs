@@ -38,15 +38,15 @@ const ROUTE: Contest<7> = Contest {
 
 /// The number of consecutive unanswered messages after which other gateways are preferred. A single message is often
 /// lost because of its target. An answer through the gateway resets the count.
-const SILENT_MESSAGES: u32 = 3;
+const UNANSWERED_MESSAGES: u32 = 3;
 
 /// A route, and the interface of its gateway to send to.
 #[derive(Clone, Copy, Debug)]
-struct Way<'a> {
+struct RouteCandidate<'a> {
     state: &'a RouteState,
     gateway: PeerNiId,
     /// The reason to prefer any other usable route, whatever the criteria say; `None` if there is none.
-    shunned: Option<Exclusion>,
+    avoided: Option<Exclusion>,
 }
 
 impl<'a> View<'a> {
@@ -106,14 +106,14 @@ impl<'a> View<'a> {
         observer: &mut O,
     ) -> Result<Path, SelectError> {
         let limits = &search.limits;
-        let (source, way) = if multi_rail {
-            (search.source, self.best_way(search, net, dest, observer)?)
+        let (source, candidate) = if multi_rail {
+            (search.source, self.best_candidate(search, net, dest, observer)?)
         } else {
-            self.way_of_single_rail(search, net, dest, observer)?
+            self.single_rail_candidate(search, net, dest, observer)?
         };
         let gateway = self
             .peers
-            .get(way.gateway)
+            .get(candidate.gateway)
             .ok_or(SelectError::NoRoute(net))?;
         if limits.are_active() && !gateway.is_optimal() {
             return Err(SelectError::NothingLeft);
@@ -121,7 +121,7 @@ impl<'a> View<'a> {
         let ni = match source {
             Some(ni) => ni,
             None if multi_rail => {
-                let pair = || std::iter::once((way.gateway, gateway));
+                let pair = || std::iter::once((candidate.gateway, gateway));
                 let check = |ni: &_| limits.check_pairing(ni, pair());
                 self.best_ni(search, gateway.nid.net(), check, observer)
                     .ok_or(SelectError::NothingLeft)?
@@ -136,7 +136,7 @@ impl<'a> View<'a> {
             ni: ni.id,
             next_hop: ProcessId::lustre(gateway.nid),
             dest: dest.nid,
-            route: Some((net, way.state.route.gateway)),
+            route: Some((net, candidate.state.route.gateway)),
             retryable: true,
         })
     }
@@ -145,13 +145,13 @@ impl<'a> View<'a> {
     /// first attempt takes a gateway that can be reached from the interface that the peer has always seen. If no such
     /// gateway is alive, or that interface has a fatal error, the design lets the peer see another interface, and
     /// kernels fail.
-    fn way_of_single_rail<'q, O: Observer>(
+    fn single_rail_candidate<'q, O: Observer>(
         &self,
         search: &Search<'q>,
         net: Net,
         dest: ProcessId,
         observer: &mut O,
-    ) -> Result<(Option<&'q Ni>, Way<'_>), SelectError>
+    ) -> Result<(Option<&'q Ni>, RouteCandidate<'_>), SelectError>
     where
         'a: 'q,
     {
@@ -167,29 +167,29 @@ impl<'a> View<'a> {
                 source: pinned,
                 ..unlimited
             };
-            let way = self.best_way(&choice, net, dest, observer);
-            if way.is_ok() || is_kernel {
-                return Ok((pinned, way?));
+            let candidate = self.best_candidate(&choice, net, dest, observer);
+            if candidate.is_ok() || is_kernel {
+                return Ok((pinned, candidate?));
             }
         }
         Ok((
             search.source,
-            self.best_way(&unlimited, net, dest, observer)?,
+            self.best_candidate(&unlimited, net, dest, observer)?,
         ))
     }
 
     // [ROUTE-17]
-    fn best_way<O: Observer>(
+    fn best_candidate<O: Observer>(
         &self,
         search: &Search<'_>,
         net: Net,
         dest: ProcessId,
         observer: &mut O,
-    ) -> Result<Way<'_>, SelectError> {
-        let mut ways: smallvec::SmallVec<[Way<'_>; 8]> = smallvec::SmallVec::new();
+    ) -> Result<RouteCandidate<'_>, SelectError> {
+        let mut candidates: smallvec::SmallVec<[RouteCandidate<'_>; 8]> = smallvec::SmallVec::new();
         for state in self.routes.to(net) {
-            match self.way(search, state, observer) {
-                Ok(way) => ways.push(way),
+            match self.candidate(search, state, observer) {
+                Ok(candidate) => candidates.push(candidate),
                 Err(why) if O::WATCHES => {
                     let gateway = state.route.gateway;
                     observer.excluded(Level::Route, Subject::Route { net, gateway }, why);
@@ -197,7 +197,7 @@ impl<'a> View<'a> {
                 Err(_) => {}
             }
         }
-        self.drop_shunned(&mut ways, net, observer);
+        self.remove_avoided(&mut candidates, net, observer);
         let stranger;
         let preferred = match self.peers.by_nid(dest.nid) {
             Some(last) => last.gateways.as_ref(),
@@ -206,12 +206,12 @@ impl<'a> View<'a> {
                 stranger.as_ref().map(|effect| &effect.gateways)
             }
         };
-        let contenders = ways
+        let contenders = candidates
             .iter()
-            .filter_map(|way| self.way_contender(*way, preferred));
-        let subject = |way: Way<'_>| Subject::Route {
+            .filter_map(|candidate| self.contender(*candidate, preferred));
+        let subject = |candidate: RouteCandidate<'_>| Subject::Route {
             net,
-            gateway: way.state.route.gateway,
+            gateway: candidate.state.route.gateway,
         };
         let best = ROUTE
             .best(contenders, subject, observer)
@@ -233,32 +233,32 @@ impl<'a> View<'a> {
     }
 
     /// Removes the gateways that seem dead or that the caller avoids, while others remain.
-    fn drop_shunned<O: Observer>(
+    fn remove_avoided<O: Observer>(
         &self,
-        ways: &mut smallvec::SmallVec<[Way<'_>; 8]>,
+        candidates: &mut smallvec::SmallVec<[RouteCandidate<'_>; 8]>,
         net: Net,
         observer: &mut O,
     ) {
         // One that cannot be reached is worse than one that is not wanted.
         for is_worst in [Exclusion::is_unreachable, |_| true] {
-            let is_dropped = |way: &Way<'_>| way.shunned.is_some_and(is_worst);
-            if ways.iter().all(is_dropped) {
+            let is_dropped = |candidate: &RouteCandidate<'_>| candidate.avoided.is_some_and(is_worst);
+            if candidates.iter().all(is_dropped) {
                 return;
             }
-            ways.retain(|way| {
+            candidates.retain(|candidate| {
                 if O::WATCHES
-                    && let Some(why) = way.shunned.filter(|_| is_dropped(way))
+                    && let Some(why) = candidate.avoided.filter(|_| is_dropped(candidate))
                 {
-                    let gateway = way.state.route.gateway;
+                    let gateway = candidate.state.route.gateway;
                     observer.excluded(Level::Route, Subject::Route { net, gateway }, why);
                 }
-                !is_dropped(way)
+                !is_dropped(candidate)
             });
         }
     }
 
     /// Returns the reason to prefer another gateway, if there is one. Kernels do none of this.
-    fn shunned(&self, search: &Search<'_>, gateway: &Peer, by: PeerNiId) -> Option<Exclusion> {
+    fn avoided(&self, search: &Search<'_>, gateway: &Peer, by: PeerNiId) -> Option<Exclusion> {
         if self.globals.profile.is_lustre() {
             return None;
         }
@@ -270,16 +270,16 @@ impl<'a> View<'a> {
         if search.avoid.is_some_and(named) {
             return Some(Exclusion::Avoided);
         }
-        (gateway.silent >= SILENT_MESSAGES).then_some(Exclusion::Silent)
+        (gateway.silent >= UNANSWERED_MESSAGES).then_some(Exclusion::Silent)
     }
 
     /// Returns a live route, with the interface of its gateway to send to.
-    fn way<'s, O: Observer>(
+    fn candidate<'s, O: Observer>(
         &self,
         search: &Search<'_>,
         state: &'s RouteState,
         observer: &mut O,
-    ) -> Result<Way<'s>, Exclusion> {
+    ) -> Result<RouteCandidate<'s>, Exclusion> {
         if !self.routes.is_alive(state) {
             return Err(Exclusion::DeadRoute);
         }
@@ -304,11 +304,11 @@ impl<'a> View<'a> {
         let gateway = self
             .best_peer_ni(search, Level::GatewayNi, usable, search.source, observer)
             .ok_or(Exclusion::NoCounterpart)?;
-        let shunned = peer.and_then(|peer| self.shunned(search, peer, gateway));
-        Ok(Way {
+        let avoided = peer.and_then(|peer| self.avoided(search, peer, gateway));
+        Ok(RouteCandidate {
             state,
             gateway,
-            shunned,
+            avoided,
         })
     }
 
@@ -325,16 +325,16 @@ impl<'a> View<'a> {
         nis.any(|ni| search.limits.check_pairing(ni, pair()).is_ok())
     }
 
-    fn way_contender<'s>(
+    fn contender<'s>(
         &self,
-        way: Way<'s>,
+        candidate: RouteCandidate<'s>,
         preferred: Option<&PreferredList>,
-    ) -> Option<Contender<Way<'s>, 7>> {
-        let route = &way.state.route;
-        let gateway = self.peers.get(way.gateway)?;
+    ) -> Option<Contender<RouteCandidate<'s>, 7>> {
+        let route = &candidate.state.route;
+        let gateway = self.peers.get(candidate.gateway)?;
         let preferred = preferred.is_some_and(|list| list.nids().any(|nid| nid == gateway.primary));
         Some(Contender {
-            item: way,
+            item: candidate,
             key: [
                 (!preferred).into(),
                 route.priority.into(),
@@ -342,7 +342,7 @@ impl<'a> View<'a> {
                 by_health(gateway.health),
                 gateway.queued_bytes(),
                 by_credits(gateway.credits.left(self.peer_limit(gateway.nid.net()))),
-                way.state.seq,
+                candidate.state.seq,
             ],
         })
     }

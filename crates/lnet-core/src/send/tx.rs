@@ -237,7 +237,7 @@ impl Core {
                     ..
                 } = tx;
                 let named = None;
-                return self.refuse(
+                return self.reject(
                     Outgoing {
                         header,
                         payload,
@@ -301,7 +301,7 @@ impl Core {
     }
 
     /// Fails a message that cannot be queued.
-    pub(crate) fn refuse(&mut self, message: Outgoing, errno: Errno) {
+    pub(crate) fn reject(&mut self, message: Outgoing, errno: Errno) {
         self.counters.errors += 1;
         self.release_payload(message.payload);
         let end = End::Failed(errno, DropReason::NoMemory);
@@ -416,8 +416,8 @@ impl Core {
             self.counters.successful_resends += 1;
         }
         self.count_sent_by(&message, status);
-        if status.blames_local()
-            && !status.blames_remote()
+        if status.is_local_failure()
+            && !status.is_remote_failure()
             && let Some(md) = message.descriptor()
         {
             self.check_failed_here(md);
@@ -514,7 +514,7 @@ impl Core {
                     End::Sent => Ok(()),
                     End::Failed(errno, _) => Err(errno),
                 };
-                self.finish(event);
+                self.complete_operation(event);
             }
             (Work::Ack, _) => {}
             (Work::Forward(buffer, passage), end) => {
@@ -589,7 +589,7 @@ impl Core {
 
     fn unuse_peer_credit(&mut self, peer: PeerNiId) {
         let entry = self.peers.get_mut(peer);
-        if entry.is_some_and(|peer_ni| !peer_ni.credits.give_back()) {
+        if entry.is_some_and(|peer_ni| !peer_ni.credits.restore_decrement()) {
             self.broken("a credit of a peer that was not taken");
         }
     }
@@ -619,7 +619,7 @@ impl Core {
         let Some(entry) = self.nis.get_mut(ni) else {
             return;
         };
-        if !entry.credits.give_back() {
+        if !entry.credits.restore_decrement() {
             self.broken("a credit of an interface that was not taken");
         }
         self.serve_ni_queue(ni, now);
@@ -711,7 +711,7 @@ impl Core {
         };
         self.counters.end_message();
         self.counters.errors += 1;
-        self.given_up_happened(&tx, end);
+        self.failure_happened(&tx, end);
         self.timers.disarm(tx.deadline, Timer::Queued(id));
         if !matches!(tx.stage, SendStage::Resend | SendStage::Parked) {
             self.uncount_bytes(&tx);

@@ -65,7 +65,7 @@ fn a_portal_of_64_or_more_is_dropped() {
     let mut net = Net::pair();
     for portal in [64, 65, u32::MAX] {
         let verdict = offer(&mut net, &header(put(portal, 0), 1));
-        assert_eq!(verdict, Verdict::Discard(DropReason::BadPortal));
+        assert_eq!(verdict, Verdict::Drop(DropReason::BadPortal));
     }
     assert_eq!(net.core(0).counters().dropped(DropReason::BadPortal), 3);
     assert_eq!(
@@ -84,7 +84,7 @@ fn a_remote_offset_beyond_the_descriptor_is_too_long() {
     net.attach(0, any_me(), open_md(16));
     for offset in [16, 17, u32::MAX] {
         let verdict = offer(&mut net, &header(put(30, offset), 1));
-        assert_eq!(verdict, Verdict::Discard(DropReason::TooLong));
+        assert_eq!(verdict, Verdict::Drop(DropReason::TooLong));
     }
     let verdict = offer(&mut net, &header(put(30, 15), 1));
     assert!(matches!(
@@ -130,7 +130,7 @@ fn lengths_that_a_type_may_not_have_are_refused() {
         (ack_to(Handle::NONE), 1),
     ] {
         let verdict = offer(&mut net, &header(body, length));
-        assert_eq!(verdict, Verdict::Refuse(IllegalMessage::BadLength));
+        assert_eq!(verdict, Verdict::Reject(IllegalMessage::BadLength));
     }
     assert_eq!(net.core(0).counters().refused, 3);
 }
@@ -143,14 +143,14 @@ fn a_misdirected_message_is_refused_and_one_for_elsewhere_dropped() {
     for (dest, expected) in [
         (
             "10.0.0.77@tcp",
-            Verdict::Refuse(IllegalMessage::MisdirectedOnNet),
+            Verdict::Reject(IllegalMessage::MisdirectedOnNet),
         ),
         (
             "10.1.0.1@tcp1",
-            Verdict::Refuse(IllegalMessage::WrongInterface),
+            Verdict::Reject(IllegalMessage::WrongInterface),
         ),
-        ("0@lo", Verdict::Refuse(IllegalMessage::WrongInterface)),
-        ("10.9.0.1@tcp9", Verdict::Discard(DropReason::NotRouting)),
+        ("0@lo", Verdict::Reject(IllegalMessage::WrongInterface)),
+        ("10.9.0.1@tcp9", Verdict::Drop(DropReason::NotRouting)),
     ] {
         let header = Header {
             dest_nid: nid(dest),
@@ -171,7 +171,7 @@ fn a_source_that_no_node_has_is_dropped() {
         };
         assert_eq!(
             offer(&mut net, &header),
-            Verdict::Discard(DropReason::BadSource)
+            Verdict::Drop(DropReason::BadSource)
         );
     }
 }
@@ -197,7 +197,7 @@ fn responses_to_nothing_are_dropped() {
         let verdict = offer(&mut net, &header(body, 0));
         assert_eq!(
             verdict,
-            Verdict::Discard(DropReason::UnknownHandle),
+            Verdict::Drop(DropReason::UnknownHandle),
             "{body:?}"
         );
     }
@@ -210,7 +210,7 @@ fn a_reply_cannot_write_into_the_source_of_a_put() {
     let md = net.put(0, b"secret", true, "10.0.0.2@tcp");
     net.run();
     let verdict = offer_to(&mut net, md, reply_to, 6);
-    assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
+    assert_eq!(verdict, Verdict::Drop(DropReason::UnknownHandle));
 }
 
 // [DATA-8]
@@ -222,7 +222,7 @@ fn an_ack_for_an_earlier_life_of_the_node_is_dropped() {
     net.run();
     let handle = Core::new(config(99), net.now).wire_handles.of(md);
     let verdict = offer(&mut net, &header(ack_to(handle), 0));
-    assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
+    assert_eq!(verdict, Verdict::Drop(DropReason::UnknownHandle));
     let verdict = offer_to(&mut net, md, ack_to, 0);
     assert!(matches!(verdict, Verdict::Receive { .. }));
 }
@@ -255,7 +255,7 @@ fn a_reply_longer_than_asked_for_is_dropped_or_cut() {
             verdict => {
                 assert_eq!(
                     (verdict, expected),
-                    (Verdict::Discard(DropReason::TooLong), None)
+                    (Verdict::Drop(DropReason::TooLong), None)
                 );
             }
         }
@@ -288,7 +288,7 @@ fn an_ack_counts_once() {
     net.run();
     assert_eq!(net.kinds(0), [EventKind::Send, EventKind::Ack]);
     let again = offer_to(&mut net, md, ack_to, 0);
-    assert_eq!(again, Verdict::Discard(DropReason::UnknownHandle));
+    assert_eq!(again, Verdict::Drop(DropReason::UnknownHandle));
 }
 
 // [LIMIT-2]
@@ -471,7 +471,7 @@ proptest! {
                     core.arrived(rx, result, now);
                 }
                 Verdict::Hold { rx } => waiting.push(rx),
-                Verdict::Discard(_) | Verdict::Refuse(_) => {}
+                Verdict::Drop(_) | Verdict::Reject(_) => {}
             }
         }
         settle(&mut core, waiting, now);
@@ -510,11 +510,11 @@ fn a_peer_that_asks_and_never_takes_the_answers_is_held_to_a_bounded_number() {
     }
     assert_eq!(
         offer(&mut net, &ping),
-        Verdict::Discard(DropReason::NoMemory)
+        Verdict::Drop(DropReason::NoMemory)
     );
     // A message that needs no response is still accepted.
     assert_eq!(
         offer(&mut net, &header(put(30, 0), 0)),
-        Verdict::Discard(DropReason::NoMatch)
+        Verdict::Drop(DropReason::NoMatch)
     );
 }

@@ -253,7 +253,7 @@ impl Subject {
             .header(self.ni, ProcessId::lustre(source.nid), &header, now);
         let rx = match verdict {
             Verdict::Receive { rx, .. } => rx,
-            Verdict::Discard(reason) => return Err(reason),
+            Verdict::Drop(reason) => return Err(reason),
             other => panic!("{other:?}"),
         };
         self.core.arrived(rx, Ok(()), now);

@@ -462,7 +462,7 @@ impl Net {
         match verdict {
             Verdict::Receive { rx, landing } => self.land(key.1, rx, landing, &payload),
             Verdict::Hold { rx } => self.wires.get_mut(&key).unwrap().held = Some((rx, payload)),
-            Verdict::Discard(_) | Verdict::Refuse(_) => {}
+            Verdict::Drop(_) | Verdict::Reject(_) => {}
         }
     }
 

@@ -181,7 +181,7 @@ fn a_peer_interface_first_heard_of_by_a_message_that_nobody_wants_is_recovered()
         ..tx.header
     };
     let verdict = net.core(0).header(ni, ProcessId::lustre(hop), &header, now);
-    assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
+    assert_eq!(verdict, Verdict::Drop(DropReason::UnknownHandle));
     assert!(recovers(&mut net));
 }
 

@@ -36,7 +36,7 @@ fn offer(net: &mut Net, answer: &Answer<'_>) -> Verdict {
 fn is_taken(verdict: Verdict) -> bool {
     match verdict {
         Verdict::Receive { .. } => true,
-        Verdict::Discard(DropReason::WrongResponder) => false,
+        Verdict::Drop(DropReason::WrongResponder) => false,
         other => panic!("{other:?}"),
     }
 }
@@ -105,7 +105,7 @@ fn a_guessed_handle_finds_nothing() {
         };
         let (now, from) = (net.now, ProcessId::lustre(nid("10.0.0.2@tcp")));
         let verdict = net.core(0).header(ni, from, &header, now);
-        assert_eq!(verdict, Verdict::Discard(DropReason::UnknownHandle));
+        assert_eq!(verdict, Verdict::Drop(DropReason::UnknownHandle));
     }
 }
 

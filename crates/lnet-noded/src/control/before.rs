@@ -17,7 +17,7 @@ pub(super) enum Concerned {
     /// Peers that have one of these NIDs.
     With(BTreeSet<Nid>),
     /// All peers.
-    Everybody,
+    All,
 }
 
 /// The state of a node before a change.
@@ -55,7 +55,7 @@ impl Concerned {
     fn includes(&self, peer: &PeerConfig) -> bool {
         match self {
             Self::With(nids) => peer.nids.iter().any(|nid| nids.contains(nid)),
-            Self::Everybody => true,
+            Self::All => true,
         }
     }
 }
@@ -90,7 +90,7 @@ impl Before {
                     before.config.peers.extend(configured(new));
                 }
             }
-            Concerned::Everybody => before.take_everybody(node),
+            Concerned::All => before.take_everybody(node),
         }
         before
     }
@@ -124,7 +124,7 @@ impl Before {
 /// Returns the configured peers that are concerned, as they are now.
 pub(super) fn peers_now(core: &Core, concerned: &Concerned) -> Vec<PeerConfig> {
     match concerned {
-        Concerned::Everybody => configured(core.peers()).collect(),
+        Concerned::All => configured(core.peers()).collect(),
         Concerned::With(nids) => {
             let nids: Vec<Nid> = nids.iter().copied().collect();
             let mut seen = BTreeSet::new();

@@ -145,7 +145,7 @@ fn write(mut stream: &UnixStream, asked: Header, more: bool, answer: Answer) -> 
 
 /// Tells a client why its connection is not served, if it still reads. The frame fits into the empty buffer of a new
 /// connection, so this never blocks.
-pub(super) fn refuse(mut stream: &UnixStream, errno: i32, why: String) {
+pub(super) fn reject(mut stream: &UnixStream, errno: i32, why: String) {
     let reply = Reply::Failed(vec![Failure {
         verb: "connect".to_owned(),
         entity: "node".to_owned(),

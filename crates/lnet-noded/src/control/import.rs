@@ -59,7 +59,7 @@ pub(super) fn import(node: &ManagedNode, yaml: &str, how: How) -> Reply {
 /// of its document.
 pub(super) fn configure(node: &ManagedNode) -> Reply {
     let changing = node.changing();
-    let before = Before::look(node, &Concerned::Everybody);
+    let before = Before::look(node, &Concerned::All);
     if !before.config.nets.is_empty() {
         return Reply::Done;
     }
@@ -82,12 +82,12 @@ pub(super) fn unconfigure(node: &ManagedNode) -> Reply {
         ..Config::default()
     };
     let changing = node.changing();
-    let before = Before::look(node, &Concerned::Everybody);
+    let before = Before::look(node, &Concerned::All);
     let changes = replacement(&before, &wanted);
     match carry_out(&changing, &before, &changes, false) {
         Ok(()) => {
             node.with(|node, _| node.kept.large = false);
-            forget_everybody(node);
+            remove_found_peers(node);
             Reply::Done
         }
         Err(failure) => Reply::Failed(vec![failure]),
@@ -95,7 +95,7 @@ pub(super) fn unconfigure(node: &ManagedNode) -> Reply {
 }
 
 /// Removes the peers that exist only because of traffic. Without interfaces, traffic makes no new peers.
-fn forget_everybody(node: &ManagedNode) {
+fn remove_found_peers(node: &ManagedNode) {
     let mut at = Some(PeerCursor::START);
     while let Some(from) = at {
         at = node.with_core(|core, _| {
@@ -127,7 +127,7 @@ impl ManagedNode {
         let refused = |failure: Failure| ReconfigureError(failure.descr);
         let wanted = with_defaults(wanted).map_err(refused)?;
         let changing = self.changing();
-        let before = Before::look(self, &Concerned::Everybody);
+        let before = Before::look(self, &Concerned::All);
         let changes = replacement(&before, &wanted);
         carry_out(&changing, &before, &changes, false).map_err(refused)?;
         self.note_document(&wanted);

@@ -161,7 +161,7 @@ fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError>
         fs::create_dir_all(directory).map_err(failed)?;
     }
     let _turn = take_turn(path);
-    clear_the_way(path)?;
+    remove_stale_socket(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
     let address = SockAddr::unix(path).map_err(failed)?;
     socket.bind(&address).map_err(failed)?;
@@ -194,7 +194,7 @@ const TURN_LOOKS: u32 = 100;
 const TURN_PAUSE: Duration = Duration::from_millis(10);
 
 /// Removes the socket of a node that was killed.
-fn clear_the_way(path: &Path) -> Result<(), ControlError> {
+fn remove_stale_socket(path: &Path) -> Result<(), ControlError> {
     let failed = |error| ControlError::Listen {
         path: path.to_owned(),
         error,
@@ -230,7 +230,7 @@ impl Accepting {
     fn admit(&self, stream: UnixStream) {
         if let Err(why) = self.may_connect(&stream) {
             warn!(why, "control connection rejected");
-            return connection::refuse(&stream, EACCES, why);
+            return connection::reject(&stream, EACCES, why);
         }
         let node = self.node.clone();
         let to_refuse = stream.try_clone();
@@ -240,7 +240,7 @@ impl Accepting {
         if let Err(error) = served {
             warn!(%error, "cannot serve a control connection");
             if let Ok(stream) = to_refuse {
-                connection::refuse(&stream, EAGAIN, format!("the node is busy: {error}"));
+                connection::reject(&stream, EAGAIN, format!("the node is busy: {error}"));
             }
         }
     }

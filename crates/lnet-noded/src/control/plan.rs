@@ -69,7 +69,7 @@ impl Wanted {
                     .iter()
                     .flat_map(|peer| peer.nis.iter().map(|ni| &ni.nid).chain([&peer.primary])),
             ),
-            Self::Replace(_) => Concerned::Everybody,
+            Self::Replace(_) => Concerned::All,
         }
     }
 

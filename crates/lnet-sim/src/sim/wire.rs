@@ -343,12 +343,12 @@ impl Sim {
                 self.complete(&flight);
             }
             Verdict::Hold { rx } => self.hold(flight, from.nid, rx),
-            Verdict::Discard(reason) => {
-                self.tally.discarded();
-                self.trace.discard(self.now, &self.plan.world, to, reason);
+            Verdict::Drop(reason) => {
+                self.tally.dropped();
+                self.trace.drop_message(self.now, &self.plan.world, to, reason);
                 self.complete(&flight);
             }
-            Verdict::Refuse(error) => {
+            Verdict::Reject(error) => {
                 let name = self.plan.world.node_name(to.node).to_owned();
                 self.checker.refused(&name, error.reason(), self.now);
             }

@@ -370,13 +370,13 @@ impl<F: FileSystem + 'static> Handler for FileGateway<F> {
         self.once.as_ref().map(|once| once.log.restored())
     }
 
-    fn client_came(&self, session: &Session) {
+    fn session_opened(&self, session: &Session) {
         if let Some(once) = &self.once {
             once.log.came(session);
         }
     }
 
-    fn client_gone(&self, client: ClientId) {
+    fn session_ended(&self, client: ClientId) {
         if let Some(once) = &self.once {
             once.log.gone(client);
         }

@@ -146,7 +146,7 @@ impl<N: Network> Socklnd<N> {
         }
         match self.handshake_mut(slot).map(|it| it.stage) {
             Some(Stage::Hello(ni)) => self.read_hello(slot, ni, now, upper),
-            Some(Stage::Farewell { .. }) => self.wave(slot),
+            Some(Stage::Rejected { .. }) => self.drop_rest(slot),
             _ => {}
         }
     }
@@ -291,7 +291,7 @@ impl<N: Network> Socklnd<N> {
         it.dialler.met();
         if it.dialler.is_waiting() {
             // A connection that the peer has rejected may exist now.
-            self.pursue(peer, now, upper);
+            self.continue_pass(peer, now, upper);
             self.arm(peer, now);
         }
     }
@@ -375,21 +375,21 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         let remote = handshake.remote;
-        let stays = handshake.refuse(bytes);
+        let stays = handshake.reject(bytes);
         self.count_refusal(remote, refusal, error, now);
         if stays {
-            self.wave(slot);
+            self.drop_rest(slot);
         } else {
             self.drop_handshake(slot);
         }
     }
 
-    fn wave(&mut self, slot: usize) {
+    fn drop_rest(&mut self, slot: usize) {
         let Self { slots, scratch, .. } = self;
         let Some(Slot::Handshake(handshake)) = slots.get_mut(slot) else {
             return;
         };
-        if !handshake.wave(scratch) {
+        if !handshake.drop_rest(scratch) {
             self.drop_handshake(slot);
         }
     }
@@ -412,7 +412,7 @@ impl<N: Network> Socklnd<N> {
         };
         let remote = handshake.remote;
         // A rejected peer that does not close has already been counted with its rejection.
-        if !matches!(handshake.stage, Stage::Farewell { .. }) {
+        if !matches!(handshake.stage, Stage::Rejected { .. }) {
             self.count_refusal(remote, refusal, error, now);
         }
         self.drop_handshake(slot);

@@ -109,7 +109,7 @@ impl<N: Network> Socklnd<N> {
             .get(peer)
             .is_some_and(|it| it.dialler.is_due(now))
         {
-            self.pursue(peer, now, upper);
+            self.continue_pass(peer, now, upper);
         }
         if self
             .peers
@@ -128,7 +128,7 @@ impl<N: Network> Socklnd<N> {
         };
         for request in it.take_expired(now) {
             let failed = (Unsent::Expired, Failure::NetworkTimeout);
-            self.give_back(peer, &request, failed, now, upper);
+            self.restore_decrement(peer, &request, failed, now, upper);
         }
     }
 

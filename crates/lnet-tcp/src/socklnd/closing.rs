@@ -369,7 +369,7 @@ impl<N: Network> Socklnd<N> {
             .map(Peer::take_waiting)
             .unwrap_or_default();
         for request in waiting {
-            self.give_back(peer, &request, failed, now, upper);
+            self.restore_decrement(peer, &request, failed, now, upper);
         }
     }
 

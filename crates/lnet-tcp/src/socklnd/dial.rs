@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::clock::Timer;
 use super::{Slot, Socklnd};
 use crate::connection::{Connection, Terms};
-use crate::dialling::{AfterRefusal, TypeCounts};
+use crate::dialling::{AfterRejection, TypeCounts};
 use crate::handshake::{Handshake, Role, Stage};
 use crate::job::Above;
 use crate::network::{Bytes, Network, Stream, send_whole};
@@ -54,7 +54,7 @@ impl<N: Network> Socklnd<N> {
         if let Some(it) = self.peers.get_mut(peer) {
             it.dialler.begin(now, timeout);
         }
-        self.pursue(peer, now, upper);
+        self.continue_pass(peer, now, upper);
     }
 
     /// Counts a peer's connections by type. If the peer needs version 4, only connections of that version count.
@@ -95,7 +95,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Opens the next connection of a pass; ends the pass if no type is missing.
-    pub(super) fn pursue(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
+    pub(super) fn continue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let missing = self.missing(peer);
         let Some(it) = self.peers.get_mut(peer) else {
             self.stats.broken("a peer that is dialled");
@@ -304,7 +304,7 @@ impl<N: Network> Socklnd<N> {
             return self.fail_active(slot, DialFailure::WrongType, now, upper);
         }
         if hello.version < version {
-            self.refuse_large(peer, now, upper);
+            self.reject_large(peer, now, upper);
         }
         if self
             .known_incarnation(peer)
@@ -323,7 +323,7 @@ impl<N: Network> Socklnd<N> {
 
     /// Continues the pass with the next missing type and sets the peer's timer.
     fn pursue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        self.pursue(peer, now, upper);
+        self.continue_pass(peer, now, upper);
         self.arm(peer, now);
     }
 
@@ -346,7 +346,7 @@ impl<N: Network> Socklnd<N> {
         self.stats.dial_failures.add(DialFailure::Declined);
         self.drop_handshake(slot);
         if version < spoken {
-            self.refuse_large(peer, now, upper);
+            self.reject_large(peer, now, upper);
         }
         let counts = self.counts(peer);
         let jitter = self.random.next();
@@ -356,9 +356,9 @@ impl<N: Network> Socklnd<N> {
         };
         it.dial_slot = None;
         match it.dialler.refused(now, version, spoken, counts, jitter) {
-            AfterRefusal::Wait | AfterRefusal::Content => self.arm(peer, now),
-            AfterRefusal::AtOnce => self.pursue_pass(peer, now, upper),
-            AfterRefusal::GiveUp => {
+            AfterRejection::Wait | AfterRejection::Content => self.arm(peer, now),
+            AfterRejection::AtOnce => self.pursue_pass(peer, now, upper),
+            AfterRejection::Fail => {
                 self.dial_failed(peer, DialFailure::DeclinedTooOften, now, upper);
             }
         }
@@ -367,7 +367,7 @@ impl<N: Network> Socklnd<N> {
     /// Notes that a peer with a 4-byte address reads no HELLO of version 4 (section 2.4): fails the messages that
     /// need this version.
     // [LARGE-10]
-    fn refuse_large(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
+    fn reject_large(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
         let Some(it) = self
             .peers
             .get_mut(peer)
@@ -387,7 +387,7 @@ impl<N: Network> Socklnd<N> {
         }
         for request in gone {
             let failed = (Unsent::NotEncodable, Failure::Unwritable);
-            self.give_back(peer, &request, failed, now, upper);
+            self.restore_decrement(peer, &request, failed, now, upper);
         }
         if let Some(ip) = ip
             && let Some(left_out) = self.log.admit("reads no large NIDs", ip, now)

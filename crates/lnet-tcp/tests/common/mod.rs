@@ -53,8 +53,8 @@ pub enum Policy {
     /// Receive this many bytes of each message.
     Wanted(u32),
     Hold,
-    Discard,
-    Refuse,
+    Drop,
+    Reject,
 }
 
 pub struct TestUpper {
@@ -117,8 +117,8 @@ impl Upper for TestUpper {
             Policy::Receive => header.payload_length,
             Policy::Wanted(bytes) => bytes.min(header.payload_length),
             Policy::Hold => return Disposition::Hold(rx),
-            Policy::Discard => return Disposition::Discard,
-            Policy::Refuse => return Disposition::Refuse("the test says so"),
+            Policy::Drop => return Disposition::Drop,
+            Policy::Reject => return Disposition::Reject("the test says so"),
         };
         let landing = self.set_landing(rx, wanted as usize);
         Disposition::Receive { rx, landing }

@@ -86,7 +86,7 @@ fn daemon(settings: &[(&str, &str)]) {
 
 fn client_memory(value: &str) -> ClientMemory {
     match value {
-        "refuse" => ClientMemory::Refuse,
+        "refuse" => ClientMemory::Reject,
         "allow" => ClientMemory::Allow,
         _ => ClientMemory::Offer,
     }

@@ -206,7 +206,7 @@ fn section_4_7_ten_thousand_pieces_go_by_the_stream() {
 #[test]
 fn section_4_7_who_refuses_and_who_is_not_asked_gets_the_stream() {
     for (wish, client_memory) in [
-        (Wish::On, ClientMemory::Refuse),
+        (Wish::On, ClientMemory::Reject),
         (Wish::Off, ClientMemory::Offer),
     ] {
         let bed = Bed::with(|options| options.client_memory = wish);

@@ -161,7 +161,7 @@ impl Desk {
         self.put(to, &message[..len]);
     }
 
-    pub(crate) fn refuse(&self, to: &RequestHeader, status: Status) {
+    pub(crate) fn reject(&self, to: &RequestHeader, status: Status) {
         let mut message = [0; ReplyHeader::LEN];
         let header = ReplyHeader::rejection(to, status, EPOCH);
         header.encode(&mut message).unwrap();

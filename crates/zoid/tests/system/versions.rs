@@ -82,7 +82,7 @@ fn a_server_is_told_when_the_daemon_answers_in_another_version() {
 fn a_server_is_told_when_the_daemon_refuses_its_version() {
     let plugin = Plugin::raw(1, |desk, header, request| {
         assert!(matches!(request, Request::Init(_)));
-        desk.refuse(header, NOT_MY_VERSION);
+        desk.reject(header, NOT_MY_VERSION);
     });
     assert_eq!(plugin.refuses(), Error::ProtoNoSupport);
 }

@@ -16,7 +16,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use files_bmi::Forwarder;
 use zoid_proto::Instance;
 
-use crate::common::NotSo;
+use crate::common::Negative;
 
 /// The socket for `--stat`, open until this is dropped.
 pub(super) struct Stat {
@@ -123,7 +123,7 @@ pub(super) fn show(
 ) -> anyhow::Result<ExitCode> {
     let asked = socket(instance, directory).and_then(|path| ask(&path));
     let values = asked.map_err(|error| {
-        NotSo(format!(
+        Negative(format!(
             "no forwarder of instance {instance} runs for this user: {error}"
         ))
     })?;

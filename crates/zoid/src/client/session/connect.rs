@@ -204,7 +204,7 @@ impl Client {
         let Ok(Frame::Event(Event::Mark(number))) = Frame::decode(&header, &body) else {
             return Err(Error::Proto);
         };
-        if self.options.client_memory == ClientMemory::Refuse {
+        if self.options.client_memory == ClientMemory::Reject {
             return Err(Error::Proto);
         }
         let part = [self.hold_mark(link, number).ok_or(Error::Proto)?];
@@ -223,7 +223,7 @@ impl Client {
         caps.insert(Caps::REATTACH | Caps::REATTACHED | Caps::INLINE);
         let local = matches!(state.place, Place::Unix(_));
         caps.set(Caps::SHARED_MEMORY, local);
-        let offers = self.options.client_memory != ClientMemory::Refuse;
+        let offers = self.options.client_memory != ClientMemory::Reject;
         caps.set(Caps::CLIENT_MEMORY, local && offers);
         Hello {
             version_min: PROTOCOL_VERSION,
