@@ -339,7 +339,7 @@ fn table(problem: &Problem<'_>, found: &Placements) -> anyhow::Result<String> {
         machine.modules.len(),
         effort(found),
         if found.interrupted {
-            "; ended early: the best so far"
+            "; ended early: the best placements so far"
         } else {
             ""
         },

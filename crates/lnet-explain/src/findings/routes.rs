@@ -81,7 +81,10 @@ fn failing_test(
              it does not route"
         ));
     }
-    Some("test 2, its last ping spoke against it, or test 5, the gateway does not route".to_owned())
+    Some(
+        "test 2, its last ping reported the route as down, or test 5, the gateway does not route"
+            .to_owned(),
+    )
 }
 
 fn next_check(context: &Context<'_>, gateway: &GatewaySelection) -> String {
