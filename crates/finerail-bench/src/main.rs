@@ -160,7 +160,9 @@ fn run(subject: &Subject) -> anyhow::Result<ExitCode> {
         Subject::Ctl(args) => print_bytes(ctl::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Metrics(args) => print_bytes(metrics::run(args)?.as_bytes(), &mut io::stdout())?,
         Subject::Bmi(args) => bmi::run(args).map_err(|error| Negative(format!("{error:#}")))?,
-        Subject::Router(args) => router::run(args).map_err(|error| Negative(format!("{error:#}")))?,
+        Subject::Router(args) => {
+            router::run(args).map_err(|error| Negative(format!("{error:#}")))?
+        }
         Subject::Peer(args) => return Ok(peer::run(args)),
         Subject::BmiPeer(args) => return Ok(bmi::peer::run(args)),
         Subject::Path(args) => path::run(args).map_err(|error| Negative(format!("{error:#}")))?,

@@ -147,8 +147,7 @@ fn to_yaml(args: &ConvertArgs) -> anyhow::Result<Converted> {
 fn to_modprobe(args: &ConvertArgs) -> anyhow::Result<Converted> {
     if args.has_files() || args.default_hop.is_some() || args.interface.is_some() {
         bail!(Negative(
-            "--to modprobe takes YAML, not the files and defaults of module options"
-                .to_owned()
+            "--to modprobe takes YAML, not the files and defaults of module options".to_owned()
         ));
     }
     let source = Source::of_input(args.input.as_deref())?;

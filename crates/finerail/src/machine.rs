@@ -90,7 +90,10 @@ impl MachineArgs {
         let text = read(Path::new(&self.machine))?;
         let Some(modules) = &self.modules else {
             if looks_like_table(&text) {
-                bail!("{} is a map: name its router modules with --modules", self.machine);
+                bail!(
+                    "{} is a map: name its router modules with --modules",
+                    self.machine
+                );
             }
             return read_machine(&self.machine, &text).map_err(|e| all_problems(&e));
         };
@@ -181,7 +184,12 @@ impl MachineArgs {
 }
 
 fn by_preset(name: &str) -> anyhow::Result<Machine> {
-    let known = || anyhow!("there is no preset '{name}'; the presets are {}", PRESETS.join(", "));
+    let known = || {
+        anyhow!(
+            "there is no preset '{name}'; the presets are {}",
+            PRESETS.join(", ")
+        )
+    };
     preset(name)
         .ok_or_else(known)?
         .map_err(|e| all_problems(&e))

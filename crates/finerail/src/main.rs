@@ -82,9 +82,9 @@ enum Command {
     Lint(lint::LintArgs),
     /// Check a whole site, its paths, and the effects of failures, from the files of all nodes
     Site(site::SiteArgs),
-    /// Turn options of the lnet module into YAML, and back
+    /// Convert options of the lnet module to YAML, and back
     Convert(convert::ConvertArgs),
-    /// Keep files on a storage node, and reach them from others
+    /// Store files on a storage node, and access them from other nodes
     Store(store::StoreArgs),
     /// Copy, list, compare and remove files at an address: on LNet, behind an I/O node, on this machine
     Files(files::FilesArgs),

@@ -33,7 +33,8 @@ impl StopSignals {
     /// Registers SIGINT, SIGTERM and SIGHUP. SIGHUP asks the service to read its configuration again. A second
     /// SIGINT or SIGTERM during the shutdown kills the process.
     pub fn register() -> anyhow::Result<Self> {
-        let signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot register signal handlers")?;
+        let signals =
+            Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot register signal handlers")?;
         Ok(Self(signals))
     }
 

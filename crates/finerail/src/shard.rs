@@ -142,8 +142,9 @@ impl ShardFile {
     ///
     /// The text is not such a file, has another version, or has a share beyond the last.
     pub(crate) fn parse(name: &str, text: &str) -> anyhow::Result<Self> {
-        let file: Self = serde_json::from_str(text)
-            .map_err(|error| anyhow!("{name}: not the output of a command with --shard: {error}"))?;
+        let file: Self = serde_json::from_str(text).map_err(|error| {
+            anyhow!("{name}: not the output of a command with --shard: {error}")
+        })?;
         if file.finerail_shards != VERSION {
             let version = file.finerail_shards;
             bail!("{name}: of version {version}; this program reads version {VERSION}");

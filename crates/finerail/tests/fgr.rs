@@ -294,15 +294,12 @@ fn the_time_without_service_follows_from_the_written_intervals() {
     let check = || fgr(&["check", conf.to_str().unwrap()]).expect_code(0).out;
     let text = check();
     assert!(
-        text.contains(" requests, 384 pairs, 6 s, 10 s when it fails in silence"),
+        text.contains(" requests, 384 pairs, 6 s, 10 s if it fails silently"),
         "{text}"
     );
     fs::remove_file(options).unwrap();
     let text = check();
-    assert!(
-        text.contains(" 60 s, 110 s when it fails in silence"),
-        "{text}"
-    );
+    assert!(text.contains(" 60 s, 110 s if it fails silently"), "{text}");
     small("config", &["-o", "unused", "--ping-timeout", "21"])
         .expect_code(2)
         .expect_error("a ping within 21 s");

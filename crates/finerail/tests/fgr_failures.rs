@@ -61,7 +61,7 @@ fn the_configuration_around_a_failure_is_proved_and_differs_where_it_must() {
     assert!(!nodes.contains("nid00193"), "{nodes}");
     run(finerail(["fgr", "check", today])).expect_code(0);
     let ended = run(finerail(["fgr", "diff", whole, today])).expect_code(1);
-    assert!(ended.out.contains("nid00193: not there"), "{}", ended.out);
+    assert!(ended.out.contains("nid00193: missing"), "{}", ended.out);
     assert!(ended.out.contains("lnetctl route del"), "{}", ended.out);
     run(finerail(["fgr", "diff", whole, whole])).expect_code(0);
 }

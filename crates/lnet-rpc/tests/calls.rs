@@ -18,7 +18,7 @@ use lnet_rpc::{
 };
 use lnet_types::ProcessId;
 
-use common::{PATIENCE, nid, client_with_long_timeouts, quick_client, start};
+use common::{PATIENCE, client_with_long_timeouts, nid, quick_client, start};
 
 const ECHO: u32 = 1;
 const SUM: u32 = 2;

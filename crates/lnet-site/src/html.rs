@@ -38,7 +38,7 @@ impl Check {
             h2 { "Roles" }
             @for role in &self.roles { (self::role(role)) }
             @if !self.passed_over.is_empty() {
-                h2 { "Passed over" }
+                h2 { "Ignored" }
                 ul { @for (path, why) in &self.passed_over { li { code { (path) } ": " (why) } } }
             }
         };

@@ -226,7 +226,7 @@ impl<'a> Tree<'a> {
                     .get(&peer)
                     .is_some_and(|&other| other.abs_diff(level) != 1)
                 {
-                    return Err("two switches of one level are linked: this is no fat tree");
+                    return Err("two switches of one level are linked: this is not a fat tree");
                 }
             }
         }

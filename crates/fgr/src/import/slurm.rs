@@ -166,7 +166,7 @@ impl Reader {
             Below::Switches(_) => 0,
         });
         if reached == 0 || reached < all.sum() || depth > MAX_DEPTH {
-            let what = "the switches are no tree of at most eight levels with nodes below it";
+            let what = "the switches are not a tree of at most eight levels with nodes below it";
             return Err(rejection(file, Reason::Fabric(what.to_owned())));
         }
         Ok(self.tree(walk.found, depth, roots.len() == 1, assumed))
@@ -220,7 +220,7 @@ impl Reader {
             format!("each link has {} GB/s", assumed.capacity),
         ];
         if self.has_speeds {
-            assumptions.push("LinkSpeed is no bandwidth and was not used".to_owned());
+            assumptions.push("LinkSpeed is not a bandwidth and was not used".to_owned());
         }
         if self.has_sizes {
             assumptions.push("BlockSizes says what Slurm allocates and was not used".to_owned());

@@ -355,7 +355,7 @@ pub(crate) struct StatsShowArgs {
 /// The events to print. Without one of the first four options: all events except successful attempts to send.
 #[derive(Args)]
 pub(crate) struct WatchNodeArgs {
-    /// Messages that are dropped, or that fail after their last retry
+    /// Messages that are dropped, or that fail while they wait to be sent or resent
     #[arg(long)]
     pub(crate) dropped: bool,
     /// Health, links, connections of configured peers

@@ -114,7 +114,10 @@ fn vertex(machine: &Machine, text: &str) -> Option<Vertex> {
 fn answer(machine: &Machine, plan: &Plan, client: usize, group: &str) -> anyhow::Result<Answer> {
     let Some(index) = machine.groups.iter().position(|known| known.name == group) else {
         let known: Vec<&str> = machine.groups.iter().map(|g| g.name.as_str()).collect();
-        bail!("there is no group {group}; the groups are {}", known.join(", "));
+        bail!(
+            "there is no group {group}; the groups are {}",
+            known.join(", ")
+        );
     };
     let row = plan.row_of(client);
     let client = &machine.clients[client];

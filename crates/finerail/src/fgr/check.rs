@@ -98,7 +98,10 @@ fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
     list("warning", &doubts, out)?;
     let (pairs, states) = (report.pairs, report.states);
     if pairs == 0 {
-        return writeln!(out, "nothing proved: no client and server behind a router");
+        return writeln!(
+            out,
+            "nothing to prove: no client and server are connected by a router"
+        );
     }
     let verdict = if errors.is_empty() {
         "proved: requests and what servers start arrive, now and after any single failure"
@@ -139,7 +142,7 @@ fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {
     match outage.unnoticed {
         Some(unnoticed) => {
             let (shown, silent) = (unnoticed.shown, unnoticed.silent);
-            write!(out, "{shown} s, {silent} s when it fails in silence")?;
+            write!(out, "{shown} s, {silent} s if it fails silently")?;
             match outage.lasting {
                 0 => writeln!(out),
                 lasting => writeln!(out, "; {lasting} of them until it is repaired"),

@@ -50,7 +50,7 @@ fn plans(planned: &Site, other: &Site) -> anyhow::Result<ExitCode> {
                 .entry((node.class, is.class))
                 .or_default()
                 .push(&node.name),
-            None => writeln!(text, "# {}: not there", node.name)?,
+            None => writeln!(text, "# {}: missing", node.name)?,
         }
     }
     let known = by_name(planned);

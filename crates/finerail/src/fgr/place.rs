@@ -59,7 +59,7 @@ pub(crate) struct PlaceArgs {
     /// The number of placements to try, rounded up to whole rounds
     #[arg(long, value_name = "N", default_value_t = 4_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     candidates: u64,
-    /// End after N seconds instead
+    /// End after this number of seconds instead
     #[arg(long, value_name = "SECONDS", conflicts_with = "candidates")]
     seconds: Option<u64>,
     /// Equal seeds find equal placements
@@ -339,7 +339,7 @@ fn table(problem: &Problem<'_>, found: &Placements) -> anyhow::Result<String> {
         machine.modules.len(),
         effort(found),
         if found.interrupted {
-            "; ended early: the best so far"
+            "; ended early: the best placements so far"
         } else {
             ""
         },

@@ -236,7 +236,9 @@ impl<'a> Connections<'a> {
             ..self.args.spread.options()
         };
         let spread = Spread::new(vec![only], options, Real::new())?;
-        spread.check().map_err(|error| Negative(error.to_string()))?;
+        spread
+            .check()
+            .map_err(|error| Negative(error.to_string()))?;
         Ok(Arc::new(spread))
     }
 
@@ -293,7 +295,9 @@ impl<'a> Connections<'a> {
         }
         let options = self.args.spread.options();
         let spread = Spread::new(servers, options, Real::new())?;
-        spread.check().map_err(|error| Negative(error.to_string()))?;
+        spread
+            .check()
+            .map_err(|error| Negative(error.to_string()))?;
         Ok(Arc::new(spread))
     }
 

@@ -181,7 +181,9 @@ fn update_group(
             None if name.eq_ignore_ascii_case("invalid") => {
                 states.extend([State::Busy, State::Down, State::Unknown]);
             }
-            None => bail!("there is no state '{name}'; the states are active, busy, down, unknown, invalid"),
+            None => bail!(
+                "there is no state '{name}'; the states are active, busy, down, unknown, invalid"
+            ),
         }
     }
     let nids = expand(&args.remove)?;

@@ -270,8 +270,9 @@ fn closed(node: &NodeUnderTest) -> (&'static FindingKind, String) {
         Unheard::Reset => "resets",
         Unheard::Closed => "closes",
         Unheard::Open => {
-            let seen =
-                format!("{address} closes the connection after it has read the handshake for {nid}");
+            let seen = format!(
+                "{address} closes the connection after it has read the handshake for {nid}"
+            );
             return (&catalogue::WRONG_NID, seen);
         }
     };

@@ -107,7 +107,10 @@ impl<'a> View<'a> {
     ) -> Result<Path, SelectError> {
         let limits = &search.limits;
         let (source, candidate) = if multi_rail {
-            (search.source, self.best_candidate(search, net, dest, observer)?)
+            (
+                search.source,
+                self.best_candidate(search, net, dest, observer)?,
+            )
         } else {
             self.single_rail_candidate(search, net, dest, observer)?
         };
@@ -241,7 +244,8 @@ impl<'a> View<'a> {
     ) {
         // One that cannot be reached is worse than one that is not wanted.
         for is_worst in [Exclusion::is_unreachable, |_| true] {
-            let is_dropped = |candidate: &RouteCandidate<'_>| candidate.avoided.is_some_and(is_worst);
+            let is_dropped =
+                |candidate: &RouteCandidate<'_>| candidate.avoided.is_some_and(is_worst);
             if candidates.iter().all(is_dropped) {
                 return;
             }

@@ -508,10 +508,7 @@ fn a_peer_that_asks_and_never_takes_the_answers_is_held_to_a_bounded_number() {
         };
         net.core(0).arrived(rx, Ok(()), now);
     }
-    assert_eq!(
-        offer(&mut net, &ping),
-        Verdict::Drop(DropReason::NoMemory)
-    );
+    assert_eq!(offer(&mut net, &ping), Verdict::Drop(DropReason::NoMemory));
     // A message that needs no response is still accepted.
     assert_eq!(
         offer(&mut net, &header(put(30, 0), 0)),

@@ -63,7 +63,7 @@ fn failing_test(by: Nid, alive: bool, fault: RouteFault) -> String {
         }
         _ if !alive => format!("test 1, gateway {by} does not answer pings"),
         RouteFault::NotAnswered | RouteFault::Silent => {
-            "test 2, the gateway is alive, but its last ping answer is against the route".to_owned()
+            "test 2, the last ping of the gateway reported the route as down".to_owned()
         }
         RouteFault::NiDown(net) if net == by.net() => {
             format!("test 3, no interface of the gateway on {net} is up")
@@ -82,7 +82,8 @@ fn remedy(by: Nid, alive: bool, fault: RouteFault) -> String {
             "`lnetctl net show --net {net}` at the gateway: the gateway needs an interface on this net whose status is up"
         ),
         RouteFault::NotRouting if alive => {
-            "`lnetctl set routing 1` at the gateway, or a route through a gateway that forwards".to_owned()
+            "`lnetctl set routing 1` at the gateway, or a route through a gateway that forwards"
+                .to_owned()
         }
         _ => format!(
             "`lnetctl ping {by}` from this node; a message through it restores the route at once"

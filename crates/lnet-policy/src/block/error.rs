@@ -45,7 +45,7 @@ impl fmt::Display for Place {
 #[non_exhaustive]
 pub enum BlockProblem {
     /// The input ends too early.
-    #[error("{needed} bytes are needed, {available} are there")]
+    #[error("{needed} bytes are needed, {available} are available")]
     Truncated {
         /// Bytes from the start of the block.
         needed: usize,
@@ -71,7 +71,7 @@ pub enum BlockProblem {
         max: u64,
     },
     /// A length that is not a multiple of the required number.
-    #[error("{field} {value} is no multiple of {of}")]
+    #[error("{field} {value} is not a multiple of {of}")]
     NotAMultiple {
         /// The field, or what was computed from it.
         field: &'static str,
@@ -140,7 +140,7 @@ pub enum BlockProblem {
     #[error("the layout has no place for {0}")]
     NotExpressible(&'static str),
     /// The caller's buffer is too small for the block.
-    #[error("a buffer of {needed} bytes is needed, {available} are there")]
+    #[error("a buffer of {needed} bytes is needed, {available} bytes are available")]
     BufferTooSmall {
         /// Bytes of the block.
         needed: usize,

@@ -89,7 +89,7 @@ fn what_makes_no_sense_is_refused() {
         ),
         (
             "nodes: [{ name: a, nis: [{ net: tcp }], rules: [{}] }]\n",
-            "this rule is refused",
+            "this rule is rejected",
         ),
         (
             "nodes: [{ name: a, nis: [{ net: tcp }], routes: [{ net: tcp, gateways: a }] }]\n",

@@ -345,7 +345,8 @@ impl Sim {
             Verdict::Hold { rx } => self.hold(flight, from.nid, rx),
             Verdict::Drop(reason) => {
                 self.tally.dropped();
-                self.trace.drop_message(self.now, &self.plan.world, to, reason);
+                self.trace
+                    .drop_message(self.now, &self.plan.world, to, reason);
                 self.complete(&flight);
             }
             Verdict::Reject(error) => {

@@ -62,9 +62,9 @@ impl<'a> Export<'a> {
                 path: None,
                 ..
             }) => connections.lasting(server)?,
-            Address::Remote(_) => bail!(
-                "{name}: not an export; write dir:PATH or lnet:NID[,NID…] without a path"
-            ),
+            Address::Remote(_) => {
+                bail!("{name}: not an export; write dir:PATH or lnet:NID[,NID…] without a path")
+            }
         };
         Ok(Self {
             files,
