@@ -439,7 +439,7 @@ fn a_server_that_forgot_a_file_is_asked_for_it_again() {
     });
     let (progress, failures) = lab.copy(&source, &forgetful, &one_at_a_time());
     assert_eq!(texts(&failures), [""; 0]);
-    assert!(progress.begun_again() > 0);
+    assert!(progress.restarted() > 0);
     // Bytes that were copied before a file was restarted do not count twice.
     assert_eq!(progress.bytes(), (LONG + "short".len()) as u64);
     assert_eq!(fs::read(lab.to("long")).unwrap(), pattern(LONG));
@@ -448,7 +448,7 @@ fn a_server_that_forgot_a_file_is_asked_for_it_again() {
         _ => files.call(caller, request, data),
     });
     let (progress, failures) = lab.copy(&lab.source(), &always, &one_at_a_time());
-    assert_eq!((failures.count, progress.begun_again()), (2, 6));
+    assert_eq!((failures.count, progress.restarted()), (2, 6));
 }
 
 #[test]

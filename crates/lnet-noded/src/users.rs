@@ -224,7 +224,11 @@ fn read(path: &Path) -> io::Result<BTreeSet<Nid>> {
         opened => opened?,
     };
     let mut text = String::new();
-    file.take(FILE_MAX).read_to_string(&mut text)?;
+    file.take(FILE_MAX + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > FILE_MAX {
+        let what = format!("the file is longer than {FILE_MAX} bytes");
+        return Err(io::Error::new(ErrorKind::InvalidData, what));
+    }
     let read = text.lines().enumerate().map(|(at, line)| {
         let nid = line.trim().parse::<Nid>();
         nid.map_err(|error| {
@@ -272,5 +276,8 @@ mod tests {
         fs::write(&path, "10.0.0.1@tcp\nrubbish\n").unwrap();
         let refused = read(&path).unwrap_err().to_string();
         assert!(refused.starts_with("line 2: "), "{refused}");
+        fs::write(&path, "10.0.0.1@tcp\n".repeat(FILE_MAX as usize / 10)).unwrap();
+        let refused = read(&path).unwrap_err().to_string();
+        assert_eq!(refused, "the file is longer than 262144 bytes");
     }
 }

@@ -93,7 +93,9 @@ impl Sessions {
         if once && head.repeats && (head.epoch != self.epoch || !is_known) {
             return Verdict::Unknown;
         }
-        let slot = self.slot(head);
+        let Some(slot) = self.slot(head) else {
+            return Verdict::Drop(Dropped::TooMany);
+        };
         let later = head.sequence.wrapping_sub(slot.sequence);
         // Sequence numbers wrap: a difference up to half of the numbers means later, a greater one earlier.
         let is_fresh = slot.sequence == 0 && slot.attempt == 0;
@@ -151,14 +153,15 @@ impl Sessions {
         std::mem::take(&mut self.forgotten)
     }
 
-    /// Returns the slot of a call. Creates the session of a new client.
-    fn slot(&mut self, head: &CallHead) -> &mut Slot {
+    /// Returns the slot of a call. Creates the session of a new client; `None` if the table is full of clients with
+    /// running exchanges.
+    fn slot(&mut self, head: &CallHead) -> Option<&mut Slot> {
         self.clock += 1;
         let clock = self.clock;
         if let Some(session) = self.clients.get(&head.client) {
             self.heard.remove(&session.heard);
-        } else if self.clients.len() >= self.max {
-            self.forget_one();
+        } else if self.clients.len() >= self.max && !self.forget_one() {
+            return None;
         }
         self.heard.insert(clock, head.client);
         let session = self.clients.entry(head.client).or_insert_with(|| Session {
@@ -170,21 +173,23 @@ impl Sessions {
         if session.slots.len() <= slot {
             session.slots.resize_with(slot + 1, Slot::default);
         }
-        &mut session.slots[slot]
+        session.slots.get_mut(slot)
     }
 
-    /// Forgets the client that was silent for longest, of the clients without a running exchange. There is one,
-    /// because there are fewer exchanges than clients.
-    fn forget_one(&mut self) {
+    /// Forgets the client that was silent for longest, of the clients without a running exchange. Returns false if
+    /// there is none.
+    fn forget_one(&mut self) -> bool {
         let idle = self.heard.iter().find(|(_, client)| {
             let session = self.clients.get(*client);
             session.is_none_or(|session| session.is_idle())
         });
-        if let Some((&heard, &client)) = idle {
-            self.heard.remove(&heard);
-            self.clients.remove(&client);
-            self.forgotten += 1;
-        }
+        let Some((&heard, &client)) = idle else {
+            return false;
+        };
+        self.heard.remove(&heard);
+        self.clients.remove(&client);
+        self.forgotten += 1;
+        true
     }
 }
 
@@ -283,6 +288,21 @@ mod tests {
         bad.slot = SLOTS_MAX;
         let verdict = sessions.arrived(&bad, false, 2);
         assert_eq!(verdict, Verdict::Drop(Dropped::BadSlot));
+    }
+
+    #[test]
+    fn a_new_client_is_dropped_while_every_known_one_has_a_running_exchange() {
+        let mut sessions = sessions();
+        for client in 1..=2 {
+            let verdict = sessions.arrived(&head(client, 1, 0), true, client.into());
+            assert_eq!(verdict, Verdict::Run);
+        }
+        let full = Verdict::Drop(Dropped::TooMany);
+        assert_eq!(sessions.arrived(&head(3, 1, 0), true, 3), full);
+        assert_eq!(sessions.count(), 2);
+        sessions.ended(&head(1, 1, 0), Some(None));
+        assert_eq!(sessions.arrived(&head(3, 1, 0), true, 4), Verdict::Run);
+        assert_eq!(sessions.count(), 2);
     }
 
     #[test]

@@ -483,7 +483,7 @@ impl Summary {
             skipped: progress.skipped(),
             left_out: progress.left_out(),
             retries,
-            begun_again: progress.begun_again(),
+            begun_again: progress.restarted(),
             not_kept: progress.not_kept(),
             interrupted: progress.is_cancelled(),
             failures: failures.count,

@@ -25,9 +25,12 @@ pub enum FlowError {
     /// A flow is not valid: its name, and what is wrong.
     #[error("flow {0}: {1}")]
     Flow(String, String),
-    /// The file has no flows, or more than 64.
+    /// The file has no flows.
     #[error("no flows")]
     Empty,
+    /// The file has more flows than the limit.
+    #[error("{0} flows, more than {FLOWS_MAX}")]
+    TooMany(usize),
 }
 
 #[derive(Deserialize)]
@@ -129,8 +132,10 @@ pub fn parse(text: &str) -> Result<Vec<FlowSpec>, FlowError> {
     }
     let document: Document =
         serde_saphyr::from_str(text).map_err(|error| FlowError::Yaml(error.to_string()))?;
-    if document.flows.is_empty() || document.flows.len() > FLOWS_MAX {
-        return Err(FlowError::Empty);
+    match document.flows.len() {
+        0 => return Err(FlowError::Empty),
+        count if count > FLOWS_MAX => return Err(FlowError::TooMany(count)),
+        _ => {}
     }
     let one = |flow: &FlowText| {
         let spec = flow.spec(&document);

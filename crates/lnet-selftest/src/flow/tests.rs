@@ -74,7 +74,10 @@ fn what_is_wrong_with_a_file_is_named() {
     assert!(wrong("seconds: -1").contains("above 0"));
     assert!(wrong("seconds: .nan").contains("above 0"));
     assert!(wrong("speed: 1").contains("speed"));
-    assert!(parse("flows: []").is_err());
+    assert_eq!(parse("flows: []").unwrap_err().to_string(), "no flows");
+    let many = "flows:\n".to_owned() + &"- {name: a, to: 10.0.0.1@tcp}\n".repeat(65);
+    let many = parse(&many).unwrap_err().to_string();
+    assert_eq!(many, "65 flows, more than 64");
     assert!(parse(&"#".repeat(FILE.len() + (1 << 20))).is_err());
     let nobody = "flows:\n  - name: f\n    to: 10.0.0.[0-255].1@tcp\n";
     assert!(parse(nobody).is_err());
