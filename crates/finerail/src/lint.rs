@@ -146,6 +146,10 @@ impl Texts {
 /// Reads a text. Rejects an empty one: the program that should have written it has failed, so a check of it
 /// would prove nothing.
 fn read(path: &Path) -> anyhow::Result<String> {
+    if path.is_dir() {
+        let name = path.display();
+        bail!("{name} is a directory: `finerail site check {name}` looks at the files of a site");
+    }
     let (text, name) = match path.as_os_str() == "-" {
         true => (read_standard_input(), "standard input".to_owned()),
         false => (read_text(path), path.display().to_string()),

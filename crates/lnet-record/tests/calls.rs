@@ -25,7 +25,8 @@ use lnet_policy::{Priority, Profile, Rule, RuleList, RuleText};
 use lnet_record::{BadLog, Log, Replay, Sink, Writer, input_name, places, with_checks};
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, Put};
-use proptest::prelude::{any, prop_assert, proptest};
+use proptest::collection::vec;
+use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 use proptest::sample::Index;
 
 type Bytes = Arc<Mutex<Vec<u8>>>;
@@ -404,6 +405,28 @@ proptest! {
         let at = at.index(changed.len());
         changed[at] ^= 1_u8 << bit;
         prop_assert!(outcome(&changed).is_err(), "byte {at}");
+    }
+
+    /// Somebody who changes a record on purpose makes its checksums anew.
+    #[test]
+    fn changes_behind_the_checksums_end_in_an_error_or_another_decision(
+        changes in vec((any::<Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut changed = every_input();
+        for (at, byte) in changes {
+            let at = at.index(changed.len());
+            changed[at] = byte;
+        }
+        let changed = with_checks(&changed);
+        let Ok(log) = Log::open(changed.as_slice()) else {
+            return Ok(());
+        };
+        let mut replay = Replay::new(log);
+        let mut last = 0;
+        while let Ok(Some(step)) = replay.step(true) {
+            last += 1;
+            prop_assert_eq!(step.number, last);
+        }
     }
 }
 

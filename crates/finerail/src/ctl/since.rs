@@ -41,8 +41,8 @@ pub(super) fn show(since: &str, talk: &mut Talk) -> Result<(), Failed> {
     let since = reading(&sections, talk)?.since(&earlier);
     if since.zeroed {
         complaint(
-            "a count is lower than before: the node was restarted, or its counters were zeroed; lower counts are \
-             counts from there",
+            "a count is lower than before: the node was restarted, its counters were zeroed, or the reading is \
+             another node's; lower counts are counts from there",
         );
     }
     let mut out = io::stdout().lock();
@@ -95,10 +95,14 @@ fn lacking(earlier: &Document, text: &str) -> Vec<String> {
         ..Document::default()
     };
     let shown = statistics.to_yaml();
-    let key = |line: &'_ str| line.split_once(':').map(|(key, _)| key.trim().to_owned());
     let known: BTreeSet<String> = text.lines().filter_map(key).collect();
     let due = shown.lines().filter(|line| line.contains(": "));
     due.filter_map(key)
         .filter(|key| !known.contains(key))
         .collect()
+}
+
+/// The key of a line in block style.
+fn key(line: &str) -> Option<String> {
+    line.split_once(':').map(|(key, _)| key.trim().to_owned())
 }

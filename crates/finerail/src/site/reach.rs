@@ -71,6 +71,10 @@ pub(super) fn selection(text: Option<&str>, site: &Site) -> anyhow::Result<Selec
     let Some(text) = text else {
         return Ok(Selection::default());
     };
+    // A variable of a script that is not set, most often: nothing would fail, and that would look like good news.
+    if text.split(',').all(|name| name.trim().is_empty()) {
+        bail!("'{text}' names no node, NID or net");
+    }
     let selection = Selection::parse(text).with_context(|| text.to_owned())?;
     match &selection.unknown(site)[..] {
         [] => Ok(selection),
