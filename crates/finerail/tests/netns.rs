@@ -174,6 +174,21 @@ fn a_node_with_the_default_accept_mode_refuses_unprivileged_source_ports() {
 }
 
 #[test]
+fn the_right_host_with_the_wrong_network_is_said_to_have_no_such_nid() {
+    let Some(site) = Site::build() else { return };
+    let _router = site.start_router();
+    let wrong = ["ping", "--privileged", "10.1.0.254@tcp7"];
+    let refused = site.lab.run("client", &wrong).expect_code(1);
+    let advises = refused.err.contains("--privileged");
+    assert!(!advises, "it was privileged: {}", refused.err);
+    refused.expect_error("it has no interface with this NID (another network there");
+    let unprivileged = site.lab.run("client", &["ping", "10.1.0.254@tcp7"]);
+    unprivileged
+        .expect_code(1)
+        .expect_error("have no interface with this NID (another network there");
+}
+
+#[test]
 fn a_host_without_a_way_to_the_target_says_so() {
     let Some(site) = Site::build() else { return };
     let lost = site

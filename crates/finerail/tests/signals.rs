@@ -23,7 +23,7 @@ use lnet_types::ProcessId;
 use nix::sys::signal::Signal;
 
 use common::process::{Process, run};
-use common::site::{CLIENT, STORAGE, Site, yaml};
+use common::site::{CLIENT, ROUTER, STORAGE, Site, yaml};
 use common::{PATIENCE, eventually, finerail, pattern};
 
 /// A site with the configuration of one node.
@@ -222,6 +222,27 @@ fn who_waits_for_a_silent_node_is_told_after_two_seconds() {
     let ended = run(site.command("node", &list)).expect_code(1);
     ended.expect_error("waiting for an answer of 127.0.0.9@tcp, 4 s at most for each call");
     drop(silent);
+}
+
+#[test]
+fn a_ping_that_a_gateway_keeps_to_itself_names_the_gateway_with_the_reason() {
+    let site = Site::new();
+    site.write_routed_nodes();
+    site.write("router.yaml", yaml(&ROUTER, ""));
+    let router = site.start_node("router");
+    let ask = |question: &str| {
+        let words = [question, STORAGE, "--timeout", "2"];
+        let ended = run(site.command("client", &words)).expect_code(1);
+        ended.expect_error("no live route to tcp1: gateway 127.0.0.2@tcp ")
+    };
+    for question in ["ping", "discover"] {
+        ask(question).expect_error(&format!("no reply from {STORAGE} within 2 s: "));
+        ask(question).expect_error("does not forward messages");
+    }
+    // It has not answered, or its connection came to nothing meanwhile.
+    router.signal(Signal::SIGSTOP);
+    ask("ping").expect_error(STORAGE);
+    router.signal(Signal::SIGCONT);
 }
 
 #[test]

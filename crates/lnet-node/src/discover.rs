@@ -23,7 +23,7 @@ impl Node {
     /// [`PingError::Failed`] with `EINVAL` when discovery is switched off, and for loopback; no answer in time,
     /// no way there.
     pub fn discover(&self, target: Nid, timeout: Duration) -> Result<PeerView, PingError> {
-        let failed = |errno| PingError::Failed { target, errno };
+        let failed = |errno| PingError::failed(target, errno);
         let begun = Instant::now();
         // Nothing comes here: who waits at a queue drives a node that its callers drive.
         let queue = self.event_queue();
@@ -35,7 +35,7 @@ impl Node {
             .is_some_and(|view| is_under_way(&view))
         {
             if begun.elapsed() >= timeout {
-                return Err(PingError::TimedOut { target, timeout });
+                return Err(self.with_cause(PingError::timed_out(target, timeout)));
             }
             if let Err(WaitError::Closed) = queue.wait(Some(pause)) {
                 return Err(PingError::Node(NodeError::ShutDown));

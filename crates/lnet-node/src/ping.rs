@@ -33,28 +33,34 @@ pub struct PingReply {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PingError {
     /// Nothing came back in time.
-    #[error("no reply from {target} within {} s", timeout.as_secs_f64())]
+    #[error("no reply from {target} within {} s{}", timeout.as_secs_f64(), because(why.as_ref()))]
     TimedOut {
         /// Who was asked.
         target: Nid,
         /// For how long.
         timeout: Duration,
+        /// What is wrong with the gateways, if only gateways lead to the target and none is well.
+        why: Option<NoPath>,
     },
     /// The request was not even sent in time: no connection was there yet, or its peer takes nothing.
-    #[error("nothing could be sent to {target} within {} s", timeout.as_secs_f64())]
+    #[error("nothing could be sent to {target} within {} s{}", timeout.as_secs_f64(), because(why.as_ref()))]
     NotSent {
         /// Who was asked.
         target: Nid,
         /// For how long.
         timeout: Duration,
+        /// What is wrong with the gateways, if only gateways lead to the target and none is well.
+        why: Option<NoPath>,
     },
     /// The request did not get out, or the reply did not get in.
-    #[error("{target} cannot be reached: {}", describe(*errno))]
+    #[error("{target} cannot be reached: {}{}", describe(*errno), because(why.as_ref()))]
     Failed {
         /// Who was asked.
         target: Nid,
         /// Why.
         errno: Errno,
+        /// What is wrong with the gateways, if only gateways lead to the target and none is well.
+        why: Option<NoPath>,
     },
     /// No interface and no live route leads to the target's net.
     #[error("{target} cannot be reached: {why}")]
@@ -83,6 +89,38 @@ pub enum PingError {
     /// The node refused the call.
     #[error(transparent)]
     Node(#[from] NodeError),
+}
+
+impl PingError {
+    /// Nothing is known of the gateways yet.
+    pub(crate) fn failed(target: Nid, errno: Errno) -> Self {
+        Self::Failed {
+            target,
+            errno,
+            why: None,
+        }
+    }
+
+    /// Nothing is known of the gateways yet.
+    pub(crate) fn timed_out(target: Nid, timeout: Duration) -> Self {
+        Self::TimedOut {
+            target,
+            timeout,
+            why: None,
+        }
+    }
+
+    /// What is wrong with the gateways that lead to the target, if that is why there is no answer.
+    #[must_use]
+    pub fn no_path(&self) -> Option<&NoPath> {
+        match self {
+            Self::NoPath { why, .. } => Some(why),
+            Self::TimedOut { why, .. } | Self::NotSent { why, .. } | Self::Failed { why, .. } => {
+                why.as_ref()
+            }
+            _ => None,
+        }
+    }
 }
 
 /// Bytes asked for, as `lnetctl ping` does since 2.16: room for 246 interfaces (section 18).
@@ -135,20 +173,39 @@ impl Node {
 
 impl Node {
     /// A message that did not get out fails with the class of the failure. Where the peer could not be
-    /// dialled, the socket has said more.
+    /// dialled, the socket has said more. A message that went to a gateway which keeps it has no answer: what is known of the
+    /// gateways says why.
     pub(crate) fn with_cause(&self, error: PingError) -> PingError {
-        let PingError::Failed { target, errno } = error else {
-            return error;
-        };
-        let (failure, no_path) = self.with_engine(|engine, _| {
-            let failure = engine.stack.lnd.dial_failure(target);
-            (failure, engine.core().no_path_to(target))
-        });
-        if let Some(why) = no_path.filter(|_| errno == Errno::EHOSTUNREACH) {
-            return PingError::NoPath { target, why };
+        let gateways = |target| self.with_engine(|engine, _| engine.core().no_answer_from(target));
+        match error {
+            PingError::Failed { target, errno, .. } => self.failed(target, errno, gateways(target)),
+            PingError::TimedOut {
+                target, timeout, ..
+            } => PingError::TimedOut {
+                target,
+                timeout,
+                why: gateways(target),
+            },
+            PingError::NotSent {
+                target, timeout, ..
+            } => PingError::NotSent {
+                target,
+                timeout,
+                why: gateways(target),
+            },
+            other => other,
         }
-        let errno = failure.and_then(cause).unwrap_or(errno);
-        PingError::Failed { target, errno }
+    }
+
+    fn failed(&self, target: Nid, errno: Errno, why: Option<NoPath>) -> PingError {
+        match why {
+            Some(why) if errno == Errno::EHOSTUNREACH => PingError::NoPath { target, why },
+            why => {
+                let failure = self.with_engine(|engine, _| engine.stack.lnd.dial_failure(target));
+                let errno = failure.and_then(cause).unwrap_or(errno);
+                PingError::Failed { target, errno, why }
+            }
+        }
     }
 }
 
@@ -183,11 +240,15 @@ fn await_reply(
         let left = timeout.saturating_sub(begun.elapsed());
         let mut next = queue.wait(Some(left)).map_err(|error| match error {
             WaitError::Closed => PingError::Node(NodeError::ShutDown),
-            WaitError::TimedOut if sent => PingError::TimedOut { target, timeout },
-            WaitError::TimedOut => PingError::NotSent { target, timeout },
+            WaitError::TimedOut if sent => PingError::timed_out(target, timeout),
+            WaitError::TimedOut => PingError::NotSent {
+                target,
+                timeout,
+                why: None,
+            },
         })?;
         if let Err(errno) = next.event.status {
-            return Err(PingError::Failed { target, errno });
+            return Err(PingError::failed(target, errno));
         }
         sent |= next.event.kind == EventKind::Send;
         if next.event.kind == EventKind::Reply {
@@ -211,6 +272,10 @@ fn read_reply(target: Nid, bytes: &[u8], round_trip: Duration) -> Result<PingRep
         nis: info.nis().collect(),
         round_trip,
     })
+}
+
+fn because(why: Option<&NoPath>) -> String {
+    why.map(|why| format!(": {why}")).unwrap_or_default()
 }
 
 fn describe(errno: Errno) -> String {

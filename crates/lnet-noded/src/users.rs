@@ -8,7 +8,7 @@
 //! ```text
 //!  start ──▶ read the file ──▶ discover or ping each peer, PER_SECOND at most
 //!                                   │
-//!                 every SAVE_INTERVAL: peers heard of since the start ──▶ file, if they changed
+//!                 after 1, 2, 4 … SAVE_INTERVAL: peers heard of since the start ──▶ file, if they changed
 //! ```
 
 use std::collections::BTreeSet;
@@ -42,6 +42,10 @@ const PING_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pings end after the time in which every peer has asked by itself.
 const PINGS_END: Duration = Duration::from_secs(60);
+
+/// The first look at who uses the router; the pauses between further ones double up to [`SAVE_INTERVAL`], so that a router
+/// that is killed soon after its first start knows its users, too.
+const FIRST_SAVE: Duration = Duration::from_secs(1);
 
 /// Between two looks at who uses the router.
 const SAVE_INTERVAL: Duration = Duration::from_secs(10);
@@ -108,7 +112,10 @@ impl Keeper {
                 return;
             }
         }
-        while !self.is_stopped(SAVE_INTERVAL) {
+        for pause in pauses() {
+            if self.is_stopped(pause) {
+                break;
+            }
             self.save();
         }
         self.save();
@@ -179,6 +186,12 @@ impl Keeper {
     }
 }
 
+/// Between two looks at who uses the router, without end.
+fn pauses() -> impl Iterator<Item = Duration> {
+    let longer = |pause: &Duration| Some(SAVE_INTERVAL.min(*pause * 2));
+    std::iter::successors(Some(FIRST_SAVE), longer)
+}
+
 /// Peers on networks of this node that sent something, gateways excepted.
 fn heard_of(node: &ManagedNode) -> BTreeSet<Nid> {
     let mut users = BTreeSet::new();
@@ -237,6 +250,12 @@ fn write(path: &Path, users: &BTreeSet<Nid>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_uses_a_new_router_is_saved_soon_and_then_ever_more_seldom() {
+        let seconds: Vec<u64> = pauses().take(6).map(|pause| pause.as_secs()).collect();
+        assert_eq!(seconds, [1, 2, 4, 8, 10, 10]);
+    }
 
     #[test]
     fn a_file_is_read_as_it_was_written_and_rubbish_is_refused_with_its_line() {

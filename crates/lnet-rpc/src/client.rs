@@ -100,7 +100,8 @@ pub enum CallError {
     /// The deadline came first. Whether the call was executed is not known.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
-    /// The deadline came first, and the last request did not even leave: no route, no connection.
+    /// The deadline came first, and the last request did not even leave, though a path leads to the server: no
+    /// connection.
     #[error("no answer within {within:?}: the last request was not delivered: {}", std::io::Error::from_raw_os_error(*.errno))]
     Undelivered {
         /// The deadline.
@@ -108,7 +109,9 @@ pub enum CallError {
         /// What the network said of the last request.
         errno: i32,
     },
-    /// The deadline came first, and no interface and no live route leads to the server.
+    /// The deadline came first, and no interface and no live route leads to the server, its gateways do not answer, or
+    /// nothing led there when the last request was to leave. The last request may have left before its route went down. A server that was heard of since
+    /// is not unreachable: [`CallError::Deadline`].
     #[error("no answer within {within:?}: {why}")]
     NoPath {
         /// The deadline.

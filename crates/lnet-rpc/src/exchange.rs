@@ -24,13 +24,14 @@
 //! thread opened meanwhile, a call that may run once could run again in the server's next life.
 
 use lnet_node::{
-    Errno, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NodeError,
-    NodeEvent, PutRequest, WaitError,
+    Core, Errno, EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Memory, NoPath,
+    NodeError, NodeEvent, PutRequest, WaitError,
 };
 use lnet_types::{Nid, ProcessId, Time};
 use tracing::debug;
 
 use crate::client::{Bulk, CallError, Request, Response, Session, Shared};
+use crate::delivery::Delivery;
 use crate::memory::CallMemory;
 use crate::proto::{
     self, BULK_PORTAL, BulkKind, MESSAGE_MAX, OPCODE_CONNECT, Outcome, REPLY_PORTAL,
@@ -55,8 +56,8 @@ pub(crate) struct Exchange<'a> {
     memory: CallMemory,
     /// Descriptors not yet known to be gone.
     attached: Vec<Attached>,
-    /// What the network said of the last request, when it was not delivered.
-    failure: Option<Errno>,
+    /// What became of the last request.
+    delivery: Delivery,
     response: Option<(ReplyHeader, Vec<u8>)>,
 }
 
@@ -91,7 +92,7 @@ impl<'a> Exchange<'a> {
             question,
             memory: CallMemory::new(&request.bulk),
             attached: Vec::new(),
-            failure: None,
+            delivery: Delivery::Unknown,
             response: None,
         }
     }
@@ -108,7 +109,11 @@ impl<'a> Exchange<'a> {
             .add(u64::from(self.state.attempts().saturating_sub(1)));
         let result = match ended {
             Ok(End::Replied) => self.take_response(),
-            Ok(End::Deadline) => Err(self.no_answer()),
+            Ok(End::Deadline) => {
+                let within = self.question.request.deadline;
+                let delivery = std::mem::take(&mut self.delivery);
+                Err(delivery.no_answer(within, self.no_path(Core::no_answer_from)))
+            }
             Ok(End::Restarted) => Err(CallError::ServerRestarted),
             Ok(End::Forgotten) => Err(CallError::Forgotten),
             Ok(End::Refused) => Err(CallError::Refused),
@@ -164,6 +169,7 @@ impl<'a> Exchange<'a> {
 
     fn send(&mut self, attempt: u32) -> Result<(), CallError> {
         self.shared.counting.attempts.one();
+        self.delivery.begin();
         self.note_silent_gateway();
         let reply_bits = self.shared.bits.draw();
         let bulk_bits = self.shared.bits.draw();
@@ -293,37 +299,42 @@ impl<'a> Exchange<'a> {
         }
         match (event.event.kind, event.event.status) {
             (EventKind::Send, Err(errno)) => {
-                self.failure = Some(errno);
+                self.failed(attempt, errno);
                 self.state.lost(attempt, now);
             }
             (_, Err(_)) | (EventKind::Timeout, _) => self.state.lost(attempt, now),
-            (EventKind::Send, Ok(())) => self.failure = None,
-            (EventKind::Ack, Ok(())) => self.state.alive(attempt, now),
+            (EventKind::Send, Ok(())) if attempt == self.state.attempts() => self.delivery.left(),
+            (EventKind::Ack, Ok(())) => self.heard(attempt, now),
             _ => {}
         }
     }
 
-    fn no_answer(&self) -> CallError {
-        let within = self.question.request.deadline;
-        let server = self.shared.server;
-        let no_path = || {
-            let node = &self.shared.node;
-            node.with_engine(|engine, _| engine.core().no_path_to(server))
-        };
-        let unreachable = self.failure == Some(Errno::EHOSTUNREACH);
-        if let Some(why) = unreachable.then(no_path).flatten() {
-            return CallError::NoPath { within, why };
+    /// The network could not deliver an attempt's request.
+    fn failed(&mut self, attempt: u32, errno: Errno) {
+        if attempt == self.state.attempts() {
+            let no_path = self.no_path(Core::no_path_to);
+            self.delivery = Delivery::Failed { errno, no_path };
         }
-        match self.failure {
-            Some(Errno(errno)) => CallError::Undelivered { within, errno },
-            None => CallError::Deadline(within),
+    }
+
+    /// The server did something for an attempt.
+    fn heard(&mut self, attempt: u32, now: Time) {
+        if attempt == self.state.attempts() {
+            self.delivery = Delivery::Heard;
         }
+        self.state.alive(attempt, now);
+    }
+
+    /// Why no path leads to the server now, as far as the core knows by this.
+    fn no_path(&self, why: fn(&Core, Nid) -> Option<NoPath>) -> Option<NoPath> {
+        let (node, server) = (&self.shared.node, self.shared.server);
+        node.with_engine(|engine, _| why(engine.core(), server))
     }
 
     fn bulk_event(&mut self, event: NodeEvent, attempt: u32) {
         let has_moved = matches!(event.event.kind, EventKind::Put | EventKind::Get);
         if has_moved && event.event.status.is_ok() {
-            self.state.alive(attempt, self.shared.clock.now());
+            self.heard(attempt, self.shared.clock.now());
         }
         if let Some(memory) = event.memory {
             self.memory.came_back(memory);

@@ -30,6 +30,7 @@ mod client;
 mod clock;
 mod counters;
 mod deadline;
+mod delivery;
 mod entropy;
 mod exchange;
 mod handler;

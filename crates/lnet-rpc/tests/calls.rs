@@ -324,6 +324,24 @@ fn nobody_there_ends_with_the_deadline() {
 }
 
 #[test]
+fn a_gateway_that_drops_the_request_is_named_when_the_deadline_comes() {
+    let port = testkit::port();
+    let _gateway = start(port, &["127.0.0.3@tcp", "127.0.0.4@tcp1"], "");
+    let route = "route:\n  - {net: tcp1, gateway: 127.0.0.3@tcp}\n";
+    let near = start(port, &["127.0.0.1@tcp"], route);
+    // One request, which leaves before the gateway has said that it forwards nothing.
+    let client = patient_client(&near, "127.0.0.5@tcp1", 9);
+    let deadline = std::time::Duration::from_secs(4);
+    let ask = Request {
+        deadline,
+        ..request(ECHO, b"", Bulk::None)
+    };
+    let ended = client.call(ask).unwrap_err().to_string();
+    let why = "no live route to tcp1: gateway 127.0.0.3@tcp does not forward messages";
+    assert_eq!(ended, format!("no answer within {deadline:?}: {why}"));
+}
+
+#[test]
 fn after_a_restart_one_kind_is_repeated_and_the_other_fails() {
     let port = testkit::port();
     let near = start(port, &["127.0.0.1@tcp"], "");

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::PATIENCE;
+use super::{PATIENCE, eventually};
 
 /// A running program. Dropping it kills it.
 pub(crate) struct Process {
@@ -69,9 +69,23 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
+    /// Sends a signal. A process that is to stop stands still afterwards: on a busy machine its threads run on for a while.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         kill(pid, signal).unwrap();
+        if signal == Signal::SIGSTOP {
+            eventually("the process stands still", || {
+                self.stands_still().then_some(())
+            });
+        }
+    }
+
+    /// Whether every thread is stopped, or gone.
+    fn stands_still(&self) -> bool {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
+        let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("status")).ok();
+        let mut states = threads.filter_map(|thread| state(thread.unwrap().path()));
+        states.all(|state| state.contains("\nState:\tT"))
     }
 
     /// Waits for the end, at most [`PATIENCE`].

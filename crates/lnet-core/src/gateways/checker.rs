@@ -293,7 +293,7 @@ impl Core {
     }
 
     /// A message came through a gateway: it lives. What that says of routes to other nets than the
-    /// source's, the next ping tells, which is sent at once, but a second after the one before: the
+    /// source's, the next ping tells, which is sent at once, but a second after the one that a message caused before: the
     /// messages of a gateway that sends and cannot be reached do not set the pace.
     // [ROUTE-13]
     pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
@@ -322,10 +322,21 @@ impl Core {
         gateways
     }
 
-    /// Asks a gateway now, but a second after it was asked before.
+    /// Asks a gateway of which there is a sign of life: now, but a second after the sign before. The checks that are due by
+    /// the clock do not count: one that failed a moment ago says nothing of a gateway that has come back since.
     fn ask_now(&mut self, nid: Nid, now: Time) {
-        if let Some(last) = self.routes.gateway(nid).map(|state| state.last_check) {
-            self.plan_check(nid, now.max(last + FIRST_PAUSE));
+        let Some(gateway) = self.routes.gateway_mut(nid) else {
+            return;
+        };
+        let at = match gateway.last_sign {
+            // That sign's ping is planned.
+            Some(sign) if sign > now => return,
+            Some(sign) => now.max(sign + FIRST_PAUSE),
+            None => now,
+        };
+        gateway.last_sign = Some(at);
+        if gateway.next_check.is_none_or(|planned| at < planned) {
+            self.plan_check(nid, at);
         }
     }
 

@@ -6,6 +6,7 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 use crate::Core;
+use crate::gateways::route::RouteState;
 use crate::ni::Ni;
 
 /// The most gateways that a [`NoPath`] names.
@@ -75,7 +76,6 @@ impl Core {
     #[must_use]
     pub fn no_path_to(&self, nid: Nid) -> Option<NoPath> {
         let net = nid.net();
-        let routes = self.routes.to(net);
         let is_other = |ni: &Ni| ni.nid.is_large() != nid.is_large();
         if self.nis.has_net(net) && self.nis.on_net(net).all(is_other) {
             return Some(NoPath {
@@ -85,18 +85,50 @@ impl Core {
                 other_size: Some(nid),
             });
         }
-        let leads = self.nis.has_net(net) || routes.iter().any(|state| self.routes.is_alive(state));
-        if leads || nid.is_loopback() {
+        self.no_route_to(nid, |state| self.fault_of(state))
+    }
+
+    /// Why a message to a NID may have come to nothing, once its time is over: what stands between this node and the NID, or
+    /// that gateways have not answered the ping under way. `None` if an interface, or a live route without such a ping,
+    /// leads to its net.
+    #[must_use]
+    pub fn no_answer_from(&self, nid: Nid) -> Option<NoPath> {
+        let is_asked = |state: &RouteState| {
+            let gateway = self.routes.gateway(state.route.gateway);
+            gateway.is_some_and(|gateway| gateway.ping.is_some())
+        };
+        let asked = |state: &RouteState| is_asked(state).then_some(RouteFault::NotAnswered);
+        let fault = |state: &RouteState| self.fault_of(state).or_else(|| asked(state));
+        self.no_path_to(nid)
+            .or_else(|| self.no_route_to(nid, fault))
+    }
+
+    fn fault_of(&self, state: &RouteState) -> Option<RouteFault> {
+        let fault = state.fault.unwrap_or(RouteFault::Silent);
+        (!self.routes.is_alive(state)).then_some(fault)
+    }
+
+    /// Names the gateways that lead to a NID, if each route has a fault.
+    fn no_route_to(
+        &self,
+        nid: Nid,
+        fault: impl Fn(&RouteState) -> Option<RouteFault>,
+    ) -> Option<NoPath> {
+        let net = nid.net();
+        if nid.is_loopback() || self.nis.has_net(net) {
             return None;
         }
-        let faults = routes.iter().map(|state| {
-            let fault = state.fault.unwrap_or(RouteFault::Silent);
-            (state.route.gateway, fault)
+        let faults = self.routes.to(net).iter().map(|state| {
+            let fault = fault(state)?;
+            Some((state.route.gateway, fault))
         });
+        let mut gateways = faults.collect::<Option<Vec<_>>>()?;
+        let more = gateways.len().saturating_sub(GATEWAYS_NAMED);
+        gateways.truncate(GATEWAYS_NAMED);
         Some(NoPath {
             net,
-            gateways: faults.take(GATEWAYS_NAMED).collect(),
-            more: routes.len().saturating_sub(GATEWAYS_NAMED),
+            gateways,
+            more,
             other_size: None,
         })
     }

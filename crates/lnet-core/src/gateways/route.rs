@@ -54,6 +54,8 @@ pub(crate) struct Gateway {
     pub(crate) next_check: Option<Time>,
     /// When it was last due.
     pub(crate) last_check: Time,
+    /// When a sign of life last caused a ping, or will.
+    pub(crate) last_sign: Option<Time>,
     /// The last ping failed at an interface of ours.
     pub(crate) failed_here: bool,
     /// Pings in a row after which a route was down.
@@ -89,6 +91,7 @@ impl Routes {
             ping: None,
             next_check: None,
             last_check: Time::ZERO,
+            last_sign: None,
             failed_here: false,
             failures: 0,
             told_down: 0,

@@ -100,9 +100,16 @@ fn ask_one(
     }
     if discovers {
         let peer = node.node().discover(target, how.timeout);
-        let peer = peer.map_err(|error| match error {
-            PingError::TimedOut { .. } => Unanswered::from(-ETIMEDOUT),
-            other => Unanswered::from(other),
+        let peer = peer.map_err(|error| {
+            let is_late = matches!(error, PingError::TimedOut { .. });
+            let unanswered = Unanswered::from(error);
+            match is_late {
+                true => Unanswered {
+                    errno: -ETIMEDOUT,
+                    ..unanswered
+                },
+                false => unanswered,
+            }
         })?;
         return Ok(PeerReply {
             primary: peer.primary,
@@ -161,7 +168,7 @@ fn remember(node: &ManagedNode, answer: &PingReply) -> Result<(), i32> {
 struct Unanswered {
     /// The negative errno.
     errno: i32,
-    /// The gateways that lead to the peer, where all are down.
+    /// The gateways that lead to the peer, where all are down or have not answered.
     no_path: Option<NoPath>,
 }
 
@@ -176,12 +183,10 @@ impl From<i32> for Unanswered {
 
 impl From<PingError> for Unanswered {
     fn from(error: PingError) -> Self {
-        let errno = errno(&error);
-        let no_path = match error {
-            PingError::NoPath { why, .. } => Some(why),
-            _ => None,
-        };
-        Self { errno, no_path }
+        Self {
+            errno: errno(&error),
+            no_path: error.no_path().cloned(),
+        }
     }
 }
 
