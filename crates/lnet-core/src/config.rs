@@ -136,6 +136,15 @@ impl Globals {
         Duration::from_secs(seconds.max(1))
     }
 
+    /// These parameters, if a node may begin with them: those to which a running node could be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::SensitivityOutOfRange`], [`ConfigError::RetryWithoutHealth`], [`ConfigError::TooManyRetries`].
+    pub fn checked(self) -> Result<Self, ConfigError> {
+        self.checked_change_of(&self)
+    }
+
     /// These parameters, if an administrator may change `before` to them (section 3.1 of
     /// lnet-selection).
     pub(crate) fn checked_change_of(mut self, before: &Self) -> Result<Self, ConfigError> {

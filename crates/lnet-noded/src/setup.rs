@@ -81,14 +81,17 @@ impl Kept {
     }
 }
 
-/// The options of the node of a configuration.
-pub(crate) fn node_options(config: &Config, options: &NodeOptions) -> NodeOptions {
-    NodeOptions {
-        globals: globals(&config.globals, options.globals),
+/// The options of the node of a configuration, whose parameters must be such as a running node could be changed to.
+pub(crate) fn node_options(
+    config: &Config,
+    options: &NodeOptions,
+) -> Result<NodeOptions, lnet_core::ConfigError> {
+    Ok(NodeOptions {
+        globals: globals(&config.globals, options.globals).checked()?,
         buffers: router_buffers(config.buffers),
         routing: config.routing.unwrap_or(false),
         ..options.clone()
-    }
+    })
 }
 
 /// Gives a node what its interfaces are there for.
@@ -115,7 +118,7 @@ pub(crate) fn rehearsal(
     options: &NodeOptions,
     now: Time,
 ) -> Result<(Engine, Kept), StartError> {
-    let mut engine = Engine::unreachable(&node_options(config, options))?;
+    let mut engine = Engine::unreachable(&node_options(config, options)?)?;
     let mut kept = Kept::of(config, options);
     let mut node = Configured {
         engine: &mut engine,
@@ -376,12 +379,16 @@ pub(crate) fn tunables(ni: &NiConfig) -> Tunables {
     }
 }
 
-/// The parameters of a node; one that is not set is that of `base`. A document that does not mention discovery has it
-/// switched on, as kernels have.
+/// The parameters of a node; one that is not set is that of `base`, and without health there are no resends. A document that
+/// does not mention discovery has it switched on, as kernels have.
 fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
     let sensitivity = given
         .health_sensitivity
         .and_then(|value| u16::try_from(value).ok());
+    let retry_count = match sensitivity {
+        Some(0) => 0,
+        _ => base.retry_count,
+    };
     let tracking = given
         .response_tracking
         .and_then(|value| u8::try_from(value).ok());
@@ -390,7 +397,7 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
         transaction_timeout: given
             .transaction_timeout
             .map_or(base.transaction_timeout, seconds),
-        retry_count: given.retry_count.unwrap_or(base.retry_count),
+        retry_count: given.retry_count.unwrap_or(retry_count),
         response_tracking: tracking.unwrap_or(base.response_tracking),
         numa_range: given.numa_range.unwrap_or(base.numa_range),
         health_sensitivity: sensitivity.unwrap_or(base.health_sensitivity),
