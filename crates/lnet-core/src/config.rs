@@ -140,6 +140,15 @@ impl Globals {
         Duration::from_secs(seconds.max(1))
     }
 
+    /// Returns these parameters, if a node may begin with them: those to which a running node could be changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::SensitivityOutOfRange`], [`ConfigError::RetryWithoutHealth`], [`ConfigError::TooManyRetries`].
+    pub fn checked(self) -> Result<Self, ConfigError> {
+        self.checked_change_of(&self)
+    }
+
     /// Returns these parameters, if an administrator may change `before` to them (section 3.1 of lnet-selection). A
     /// change that switches health off sets `retry_count` to 0.
     pub(crate) fn checked_change_of(mut self, before: &Self) -> Result<Self, ConfigError> {

@@ -92,7 +92,7 @@ fn start_if(
 ) -> Result<ManagedNode, StartError> {
     setup::warn_of_settings_without_effect(config);
     let mut kept = Kept::of(config, &options);
-    let node = Node::start_with(setup::node_options(config, &options), |engine, now| {
+    let node = Node::start_with(setup::node_options(config, &options)?, |engine, now| {
         let kept = &mut kept;
         let mut node = Configured { engine, kept };
         if let Some(recorder) = recorder {

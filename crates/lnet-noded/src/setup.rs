@@ -81,14 +81,18 @@ impl Kept {
     }
 }
 
-/// Returns the options of a configuration's node.
-pub(crate) fn node_options(config: &Config, options: &NodeOptions) -> NodeOptions {
-    NodeOptions {
-        globals: globals(&config.globals, options.globals),
+/// Returns the options of a configuration's node. Its parameters must be those to which a running node could be
+/// changed.
+pub(crate) fn node_options(
+    config: &Config,
+    options: &NodeOptions,
+) -> Result<NodeOptions, lnet_core::ConfigError> {
+    Ok(NodeOptions {
+        globals: globals(&config.globals, options.globals).checked()?,
         buffers: router_buffers(config.buffers),
         routing: config.routing.unwrap_or(false),
         ..options.clone()
-    }
+    })
 }
 
 /// Adds the routes, peers and rules of a configuration to a node that has its interfaces.
@@ -116,7 +120,7 @@ pub(crate) fn rehearsal(
     options: &NodeOptions,
     now: Time,
 ) -> Result<(Engine, Kept), StartError> {
-    let mut engine = Engine::unreachable(&node_options(config, options))?;
+    let mut engine = Engine::unreachable(&node_options(config, options)?)?;
     let mut kept = Kept::of(config, options);
     let mut node = Configured {
         engine: &mut engine,
@@ -381,12 +385,16 @@ pub(crate) fn tunables(ni: &NiConfig) -> Tunables {
     }
 }
 
-/// Returns the parameters of a node; a parameter that is not given is taken from `base`. Discovery is on if the
-/// document does not mention it, as in kernels.
+/// Returns the parameters of a node; a parameter that is not given is taken from `base`, and without health there are no
+/// resends. Discovery is on if the document does not mention it, as in kernels.
 fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
     let sensitivity = given
         .health_sensitivity
         .and_then(|value| u16::try_from(value).ok());
+    let retry_count = match sensitivity {
+        Some(0) => 0,
+        _ => base.retry_count,
+    };
     let tracking = given
         .response_tracking
         .and_then(|value| u8::try_from(value).ok());
@@ -395,7 +403,7 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
         transaction_timeout: given
             .transaction_timeout
             .map_or(base.transaction_timeout, seconds),
-        retry_count: given.retry_count.unwrap_or(base.retry_count),
+        retry_count: given.retry_count.unwrap_or(retry_count),
         response_tracking: tracking.unwrap_or(base.response_tracking),
         numa_range: given.numa_range.unwrap_or(base.numa_range),
         health_sensitivity: sensitivity.unwrap_or(base.health_sensitivity),

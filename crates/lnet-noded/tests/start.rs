@@ -51,6 +51,27 @@ fn parameters_that_no_configuration_names_are_those_of_the_start_also_after_a_ch
 }
 
 #[test]
+fn parameters_that_no_change_could_make_are_refused_at_the_start_too() {
+    // Of two that a document names, it is the parser that compares them.
+    for (parameter, retries) in [("retry_count: 151", 151), ("transaction_timeout: 1", 2)] {
+        let why = match start(&format!("{NET}global:\n  {parameter}\n")) {
+            Err(StartError::Core(error)) => error.to_string(),
+            Err(other) => panic!("{other}"),
+            Ok(node) => format!("{:?}", globals(&node)),
+        };
+        let expected = "is more than transaction_timeout has seconds";
+        assert_eq!(why, format!("retry_count {retries} {expected}"));
+    }
+    let equal = start(&format!("{NET}global:\n  transaction_timeout: 2\n"));
+    assert_eq!(globals(&equal.unwrap()).retry_count, 2);
+    let yaml = format!("{NET}global:\n  health_sensitivity: 0\n");
+    let without_health = start(&yaml).unwrap();
+    assert_eq!(globals(&without_health).retry_count, 0);
+    let same = lnet_config::parse(&yaml).unwrap();
+    assert_eq!(without_health.reconfigure(&same), Ok(0));
+}
+
+#[test]
 fn the_profile_and_the_parameters_of_routers_come_from_the_document() {
     let parameters = "global:
   profile: lustre
