@@ -209,8 +209,8 @@ impl Core {
         self.mds.get(md)?.responses.next_hop()
     }
 
-    /// How often an interface of this node went down since its start. Whoever waits for an answer that may have been on its
-    /// way there asks again when this number grows.
+    /// How often an interface of this node went down, or a gateway lost its last connection, since the node's start. Whoever waits for an answer that may have been on its
+    /// way there or through it asks again when this number grows.
     #[must_use]
     pub const fn paths_lost(&self) -> u64 {
         self.paths_lost
