@@ -21,6 +21,6 @@ mod model;
 mod step;
 mod trouble;
 
-pub use compare::{Mismatch, compare};
+pub use compare::{Mismatch, compare, compare_repeated};
 pub use step::{Steps, steps};
 pub use trouble::{Subject, Tally, Trouble, compare_in_trouble};

@@ -4,7 +4,7 @@
 use files::{Caller, Errno, FileSystem, OUTCOME_UNKNOWN};
 
 use crate::Mismatch;
-use crate::compare::{Run, same_trees, slot_of, tree};
+use crate::compare::{Run, is_found_again, same_trees, slot_of, tree};
 use crate::model::{Model, Outcome};
 use crate::step::{Step, Steps};
 
@@ -184,17 +184,6 @@ impl Check<'_> {
     /// Returns whether another client may have changed paths.
     fn may_be_stale(&self) -> bool {
         self.subject.clients.len() > 1 || self.tally.unknown > 0
-    }
-}
-
-/// Returns whether the step created a file and found it again when it was repeated. The trees are
-/// compared then.
-fn is_found_again(found: &Result<Outcome, Errno>, expected: &Result<Outcome, Errno>) -> bool {
-    match (found, expected) {
-        (Ok(Outcome::Created(found, false)), Ok(Outcome::Created(expected, true))) => {
-            found == expected
-        }
-        _ => false,
     }
 }
 

@@ -19,7 +19,7 @@ use bmi::Bmi;
 use files::{Caller, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Place};
 use files_bmi::{BmiFiles, ClientOptions, Forwarder, ForwarderOptions};
 use files_dir::LocalDirectory;
-use files_reftest::{compare, steps};
+use files_reftest::{compare_repeated, steps};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proptest::prelude::*;
@@ -267,7 +267,7 @@ fn random_operations_give_what_the_model_gives_while_the_daemon_is_killed() {
             let clients: Vec<&dyn FileSystem> = clients.iter().map(|client| client as _).collect();
             let before = restarts.load(Ordering::SeqCst);
             killer.thread().unpark();
-            let compared = compare(&clients, &Caller::default(), &steps);
+            let compared = compare_repeated(&clients, &Caller::default(), &steps);
             // The daemon is killed in each case, even if the operations are fast.
             testkit::eventually("the daemon is started again", || {
                 restarts.load(Ordering::SeqCst) > before

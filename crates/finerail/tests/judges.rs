@@ -16,8 +16,8 @@ use std::path::Path;
 use std::process::Command;
 
 use common::lab::{Lab, script};
-use common::process::run;
-use common::{can_run, scaled};
+use common::process::{Process, run};
+use common::{PATIENCE, can_run, scaled};
 
 /// Returns whether a program is there that must be built from source.
 fn has(judge: &str) -> bool {
@@ -125,7 +125,8 @@ fn posix_test_suite(lab: &Lab) {
         .arg("-p")
         .arg(lab.seen(""));
     command.arg("-s").arg(lab.directory.path().join("other"));
-    let out = run(command).out;
+    // Some ten thousand operations, each of which waits for several processes.
+    let out = Process::start(command).wait_within(5 * PATIENCE).out;
     let ended = |how: &str| -> Vec<&str> {
         let lines = out.lines().filter(|line| line.ends_with(how));
         lines

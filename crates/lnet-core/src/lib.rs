@@ -234,7 +234,7 @@ pub struct Core {
     is_copy: bool,
     /// The time of the latest input.
     latest: Time,
-    /// How often an interface went down.
+    /// How often an interface went down, or a gateway lost its last connection.
     paths_lost: u64,
     /// A defect that a test switches on: a response is accepted from any sender.
     #[cfg(feature = "broken")]
@@ -306,6 +306,8 @@ impl Core {
         let was_down = peer_ni.down_since.is_some();
         peer_ni.notify(ni, alive, now);
         if peer_ni.down_since.is_some() {
+            let is_gateway = self.peers.owner_of(peer).is_some_and(|it| it.routes > 0);
+            self.paths_lost += u64::from(is_gateway && !was_down);
             self.gateway_disconnected(peer, now);
         }
         self.report_peer(peer, was_down);

@@ -43,9 +43,9 @@ pub enum WaitError {
     /// The node has shut down and every event was taken: no event will come.
     #[error("the node has shut down")]
     Closed,
-    /// An interface went down: what was sent by it, or asked for by it, may never come. Only queues that want to hear of
-    /// it do: [`EventQueue::hear_of_lost_paths`].
-    #[error("an interface went down")]
+    /// An interface went down, or a gateway lost its last connection: what was sent by it, or asked for by it, may never
+    /// come. Only queues that want to hear of it do: [`EventQueue::hear_of_lost_paths`].
+    #[error("an interface or a gateway went down")]
     PathLost,
 }
 
@@ -67,7 +67,8 @@ impl EventQueue {
         self.state.lock().events.pop_front()
     }
 
-    /// From now on, lets a wait end with [`WaitError::PathLost`], once, after an interface of the node has gone down.
+    /// From now on, lets a wait end with [`WaitError::PathLost`], once, after an interface of the node or a gateway has
+    /// gone down.
     pub fn hear_of_lost_paths(&self) {
         let mut inner = self.state.lock();
         inner.hears_of_paths = true;

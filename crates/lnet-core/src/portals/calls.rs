@@ -209,8 +209,8 @@ impl Core {
         self.mds.get(md)?.responses.next_hop()
     }
 
-    /// Returns how often an interface of this node went down since its start. A program that waits for a reply, which
-    /// may have been on the lost path, retries when this number grows.
+    /// Returns how often an interface of this node went down, or a gateway lost its last connection, since the node's
+    /// start. A program that waits for a reply, which may have been on the lost path, retries when this number grows.
     #[must_use]
     pub const fn paths_lost(&self) -> u64 {
         self.paths_lost

@@ -459,6 +459,22 @@ fn a_gateway_whose_connections_go_is_asked_at_once() {
 }
 
 #[test]
+fn a_gateway_whose_connections_go_is_a_lost_path_once() {
+    let mut net = routed();
+    net.advance(SECOND * 10);
+    assert_eq!(net.core(0).paths_lost(), 0);
+    for _pass_that_failed in 0..3 {
+        disconnect(&mut net);
+    }
+    assert_eq!(net.core(0).paths_lost(), 1);
+    let (ni, now) = (net.nodes[0].nis[0].0, net.now);
+    let stranger = "10.0.0.77@tcp";
+    net.put(0, b"x", false, stranger);
+    net.core(0).peer_notify(ni, nid(stranger), false, now);
+    assert_eq!(net.core(0).paths_lost(), 1, "nothing else goes through it");
+}
+
+#[test]
 fn kernels_ask_a_gateway_whose_connections_go_at_the_next_check() {
     super::net::in_profile(lnet_policy::Profile::Lustre, || {
         let mut net = routed();
