@@ -215,8 +215,8 @@ impl DoctorArgs {
     }
 }
 
-/// A NID that can be one of a node that is examined.
-fn examinable(nid: Nid) -> anyhow::Result<Nid> {
+/// A NID that can be one of a node that is examined or checked.
+pub(crate) fn examinable(nid: Nid) -> anyhow::Result<Nid> {
     let address = nid.ip().filter(|_| nid.net().lnd == LndType::TCP);
     let address = address.ok_or(SetupError::NotTcp(nid))?;
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
