@@ -15,6 +15,7 @@ use lnet_types::Nid;
 use serde::Serialize;
 
 use crate::common::{NEGATIVE, Negative, print_bytes};
+use crate::doctor::examinable;
 use crate::ping::{endpoint_address, own_address, seconds};
 
 /// Arguments of `finerail conform`.
@@ -127,7 +128,7 @@ impl ConformArgs {
     }
 
     fn subject(&self, nid: Nid) -> anyhow::Result<Subject> {
-        let Some(address) = nid.ip() else {
+        let Some(address) = examinable(nid)?.ip() else {
             return Err(SetupError::NotTcp(nid).into());
         };
         let source = match self.source {

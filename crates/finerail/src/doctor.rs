@@ -217,8 +217,8 @@ impl DoctorArgs {
     }
 }
 
-/// Returns a NID if a node with it can be examined.
-fn examinable(nid: Nid) -> anyhow::Result<Nid> {
+/// Returns a NID if a node with it can be examined or checked.
+pub(crate) fn examinable(nid: Nid) -> anyhow::Result<Nid> {
     let address = nid.ip().filter(|_| nid.net().lnd == LndType::TCP);
     let address = address.ok_or(SetupError::NotTcp(nid))?;
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);

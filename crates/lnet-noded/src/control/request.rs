@@ -345,7 +345,15 @@ fn set_peer_health(node: &ManagedNode, health: Health, nid: Nid) -> bool {
 
 pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Reply> {
     let parsed = text.parse();
-    parsed.map_err(|error: T::Err| refusal(-EINVAL, format!("'{text}': {error}")))
+    parsed.map_err(|error: T::Err| refusal(-EINVAL, fault_text(text, &error.to_string())))
+}
+
+/// An error behind the text that has it, but for one that begins with that text itself.
+fn fault_text(text: &str, error: &str) -> String {
+    match error.starts_with(&format!("'{text}'")) {
+        true => error.to_owned(),
+        false => format!("'{text}': {error}"),
+    }
 }
 
 fn named(target: &HealthTarget) -> &str {
@@ -353,5 +361,23 @@ fn named(target: &HealthTarget) -> &str {
         HealthTarget::Ni(name) | HealthTarget::Net(name) | HealthTarget::PeerNi(name) => name,
         HealthTarget::AllNis => "an interface",
         HealthTarget::AllPeerNis => "a peer interface",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> String {
+        match parsed::<Nid>(text) {
+            Err(Reply::Failed(failures)) => failures[0].descr.clone(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_no_nid_is_said_once() {
+        assert_eq!(told("nonsense").matches("'nonsense'").count(), 1);
+        assert_eq!(told("1.2.3@lo7").matches("'1.2.3@lo7'").count(), 1);
     }
 }
