@@ -243,7 +243,7 @@ fn a_shorter_answer_than_the_room_is_cut() {
 #[test]
 fn memory_of_one_call_serves_the_next_ones() {
     const LENGTH: u32 = 1 << 20;
-    let pair = pair_with(patient_client);
+    let pair = pair_with(client_with_long_timeouts);
     let pattern = || request(PATTERN, &LENGTH.to_le_bytes(), Bulk::Receive(LENGTH));
     let first = pair.client.call(pattern()).unwrap().bulk;
     let place = first.as_ptr();
@@ -352,7 +352,7 @@ fn a_gateway_that_drops_the_request_is_named_when_the_deadline_comes() {
     let route = "route:\n  - {net: tcp1, gateway: 127.0.0.3@tcp}\n";
     let near = start(port, &["127.0.0.1@tcp"], route);
     // One request, which leaves before the gateway has said that it forwards nothing.
-    let client = patient_client(&near, "127.0.0.5@tcp1", 9);
+    let client = client_with_long_timeouts(&near, "127.0.0.5@tcp1", 9);
     let deadline = std::time::Duration::from_secs(4);
     let ask = Request {
         deadline,
