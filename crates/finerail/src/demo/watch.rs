@@ -14,6 +14,9 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 /// How long a node may take to answer a look. A node that stands still takes longer.
 const ANSWER: Duration = Duration::from_millis(300);
 
+/// How long a fault is watched after its end, in milliseconds.
+const AFTER_FAULT: u64 = 3000;
+
 /// Bytes between two looks that are no progress: pings of gateways and looks at attributes move less.
 const NO_PROGRESS: u64 = 64 << 10;
 
@@ -116,6 +119,14 @@ impl Track {
     }
 }
 
+/// Until when a pause that begins is one of a fault that ended at `until_ms`. What begins as the next fault strikes, or after
+/// the last look at progress before it, is that one's.
+pub(super) fn counts_until(until_ms: u64, next_at_ms: Option<u64>) -> u64 {
+    let after = until_ms + AFTER_FAULT;
+    let before_next = next_at_ms.map(|at| at.saturating_sub(2 * INTERVAL.as_millis() as u64));
+    before_next.map_or(after, |before| after.min(before))
+}
+
 /// Looks at `node` until `stop` is raised. Keeps all looks in `track`.
 pub(super) fn follow(node: &Watched, begun: Instant, stop: &AtomicBool, track: &Mutex<Track>) {
     let mut feed = Feed::new(&node.control, ANSWER);
@@ -171,6 +182,14 @@ mod tests {
             100,
             "later pauses are not of this fault"
         );
+    }
+
+    #[test]
+    fn a_pause_that_begins_with_the_next_fault_is_not_one_of_the_fault_before() {
+        let track = track(&[0, 10, 20, 30, 40, 40, 40, 40, 50]);
+        assert_eq!(track.longest_pause(100, counts_until(200, Some(500))), 100);
+        assert_eq!(track.longest_pause(500, counts_until(600, None)), 300);
+        assert_eq!(counts_until(2000, Some(9000)), 5000);
     }
 
     #[test]
