@@ -257,6 +257,7 @@ const EDGES: &[(&str, &[&str])] = &[
         &[
             "fgr",
             "files",
+            "files-bmi",
             "topology",
             "lnet-capture",
             "lnet-record",

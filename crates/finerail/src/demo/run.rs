@@ -23,8 +23,6 @@ use super::watch::{self, Track, Watched};
 use super::world::World;
 use super::{DemoArgs, page, print, with_bar};
 
-/// How long the nodes are observed after a fault ends.
-const AFTER_FAULT: Duration = Duration::from_secs(3);
 /// The interval at which the live line is drawn.
 const LIVE: Duration = Duration::from_millis(200);
 
@@ -387,10 +385,12 @@ impl Show<'_> {
         mount: String,
     ) -> anyhow::Result<Outcome> {
         let io_node = tracks.first().context("no node was watched")?;
-        let after = millis(AFTER_FAULT);
         let limit = limit::loopback().context("cannot measure this machine's loopback limit")?;
-        let measured = |mut fault: FaultOutcome| {
-            fault.pause_ms = io_node.longest_pause(fault.at_ms, fault.until_ms + after);
+        let struck: Vec<u64> = log.faults.iter().map(|fault| fault.at_ms).collect();
+        let measured = |(number, mut fault): (usize, FaultOutcome)| {
+            let next = struck.get(number + 1).copied();
+            let until = watch::counts_until(fault.until_ms, next);
+            fault.pause_ms = io_node.longest_pause(fault.at_ms, until);
             fault
         };
         Ok(Outcome {
@@ -406,7 +406,7 @@ impl Show<'_> {
                 .lock()
                 .map(|failures| failures.clone())
                 .unwrap_or_default(),
-            faults: log.faults.into_iter().map(measured).collect(),
+            faults: log.faults.into_iter().enumerate().map(measured).collect(),
             tracks,
             explanations: log.explanations,
             plan: self.plan.figures.clone(),

@@ -15,6 +15,9 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(100);
 /// The timeout of a sample. A node that is stopped does not answer in time.
 const ANSWER: Duration = Duration::from_millis(300);
 
+/// How long the nodes are observed after a fault ends, in milliseconds.
+const AFTER_FAULT: u64 = 3000;
+
 /// Up to this number of bytes between two samples does not count as progress. Pings of gateways and reads of
 /// attributes move less.
 const NO_PROGRESS: u64 = 64 << 10;
@@ -119,6 +122,14 @@ impl Track {
     }
 }
 
+/// Returns until when a pause that begins belongs to a fault that ended at `until_ms`. A pause that begins with the next
+/// fault, or after the last sample before that fault, belongs to the next fault.
+pub(super) fn counts_until(until_ms: u64, next_at_ms: Option<u64>) -> u64 {
+    let after = until_ms + AFTER_FAULT;
+    let before_next = next_at_ms.map(|at| at.saturating_sub(2 * INTERVAL.as_millis() as u64));
+    before_next.map_or(after, |before| after.min(before))
+}
+
 /// Samples `node` until `stop` is set, and stores the samples in `track`.
 pub(super) fn follow(node: &Watched, begun: Instant, stop: &AtomicBool, track: &Mutex<Track>) {
     let mut feed = Feed::new(&node.control, ANSWER);
@@ -174,6 +185,14 @@ mod tests {
             100,
             "later pauses are not of this fault"
         );
+    }
+
+    #[test]
+    fn a_pause_that_begins_with_the_next_fault_is_not_one_of_the_fault_before() {
+        let track = track(&[0, 10, 20, 30, 40, 40, 40, 40, 50]);
+        assert_eq!(track.longest_pause(100, counts_until(200, Some(500))), 100);
+        assert_eq!(track.longest_pause(500, counts_until(600, None)), 300);
+        assert_eq!(counts_until(2000, Some(9000)), 5000);
     }
 
     #[test]
