@@ -20,7 +20,7 @@ use lnet_rpc::{
     Bulk, Call, Client, Entropy, Handler, Idempotence, Reply, Request, Server, ServerOptions,
 };
 
-use common::{PATIENCE, nid, patient_client, start, start_managed};
+use common::{PATIENCE, nid, client_with_long_timeouts, start, start_managed};
 
 const CLIENT: [&str; 2] = ["127.0.0.31@tcp", "127.0.1.31@tcp1"];
 const SERVER: [&str; 2] = ["127.0.0.32@tcp", "127.0.1.32@tcp1"];
@@ -92,7 +92,7 @@ impl Bed {
         };
         let entropy = Entropy::new([1; 32]);
         let server = Server::start(far, service, &entropy, ServerOptions::default()).unwrap();
-        let client = patient_client(near.node(), SERVER[0], 9);
+        let client = client_with_long_timeouts(near.node(), SERVER[0], 9);
         client.call(request(0)).unwrap();
         Self {
             near,
