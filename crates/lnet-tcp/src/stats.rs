@@ -209,6 +209,8 @@ pub enum CloseReason {
     SendStalled,
     /// The peer restarted: its HELLO has another incarnation.
     PeerRestarted,
+    /// The incarnation before the last one is back: two nodes have the NID, and each is taken for a restart of the other.
+    NidClaimedTwice,
     /// Another connection of the same peer was closed for a reason of its own.
     Sibling,
     /// The interface went away.
