@@ -46,6 +46,8 @@ pub(crate) struct Peer {
     pub(crate) parting_until: Time,
     /// The incarnation of its open connections.
     pub(crate) incarnation: Option<u64>,
+    /// The incarnation whose connections were closed because another one came.
+    pub(crate) displaced: Option<u64>,
     pub(crate) dialler: Dialler,
     pub(crate) large_nids: LargeNids,
     /// The slot of our unfinished handshake.
@@ -92,6 +94,7 @@ impl Peer {
             parting: SmallVec::new(),
             parting_until: NEVER,
             incarnation: None,
+            displaced: None,
             dialler: Dialler::default(),
             large_nids: LargeNids::Untried,
             dial_slot: None,

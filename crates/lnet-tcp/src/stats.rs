@@ -209,6 +209,9 @@ pub enum CloseReason {
     SendStalled,
     /// The peer restarted: its HELLO has another incarnation.
     PeerRestarted,
+    /// The peer has the incarnation before the last one: two nodes have the NID, and each seems to be a restart of the
+    /// other.
+    NidClaimedTwice,
     /// A sibling closed for a reason of its own: another connection of the same peer.
     Sibling,
     /// The interface was removed.

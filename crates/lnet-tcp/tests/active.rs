@@ -282,8 +282,14 @@ fn another_incarnation_closes_the_connections_of_the_old_one() {
         dial.node.lnd.stats().closed.of(CloseReason::PeerRestarted),
         1
     );
-    let (_raw, asked) = dial.next();
+    let (mut raw, asked) = dial.next();
     assert_eq!(asked.ctype, Ctype::CONTROL);
+    // The first one is back: it was no restart.
+    raw.write(&encoded(&asked.reply(dial.peer, 55, Ctype::CONTROL)));
+    let _next = dial.next();
+    let closed = &dial.node.lnd.stats().closed;
+    assert_eq!(closed.of(CloseReason::NidClaimedTwice), 1);
+    assert_eq!(closed.of(CloseReason::PeerRestarted), 1);
 }
 
 // [SET-5]

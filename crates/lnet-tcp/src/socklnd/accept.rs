@@ -21,7 +21,7 @@ use crate::job::Above;
 use crate::network::{Bytes, Network, send_whole};
 use crate::peer::PeerKey;
 use crate::reader::{HandshakeReader, ReadError};
-use crate::stats::{CloseReason, Refusal};
+use crate::stats::Refusal;
 
 /// The highest port that needs a privilege (section 2.3).
 // [CONN-3]
@@ -263,11 +263,12 @@ impl<N: Network> Socklnd<N> {
             pid: hello.src_pid,
         };
         let key = PeerKey { ni, id };
+        let mut displaced = None;
         match admit(&self.inquiry(slot, our.nid, key, ctype, hello)) {
             Admission::Accept => {}
             Admission::AcceptAfterRestart => {
                 if let Some(&peer) = self.peer_by_key.get(&key) {
-                    self.close_peer(peer, CloseReason::PeerRestarted, now, upper);
+                    displaced = self.displace(peer, hello.src_incarnation, now, upper);
                 }
             }
             Admission::Decline(refusal) => {
@@ -282,6 +283,9 @@ impl<N: Network> Socklnd<N> {
         }
         let peer = self.peer_index(key);
         self.stats.accepted += 1;
+        if let Some(it) = self.peers.get_mut(peer) {
+            it.displaced = displaced.or(it.displaced);
+        }
         self.establish(slot, peer, ctype, order, hello, now, upper);
         let Some(it) = self.peers.get_mut(peer) else {
             self.stats

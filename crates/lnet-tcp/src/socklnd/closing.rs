@@ -32,7 +32,8 @@ fn flushed(reason: CloseReason) -> Failure {
         CloseReason::Eof
         | CloseReason::Reset
         | CloseReason::WriteReset
-        | CloseReason::PeerRestarted => Failure::RemoteDropped,
+        | CloseReason::PeerRestarted
+        | CloseReason::NidClaimedTwice => Failure::RemoteDropped,
         CloseReason::ReadTimedOut
         | CloseReason::WriteTimedOut
         | CloseReason::FrameStalled
@@ -207,6 +208,35 @@ impl<N: Network> Socklnd<N> {
             self.close_one(slot, reason, reason, now, upper);
         }
         self.after_close(peer, now, upper);
+    }
+
+    /// Closes the connections of a peer that has another incarnation now. Returns the incarnation before.
+    pub(super) fn displace(
+        &mut self,
+        peer: usize,
+        incarnation: u64,
+        now: Time,
+        upper: &mut impl Above,
+    ) -> Option<u64> {
+        let it = self.peers.get(peer)?;
+        let (id, address, known) = (it.key.id, it.address, it.incarnation);
+        // A node that restarts never comes back with an earlier incarnation.
+        let is_back = it.displaced == Some(incarnation);
+        if is_back
+            && let Some(address) = address
+            && let Some(left_out) = self.log.admit("two nodes", address.ip(), now)
+        {
+            warn!(
+                peer = %id, left_out,
+                "two nodes have this NID: each closes the connections of the other; give one of them another address"
+            );
+        }
+        let reason = match is_back {
+            true => CloseReason::NidClaimedTwice,
+            false => CloseReason::PeerRestarted,
+        };
+        self.close_peer(peer, reason, now, upper);
+        known
     }
 
     /// Closes one connection and counts it as `counted`; its messages fail as `cause` says.

@@ -17,7 +17,7 @@ use crate::job::Above;
 use crate::network::{Bytes, Network, Stream, send_whole};
 use crate::peer::{LargeNids, Peer};
 use crate::reader::{HandshakeReader, ReadError};
-use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
+use crate::stats::{DialFailure, Refusal, Unsent};
 
 /// Returns the failure of the messages that waited for a failed pass (section 3.8).
 fn failure_of(why: DialFailure) -> Failure {
@@ -310,7 +310,10 @@ impl<N: Network> Socklnd<N> {
             .known_incarnation(peer)
             .is_some_and(|known| known != hello.src_incarnation)
         {
-            self.close_peer(peer, CloseReason::PeerRestarted, now, upper);
+            let before = self.displace(peer, hello.src_incarnation, now, upper);
+            if let Some(it) = self.peers.get_mut(peer) {
+                it.displaced = before;
+            }
         }
         if let Some(it) = self.peers.get_mut(peer) {
             it.dial_slot = None;
