@@ -20,7 +20,7 @@ use lnet_rpc::{
     Bulk, Call, Client, Entropy, Handler, Idempotence, Reply, Request, Server, ServerOptions,
 };
 
-use common::{PATIENCE, nid, client_with_long_timeouts, start, start_managed};
+use common::{PATIENCE, client_with_long_timeouts, nid, start, start_managed};
 
 const CLIENT: [&str; 2] = ["127.0.0.31@tcp", "127.0.1.31@tcp1"];
 const SERVER: [&str; 2] = ["127.0.0.32@tcp", "127.0.1.32@tcp1"];
