@@ -18,7 +18,11 @@ pub(super) enum Work {
 /// Jobs that wait, and long files in progress.
 pub(super) struct Queue {
     state: Mutex<State>,
-    changed: Condvar,
+    /// For workers: there is something to do, or nothing will be. Each change wakes those only who can do something about it:
+    /// were all woken by each, workers would mostly wait for one another.
+    has_work: Condvar,
+    /// For the walker.
+    has_room: Condvar,
     room: usize,
 }
 
@@ -37,7 +41,8 @@ impl Queue {
     pub(super) fn new(room: usize) -> Self {
         Self {
             state: Mutex::default(),
-            changed: Condvar::new(),
+            has_work: Condvar::new(),
+            has_room: Condvar::new(),
             room,
         }
     }
@@ -46,25 +51,25 @@ impl Queue {
     pub(super) fn push(&self, job: Job) -> bool {
         let mut state = lock(&self.state);
         while state.jobs.len() >= self.room && !state.is_ended {
-            state = self.wait(state);
+            state = wait(&self.has_room, state);
         }
         if !state.is_ended {
             state.jobs.push_back(job);
+            self.has_work.notify_one();
         }
-        self.changed.notify_all();
         !state.is_ended
     }
 
     /// Adds a job that is restarted. There is always space for it: otherwise a worker could wait for ever.
     pub(super) fn push_again(&self, job: Job) {
         lock(&self.state).jobs.push_back(job);
-        self.changed.notify_all();
+        self.has_work.notify_one();
     }
 
-    /// Adds a long file.
+    /// Adds a long file, for any number of workers.
     pub(super) fn push_long(&self, long: Arc<Long>) {
         lock(&self.state).long.push_back(long);
-        self.changed.notify_all();
+        self.has_work.notify_all();
     }
 
     /// Removes a long file without further pieces to take.
@@ -76,13 +81,13 @@ impl Queue {
     /// Records that the walker adds no further jobs.
     pub(super) fn walked(&self) {
         lock(&self.state).is_walked = true;
-        self.changed.notify_all();
+        self.has_work.notify_all();
     }
 
     /// Ends the copy after the operations in flight.
     pub(super) fn end(&self) {
         lock(&self.state).is_ended = true;
-        self.changed.notify_all();
+        self.wake_all();
     }
 
     pub(super) fn is_ended(&self) -> bool {
@@ -95,34 +100,45 @@ impl Queue {
         let mut state = lock(&self.state);
         loop {
             state.is_ended |= is_cancelled();
-            let is_over = state.is_walked && state.busy == 0;
-            let next = state.next();
-            if state.is_ended || (next.is_none() && is_over) {
-                self.changed.notify_all();
+            if state.is_ended || state.is_over() {
+                self.wake_all();
                 return None;
             }
-            if next.is_some() {
+            if let Some(next) = state.next() {
                 state.busy += 1;
-                self.changed.notify_all();
-                return next;
+                self.has_room.notify_one();
+                return Some(next);
             }
-            state = self.wait(state);
+            state = wait(&self.has_work, state);
         }
     }
 
     /// Records that the work of a worker is done.
     pub(super) fn done(&self) {
-        lock(&self.state).busy -= 1;
-        self.changed.notify_all();
+        let mut state = lock(&self.state);
+        state.busy -= 1;
+        if state.is_over() {
+            self.has_work.notify_all();
+        }
     }
 
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        let waited = self.changed.wait(state);
-        waited.unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn wake_all(&self) {
+        self.has_work.notify_all();
+        self.has_room.notify_all();
     }
 }
 
+fn wait<'a>(changed: &Condvar, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    let waited = changed.wait(state);
+    waited.unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 impl State {
+    /// There is nothing to do, and nobody will find anything.
+    fn is_over(&self) -> bool {
+        self.is_walked && self.busy == 0 && self.jobs.is_empty() && self.long.is_empty()
+    }
+
     fn next(&mut self) -> Option<Work> {
         match self.long.front() {
             Some(long) => Some(Work::Piece(Arc::clone(long))),
