@@ -337,13 +337,13 @@ fn a_listing_without_end_is_ended() {
     });
     let (_, failures) = lab.copy(&endless, &lab.target(), &Options::default());
     assert!(
-        texts(&failures)[0].contains("does not come to an end"),
+        texts(&failures)[0].contains("does not end"),
         "{failures:?}"
     );
     let empty = listing(&lab, |_| Listing::default());
     let (_, failures) = lab.copy(&empty, &lab.target(), &Options::default());
     assert!(
-        texts(&failures)[0].contains("does not come to an end"),
+        texts(&failures)[0].contains("does not end"),
         "{failures:?}"
     );
 }

@@ -108,8 +108,12 @@ enum Command {
 
 /// The exit codes that all commands have but those that say otherwise.
 const EXIT_CODES: &str = "\
-Exit codes: 0, the command is done, and what was asked holds; 1, it does not hold: no answer, a finding, a
-difference, a failed operation; 2, wrong usage, or input that cannot be read. ctl and convert have others.";
+Exit codes:
+  0  the command is done, and what was asked holds
+  1  what was asked does not hold: no answer, a finding, a difference, a failed operation
+  2  wrong usage, or input that cannot be read
+
+ctl has the exit codes of lnetctl; convert ends with 1 after wrong usage.";
 
 /// The text that the program prints if it is called without arguments.
 const WELCOME: &str = "\

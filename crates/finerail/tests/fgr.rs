@@ -108,7 +108,7 @@ fn a_client_is_found_by_place_and_number_and_is_the_same() {
         .expect_error("no client of");
     small("assign", &["--client", "1", "--group", "Z"])
         .expect_code(2)
-        .expect_error("there are G1, G2");
+        .expect_error("the groups are G1, G2");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn policies_are_compared_beside_their_bounds() {
     for text in [
         "strict",
         "flat",
-        "bounds,",
+        "limits that no plan can beat:",
         "any placement",
         "exact optimum",
         "loose",

@@ -44,7 +44,7 @@ fn a_plan_around_failures_names_none_of_them() {
     assert_eq!(by_file.out, ended.out);
     fgr("plan", &["--failed", "r999"])
         .expect_code(2)
-        .expect_error("'r999' is no node");
+        .expect_error("'r999' is not a node");
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_job_is_told_its_routers_and_what_is_faster_also_by_a_saved_plan() {
     );
     fgr("job", &["--nodes", "x"])
         .expect_code(2)
-        .expect_error("'x' is no node");
+        .expect_error("'x' is not a node");
     fgr("job", &["--nodes", "1", "--targets", "OST9"])
         .expect_code(2)
         .expect_error("'OST9' is no net");

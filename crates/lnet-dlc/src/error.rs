@@ -112,7 +112,7 @@ fn connect_text(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
             format!(
-                "this user must not control the node at {path}, or must not search its directory: {error}"
+                "this user may not control the node at {path}, or may not search its directory: {error}"
             )
         }
         io::ErrorKind::ConnectionRefused if !is_socket => {

@@ -416,7 +416,7 @@ mod tests {
             1,
         );
         assert!(
-            rejection(&ring).contains("no fat tree"),
+            rejection(&ring).contains("not a fat tree"),
             "{}",
             rejection(&ring)
         );

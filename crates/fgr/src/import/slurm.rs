@@ -351,8 +351,8 @@ mod tests {
             complaints("SwitchName=a Nodes=n1\nSwitchName=b Nodes=n1\nSwitchName=c Switches=a,x\n");
         assert!(found.contains("it is on a already") && found.contains("'x' is not a SwitchName"));
         assert!(
-            complaints("SwitchName=a Switches=b\nSwitchName=b Switches=a\n").contains("no tree")
+            complaints("SwitchName=a Switches=b\nSwitchName=b Switches=a\n").contains("not a tree")
         );
-        assert!(complaints("").contains("no tree"));
+        assert!(complaints("").contains("not a tree"));
     }
 }

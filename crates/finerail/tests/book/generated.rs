@@ -47,11 +47,8 @@ pub(crate) fn commands() -> String {
         .map(|file| file.unwrap().path())
         .filter_map(|path| {
             let text = fs::read_to_string(&path).unwrap();
-            let command = text
-                .lines()
-                .next()?
-                .strip_prefix("$ ")?
-                .strip_suffix(" --help")?;
+            let command = text.lines().find_map(|line| line.strip_prefix("$ "))?;
+            let command = command.strip_suffix(" --help")?;
             Some((
                 command.to_owned(),
                 path.file_name().unwrap().to_str().unwrap().to_owned(),
@@ -59,9 +56,10 @@ pub(crate) fn commands() -> String {
         })
         .collect();
     all.sort();
+    assert!(all.len() > 100, "the help texts of {} commands", all.len());
     for (command, file) in all {
         let include = format!("{{{{#include ../../../{HELP}/{file}}}}}");
-        write!(page, "\n## {command}\n\n```text\n{include}\n```\n").unwrap();
+        write!(page, "\n## {command}\n\n{include}\n").unwrap();
     }
     page
 }

@@ -28,6 +28,15 @@ const UNSHARE: &[&str] = &[
     "--kill-child",
 ];
 
+/// The private parts of a page's system: the loopback interface, shared memory, and the runtime directory of the user.
+const SETUP: &str = "\
+ip link set lo up
+mount -t tmpfs tmpfs /dev/shm
+mount -t tmpfs tmpfs /run
+mkdir -m 700 -p /run/user/0
+set -o pipefail
+";
+
 /// How long the commands of a page may take: a limit that only a hang reaches.
 const PAGE_LIMIT: Duration = Duration::from_secs(300);
 
@@ -93,8 +102,7 @@ fn path() -> OsString {
 /// Writes the script that takes all steps. Each command has its output in `.results/N`, its exit code in
 /// `.results/N.code`.
 fn script(steps: &[Step]) -> String {
-    let mut script =
-        "ip link set lo up\nmount -t tmpfs tmpfs /dev/shm\nset -o pipefail\n".to_owned();
+    let mut script = SETUP.to_owned();
     for (number, step) in steps.iter().enumerate() {
         let written = match step {
             Step::File { name, text } => {
