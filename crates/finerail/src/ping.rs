@@ -228,8 +228,8 @@ fn cause(node: &Node, args: &PingArgs) -> String {
         }
         Some("disconnected") => {
             "it closed the connection during the handshake: it may accept only privileged source \
-             ports (--privileged), have no interface with this NID (another network there, or another \
-             address?), or be no LNet node"
+             ports (--privileged), have no interface with this NID (perhaps another network or another \
+             address), or be no LNet node"
                 .to_owned()
         }
         Some("wrong_peer") => "the node there has another NID".to_owned(),

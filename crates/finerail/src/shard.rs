@@ -225,7 +225,7 @@ mod tests {
         assert!(
             shard("auto", &[("SLURM_ARRAY_TASK_ID", "x")])
                 .unwrap_err()
-                .contains("no number")
+                .contains("not a number")
         );
     }
 

@@ -293,7 +293,7 @@ fn a_mount_of_nobody_fails_and_says_why() {
     let words = ["mount", "-o", &options, &address, seen.to_str().unwrap()];
     run(finerail(words))
         .expect_code(1)
-        .expect_error("does not answer");
+        .expect_error("no gateway answers");
     let words = ["mount", "-o", "port=0", &address, seen.to_str().unwrap()];
     run(finerail(words)).expect_code(2).expect_error("--port");
 }

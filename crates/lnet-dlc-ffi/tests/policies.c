@@ -105,7 +105,7 @@ static void blocks(void)
 	CHECK(finerail_dlc_get_rules_seen(LNET_SEL_RULE_NET, got, sizeof(got), &seen) == 44);
 	CHECK(finerail_dlc_replace_rules(block, 44, seen) == 0);
 	CHECK(finerail_dlc_replace_rules(block, 44, seen) == -ESTALE);
-	CHECK(strstr(finerail_dlc_last_error(), "changed meanwhile") != NULL);
+	CHECK(strstr(finerail_dlc_last_error(), "have changed") != NULL);
 	CHECK(finerail_dlc_replace_rules(block, 44, 0) == -EINVAL);
 	CHECK(finerail_dlc_get_rules_seen(LNET_SEL_RULE_NET, got, sizeof(got), NULL) == 44);
 	length = lnet_sel_rule_serialize(LNET_SEL_RULE_NET, NULL, 0, block, sizeof(block));

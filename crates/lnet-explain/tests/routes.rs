@@ -77,7 +77,7 @@ fn a_route_that_is_down_names_exactly_the_test_that_it_fails() {
             Silent,
             "test 1, gateway 10.0.0.9@tcp does not answer pings",
         ),
-        (true, Silent, "test 2, the gateway lives"),
+        (true, Silent, "test 2, the last ping of the gateway"),
         (
             true,
             NiDown(Net::tcp(0)),

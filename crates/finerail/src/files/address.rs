@@ -422,7 +422,7 @@ mod tests {
             ("lnet:10.0.0.1@tcp/dir", "write a ':' between the NID"),
             ("lnet:*@*", "wildcard"),
             ("lnet:10.0.0.1@tcp:/a/../b", "'..'"),
-            ("zoid:a b", "names no instance"),
+            ("zoid:a b", "not a name of an instance"),
             ("zoid:tcp://io7:3334", "INSTANCE"),
             ("bmi:io7:3334", "bmi:tcp://HOST:PORT"),
             ("bmi:tcp://io7", "HOST:PORT"),

@@ -267,7 +267,7 @@ fn what_does_not_exist_is_named() {
         "group servers exists"
     );
     let long = "n".repeat(32);
-    assert!(error(console.add_batch(&long)).contains("is no name"));
+    assert!(error(console.add_batch(&long)).contains("is not a name"));
 }
 
 #[test]
