@@ -336,16 +336,10 @@ fn a_listing_without_end_is_ended() {
         listing
     });
     let (_, failures) = lab.copy(&endless, &lab.target(), &Options::default());
-    assert!(
-        texts(&failures)[0].contains("does not end"),
-        "{failures:?}"
-    );
+    assert!(texts(&failures)[0].contains("does not end"), "{failures:?}");
     let empty = listing(&lab, |_| Listing::default());
     let (_, failures) = lab.copy(&empty, &lab.target(), &Options::default());
-    assert!(
-        texts(&failures)[0].contains("does not end"),
-        "{failures:?}"
-    );
+    assert!(texts(&failures)[0].contains("does not end"), "{failures:?}");
 }
 
 #[test]

@@ -31,9 +31,8 @@ use crate::stats::NodeStats;
 
 /// A running LNet node. Clones are handles of the same node; any thread may call.
 ///
-/// The node runs until [`Node::shutdown`], or until the last handle is dropped; in the second case it closes its
-/// connections without waiting for messages in flight. Event queues do not keep the node running: they return the
-/// events that they hold and then report the end.
+/// The node runs until [`Node::shutdown`], or until the last handle is dropped; then it closes its connections without
+/// waiting for messages in flight. Event queues do not keep the node running: they return their events and report the end.
 #[derive(Clone)]
 pub struct Node {
     shared: Arc<Shared>,

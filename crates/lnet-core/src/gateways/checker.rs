@@ -265,9 +265,42 @@ impl Core {
             state.fault = Some(RouteFault::Silent);
         }
         self.set_gateway_nis(gateway, false, |_| true);
+        let was_alive = self.routes.gateway(gateway).is_some_and(|it| it.alive);
         self.set_gateway_alive(gateway, false);
         self.report_routes(gateway);
         self.ping_soon(gateway);
+        if was_alive && self.config.globals.profile == Profile::Design {
+            self.ping_replacements(gateway);
+        }
+    }
+
+    /// Pings the dead gateways to each net that has no live route since a gateway was lost, at once, but at least a
+    /// second after their last pings. Otherwise the net would be cut off until the next check of a gateway that has
+    /// returned meanwhile, which may be a minute. Kernels wait for that check.
+    fn ping_replacements(&mut self, lost: Nid) {
+        let nets: SmallVec<[Net; 4]> = self.routes.via(lost).map(|it| it.route.net).collect();
+        for net in nets {
+            let routes = self.routes.to(net);
+            if routes.iter().any(|state| self.routes.is_alive(state)) {
+                continue;
+            }
+            let others = routes.iter().map(|state| state.route.gateway);
+            let others: SmallVec<[Nid; 4]> = others.filter(|&nid| nid != lost).collect();
+            for nid in others {
+                self.ping_replacement(nid);
+            }
+        }
+    }
+
+    fn ping_replacement(&mut self, nid: Nid) {
+        let dead = self.routes.gateway(nid).filter(|it| !it.alive);
+        let Some((last, planned)) = dead.map(|it| (it.last_check, it.next_check)) else {
+            return;
+        };
+        let at = last + FIRST_PAUSE;
+        if planned.is_none_or(|planned| at < planned) {
+            self.plan_check(nid, at);
+        }
     }
 
     /// Sets the known status of some of a gateway's interfaces; health does not change.

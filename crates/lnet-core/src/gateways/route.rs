@@ -130,7 +130,7 @@ impl Routes {
         self.by_net.values().flatten()
     }
 
-    fn via(&self, gateway: Nid) -> impl Iterator<Item = &RouteState> {
+    pub(crate) fn via(&self, gateway: Nid) -> impl Iterator<Item = &RouteState> {
         self.all()
             .filter(move |state| state.route.gateway == gateway)
     }

@@ -13,7 +13,7 @@ use crate::portals::descriptor::Md;
 use crate::portals::md::MdHandle;
 use crate::portals::responses::Tracked;
 use crate::record::Input;
-use crate::select::{Path, PathRequest, Request, Unobserved};
+use crate::select::{Exact, Path, PathRequest, Request, Unobserved};
 use crate::send::tx::{Outgoing, Work};
 
 /// A PUT, which sends the memory of a whole descriptor to the target.
@@ -68,8 +68,7 @@ pub(crate) struct Start {
     /// How long to wait for the response; `None` if none is requested.
     pub(crate) response_within: Option<Duration>,
     pub(crate) hints: SendHints,
-    /// True for a ping of exactly this NID.
-    pub(crate) exact: bool,
+    pub(crate) exact: Exact,
 }
 
 /// Hints of a caller for a PUT or GET.
@@ -87,9 +86,12 @@ pub struct SendHints {
 }
 
 impl SendHints {
-    /// The message is for this very interface of the target.
-    pub(crate) fn is_exact(&self, target: Nid) -> bool {
-        self.resend_to == Some(target)
+    /// Returns how strictly a message with these hints keeps to the NID of its target.
+    pub(crate) fn exact(&self, target: Nid) -> Exact {
+        match self.resend_to {
+            Some(nid) if nid == target => Exact::FirstAttempt,
+            _ => Exact::Never,
+        }
     }
 }
 
@@ -162,7 +164,7 @@ impl Core {
             body,
             response_within,
             hints,
-            exact: hints.is_exact(target.nid),
+            exact: hints.exact(target.nid),
         };
         let entry = self.startable(md, target)?;
         if put.ack {
@@ -204,7 +206,7 @@ impl Core {
         now: Time,
     ) -> Result<(), PortalError> {
         let timeout = self.config.globals.transaction_timeout;
-        let exact = hints.is_exact(get.target.nid);
+        let exact = hints.exact(get.target.nid);
         self.start_get(get, hints, timeout, exact, now)
     }
 
@@ -215,7 +217,7 @@ impl Core {
         timeout: Duration,
         now: Time,
     ) -> Result<(), PortalError> {
-        self.start_get(get, SendHints::default(), timeout, true, now)
+        self.start_get(get, SendHints::default(), timeout, Exact::Always, now)
     }
 
     fn start_get(
@@ -223,7 +225,7 @@ impl Core {
         get: GetRequest,
         hints: SendHints,
         response_within: Duration,
-        exact: bool,
+        exact: Exact,
         now: Time,
     ) -> Result<(), PortalError> {
         let return_wmd = self.wire_handles.of(get.md);

@@ -4,7 +4,7 @@ use lnet_types::{Nid, ProcessId};
 use lnet_wire::LNET_PORTAL;
 use smallvec::SmallVec;
 
-use super::{Observer, PathRequest, Request, Retry, SelectError, Unobserved};
+use super::{Exact, Observer, PathRequest, Request, Retry, SelectError, Unobserved};
 use crate::Core;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
@@ -82,7 +82,10 @@ impl Core {
             source: query.source,
             target: ProcessId::lustre(query.target),
             reserved: query.portal == LNET_PORTAL,
-            exact: query.resend_to == Some(query.target),
+            exact: match query.resend_to {
+                Some(nid) if nid == query.target => Exact::FirstAttempt,
+                _ => Exact::Never,
+            },
             cpt: query.cpt,
             avoid: query.avoid,
         });

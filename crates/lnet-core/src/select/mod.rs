@@ -67,6 +67,23 @@ pub(crate) enum PathRequest {
     },
 }
 
+/// When a message goes to exactly the NID that its sender named, although its peer has other NIDs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exact {
+    /// The choice is free.
+    Never,
+    /// Only in the first attempt: the sender knows that this NID can be reached.
+    FirstAttempt,
+    /// In each attempt: a ping, whose answer says something about this NID alone.
+    Always,
+}
+
+impl Exact {
+    fn holds(self, is_first: bool) -> bool {
+        self == Self::Always || self == Self::FirstAttempt && is_first
+    }
+}
+
 /// A PUT or GET of this node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
@@ -76,9 +93,8 @@ pub(crate) struct Request {
     pub(crate) target: ProcessId,
     /// True for traffic of portal 0, which neither uses nor sets the pinned source.
     pub(crate) reserved: bool,
-    /// True if the message is about exactly this NID: no other NID of the peer replaces it in the first attempt, and
-    /// loopback is not used.
-    pub(crate) exact: bool,
+    /// Whether other NIDs of the peer may replace the target. A message that is always exact does not use loopback.
+    pub(crate) exact: Exact,
     /// The NUMA node (CPT) of its payload.
     pub(crate) cpt: u16,
     /// The gateway that does not carry the message while there is another one.
@@ -218,7 +234,7 @@ impl<'a> View<'a> {
         let source = self.source(request.source)?;
         let peer = self.peers.owner_of(target.nid);
         let kind = match peer {
-            _ if request.exact && retry.is_none() => TargetKind::Pinned,
+            _ if request.exact.holds(retry.is_none()) => TargetKind::Pinned,
             Some(peer) if peer.multi_rail => TargetKind::MultiRail {
                 primary: peer.primary,
             },
@@ -240,7 +256,9 @@ impl<'a> View<'a> {
     fn is_by_loopback(&self, request: &Request) -> bool {
         let nid = request.target.nid;
         nid.is_loopback()
-            || !request.exact && self.globals.own_nids_by_loopback && self.nis.by_nid(nid).is_some()
+            || request.exact != Exact::Always
+                && self.globals.own_nids_by_loopback
+                && self.nis.by_nid(nid).is_some()
     }
 
     /// Returns whether the message leaves this node if a path exists: loopback is not used, and its source may send.

@@ -261,6 +261,33 @@ fn a_gateway_that_sends_is_asked_at_once_however_short_ago_a_check_of_it_failed(
 }
 
 #[test]
+fn a_gateway_that_is_back_is_pinged_when_the_last_other_one_is_lost() {
+    let mut net = Net::new();
+    net.add(&["10.0.0.1@tcp"]);
+    net.add(&["10.0.0.8@tcp", "10.1.0.8@tcp1"]);
+    net.add(&["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    for gateway in ["10.0.0.8@tcp", "10.0.0.9@tcp"] {
+        net.route(0, "tcp1", gateway);
+    }
+    for router in 1..=2 {
+        net.core(router).set_routing(true, Time::ZERO);
+    }
+    net.advance(SECOND);
+    net.nodes[1].alive = false;
+    // The first gateway is down, and its pings have reached the check interval: the next one is a minute away.
+    net.advance(SECOND * 304);
+    let (first, second) = (nid("10.0.0.8@tcp"), nid("10.0.0.9@tcp"));
+    assert_eq!(net.nodes[0].gateways, [(first, false)]);
+    net.nodes[1].alive = true;
+    net.nodes[2].alive = false;
+    while net.nodes[0].gateways.len() == 1 {
+        net.advance(SECOND / 10);
+    }
+    let changes = [(first, false), (second, false), (first, true)];
+    assert_eq!(net.nodes[0].gateways, changes);
+}
+
+#[test]
 fn a_gateway_that_sends_and_cannot_be_reached_is_pinged_once_a_second_at_most() {
     let mut net = routed();
     net.nodes[1].alive = false;

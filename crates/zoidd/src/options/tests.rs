@@ -97,7 +97,7 @@ fn a_group_has_a_name_or_a_number() {
         assert_eq!(options.group, group, "{text}");
     }
     let text = options.set("test", "group", "no such group").unwrap_err();
-    assert!(text.to_string().contains("is no group"), "{text}");
+    assert!(text.to_string().contains("is not a group"), "{text}");
 }
 
 #[test]
