@@ -167,5 +167,5 @@ fn a_job_is_told_its_routers_and_what_is_faster_also_by_a_saved_plan() {
         .expect_error("'x' is not a node");
     fgr("job", &["--nodes", "1", "--targets", "OST9"])
         .expect_code(2)
-        .expect_error("'OST9' is no net");
+        .expect_error("'OST9' is neither a net");
 }
