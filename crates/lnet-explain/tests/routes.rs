@@ -98,7 +98,7 @@ fn a_route_that_is_down_names_exactly_the_test_that_it_fails() {
         assert!(text.contains(due), "no '{due}' in {text}");
         assert_eq!(text.matches("test ").count(), 1, "{text}");
         let helps = match fault {
-            NiDown(_) => "at the gateway: it needs an interface there",
+            NiDown(_) => "at the gateway: the gateway needs an interface on this net",
             NotRouting => "`lnetctl set routing 1` at the gateway",
             _ => "`lnetctl ping 10.0.0.9@tcp` from this node",
         };
