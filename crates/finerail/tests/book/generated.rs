@@ -100,16 +100,12 @@ pub(crate) fn metrics() -> Option<String> {
         let printed = outputs(&steps(commands).unwrap())?.pop().unwrap();
         let rows = rows(&printed);
         assert!(!rows.is_empty(), "{service}: {printed}");
-        write!(
-            page,
-            "\n## {service}\n\n| Metric | Type | Meaning |\n|---|---|---|\n{rows}"
-        )
-        .unwrap();
+        write!(page, "\n## {service}\n\n{rows}").unwrap();
     }
     Some(page)
 }
 
-/// Reads the metrics of an exposition into rows of a table, sorted by name.
+/// Reads the metrics of an exposition into a list, sorted by name: narrow screens have no room for a table.
 fn rows(exposition: &str) -> String {
     let told = |kind: &str, name: &str| {
         let begin = format!("# {kind} {name} ");
@@ -126,7 +122,7 @@ fn rows(exposition: &str) -> String {
     let rows = names.iter().map(|name| {
         let (kind, meaning) = (told("TYPE", name), told("HELP", name));
         assert!(!meaning.is_empty(), "{name} has no meaning");
-        format!("| `{name}` | {kind} | {meaning} |\n")
+        format!("* `{name}`, {kind}: {meaning}\n")
     });
     rows.collect()
 }
