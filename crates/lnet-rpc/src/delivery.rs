@@ -1,4 +1,4 @@
-//! What became of a call's last request, and what a call without an answer ends with.
+//! The delivery of a call's last request, and the error of a call that gets no reply.
 //!
 //! ```text
 //!   the last request                                     a path at the deadline    none, or gateways that do not answer
@@ -8,9 +8,9 @@
 //!   failed for another reason                            Undelivered               NoPath: what is wrong now
 //! ```
 //!
-//! Requests before the last one that left count for nothing: what happened to them is over. A request may leave for a
-//! gateway that drops it, and a gateway that closes its connection fails a request with another errno, so the state of the
-//! routes says more than either. A server that was heard of is not called unreachable: it has the request.
+//! Only the last request counts. A gateway may drop a request that has left, and a gateway that closes its connection
+//! fails a request with another errno; therefore the state of the routes decides, if there is no path. A server that
+//! acknowledged the request has the request, so the error does not call this server unreachable.
 
 use std::time::Duration;
 
@@ -18,39 +18,40 @@ use lnet_node::{Errno, NoPath};
 
 use crate::client::CallError;
 
-/// What is known of the last request.
+/// The known delivery of the last request.
 #[derive(Debug, Default)]
 pub(crate) enum Delivery {
-    /// It left, or it is still waiting.
+    /// The request has left, or still waits.
     #[default]
     Unknown,
-    /// The server did something for it.
+    /// The server acknowledged the request, or moved bulk for it.
     Heard,
-    /// It was not delivered.
+    /// The request was not delivered.
     Failed {
-        /// What the network said.
+        /// The error of the network.
         errno: Errno,
-        /// Why no path led to the server at that time, if none did.
+        /// The reason why no path led to the server at that time; `None` if there was a path.
         no_path: Option<NoPath>,
     },
 }
 
 impl Delivery {
-    /// The next request is sent. What was said of the one before holds until this one has left.
+    /// Records that the next request is sent. A failure of the request before counts until this one has left.
     pub(crate) fn begin(&mut self) {
         if matches!(self, Self::Heard) {
             *self = Self::Unknown;
         }
     }
 
-    /// The request has left. The server may have acknowledged it already.
+    /// Records that the request has left. The server may have acknowledged the request before.
     pub(crate) fn left(&mut self) {
         if matches!(self, Self::Failed { .. }) {
             *self = Self::Unknown;
         }
     }
 
-    /// Why the call has no answer; `no_path` is what is wrong with the paths to the server now, if none is well.
+    /// Returns the error of a call without a reply. `no_path` is the fault of the paths to the server at the deadline;
+    /// `None` if there is a path.
     pub(crate) fn no_answer(self, within: Duration, no_path: Option<NoPath>) -> CallError {
         match (self, no_path) {
             (Self::Heard, _) | (Self::Unknown, None) => CallError::Deadline(within),

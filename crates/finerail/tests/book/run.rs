@@ -73,6 +73,9 @@ fn execute(steps: &[Step]) -> Option<TempDir> {
         testkit::absent("no user may make namespaces here");
         return None;
     }
+    if !["ip", "curl"].into_iter().all(testkit::require) {
+        return None;
+    }
     let directory = TempDir::with_prefix("finerail-book-").unwrap();
     fs::create_dir(directory.path().join(RESULTS)).unwrap();
     fs::write(directory.path().join(RESULTS).join("script"), script(steps)).unwrap();
