@@ -42,8 +42,8 @@ pub fn compare(
     compare_but_for(clients, caller, steps, |_, _| false)
 }
 
-/// Compares where a carrier repeats what it has lost the answer of: an operation that may be repeated can find the file that
-/// its first attempt made.
+/// Compares through a carrier that repeats an operation whose reply was lost. A repeated create may then find the file
+/// that its first attempt made.
 ///
 /// # Errors
 ///

@@ -117,7 +117,7 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 }
 
 impl DoctorArgs {
-    /// What the command line names. Wrong usage is told before anything is examined.
+    /// Returns the targets of the command line. Wrong usage is reported before any node is examined.
     fn targets(&self) -> anyhow::Result<Vec<Target<'_>>> {
         let texts = self.nids.iter();
         let targets = texts.map(|text| match name_in(text) {

@@ -267,7 +267,7 @@ fn a_path_that_loses_what_is_large_is_seen_by_its_stall() {
     drop(node.stop());
 }
 
-/// Closes so that the peer's system sees a reset.
+/// Closes a connection with a reset.
 fn reset(client: TcpStream) {
     let client = Socket::from(client);
     client.set_linger(Some(Duration::ZERO)).unwrap();

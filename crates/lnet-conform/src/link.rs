@@ -285,7 +285,8 @@ impl Link {
         swallowed
     }
 
-    /// How the connection ends if it does so in time and without another byte: true if it is reset.
+    /// Returns how the connection ends: true for a reset, false for a close in order. `None` if the connection does not
+    /// end in time, or another byte arrives.
     pub(crate) fn end_within(&mut self, patience: Duration) -> Option<bool> {
         self.deadline = self.deadline.min(Instant::now() + patience);
         match self.read_some(&mut [0]) {

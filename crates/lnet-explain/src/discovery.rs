@@ -50,7 +50,7 @@ pub(crate) fn why_single_rail(node: &Node, to: Nid) -> Option<String> {
     }))
 }
 
-/// What the peer said of itself, if that makes no Multi-Rail peer of it.
+/// Returns what the peer reported about itself, if the report does not make the peer Multi-Rail.
 fn says_otherwise(heard: &Heard, now: Time) -> Option<String> {
     let features = PingFeatures::from_bits_retain(heard.features);
     let what = if !features.contains(PingFeatures::MULTI_RAIL) {

@@ -277,7 +277,7 @@ fn pinned(
     ))
 }
 
-/// The first of our interfaces that a rule prefers for messages to this NID, and the rule.
+/// Returns the first local interface that a rule prefers for messages to this NID, and the rule.
 fn preferred_source(node: &Node, to: Nid) -> Option<(usize, Nid)> {
     let mut topology = topology(&node.state);
     if !topology.peers.iter().any(|peer| peer.nis.contains(&to)) {

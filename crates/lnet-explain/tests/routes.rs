@@ -1,4 +1,4 @@
-//! A route that is down: the one test that it fails, as the node knows it, and when the gateway is asked again.
+//! Explanations of a route that is down: the one test that fails, and the time of the gateway's next ping.
 
 #![allow(
     clippy::unwrap_used,
@@ -48,7 +48,7 @@ fn state() -> SelectionState {
 }
 
 fn told(state: SelectionState) -> Finding {
-    // What a tool reads of a node.
+    // The state as a tool reads it from a node.
     let text = lnet_state::to_json(state, NOW).unwrap();
     let (state, now) = lnet_state::from_json(&text).unwrap();
     let question = Question {

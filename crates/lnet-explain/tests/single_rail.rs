@@ -1,4 +1,4 @@
-//! Why a message to a peer that is not Multi-Rail leaves from the interface that it leaves from.
+//! Explanations of the source interface of messages to a peer that is not Multi-Rail.
 
 #![allow(
     clippy::unwrap_used,

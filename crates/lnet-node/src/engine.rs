@@ -29,7 +29,7 @@ pub struct Engine {
     /// The queues of programs, which are closed when the node ends.
     pub(crate) queues: Vec<Weak<QueueState>>,
     links: Links,
-    /// How many lost paths programs have been told of.
+    /// The number of lost paths that were reported to programs.
     paths_lost: u64,
     herald: Herald,
     /// The number by which peers tell this incarnation of the node from earlier ones.
@@ -258,14 +258,14 @@ impl Engine {
         self.let_go_of(went_down, now);
     }
 
-    /// What these interfaces have under way is not waited for.
+    /// Fails the messages of interfaces that went down, instead of waiting for their timeouts.
     fn let_go_of(&mut self, went_down: Vec<NiId>, now: Time) {
         for ni in went_down {
             self.stack.ni_went_down(ni, now);
         }
     }
 
-    /// Tells the programs that want to hear of it when a path was lost since this was called last.
+    /// Reports a lost path to the queues that asked for such news, if a path was lost since the last call.
     pub(crate) fn tell_of_lost_paths(&mut self) {
         let lost = self.core().paths_lost();
         if std::mem::replace(&mut self.paths_lost, lost) != lost {

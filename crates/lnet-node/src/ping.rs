@@ -39,7 +39,7 @@ pub enum PingError {
         target: Nid,
         /// The timeout that expired.
         timeout: Duration,
-        /// What is wrong with the gateways, if only gateways lead to the target and none is well.
+        /// The faults of the gateways, if only gateways lead to the target and none of them works.
         why: Option<NoPath>,
     },
     /// The request was not sent in time: there was no connection yet, or the peer does not read from it.

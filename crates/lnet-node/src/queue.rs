@@ -29,7 +29,7 @@ struct QueueInner {
     /// The number of threads that sleep until there is an event.
     waiting: usize,
     closed: bool,
-    /// Waits end when a path is lost.
+    /// True if a wait ends when a path is lost.
     hears_of_paths: bool,
     path_lost: bool,
 }
@@ -43,8 +43,8 @@ pub enum WaitError {
     /// The node has shut down and every event was taken: no event will come.
     #[error("the node has shut down")]
     Closed,
-    /// An interface went down, or a gateway lost its last connection: what was sent by it, or asked for by it, may never
-    /// come. Only queues that want to hear of it do: [`EventQueue::hear_of_lost_paths`].
+    /// An interface went down, or a gateway lost its last connection: messages on this path, and their responses, may
+    /// never arrive. Only queues that asked for it report this: [`EventQueue::hear_of_lost_paths`].
     #[error("an interface or a gateway went down")]
     PathLost,
 }
@@ -163,7 +163,7 @@ impl QueueState {
         self.filled.notify_all();
     }
 
-    /// Lets a wait end, now or the next one, if the program wants to hear of lost paths.
+    /// Ends the present wait, or the next one, if the program asked for lost paths.
     pub(crate) fn path_lost(&self) {
         let mut inner = self.lock();
         inner.path_lost = inner.hears_of_paths;

@@ -36,7 +36,7 @@ pub(crate) struct Shared {
     options: NodeOptions,
     /// The nets, routes and routing of the last document that was read.
     document: Mutex<Config>,
-    /// The file that the node records into, or did.
+    /// The file of the node's record, also after the record has ended.
     record: OnceLock<RecordView>,
 }
 

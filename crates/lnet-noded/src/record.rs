@@ -121,7 +121,7 @@ impl RecordFile {
         info!(file = %path.display(), "recording the node's inputs");
         let file = Self {
             shared,
-            // Whoever asks for it may be in another directory.
+            // A client that asks for the path may run in another directory.
             path: std::path::absolute(path)?,
             thread: Some(thread),
         };

@@ -349,7 +349,7 @@ pub(crate) fn with_nids_where_names_mislead(mut document: Document) -> Document 
 }
 
 fn no_interface(net: Net, interface: &str, system: &[InterfaceAddress]) -> StartError {
-    // Interfaces with a link-local address alone are none to choose.
+    // An interface with only a link-local address is not a choice.
     let names = system.iter().map(|address| address.name.as_str());
     let mut known: Vec<&str> = names
         .filter(|name| interface_address(name, system, false).is_some())

@@ -19,7 +19,7 @@
 //!
 //! The 8 bytes of a decision are a hash (BLAKE3) of the previous 8 bytes, the input, the answer and
 //! all its outputs. A lost item or a core with other decisions is therefore found at the first event
-//! that it affects. A changed bit is found by the checksum before anything is made of its item.
+//! that it affects. The checksum of an item shows a changed bit before the item is decoded.
 //!
 //! ```
 //! use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};

@@ -380,7 +380,7 @@ pub fn places(record: &[u8]) -> Result<Vec<(u64, std::ops::Range<usize>)>, BadLo
     Ok(found)
 }
 
-/// These bytes with the checks of each item anew, for tests and fuzzing: what is changed gets past the checksums.
+/// Returns a record with recomputed checks of each item, so that tests and fuzzing can change bytes behind the checksums.
 #[must_use]
 pub fn with_checks(record: &[u8]) -> Vec<u8> {
     let (begun, mut rest) = record.split_at(record.len().min(MAGIC.len() + 2));
@@ -398,7 +398,7 @@ pub fn with_checks(record: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The length, the kind and body, and what stands behind a whole item.
+/// Splits a record into the length and the body (with the kind) of its first item, and the bytes after this item.
 fn item_parts(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let mut behind = bytes;
     let count = usize::take(&mut behind).ok().filter(|&it| it > 0)?;

@@ -126,7 +126,7 @@ impl<'a> Exchange<'a> {
         // stays.
         let answered = result.is_ok();
         self.unlink_where(|attached| !(answered && attached.role == Role::Request));
-        // With their last events descriptors give memory back, which the program may use again.
+        // The last events of descriptors free their memory, which the program may then reuse.
         while self.queue.try_next().is_some() {}
         result
     }
@@ -168,7 +168,7 @@ impl<'a> Exchange<'a> {
             Ok(event) => self.handle(event),
             Err(WaitError::Closed) => return Err(NodeError::ShutDown.into()),
             Err(WaitError::TimedOut) => {}
-            // The answer may have been on its way there; the next attempt names another interface for it.
+            // The reply may have been on the lost path; the next attempt names another interface for the reply.
             Err(WaitError::PathLost) => self.state.path_lost(self.shared.clock.now()),
         }
         Ok(())
@@ -316,7 +316,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The network could not deliver an attempt's request.
+    /// Records that the network could not deliver the request of an attempt.
     fn failed(&mut self, attempt: u32, errno: Errno) {
         if attempt == self.state.attempts() {
             let no_path = self.no_path(Core::no_path_to);
@@ -324,7 +324,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    /// The server did something for an attempt.
+    /// Records that the server acknowledged an attempt, or moved bulk for it.
     fn heard(&mut self, attempt: u32, now: Time) {
         if attempt == self.state.attempts() {
             self.delivery = Delivery::Heard;
@@ -332,7 +332,7 @@ impl<'a> Exchange<'a> {
         self.state.alive(attempt, now);
     }
 
-    /// Why no path leads to the server now, as far as the core knows by this.
+    /// Returns the reason why no path leads to the server now; `None` if there is a path.
     fn no_path(&self, why: fn(&Core, Nid) -> Option<NoPath>) -> Option<NoPath> {
         let (node, server) = (&self.shared.node, self.shared.server);
         node.with_engine(|engine, _| why(engine.core(), server))

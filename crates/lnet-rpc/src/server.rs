@@ -351,8 +351,8 @@ impl Shared {
         state.table.newest(client, xid)
     }
 
-    /// How something is sent to where an attempt wants it. One that had to be repeated came by a way that its client knows
-    /// to be good, so that way is taken back; which of the others is not, this node may not know yet.
+    /// Returns the hints for messages to the address of an attempt. A repeated attempt came on a path that works, so its
+    /// messages return to the same NID: this node may not know yet which other path is lost.
     pub(crate) fn hints(&self, address: &Address) -> SendHints {
         let is_repeated = address.attempt > 1 && address.local.is_some();
         SendHints {

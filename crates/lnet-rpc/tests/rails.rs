@@ -1,7 +1,7 @@
-//! An interface that goes down: a call that waits for what may have been on its way there asks again at once.
+//! Calls when an interface goes down: a call that waits for a reply, which may have been on this path, retries at once.
 //!
-//! The client here loses patience after a minute by itself, and the network layer loses nothing, so that whatever happens
-//! earlier is because the node knows that its interface is down.
+//! The client's own timeout is a minute, and the network layer loses nothing. So an earlier retry happens because the
+//! node knows that its interface is down.
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
@@ -114,7 +114,7 @@ impl Bed {
             let mut looks = 0;
             while self.server.counters().repeated == 0 && looks < SOONER {
                 looks += 1;
-                // Nothing ever comes: it is what the test waits with.
+                // No event arrives: the queue only limits the wait of the test.
                 let _none = never.recv_timeout(Duration::from_millis(10));
             }
             self.may_end.send(()).unwrap();

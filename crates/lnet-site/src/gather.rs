@@ -62,12 +62,12 @@ pub struct Gathered {
     pub passed_over: Vec<(String, &'static str)>,
     /// The errors for names that are no names of nodes.
     pub unnamed: Vec<SiteError>,
-    /// Nodes that a file or folder tells of which cannot be read, by name, each of which may be a host list.
+    /// The names of nodes with an unreadable file or folder; each name may be a host list.
     pub unreadable: BTreeSet<String>,
 }
 
 impl Gathered {
-    /// Notes what cannot be read: a file or a folder below the directory.
+    /// Records an unreadable file or folder below the directory.
     pub fn note_unreadable(&mut self, path: &str) {
         if !is_backup(path) {
             self.unreadable.extend(name_of(path, &BTreeMap::new()));
@@ -252,7 +252,7 @@ enum Kind {
     Unknown(&'static str),
 }
 
-/// How the names end that editors and packagers give to what a file was before.
+/// The endings of names that editors and package managers give to former versions of a file.
 const BACKUPS: [&str; 9] = [
     "~",
     ".bak",
@@ -265,7 +265,7 @@ const BACKUPS: [&str; 9] = [
     ".dpkg-dist",
 ];
 
-/// Whether a path, or a folder in it, is a backup: what it says of a node holds no more.
+/// Returns whether a path, or a folder in it, is a backup, whose contents are outdated.
 fn is_backup(path: &str) -> bool {
     let mut parts = path.split('/');
     parts.any(|part| BACKUPS.iter().any(|end| part.ends_with(end)))

@@ -65,7 +65,7 @@ pub struct Site {
     pub roles: Vec<Role>,
     /// The paths of files that were not understood, each with the reason.
     pub passed_over: Vec<(String, &'static str)>,
-    /// Names of nodes of which some file cannot be read, each of which may be a host list.
+    /// The names of nodes with an unreadable file; each name may be a host list.
     pub unreadable: BTreeSet<String>,
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Peer {
     pub(crate) parting_until: Time,
     /// The incarnation of its open connections.
     pub(crate) incarnation: Option<u64>,
-    /// The incarnation whose connections were closed because another one came.
+    /// The incarnation whose connections were closed when the present incarnation appeared.
     pub(crate) displaced: Option<u64>,
     pub(crate) dialler: Dialler,
     pub(crate) large_nids: LargeNids,

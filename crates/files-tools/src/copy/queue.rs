@@ -18,10 +18,10 @@ pub(super) enum Work {
 /// Jobs that wait, and long files in progress.
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// For workers: there is something to do, or nothing will be. Each change wakes those only who can do something about it:
-    /// were all woken by each, workers would mostly wait for one another.
+    /// Wakes workers: there is work, or there will be none. A change wakes only the threads that can act on it; otherwise
+    /// workers would mostly wait for one another.
     has_work: Condvar,
-    /// For the walker.
+    /// Wakes the walker.
     has_room: Condvar,
     room: usize,
 }

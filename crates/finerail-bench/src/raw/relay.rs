@@ -1,10 +1,9 @@
-//! Relays that look at nothing, where a router would stand: plain programs, from the simplest to the best that a router
-//! may hope for.
+//! Relays in place of a router that examine no message: plain programs, from the simplest to the fastest.
 //!
 //! ```text
 //!   one thread     read a message whole, or as many as one read gives ──▶ write
 //!   two threads    read ──▶ a few buffers ──▶ write
-//!   splice(2)      socket ──▶ pipe, a message whole ──▶ socket: pages move, and nobody copies
+//!   splice(2)      socket ──▶ pipe, a message whole ──▶ socket: pages move without a copy
 //! ```
 
 use std::io::{self, ErrorKind, Read, Write};
@@ -20,7 +19,7 @@ use super::target::{accept, next_run, take_batches};
 use super::{BATCH_BYTES, HEADER_LEN, Header, Link, Run};
 use crate::workload::LARGE;
 
-/// How a relay passes on what comes.
+/// How a relay forwards messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Relay {
     /// One thread reads and writes in turn
@@ -172,7 +171,7 @@ fn by_splice(link: &mut Link, onward: &mut Link, announced: Header) -> anyhow::R
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
-            // What does not fit goes on ahead of the rest.
+            // The part that does not fit into the pipe is forwarded first.
             if wanted > 0 {
                 drain(&pipe, onward)?;
             }

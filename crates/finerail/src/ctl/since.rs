@@ -88,7 +88,7 @@ fn file(path: &Path) -> Result<Document, Failed> {
     Ok(earlier)
 }
 
-/// The node's counters that the text of a reading does not have, though it has others.
+/// Returns the node's counters that a reading lacks although it has others.
 fn lacking(earlier: &Document, text: &str) -> Vec<String> {
     let statistics = Document {
         statistics: earlier.statistics,

@@ -265,7 +265,7 @@ pub(super) fn read(text: &str) -> Result<Document, Failed> {
     read_named(text, "the node's answer")
 }
 
-/// A text of this name, as a document.
+/// Parses a text as a document with this name.
 pub(super) fn read_named(text: &str, name: &str) -> Result<Document, Failed> {
     let reading = lnet_config::read(text);
     let reading = reading.map_err(|error| Failed::Place(error.render(name)))?;

@@ -70,7 +70,7 @@ pub(super) fn read_files(path: &Path) -> anyhow::Result<ReadFiles> {
     })
 }
 
-/// The same files once more: what cannot be read of them has been told.
+/// Reads the same files a second time; the unreadable ones have been reported.
 pub(super) fn read_again(path: &Path) -> anyhow::Result<Gathered> {
     Ok(look(path)?.0)
 }

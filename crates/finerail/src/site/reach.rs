@@ -71,7 +71,7 @@ pub(super) fn selection(text: Option<&str>, site: &Site) -> anyhow::Result<Selec
     let Some(text) = text else {
         return Ok(Selection::default());
     };
-    // A variable of a script that is not set, most often: nothing would fail, and that would look like good news.
+    // Mostly an unset variable of a script. Nothing would fail, and the answer would look like good news.
     if text.split(',').all(|name| name.trim().is_empty()) {
         bail!("'{text}' names no node, NID or net");
     }

@@ -31,7 +31,7 @@ fn first_line(model: &Model) -> String {
 
 fn who(model: &Model) -> String {
     if let Some(why) = &model.away {
-        // Some reasons name the node themselves, and a line of a terminal has room for one of both.
+        // Some reasons contain the name of the node, and a line of a terminal has room for one name.
         if why.starts_with("the node at ") {
             return why.clone();
         }

@@ -64,7 +64,7 @@ pub(crate) fn commands() -> String {
     page
 }
 
-/// The services whose metrics are on the page: what each is called there, and the commands that start it and ask it.
+/// The services whose metrics are on the page: the heading of each, and the commands that start and scrape it.
 const SERVICES: [(&str, &str); 4] = [
     (
         "A node",

@@ -25,7 +25,7 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Makes a command of which the page says nothing else.
+    /// Makes a command without an expected output.
     fn new(line: &str) -> Self {
         let plain = line.split(" #").next().unwrap_or(line).trim_end();
         let background = plain.strip_suffix('&');
@@ -121,7 +121,7 @@ fn console(text: &str) -> Vec<Step> {
     runs.into_iter().map(Step::Run).collect()
 }
 
-/// Reads commands of which no output is expected: one a line, or as far as `<<END` and a backslash say.
+/// Reads commands without expected outputs: one a line; `<<END` and a backslash continue a command.
 fn script(text: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut lines = text.lines();

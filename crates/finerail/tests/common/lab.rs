@@ -20,7 +20,7 @@ pub(crate) struct Lab {
     carriers: Option<Carriers>,
 }
 
-/// An I/O node between the mount and the directory. What ends first stands first.
+/// An I/O node between the mount and the directory. The fields are in the order in which the processes end.
 struct Carriers {
     instance: String,
     forwarder: Option<Process>,
@@ -34,7 +34,7 @@ impl Lab {
         Some(lab.mounted(options))
     }
 
-    /// The same, where the files come through the daemon and the forwarder of an I/O node.
+    /// Mounts the directory through the daemon and the forwarder of an I/O node.
     pub(crate) fn over_zoid(options: &str) -> Option<Self> {
         let mut lab = Self::unmounted()?;
         lab.carry();

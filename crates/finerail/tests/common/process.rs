@@ -69,7 +69,7 @@ impl Process {
         self.child.try_wait().unwrap().is_none()
     }
 
-    /// Sends a signal. A process that is to stop stands still afterwards: on a busy machine its threads run on for a while.
+    /// Sends a signal. After SIGSTOP, waits until all threads are stopped: on a busy machine they continue for a while.
     pub(crate) fn signal(&self, signal: Signal) {
         let pid = Pid::from_raw(i32::try_from(self.child.id()).unwrap());
         kill(pid, signal).unwrap();
@@ -80,7 +80,7 @@ impl Process {
         }
     }
 
-    /// Whether every thread is stopped, or gone.
+    /// Returns whether every thread is stopped or has ended.
     fn stands_still(&self) -> bool {
         let threads = std::fs::read_dir(format!("/proc/{}/task", self.id())).unwrap();
         let state = |path: std::path::PathBuf| std::fs::read_to_string(path.join("status")).ok();

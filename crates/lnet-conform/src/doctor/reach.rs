@@ -128,8 +128,8 @@ fn try_handshake(probe: &mut Probe<'_>) -> Result<(), HandshakeFailure> {
     Ok(())
 }
 
-/// The reason why there is no connection. One that is reset was accepted before: the system answers an attempt for
-/// which nothing listens as refused, and so does a firewall that rejects it with a reset.
+/// Returns the reason why there is no connection. A connection that is reset was accepted before: if no process listens,
+/// or a firewall rejects the attempt with a reset, the system reports the attempt as refused.
 fn no_link(error: io::Error) -> HandshakeFailure {
     match error.kind() {
         ErrorKind::ConnectionReset => HandshakeFailure::Closed,

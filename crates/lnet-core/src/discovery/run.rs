@@ -211,7 +211,7 @@ impl Core {
             way = discovery.answered.take();
         }
         self.counters.pushes_sent += 1;
-        // That this interface is down may be what is to be said.
+        // A push may have to report that this interface is down, so the interface must not carry the push.
         let is_usable = |core: &Self, (ours, theirs)| {
             let is_up = core.nis.by_nid(ours).is_some_and(|ni| !ni.is_down());
             is_up && core.peers.primary_of(theirs) == name

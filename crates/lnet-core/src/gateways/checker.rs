@@ -363,7 +363,7 @@ impl Core {
             return;
         };
         let at = match gateway.last_sign {
-            // That sign's ping is planned.
+            // The ping of that sign is planned already.
             Some(sign) if sign > now => return,
             Some(sign) => now.max(sign + FIRST_PAUSE),
             None => now,

@@ -88,9 +88,9 @@ impl Core {
         self.no_route_to(nid, |state| self.fault_of(state))
     }
 
-    /// Why a message to a NID may have come to nothing, once its time is over: what stands between this node and the NID, or
-    /// that gateways have not answered the ping under way. `None` if an interface, or a live route without such a ping,
-    /// leads to its net.
+    /// Returns the probable reason why a message to a NID got no answer in time: the faults of the routes to the NID, or
+    /// gateways that have not answered the ping in flight. `None` if an interface, or a live route without such a ping,
+    /// leads to the net of the NID.
     #[must_use]
     pub fn no_answer_from(&self, nid: Nid) -> Option<NoPath> {
         let is_asked = |state: &RouteState| {

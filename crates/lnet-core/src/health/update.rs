@@ -58,8 +58,8 @@ impl Core {
         }
     }
 
-    /// Returns whether an interface has a fatal error: it ranks last for that, and what failed with it says nothing of the
-    /// time when the link is back. Kernels lower its health, too.
+    /// Returns whether an interface has a fatal error. Such an interface ranks last anyway, and its failures say nothing
+    /// about the time after the link has returned. Kernels lower its health, too.
     fn is_fatal(&self, id: NiId) -> bool {
         let is_fatal = self.nis.get(id).is_some_and(|ni| ni.fatal);
         is_fatal && self.config.globals.profile != Profile::Lustre

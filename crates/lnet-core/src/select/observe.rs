@@ -272,7 +272,7 @@ pub enum Exclusion {
 }
 
 impl Exclusion {
-    /// What is sent there does not arrive.
+    /// Returns whether messages through this candidate cannot arrive.
     pub(crate) fn is_unreachable(self) -> bool {
         self == Self::NoLink
     }

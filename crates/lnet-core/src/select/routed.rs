@@ -242,7 +242,7 @@ impl<'a> View<'a> {
         net: Net,
         observer: &mut O,
     ) {
-        // One that cannot be reached is worse than one that is not wanted.
+        // A gateway that cannot be reached is worse than a gateway to avoid.
         for is_worst in [Exclusion::is_unreachable, |_| true] {
             let is_dropped =
                 |candidate: &RouteCandidate<'_>| candidate.avoided.is_some_and(is_worst);

@@ -676,8 +676,8 @@ impl Core {
         }
     }
 
-    /// Takes a message out of the queue that it waits in. Returns the peer NI whose credit it held, which is to be given
-    /// back once the message is somewhere else.
+    /// Removes a message from its queue. Returns the peer NI whose credit the message holds; the caller returns the credit
+    /// after it has moved the message.
     pub(crate) fn leave_queue(&mut self, id: TxId) -> Option<PeerNiId> {
         let &Tx {
             stage,

@@ -295,7 +295,7 @@ fn a_gateway_that_sends_and_cannot_be_reached_is_pinged_once_a_second_at_most() 
         net.come_through();
         net.advance(SECOND / 100);
     }
-    // One a second, and the checks that were due after 1 and 2 seconds.
+    // One ping per second, and the checks that were due after 1 and 2 seconds.
     assert!(pings(&net) - before <= 5, "{}", pings(&net) - before);
 }
 

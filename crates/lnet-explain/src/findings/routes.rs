@@ -91,8 +91,8 @@ fn remedy(by: Nid, alive: bool, fault: RouteFault) -> String {
     }
 }
 
-/// What speaks against a route of which a document says that it is down, and no more. A gateway that lives according to
-/// another of its routes forwards.
+/// Infers the fault of a route from a document that only says that the route is down. If another route through the
+/// gateway is up, the gateway forwards.
 fn likely_fault(context: &Context<'_>, route: &RouteSelection) -> RouteFault {
     let by = route.route.gateway;
     let state = context.state();

@@ -67,7 +67,7 @@ fn recorded_text(recorded: Recorded) -> String {
     format!("record:\n    events: {events}\n    bytes: {bytes}\n    missing: {missing}\n")
 }
 
-/// A text as a value of YAML, in quotes if others could be read into it.
+/// Formats a text as a YAML value, in quotes if YAML could read another value.
 fn scalar(text: impl ToString) -> String {
     let text = text.to_string();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@, ".contains(c);

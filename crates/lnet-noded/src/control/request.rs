@@ -348,7 +348,7 @@ pub(super) fn parsed<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -
     parsed.map_err(|error: T::Err| refusal(-EINVAL, fault_text(text, &error.to_string())))
 }
 
-/// An error behind the text that has it, but for one that begins with that text itself.
+/// Formats an error after its subject, unless the error begins with the subject.
 fn fault_text(text: &str, error: &str) -> String {
     match error.starts_with(&format!("'{text}'")) {
         true => error.to_owned(),
