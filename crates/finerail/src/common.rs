@@ -418,7 +418,7 @@ impl StatsArgs {
             return Ok(());
         };
         let text = serde_json::to_string_pretty(&node.stats())? + "\n";
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+        sys::write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 }
 

@@ -1,6 +1,5 @@
 //! `finerail merge`: joins the shares of a sweep.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -64,7 +63,7 @@ pub(crate) fn run(args: &MergeArgs) -> anyhow::Result<ExitCode> {
         bail!("no file");
     };
     if let Some(path) = &args.output {
-        fs::write(path, joined.text()?)
+        sys::write_file(path, joined.text()?)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     let missing = joined.missing();

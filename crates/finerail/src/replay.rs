@@ -1,7 +1,7 @@
 //! `finerail replay`: feeds the recorded inputs of a node to the same core, and compares the decisions.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -207,7 +207,7 @@ fn print_event(
 
 fn write_state(path: &Path, replay: &Replayed, now: Time) -> anyhow::Result<()> {
     let text = Node::exact(replay.core().selection_state(), now).to_json()?;
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    sys::write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn seconds(time: Time) -> f64 {

@@ -263,7 +263,7 @@ fn read(name: &str) -> anyhow::Result<Subject> {
 fn write_trace(subject: &Subject, seed: u64, path: &PathBuf) -> anyhow::Result<()> {
     let trace = subject.run(seed, true).trace.unwrap_or_default();
     let mut file =
-        fs::File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
+        sys::create_file(path).with_context(|| format!("cannot write {}", path.display()))?;
     file.write_all(trace.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
 }

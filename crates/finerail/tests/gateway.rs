@@ -15,6 +15,7 @@ mod lab;
 mod operations;
 
 use std::fs;
+use std::os::unix::fs::{chown, symlink};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, mpsc};
 use std::thread;
@@ -473,5 +474,24 @@ fn a_log_in_use_damaged_or_of_another_directory_is_refused_in_words() {
     assert!(inside.contains("where clients could change it"), "{inside}");
     lab.restart(&[]);
     eventually("the gateway answers", || files.null(&caller).ok());
+    lab.end();
+}
+
+#[test]
+fn a_state_directory_of_another_user_is_refused_and_its_links_are_not_followed() {
+    if !is_root() {
+        return testkit::absent("only root can act for another user");
+    }
+    let mut lab = Lab::new();
+    let (state, victim) = (lab.state(), lab.state().with_extension("victim"));
+    fs::write(&victim, "precious").unwrap();
+    symlink(&victim, state.join("replies.new")).unwrap();
+    chown(&state, Some(1002), None).unwrap();
+    let foreign = lab.serve_and_fail(&[]);
+    assert!(foreign.contains("belongs to another user"), "{foreign}");
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    chown(&state, Some(0), None).unwrap();
+    lab.restart(&[]);
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     lab.end();
 }

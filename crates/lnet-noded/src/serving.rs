@@ -2,14 +2,15 @@
 //!
 //! ```text
 //!  accept ── admit ──▶ Clients::serve ──▶ thread: serve the connection, forget it
-//!                        │ at the limit: the connection is rejected and closed
+//!                        │ at the limit (Full): the connection is rejected and closed,
+//!                        │ or the oldest idle one is shut down in its favour
 //!  stop ─────────────▶ end: every open connection is shut down, every thread waited for
 //! ```
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -52,8 +53,42 @@ pub(crate) struct Clients<C> {
     name: &'static str,
     max: usize,
     stopping: AtomicBool,
-    open: Mutex<Slab<C>>,
+    full: Full,
+    open: Mutex<Slab<Open<C>>>,
+    arrivals: AtomicU64,
     threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+/// What happens to a connection that arrives at the limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// It is closed: the others may be long conversations.
+    Reject,
+    /// It takes the place of the oldest connection that keeps the endpoint waiting.
+    EndOldest,
+}
+
+/// An open connection.
+#[derive(Debug)]
+struct Open<C> {
+    stream: C,
+    /// The number of its arrival.
+    arrival: u64,
+    busy: Arc<Busy>,
+}
+
+/// Whether the endpoint is at work for a connection, and not waiting for its client.
+#[derive(Debug, Default)]
+pub(crate) struct Busy(AtomicBool);
+
+impl Busy {
+    /// Does work for the connection, which is not ended meanwhile.
+    pub(crate) fn with<T>(&self, work: impl FnOnce() -> T) -> T {
+        self.0.store(true, Ordering::Relaxed);
+        let done = work();
+        self.0.store(false, Ordering::Relaxed);
+        done
+    }
 }
 
 /// The pause before the next attempt to accept when the system has no room.
@@ -83,10 +118,12 @@ pub(crate) fn accept<C>(
 
 impl<C> Clients<C> {
     /// Makes a list without connections that never has more than `max`.
-    pub(crate) fn new(name: &'static str, max: usize) -> Self {
+    pub(crate) fn new(name: &'static str, max: usize, full: Full) -> Self {
         Self {
             name,
             max,
+            full,
+            arrivals: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             open: Mutex::new(Slab::new()),
             threads: Mutex::new(Vec::new()),
@@ -108,46 +145,74 @@ impl<C: Connection> Clients<C> {
     pub(crate) fn serve(
         self: &Arc<Self>,
         stream: C,
-        serve: impl FnOnce(&C) + Send + 'static,
+        serve: impl FnOnce(&C, &Busy) + Send + 'static,
     ) -> io::Result<()> {
         let handle = stream.duplicate()?;
+        let busy = Arc::<Busy>::default();
+        let arrival = self.arrivals.fetch_add(1, Ordering::Relaxed);
         let key = {
             let mut open = lock(&self.open);
-            if open.len() >= self.max {
+            if open.len() >= self.max && !(self.full == Full::EndOldest && end_oldest(&mut open)) {
                 let what = format!("{} connections are open already", self.max);
                 return Err(io::Error::other(what));
             }
-            open.insert(handle)
+            open.insert(Open {
+                stream: handle,
+                arrival,
+                busy: Arc::clone(&busy),
+            })
         };
         let clients = Arc::clone(self);
         let thread = std::thread::Builder::new()
             .name(format!("lnet-{}", self.name))
             .spawn(move || {
-                serve(&stream);
-                lock(&clients.open).try_remove(key);
+                serve(&stream, &busy);
+                clients.forget(key, arrival);
             });
         let mut threads = lock(&self.threads);
         threads.retain(|thread| !thread.is_finished());
         match thread {
             Ok(thread) => threads.push(thread),
             Err(error) => {
-                lock(&self.open).try_remove(key);
+                self.forget(key, arrival);
                 return Err(error);
             }
         }
         Ok(())
     }
 
+    /// Removes a connection from the list, unless another one has its place already.
+    fn forget(&self, key: usize, arrival: u64) {
+        let mut open = lock(&self.open);
+        if open.get(key).is_some_and(|open| open.arrival == arrival) {
+            open.remove(key);
+        }
+    }
+
     /// Shuts down every connection and waits for its thread.
     pub(crate) fn end(&self) {
-        for (_, stream) in &*lock(&self.open) {
+        for (_, open) in &*lock(&self.open) {
             // A connection that has already ended needs no shutdown.
-            let _ended = stream.end();
+            let _ended = open.stream.end();
         }
         for thread in std::mem::take(&mut *lock(&self.threads)) {
             join(thread);
         }
     }
+}
+
+/// Shuts the oldest idle connection down, so that its thread ends at once, and forgets it. Returns false if there is
+/// none.
+fn end_oldest<C: Connection>(open: &mut Slab<Open<C>>) -> bool {
+    let idle = open
+        .iter()
+        .filter(|(_, open)| !open.busy.0.load(Ordering::Relaxed));
+    let Some((key, _)) = idle.min_by_key(|(_, open)| open.arrival) else {
+        return false;
+    };
+    // A connection that has already ended needs no shutdown.
+    let _ended = open.remove(key).stream.end();
+    true
 }
 
 /// Waits for a thread of an endpoint.

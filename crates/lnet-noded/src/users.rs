@@ -12,7 +12,7 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -219,7 +219,8 @@ fn user(peer: &PeerView) -> Option<Nid> {
 }
 
 fn read(path: &Path) -> io::Result<BTreeSet<Nid>> {
-    let file = match File::open(path) {
+    let opened = sys::without_following(OpenOptions::new().read(true)).open(path);
+    let file = match opened {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(BTreeSet::new()),
         opened => opened?,
     };
@@ -246,14 +247,13 @@ fn read(path: &Path) -> io::Result<BTreeSet<Nid>> {
 /// Replaces the file in one step, so that a crash leaves either the old or the new file.
 fn write(path: &Path, users: &BTreeSet<Nid>) -> io::Result<()> {
     let text: String = users.iter().map(|nid| format!("{nid}\n")).collect();
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    fs::write(&beside, text)?;
-    fs::rename(&beside, path)
+    sys::replace_file(path, text)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -14,7 +14,8 @@
 //! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`allow_trace`] |
 //! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
 //! | Who is at the other end of a local socket, has it closed, and how is a descriptor passed? | [`peer_credentials`], [`peer_groups`], [`send_descriptors`], [`has_hung_up`] |
-//! | How is a file opened safely if others may have replaced it by a link? | [`without_following`] |
+//! | How is a file opened, created or replaced safely if others may have put a link there? | [`without_following`], [`create_file`], [`replace_file`], [`create_new`] |
+//! | Does a directory belong to this user alone? Can others replace what is created in it? | [`own_directory`], [`require_trusted_parent`] |
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
 //! | How does a wait end when a signal comes? | [`Alarm::wait_or_signal`], [`MessageQueue::receive_or_signal`], [`Event`], [`block_signals`] |
 //! | Where is the memory of a message, and who keeps it alive? | [`span`] |
@@ -72,7 +73,10 @@ pub use descriptors::{
     receive_descriptors, send_descriptors, share_with_group,
 };
 pub use event::{Event, Waited};
-pub use file::without_following;
+pub use file::{
+    create_file, create_new, own_directory, replace_file, require_trusted_parent,
+    without_following, write_file,
+};
 pub use fork::ForkMark;
 pub use interface::{InterfaceAddress, interface_addresses};
 pub use link::{LinkWatch, links};

@@ -29,12 +29,12 @@ pub enum Error {
         path: PathBuf,
     },
     /// The directory for lock and journal belongs to another user or is writable for others.
-    #[error("{path} {problem}: choose another directory with --directory")]
+    #[error("{path}: {problem}: choose another directory with --directory")]
     UnsafeDirectory {
         /// The directory.
         path: PathBuf,
         /// What is wrong with it.
-        problem: &'static str,
+        problem: io::Error,
     },
     /// An operation on a file or socket failed.
     #[error("cannot {what} {path}: {cause}")]

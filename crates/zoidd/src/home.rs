@@ -193,11 +193,14 @@ pub fn cleanup(instance: &Instance, directory: Option<&Path>) -> Result<Removed,
     })
 }
 
-/// Returns the directory that a daemon without `--directory` would use, if it exists.
+/// Returns the directory that a daemon without `--directory` would use, if it exists and belongs to this user
+/// alone.
 #[must_use]
 pub fn find_directory(user: u32) -> Option<PathBuf> {
     let candidates = runtime_directories(user).map(PathBuf::from);
-    candidates.into_iter().find(|path| path.is_dir())
+    // In /tmp, the directory may be one of another user, or a link.
+    let is_own = |path: &PathBuf| path.is_dir() && sys::own_directory(path, 0o022).is_ok();
+    candidates.into_iter().find(is_own)
 }
 
 fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
@@ -214,30 +217,24 @@ fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
         }
         _ => {}
     }
-    // Does not follow links, because in /tmp anybody could have created one.
-    let metadata = fs::symlink_metadata(&path).map_err(Error::file("read the status of", &path))?;
-    let problem = if !metadata.is_dir() {
-        "is not a directory"
-    } else if metadata.uid() != user {
-        // Root may not use it either: its owner could make root remove files that the owner may not.
-        "belongs to another user (only that user can use it)"
-    } else if metadata.mode() & 0o022 != 0 {
-        "is writable by other users"
-    } else {
-        return Ok(path);
-    };
-    Err(Error::UnsafeDirectory { path, problem })
+    match sys::own_directory(&path, 0o022) {
+        Ok(_) => Ok(path),
+        Err(problem) => match problem.kind() {
+            ErrorKind::PermissionDenied | ErrorKind::NotADirectory => {
+                Err(Error::UnsafeDirectory { path, problem })
+            }
+            _ => Err(Error::file("use", &path)(problem)),
+        },
+    }
 }
 
 /// Locks the file that is at `path` after locking; a lock on a file that a leaving daemon has removed means
 /// nothing.
 fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
     loop {
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = sys::without_following(&mut options)
             .open(path)
             .map_err(Error::file("open", path))?;
         match file.try_lock() {

@@ -238,7 +238,7 @@ impl Talk {
     /// Sends a request, and writes the answer to a file.
     pub(super) fn write(&mut self, request: &Request, path: &Path) -> Result<(), Failed> {
         let text = self.dlc()?.request(request)?;
-        fs::write(path, text).map_err(|error| {
+        sys::write_file(path, text).map_err(|error| {
             Failed::Io(
                 anyhow::Error::from(error).context(format!("cannot write {}", path.display())),
             )

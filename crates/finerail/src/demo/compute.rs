@@ -252,7 +252,7 @@ impl Manifest {
     pub(super) fn write(&self, directory: &Path) -> anyhow::Result<()> {
         let path = directory.join(MANIFEST);
         let text = serde_json::to_string_pretty(self)?;
-        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+        sys::write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
     pub(super) fn read(directory: &Path) -> anyhow::Result<Self> {

@@ -88,7 +88,7 @@ fn write_file(
     step: &Step<'_>,
 ) -> anyhow::Result<()> {
     let write = || -> io::Result<()> {
-        let mut file = File::create(path)?;
+        let mut file = sys::create_file(path)?;
         let mut content = stream(name);
         let mut left = size;
         while left > 0 {

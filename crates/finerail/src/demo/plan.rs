@@ -4,7 +4,6 @@
 //! Each rail is planned by itself, in the multi-rail form. `fgr join` joins both, and `fgr check` proves the
 //! result before any node runs.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -69,7 +68,7 @@ impl Plan {
         let byte = addresses.first_byte();
         let write = |name: &str, text: String| {
             let path = directory.join(name);
-            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+            sys::write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))
         };
         write(
             "servers.csv",
@@ -179,7 +178,7 @@ fn nodes(site: &Site, directory: &Path, addresses: Addresses) -> anyhow::Result<
                 let path = directory.join(format!("conf/{}.yaml", node.name));
                 // Here all nodes share the interface `lo`, so the configuration names NIDs instead of
                 // interfaces.
-                fs::write(&path, site.node_config(node).to_yaml())
+                sys::write_file(&path, site.node_config(node).to_yaml())
                     .with_context(|| format!("cannot write {}", path.display()))?;
                 path
             }

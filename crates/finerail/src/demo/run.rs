@@ -476,7 +476,7 @@ fn live_line(begun: Instant, tracks: &[Mutex<Track>]) -> String {
 fn write_report(path: &Path, outcome: &Outcome) -> anyhow::Result<()> {
     let json = path.with_extension("json");
     let write = |path: &Path, text: String| {
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+        sys::write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
     };
     write(path, page::page(outcome))?;
     write(&json, serde_json::to_string_pretty(outcome)?)?;

@@ -252,5 +252,5 @@ fn write(directory: &Path, path: &str, text: &str) -> anyhow::Result<()> {
     let path = directory.join(path);
     let parent = path.parent().unwrap_or(directory);
     fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    sys::write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }

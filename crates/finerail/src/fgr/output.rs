@@ -1,7 +1,7 @@
 //! The output directory of a command, and texts that are written piece by piece while they are made.
 
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub(super) fn write_file(
     write: impl FnOnce(&mut dyn fmt::Write) -> fmt::Result,
 ) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
-    let file = File::create(path).with_context(cannot)?;
+    let file = sys::create_file(path).with_context(cannot)?;
     stream(BufWriter::new(file), write).with_context(cannot)
 }
 

@@ -268,7 +268,7 @@ fn search(args: &PlaceArgs, effort: Effort, problem: &Problem<'_>) -> anyhow::Re
     let found = found?;
     if let Some(path) = &args.state {
         let text = serde_json::to_string(&found.state)?;
-        fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        sys::write_file(path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(found)
 }
@@ -447,7 +447,7 @@ fn write_all(directory: &Path, problem: &Problem<'_>, found: &Placements) -> any
     ];
     for (name, text) in files {
         let path = directory.join(name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        sys::write_file(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
     }
     Ok(())
 }

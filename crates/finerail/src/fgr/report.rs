@@ -70,5 +70,5 @@ fn this_command() -> String {
 }
 
 fn write(path: &Path, text: &str) -> anyhow::Result<()> {
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    sys::write_file(path, text).with_context(|| format!("cannot write {}", path.display()))
 }

@@ -4,14 +4,13 @@ use std::env;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, bail};
-use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 
 use super::NewSessionArgs;
@@ -142,20 +141,13 @@ fn private_directory(socket: &Path) -> anyhow::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(directory);
-    made.with_context(|| {
+    let own = made.and_then(|()| sys::own_directory(directory, 0o077));
+    own.map(drop).with_context(|| {
         format!(
-            "cannot make {}; set XDG_RUNTIME_DIR to a directory that you own",
+            "cannot use {}; remove it, or set XDG_RUNTIME_DIR to a directory that you own",
             directory.display()
         )
-    })?;
-    let found = fs::symlink_metadata(directory)?;
-    if !found.is_dir() || found.uid() != geteuid().as_raw() || found.mode() & 0o077 != 0 {
-        bail!(
-            "other users can access {}; remove it, or set XDG_RUNTIME_DIR",
-            directory.display()
-        );
-    }
-    Ok(())
+    })
 }
 
 /// Starts the console with the options of this process, and waits until the console listens.

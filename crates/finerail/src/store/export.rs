@@ -149,15 +149,14 @@ impl ExportArgs {
 
     fn log(&self, state: &Path, entropy: &Entropy) -> anyhow::Result<Arc<ReplyLog>> {
         let export = real(&self.directory)?;
-        let state = real(state)?;
-        if state.starts_with(&export) {
+        if real(state)?.starts_with(&export) {
             bail!(
                 "--state {} is below {}, where clients could change it; name a directory elsewhere",
                 state.display(),
                 export.display()
             );
         }
-        Ok(Arc::new(ReplyLog::open(&state, &export, entropy)?))
+        Ok(Arc::new(ReplyLog::open(state, &export, entropy)?))
     }
 
     fn identity(&self) -> Identity {

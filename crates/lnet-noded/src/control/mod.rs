@@ -43,7 +43,7 @@ use thiserror::Error;
 use tracing::{debug, warn};
 
 use crate::managed::ManagedNode;
-use crate::serving::{self, Clients};
+use crate::serving::{self, Clients, Full};
 
 pub use import::ReconfigureError;
 
@@ -105,7 +105,7 @@ impl ControlEndpoint {
             path: path.clone(),
             error,
         })?;
-        let clients = Arc::new(Clients::new("control", CLIENTS_MAX));
+        let clients = Arc::new(Clients::new("control", CLIENTS_MAX, Full::Reject));
         let accepting = Accepting {
             node: node.clone(),
             listener,
@@ -160,6 +160,8 @@ fn listen(path: &Path, group: Option<u32>) -> Result<UnixListener, ControlError>
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(failed)?;
     }
+    // Elsewhere, another user could put a link in the place of the socket before its mode and group are set.
+    sys::require_trusted_parent(path).map_err(failed)?;
     let _turn = take_turn(path);
     remove_stale_socket(path)?;
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None).map_err(failed)?;
@@ -236,7 +238,7 @@ impl Accepting {
         let to_refuse = stream.try_clone();
         let served = self
             .clients
-            .serve(stream, move |stream| connection::serve(&node, stream));
+            .serve(stream, move |stream, _| connection::serve(&node, stream));
         if let Err(error) = served {
             warn!(%error, "cannot serve a control connection");
             if let Ok(stream) = to_refuse {

@@ -1,7 +1,7 @@
 //! The metrics endpoint: serves a node's counters over HTTP for Prometheus.
 //!
 //! ```text
-//!  listener thread ── accept ── one thread a connection (at most 8)
+//!  listener thread ── accept ── one thread a connection (at most 32: one more ends the oldest idle one)
 //!                                 read a request (at most 8 KiB, at most 5 s)
 //!                                 ── GET /metrics: collect, page by page ── write the text ── close
 //!
@@ -37,7 +37,7 @@ use prometheus_client::registry::Registry;
 use thiserror::Error;
 use tracing::{debug, error};
 
-use crate::serving::{self, Clients};
+use crate::serving::{self, Clients, Full};
 use peers::Walk;
 use snapshot::Snapshot;
 
@@ -88,9 +88,9 @@ pub struct MetricsEndpoint {
     listener: Option<JoinHandle<()>>,
 }
 
-/// The limit of simultaneous connections; a further one is closed at once. A scraper has one, and people may look,
-/// too.
-const CLIENTS_MAX: usize = 8;
+/// The limit of simultaneous connections. A scraper has one, and people may look, too. At the limit, a new connection
+/// ends the oldest idle one. So many others must arrive within the moment in which a scraper asks to end its connection.
+const CLIENTS_MAX: usize = 32;
 
 /// How long the connection that wakes the own listener may take; it stays on this machine.
 const WAKE: Duration = Duration::from_secs(1);
@@ -127,7 +127,7 @@ impl MetricsEndpoint {
         let failed = |error| MetricsError { address, error };
         let listener = TcpListener::bind(address).map_err(failed)?;
         let bound = listener.local_addr().map_err(failed)?;
-        let clients = Arc::new(Clients::new("metrics", CLIENTS_MAX));
+        let clients = Arc::new(Clients::new("metrics", CLIENTS_MAX, Full::EndOldest));
         let accepting = Accepting {
             text: Arc::new(text),
             clients: Arc::clone(&clients),
@@ -174,8 +174,8 @@ impl Accepting {
     fn run(&self, listener: &TcpListener) {
         serving::accept(&self.clients, listener.incoming(), |stream| {
             let text = Arc::clone(&self.text);
-            let served = self.clients.serve(stream, move |stream| {
-                http::serve(stream, || text());
+            let served = self.clients.serve(stream, move |stream, busy| {
+                http::serve(stream, || busy.with(|| text()));
             });
             if let Err(error) = served {
                 debug!(%error, "metrics connection not served");

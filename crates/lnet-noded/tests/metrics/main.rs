@@ -298,10 +298,25 @@ fn a_request_without_end_is_cut_off() {
 }
 
 #[test]
+fn a_new_scrape_is_served_whatever_number_of_clients_say_nothing_or_read_nothing() {
+    let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
+    let endpoint = serve(&node);
+    let mut idle: Vec<_> = (0..40).map(|_| connect(&endpoint)).collect();
+    scrape(&endpoint);
+    for mut stream in (0..40).map(|_| connect(&endpoint)) {
+        // It asks and then takes nothing.
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        idle.push(stream);
+    }
+    scrape(&endpoint);
+    drop(idle);
+}
+
+#[test]
 fn clients_that_say_nothing_neither_keep_others_out_for_long_nor_the_node_from_ending() {
     let node = start(testkit::port(), &["127.0.0.1@tcp"], "");
     let endpoint = serve(&node);
-    let mut silent: Vec<_> = (0..8).map(|_| connect(&endpoint)).collect();
+    let mut silent: Vec<_> = (0..32).map(|_| connect(&endpoint)).collect();
     // Their time expires after some seconds, and then there is room again.
     for stream in &mut silent {
         let mut byte = [0];

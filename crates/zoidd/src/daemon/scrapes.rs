@@ -30,6 +30,7 @@ const TIME_LIMIT: u32 = 600;
 pub(super) struct Scrapes {
     listener: UnixListener,
     scrapes: [Option<Scrape>; SCRAPES_MAX],
+    arrivals: u64,
 }
 
 #[derive(Debug)]
@@ -39,6 +40,8 @@ struct Scrape {
     /// The answer, if there is one, and the number of bytes written.
     answer: Option<(Vec<u8>, usize)>,
     beats: u32,
+    /// The number of its arrival.
+    arrival: u64,
 }
 
 impl Scrapes {
@@ -49,6 +52,7 @@ impl Scrapes {
         Ok(Self {
             listener,
             scrapes: std::array::from_fn(|_| None),
+            arrivals: 0,
         })
     }
 
@@ -58,10 +62,15 @@ impl Scrapes {
 
     pub(super) fn accept(&mut self, registry: &Registry, first_token: usize) {
         while let Ok((mut stream, _)) = self.listener.accept() {
-            let Some(index) = self.scrapes.iter().position(Option::is_none) else {
-                // Dropping the connection closes it; a later attempt may find room.
+            let free = self.scrapes.iter().position(Option::is_none);
+            // A new scrape is always served. If it has to take the place of another one, it takes that of the
+            // oldest; a scrape ends at once unless its client neither asks nor reads.
+            let Some(index) = free.or_else(|| self.oldest()) else {
                 continue;
             };
+            if let Some(place) = self.scrapes.get_mut(index) {
+                *place = None;
+            }
             let interest = Interest::READABLE | Interest::WRITABLE;
             let watched = registry.register(&mut stream, Token(first_token + index), interest);
             if let (Ok(()), Some(place)) = (watched, self.scrapes.get_mut(index)) {
@@ -70,9 +79,17 @@ impl Scrapes {
                     request: Vec::new(),
                     answer: None,
                     beats: 0,
+                    arrival: self.arrivals,
                 });
+                self.arrivals += 1;
             }
         }
+    }
+
+    fn oldest(&self) -> Option<usize> {
+        let scrapes = self.scrapes.iter().enumerate();
+        let arrivals = scrapes.filter_map(|(at, scrape)| Some((scrape.as_ref()?.arrival, at)));
+        arrivals.min().map(|(_, at)| at)
     }
 
     /// Closes idle scrapes; called once per heartbeat.

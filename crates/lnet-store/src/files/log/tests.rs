@@ -215,3 +215,38 @@ fn a_log_that_was_removed_is_another_one() {
     let log = ReplyLog::open(directory.path(), Path::new("/srv"), &Entropy::new([6; 32]));
     assert_ne!(log.unwrap().restored().incarnation, first);
 }
+
+#[test]
+fn what_another_user_put_into_the_directory_is_not_followed() {
+    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    let directory = tempfile::tempdir().unwrap();
+    let (state, victim) = (
+        directory.path().join("state"),
+        directory.path().join("victim"),
+    );
+    fs::write(&victim, "precious").unwrap();
+    fs::create_dir(&state).unwrap();
+    for name in ["replies.new", "lock", "replies.log"] {
+        let link = state.join(name);
+        symlink(&victim, &link).unwrap();
+        match (name, open_at(&state)) {
+            // A new file takes the place of the link.
+            ("replies.new", opened) => drop(opened.unwrap()),
+            (_, opened) => assert!(opened.is_err(), "{name}"),
+        }
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "precious", "{name}");
+        let _none = fs::remove_file(&link);
+        let _none = fs::remove_file(state.join("replies.log"));
+        let _none = fs::remove_file(state.join("lock"));
+    }
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o777)).unwrap();
+    let refused = open_at(&state).unwrap_err().to_string();
+    assert!(refused.contains("writable by other users"), "{refused}");
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o700)).unwrap();
+    // Only root can give the directory to another user.
+    if chown(&state, Some(1002), None).is_ok() {
+        let refused = open_at(&state).unwrap_err().to_string();
+        assert!(refused.contains("belongs to another user"), "{refused}");
+        assert_eq!(fs::read_dir(&state).unwrap().count(), 0);
+    }
+}
