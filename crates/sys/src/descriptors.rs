@@ -13,8 +13,11 @@ use nix::sys::socket::{
 };
 use nix::unistd::{Gid, fchown};
 
-/// Most descriptors in one message. The kernel allows 253.
+/// Most descriptors in one message.
 pub const DESCRIPTORS_MAX: usize = 4;
+
+/// Most descriptors in one message that the kernel allows (`SCM_MAX_FD`).
+const KERNEL_MAX: usize = 253;
 
 /// Sends bytes, and descriptors with the first of them. The receiver gets its own copies of the
 /// descriptors.
@@ -54,19 +57,22 @@ pub fn send_descriptors(
 /// Receives bytes, and at most [`DESCRIPTORS_MAX`] descriptors that came with them. Programs that
 /// this process starts do not inherit the descriptors.
 ///
+/// There is room for as many descriptors as the kernel allows in one message, because those without
+/// an owner would stay open for good.
+///
 /// # Returns
 ///
 /// The number of bytes, 0 at the end of the stream, and the descriptors.
 ///
 /// # Errors
 ///
-/// Errors of `recvmsg(2)`.
+/// [`ErrorKind::InvalidData`] if more descriptors came, which are closed; errors of `recvmsg(2)`.
 #[expect(unsafe_code, reason = "received descriptors have no owner yet")]
 pub fn receive_descriptors(
     socket: &impl AsFd,
     bytes: &mut [u8],
 ) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = cmsg_space!([i32; DESCRIPTORS_MAX]);
+    let mut space = cmsg_space!([i32; KERNEL_MAX]);
     let mut slices = [IoSliceMut::new(bytes)];
     let received = recvmsg::<()>(
         socket.as_fd().as_raw_fd(),
@@ -83,6 +89,9 @@ pub fn receive_descriptors(
                 descriptors.push(unsafe { OwnedFd::from_raw_fd(fd) });
             }
         }
+    }
+    if descriptors.len() > DESCRIPTORS_MAX {
+        return Err(ErrorKind::InvalidData.into());
     }
     Ok((received.bytes, descriptors))
 }
@@ -168,6 +177,29 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     use super::*;
+
+    #[test]
+    fn more_descriptors_than_allowed_are_refused_and_none_stays_open() {
+        // A pipe whose only other owner is the message: its reader sees the end once that is closed.
+        let (near, far) = std::os::unix::net::UnixStream::pair().unwrap();
+        for count in [DESCRIPTORS_MAX + 1, KERNEL_MAX] {
+            let (mut reader, writer) = io::pipe().unwrap();
+            let raw = vec![writer.as_raw_fd(); count];
+            sendmsg::<()>(
+                near.as_raw_fd(),
+                &[IoSlice::new(b"x")],
+                &[ControlMessage::ScmRights(&raw)],
+                MsgFlags::empty(),
+                None,
+            )
+            .unwrap();
+            drop(writer);
+            let refused = receive_descriptors(&far, &mut [0]).unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidData);
+            // Without an end of the pipe this read would wait for ever.
+            assert_eq!(io::Read::read(&mut reader, &mut [0]).unwrap(), 0);
+        }
+    }
 
     #[test]
     fn a_descriptor_arrives_with_its_bytes_and_works() {

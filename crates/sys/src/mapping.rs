@@ -84,6 +84,19 @@ impl Mapping {
         Some(unsafe { Span::kept(start.cast(), length, keeper) })
     }
 
+    /// Gives up words and shared spans: returns the whole mapping as its first and only span, which
+    /// [`Leases`](crate::span::Leases) can take over. Returns `None` if a clone or a span of the
+    /// mapping exists. See [`crate::span`] for other mappings of the same object.
+    #[must_use]
+    #[expect(unsafe_code, reason = "an address becomes a span here")]
+    pub fn into_exclusive(self) -> Option<Span> {
+        let mapped = Arc::try_unwrap(self.0).ok()?;
+        let (start, length) = (mapped.start.cast(), mapped.length);
+        // SAFETY: `mapped` keeps the whole range mapped, and the kernel initialised it. Every word
+        // borrows a `Mapping`, every span has a clone of the `Arc`, and there is none.
+        Some(unsafe { Span::first(start, length, mapped) })
+    }
+
     /// Loads an aligned 32-bit word in the machine's byte order. Everything that other processes
     /// stored before the word is visible afterwards. Returns `None` if the word is not within the
     /// mapping or not aligned.
@@ -274,6 +287,17 @@ mod tests {
         let mut copy = [0; 8];
         assert_eq!(span.copy_out(&mut copy), 8);
         assert_eq!(&copy, b"outlives");
+    }
+
+    #[test]
+    fn a_mapping_becomes_exclusive_only_if_nothing_else_refers_to_it() {
+        let mapping = mapping();
+        let (span, clone) = (mapping.span(0, 8).unwrap(), mapping.clone());
+        assert!(mapping.into_exclusive().is_none(), "a clone is alive");
+        assert!(clone.into_exclusive().is_none(), "a span is alive");
+        drop(span);
+        let mut whole = self::mapping().into_exclusive().unwrap();
+        assert_eq!((whole.len(), whole.is_unique()), (4096, true));
     }
 
     #[test]

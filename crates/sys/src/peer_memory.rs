@@ -11,8 +11,12 @@
 //! process: [`allow_trace`].
 //!
 //! Remote addresses are numbers from another process. Wrong ones do not endanger this process: an
-//! address that the other process does not have gives `EFAULT`. If the other process is this
-//! process itself, the language gives no guarantees for what is written, as with `/proc/self/mem`.
+//! address that the other process does not have gives `EFAULT`.
+//!
+//! A process may also name itself: a daemon and its client can be threads of one process. What is
+//! written then reaches memory without its owner's knowledge, as a write to `/proc/self/mem` does,
+//! which the language considers the system's matter. Such a daemon writes only to places that its
+//! client named, which the client holds as a [`Span`] meanwhile, so without a reference.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -87,7 +91,7 @@ pub fn write_memory(process: u32, spans: &[Span], to: &[RemotePart]) -> io::Resu
     let (process, remote) = (number(process)?, Remote::of(to)?);
     #[expect(unsafe_code, reason = "the kernel reads memory without a reference")]
     // SAFETY: every local part is in a span, whose owner is borrowed, and is only read. The target
-    // parts belong to another process; the module documentation describes the case of this process.
+    // parts are of another process, or of this one with the module documentation's reservation.
     let count = unsafe {
         libc::process_vm_writev(
             process,

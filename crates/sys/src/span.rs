@@ -16,10 +16,15 @@
 //! bytes. [`Exclusive`] is the form for programs: the only handle of its memory, which is
 //! accessible as a slice.
 //!
-//! Copies are plain memory copies. If another thread or process writes the bytes at the same time,
-//! the copy has old bytes, new bytes, or a mix. A program that posts memory promises not to access
-//! it until the operation completes. Code of this workspace copies bytes that another process may
-//! change before it makes decisions on them.
+//! If another thread or process writes bytes while they are copied, the copy has old bytes, new
+//! bytes, or a mix, and nothing else happens: see `copy`. Code of this workspace copies bytes that
+//! another process may change before it makes decisions on them.
+//!
+//! A slice needs more: nobody else may write. [`Exclusive`] has the only span of its memory, and
+//! [`Leases`] has the only span of the region that it leases out. What the compiler cannot check
+//! are other processes, and other mappings of the same object, which are like other processes. Those
+//! that map an exclusive region promise to write to a part only while an operation is posted on it,
+//! so while it is a [`Span`].
 //!
 //! A span never reads or writes outside its range: parts are checked when they are made.
 
@@ -68,8 +73,8 @@ unsafe impl Send for Span {}
     unsafe_code,
     reason = "a raw pointer is what keeps the compiler from seeing that this is safe"
 )]
-// SAFETY: a shared span makes no reference to its memory. It only copies bytes and passes the
-// address to the kernel; the module documentation describes concurrent copies.
+// SAFETY: a shared span makes no reference to its memory. It passes the address to the kernel, or
+// copies bytes with `copy`, which tolerates concurrent copies.
 unsafe impl Sync for Span {}
 
 impl Span {
@@ -128,6 +133,26 @@ impl Span {
         }
     }
 
+    /// Makes the first span of memory that `keeper` keeps mapped.
+    ///
+    /// # Safety
+    ///
+    /// The `len` initialised bytes at `start` are valid for reads and writes as long as `keeper`
+    /// lives, and nothing else in this process knows their address.
+    #[must_use]
+    #[expect(unsafe_code, reason = "only the caller knows what the keeper keeps")]
+    pub(crate) unsafe fn first(
+        start: NonNull<u8>,
+        len: usize,
+        keeper: impl Send + Sync + 'static,
+    ) -> Span {
+        Span {
+            start,
+            len,
+            owner: Owner::Exclusive(Arc::new(keeper)),
+        }
+    }
+
     /// Length in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -181,10 +206,9 @@ impl Span {
         let count = bytes.len().min(self.len);
         #[expect(unsafe_code, reason = "no reference to the target may exist")]
         // SAFETY: `count` bytes are readable at `bytes` and, because the owner lives, writable at
-        // `start`. The two overlap only if a reference to the span's memory exists, which the
-        // makers of spans exclude; `copy` allows even that.
+        // `start`. No reference to the span's memory exists, so the two do not overlap.
         unsafe {
-            ptr::copy(bytes.as_ptr(), self.start.as_ptr(), count);
+            copy(bytes.as_ptr(), self.start.as_ptr(), count);
         }
         count
     }
@@ -196,7 +220,7 @@ impl Span {
         // SAFETY: `count` bytes are writable at `bytes` and, because the owner lives, readable at
         // `start`.
         unsafe {
-            ptr::copy(self.start.as_ptr(), bytes.as_mut_ptr(), count);
+            copy(self.start.as_ptr(), bytes.as_mut_ptr(), count);
         }
         count
     }
@@ -209,7 +233,7 @@ impl Span {
         // SAFETY: both owners live, so `count` bytes are readable in this span and writable in the
         // other; `copy` allows an overlap.
         unsafe {
-            ptr::copy(self.start.as_ptr(), target.start.as_ptr(), count);
+            copy(self.start.as_ptr(), target.start.as_ptr(), count);
         }
         count
     }
@@ -341,8 +365,9 @@ impl Deref for Exclusive {
         #[expect(unsafe_code, reason = "exclusive memory is a slice")]
         // SAFETY: the memory is initialised (zeroed, from a vector, or mapped) and lives as long as
         // the span. No other span of this process refers to it: `zeroed` and `from` made the only
-        // one, `reclaim` checked for others, leases do not overlap, and this type gives out no
-        // clone.
+        // one; `reclaim` checked that the owner has no other span; the owner of a lease is the
+        // lease, which overlaps no other lease of a region that has no span but that of `Leases`;
+        // and this type gives out no clone.
         unsafe {
             std::slice::from_raw_parts(self.span.start.as_ptr(), self.span.len)
         }
@@ -359,11 +384,10 @@ impl DerefMut for Exclusive {
     }
 }
 
-/// Leases disjoint parts of a shared region, each exclusive within this process.
+/// Leases disjoint parts of a region that it owns, each exclusive within this process.
 ///
 /// This is not an allocator: the caller chooses the ranges, and `Leases` checks that they do not
-/// overlap. Processes that map the region must write to a leased part only in an operation that was
-/// posted on it, and must never read it as anything other than bytes.
+/// overlap.
 #[derive(Debug)]
 pub struct Leases {
     region: Span,
@@ -372,13 +396,22 @@ pub struct Leases {
 }
 
 impl Leases {
-    /// Creates a region without leases.
+    /// Takes over a region, without leases. Returns `None` unless the span is the only one of its
+    /// memory: a second one could write to what is leased.
     #[must_use]
-    pub fn new(region: Span) -> Arc<Leases> {
-        Arc::new(Leases {
-            region,
-            taken: Mutex::default(),
+    pub fn new(mut region: Span) -> Option<Arc<Leases>> {
+        region.is_unique().then(|| {
+            Arc::new(Leases {
+                region,
+                taken: Mutex::default(),
+            })
         })
+    }
+
+    /// Addresses of the region.
+    #[must_use]
+    pub fn addresses(&self) -> Range<usize> {
+        self.region.addresses()
     }
 
     /// Leases the bytes `range` of the region. Returns `None` if some of them are outside the
@@ -425,6 +458,38 @@ impl<K> Drop for Lease<K> {
         let taken = &self.leases.taken;
         let mut taken = taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.remove(&self.first);
+    }
+}
+
+/// Copies bytes that other threads and processes may read or write at the same time. Source and
+/// target may overlap.
+///
+/// For the language, a plain copy of bytes that another thread writes is undefined behaviour, and it
+/// has no atomic copy of many bytes. This function calls the C library's `memmove` by an address
+/// that the compiler does not know, so the compiler assumes nothing of what the call accesses. The
+/// processor executes it as loads and stores of bytes or larger pieces, each of which gives old or
+/// new bytes: what relaxed atomic bytes would give.
+///
+/// # Safety
+///
+/// `count` bytes are readable at `from` and writable at `to` during the call. No `&mut` to the bytes
+/// at `from` and no reference to those at `to` is in use elsewhere.
+#[inline]
+#[expect(unsafe_code, reason = "raw memory is copied")]
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, count: usize) {
+    type Move =
+        unsafe extern "C" fn(*mut libc::c_void, *const libc::c_void, usize) -> *mut libc::c_void;
+    static MOVE: Move = libc::memmove;
+    if cfg!(miri) {
+        // SAFETY: as the caller promises. Miri does not know `memmove`; it runs one thread here.
+        return unsafe { ptr::copy(from, to, count) };
+    }
+    // SAFETY: `MOVE` is an initialised static. The read is volatile so that the compiler does not
+    // replace the call by a copy of its own.
+    let copy = unsafe { ptr::read_volatile(&raw const MOVE) };
+    // SAFETY: as the caller promises; `memmove` allows an overlap.
+    unsafe {
+        copy(to.cast(), from.cast(), count);
     }
 }
 

@@ -120,7 +120,7 @@ impl Drop for OnDrop {
 #[test]
 fn leases_do_not_overlap_and_return_when_the_last_span_goes() {
     let dropped = Arc::new(AtomicUsize::new(0));
-    let leases = Leases::new(Span::zeroed(100).unwrap());
+    let leases = Leases::new(Span::zeroed(100).unwrap()).unwrap();
     let lease = |range| leases.lease(range, OnDrop(Arc::clone(&dropped)));
     let first = lease(10..20).unwrap();
     for overlapping in [10..20, 5..11, 19..25, 12..13, 0..100, 15..15] {
@@ -139,13 +139,46 @@ fn leases_do_not_overlap_and_return_when_the_last_span_goes() {
 }
 
 #[test]
-fn a_lease_becomes_exclusive_and_writes_to_the_region() {
-    let region = Span::zeroed(16).unwrap();
-    let leases = Leases::new(region.clone());
+fn a_lease_becomes_exclusive_without_a_copy_and_its_bytes_stay_in_the_region() {
+    let leases = Leases::new(Span::zeroed(16).unwrap()).unwrap();
     let mut own = Exclusive::reclaim(leases.lease(4..8, ()).unwrap());
     own.copy_from_slice(b"abcd");
+    assert_eq!(own.addresses().start, leases.addresses().start + 4);
     drop(own);
-    assert_eq!(&region.to_vec()[4..8], b"abcd");
+    assert_eq!(leases.lease(4..8, ()).unwrap().to_vec(), b"abcd");
+}
+
+#[test]
+fn a_region_of_which_there_is_another_span_is_not_leased() {
+    // Otherwise safe code had two slices of the same bytes, or copied bytes below a slice.
+    let region = Span::zeroed(64).unwrap();
+    assert!(Leases::new(region.clone()).is_none());
+    let part = region.part(10..20).unwrap();
+    assert!(Leases::new(region).is_none());
+    let one = Leases::new(part).unwrap();
+    let lease = one.lease(0..4, ()).unwrap();
+    assert!(Leases::new(lease.clone()).is_none());
+    let (below, beside) = (Leases::new(lease).unwrap(), one.lease(0..4, ()));
+    assert!(beside.is_none());
+    assert!(below.lease(0..4, ()).is_some());
+}
+
+#[test]
+fn copies_of_the_same_bytes_by_several_threads_are_old_bytes_new_bytes_or_a_mix() {
+    let shared = Span::zeroed(4096).unwrap();
+    std::thread::scope(|scope| {
+        for value in 1..=3_u8 {
+            let shared = &shared;
+            scope.spawn(move || {
+                let mut bytes = [0; 4096];
+                for _ in 0..50 {
+                    shared.copy_in(&[value; 4096]);
+                    shared.copy_out(&mut bytes);
+                    assert!(bytes.iter().all(|byte| (1..=3).contains(byte)));
+                }
+            });
+        }
+    });
 }
 
 #[test]

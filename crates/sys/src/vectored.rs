@@ -3,11 +3,10 @@
 use std::io;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd};
-use std::ptr;
 
 use nix::libc;
 
-use crate::span::{Parts, Span, counted};
+use crate::span::{self, Parts, Span, counted};
 
 /// Memory to write from, in order. At most [`crate::span::PARTS_MAX`] parts.
 pub struct Gather<'a> {
@@ -82,7 +81,7 @@ impl<'a> Gather<'a> {
             // the old end of the vector. The vector is borrowed exclusively, so no part overlaps
             // it.
             unsafe {
-                ptr::copy(
+                span::copy(
                     part.iov_base.cast::<u8>(),
                     target[end..].as_mut_ptr(),
                     count,
@@ -161,7 +160,7 @@ impl<'a> Scatter<'a> {
             // SAFETY: `count` bytes are readable at `bytes[done..]` and writable in the part, as
             // for `receive`.
             unsafe {
-                ptr::copy(bytes[done..].as_ptr(), part.iov_base.cast::<u8>(), count);
+                span::copy(bytes[done..].as_ptr(), part.iov_base.cast::<u8>(), count);
             }
             done += count;
         }

@@ -45,12 +45,11 @@ pub(super) struct Attachment {
     /// The header page; the regions may be in another object.
     page: Mapping,
     pub(super) watch: Watch,
-    /// The expected region: its place in this process and in the segment.
-    expected: Span,
+    /// The regions, with the header page before them, which is not leased.
+    regions: Arc<Leases>,
+    /// The places of the regions in the segment.
     expected_offsets: Range<u64>,
     unexpected_offsets: Range<u64>,
-    expected_leases: Arc<Leases>,
-    unexpected_leases: Arc<Leases>,
     pub(super) pool: Arc<Pool>,
     gate: Mutex<Gate>,
     /// The number of unexpected messages that were handed out, modulo 2^32.
@@ -96,18 +95,22 @@ impl Attachment {
         process: u32,
         counters: &Arc<Counters>,
     ) -> Result<Self, NotAttached> {
-        let (page, header, group) = map_segment(options)?;
+        let (object, page, header) = map_segment(options)?;
         let watch = Watch::new(page.clone(), header.daemon_pid);
         if header.state != DaemonState::READY || !watch.lives() {
             return Err(NotAttached::NotYet);
         }
-        let mapping = map_regions(&page, &header)?;
-        let region = |range: Range<u64>| span_of(&mapping, &range).ok_or(Error::Proto);
-        let expected = region(header.expected_region())?;
-        let unexpected = region(header.unexpected_region())?;
+        let regions = map_regions(&object, &header)?;
+        // The mapping is new, so it has no other span.
+        let regions = regions.into_exclusive().and_then(Leases::new);
+        let regions = regions.ok_or(Error::Proto)?;
+        let within = regions.addresses().len();
+        let region = |range: &Range<u64>| place_of(range, within).ok_or(Error::Proto);
+        let expected = region(&header.expected_region())?;
+        region(&header.unexpected_region())?;
         let instance = &options.instance;
         journal::announce(options, process);
-        let manner = (group, options.spin);
+        let manner = (object.group()?, options.spin);
         let control = Control::open(instance, process, manner, Arc::clone(counters));
         let control = control.inspect_err(|error| {
             if let Some(why) = explain_queue_error(error) {
@@ -133,12 +136,15 @@ impl Attachment {
                 .is_some_and(|caps| caps & SegmentHeader::UNANSWERED_POSTS != 0),
             control,
             watch,
-            pool: Pool::new(expected.clone(), options.guards, Arc::clone(counters)),
-            expected_leases: Leases::new(expected.clone()),
-            expected,
+            pool: Pool::new(
+                Arc::clone(&regions),
+                expected,
+                options.guards,
+                Arc::clone(counters),
+            ),
+            regions,
             expected_offsets: header.expected_region(),
             unexpected_offsets: header.unexpected_region(),
-            unexpected_leases: Leases::new(unexpected),
             page,
             gate: Mutex::default(),
             // The first test is told whether earlier messages wait.
@@ -212,16 +218,14 @@ impl Attachment {
 
     /// Allocates memory for a program: a lease of the expected region that frees itself.
     pub(super) fn lease(&self, len: usize) -> Option<Span> {
-        let piece = self.pool.allocate(len)?;
-        let range = piece.start..piece.start + len;
-        let span = self.expected_leases.lease(range, piece)?;
+        let span = self.pool.allocate(len)?.into_span()?;
         zero(&span);
         Some(span)
     }
 
     /// Returns the place in the segment of a span of the expected region.
     pub(super) fn extent_of(&self, span: &Span) -> Option<Extent> {
-        let region = self.expected.addresses();
+        let region = self.pool.addresses();
         if !span.is_inside(&region) {
             return None;
         }
@@ -250,9 +254,9 @@ impl Attachment {
         if !place.is_inside(&self.unexpected_offsets) {
             return None;
         }
-        let start = usize::try_from(place.offset).ok()?;
-        let len = usize::try_from(place.len).ok()?;
-        self.unexpected_leases.lease(start..start + len, keeper)
+        let range = place.offset..place.offset.checked_add(place.len)?;
+        let range = place_of(&range, self.regions.addresses().len())?;
+        self.regions.lease(range, keeper)
     }
 
     /// Returns whether unexpected messages have arrived that were not handed out.
@@ -312,44 +316,45 @@ impl Attachment {
     }
 }
 
-/// Maps the object with the segment's name: the whole segment or its header page. Also returns the group that
-/// shares it.
-fn map_segment(options: &Options) -> Result<(Mapping, SegmentHeader, Option<u32>), NotAttached> {
+/// Opens the object with the segment's name, the whole segment or its header page, and maps the header page.
+fn map_segment(options: &Options) -> Result<(SharedMemory, Mapping, SegmentHeader), NotAttached> {
     let object = SharedMemory::open(&options.instance.segment())?;
     let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
     if size < SEGMENT_HEADER_LEN {
         return Err(NotAttached::NotYet);
     }
-    let mapping = object.map(size)?;
+    let mapping = object.map(SEGMENT_HEADER_LEN)?;
     let mut bytes = [0; SegmentHeader::LEN];
     let page = mapping.span(0, SegmentHeader::LEN).ok_or(Error::Proto)?;
     page.copy_out(&mut bytes);
     let header = SegmentHeader::decode(&bytes).map_err(not_understood)?;
-    Ok((mapping, header, object.group()?))
+    Ok((object, mapping, header))
 }
 
-/// Maps the object that contains the regions.
-fn map_regions(page: &Mapping, header: &SegmentHeader) -> Result<Mapping, NotAttached> {
+/// Maps the object that contains the regions: that of the header page, or another one.
+fn map_regions(named: &SharedMemory, header: &SegmentHeader) -> Result<Mapping, NotAttached> {
     let needed = header.total.checked_add(SEGMENT_HEADER_LEN as u64);
-    let needed = needed.and_then(|needed| usize::try_from(needed).ok());
     let needed = needed.ok_or(Error::NoMem)?;
-    if header.regions == 0 {
-        return match page.len() >= needed {
-            true => Ok(page.clone()),
-            false => Err(NotAttached::NotYet),
-        };
-    }
-    let object = SharedMemory::open_of_process(header.daemon_pid, header.regions);
-    let object = object.inspect_err(|error| {
-        let daemon = header.daemon_pid;
-        tracing::warn!(%error, daemon, "cannot open the daemon's huge pages");
-    })?;
+    let opened;
+    let object = match header.regions {
+        0 => named,
+        descriptor => {
+            opened = SharedMemory::open_of_process(header.daemon_pid, descriptor).inspect_err(
+                |error| {
+                    let daemon = header.daemon_pid;
+                    tracing::warn!(%error, daemon, "cannot open the daemon's huge pages");
+                },
+            )?;
+            &opened
+        }
+    };
     // The whole object: a mapping of huge pages must be unmapped in whole pages.
-    let size = usize::try_from(object.size()?).map_err(|_| Error::NoMem)?;
-    match size >= needed {
-        true => Ok(object.map(size)?),
-        false => Err(NotAttached::NotYet),
+    let size = object.size()?;
+    if size < needed {
+        return Err(NotAttached::NotYet);
     }
+    let size = usize::try_from(size).map_err(|_| Error::NoMem)?;
+    Ok(object.map(size)?)
 }
 
 /// Returns why the header is invalid. A daemon that is starting has not written it yet. A daemon of another
@@ -391,11 +396,15 @@ fn introduce(
     }
 }
 
-/// Returns the span of a region in this process.
-fn span_of(mapping: &Mapping, range: &Range<u64>) -> Option<Span> {
-    let start = usize::try_from(range.start).ok()?;
-    let len = usize::try_from(range.end - range.start).ok()?;
-    mapping.span(start.checked_add(SEGMENT_HEADER_LEN)?, len)
+/// Returns the place in the mapping of a part of the segment, if the mapping of `len` bytes contains it.
+fn place_of(range: &Range<u64>, len: usize) -> Option<Range<usize>> {
+    let place = |offset: u64| {
+        usize::try_from(offset)
+            .ok()?
+            .checked_add(SEGMENT_HEADER_LEN)
+    };
+    let (start, end) = (place(range.start)?, place(range.end)?);
+    (start <= end && end <= len).then_some(start..end)
 }
 
 fn zero(span: &Span) {

@@ -16,11 +16,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use offset_allocator::{Allocation, Allocator};
-use sys::span::Span;
+use sys::span::{Leases, Span};
 
 use crate::counters::Counters;
 
@@ -32,7 +33,9 @@ const CANARY: u8 = 0xC5;
 
 /// The expected region's allocator.
 pub(super) struct Pool {
-    region: Span,
+    leases: Arc<Leases>,
+    /// The region within the memory of `leases`.
+    region: Range<usize>,
     guards: bool,
     counters: Arc<Counters>,
     inner: Mutex<Inner>,
@@ -93,9 +96,14 @@ impl fmt::Debug for Piece {
 }
 
 impl Pool {
-    /// Returns the allocator of a free region. With `guards`, every piece is surrounded by bytes that are
+    /// Returns the allocator of a free region, which is a part of the memory of `leases`. With `guards`, every piece is surrounded by bytes that are
     /// checked when it is freed.
-    pub(super) fn new(region: Span, guards: bool, counters: Arc<Counters>) -> Arc<Self> {
+    pub(super) fn new(
+        leases: Arc<Leases>,
+        region: Range<usize>,
+        guards: bool,
+        counters: Arc<Counters>,
+    ) -> Arc<Self> {
         // Of a region of 2^38 bytes or more, only the beginning is used.
         let units = u32::try_from(region.len() / UNIT).unwrap_or(u32::MAX - 1);
         let inner = Inner {
@@ -104,6 +112,7 @@ impl Pool {
             whole: false,
         };
         Arc::new(Self {
+            leases,
             region,
             guards,
             counters,
@@ -120,7 +129,20 @@ impl Pool {
 
     /// Returns whether a span is in the region.
     pub(super) fn has(&self, span: &Span) -> bool {
-        span.is_inside(&self.region.addresses())
+        span.is_inside(&self.addresses())
+    }
+
+    /// Returns the addresses of the region.
+    pub(super) fn addresses(&self) -> Range<usize> {
+        let first = self.leases.addresses().start;
+        first + self.region.start..first + self.region.end
+    }
+
+    /// Leases bytes of the region for this process. Returns `None` if some of them are leased.
+    fn lease(&self, range: Range<usize>, keeper: impl Send + Sync + 'static) -> Option<Span> {
+        let base = self.region.start;
+        let leased = base + range.start..base + range.end;
+        self.leases.lease(leased, keeper)
     }
 
     /// Returns the length of the longest piece that could ever be allocated.
@@ -198,18 +220,26 @@ impl Inner {
 }
 
 impl Piece {
-    /// Returns the memory of the piece.
+    /// Returns the memory of the piece. There is one span of it at a time.
     pub(super) fn span(&self) -> Option<Span> {
-        self.pool.region.part(self.start..self.start + self.len)
+        self.pool.lease(self.start..self.start + self.len, ())
+    }
+
+    /// Makes the piece the memory of a program: it is freed with the last span of it.
+    pub(super) fn into_span(self) -> Option<Span> {
+        let pool = Arc::clone(&self.pool);
+        pool.lease(self.start..self.start + self.len, self)
     }
 
     /// Returns the memory before and after the program's part.
     fn guards(&self) -> Option<[Span; 2]> {
         let (at, taken) = self.taken;
-        let region = &self.pool.region;
-        let before = region.part(at..self.start)?;
-        let behind = region.part(self.start + self.len..at + taken)?;
-        self.pool.guards.then_some([before, behind])
+        let end = self.start + self.len;
+        let lease = |range| self.pool.lease(range, ());
+        match self.pool.guards {
+            true => Some([lease(at..self.start)?, lease(end..at + taken)?]),
+            false => None,
+        }
     }
 
     fn fill_guards(&self) {

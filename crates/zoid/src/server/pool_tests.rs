@@ -4,9 +4,15 @@ use proptest::prelude::*;
 
 use super::*;
 
+fn new_pool(len: usize, guards: bool, counters: Arc<Counters>) -> Arc<Pool> {
+    // A failed test panics.
+    let leases = Leases::new(Span::zeroed(len + UNIT).unwrap()).unwrap();
+    Pool::new(leases, UNIT..len + UNIT, guards, counters)
+}
+
 fn pool(len: usize, guards: bool) -> Arc<Pool> {
     // A failed test panics.
-    Pool::new(Span::zeroed(len).unwrap(), guards, Arc::default())
+    new_pool(len, guards, Arc::default())
 }
 
 /// Returns the number of allocated bytes.
@@ -42,11 +48,10 @@ fn r18_more_than_the_region_is_refused() {
 fn r18_a_write_beyond_a_piece_is_noticed_when_it_is_given_back() {
     for (from, broken) in [(0, 0), (1, 1)] {
         let counters = Arc::new(Counters::default());
-        let region = Span::zeroed(4096).unwrap();
-        let pool = Pool::new(region.clone(), true, Arc::clone(&counters));
+        let pool = new_pool(4096, true, Arc::clone(&counters));
         let piece = pool.allocate(100).unwrap();
         let at = piece.start + from;
-        region.part(at..at + 100).unwrap().copy_in(&[1; 100]);
+        pool.lease(at..at + 100, ()).unwrap().copy_in(&[1; 100]);
         drop(piece);
         assert_eq!(counters.read().broken_guards, broken);
     }
