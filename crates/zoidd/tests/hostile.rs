@@ -437,3 +437,15 @@ fn a_server_that_never_reads_its_replies_delays_nobody_and_loses_nothing() {
     found += server.test(0).len();
     assert_eq!(found, 1);
 }
+
+#[test]
+fn a_new_scrape_is_served_whatever_number_of_connections_say_nothing() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let path = daemon.metrics_socket();
+    let silent: Vec<_> = (0..20)
+        .map(|_| std::os::unix::net::UnixStream::connect(&path).unwrap())
+        .collect();
+    daemon.until("zoidd_commands_total", 0.0);
+    drop(silent);
+}

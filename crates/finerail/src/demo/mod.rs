@@ -129,6 +129,8 @@ fn verify_again(directory: &Path) -> anyhow::Result<ExitCode> {
 fn make_empty(directory: &Path) -> anyhow::Result<()> {
     let shown = directory.display();
     fs::create_dir_all(directory).with_context(|| format!("cannot make {shown}"))?;
+    // Its parts write in the directory while they run, so no other user may put links there.
+    sys::own_directory(directory, 0o002).with_context(|| format!("cannot use {shown}"))?;
     let mut entries = fs::read_dir(directory).with_context(|| format!("cannot list {shown}"))?;
     ensure!(
         entries.next().is_none(),

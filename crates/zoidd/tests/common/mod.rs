@@ -120,6 +120,12 @@ impl Process {
         self.directory.path().join(self.instance.socket_file())
     }
 
+    /// The socket of its metrics.
+    pub fn metrics_socket(&self) -> std::path::PathBuf {
+        let name = format!("zbmi.{}.metrics", self.instance);
+        self.directory.path().join(name)
+    }
+
     /// Where it listens over TCP.
     pub fn address(&self) -> String {
         self.ready.rsplit(' ').next().unwrap().to_owned()
