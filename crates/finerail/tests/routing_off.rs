@@ -12,12 +12,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use common::process::{Process, run};
-use common::site::{Site, yaml};
-use common::{PATIENCE, eventually, finerail};
 use lnet_control::{NodeNumbers, Part, Request};
 use lnet_node::{AcceptMode, NodeOptions};
 use lnet_noded::ManagedNode;
+
+use common::process::{Process, run};
+use common::site::{Site, yaml};
+use common::{PATIENCE, eventually, finerail};
 
 /// Pings under way at the same time.
 const PINGS: usize = 8;

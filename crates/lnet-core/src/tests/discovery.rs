@@ -181,28 +181,6 @@ fn t_s32_messages_that_wait_fail_with_the_discovery_and_the_next_one_tries_again
     assert_eq!(net.core(0).counters().discoveries_failed, 2);
 }
 
-#[test]
-fn a_discovery_that_fails_at_the_peer_lowers_the_health_of_the_peer_as_a_ping_does() {
-    for status in [
-        MessageStatus::RemoteError,
-        MessageStatus::RemoteTimeout,
-        MessageStatus::NetworkTimeout,
-    ] {
-        let mut net = rails();
-        net.put(0, b"hello", true, B[0]);
-        net.run();
-        net.keep_answers = true;
-        let now = net.now;
-        net.core(0).discover(nid(B[0]), now).unwrap();
-        net.run();
-        assert_eq!(net.nodes[0].kept.len(), 1);
-        net.answer(0, status);
-        let peer = net.core(0).peer_with(nid(B[0])).unwrap();
-        let health = peer.nis.iter().map(|ni| ni.health.health.value());
-        assert_eq!(health.collect::<Vec<_>>(), [900, 1000], "{status:?}");
-    }
-}
-
 // [DISC-4] [PUSH-2]
 #[test]
 fn without_discovery_nothing_waits_and_no_peer_is_multi_rail() {
