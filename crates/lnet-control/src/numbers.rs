@@ -62,6 +62,8 @@ pub struct NodeNumbers {
     pub nids: Vec<String>,
     /// True if it forwards messages for others.
     pub routing: bool,
+    /// The change of routing that is under way, if there is one.
+    pub routing_change: Option<RoutingChange>,
     /// Messages sent, forwarded ones included.
     pub sent: u64,
     /// Their payload.
@@ -94,6 +96,18 @@ pub struct NodeNumbers {
     pub connections: u64,
     /// Router buffers: tiny, small, large.
     pub pools: Vec<PoolNumbers>,
+}
+
+/// A change of routing that is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RoutingChange {
+    /// True if routing stops, false if it starts.
+    pub stops: bool,
+    /// The time until the change can be complete. A router that stops then looks whether its buffers are free.
+    pub soonest_nanos: u64,
+    /// The time until the change is complete in any case.
+    pub latest_nanos: u64,
 }
 
 /// A router buffer pool.

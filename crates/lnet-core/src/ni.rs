@@ -96,8 +96,10 @@ pub(crate) struct NetState {
     pub(crate) seq: u64,
     /// The effective values of the selection rules for the net.
     pub(crate) priority: Effective,
-    /// When a remote node last pinged this node over the net.
+    /// When a remote node last pinged this node over the net, or answered a ping of this node.
     pub(crate) last_ping: Time,
+    /// True if this node has pinged peers on the net because nobody pinged this node.
+    pub(crate) asked: bool,
     /// True if no such ping arrived for too long: the net's interfaces are advertised as down.
     pub(crate) quiet: bool,
     /// When to check for such pings next; `None` while the node does not route.
@@ -151,6 +153,7 @@ impl Nis {
                 seq: 0,
                 priority: Effective::NONE,
                 last_ping: now,
+                asked: false,
                 quiet: false,
                 watch: None,
             });

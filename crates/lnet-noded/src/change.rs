@@ -5,7 +5,7 @@
 
 use lnet_config::{Change, LndTunables, NiConfig, NiName, Tunables};
 use lnet_core::{ConfigError, Core, NiId};
-use lnet_policy::PolicyError;
+use lnet_policy::{PolicyError, Profile};
 use lnet_types::{Net, Nid, Time};
 use thiserror::Error;
 
@@ -117,7 +117,7 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
             core.add_peer(*primary, nids, multi_rail)
         }
         Change::Routing(enabled) => {
-            core.set_routing(enabled.unwrap_or(false), now);
+            set_routing(core, enabled.unwrap_or(false), now);
             Ok(())
         }
         Change::Buffers(buffers) => {
@@ -126,6 +126,16 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
         }
         // The other changes are made elsewhere.
         _ => Ok(()),
+    }
+}
+
+/// Switches routing. A router that stops forwards until its peers know, so that no message is lost. One that starts is
+/// used at once, except as the kernel 2.17, which forwards for a while before its peers learn of it.
+fn set_routing(core: &mut Core, on: bool, now: Time) {
+    match (on, core.globals().profile) {
+        (false, _) => core.stop_routing(now),
+        (true, Profile::Lustre217) => core.start_routing(now),
+        (true, _) => core.set_routing(true, now),
     }
 }
 

@@ -191,6 +191,13 @@ impl Plan {
         let drops = |fault: &Fault| matches!(fault.what, Trouble::Rule(at, _) if at == node);
         has_rules && !self.faults.iter().any(drops)
     }
+
+    /// Returns the operations that a node starts.
+    pub(crate) fn operations_from(&self, node: u32) -> impl Iterator<Item = u32> {
+        let operations = (0..).zip(&self.operations);
+        let own = operations.filter(move |(_, operation)| operation.from == node);
+        own.map(|(index, _)| index)
+    }
 }
 
 impl World {

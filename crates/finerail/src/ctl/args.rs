@@ -293,6 +293,9 @@ pub(crate) struct SetArgs {
     /// Its value
     #[arg(allow_hyphen_values = true)]
     pub(crate) value: String,
+    /// With routing: wait until the change is complete, and say how long that takes
+    #[arg(long)]
+    pub(crate) wait: bool,
 }
 
 #[derive(Args)]

@@ -17,6 +17,7 @@ use super::args::{
     ImportArgs, NetAddArgs, NetDelArgs, PeerAddArgs, PeerDelArgs, RouteAddArgs, RouteDelArgs,
     SetArgs,
 };
+use super::routing;
 use super::talk::{Failed, Talk};
 use crate::common::{read_standard_input, read_text};
 
@@ -71,13 +72,20 @@ pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
         }
         _ => json!({ "global": { name: value } }),
     };
+    if args.wait && name != "routing" {
+        return Err(Failed::plain("--wait goes with routing only"));
+    }
     import(talk, &document, ImportMode::Add).map_err(|failed| match failed {
         Failed::Blocks(_) => {
             let words = name.replace('_', " ");
             cannot(format!("cannot configure {words}: Invalid argument"))
         }
         other => other,
-    })
+    })?;
+    if args.wait {
+        routing::wait(talk)?;
+    }
+    Ok(())
 }
 
 pub(super) fn net_add(args: &NetAddArgs, talk: &mut Talk) -> Result<(), Failed> {

@@ -13,6 +13,7 @@ mod fault;
 pub(crate) mod hosts;
 mod lctl;
 mod local;
+mod routing;
 mod session;
 mod since;
 mod talk;

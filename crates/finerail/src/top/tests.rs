@@ -100,6 +100,7 @@ fn sample(at: u64, peers: u64) -> Sample {
             uptime_nanos: at * SECOND,
             nids: vec!["10.0.0.1@tcp".into(), "10.1.0.1@tcp1".into()],
             routing: true,
+            routing_change: None,
             sent: at * 1234,
             sent_bytes: at * 5_000_000,
             received: at * 617,

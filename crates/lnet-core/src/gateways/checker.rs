@@ -111,7 +111,7 @@ impl Core {
     }
 
     // [ROUTE-11]
-    fn ping_over_net(&mut self, nid: Nid, now: Time) {
+    pub(crate) fn ping_over_net(&mut self, nid: Nid, now: Time) {
         if let Some(md) = self.bind_ping(PING_BUFFER_MIN, Owner::NetCheck) {
             let timeout = self.config.globals.router_ping_timeout;
             self.send_ping(md, nid, timeout, now);

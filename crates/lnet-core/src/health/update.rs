@@ -50,7 +50,7 @@ impl Core {
         if let Some(peer_ni) = self.peers.get_mut(peer) {
             peer_ni.health_stats.count(status);
         }
-        if status.is_local_failure() && !self.spares_only_ni(status) && !self.is_fatal(ni) {
+        if status.is_local_failure() && !self.spares_only_ni() && !self.is_fatal(ni) {
             self.lower_ni(ni, status, now);
         }
         if status.is_remote_failure() && !probe && self.may_lower_health(peer) {
@@ -193,12 +193,10 @@ impl Core {
         self.enter_recovery(RecoveryTarget::Ni(id), now);
     }
 
-    /// Returns whether a local failure leaves the health of a node's only interface beside loopback unchanged, as in
-    /// kernels up to 2.16 (section 12 of lnet-selection). In all releases a network timeout lowers health (T-H08).
-    fn spares_only_ni(&self, status: MessageStatus) -> bool {
-        self.config.globals.profile == Profile::Lustre
-            && self.nis.real().len() <= 1
-            && status != MessageStatus::NetworkTimeout
+    /// Returns whether local failures, network timeouts included, leave the health of a node's only interface beside
+    /// loopback unchanged, as in kernels up to 2.16 (section 12 of lnet-selection, T-H08).
+    fn spares_only_ni(&self) -> bool {
+        self.config.globals.profile == Profile::Lustre && self.nis.real().len() <= 1
     }
 
     /// Sets the advertised status. It changes only when health reaches 0 or its maximum.

@@ -3,10 +3,14 @@
 //! The answer is an ordinary descriptor on portal 0 whose memory the core owns. The information is rebuilt after every
 //! change; messages that carry the old information keep it until they are sent.
 
-use lnet_types::{Nid, ProcessId, Time};
+use std::time::Duration;
+
+use lnet_policy::Profile;
+use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{
     Body, Header, LNET_PORTAL, NiStatus, PING_MATCH_BITS, PingFeatures, PingInfoRepr, PingNi,
 };
+use smallvec::SmallVec;
 
 use crate::Core;
 use crate::io::NiId;
@@ -15,6 +19,9 @@ use crate::portals::descriptor::Owner;
 use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 use crate::router::routing::RoutingState;
 use crate::timer::Timer;
+
+/// Peers that are pinged on a net on which nobody pings this node. One that answers is enough.
+const PEERS_ASKED: usize = 4;
 
 /// The descriptor that answers pings, and the numbers of its information.
 #[derive(Debug, Default)]
@@ -161,13 +168,17 @@ impl Core {
         if !self.config.routing {
             return;
         }
-        let Some(net) = self.nis.get(ni).map(|ni| ni.nid.net()) else {
-            return;
-        };
+        if let Some(net) = self.nis.get(ni).map(|ni| ni.nid.net()) {
+            self.net_works(net, now);
+        }
+    }
+
+    /// Notes that messages pass over a net in both directions.
+    pub(crate) fn net_works(&mut self, net: Net, now: Time) {
         let Some(state) = self.nis.net_mut(net) else {
             return;
         };
-        state.last_ping = now;
+        (state.last_ping, state.asked) = (now, false);
         if std::mem::take(&mut state.quiet) {
             self.watch_net(net, now);
             self.rewrite_ping_info();
@@ -177,7 +188,7 @@ impl Core {
     /// Starts to watch all nets when routing begins, or stops when routing ends.
     pub(crate) fn watch_nets(&mut self, now: Time) {
         for state in self.nis.nets_mut() {
-            state.last_ping = now;
+            (state.last_ping, state.asked) = (now, false);
             state.quiet = false;
         }
         let nets: Vec<_> = self.nis.nets().iter().map(|state| state.net).collect();
@@ -187,8 +198,8 @@ impl Core {
     }
 
     /// Arms a net's timer if the node routes and the checker is on.
-    pub(crate) fn watch_net(&mut self, net: lnet_types::Net, now: Time) {
-        let window = self.config.globals.quiet_window();
+    pub(crate) fn watch_net(&mut self, net: Net, now: Time) {
+        let (window, unasked) = self.quiet_times();
         let on = self.config.routing && !self.config.globals.alive_router_check_interval.is_zero();
         let Some(state) = self.nis.net_mut(net) else {
             return;
@@ -197,24 +208,61 @@ impl Core {
             self.timers.disarm(at, Timer::Quiet(net));
         }
         if on {
-            let at = (state.last_ping + window).max(now);
+            let next = if state.asked { window } else { unasked };
+            let at = (state.last_ping + next).max(now);
             state.watch = Some(at);
             self.timers.arm(at, Timer::Quiet(net));
         }
     }
 
-    /// Handles a net's timer. A net on which no ping arrived during the whole window counts as down.
+    /// Returns after which time without a ping a net counts as down, and after which time this node pings peers on the
+    /// net: peers that check their gateways have pinged by then, and there is time for the answer. Kernels do not ping.
+    fn quiet_times(&self) -> (Duration, Duration) {
+        let globals = &self.config.globals;
+        let window = globals.quiet_window();
+        let asks = globals.profile == Profile::Design;
+        let answer = globals.router_ping_timeout / 2;
+        (
+            window,
+            if asks {
+                window.saturating_sub(answer)
+            } else {
+                window
+            },
+        )
+    }
+
+    /// Handles a net's timer. A net on which no ping arrived during the whole window counts as down. A peer on the net
+    /// that answers a ping of this node proves that the net works, so that a net whose nodes use no other router, or
+    /// only rarely this one, is not down when they begin.
     // [ROUTE-16]
-    pub(crate) fn net_is_quiet(&mut self, net: lnet_types::Net, now: Time) {
-        let window = self.config.globals.quiet_window();
+    pub(crate) fn net_is_quiet(&mut self, net: Net, now: Time) {
+        let (window, unasked) = self.quiet_times();
         let Some(state) = self.nis.net_mut(net) else {
             return;
         };
         state.watch = None;
-        if state.last_ping + window > now {
-            return self.watch_net(net, now);
+        if state.last_ping + window <= now {
+            state.quiet = true;
+            return self.rewrite_ping_info();
         }
-        state.quiet = true;
-        self.rewrite_ping_info();
+        let asks = !state.asked && state.last_ping + unasked <= now;
+        state.asked |= asks;
+        self.watch_net(net, now);
+        if asks {
+            for peer in self.known_on(net) {
+                self.ping_over_net(peer, now);
+            }
+        }
+    }
+
+    /// Returns some peers on a net that were heard of, or are kept because they are configured or discovered.
+    fn known_on(&self, net: Net) -> SmallVec<[Nid; PEERS_ASKED]> {
+        let peers = self.peers.iter().filter(|peer_ni| {
+            let is_known = || peer_ni.last_alive.is_some() || self.peers.owner(peer_ni).is_some();
+            let is_ours = || self.nis.by_nid(peer_ni.nid).is_some();
+            peer_ni.nid.net() == net && is_known() && !is_ours()
+        });
+        peers.map(|peer_ni| peer_ni.nid).take(PEERS_ASKED).collect()
     }
 }

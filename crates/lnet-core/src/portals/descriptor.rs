@@ -64,6 +64,16 @@ impl Owner {
         )
     }
 
+    /// Returns whether a failure of the operation at the remote side leaves the peer's health unchanged: a ping whose
+    /// result has its own effect, on a gateway, on recovery or on the peer that has a NID. A discovery is none of them,
+    /// and lowers health as a ping of the caller does.
+    pub(crate) fn spares_peer(self) -> bool {
+        matches!(
+            self,
+            Self::Check(..) | Self::NetCheck(_) | Self::Recovery(..) | Self::Claim(..)
+        )
+    }
+
     /// Returns the core's buffer behind the descriptor; `None` for a descriptor of the caller.
     pub(crate) fn buffer(self) -> Option<CoreBuffer> {
         match self {
@@ -180,5 +190,12 @@ impl Mds {
 
     pub(crate) fn len(&self) -> usize {
         self.by_handle.len()
+    }
+
+    /// Returns the number of pings that ask whether a net works.
+    #[cfg(test)]
+    pub(crate) fn net_checks(&self) -> usize {
+        let is_check = |md: &&Md| matches!(md.owner, Owner::NetCheck(_));
+        self.by_handle.values().filter(is_check).count()
     }
 }

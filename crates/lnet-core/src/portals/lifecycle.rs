@@ -41,7 +41,12 @@ impl Core {
     fn deliver(&mut self, owner: Owner, event: Event) {
         match owner {
             Owner::User => self.outputs.push_back(Output::Event(event)),
-            Owner::PingTarget(_) | Owner::NetCheck(_) => {}
+            Owner::NetCheck(_) => {
+                if event.kind == EventKind::Reply && event.status.is_ok() {
+                    self.net_works(event.target.nid.net(), self.latest);
+                }
+            }
+            Owner::PingTarget(_) => {}
             Owner::Check(buffer, gateway) => self.check_event(buffer, gateway, &event),
             Owner::Recovery(buffer, target) => {
                 self.recovery_event(buffer, target, &event, self.latest);

@@ -64,6 +64,23 @@ impl Core {
         }
     }
 
+    /// Returns whether this node routes, or will when it has started; false from the moment when it begins to stop.
+    #[must_use]
+    pub fn is_routing_on(&self) -> bool {
+        matches!(self.routing(), RoutingState::Starting | RoutingState::On)
+    }
+
+    /// Returns how long a change of routing still takes, at least and at most; `None` if no change is under way. A node
+    /// that stops waits for its buffers, so that the two times differ.
+    #[must_use]
+    pub fn routing_change_left(&self, now: Time) -> Option<(Duration, Duration)> {
+        let (soonest, latest) = match self.routing_change? {
+            Change::Starting { on } => (on, on),
+            Change::Stopping { look, off } => (look, off),
+        };
+        Some((soonest.saturating_since(now), latest.saturating_since(now)))
+    }
+
     /// Starts to route. Peers learn this only after the node has forwarded for one check interval and one ping
     /// timeout.
     pub fn start_routing(&mut self, now: Time) {

@@ -22,12 +22,7 @@ impl Core {
                 self.peers.stamp(last);
             }
         }
-        if let PathRequest::Request(Request {
-            target,
-            reserved: false,
-            ..
-        }) = send
-        {
+        if let PathRequest::Request(Request { target, .. }) = send {
             self.pin_source(target.nid, path.ni, now);
         }
     }

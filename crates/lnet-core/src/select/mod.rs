@@ -91,7 +91,7 @@ pub(crate) struct Request {
     pub(crate) source: Option<Nid>,
     /// The destination.
     pub(crate) target: ProcessId,
-    /// True for traffic of portal 0, which neither uses nor sets the pinned source.
+    /// True for traffic of portal 0, such as pings, which sets the pinned source and does not use it.
     pub(crate) reserved: bool,
     /// Whether other NIDs of the peer may replace the target. A message that is always exact does not use loopback.
     pub(crate) exact: Exact,

@@ -270,10 +270,3 @@ pub enum Exclusion {
     /// The caller asked to avoid this gateway, and there is another one.
     Avoided,
 }
-
-impl Exclusion {
-    /// Returns whether messages through this candidate cannot arrive.
-    pub(crate) fn is_unreachable(self) -> bool {
-        self == Self::NoLink
-    }
-}

@@ -45,8 +45,9 @@ const UNANSWERED_MESSAGES: u32 = 3;
 struct RouteCandidate<'a> {
     state: &'a RouteState,
     gateway: PeerNiId,
-    /// The reason to prefer any other usable route, whatever the criteria say; `None` if there is none.
-    avoided: Option<Exclusion>,
+    /// The reasons to prefer any other usable route, whatever the criteria say: that the gateway cannot be reached, and
+    /// that it seems dead or that the caller avoids it.
+    avoided: [Option<Exclusion>; 2],
 }
 
 impl<'a> View<'a> {
@@ -235,46 +236,47 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Removes the gateways that seem dead or that the caller avoids, while others remain.
+    /// Removes the gateways that cannot be reached, then those that seem dead or that the caller avoids, each time while
+    /// others remain. So an unreachable gateway is worse than one to avoid, and of several unreachable ones those that
+    /// have answered are left.
     fn remove_avoided<O: Observer>(
         &self,
         candidates: &mut smallvec::SmallVec<[RouteCandidate<'_>; 8]>,
         net: Net,
         observer: &mut O,
     ) {
-        // A gateway that cannot be reached is worse than a gateway to avoid.
-        for is_worst in [Exclusion::is_unreachable, |_| true] {
-            let is_dropped =
-                |candidate: &RouteCandidate<'_>| candidate.avoided.is_some_and(is_worst);
-            if candidates.iter().all(is_dropped) {
-                return;
+        for reason in 0..2 {
+            let why = |candidate: &RouteCandidate<'_>| candidate.avoided[reason];
+            if candidates.iter().all(|candidate| why(candidate).is_some()) {
+                continue;
             }
             candidates.retain(|candidate| {
+                let why = why(candidate);
                 if O::WATCHES
-                    && let Some(why) = candidate.avoided.filter(|_| is_dropped(candidate))
+                    && let Some(why) = why
                 {
                     let gateway = candidate.state.route.gateway;
                     observer.excluded(Level::Route, Subject::Route { net, gateway }, why);
                 }
-                !is_dropped(candidate)
+                why.is_none()
             });
         }
     }
 
-    /// Returns the reason to prefer another gateway, if there is one. Kernels do none of this.
-    fn avoided(&self, search: &Search<'_>, gateway: &Peer, by: PeerNiId) -> Option<Exclusion> {
+    /// Returns the reasons to prefer another gateway. Kernels do none of this.
+    fn avoided(&self, search: &Search<'_>, gateway: &Peer, by: PeerNiId) -> [Option<Exclusion>; 2] {
         if self.globals.profile.is_lustre() {
-            return None;
+            return [None; 2];
         }
         let net = self.peers.get(by).map(|peer_ni| peer_ni.nid.net());
-        if net.is_some_and(|net| self.nis.on_net(net).all(|ni| ni.fatal)) {
-            return Some(Exclusion::NoLink);
-        }
-        let named = |nid| gateway.nids.contains(&nid);
-        if search.avoid.is_some_and(named) {
-            return Some(Exclusion::Avoided);
-        }
-        (gateway.silent >= UNANSWERED_MESSAGES).then_some(Exclusion::Silent)
+        let is_cut_off = net.is_some_and(|net| self.nis.on_net(net).all(|ni| ni.fatal));
+        let is_named = search.avoid.is_some_and(|nid| gateway.nids.contains(&nid));
+        let is_silent = gateway.silent >= UNANSWERED_MESSAGES;
+        let named = is_named.then_some(Exclusion::Avoided);
+        [
+            is_cut_off.then_some(Exclusion::NoLink),
+            named.or(is_silent.then_some(Exclusion::Silent)),
+        ]
     }
 
     /// Returns a live route, with the interface of its gateway to send to.
@@ -308,7 +310,7 @@ impl<'a> View<'a> {
         let gateway = self
             .best_peer_ni(search, Level::GatewayNi, usable, search.source, observer)
             .ok_or(Exclusion::NoCounterpart)?;
-        let avoided = peer.and_then(|peer| self.avoided(search, peer, gateway));
+        let avoided = peer.map_or([None; 2], |peer| self.avoided(search, peer, gateway));
         Ok(RouteCandidate {
             state,
             gateway,

@@ -65,8 +65,7 @@ pub(crate) struct Attempts {
     pub(crate) named: Option<Nid>,
     /// True if the case of selection allows another path.
     pub(crate) retryable: bool,
-    /// True for a ping by the core, which is about one NID: a failure of the remote side does not lower the peer's
-    /// health.
+    /// True if a failure of the remote side does not lower the peer's health ([`Owner::spares_peer`]).
     pub(crate) probe: bool,
     /// True for a recovery ping. It is never resent, because another path would restore the health of another
     /// interface.
@@ -213,7 +212,7 @@ impl Core {
             stage: SendStage::PeerQueue,
             attempts: Attempts {
                 named,
-                probe: owner.is_some_and(Owner::is_started_here),
+                probe: owner.is_some_and(Owner::spares_peer),
                 recovery: matches!(owner, Some(Owner::Recovery(..))),
                 ..Attempts::default()
             },

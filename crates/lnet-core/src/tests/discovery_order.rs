@@ -219,3 +219,25 @@ fn a_router_is_asked_at_the_interface_on_the_shared_net() {
         "discovered there, too"
     );
 }
+
+#[test]
+fn a_discovery_that_fails_at_the_peer_lowers_the_health_of_the_peer_as_a_ping_does() {
+    for status in [
+        MessageStatus::RemoteError,
+        MessageStatus::RemoteTimeout,
+        MessageStatus::NetworkTimeout,
+    ] {
+        let mut net = rails();
+        net.put(0, b"hello", true, B[0]);
+        net.run();
+        net.keep_answers = true;
+        let now = net.now;
+        net.core(0).discover(nid(B[0]), now).unwrap();
+        net.run();
+        assert_eq!(net.nodes[0].kept.len(), 1);
+        net.answer(0, status);
+        let peer = net.core(0).peer_with(nid(B[0])).unwrap();
+        let health = peer.nis.iter().map(|ni| ni.health.health.value());
+        assert_eq!(health.collect::<Vec<_>>(), [900, 1000], "{status:?}");
+    }
+}

@@ -340,7 +340,7 @@ impl Net {
             let of_nis = core.nis.all().iter().map(|ni| &ni.recovery);
             let of_peers = core.peers.iter().map(|peer_ni| &peer_ni.recovery);
             let recoveries = of_nis.chain(of_peers).filter(|r| r.is_pending()).count();
-            let checks = checks + recoveries + core.push_target.posted();
+            let checks = checks + core.mds.net_checks() + recoveries + core.push_target.posted();
             assert_eq!(
                 core.mds.len(),
                 1 + node.memory.len() + checks,

@@ -201,6 +201,32 @@ fn a_router_calls_a_net_without_pings_down_after_110_s_and_up_at_the_next_one() 
 }
 
 #[test]
+fn a_net_whose_nodes_answer_a_router_but_do_not_ping_the_router_is_up() {
+    let mut net = Net::new();
+    let router = CoreConfig {
+        routing: true,
+        ..config(1)
+    };
+    net.add_configured(router, &["10.0.0.9@tcp", "10.1.0.9@tcp1"]);
+    net.add(&["10.0.0.2@tcp"]);
+    let idle = nid("10.0.0.2@tcp");
+    net.core(0).add_peer(idle, &[idle], false).unwrap();
+    let up = |net: &mut Net| {
+        let nis = net.core(0).nis().skip(1);
+        nis.map(|ni| ni.up).collect::<Vec<bool>>()
+    };
+    net.advance(Duration::from_secs(500));
+    assert_eq!(
+        up(&mut net),
+        [true, false],
+        "nobody is known on the other net"
+    );
+    net.nodes[1].alive = false;
+    net.advance(Duration::from_secs(171));
+    assert_eq!(up(&mut net), [false, false]);
+}
+
+#[test]
 fn information_that_is_being_sent_outlives_a_change() {
     let mut net = Net::pair();
     net.keep_answers = true;

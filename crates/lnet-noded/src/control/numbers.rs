@@ -3,13 +3,14 @@
 //! The lock is held for one page at a time, and not while text is made.
 
 use std::io;
+use std::time::Duration;
 
 use lnet_control::{
     Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, Reply,
-    RouteNumbers, Traffic,
+    RouteNumbers, RoutingChange, Traffic,
 };
 use lnet_core::{
-    MessageStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView,
+    Core, MessageStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView,
 };
 use lnet_node::{ConnectionView, Engine};
 use lnet_types::{Nid, Time};
@@ -108,6 +109,7 @@ fn whole(engine: &Engine, now: Time) -> NodeNumbers {
         uptime_nanos: nanos(now),
         nids: nids.map(|ni| ni.nid.to_string()).collect(),
         routing: core.is_router(),
+        routing_change: routing_change(core, now),
         sent: counters.send_count,
         sent_bytes: counters.send_length,
         received: counters.recv_count,
@@ -125,6 +127,16 @@ fn whole(engine: &Engine, now: Time) -> NodeNumbers {
         connections: engine.socklnd_stats().connections_open,
         pools: core.router_pools().map(of_pool).into(),
     }
+}
+
+fn routing_change(core: &Core, now: Time) -> Option<RoutingChange> {
+    let (soonest, latest) = core.routing_change_left(now)?;
+    let nanos = |left: Duration| u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+    Some(RoutingChange {
+        stops: !core.is_routing_on(),
+        soonest_nanos: nanos(soonest),
+        latest_nanos: nanos(latest),
+    })
 }
 
 fn nanos(now: Time) -> u64 {

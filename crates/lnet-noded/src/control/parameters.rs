@@ -67,7 +67,7 @@ fn routers(core: &Core, out: &mut String) -> std::fmt::Result {
 }
 
 fn routes(core: &Core, out: &mut String) -> std::fmt::Result {
-    let routing = if core.is_router() {
+    let routing = if core.is_routing_on() {
         "enabled"
     } else {
         "disabled"
@@ -205,7 +205,7 @@ fn parameter(core: &Core, name: &str) -> Option<String> {
         "check_routers_before_use" => flag(globals.check_routers_before_use),
         "avoid_asym_router_failure" => flag(globals.avoid_asym_router_failure),
         "local_nid_dist_zero" => flag(globals.local_nid_dist_zero),
-        "forwarding" => if core.is_router() {
+        "forwarding" => if core.is_routing_on() {
             "enabled"
         } else {
             "disabled"

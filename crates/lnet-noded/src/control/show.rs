@@ -109,7 +109,8 @@ pub(super) fn peer_page(
     (document, next)
 }
 
-/// Returns the router buffers; nothing if the node is not a router.
+/// Returns the router buffers; nothing if the node is not a router. A router that stops is off already, and has buffers
+/// until it has stopped.
 pub(super) fn routing(core: &Core) -> Document {
     if !core.is_router() {
         return Document::default();
@@ -122,7 +123,7 @@ pub(super) fn routing(core: &Core) -> Document {
         min_credits: view.min_credits,
     };
     Document {
-        routing: Some(true),
+        routing: Some(core.is_routing_on()),
         pools: vec![CptPools {
             cpt: 0,
             tiny: pages(tiny, 0),
@@ -251,7 +252,7 @@ pub(super) fn without_peers(node: &Configured<'_>) -> Document {
     Document {
         nets: nets(node, None).nets,
         routes: routes(core, RouteFilter::default()).routes,
-        routing: Some(core.is_router()),
+        routing: Some(core.is_routing_on()),
         buffers: buffers(core),
         globals: globals(node).globals,
         ..Document::default()

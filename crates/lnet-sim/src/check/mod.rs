@@ -13,7 +13,7 @@
 //! | 8 | no descriptor, message or record of used paths remains | at the end |
 //! | 9 | all credits and buffers are free again | at the end |
 //! | 10 | our own nodes never reject each other's messages as illegal | at each rejection |
-//! | 11 | a first send takes a path of the best class: health, then rules | at each first attempt |
+//! | 11 | a first send takes a path of the best class: health, then rules | at each first attempt, unless an interface went down while the message waited for a credit |
 //!
 //! The checks do not read the simulator's own state, so an error in that state cannot hide here.
 
@@ -119,6 +119,18 @@ impl Checker {
         if let Some(record) = self.records.get_mut(operation as usize) {
             let paths = class::first_paths(rules.rules(), core, target);
             record.wanted = Some(Box::new(paths));
+        }
+    }
+
+    /// Records that an interface of a node went down, with the operations that the node starts. A message that waits
+    /// for a credit of that interface leaves by another path, which is a resend although no driver has seen the
+    /// message. The outputs do not show which messages wait there, so the first attempts that are still to come are
+    /// not checked. Operations that begin later are.
+    pub(crate) fn interface_down(&mut self, operations: impl Iterator<Item = u32>) {
+        for operation in operations {
+            if let Some(record) = self.records.get_mut(operation as usize) {
+                record.wanted = None;
+            }
         }
     }
 

@@ -195,10 +195,7 @@ impl Sim {
         node.cancellable.clear();
         node.sink = None;
         let plan = std::rc::Rc::clone(&self.plan);
-        let operations = plan.operations.iter().enumerate();
-        let own = operations.filter(|(_, operation)| operation.from == index);
-        self.checker
-            .crashed(index, own.map(|(number, _)| number as u32));
+        self.checker.crashed(index, plan.operations_from(index));
     }
 
     fn restart(&mut self, index: u32) {

@@ -1,5 +1,7 @@
 //! Carries a message from a driver over the fabric to another node, and its completion back.
 
+use std::rc::Rc;
+
 use lnet_core::{FaultTypes, Landing, Place, RxId, Verdict};
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Body, Header};
@@ -105,6 +107,10 @@ impl Sim {
                 Action::Fatal(fatal) => {
                     let now = self.time();
                     let ni = lnet_core::NiId(u32::from(port.ni) + 1);
+                    if fatal {
+                        let plan = Rc::clone(&self.plan);
+                        self.checker.interface_down(plan.operations_from(port.node));
+                    }
                     if let Some(core) = self.core_of(port.node) {
                         core.set_ni_fatal(ni, fatal, now);
                     }

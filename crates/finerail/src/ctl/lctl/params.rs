@@ -83,6 +83,7 @@ fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
     let under = |name: &str, value: &str| SetArgs {
         name: name.to_owned(),
         value: value.to_owned(),
+        wait: false,
     };
     match (name, value) {
         ("lnet_peer_discovery_disabled", "0") => Ok(under("discovery", "1")),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use lnet_policy::{Priority, Profile, Rule, RuleText};
 use lnet_types::{Nid, ProcessId, Time};
-use lnet_wire::{Body, Handle, Header, Put};
+use lnet_wire::{Body, Handle, Header, LNET_PORTAL, PING_MATCH_BITS, Put};
 
 use super::nid;
 use crate::*;
@@ -201,6 +201,33 @@ impl Bench {
         };
         self.core.hinted_put(put, hints, self.now).unwrap();
         self.step()
+    }
+
+    /// Sends a ping from a NID of this node; it arrives.
+    pub(super) fn ping_from(&mut self, source: &str, to: &str) {
+        let spec = MdSpec {
+            length: 0,
+            threshold: Some(2),
+            max_size: 0,
+            options: MdOptions::TRUNCATE,
+            unlink_when_exhausted: true,
+            user: 0,
+        };
+        let get = GetRequest {
+            md: self.core.md_bind(spec).unwrap(),
+            source: Some(nid(source)),
+            target: ProcessId::lustre(nid(to)),
+            portal: LNET_PORTAL,
+            match_bits: PING_MATCH_BITS,
+            offset: 0,
+        };
+        self.core.get(get, self.now).unwrap();
+        let Step::Sent(transmit) = self.step() else {
+            panic!("the ping of {to} is not sent");
+        };
+        let (from, hop) = self.pair(&transmit);
+        assert_eq!(from, source, "through {hop}");
+        let _sent = self.answer(&transmit, MessageStatus::Ok);
     }
 
     pub(super) fn send(&mut self, to: &str) -> Transmit {

@@ -41,6 +41,7 @@ in_lustre! {
         t_s19_a_source_that_is_not_ours_fails
         t_s33_without_discovery_nothing_waits_and_unknown_peers_are_single_rail
         t_s34_a_single_rail_peer_always_sees_the_same_interface
+        t_s34_a_ping_pins_the_source_of_a_single_rail_peer_too
         t_s35_a_peer_that_turns_out_multi_rail_sees_all_interfaces
         t_s36_loopback_delivers_without_credits_from_0_lo
         t_s37_a_node_without_or_with_one_interface_pings_itself_and_keeps_nothing
@@ -58,7 +59,6 @@ in_lustre! {
         t_h04_an_unspecified_local_failure_costs_health_and_is_not_sent_again
         t_h05_the_only_interface_of_a_peer_is_not_blamed
         t_h07_what_the_peer_may_have_got_is_not_sent_again
-        t_h08_with_one_rail_a_network_timeout_blames_our_side_only
         t_h09_a_network_timeout_blames_both_sides
         t_h10_a_resend_that_succeeds_is_counted
         t_h11_a_failed_ping_of_ourselves_is_no_evidence_against_a_peer

@@ -157,11 +157,21 @@ pub(super) fn t_h07_what_the_peer_may_have_got_is_not_sent_again() {
 }
 
 #[test]
-pub(super) fn t_h08_with_one_rail_a_network_timeout_blames_our_side_only() {
-    let mut bench = single_rail();
+fn t_h08_design_and_2_17_with_one_rail_a_network_timeout_blames_our_side_only() {
+    for setting in [DESIGN, LUSTRE_217] {
+        let mut bench = single_rail().with(setting);
+        assert_eq!(fail_all(&mut bench, MessageStatus::NetworkTimeout), 1);
+        assert_eq!(resends(&bench), (0, 0, 0));
+        assert_eq!(lowest(&bench), (900, 1000));
+    }
+}
+
+#[test]
+fn t_h08_lustre_up_to_2_16_with_one_rail_a_network_timeout_costs_no_health() {
+    let mut bench = single_rail().with(LUSTRE);
     assert_eq!(fail_all(&mut bench, MessageStatus::NetworkTimeout), 1);
     assert_eq!(resends(&bench), (0, 0, 0));
-    assert_eq!(lowest(&bench), (900, 1000));
+    assert_eq!(lowest(&bench), (1000, 1000));
 }
 
 #[test]
@@ -500,11 +510,14 @@ pub(super) fn t_h35_a_failure_after_the_deadline_says_nothing() {
 
 #[test]
 pub(super) fn t_h36_health_does_not_fall_below_zero() {
-    let mut bench = single_rail();
-    bench.set_health(N1, 50);
-    fail_all(&mut bench, MessageStatus::NetworkTimeout);
-    assert_eq!(bench.health(N1), 0);
-    assert!(!bench.core.nis().nth(1).unwrap().up);
+    let mut bench = Bench::new(&[N1, N2]);
+    bench.peer(&[P1]);
+    for own in [N1, N2] {
+        bench.set_health(own, 50);
+    }
+    fail_all(&mut bench, MessageStatus::LocalError);
+    assert_eq!(lowest(&bench).0, 0);
+    assert_eq!(bench.core.nis().filter(|ni| !ni.up).count(), 1);
 }
 
 #[test]

@@ -221,6 +221,17 @@ pub(super) fn t_s34_a_single_rail_peer_always_sees_the_same_interface() {
 }
 
 #[test]
+pub(super) fn t_s34_a_ping_pins_the_source_of_a_single_rail_peer_too() {
+    let mut bench = Bench::new(&[N1, N2]);
+    bench.ping_from(N2, P1);
+    assert_eq!(bench.sources(5, P1), [N2; 5]);
+    let mut bench = Bench::new(&[N1, N2]);
+    bench.route("tcp5", "10.0.0.9@tcp", None, 0);
+    bench.ping_from(N2, "10.5.0.1@tcp5");
+    assert_eq!(bench.sources(5, "10.5.0.1@tcp5"), [N2; 5]);
+}
+
+#[test]
 pub(super) fn t_s35_a_peer_that_turns_out_multi_rail_sees_all_interfaces() {
     let mut bench = Bench::new(&[N1, N2]);
     assert_eq!(bench.sources(2, P1), [N1; 2]);
