@@ -16,7 +16,9 @@ use anyhow::Context;
 use clap::ValueEnum;
 use lnet_config::Config;
 use lnet_node::{AcceptMode, Globals, Node, NodeOptions, SourcePorts};
-use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions};
+use lnet_noded::{
+    ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions, ServiceMetric,
+};
 use lnet_policy::Profile;
 use lnet_store::Printable;
 use nix::unistd::Group;
@@ -249,6 +251,10 @@ pub struct ServiceArgs {
     /// Behave like the design documents, or like shipping kernels; `global: profile` of the configuration has precedence
     #[arg(long, value_enum, value_name = "NAME", default_value = "design")]
     profile: ProfileName,
+    /// Accept a peer only if it connects from the address of its NID. Kernel nodes do not check this. A peer behind address
+    /// translation, or with several addresses on one network, may be refused
+    #[arg(long)]
+    match_addresses: bool,
 }
 
 /// The longest spin. A node checks all of its state once a second, so a longer spin has no use.
@@ -279,6 +285,7 @@ impl ServiceArgs {
             },
             io_threads: self.io_threads,
             spin: self.spin,
+            match_addresses: self.match_addresses,
             log_news: true,
             ..options
         }
@@ -379,6 +386,20 @@ impl MetricsArgs {
 }
 
 impl MetricsArgs {
+    /// Opens the metrics endpoint of a node and the service on it, if `--metrics` asks for it.
+    pub fn open_with(
+        &self,
+        node: &Node,
+        service: impl Fn() -> Vec<ServiceMetric> + Send + Sync + 'static,
+    ) -> anyhow::Result<Option<MetricsEndpoint>> {
+        let Some(address) = self.metrics else {
+            return Ok(None);
+        };
+        let endpoint = MetricsEndpoint::open_with(node, &MetricsOptions::at(address), service)?;
+        tracing::info!(address = %endpoint.address(), "metrics are served");
+        Ok(Some(endpoint))
+    }
+
     /// Opens the metrics endpoint of a service that has no node, if `--metrics` asks for it.
     pub fn open_text(
         &self,

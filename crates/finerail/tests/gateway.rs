@@ -9,10 +9,14 @@
 )]
 
 mod common;
+#[path = "gateway/hostile.rs"]
+mod hostile;
 #[path = "gateway/lab.rs"]
 mod lab;
 #[path = "gateway/operations.rs"]
 mod operations;
+#[path = "gateway/stranger.rs"]
+mod stranger;
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink};

@@ -253,6 +253,24 @@ fn question() -> Vec<u8> {
 }
 
 #[test]
+fn with_match_addresses_a_peer_that_borrows_a_nid_is_refused() {
+    let site = Site::new();
+    site.write("node.yaml", yaml(&[CLIENT], ""));
+    let mut command = site.command("node", &["node", "--match-addresses"]);
+    command.arg("--stats").arg(site.stats_path("node"));
+    let node = Process::start(command);
+    node.wait_for_output("ready: ");
+    let victim = Victim { site, node };
+    // The stranger connects from 127.0.0.1.
+    let mut stream = victim.connect();
+    stream.write_all(&opening(stranger())).unwrap();
+    assert_eq!(wait_for_close(&mut stream), 0);
+    let stats = victim.end();
+    let refused = &stats["socklnd"]["refused"];
+    assert_eq!(refused["hello_address"], 1, "{refused:#}");
+}
+
+#[test]
 fn thousands_of_peers_that_say_nothing_keep_nobody_from_being_served() {
     let count = idle_count();
     if !may_open(count as u64 + 500) {

@@ -130,7 +130,8 @@ pub enum DropReason {
     AsymmetricRoute,
     /// A table has reached its limit.
     NoMemory,
-    /// The source is a wildcard or a loopback NID, which no node has.
+    /// The source is a wildcard or a loopback NID, which no node has; or it is a NID on the net of the connection and not
+    /// one of the peer at the other end.
     BadSource,
     /// The connection ended or the payload was damaged before the whole payload arrived.
     Incomplete,

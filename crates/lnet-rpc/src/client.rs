@@ -5,6 +5,7 @@
 //! what to do next; `exchange` does it on the node.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -101,6 +102,10 @@ pub enum CallError {
     /// The deadline passed. Whether the call was executed is not known.
     #[error("no answer within {0:?}")]
     Deadline(Duration),
+    /// The deadline passed, and the server had no room for one more client: this client never got a session, and no
+    /// call was executed.
+    #[error("the server is full: no room for a further client within {0:?}")]
+    Full(Duration),
     /// The deadline passed, and the last request did not leave the node although a path leads to the server: there
     /// was no connection.
     #[error("no answer within {within:?}: the last request was not delivered: {}", std::io::Error::from_raw_os_error(*.errno))]
@@ -173,6 +178,8 @@ pub(crate) struct Shared {
     pub(crate) counting: ClientCounting,
     pub(crate) silent: SilentGateway,
     pub(crate) spare: Buffers,
+    /// The server had no room for this client when it was last asked for a session.
+    is_put_off: AtomicBool,
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -218,6 +225,7 @@ impl Client {
             counting: ClientCounting::default(),
             silent: SilentGateway::default(),
             spare: Buffers::new(SPARE_MAX),
+            is_put_off: AtomicBool::new(false),
             state: Mutex::new(state),
             ended: Condvar::new(),
         };
@@ -266,6 +274,18 @@ impl Client {
     #[must_use]
     pub fn id(&self) -> ClientId {
         self.shared.id
+    }
+
+    /// Returns the NID of the server.
+    #[must_use]
+    pub fn server(&self) -> Nid {
+        self.shared.server
+    }
+
+    /// Returns whether the server had no room for this client when the client last asked for a session.
+    #[must_use]
+    pub fn is_put_off(&self) -> bool {
+        self.shared.is_put_off.load(Ordering::Relaxed)
     }
 
     /// Returns what this client has counted so far.
@@ -338,6 +358,11 @@ impl Shared {
     pub(crate) fn lowest(&self) -> u64 {
         let state = self.state();
         state.under_way.first().copied().unwrap_or(state.next_xid)
+    }
+
+    /// Notes whether the server had room for this client.
+    pub(crate) fn put_off(&self, is_put_off: bool) {
+        self.is_put_off.store(is_put_off, Ordering::Relaxed);
     }
 
     pub(crate) fn session(&self) -> Option<Session> {

@@ -17,6 +17,11 @@ impl Counter {
         self.add(1);
     }
 
+    /// Counts one. Returns whether it is the first, which goes to the log: a flood must not fill a disk.
+    pub(crate) fn is_first(&self) -> bool {
+        self.0.fetch_add(1, Ordering::Relaxed) == 0
+    }
+
     fn value(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -82,6 +87,9 @@ pub(crate) struct ServerCounting {
     pub(crate) expired: Counter,
     pub(crate) late: Counter,
     pub(crate) crowded: Counter,
+    pub(crate) full: Counter,
+    pub(crate) displaced: Counter,
+    pub(crate) unread: Counter,
     pub(crate) refused: Counter,
     pub(crate) voided: Counter,
     pub(crate) forgotten: Counter,
@@ -113,8 +121,15 @@ pub struct ServerCounters {
     pub expired: u64,
     /// Calls that ended after their deadline.
     pub late: u64,
-    /// Requests for a session answered with "busy" because their NID has as many sessions as one NID may have.
+    /// Requests for a session answered with "busy" because their NID, or the NID that brought them, has as many sessions
+    /// as one NID may have.
     pub crowded: u64,
+    /// Requests for a session answered with "busy" because there are as many sessions as there may be.
+    pub full: u64,
+    /// Sessions of clients that never began a call, ended to make room for a new client.
+    pub displaced: u64,
+    /// Requests dropped because their peer has not acknowledged too many answers.
+    pub unread: u64,
     /// Requests that ask for more than this server accepts.
     pub refused: u64,
     /// Requests that name another incarnation, or a session that is over.
@@ -144,6 +159,9 @@ impl ServerCounting {
             expired: self.expired.value(),
             late: self.late.value(),
             crowded: self.crowded.value(),
+            full: self.full.value(),
+            displaced: self.displaced.value(),
+            unread: self.unread.value(),
             refused: self.refused.value(),
             voided: self.voided.value(),
             forgotten: self.forgotten.value(),

@@ -59,6 +59,8 @@ pub(crate) struct Exchange<'a> {
     attached: Vec<Attached>,
     /// The delivery of the last request.
     delivery: Delivery,
+    /// The last answer of the server was that it is busy.
+    is_put_off: bool,
     response: Option<(ReplyHeader, Vec<u8>)>,
 }
 
@@ -95,6 +97,7 @@ impl<'a> Exchange<'a> {
             memory: CallMemory::new(&request.bulk, &shared.spare),
             attached: Vec::new(),
             delivery: Delivery::Unknown,
+            is_put_off: false,
             response: None,
         }
     }
@@ -111,6 +114,9 @@ impl<'a> Exchange<'a> {
             .add(u64::from(self.state.attempts().saturating_sub(1)));
         let result = match ended {
             Ok(End::Replied) => self.take_response(),
+            Ok(End::Deadline) if self.is_put_off && self.is_connect() => {
+                Err(CallError::Full(self.question.request.deadline))
+            }
             Ok(End::Deadline) => {
                 let within = self.question.request.deadline;
                 let delivery = std::mem::take(&mut self.delivery);
@@ -374,6 +380,10 @@ impl<'a> Exchange<'a> {
         if attempt < self.state.attempts() {
             counting.late_replies.one();
         }
+        self.is_put_off = header.outcome == Outcome::Busy;
+        if self.is_connect() {
+            self.shared.put_off(self.is_put_off);
+        }
         match header.outcome {
             Outcome::Busy => counting.busy.one(),
             Outcome::Done => self.shared.renew_session(now),
@@ -382,6 +392,10 @@ impl<'a> Exchange<'a> {
         if self.state.replied(attempt, header.outcome, now) {
             self.response = Some((header, body));
         }
+    }
+
+    fn is_connect(&self) -> bool {
+        self.question.request.opcode == OPCODE_CONNECT
     }
 
     // [DATA-11]
@@ -394,7 +408,7 @@ impl<'a> Exchange<'a> {
                 body,
             });
         }
-        if self.question.request.opcode == OPCODE_CONNECT {
+        if self.is_connect() {
             let (number, idle) = proto::decode_session(&body).ok_or_else(bad_reply)?;
             let (incarnation, renewed) = (header.incarnation, self.shared.clock.now());
             self.shared.set_session(Session {

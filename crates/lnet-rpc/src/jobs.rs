@@ -5,16 +5,32 @@
 //! [`ServerOptions::patience`](crate::ServerOptions::patience) or the call's deadline is over. If jobs were
 //! taken in plain order, one killed client could stop the service for all clients. Therefore a client that
 //! holds a worker gets another one only while more workers than a reserve are free. A client that holds none
-//! gets any free worker.
+//! gets any free worker. One node may have any number of clients, so half of the reserve is for nodes that hold no
+//! worker at all:
+//!
+//! | the client | its NID | gets a worker while more than |
+//! |---|---|---|
+//! | holds workers | | the reserve is free |
+//! | holds none | holds workers | half of the reserve is free |
+//! | holds none | holds none | none is free |
 //!
 //! The jobs of one client are taken in the order of their arrival.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use lnet_types::Nid;
 use rustc_hash::FxHashMap;
 
 use crate::proto::ClientId;
+
+/// Whose a job is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) client: ClientId,
+    /// The NID that the request of the job came from.
+    pub(crate) nid: Nid,
+}
 
 /// The jobs of a server that wait for a worker.
 pub(crate) struct Jobs<J> {
@@ -23,9 +39,11 @@ pub(crate) struct Jobs<J> {
 }
 
 struct State<J> {
-    waiting: VecDeque<(ClientId, J)>,
+    waiting: VecDeque<(Owner, J)>,
     /// Workers held, by client; a client that holds none has no entry.
     held: FxHashMap<ClientId, usize>,
+    /// Workers held, by NID; a NID that holds none has no entry.
+    held_by_nid: FxHashMap<Nid, usize>,
     free: usize,
     reserve: usize,
     is_closed: bool,
@@ -38,6 +56,7 @@ impl<J> Jobs<J> {
         let state = State {
             waiting: VecDeque::new(),
             held: FxHashMap::default(),
+            held_by_nid: FxHashMap::default(),
             free: workers,
             reserve,
             is_closed: false,
@@ -49,17 +68,17 @@ impl<J> Jobs<J> {
     }
 
     /// Adds a job; drops the job if the queue is closed.
-    pub(crate) fn push(&self, client: ClientId, job: J) {
+    pub(crate) fn push(&self, owner: Owner, job: J) {
         let mut state = self.state();
         if !state.is_closed {
-            state.waiting.push_back((client, job));
+            state.waiting.push_back((owner, job));
             self.changed.notify_one();
         }
     }
 
     /// Waits for a job whose client may have a worker, and gives the client the calling worker. Returns `None`
     /// if the queue is closed and every job was taken.
-    pub(crate) fn take(&self) -> Option<(ClientId, J)> {
+    pub(crate) fn take(&self) -> Option<(Owner, J)> {
         let mut state = self.state();
         loop {
             if let Some(taken) = state.take() {
@@ -75,16 +94,12 @@ impl<J> Jobs<J> {
         }
     }
 
-    /// Notes that the worker of `client` is free.
-    pub(crate) fn restore_decrement(&self, client: ClientId) {
+    /// Notes that the worker of `owner` is free.
+    pub(crate) fn restore_decrement(&self, owner: Owner) {
         let mut state = self.state();
         state.free += 1;
-        if let Some(held) = state.held.get_mut(&client) {
-            *held -= 1;
-            if *held == 0 {
-                state.held.remove(&client);
-            }
-        }
+        lower(&mut state.held, owner.client);
+        lower(&mut state.held_by_nid, owner.nid);
         self.changed.notify_one();
     }
 
@@ -100,22 +115,35 @@ impl<J> Jobs<J> {
 }
 
 impl<J> State<J> {
-    fn take(&mut self) -> Option<(ClientId, J)> {
+    fn take(&mut self) -> Option<(Owner, J)> {
         let at = self
             .waiting
             .iter()
-            .position(|&(client, _)| self.may_have_a_worker(client))?;
-        let (client, job) = self.waiting.remove(at)?;
-        *self.held.entry(client).or_default() += 1;
+            .position(|&(owner, _)| self.may_have_a_worker(owner))?;
+        let (owner, job) = self.waiting.remove(at)?;
+        *self.held.entry(owner.client).or_default() += 1;
+        *self.held_by_nid.entry(owner.nid).or_default() += 1;
         self.free -= 1;
-        Some((client, job))
+        Some((owner, job))
     }
 
-    fn may_have_a_worker(&self, client: ClientId) -> bool {
-        if self.held.contains_key(&client) {
-            self.free > self.reserve
+    fn may_have_a_worker(&self, owner: Owner) -> bool {
+        let reserve = if self.held.contains_key(&owner.client) {
+            self.reserve
+        } else if self.held_by_nid.contains_key(&owner.nid) {
+            self.reserve / 2
         } else {
-            self.free > 0
+            0
+        };
+        self.free > reserve
+    }
+}
+
+fn lower<K: Eq + std::hash::Hash>(held: &mut FxHashMap<K, usize>, by: K) {
+    if let Some(count) = held.get_mut(&by) {
+        *count -= 1;
+        if *count == 0 {
+            held.remove(&by);
         }
     }
 }
@@ -124,8 +152,14 @@ impl<J> State<J> {
 mod tests {
     use super::*;
 
-    const ONE: ClientId = ClientId([1; 16]);
-    const TWO: ClientId = ClientId([2; 16]);
+    const ONE: Owner = Owner {
+        client: ClientId([1; 16]),
+        nid: Nid::LOOPBACK,
+    };
+    const TWO: Owner = Owner {
+        client: ClientId([2; 16]),
+        nid: Nid::LOOPBACK,
+    };
 
     fn taken(jobs: &Jobs<u32>) -> Option<u32> {
         jobs.state().take().map(|(_, job)| job)
@@ -143,6 +177,26 @@ mod tests {
         assert_eq!(taken(&jobs), None);
         jobs.restore_decrement(ONE);
         assert_eq!(taken(&jobs), Some(6));
+    }
+
+    #[test]
+    fn the_clients_of_one_nid_leave_a_worker_to_another_nid() {
+        let jobs = Jobs::new(8);
+        let client = |number: u8| Owner {
+            client: ClientId([number; 16]),
+            ..ONE
+        };
+        (0..20).for_each(|number| jobs.push(client(number), u32::from(number)));
+        let held = std::iter::from_fn(|| taken(&jobs)).count();
+        assert_eq!(held, 7);
+        let elsewhere = Owner {
+            nid: "10.0.0.1@tcp".parse().unwrap(),
+            ..TWO
+        };
+        jobs.push(elsewhere, 100);
+        assert_eq!(taken(&jobs), Some(100));
+        jobs.restore_decrement(elsewhere);
+        assert_eq!(taken(&jobs), None);
     }
 
     #[test]

@@ -19,6 +19,9 @@
 //! * **A server does not begin a call whose client has stopped waiting**, however long a server or a router
 //!   held the request. A handler can ask the same question while it runs ([`Call::is_over`]).
 //! * **Memory is limited** on both sides. A server that reaches a limit answers "busy", and the client retries.
+//!   What a server keeps for a peer is charged to this peer, and no peer gets all of it (`shares`): clients, calls,
+//!   replies, and answers that the peer has not acknowledged. Requests of a peer that leaves too many answers
+//!   unacknowledged are dropped and counted.
 //! * **Late messages reach no memory.** Each attempt has match bits of its own that no other node can guess.
 //!   LNet drops a message whose match bits are no longer attached.
 //!
@@ -41,6 +44,7 @@ mod memory;
 pub mod proto;
 mod retry;
 mod server;
+mod shares;
 mod silent;
 #[cfg(test)]
 mod simulation_tests;
@@ -55,4 +59,4 @@ pub use entropy::Entropy;
 pub use handler::{Handler, Reply, Restored, RestoredClient, Session};
 pub use proto::{BulkKind, ClientId, REPLY_BODY_MAX, REQUEST_BODY_MAX, RESERVED_OPCODES};
 pub use retry::Idempotence;
-pub use server::{Server, ServerError, ServerOptions};
+pub use server::{Server, ServerError, ServerNumbers, ServerOptions};

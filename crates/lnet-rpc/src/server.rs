@@ -36,11 +36,12 @@ use crate::counters::{ServerCounters, ServerCounting};
 use crate::deadline::ServerClock;
 use crate::entropy::Entropy;
 use crate::handler::{Handler, Reply, Session};
-use crate::jobs::Jobs;
+use crate::jobs::{Jobs, Owner};
 use crate::proto::{
     self, ClientId, MESSAGE_MAX, Outcome, REPLY_BODY_MAX, REPLY_PORTAL, REQUEST_MATCH_BITS,
     REQUEST_PORTAL, ReplyHeader, RequestHeader,
 };
+use crate::shares::{Payer, Shares};
 use crate::silent::SilentGateway;
 use crate::table::{Address, Admission, Limits, Table};
 
@@ -60,10 +61,11 @@ pub struct ServerOptions {
     /// How long a handler that moves bulk waits for the client. The transfer fails if the server receives
     /// nothing of the client for this long.
     pub patience: Duration,
-    /// The limit of clients that are remembered.
+    /// The limit of clients that are remembered. One NID gets at most a third of them, and all NIDs behind one router
+    /// at most a half. The same holds for the limits below that count calls, replies and answers of all clients.
     pub clients_max: usize,
-    /// The limit of clients of one NID, so that one node cannot keep the others out. A client beyond the limit
-    /// is answered "busy" and counted in [`ServerCounters::crowded`].
+    /// The limit of clients of one NID. A client beyond the limit takes the place of a client of the same NID that never
+    /// began a call. If there is none, the client is answered "busy" and counted in [`ServerCounters::crowded`].
     pub clients_per_nid_max: usize,
     /// The limit of calls of one client that are remembered.
     pub calls_per_client_max: usize,
@@ -71,9 +73,12 @@ pub struct ServerOptions {
     pub calls_max: usize,
     /// The limit of calls that run or wait for a worker; the server answers further requests with "busy".
     pub running_max: usize,
-    /// The limit of replies kept until their clients have them, in bytes. While the limit is reached, the
-    /// server begins no call.
+    /// The limit of replies kept until their clients have them, in bytes. While a client's share is used up, the
+    /// server begins no call of the client.
     pub kept_bytes_max: usize,
+    /// The limit of answers that no client has acknowledged yet. While a peer's share is used up, the server drops the
+    /// peer's requests and counts them in [`ServerCounters::unread`].
+    pub answers_max: usize,
     /// A client that is silent for this long is forgotten.
     pub idle: Duration,
 }
@@ -87,14 +92,15 @@ impl Default for ServerOptions {
             window: 4,
             bulk_max: 64 << 20,
             patience: Duration::from_secs(30),
-            clients_max: 1024,
+            clients_max: 4096,
             // One rank for each core of a large node.
             clients_per_nid_max: 256,
             // Twice the client's limit of calls that begin while its oldest call is under way.
             calls_per_client_max: 16_384,
             calls_max: 1 << 18,
-            running_max: 512,
+            running_max: 1536,
             kept_bytes_max: 64 << 20,
+            answers_max: 6144,
             idle: Duration::from_secs(300),
         }
     }
@@ -116,6 +122,36 @@ pub struct Server {
     shared: Arc<Shared>,
     dispatcher: Option<JoinHandle<()>>,
     workers: Vec<JoinHandle<()>>,
+}
+
+/// Reads what a server counts, also while another thread owns the server.
+#[derive(Clone)]
+pub struct ServerNumbers(Arc<Shared>);
+
+impl ServerNumbers {
+    /// Returns what the server has counted so far.
+    #[must_use]
+    pub fn counters(&self) -> ServerCounters {
+        self.0.counting.snapshot()
+    }
+
+    /// Returns how many clients are remembered now.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.0.state().table.clients()
+    }
+
+    /// Returns how many calls run or wait for a worker now.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.0.state().table.running()
+    }
+
+    /// Returns how many answers the clients have not acknowledged now.
+    #[must_use]
+    pub fn unacknowledged(&self) -> usize {
+        self.0.state().answers.used()
+    }
 }
 
 /// A message of the dispatcher to a call that is being executed.
@@ -150,6 +186,8 @@ struct State {
     table: Table,
     mailboxes: FxHashMap<(ClientId, u64), Mailbox>,
     routes: FxHashMap<u64, Route>,
+    /// The answers under way, by the peers that asked for them.
+    answers: Shares,
     posted: FxHashSet<MdHandle>,
     /// Workers that have not ended.
     workers: usize,
@@ -170,12 +208,40 @@ enum Route {
     Reply {
         client: ClientId,
         xid: u64,
+        payer: Payer,
         acknowledged: bool,
         /// The next hop and the target of the reply, after the reply was sent.
         hop: Option<(Nid, Nid)>,
     },
     /// An answer that the table has no record of.
-    Answer,
+    Answer(Payer),
+}
+
+impl Route {
+    /// Returns the peer that an answer is charged to while the answer is under way.
+    fn payer(&self) -> Option<Payer> {
+        match self {
+            Self::Piece(_) => None,
+            Self::Reply { payer, .. } | Self::Answer(payer) => Some(*payer),
+        }
+    }
+}
+
+impl State {
+    /// Inserts a route, and charges an answer to its peer.
+    fn add_route(&mut self, tag: u64, route: Route) {
+        if let Some(payer) = route.payer() {
+            self.answers.take(payer, 1);
+        }
+        self.routes.insert(tag, route);
+    }
+
+    /// Removes a route: no further event of its descriptor comes.
+    fn remove_route(&mut self, tag: u64) {
+        if let Some(payer) = self.routes.remove(&tag).and_then(|route| route.payer()) {
+            self.answers.restore_decrement(payer, 1);
+        }
+    }
 }
 
 struct Job {
@@ -249,6 +315,12 @@ impl Server {
         self.shared.state().table.running()
     }
 
+    /// Returns a handle that reads the numbers of this server.
+    #[must_use]
+    pub fn numbers(&self) -> ServerNumbers {
+        ServerNumbers(Arc::clone(&self.shared))
+    }
+
     /// Accepts no further requests, lets the accepted calls complete, and ends the threads. A call that still
     /// waits for its client after `grace` fails.
     pub fn shutdown(mut self, grace: Duration) {
@@ -308,6 +380,7 @@ impl Shared {
             table,
             mailboxes: FxHashMap::default(),
             routes: FxHashMap::default(),
+            answers: Shares::new(options.answers_max),
             posted: FxHashSet::default(),
             workers: 0,
         };
@@ -339,7 +412,7 @@ impl Shared {
         let mut state = self.state();
         if let Some(mailbox) = state.mailboxes.get(&(client, xid)) {
             let mail = mailbox.mail.clone();
-            state.routes.insert(tag, Route::Piece(mail));
+            state.add_route(tag, Route::Piece(mail));
         }
     }
 
@@ -362,7 +435,7 @@ impl Shared {
     }
 
     pub(crate) fn unroute(&self, tag: u64) {
-        self.state().routes.remove(&tag);
+        self.state().remove_route(tag);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -408,6 +481,7 @@ impl Shared {
         let mut state = self.state();
         state.mailboxes.clear();
         state.routes.clear();
+        state.answers = Shares::new(self.options.answers_max);
     }
 
     /// Wakes the dispatcher, by an event of a descriptor that serves no other purpose.
@@ -470,6 +544,7 @@ impl Shared {
                 xid,
                 acknowledged,
                 hop,
+                ..
             }) => {
                 if event.event.kind == EventKind::Send {
                     *hop = Some((event.event.sender, event.event.target.nid));
@@ -481,10 +556,10 @@ impl Shared {
                     (false, false) => {}
                 }
             }
-            Some(Route::Answer) | None => {}
+            Some(Route::Answer(_)) | None => {}
         }
         if unlinked {
-            routes.remove(&tag);
+            state.remove_route(tag);
         }
     }
 
@@ -512,6 +587,7 @@ impl Shared {
         let address = Address {
             attempt: header.attempt,
             process: event.event.source,
+            bringer: event.event.sender,
             local: (!local.is_loopback()).then_some(local),
             reply_bits: header.reply_bits,
             bulk_bits: header.bulk_bits,
@@ -521,7 +597,17 @@ impl Shared {
     }
 
     fn request(&self, header: RequestHeader, message: Vec<u8>, address: Address, now: Time) {
-        let admission = self.state().table.admit(&header, address, now);
+        let admission = {
+            let mut state = self.state();
+            // An answer would be one more message that waits for this peer. The client asks again.
+            if !state.answers.has_room(address.payer()) {
+                if self.counting.unread.is_first() {
+                    warn!(from = %address.process.nid, "drops requests of a peer that leaves too many answers unacknowledged");
+                }
+                return;
+            }
+            state.table.admit(&header, address, now)
+        };
         match admission {
             Admission::Execute => self.execute(header, message, address),
             Admission::NewerAttempt => {
@@ -534,7 +620,13 @@ impl Shared {
                 let reply = proto::with_clock(&reply, self.server_clock.show(now)).into();
                 self.send_reply(header.client, header.xid, address, reply);
             }
-            Admission::Opened(number) => {
+            Admission::Opened(number, displaced) => {
+                if let Some(client) = displaced {
+                    if self.counting.displaced.is_first() {
+                        warn!(by = %address.process.nid, "ends sessions that never began a call, to make room");
+                    }
+                    self.handler.session_ended(client);
+                }
                 let (client, nid) = (header.client, address.process.nid);
                 let session = Session {
                     client,
@@ -559,7 +651,15 @@ impl Shared {
                 self.answer(&header, address, Outcome::Busy, &[]);
             }
             Admission::Crowded => {
-                self.counting.crowded.one();
+                if self.counting.crowded.is_first() {
+                    warn!(from = %address.process.nid, "refuses a client: its NID or router has as many sessions as it may have");
+                }
+                self.answer(&header, address, Outcome::Busy, &[]);
+            }
+            Admission::Full => {
+                if self.counting.full.is_first() {
+                    warn!(from = %address.process.nid, "refuses a client: the server is full");
+                }
                 self.answer(&header, address, Outcome::Busy, &[]);
             }
             Admission::Answer(outcome) => {
@@ -605,14 +705,15 @@ impl Shared {
             address,
             mail,
         };
-        self.jobs.push(client, job);
+        let nid = address.process.nid;
+        self.jobs.push(Owner { client, nid }, job);
     }
 
     /// Executes jobs until the queue is closed and empty.
     fn work(self: &Arc<Self>) {
-        while let Some((client, job)) = self.jobs.take() {
+        while let Some((owner, job)) = self.jobs.take() {
             self.run(job);
-            self.jobs.restore_decrement(client);
+            self.jobs.restore_decrement(owner);
         }
         self.state().workers -= 1;
         self.worker_ended.notify_all();
@@ -666,7 +767,7 @@ impl Shared {
             bulk_len: 0,
         };
         let reply = Bytes::from(proto::encode_reply(&header, body));
-        self.send(reply, address, Route::Answer);
+        self.send(reply, address, Route::Answer(address.payer()));
     }
 
     fn send_reply(&self, client: ClientId, xid: u64, address: Address, reply: Bytes) {
@@ -676,6 +777,7 @@ impl Shared {
             Route::Reply {
                 client,
                 xid,
+                payer: address.payer(),
                 acknowledged: false,
                 hop: None,
             },
@@ -699,7 +801,7 @@ impl Shared {
 
     fn send(&self, reply: Bytes, address: Address, route: Route) {
         let tag = self.next_tag();
-        self.state().routes.insert(tag, route);
+        self.state().add_route(tag, route);
         let bound = self
             .node
             .bind(&self.queue, Md::source(reply).threshold(2).user(tag));

@@ -16,13 +16,15 @@
 //! not forgotten before they have completed. So a request of one session runs at most once, whatever the
 //! network repeats, delays or reorders.
 //!
-//! Everything has a limit: clients, clients of one NID, calls of a client, calls that run, bytes of replies. If
-//! a limit is reached, the server answers "busy"; a limit never makes the table forget a record.
+//! Everything has a limit: clients, clients of one NID, calls of a client, calls that run, bytes of replies. The
+//! clients of a peer are charged to this peer, who never gets all of a limit ([`crate::shares`]). If a limit is
+//! reached, the server answers "busy". A limit makes the table forget one kind of record only: the session of a
+//! client that never began a call, for which nothing was executed and nothing is kept. The oldest such session of a
+//! peer makes room for a new client of this peer; if there is no room at all, the oldest of all makes room.
 //!
 //! This module does no I/O and reads no clock: the caller passes the time.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry::Occupied;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -32,6 +34,7 @@ use crate::handler::{Reply, Restored, Session};
 use crate::proto::{
     ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, Outcome, RESERVED_OPCODES, RequestHeader,
 };
+use crate::shares::{Payer, Shares};
 
 /// The address of one attempt: where the client receives the reply, and where its bulk memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(crate) struct Address {
     pub(crate) attempt: u32,
     /// The process of the client, from the source of its request.
     pub(crate) process: ProcessId,
+    /// The NID from which the request was received: the client's node, or a router.
+    pub(crate) bringer: Nid,
     /// The local NID that the request was sent to; the answer is sent from this NID. `None` on loopback.
     pub(crate) local: Option<Nid>,
     pub(crate) reply_bits: u64,
@@ -46,6 +51,16 @@ pub(crate) struct Address {
     /// When the client stops waiting, or a little earlier. If the client has stopped already, this is not later
     /// than the time when the request came.
     pub(crate) deadline: Time,
+}
+
+impl Address {
+    /// Returns the peer that the request is charged to.
+    pub(crate) fn payer(&self) -> Payer {
+        Payer {
+            source: self.process.nid,
+            bringer: self.bringer,
+        }
+    }
 }
 
 /// Limits of the table.
@@ -79,8 +94,9 @@ pub(crate) enum Admission {
     Replay(Bytes),
     /// The table has a record of the client: answer with the number of its session.
     Connected(u64),
-    /// The table has a new record of the client: answer with the number of its session.
-    Opened(u64),
+    /// The table has a new record of the client: answer with the number of its session. For the new record the table
+    /// forgot that of another client.
+    Opened(u64, Option<ClientId>),
     /// The client said goodbye, and its record is freed.
     Gone,
     /// The client said goodbye, and calls of it still run; the record is freed with the last of them.
@@ -88,8 +104,10 @@ pub(crate) enum Admission {
     /// The client has stopped waiting for the call, or may have: do not execute the call. The answer reports
     /// the server's clock, so that a client that still waits can retry with a deadline by that clock.
     Expired,
-    /// The client's NID has as many sessions as one NID may have: answer "busy".
+    /// The client's NID, or the NID that brought the request, has as many sessions as one NID may have: answer "busy".
     Crowded,
+    /// There is no room for a further client: answer "busy".
+    Full,
     /// The request is not executed: answer with this outcome.
     Answer(Outcome),
     /// Do nothing.
@@ -113,12 +131,16 @@ pub(crate) struct Table {
     limits: Limits,
     incarnation: u64,
     clients: BTreeMap<ClientId, Record>,
-    /// The number of clients by the NID that opened the session; a NID without clients has no entry.
-    per_nid: BTreeMap<Nid, usize>,
+    /// The sessions that never began a call, by the NID that brought the request for them, the oldest first.
+    unused: BTreeSet<(Nid, u64, ClientId)>,
+    /// The same sessions, the oldest first.
+    unused_by_age: BTreeMap<u64, ClientId>,
     sessions: u64,
-    calls: usize,
-    running: usize,
-    kept_bytes: usize,
+    /// The clients of each peer.
+    places: Shares,
+    calls: Shares,
+    running: Shares,
+    kept_bytes: Shares,
 }
 
 /// The calls and bytes that were freed by forgetting records.
@@ -130,9 +152,11 @@ struct Freed {
 
 #[derive(Debug)]
 struct Record {
-    /// The NID from which the client opened its session.
-    nid: Nid,
+    /// The peer that opened the session, to whom the session and its calls are charged.
+    payer: Payer,
     session: u64,
+    /// The client has begun a call.
+    is_used: bool,
     /// The client waits for no reply to an xid below this one, as a request said.
     floor: u64,
     calls: BTreeMap<u64, Entry>,
@@ -161,11 +185,13 @@ impl Table {
             limits,
             incarnation,
             clients: BTreeMap::new(),
-            per_nid: BTreeMap::new(),
+            unused: BTreeSet::new(),
+            unused_by_age: BTreeMap::new(),
             sessions: 0,
-            calls: 0,
-            running: 0,
-            kept_bytes: 0,
+            places: Shares::new(limits.clients),
+            calls: Shares::new(limits.calls),
+            running: Shares::new(limits.running),
+            kept_bytes: Shares::new(limits.kept_bytes),
         }
     }
 
@@ -187,24 +213,29 @@ impl Table {
             let nothing_sent = Address {
                 attempt: 0,
                 process: ProcessId::lustre(nid),
+                bringer: nid,
                 local: None,
                 reply_bits: 0,
                 bulk_bits: 0,
                 deadline: now,
             };
-            let mut record = Record::new(nid, number, now);
+            // Who brought the requests of the earlier life is not known.
+            let payer = nothing_sent.payer();
+            let mut record = Record::new(payer, number, now);
             record.floor = client.lowest;
+            // The client may have begun calls, whose replies it has.
+            record.is_used = true;
             for (xid, reply) in client.calls {
                 let reply = encode(xid, reply);
-                self.kept_bytes += reply.len();
+                self.kept_bytes.take(payer, reply.len());
                 let entry = Entry {
                     address: nothing_sent,
                     state: State::Done(Some(reply)),
                 };
                 record.calls.insert(xid, entry);
             }
-            self.calls += record.calls.len();
-            *self.per_nid.entry(nid).or_default() += 1;
+            self.calls.take(payer, record.calls.len());
+            self.places.take(payer, 1);
             self.clients.insert(id, record);
         }
     }
@@ -218,7 +249,7 @@ impl Table {
         now: Time,
     ) -> Admission {
         if request.opcode == OPCODE_CONNECT {
-            return self.connect(request.client, address.process.nid, now);
+            return self.connect(request.client, address.payer(), now);
         }
         if request.incarnation != self.incarnation {
             return Admission::Answer(Outcome::WrongIncarnation);
@@ -236,6 +267,7 @@ impl Table {
         if record.is_to_be_freed {
             return Admission::Answer(Outcome::UnknownClient);
         }
+        let payer = record.payer;
         let freed = record.raise_floor(request.lowest);
         let repeated = if request.xid < record.floor {
             Some(Admission::Ignore(Ignored::BelowLowest))
@@ -245,7 +277,7 @@ impl Table {
                 .get_mut(&request.xid)
                 .map(|entry| entry.repeated(address))
         };
-        self.restore_decrement(freed);
+        self.restore_decrement(payer, freed);
         repeated.unwrap_or_else(|| self.begin(request, address, now))
     }
 
@@ -263,8 +295,9 @@ impl Table {
         reply: Bytes,
         now: Time,
     ) -> Option<Address> {
-        self.running = self.running.saturating_sub(1);
         let record = self.clients.get_mut(&client)?;
+        let payer = record.payer;
+        self.running.restore_decrement(payer, 1);
         record.heard = now;
         record.running = record.running.saturating_sub(1);
         if record.is_to_be_freed && record.running == 0 {
@@ -273,27 +306,23 @@ impl Table {
         }
         if xid < record.floor {
             let removed = record.calls.remove(&xid).is_some();
-            self.calls -= usize::from(removed);
+            self.calls.restore_decrement(payer, usize::from(removed));
             return None;
         }
         let entry = record.calls.get_mut(&xid)?;
-        self.kept_bytes += reply.len();
+        self.kept_bytes.take(payer, reply.len());
         entry.state = State::Done(Some(reply));
         Some(entry.address)
     }
 
     /// Notes that the client has the reply of this call, and frees the kept reply.
     pub(crate) fn delivered(&mut self, client: ClientId, xid: u64) {
-        let entry = self
-            .clients
-            .get_mut(&client)
-            .and_then(|record| record.calls.get_mut(&xid));
-        if let Some(Entry {
-            state: State::Done(reply),
-            ..
-        }) = entry
+        if let Some(record) = self.clients.get_mut(&client)
+            && let Some(entry) = record.calls.get_mut(&xid)
+            && let State::Done(reply) = &mut entry.state
         {
-            self.kept_bytes -= reply.take().map_or(0, |reply| reply.len());
+            let length = reply.take().map_or(0, |reply| reply.len());
+            self.kept_bytes.restore_decrement(record.payer, length);
         }
     }
 
@@ -327,10 +356,10 @@ impl Table {
 
     /// Calls that run or wait for a worker.
     pub(crate) fn running(&self) -> usize {
-        self.running
+        self.running.used()
     }
 
-    fn connect(&mut self, client: ClientId, nid: Nid, now: Time) -> Admission {
+    fn connect(&mut self, client: ClientId, payer: Payer, now: Time) -> Admission {
         if let Some(record) = self.clients.get_mut(&client) {
             if record.is_to_be_freed {
                 return Admission::Answer(Outcome::Busy);
@@ -338,18 +367,39 @@ impl Table {
             record.heard = now;
             return Admission::Connected(record.session);
         }
-        if self.clients.len() >= self.limits.clients {
-            return Admission::Answer(Outcome::Busy);
-        }
-        let of_nid = self.per_nid.get(&nid).copied().unwrap_or_default();
-        if of_nid >= self.limits.clients_per_nid {
-            return Admission::Crowded;
-        }
-        self.per_nid.insert(nid, of_nid + 1);
+        let displaced = match self.make_room(payer) {
+            Ok(displaced) => displaced,
+            Err(refusal) => return refusal,
+        };
+        self.places.take(payer, 1);
         self.sessions += 1;
         let session = self.sessions;
-        self.clients.insert(client, Record::new(nid, session, now));
-        Admission::Opened(session)
+        self.unused.insert((payer.bringer, session, client));
+        self.unused_by_age.insert(session, client);
+        self.clients
+            .insert(client, Record::new(payer, session, now));
+        Admission::Opened(session, displaced)
+    }
+
+    /// Finds room for a further client. Returns the client that was forgotten for it, if there had to be one.
+    fn make_room(&mut self, payer: Payer) -> Result<Option<ClientId>, Admission> {
+        let is_full = self.places.used() >= self.limits.clients;
+        let is_crowded = !self.places.has_room(payer)
+            || self.places.of_source(payer.source) >= self.limits.clients_per_nid;
+        if !is_full && !is_crowded {
+            return Ok(None);
+        }
+        let of_bringer = (payer.bringer, 0, ClientId([0; 16]))..;
+        let of_bringer = self.unused.range(of_bringer).next();
+        let own = of_bringer.filter(|(bringer, ..)| *bringer == payer.bringer);
+        let own = own.map(|&(_, _, client)| client);
+        let of_all = self.unused_by_age.values().next().copied();
+        let displaced = own.or(of_all.filter(|_| is_full)).ok_or(match is_full {
+            true => Admission::Full,
+            false => Admission::Crowded,
+        })?;
+        self.forget(displaced);
+        Ok(Some(displaced))
     }
 
     fn begin(&mut self, request: &RequestHeader, address: Address, now: Time) -> Admission {
@@ -359,15 +409,21 @@ impl Table {
         if request.bulk_len > self.limits.bulk_len || request.opcode >= RESERVED_OPCODES {
             return Admission::Answer(Outcome::Refused);
         }
-        let full = self.running >= self.limits.running
-            || self.calls >= self.limits.calls
-            || self.kept_bytes >= self.limits.kept_bytes;
+        let limits = [&self.running, &self.calls, &self.kept_bytes];
         let record = self.clients.get_mut(&request.client);
-        match record.filter(|record| !full && record.calls.len() < self.limits.calls_per_client) {
+        match record.filter(|record| {
+            let has_room = limits.iter().all(|limit| limit.has_room(record.payer));
+            has_room && record.calls.len() < self.limits.calls_per_client
+        }) {
             Some(record) => {
-                self.running += 1;
-                self.calls += 1;
+                self.running.take(record.payer, 1);
+                self.calls.take(record.payer, 1);
                 record.running += 1;
+                if !std::mem::replace(&mut record.is_used, true) {
+                    let (bringer, session) = (record.payer.bringer, record.session);
+                    self.unused.remove(&(bringer, session, request.client));
+                    self.unused_by_age.remove(&session);
+                }
                 record.calls.insert(
                     request.xid,
                     Entry {
@@ -384,15 +440,11 @@ impl Table {
     /// Forgets a call too early, to show that a test notices the second execution.
     #[cfg(test)]
     pub(crate) fn forget_call(&mut self, client: ClientId, xid: u64) {
-        let calls = self
-            .clients
-            .get_mut(&client)
-            .map(|record| &mut record.calls);
-        if let Some(entry) = calls.and_then(|calls| calls.remove(&xid)) {
-            self.restore_decrement(Freed {
-                calls: 1,
-                bytes: entry.kept_bytes(),
-            });
+        if let Some(record) = self.clients.get_mut(&client)
+            && let Some(entry) = record.calls.remove(&xid)
+        {
+            let (payer, bytes) = (record.payer, entry.kept_bytes());
+            self.restore_decrement(payer, Freed { calls: 1, bytes });
         }
     }
 
@@ -401,8 +453,8 @@ impl Table {
         match self.clients.get_mut(&client) {
             Some(record) if record.running > 0 => {
                 record.is_to_be_freed = true;
-                let freed = record.forget_executed();
-                self.restore_decrement(freed);
+                let (payer, freed) = (record.payer, record.forget_executed());
+                self.restore_decrement(payer, freed);
                 Admission::Leaving
             }
             _ => {
@@ -416,30 +468,27 @@ impl Table {
     fn forget(&mut self, client: ClientId) {
         if let Some(record) = self.clients.remove(&client) {
             let bytes = record.calls.values().map(Entry::kept_bytes).sum();
-            if let Occupied(mut of_nid) = self.per_nid.entry(record.nid) {
-                *of_nid.get_mut() -= 1;
-                if *of_nid.get() == 0 {
-                    of_nid.remove();
-                }
-            }
-            self.restore_decrement(Freed {
-                calls: record.calls.len(),
-                bytes,
-            });
+            let (payer, session) = (record.payer, record.session);
+            self.places.restore_decrement(payer, 1);
+            self.unused.remove(&(payer.bringer, session, client));
+            self.unused_by_age.remove(&session);
+            let calls = record.calls.len();
+            self.restore_decrement(payer, Freed { calls, bytes });
         }
     }
 
-    fn restore_decrement(&mut self, freed: Freed) {
-        self.calls -= freed.calls;
-        self.kept_bytes -= freed.bytes;
+    fn restore_decrement(&mut self, payer: Payer, freed: Freed) {
+        self.calls.restore_decrement(payer, freed.calls);
+        self.kept_bytes.restore_decrement(payer, freed.bytes);
     }
 }
 
 impl Record {
-    fn new(nid: Nid, session: u64, now: Time) -> Self {
+    fn new(payer: Payer, session: u64, now: Time) -> Self {
         Self {
-            nid,
+            payer,
             session,
+            is_used: false,
             floor: 0,
             calls: BTreeMap::new(),
             running: 0,

@@ -10,12 +10,12 @@ const INCARNATION: u64 = 99;
 
 fn limits() -> Limits {
     Limits {
-        clients: 3,
+        clients: 9,
         clients_per_nid: 2,
         calls_per_client: 4,
-        calls: 100,
-        running: 3,
-        kept_bytes: 100,
+        calls: 300,
+        running: 9,
+        kept_bytes: 300,
         bulk_len: 1000,
         idle: Duration::from_secs(60),
     }
@@ -46,6 +46,7 @@ fn address(attempt: u32) -> Address {
     Address {
         attempt,
         process: ProcessId::lustre(Nid::LOOPBACK),
+        bringer: Nid::LOOPBACK,
         local: None,
         reply_bits: u64::from(attempt),
         bulk_bits: 0,
@@ -58,8 +59,19 @@ fn connect(table: &mut Table, client: ClientId, now: Time) -> Admission {
 }
 
 fn connect_from(table: &mut Table, client: ClientId, nid: Nid, now: Time) -> Admission {
+    connect_through(table, client, nid, nid, now)
+}
+
+fn connect_through(
+    table: &mut Table,
+    client: ClientId,
+    bringer: Nid,
+    nid: Nid,
+    now: Time,
+) -> Admission {
     let from = Address {
         process: ProcessId::lustre(nid),
+        bringer,
         ..address(1)
     };
     let request = RequestHeader {
@@ -72,7 +84,10 @@ fn connect_from(table: &mut Table, client: ClientId, nid: Nid, now: Time) -> Adm
 
 fn connected() -> Table {
     let mut table = Table::new(INCARNATION, limits());
-    assert_eq!(connect(&mut table, CLIENT, at(0)), Admission::Opened(1));
+    assert_eq!(
+        connect(&mut table, CLIENT, at(0)),
+        Admission::Opened(1, None)
+    );
     table
 }
 
@@ -151,7 +166,7 @@ fn a_delivered_call_is_not_executed_again() {
         admit(&mut table, 1, 1, 2),
         Admission::Ignore(Ignored::Delivered)
     );
-    assert_eq!(table.kept_bytes, 0);
+    assert_eq!(table.kept_bytes.used(), 0);
 }
 
 #[test]
@@ -164,7 +179,7 @@ fn xids_below_the_lowest_unanswered_one_are_ignored() {
         admit(&mut table, 1, 1, 2),
         Admission::Ignore(Ignored::BelowLowest)
     );
-    assert_eq!((table.calls, table.kept_bytes), (1, 0));
+    assert_eq!((table.calls.used(), table.kept_bytes.used()), (1, 0));
 }
 
 #[test]
@@ -173,7 +188,7 @@ fn the_reply_of_a_call_that_was_given_up_goes_nowhere() {
     admit(&mut table, 1, 1, 1);
     admit(&mut table, 2, 2, 1);
     assert_eq!(complete(&mut table, 1), None);
-    assert_eq!((table.calls, table.running()), (1, 1));
+    assert_eq!((table.calls.used(), table.running()), (1, 1));
 }
 
 #[test]
@@ -201,38 +216,110 @@ fn replies_that_fill_the_room_make_it_busy_until_they_are_delivered() {
     assert_eq!(admit(&mut table, 2, 1, 2), Admission::Execute);
 }
 
+fn nid(host: u8) -> Nid {
+    format!("10.0.0.{host}@tcp").parse().unwrap()
+}
+
+/// Lets the client with this session begin a call.
+fn use_session(table: &mut Table, client: ClientId, session: u64, nid: Nid) {
+    let call = RequestHeader {
+        client,
+        session,
+        ..request(1, 1, 1)
+    };
+    let from = Address {
+        process: ProcessId::lustre(nid),
+        bringer: nid,
+        ..address(1)
+    };
+    assert_eq!(table.admit(&call, from, at(1)), Admission::Execute);
+    table.complete(client, 1, Bytes::new(), at(1));
+}
+
 #[test]
-fn more_clients_than_there_is_room_for_are_put_off() {
+fn where_there_is_no_room_the_oldest_session_that_did_nothing_goes_and_no_other() {
     let mut table = connected();
-    let elsewhere = |host: u8| format!("10.0.0.{host}@tcp").parse().unwrap();
-    for host in 2..=3 {
-        let client = ClientId([host; 16]);
-        let admission = connect_from(&mut table, client, elsewhere(host), at(0));
-        assert_eq!(admission, Admission::Opened(u64::from(host)));
+    use_session(&mut table, CLIENT, 1, Nid::LOOPBACK);
+    for host in 2..=9 {
+        // Beyond half of the room these peers have to be restored, because each peer leaves some.
+        table.limits.clients = 9;
+        let payer = Payer {
+            source: nid(host),
+            bringer: nid(host),
+        };
+        table.places.take(payer, 1);
+        table.sessions += 1;
+        let (session, client) = (table.sessions, ClientId([host; 16]));
+        table.unused.insert((payer.bringer, session, client));
+        table.unused_by_age.insert(session, client);
+        table
+            .clients
+            .insert(client, Record::new(payer, session, at(0)));
     }
-    let fourth = connect_from(&mut table, ClientId([4; 16]), elsewhere(4), at(0));
-    assert_eq!(fourth, Admission::Answer(Outcome::Busy));
+    use_session(&mut table, ClientId([2; 16]), 2, nid(2));
+    let new = connect_from(&mut table, ClientId([10; 16]), nid(10), at(2));
+    assert_eq!(new, Admission::Opened(10, Some(ClientId([3; 16]))));
+    assert!(table.knows(CLIENT) && table.knows(ClientId([2; 16])));
+    assert_eq!(table.clients(), 9);
+}
+
+#[test]
+fn where_every_session_is_used_a_new_client_is_told_that_there_is_no_room() {
+    let mut table = connected();
+    use_session(&mut table, CLIENT, 1, Nid::LOOPBACK);
+    table.limits.clients = 1;
+    let new = connect_from(&mut table, ClientId([2; 16]), nid(2), at(2));
+    assert_eq!(new, Admission::Full);
 }
 
 #[test]
 fn one_nid_leaves_sessions_to_others() {
     let mut table = connected();
     let (second, third) = (ClientId([2; 16]), ClientId([3; 16]));
-    assert_eq!(connect(&mut table, second, at(30)), Admission::Opened(2));
+    let opened = connect(&mut table, second, at(30));
+    assert_eq!(opened, Admission::Opened(2, None));
+    use_session(&mut table, CLIENT, 1, Nid::LOOPBACK);
+    use_session(&mut table, second, 2, Nid::LOOPBACK);
     assert_eq!(connect(&mut table, third, at(30)), Admission::Crowded);
     assert_eq!(
         connect(&mut table, second, at(30)),
         Admission::Connected(2),
         "a session that there is may be renewed"
     );
-    let elsewhere = "10.0.0.1@tcp".parse().unwrap();
-    let other = connect_from(&mut table, ClientId([4; 16]), elsewhere, at(30));
-    assert_eq!(other, Admission::Opened(3));
+    let other = connect_from(&mut table, ClientId([4; 16]), nid(1), at(30));
+    assert_eq!(other, Admission::Opened(3, None));
     // The first client is forgotten, and leaves its place to another client of its NID.
-    assert_eq!(table.expire(at(60)), [CLIENT]);
-    assert_eq!(connect(&mut table, third, at(60)), Admission::Opened(4));
+    assert_eq!(table.expire(at(61)), [CLIENT]);
+    let opened = connect(&mut table, third, at(61));
+    assert_eq!(opened, Admission::Opened(4, None));
     assert_eq!(table.expire(at(1000)).len(), 3);
-    assert!(table.per_nid.is_empty());
+    assert!(table.places.are_free() && table.unused.is_empty());
+}
+
+#[test]
+fn a_session_that_did_nothing_makes_room_for_the_next_of_its_nid() {
+    let mut table = connected();
+    let (second, third) = (ClientId([2; 16]), ClientId([3; 16]));
+    connect(&mut table, second, at(0));
+    let new = connect(&mut table, third, at(0));
+    assert_eq!(new, Admission::Opened(3, Some(CLIENT)));
+    assert_eq!(
+        admit(&mut table, 1, 1, 1),
+        Admission::Answer(Outcome::UnknownClient)
+    );
+}
+
+#[test]
+fn sessions_under_forged_nids_of_one_bringer_leave_room_to_others() {
+    let mut table = Table::new(INCARNATION, limits());
+    let router = nid(250);
+    for host in 1..200 {
+        let client = ClientId([host; 16]);
+        connect_through(&mut table, client, router, nid(host), at(0));
+    }
+    assert_eq!(table.clients(), 5, "half, rounded up");
+    let direct = connect_from(&mut table, ClientId([201; 16]), nid(201), at(1));
+    assert!(matches!(direct, Admission::Opened(_, None)));
 }
 
 #[test]
@@ -251,7 +338,10 @@ fn a_silent_client_is_forgotten_and_its_old_session_is_void() {
     let mut table = connected();
     assert_eq!(table.expire(at(59)), []);
     assert_eq!(table.expire(at(60)), [CLIENT]);
-    assert_eq!(connect(&mut table, CLIENT, at(61)), Admission::Opened(2));
+    assert_eq!(
+        connect(&mut table, CLIENT, at(61)),
+        Admission::Opened(2, None)
+    );
     assert_eq!(
         admit(&mut table, 1, 1, 1),
         Admission::Answer(Outcome::UnknownClient)
@@ -275,7 +365,10 @@ fn a_client_that_says_goodbye_frees_everything() {
         ..request(2, 2, 1)
     };
     assert_eq!(table.admit(&goodbye, address(1), at(3)), Admission::Gone);
-    assert_eq!((table.clients(), table.calls, table.kept_bytes), (0, 0, 0));
+    assert_eq!(
+        (table.clients(), table.calls.used(), table.kept_bytes.used()),
+        (0, 0, 0)
+    );
 }
 
 #[test]
@@ -289,7 +382,7 @@ fn a_client_that_goes_is_remembered_until_its_last_call_has_ended() {
         ..request(3, 1, 1)
     };
     assert_eq!(table.admit(&goodbye, address(1), at(3)), Admission::Leaving);
-    assert_eq!((table.calls, table.kept_bytes), (1, 0));
+    assert_eq!((table.calls.used(), table.kept_bytes.used()), (1, 0));
     // If the client could connect now, the reply of the old call could be taken for the reply of a new call.
     assert_eq!(
         connect(&mut table, CLIENT, at(4)),
@@ -302,8 +395,14 @@ fn a_client_that_goes_is_remembered_until_its_last_call_has_ended() {
     assert!(table.knows(CLIENT));
     assert_eq!(complete(&mut table, 1), None);
     assert!(!table.knows(CLIENT));
-    assert_eq!((table.calls, table.kept_bytes, table.running()), (0, 0, 0));
-    assert_eq!(connect(&mut table, CLIENT, at(5)), Admission::Opened(2));
+    assert_eq!(
+        (table.calls.used(), table.kept_bytes.used(), table.running()),
+        (0, 0, 0)
+    );
+    assert_eq!(
+        connect(&mut table, CLIENT, at(5)),
+        Admission::Opened(2, None)
+    );
 }
 
 #[test]
@@ -362,8 +461,10 @@ fn what_an_earlier_life_executed_is_answered_and_not_executed_again() {
 #[test]
 fn sessions_behind_a_restart_have_numbers_of_their_own() {
     let mut table = restored();
-    let other = connect(&mut table, ClientId([2; 16]), at(0));
-    assert_eq!(other, Admission::Opened(11));
+    let second = ClientId([2; 16]);
+    let other = connect(&mut table, second, at(0));
+    assert_eq!(other, Admission::Opened(11, None));
+    use_session(&mut table, second, 11, Nid::LOOPBACK);
     let third = connect(&mut table, ClientId([3; 16]), at(0));
     assert_eq!(third, Admission::Crowded, "the restored client counts");
 }
@@ -372,6 +473,6 @@ fn sessions_behind_a_restart_have_numbers_of_their_own() {
 fn a_restored_client_is_forgotten_whole() {
     let mut table = restored();
     assert_eq!(table.expire(at(60)), [CLIENT]);
-    assert_eq!((table.calls, table.kept_bytes), (0, 0));
-    assert!(table.per_nid.is_empty());
+    assert_eq!((table.calls.used(), table.kept_bytes.used()), (0, 0));
+    assert!(table.places.are_free());
 }

@@ -49,7 +49,7 @@ fn gateway(name: &str, kept: &str, state: Option<&String>) {
     let directory = TempDir::new_in(kept).unwrap();
     let files = LocalDirectory::open(directory.path(), Options::default()).unwrap();
     let entropy = Entropy::from_system().unwrap();
-    let mut gateway = FileGateway::new(files);
+    let mut gateway = FileGateway::new(files, &Entropy::new([1; 32]));
     let state = state.map(|state| TempDir::new_in(state).unwrap());
     let log = state.as_ref().map(|state| {
         let log = ReplyLog::open(state.path(), Path::new("/"), &entropy);

@@ -26,6 +26,7 @@ mod evidence;
 mod gateway;
 mod log;
 mod remote;
+mod sealed;
 mod step;
 
 pub use gateway::FileGateway;

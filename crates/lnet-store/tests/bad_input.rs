@@ -47,7 +47,7 @@ impl Site {
         let router = start(port, &router, "routing:\n  enable: 1\n");
         let far = start(port, &[GATEWAY], TO_CLIENT);
         let files = LocalDirectory::open(directory.path(), options).unwrap();
-        let gateway = FileGateway::new(files);
+        let gateway = FileGateway::new(files, &Entropy::new([1; 32]));
         let entropy = Entropy::new([1; 32]);
         let server = Server::start(far.clone(), gateway, &entropy, ServerOptions::default());
         let client = quick_client(&near, GATEWAY, 2);
@@ -386,4 +386,25 @@ fn a_directory_removed_under_the_gateway_is_stale() {
     let place = Place::of(directory, b"x").unwrap();
     let made = files.create(&caller, place, 0o644, true).unwrap_err();
     assert!(matches!(made, Errno::ENOENT | Errno::ESTALE), "{made}");
+}
+
+#[test]
+fn a_handle_that_the_gateway_did_not_make_names_nothing() {
+    let lab = Lab::new();
+    let good = lab.file("secret");
+    assert!(lab.files.getattr(&root(), good).is_ok());
+    for byte in 0..good.0.len() {
+        let mut forged = good;
+        forged.0[byte] ^= 1;
+        let answer = lab.files.getattr(&root(), forged);
+        assert_eq!(answer, Err(Errno::ESTALE), "byte {byte}");
+    }
+    // What a client could guess: the bytes of the file system, whose slots are numbered from 0, without the check.
+    let mut guessed = good;
+    guessed.0[20..].fill(0);
+    for slot in 0..100_u32 {
+        guessed.0[12..16].copy_from_slice(&slot.to_le_bytes());
+        let answer = lab.files.getattr(&root(), guessed);
+        assert_eq!(answer, Err(Errno::ESTALE), "slot {slot}");
+    }
 }

@@ -62,7 +62,7 @@ impl Site {
     fn serve(&mut self, life: u8) {
         self.server = None;
         let files = LocalDirectory::open(self.directory.path(), Options::default()).unwrap();
-        let gateway = FileGateway::new(files).coherent(b"scratch");
+        let gateway = FileGateway::new(files, &Entropy::new([9; 32])).coherent(b"scratch");
         let entropy = Entropy::new([life; 32]);
         let server = Server::start(
             self.storage.clone(),

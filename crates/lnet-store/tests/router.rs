@@ -48,7 +48,7 @@ fn routers_that_die_cost_time_and_nothing_else() {
     let directory = TempDir::new().unwrap();
     let files = LocalDirectory::open(directory.path(), Options::default()).unwrap();
     let (entropy, options) = (Entropy::new([1; 32]), ServerOptions::default());
-    let server = Server::start(far, FileGateway::new(files), &entropy, options).unwrap();
+    let server = Server::start(far, FileGateway::new(files, &entropy), &entropy, options).unwrap();
     let client = quick_client(&near, "127.0.0.5@tcp1", 9);
     let files = RemoteFiles::new(client.clone(), PATIENCE);
 

@@ -264,14 +264,21 @@ impl<'a> Connections<'a> {
         Ok(files)
     }
 
-    /// Returns a function that asks the node why no path leads to the server. If the server has several NIDs,
+    /// Returns a function that asks why the server does not answer: it is full, or no path leads to it. If the server has several NIDs,
     /// the function returns the reason for the first NID without a path. For a server that is not on LNet it
     /// always returns `None`.
     fn obstacle(&self, server: &Server) -> Box<Obstacle> {
         match (server, &self.node) {
             (Server::Lnet(nids), Some((node, _))) => {
                 let (nids, node) = (nids.clone(), node.clone());
+                let of_server = |client: &&Client| nids.contains(&client.server());
+                let clients: Vec<Client> = self.clients.iter().filter(of_server).cloned().collect();
                 Box::new(move || {
+                    if clients.iter().any(Client::is_put_off) {
+                        return Some(
+                            "the gateway is full: it has no room for a further client".into(),
+                        );
+                    }
                     node.with_engine(|engine, _| {
                         let mut obstacles = nids.iter().map(|nid| engine.core().no_path_to(*nid));
                         obstacles.find_map(|obstacle| obstacle.map(|why| why.to_string()))

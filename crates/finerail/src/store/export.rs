@@ -132,7 +132,7 @@ impl ExportArgs {
         let files = LocalDirectory::open(&self.directory, options)
             .with_context(|| format!("cannot serve {}", self.directory.display()))?;
         let name = self.coherent.as_deref().unwrap_or_default();
-        let mut gateway = FileGateway::new(files).coherent(name.as_bytes());
+        let mut gateway = FileGateway::new(files, entropy).coherent(name.as_bytes());
         if let Some(failpoint) = self.failpoint {
             gateway = gateway.on_step(failpoint.watch());
         }

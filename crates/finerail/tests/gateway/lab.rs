@@ -17,8 +17,9 @@ use nix::sys::signal::Signal;
 use crate::common::process::{Process, run};
 use crate::common::site::{Site, yaml};
 use crate::common::{PATIENCE, eventually};
+use crate::stranger::Stranger;
 
-const GATEWAYS: [&str; 2] = ["127.0.0.2@tcp", "127.0.0.3@tcp"];
+pub(crate) const GATEWAYS: [&str; 2] = ["127.0.0.2@tcp", "127.0.0.3@tcp"];
 
 /// The gateway of a directory with a state directory, and optionally a second gateway that takes over.
 pub(crate) struct Lab {
@@ -49,6 +50,20 @@ impl Lab {
             gateway: None,
             second: None,
         }
+    }
+
+    /// Returns a lab whose gateway expects the answer to a message within `seconds`.
+    pub(crate) fn with_transaction_timeout(seconds: u32) -> Self {
+        let lab = Self::new();
+        let settings = format!("global:\n  transaction_timeout: {seconds}\n  retry_count: 0\n");
+        lab.site
+            .write("gateway.yaml", yaml(&[GATEWAYS[0]], &settings));
+        lab
+    }
+
+    /// Returns a connection to the gateway under this NID.
+    pub(crate) fn stranger(&self, nid: &str) -> Stranger {
+        Stranger::connect(GATEWAYS[0], self.site.port, nid)
     }
 
     pub(crate) fn kept(&self) -> PathBuf {

@@ -20,6 +20,10 @@ use crate::send::tx::{End, Outgoing, SendStage, Tx};
 use crate::status::DropReason;
 use crate::timer::Timer;
 
+/// The limit of messages that wait for the discovery of one peer. Further messages to the peer fail at once. Otherwise a
+/// peer that never answers a ping would fill the memory with what a service of this node has to tell it.
+pub(crate) const PARKED_MAX: usize = 8192;
+
 /// Limit of the steps after one event. An event leads to a merge, then a ping, a push or the end; the rest is reserve.
 const STEPS_MAX: usize = 8;
 
@@ -94,6 +98,10 @@ impl Core {
             return self.reject(message, Errno::ENOMEM);
         }
         let name = self.peers.primary_of(target.nid);
+        let is_full = |known: &mut Discovery| known.parked.len() >= PARKED_MAX;
+        if self.discovery_mut(name).is_some_and(is_full) {
+            return self.reject(message, Errno::ENOMEM);
+        }
         let deadline = now + self.config.globals.transaction_timeout;
         let tx = Tx::parked(send, path.ni, target, message, deadline, now);
         let id = self.enter_parked(tx);

@@ -18,7 +18,8 @@ use crate::status::{DropReason, IllegalMessage};
 /// sends requests but reads no responses would fill the memory.
 pub(crate) const ANSWERS_QUEUED_MAX: usize = 8192;
 
-/// The limit of messages under way, over all peers, before requests that need a response are dropped: some 100 MB.
+/// The messages under way, over all peers, from which on a peer may have fewer waiting responses than
+/// [`ANSWERS_QUEUED_MAX`]: as many as are left. A peer that takes its responses is answered whatever others do.
 const MESSAGES_MAX: usize = 1 << 18;
 
 impl Core {
@@ -113,7 +114,7 @@ impl Core {
         if !for_this_node && !self.config.routing {
             return Err(DropReason::NotRouting);
         }
-        if header.src_nid.is_any() || header.src_nid.net() == Nid::LOOPBACK.net() {
+        if !self.may_be_source(header.src_nid, arrival.sender) {
             return Err(DropReason::BadSource);
         }
         let id = self
@@ -132,6 +133,20 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Checks the source of a message. On the net of the connection, a node sends each message from the NID for which
+    /// the connection was made. Another NID of the same peer is accepted, too: which NIDs these are, the configuration
+    /// or the peer's own answer says. A NID on another net is that of a node behind a router.
+    // [MSG-11]
+    fn may_be_source(&self, source: Nid, sender: Nid) -> bool {
+        if source.is_any() || source.net() == Nid::LOOPBACK.net() {
+            return false;
+        }
+        let is_direct = source.net() == sender.net();
+        let is_of_sender =
+            || source == sender || self.peers.primary_of(source) == self.peers.primary_of(sender);
+        !is_direct || is_of_sender()
     }
 
     /// Applies check 7 to a message that came through a router.
@@ -252,7 +267,8 @@ impl Core {
             .peers
             .by_nid(origin.from.nid)
             .map_or(0, |peer_ni| peer_ni.credits.waiting().len());
-        unanswered || (queued < ANSWERS_QUEUED_MAX && self.tx.len() < MESSAGES_MAX)
+        let free = MESSAGES_MAX.saturating_sub(self.tx.len()).max(1);
+        unanswered || queued < ANSWERS_QUEUED_MAX.min(free)
     }
 
     fn search(&self, portal: u32, wanted: &Wanted) -> Result<Match, DropReason> {

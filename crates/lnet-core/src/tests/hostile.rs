@@ -176,6 +176,39 @@ fn a_source_that_no_node_has_is_dropped() {
     }
 }
 
+/// A service whose peer answers no ping cannot be made to keep without a limit what it has to tell this peer, and what
+/// waits for this peer costs others nothing.
+#[test]
+fn messages_that_wait_for_the_discovery_of_a_peer_are_limited_for_this_peer() {
+    let mut net = Net::new();
+    net.add_discovering(&["10.0.0.1@tcp"]);
+    for _ in 0..crate::discovery::run::PARKED_MAX {
+        net.put(0, &[1], false, "10.0.0.2@tcp");
+    }
+    let failed = net.core(0).counters().errors;
+    net.put(0, &[1], false, "10.0.0.2@tcp");
+    assert_eq!(net.core(0).counters().errors, failed + 1);
+    net.put(0, &[1], false, "10.0.0.3@tcp");
+    assert_eq!(net.core(0).counters().errors, failed + 1);
+}
+
+// [MSG-11]
+#[test]
+fn a_source_on_the_net_of_the_connection_is_a_nid_of_the_peer_there() {
+    let mut net = Net::pair();
+    net.attach(0, any_me(), open_md(16));
+    let from = |source: &str| Header {
+        src_nid: nid(source),
+        ..header(put(30, 0), 1)
+    };
+    let forged = offer(&mut net, &from("10.0.0.3@tcp"));
+    assert_eq!(forged, Verdict::Drop(DropReason::BadSource));
+    let own = offer(&mut net, &from("10.0.0.2@tcp"));
+    assert!(matches!(own, Verdict::Receive { .. }));
+    let routed = offer(&mut net, &from("10.1.0.3@tcp1"));
+    assert!(matches!(routed, Verdict::Receive { .. }), "{routed:?}");
+}
+
 // [DATA-8]
 #[test]
 fn responses_to_nothing_are_dropped() {

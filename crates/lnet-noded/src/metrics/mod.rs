@@ -20,6 +20,7 @@
 mod family;
 mod http;
 mod peers;
+mod service;
 mod snapshot;
 mod table;
 
@@ -39,6 +40,7 @@ use tracing::{debug, error};
 
 use crate::serving::{self, Clients, Full};
 use peers::Walk;
+pub use service::ServiceMetric;
 use snapshot::Snapshot;
 
 /// The address at which metrics are served, and the limits of the number of series.
@@ -112,6 +114,25 @@ impl MetricsEndpoint {
         let (node, options) = (node.clone(), *options);
         let walk: Mutex<Walk> = Mutex::default();
         Self::open_text(options.address, move || scrape(&node, &options, &walk))
+    }
+
+    /// Serves a node's metrics, and those of the service on it, at `http://ADDRESS/metrics`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`MetricsEndpoint::open`].
+    pub fn open_with(
+        node: &Node,
+        options: &MetricsOptions,
+        service: impl Fn() -> Vec<ServiceMetric> + Send + Sync + 'static,
+    ) -> Result<Self, MetricsError> {
+        let (node, options) = (node.clone(), *options);
+        let walk: Mutex<Walk> = Mutex::default();
+        Self::open_text(options.address, move || {
+            let mut exposition = scrape(&node, &options, &walk);
+            service::add(&mut exposition, &service());
+            exposition
+        })
     }
 
     /// Serves the result of `text` at `http://ADDRESS/metrics`: the metrics of a program without a node, as

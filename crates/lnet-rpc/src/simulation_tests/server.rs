@@ -39,12 +39,13 @@ pub(super) struct Execution {
 
 pub(super) fn limits() -> Limits {
     Limits {
-        clients: 8,
+        // All clients are of one NID, which gets a third of each limit.
+        clients: 24,
         clients_per_nid: 8,
         calls_per_client: 8,
-        calls: 16,
-        running: 4,
-        kept_bytes: 1000,
+        calls: 48,
+        running: 12,
+        kept_bytes: 3000,
         bulk_len: BULK_MAX,
         // Longer than a call lasts, with the latest copies of its messages. These clients do not renew their
         // sessions as the real client does. So a client that is silent for longer is forgotten, together with
@@ -84,7 +85,7 @@ impl Durable {
     fn note(&mut self, request: &RequestHeader, admission: &Admission) {
         let client = request.client.0[0];
         match admission {
-            Admission::Opened(session) => {
+            Admission::Opened(session, _) => {
                 self.sessions.insert(client, *session);
                 self.last_session = self.last_session.max(*session);
             }
@@ -138,6 +139,7 @@ impl World {
         let address = Address {
             attempt,
             process: ProcessId::lustre(Nid::LOOPBACK),
+            bringer: Nid::LOOPBACK,
             local: None,
             reply_bits: u64::from(attempt),
             bulk_bits: request.bulk_bits,
@@ -155,7 +157,7 @@ impl World {
                 self.seen.replays += 1;
                 self.send(call, address, Outcome::Done, &reply);
             }
-            Admission::Connected(session) | Admission::Opened(session) => {
+            Admission::Connected(session) | Admission::Opened(session, _) => {
                 let told = ClockReading::new(self.clock.show(self.now), self.now);
                 let client = &mut self.clients[usize::from(call.0)];
                 client.session = (self.incarnation, session);
@@ -166,7 +168,11 @@ impl World {
                 self.send(call, address, Outcome::Busy, &Bytes::new());
             }
             Admission::Answer(outcome) => self.send(call, address, outcome, &Bytes::new()),
-            Admission::Crowded | Admission::Ignore(_) | Admission::Gone | Admission::Leaving => {}
+            Admission::Crowded
+            | Admission::Full
+            | Admission::Ignore(_)
+            | Admission::Gone
+            | Admission::Leaving => {}
         }
         Ok(())
     }

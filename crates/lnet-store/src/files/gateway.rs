@@ -6,11 +6,14 @@ use std::sync::Arc;
 use files::transfer::{Transfer, filled};
 use files::wire::{REQUEST_MAX, decode_request, encode_reply};
 use files::{Caller, Data, Errno, Export, FileSystem, Handle, Located, Reply, Request, Segment};
-use lnet_rpc::{BulkError, BulkKind, Call, ClientId, Handler, REPLY_BODY_MAX, Restored, Session};
+use lnet_rpc::{
+    BulkError, BulkKind, Call, ClientId, Entropy, Handler, REPLY_BODY_MAX, Restored, Session,
+};
 
 use super::busy::{Busy, Held, Key};
 use super::evidence::{self, Subject};
 use super::log::{LogError, ReplyLog};
+use super::sealed::Sealed;
 use super::{FILE, LONG_FILE, PIECE, Step};
 
 /// A gateway that carries out file operations on a file system; a handler for [`lnet_rpc::Server::start`].
@@ -18,9 +21,9 @@ use super::{FILE, LONG_FILE, PIECE, Step};
 /// Each worker of the server holds at most [`PIECE`] bytes of a file. The caller's identity is what the client
 /// claims; the file system's configuration says how much of that claim it believes.
 pub struct FileGateway<F> {
-    files: F,
+    files: Sealed<F>,
     coherent: Vec<u8>,
-    once: Option<Once<F>>,
+    once: Option<Once<Sealed<F>>>,
     on_step: Option<Box<dyn Fn(Step) + Send + Sync>>,
 }
 
@@ -47,10 +50,10 @@ impl From<Errno> for Failed {
 }
 
 impl<F: FileSystem> FileGateway<F> {
-    /// Makes a gateway to `files`.
-    pub fn new(files: F) -> Self {
+    /// Makes a gateway to `files`. The key with which the gateway checks handles comes from `entropy`.
+    pub fn new(files: F, entropy: &Entropy) -> Self {
         Self {
-            files,
+            files: Sealed::new(files, entropy),
             coherent: Vec::new(),
             once: None,
             on_step: None,
@@ -87,7 +90,7 @@ impl<F: FileSystem> FileGateway<F> {
         self.once = Some(Once {
             log,
             busy: Busy::default(),
-            path_of: F::path_of,
+            path_of: Located::path_of,
         });
         Ok(self)
     }
@@ -139,7 +142,12 @@ impl<F: FileSystem> FileGateway<F> {
     }
 
     /// Keeps a request away from the names and objects that show the outcome of an operation that runs once.
-    fn beside<'a>(&self, once: &'a Once<F>, caller: &Caller, request: &Request) -> Held<'a> {
+    fn beside<'a>(
+        &self,
+        once: &'a Once<Sealed<F>>,
+        caller: &Caller,
+        request: &Request,
+    ) -> Held<'a> {
         match request {
             Request::Create { .. } => {
                 let subject = Subject::of(&self.files, caller, request);
@@ -157,7 +165,7 @@ impl<F: FileSystem> FileGateway<F> {
     fn run_once(
         &self,
         call: &mut Call<'_>,
-        once: &Once<F>,
+        once: &Once<Sealed<F>>,
         caller: &Caller,
         request: &Request,
     ) -> Result<Vec<u8>, Failed> {
@@ -174,7 +182,7 @@ impl<F: FileSystem> FileGateway<F> {
     fn log_and_run(
         &self,
         call: &Call<'_>,
-        once: &Once<F>,
+        once: &Once<Sealed<F>>,
         caller: &Caller,
         request: &Request,
         data: &[u8],
