@@ -637,6 +637,7 @@ fn a_copy_that_preserves_keeps_owners_attributes_and_times_of_access() {
     let is_root = with_owners(&lab);
     let options = Options {
         preserve: true,
+        set_id: true,
         verify: Verify::None,
         ..Options::default()
     };
@@ -667,6 +668,7 @@ fn what_the_target_does_not_permit_to_preserve_is_counted_and_set_user_id_goes_w
     with_owners(&lab);
     let options = Options {
         preserve: true,
+        set_id: true,
         ..Options::default()
     };
     let target = lab.odd_target(refuses_owners);
@@ -674,6 +676,21 @@ fn what_the_target_does_not_permit_to_preserve_is_counted_and_set_user_id_goes_w
     assert_eq!(texts(&failures), [""; 0]);
     // Owners of a directory, a file and a link, and one attribute.
     assert_eq!(progress.not_kept(), 4);
+    let seen = fs::metadata(lab.to("d/a")).unwrap();
+    assert_eq!(seen.mode() & 0o7777, 0o751);
+}
+
+#[test]
+fn set_user_id_is_cleared_and_counted_unless_it_is_asked_for() {
+    let lab = Lab::new();
+    with_owners(&lab);
+    let options = Options {
+        preserve: true,
+        ..Options::default()
+    };
+    let (progress, failures) = lab.copy(&lab.source(), &lab.target(), &options);
+    assert_eq!(texts(&failures), [""; 0]);
+    assert_eq!(progress.not_kept(), 1);
     let seen = fs::metadata(lab.to("d/a")).unwrap();
     assert_eq!(seen.mode() & 0o7777, 0o751);
 }
