@@ -147,7 +147,11 @@ impl Table {
 
 impl LocalDirectory {
     pub(crate) fn hold_file(&self, holder: u64, handle: Handle) -> Result<Reply, Errno> {
-        Ok(Reply::Attributes(self.hold_at(holder, handle, Instant::now())?))
+        Ok(Reply::Attributes(self.hold_at(
+            holder,
+            handle,
+            Instant::now(),
+        )?))
     }
 
     fn hold_at(&self, holder: u64, handle: Handle, now: Instant) -> Result<Attributes, Errno> {

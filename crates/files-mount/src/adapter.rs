@@ -12,7 +12,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use files::{
-    AllocateMode, Attributes, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes, XattrMode,
+    AllocateMode, Attributes, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes,
+    XattrMode,
 };
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
@@ -453,13 +454,27 @@ impl Filesystem for Adapter {
         reply.ok();
     }
 
-    fn flush(&self, request: &Request, _: INodeNo, fh: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        _: LockOwner,
+        reply: ReplyEmpty,
+    ) {
         let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
         empty(file.and_then(|file| self.tree.flush(&file)), reply);
     }
 
-    fn fsync(&self, request: &Request, _: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+    fn fsync(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
         let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
         let commit = |file: Arc<crate::tree::Opened>| {
@@ -549,7 +564,14 @@ impl Filesystem for Adapter {
         reply.ok();
     }
 
-    fn fsyncdir(&self, request: &Request, _: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+    fn fsyncdir(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
         let reply = self.pending(request, reply);
         let directory = self.tree.directory(fh.0);
         let commit = |(handle, caller)| self.tree.files.commit(&caller, handle, datasync);

@@ -113,7 +113,10 @@ fn note_invalid(count: usize) {
     let before = INVALID.fetch_add(count as u64, Ordering::Relaxed);
     let total = before + count as u64;
     if before == 0 || before.ilog2() < total.ilog2() {
-        warn!(total, "the server listed names that are not valid: they are skipped");
+        warn!(
+            total,
+            "the server listed names that are not valid: they are skipped"
+        );
     }
 }
 
@@ -131,7 +134,17 @@ mod tests {
             let Request::ReadDir { cookie, .. } = request else {
                 return Err(Errno::ENOSYS);
             };
-            let names: [&[u8]; 9] = [b".", b"..", b"a", b"a/b", b"", b"\0", b"b", &[b'x'; 256], b"c"];
+            let names: [&[u8]; 9] = [
+                b".",
+                b"..",
+                b"a",
+                b"a/b",
+                b"",
+                b"\0",
+                b"b",
+                &[b'x'; 256],
+                b"c",
+            ];
             let entry = |(number, name): (usize, &&[u8])| DirectoryEntry {
                 name: name.to_vec(),
                 cookie: number as u64 + 1,

@@ -688,7 +688,9 @@ fn git_clones_into_a_mount_and_finds_no_fault() {
 
 #[test]
 fn a_database_in_a_mount_is_whole_after_concurrent_writers() {
-    let Some(lab) = Lab::new("locks=local") else { return };
+    let Some(lab) = Lab::new("locks=local") else {
+        return;
+    };
     if !testkit::require("sqlite3") {
         return;
     }

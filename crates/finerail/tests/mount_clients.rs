@@ -10,7 +10,7 @@
 mod common;
 
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
@@ -19,7 +19,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use common::lab::{Lab, done};
-use common::process::run;
+use common::process::{Process, run};
 use common::{eventually, finerail, pattern};
 
 /// Limit of a mount's own memory after a walk, in KiB.
@@ -28,7 +28,9 @@ const OWN_KIB_MAX: u64 = 40 * 1024;
 /// Returns the resident memory of a process without that of its program file, of which a build for tests has much.
 fn own_kib(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let own = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+    let own = status
+        .lines()
+        .find_map(|line| line.strip_prefix("RssAnon:"));
     own.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
 }
 
@@ -144,7 +146,10 @@ fn programs_that_wait_for_a_dead_server_end_when_they_are_killed() {
         let mut shell = Command::new("python3");
         shell.args(["-c", &format!("{begin}{script}")]);
         shell.current_dir(lab.directory.path());
-        shell.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        shell
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         children.push(shell.spawn().unwrap());
     }
     for child in &mut children {
@@ -152,7 +157,11 @@ fn programs_that_wait_for_a_dead_server_end_when_they_are_killed() {
         let out = child.stdout.as_mut().unwrap();
         std::io::Read::read_exact(out, &mut word).unwrap();
     }
-    kill(Pid::from_raw(lab.forwarder_id().cast_signed()), Signal::SIGSTOP).unwrap();
+    kill(
+        Pid::from_raw(lab.forwarder_id().cast_signed()),
+        Signal::SIGSTOP,
+    )
+    .unwrap();
     for child in &mut children {
         drop(child.stdin.take());
     }
@@ -171,7 +180,11 @@ fn programs_that_wait_for_a_dead_server_end_when_they_are_killed() {
         eventually(script, || child.try_wait().unwrap());
     }
     println!("all ended after {:?}", began.elapsed());
-    kill(Pid::from_raw(lab.forwarder_id().cast_signed()), Signal::SIGCONT).unwrap();
+    kill(
+        Pid::from_raw(lab.forwarder_id().cast_signed()),
+        Signal::SIGCONT,
+    )
+    .unwrap();
     eventually("the mount works", || fs::read(lab.seen("a")).ok());
 }
 
@@ -213,4 +226,86 @@ fn hints_of_a_mount_name_options_of_a_mount() {
     let at = lab.seen("").display().to_string();
     let ended = run(finerail(["mount", "lnet:10.0.0.1@tcp", &at]));
     ended.expect_error("no -o config= is given");
+}
+
+/// Returns the commands of README that mount a directory of a gateway, each without its comment.
+fn three_commands() -> Vec<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = fs::read_to_string(readme).unwrap();
+    let (_, behind) = readme.split_once("Three commands mount").unwrap();
+    let (_, behind) = behind.split_once("```sh\n").unwrap();
+    let (block, _) = behind.split_once("```").unwrap();
+    let command = |line: &str| line.split(" # ").next().unwrap().trim().to_owned();
+    block.lines().map(command).collect()
+}
+
+#[test]
+fn readme_s_three_commands_work_as_printed() {
+    let Some(lab) = Lab::unmounted() else { return };
+    let at = |name: &str| lab.directory.path().join(name).display().to_string();
+    let port = testkit::port();
+    let node = |name: &str, nid: &str| {
+        let net = format!("net:\n- net type: tcp1\n  local NI(s):\n  - nid: {nid}@tcp1\n");
+        fs::write(at(name), net).unwrap();
+        format!("--config {} --port {port}", at(name))
+    };
+    // The places and addresses of one machine, in place of those of three.
+    let (gateway, io_node) = (node("gw", "127.0.0.4"), node("ion", "127.0.0.5"));
+    let here = |line: &str| {
+        line.replace(
+            "--config /etc/lnet.conf",
+            &format!("{gateway} --no-control"),
+        )
+        .replace(
+            "zoid forward",
+            &format!("zoid forward {io_node} --no-control"),
+        )
+        .replace("10.2.0.9@tcp1", "127.0.0.4@tcp1")
+        .replace("/srv/scratch", &at("srv/scratch"))
+        .replace("/mnt", &at("seen"))
+        .replace("finerail ", concat!(env!("CARGO_BIN_EXE_finerail"), " "))
+    };
+    let instance = format!("readme{}", std::process::id());
+    let shell = |line: &str, is_service: bool| {
+        let mut shell = Command::new("setsid");
+        let text = match is_service {
+            true => format!("trap 'trap - TERM; kill 0' TERM; {} wait", here(line)),
+            false => here(line),
+        };
+        shell.args(["sh", "-c", &text]);
+        shell.env("ZOID_INSTANCE", &instance);
+        shell
+    };
+    let commands = three_commands();
+    let [serve, forward, mount] = &commands[..] else {
+        panic!("{commands:?}");
+    };
+    let gateway = Process::start(shell(serve, true));
+    gateway.wait_for_output("ready: 127.0.0.4@tcp1");
+    let io_node = Process::start(shell(forward, true));
+    io_node.wait_for_output("serves lnet:");
+    run(shell(mount, false)).expect_code(0);
+    fs::write(lab.seen("root"), "root").unwrap();
+    fs::create_dir(lab.seen("d")).unwrap();
+    let mut user = Command::new("setpriv");
+    user.args([
+        "--reuid",
+        "1001",
+        "--regid",
+        "1001",
+        "--clear-groups",
+        "sh",
+        "-c",
+    ]);
+    user.arg(format!(
+        "echo user > {0}/user && cat {0}/user {0}/root",
+        at("seen")
+    ));
+    let out = run(user).expect_code(0).out;
+    assert_eq!(out, "user\nroot");
+    let owner = |name: &str| fs::metadata(at("srv/scratch/") + name).unwrap().uid();
+    assert_eq!((owner("root"), owner("user")), (65534, 1001));
+    done("umount", &[&at("seen")]);
+    io_node.stop();
+    gateway.stop();
 }

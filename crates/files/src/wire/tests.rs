@@ -44,13 +44,7 @@ fn requests() -> Vec<(u8, Request)> {
         (16, Request::StatFs { handle }),
         (18, Request::ListXattr { handle }),
         (25, Request::Identify),
-        (
-            26,
-            Request::Hold {
-                holder: 7,
-                handle,
-            },
-        ),
+        (26, Request::Hold { holder: 7, handle }),
         (
             27,
             Request::Renew {
