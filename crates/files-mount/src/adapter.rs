@@ -25,7 +25,7 @@ use rustix::fs::{FallocateFlags, OFlags};
 
 use crate::callers::Callers;
 use crate::convert::{attributes, kind, set_time};
-use crate::interrupt::{Fails, Pending, Waits};
+use crate::interrupt::{Fails, Pending, Waits, end_listing, first};
 use crate::tree::{Known, Tree, dots};
 
 /// Limit of the kernel's background requests (read ahead and write back) in flight.
@@ -755,32 +755,6 @@ impl Filesystem for Adapter {
             nix::libc::F_UNLCK => reply.ok(),
             _ => reply.error(fuser::Errno::ENOLCK),
         }
-    }
-}
-
-/// Returns the reply of a listing, which the first entry takes from those that wait. `None` if the operation was
-/// interrupted.
-fn first<'r, R: Fails>(
-    pending: &mut Option<Pending<'_, R>>,
-    reply: &'r mut Option<R>,
-) -> Option<&'r mut R> {
-    if let Some(pending) = pending.take() {
-        *reply = pending.take();
-    }
-    reply.as_mut()
-}
-
-fn end_listing<R: Fails>(
-    listed: Result<(), Errno>,
-    pending: Option<Pending<'_, R>>,
-    reply: Option<R>,
-    done: impl FnOnce(R),
-) {
-    let reply = reply.or_else(|| pending.and_then(Pending::take));
-    match (reply, listed) {
-        (Some(reply), Ok(())) => done(reply),
-        (Some(reply), Err(errno)) => reply.fail(errno),
-        (None, _) => {}
     }
 }
 

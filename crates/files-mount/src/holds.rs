@@ -12,8 +12,10 @@ use files::{Attributes, Caller, Data, Errno, FileSystem, HANDLES_MAX, HOLD_TIME,
 use rustc_hash::FxHashMap;
 use tracing::{debug, warn};
 
+/// How long the hold of a new file may wait for others. Most new files are closed before and need no hold.
+const GATHER_NEW: Duration = Duration::from_millis(100);
 /// How long the end of a hold may wait for others, unless a name is removed meanwhile.
-const GATHER: Duration = Duration::from_secs(1);
+const GATHER_OLD: Duration = Duration::from_secs(1);
 
 /// The holds of this mount.
 pub(crate) struct Holds {
@@ -87,7 +89,7 @@ impl Holds {
         let mut state = self.state();
         *state.open.entry(handle).or_default() += 1;
         state.to_hold.push(handle);
-        self.changed.notify_all();
+        self.wake(&state);
     }
 
     /// Records that a file was closed.
@@ -105,8 +107,19 @@ impl Holds {
         state.to_hold.retain(|held| *held != handle);
         if state.to_hold.len() == asked {
             state.to_release.push(handle);
+            self.wake(&state);
         }
-        self.changed.notify_all();
+    }
+
+    /// Wakes the thread if there is something new to wait for.
+    fn wake(&self, state: &State) {
+        let lengths = [state.to_hold.len(), state.to_release.len()];
+        if lengths
+            .iter()
+            .any(|length| [1, HANDLES_MAX].contains(length))
+        {
+            self.changed.notify_all();
+        }
     }
 
     /// Ends the holds of closed files now, so that a name that is removed next frees its space at once.
@@ -162,12 +175,18 @@ impl Holds {
             if state.has_ended {
                 return false;
             }
-            if !state.to_hold.is_empty() || state.to_release.len() >= HANDLES_MAX || now >= due {
+            let most = state.to_hold.len().max(state.to_release.len());
+            if most >= HANDLES_MAX {
                 return true;
             }
-            let until = match state.to_release.is_empty() {
-                true => due,
-                false => due.min(*gathered.get_or_insert(now + GATHER)),
+            let since = *gathered.get_or_insert(now);
+            let until = match (state.to_hold.is_empty(), state.to_release.is_empty()) {
+                (true, true) => {
+                    gathered = None;
+                    due
+                }
+                (false, _) => due.min(since + GATHER_NEW),
+                (true, false) => due.min(since + GATHER_OLD),
             };
             if now >= until {
                 return true;

@@ -34,6 +34,11 @@ pub(crate) struct Waits {
 #[derive(Default)]
 struct State {
     waits: Slab<Arc<dyn Wait>>,
+    /// Number of operations that were listed so far.
+    begun: u64,
+    /// Whether the thread sleeps until the next operation. It does so only after a pause without operations, because to
+    /// wake it costs more than a short operation.
+    is_idle: bool,
     has_ended: bool,
 }
 
@@ -113,7 +118,8 @@ impl Waits {
             reply: Mutex::new(Some(reply)),
         });
         let mut state = self.state();
-        if state.waits.is_empty() {
+        state.begun += 1;
+        if std::mem::take(&mut state.is_idle) {
             self.changed.notify_all();
         }
         let key = state.waits.insert(Arc::clone(&waiting) as Arc<dyn Wait>);
@@ -125,18 +131,17 @@ impl Waits {
     }
 
     fn look(&self) {
-        let mut state = self.state();
+        let (mut state, mut seen) = (self.state(), 0);
         while !state.has_ended {
-            state = match state.waits.is_empty() {
-                true => {
-                    let waited = self.changed.wait(state);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
-                false => {
-                    let waited = self.changed.wait_timeout(state, PAUSE);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            if state.waits.is_empty() && state.begun == seen {
+                state.is_idle = true;
+                let waited = self.changed.wait(state);
+                state = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            seen = state.begun;
+            let waited = self.changed.wait_timeout(state, PAUSE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
             let now = Instant::now();
             let long = |(_, wait): (usize, &Arc<dyn Wait>)| {
                 let thread = wait.long_waiter(now)?;
@@ -200,6 +205,33 @@ impl<R: Fails> Pending<'_, R> {
 impl<R: Fails> Drop for Pending<'_, R> {
     fn drop(&mut self) {
         self.waits.state().waits.try_remove(self.key);
+    }
+}
+
+/// Returns the reply of a listing, which the first entry takes from those that wait. `None` if the operation was
+/// interrupted.
+pub(crate) fn first<'r, R: Fails>(
+    pending: &mut Option<Pending<'_, R>>,
+    reply: &'r mut Option<R>,
+) -> Option<&'r mut R> {
+    if let Some(pending) = pending.take() {
+        *reply = pending.take();
+    }
+    reply.as_mut()
+}
+
+/// Answers a listing with its result.
+pub(crate) fn end_listing<R: Fails>(
+    listed: Result<(), Errno>,
+    pending: Option<Pending<'_, R>>,
+    reply: Option<R>,
+    done: impl FnOnce(R),
+) {
+    let reply = reply.or_else(|| pending.and_then(Pending::take));
+    match (reply, listed) {
+        (Some(reply), Ok(())) => done(reply),
+        (Some(reply), Err(errno)) => reply.fail(errno),
+        (None, _) => {}
     }
 }
 
