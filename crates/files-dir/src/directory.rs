@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use files::{
     Caller, Data, Entry, Errno, Export, FileSystem, Handle, Kind, Located, Place, Reply, Request,
@@ -26,6 +27,9 @@ pub struct Options {
     pub objects_max: usize,
     /// Limit of the open descriptors. At most half of the number that the process may open.
     pub descriptors_max: usize,
+    /// Limit of the files that are held for clients, of which each client may have an eighth. At most a quarter of the
+    /// number of descriptors that the process may open.
+    pub held_max: usize,
 }
 
 impl Default for Options {
@@ -35,6 +39,7 @@ impl Default for Options {
             read_only: false,
             objects_max: 1 << 20,
             descriptors_max: 4096,
+            held_max: 32_768,
         }
     }
 }
@@ -123,6 +128,7 @@ impl LocalDirectory {
             identity,
             options.objects_max.max(1),
             descriptors,
+            options.held_max.min(allowed / 2),
         );
         Ok(Self {
             table: Mutex::new(table),
@@ -137,7 +143,9 @@ impl LocalDirectory {
 
     /// Returns the object that a handle names.
     pub(crate) fn object(&self, handle: Handle) -> Result<Object, Errno> {
-        self.table().find(handle)
+        let mut table = self.table();
+        table.expire(Instant::now());
+        table.find(handle)
     }
 
     /// Returns an object and a descriptor of it, which permits at least [`Access::Path`].
@@ -236,6 +244,15 @@ impl LocalDirectory {
         match (request, data) {
             (Request::Null, _) => Ok(Reply::Done),
             (Request::Identify, _) => Ok(Reply::Export(self.export())),
+            (Request::Hold { holder, handle }, _) => self.hold_file(*holder, *handle),
+            (
+                Request::Renew {
+                    holder,
+                    held,
+                    released,
+                },
+                _,
+            ) => Ok(self.renew_holds(*holder, held, released)),
             (Request::Read { handle, segments }, Data::Read(memory)) => {
                 self.read(acting, *handle, segments, memory)
             }

@@ -10,8 +10,9 @@
 //!   earlier start is `ESTALE`. An object keeps its handle when it is renamed through this program. The handle of an
 //!   object that another process moved or replaced is `ESTALE`, unless this program still has a descriptor of the
 //!   object open.
-//! * **Memory is limited** by [`Options::objects_max`] and [`Options::descriptors_max`]: the least recently used
-//!   objects are forgotten.
+//! * **Memory is limited** by [`Options::objects_max`], [`Options::descriptors_max`] and [`Options::held_max`]: the
+//!   least recently used objects are forgotten.
+//! * **Holds** (`holds.rs`): a file that is held for a client keeps its handle after its last name was removed.
 //! * **Identity** ([`Identity`]): operations run as this process, or as the caller with rules for root. The latter
 //!   needs the capabilities to change identity.
 //! * **Permission to read and write** is checked when this program opens the file, and stays valid as long as it
@@ -24,6 +25,7 @@
 mod attributes;
 mod content;
 mod directory;
+mod holds;
 mod identity;
 mod listing;
 mod names;

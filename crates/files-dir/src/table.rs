@@ -10,7 +10,7 @@
 //!
 //! The numbers of objects and of descriptors are limited. Each has a queue. If the entry at the front was used since
 //! its last examination, it goes to the back. Otherwise the object is forgotten, or the descriptor closed. A
-//! directory of known objects is never forgotten.
+//! directory of known objects is never forgotten, and neither is an object that is held for a client (`holds.rs`).
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -19,6 +19,7 @@ use std::sync::Arc;
 use files::{Errno, Handle, Kind};
 use rustc_hash::FxHashMap;
 
+use crate::holds::Holds;
 use crate::identity::Acting;
 
 /// What identifies an object.
@@ -50,10 +51,21 @@ pub(crate) struct Open {
 }
 
 /// A slot, and a number that distinguishes the objects that use the slot one after the other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Id {
     slot: u32,
     generation: u32,
+}
+
+#[cfg(test)]
+impl Id {
+    /// Returns the id of the first object of a slot.
+    pub(crate) fn of_slot(slot: u32) -> Self {
+        Self {
+            slot,
+            generation: 0,
+        }
+    }
 }
 
 /// A name in a directory.
@@ -87,6 +99,10 @@ struct Node {
     open: Option<Arc<Open>>,
     used: bool,
     open_used: bool,
+    /// Number of clients for which the object is held: it keeps its descriptor and is not forgotten.
+    holders: u32,
+    /// Whether the last name was removed while the object was held.
+    is_nameless: bool,
 }
 
 /// The id of the root.
@@ -112,6 +128,7 @@ pub(crate) struct Table {
     open_count: usize,
     objects_max: usize,
     descriptors_max: usize,
+    pub(crate) holds: Holds,
 }
 
 impl Table {
@@ -122,6 +139,7 @@ impl Table {
         identity: Identity,
         objects_max: usize,
         descriptors_max: usize,
+        held_max: usize,
     ) -> Self {
         let mut node = Node::new(identity, Kind::Directory);
         node.open = Some(Arc::new(root));
@@ -138,6 +156,7 @@ impl Table {
             open_count: 0,
             objects_max,
             descriptors_max,
+            holds: Holds::new(held_max),
         }
     }
 
@@ -225,7 +244,13 @@ impl Table {
             return;
         };
         if last {
-            self.forget(id);
+            match self.node(id) {
+                Some(node) if node.holders > 0 => {
+                    node.is_nameless = true;
+                    self.put(id, None);
+                }
+                _ => self.forget(id),
+            }
         } else if self.node(id).is_some_and(|node| node.is_at(spot)) {
             self.put(id, None);
         }
@@ -235,6 +260,25 @@ impl Table {
     pub(crate) fn moved(&mut self, identity: Identity, spot: Spot) {
         if let Some(&id) = self.by_identity.get(&identity) {
             self.put(id, Some(spot));
+        }
+    }
+
+    /// Holds an object for one more client. Returns `false` if the object is not known.
+    pub(crate) fn hold(&mut self, id: Id, open: Arc<Open>) -> bool {
+        let Some(node) = self.node(id) else {
+            return false;
+        };
+        node.holders += 1;
+        self.keep(id, open);
+        true
+    }
+
+    /// Ends the hold of one client. Forgets an object that has no name any longer.
+    pub(crate) fn release(&mut self, id: Id) {
+        let Some(node) = self.node(id) else { return };
+        node.holders = node.holders.saturating_sub(1);
+        if node.holders == 0 && node.is_nameless {
+            self.forget(id);
         }
     }
 
@@ -297,6 +341,7 @@ impl Table {
             parent.children += 1;
         }
         let Some(node) = self.node(id) else { return };
+        node.is_nameless &= spot.is_none();
         if let Some((parent, _)) = std::mem::replace(&mut node.spot, spot)
             && let Some(parent) = self.node(parent)
         {
@@ -306,12 +351,12 @@ impl Table {
 
     /// Closes descriptors until their number is within the limit.
     fn close_some(&mut self) {
-        while self.open_count > self.descriptors_max {
+        while self.open_count > self.descriptors_max + self.holds.count() {
             let Some(id) = self.opened.pop_front() else {
                 return;
             };
             match self.node(id) {
-                Some(node) if node.open_used => {
+                Some(node) if node.open_used || node.holders > 0 => {
                     node.open_used = false;
                     self.opened.push_back(id);
                 }
@@ -337,7 +382,7 @@ impl Table {
                 return;
             };
             match self.node(id) {
-                Some(node) if node.used || node.children > 0 => {
+                Some(node) if node.used || node.children > 0 || node.holders > 0 => {
                     node.used = false;
                     self.known.push_back(id);
                 }
@@ -376,6 +421,8 @@ impl Node {
             open: None,
             used: true,
             open_used: true,
+            holders: 0,
+            is_nameless: false,
         }
     }
 

@@ -645,3 +645,68 @@ fn threads_that_make_the_same_file_agree_on_who_made_it() {
         assert_eq!(made.iter().filter(|is_new| **is_new).count(), 1);
     }
 }
+
+#[test]
+fn a_held_file_is_used_after_its_last_name_until_it_is_released() {
+    let few = Options {
+        descriptors_max: 2,
+        ..Options::default()
+    };
+    for how in ["remove", "replace"] {
+        let fixture = with(few);
+        let (files, caller) = (&fixture.files, &fixture.caller);
+        let handle = fixture.file("a", b"content");
+        let other = fixture.file("b", b"other");
+        let seen = files.hold(caller, 1, handle).unwrap();
+        assert_eq!(seen.size, 7);
+        match how {
+            "remove" => files.remove(caller, at("a"), Some(false)),
+            _ => files.rename(caller, at("b"), at("a"), RenameMode::Replace),
+        }
+        .unwrap();
+        for number in 0..10 {
+            fixture.file(&format!("c{number}"), b"");
+        }
+        let mut content = [0; 7];
+        assert_eq!(files.read(caller, handle, 0, &mut content), Ok(7), "{how}");
+        assert_eq!(&content, b"content");
+        assert_eq!(files.write(caller, handle, 7, b"!"), Ok(1));
+        assert_eq!(files.getattr(caller, handle).unwrap().size, 8);
+        let renew = |held: &[Handle], released: &[Handle]| {
+            let request = Request::Renew {
+                holder: 1,
+                held: held.to_vec(),
+                released: released.to_vec(),
+            };
+            assert_eq!(files.call(caller, &request, Data::None), Ok(Reply::Done));
+        };
+        renew(&[handle], &[other]);
+        assert!(files.getattr(caller, handle).is_ok());
+        renew(&[], &[handle]);
+        assert_eq!(files.getattr(caller, handle), Err(Errno::ESTALE), "{how}");
+    }
+}
+
+#[test]
+fn a_file_that_is_not_held_is_stale_after_its_last_name() {
+    let fixture = fixture();
+    let (files, caller) = (&fixture.files, &fixture.caller);
+    let handle = fixture.file("a", b"content");
+    files.remove(caller, at("a"), Some(false)).unwrap();
+    assert_eq!(files.getattr(caller, handle), Err(Errno::ESTALE));
+    assert_eq!(files.hold(caller, 1, handle), Err(Errno::ESTALE));
+}
+
+#[test]
+fn one_client_cannot_hold_everything() {
+    let fixture = with(Options {
+        held_max: 16,
+        ..Options::default()
+    });
+    let (files, caller) = (&fixture.files, &fixture.caller);
+    let handles: Vec<Handle> = (0..3).map(|n| fixture.file(&n.to_string(), b"")).collect();
+    assert!(files.hold(caller, 1, handles[0]).is_ok());
+    assert!(files.hold(caller, 1, handles[1]).is_ok());
+    assert_eq!(files.hold(caller, 1, handles[2]), Err(Errno::ENFILE));
+    assert!(files.hold(caller, 2, handles[2]).is_ok());
+}

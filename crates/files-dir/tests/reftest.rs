@@ -15,6 +15,7 @@ const OPTIONS: Options = Options {
     read_only: false,
     objects_max: 1000,
     descriptors_max: 2,
+    held_max: 4,
 };
 
 fn agrees(

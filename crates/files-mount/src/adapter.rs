@@ -12,18 +12,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use files::{
-    AllocateMode, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes, XattrMode,
+    AllocateMode, Attributes, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes,
+    XattrMode,
 };
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
     LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLock, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use rustix::fs::{FallocateFlags, OFlags};
 
 use crate::callers::Callers;
-use crate::convert::{attributes, errno, kind, set_time};
+use crate::convert::{attributes, kind, set_time};
+use crate::interrupt::{Fails, Pending, Waits, end_listing, first};
 use crate::tree::{Known, Tree, dots};
 
 /// Limit of the kernel's background requests (read ahead and write back) in flight.
@@ -43,6 +45,9 @@ const WANTED: [InitFlags; 7] = [
     // Files that are opened to append can be mapped.
     InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
 ];
+/// Capabilities with which the kernel sends locks here. Without them the kernel grants locks that other clients do not
+/// see.
+const LOCKS: InitFlags = InitFlags::FUSE_POSIX_LOCKS.union(InitFlags::FUSE_FLOCK_LOCKS);
 /// Generation of every node: the number of a node is not reused as long as the kernel knows the node.
 const GENERATION: Generation = Generation(0);
 
@@ -54,6 +59,10 @@ pub(crate) struct Adapter {
     pub(crate) cache: Duration,
     /// Sends notifications to the kernel. Set once the mount exists.
     pub(crate) notifier: Arc<OnceLock<Notifier>>,
+    /// The operations whose programs a signal may end.
+    pub(crate) waits: Arc<Waits>,
+    /// Whether the kernel grants locks among the processes of this machine. Otherwise they are rejected.
+    pub(crate) local_locks: bool,
 }
 
 impl Adapter {
@@ -62,13 +71,30 @@ impl Adapter {
         self.callers.caller(uid, gid, pid)
     }
 
-    fn entry(&self, known: Result<Known, Errno>, reply: ReplyEntry) {
-        match known {
-            Ok((number, known)) => {
-                reply.entry(&self.cache, &attributes(number, &known), GENERATION);
-            }
-            Err(error) => reply.error(errno(error)),
+    /// Lists an operation that waits for its reply.
+    fn pending<R: Fails>(&self, request: &Request, reply: R) -> Pending<'_, R> {
+        self.waits.begin(request.pid(), reply)
+    }
+
+    fn entry(&self, known: Result<Known, Errno>, reply: Pending<'_, ReplyEntry>) {
+        let waited = reply.finish(known, |reply, (number, known)| {
+            reply.entry(&self.cache, &attributes(number, &known), GENERATION);
+        });
+        if let (false, Ok((number, _))) = (waited, known) {
+            // The kernel did not get the reference.
+            self.tree.forget(number, 1);
         }
+    }
+
+    fn attributes(
+        &self,
+        ino: INodeNo,
+        known: Result<Attributes, Errno>,
+        reply: Pending<'_, ReplyAttr>,
+    ) {
+        reply.finish(known, |reply, known| {
+            reply.attr(&self.cache, &attributes(ino.0, &known));
+        });
     }
 
     /// Makes the kernel fetch the attributes before it uses the length in its cache.
@@ -80,21 +106,17 @@ impl Adapter {
     }
 }
 
-fn empty(result: Result<(), Errno>, reply: ReplyEmpty) {
-    match result {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(errno(error)),
-    }
+fn empty(result: Result<(), Errno>, reply: Pending<'_, ReplyEmpty>) {
+    reply.finish(result, |reply, ()| reply.ok());
 }
 
 /// Answers a request for an extended attribute, with a limit of `size` bytes. 0 requests its length only.
-fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: ReplyXattr) {
-    match result {
-        Ok(value) if size == 0 => reply.size(value.len() as u32),
-        Ok(value) if value.len() > size as usize => reply.error(fuser::Errno::ERANGE),
-        Ok(value) => reply.data(&value),
-        Err(error) => reply.error(errno(error)),
-    }
+fn xattr(result: Result<Vec<u8>, Errno>, size: u32, reply: Pending<'_, ReplyXattr>) {
+    reply.finish(result, |reply, value| match value.len() {
+        length if size == 0 => reply.size(length as u32),
+        length if length > size as usize => reply.error(fuser::Errno::ERANGE),
+        _ => reply.data(&value),
+    });
 }
 
 /// Returns how the kernel must use an open file. Data that is appended bypasses the kernel's cache, because only the
@@ -137,11 +159,15 @@ impl Filesystem for Adapter {
             // The mount works without a capability that the kernel lacks.
             let _missing = config.add_capabilities(flag);
         }
+        if !self.local_locks {
+            let _missing = config.add_capabilities(LOCKS);
+        }
         let _refused = config.set_max_background(BACKGROUND_MAX);
         Ok(())
     }
 
     fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         self.entry(self.tree.lookup(&caller, parent.0, name.as_bytes()), reply);
     }
@@ -151,10 +177,9 @@ impl Filesystem for Adapter {
     }
 
     fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.tree.getattr(&self.caller(request), ino.0) {
-            Ok(known) => reply.attr(&self.cache, &attributes(ino.0, &known)),
-            Err(error) => reply.error(errno(error)),
-        }
+        let reply = self.pending(request, reply);
+        let known = self.tree.getattr(&self.caller(request), ino.0);
+        self.attributes(ino, known, reply);
     }
 
     fn setattr(
@@ -175,6 +200,7 @@ impl Filesystem for Adapter {
         _: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        let reply = self.pending(request, reply);
         let set = SetAttributes {
             mode: mode.map(|mode| mode & 0o7777),
             uid,
@@ -189,19 +215,16 @@ impl Filesystem for Adapter {
             _ => None,
         };
         let caller = opened.map_or_else(|| self.caller(request), |file| file.caller.clone());
-        match self.tree.setattr(&caller, ino.0, set) {
-            Ok(known) => reply.attr(&self.cache, &attributes(ino.0, &known)),
-            Err(error) => reply.error(errno(error)),
-        }
+        let known = self.tree.setattr(&caller, ino.0, set);
+        self.attributes(ino, known, reply);
     }
 
     fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let handle = self.tree.handle(ino.0);
-        match handle.and_then(|handle| self.tree.files.readlink(&caller, handle)) {
-            Ok(target) => reply.data(&target),
-            Err(error) => reply.error(errno(error)),
-        }
+        let target = handle.and_then(|handle| self.tree.files.readlink(&caller, handle));
+        reply.finish(target, |reply, target| reply.data(&target));
     }
 
     fn mknod(
@@ -214,6 +237,7 @@ impl Filesystem for Adapter {
         _rdev: u32,
         reply: ReplyEntry,
     ) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let made = self.tree.mknod(&caller, parent.0, name.as_bytes(), mode);
         self.entry(made, reply);
@@ -228,18 +252,21 @@ impl Filesystem for Adapter {
         _umask: u32,
         reply: ReplyEntry,
     ) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let made = self.tree.mkdir(&caller, parent.0, name.as_bytes(), mode);
         self.entry(made, reply);
     }
 
     fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let removed = self.tree.unlink(&caller, parent.0, name.as_bytes());
         empty(removed, reply);
     }
 
     fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let removed = self.tree.rmdir(&caller, parent.0, name.as_bytes());
         empty(removed, reply);
@@ -253,6 +280,7 @@ impl Filesystem for Adapter {
         target: &Path,
         reply: ReplyEntry,
     ) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let target = target.as_os_str().as_bytes();
         let name = link_name.as_bytes();
@@ -269,6 +297,7 @@ impl Filesystem for Adapter {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        let reply = self.pending(request, reply);
         let mode = if flags.is_empty() {
             RenameMode::Replace
         } else if flags == RenameFlags::RENAME_NOREPLACE {
@@ -276,7 +305,7 @@ impl Filesystem for Adapter {
         } else if flags == RenameFlags::RENAME_EXCHANGE {
             RenameMode::Exchange
         } else {
-            return reply.error(fuser::Errno::EINVAL);
+            return empty(Err(Errno::EINVAL), reply);
         };
         let caller = self.caller(request);
         let from = (parent.0, name.as_bytes());
@@ -292,20 +321,23 @@ impl Filesystem for Adapter {
         newname: &OsStr,
         reply: ReplyEntry,
     ) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let name = newname.as_bytes();
         self.entry(self.tree.link(&caller, ino.0, newparent.0, name), reply);
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        match self.tree.open(self.caller(request), ino.0) {
-            Ok((key, is_news)) => {
-                if is_news {
-                    self.forget_attributes(ino);
-                }
-                reply.opened(FileHandle(key), opened_as(flags));
+        let reply = self.pending(request, reply);
+        let opened = self.tree.open(self.caller(request), ino.0);
+        let waited = reply.finish(opened, |reply, (key, is_news)| {
+            if is_news {
+                self.forget_attributes(ino);
             }
-            Err(error) => reply.error(errno(error)),
+            reply.opened(FileHandle(key), opened_as(flags));
+        });
+        if let (false, Ok((key, _))) = (waited, opened) {
+            self.tree.release(key);
         }
     }
 
@@ -319,25 +351,30 @@ impl Filesystem for Adapter {
         flags: i32,
         reply: ReplyCreate,
     ) {
+        let reply = self.pending(request, reply);
         let flags = OpenFlags(flags);
         let exclusive = OFlags::from_bits_retain(flags.0.cast_unsigned()).contains(OFlags::EXCL);
         let caller = self.caller(request);
         let name = name.as_bytes();
-        match self.tree.create(caller, parent.0, name, mode, exclusive) {
-            Ok(((number, known), key)) => reply.created(
+        let made = self.tree.create(caller, parent.0, name, mode, exclusive);
+        let waited = reply.finish(made, |reply, ((number, known), key)| {
+            reply.created(
                 &self.cache,
                 &attributes(number, &known),
                 GENERATION,
                 FileHandle(key),
                 opened_as(flags),
-            ),
-            Err(error) => reply.error(errno(error)),
+            );
+        });
+        if let (false, Ok(((number, _), key))) = (waited, made) {
+            self.tree.release(key);
+            self.tree.forget(number, 1);
         }
     }
 
     fn read(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -346,21 +383,22 @@ impl Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
         MEMORY.with_borrow_mut(|memory| {
             let size = size as usize;
             memory.resize(memory.len().max(size), 0);
             let memory = &mut memory[..size];
-            match file.and_then(|file| self.tree.read(&file, offset, memory)) {
-                Ok(count) => reply.data(&memory[..count.min(size)]),
-                Err(error) => reply.error(errno(error)),
-            }
+            let count = file.and_then(|file| self.tree.read(&file, offset, memory));
+            reply.finish(count, |reply, count| {
+                reply.data(&memory[..count.min(size)]);
+            });
         });
     }
 
     fn write(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -370,29 +408,36 @@ impl Filesystem for Adapter {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        let reply = self.pending(request, reply);
         // Data from a map has a fixed offset, even if the kernel sends it through a file that was opened to append.
         let is_from_map = write_flags.contains(WriteFlags::FUSE_WRITE_CACHE);
         let append = appends(flags) && !is_from_map;
         let file = match self.tree.opened(fh.0) {
             Ok(file) => file,
-            Err(error) => return reply.error(errno(error)),
+            Err(error) => {
+                reply.finish(Err(error), ReplyWrite::written);
+                return;
+            }
         };
         if !is_from_map && may_go_behind(flags, data.len()) {
             match self.tree.begin_behind(&file, offset, data.len()) {
                 Ok(Some(ticket)) => {
-                    // The length of a kernel request has 32 bits.
-                    reply.written(data.len() as u32);
-                    return self.tree.write_behind(ticket, &file, offset, data);
+                    // The length of a kernel request has 32 bits. Nothing is written for a caller that was interrupted.
+                    if reply.finish(Ok(data.len() as u32), ReplyWrite::written) {
+                        self.tree.write_behind(ticket, &file, offset, data);
+                    }
+                    return;
                 }
                 Ok(None) => {}
-                Err(error) => return reply.error(errno(error)),
+                Err(error) => {
+                    reply.finish(Err(error), ReplyWrite::written);
+                    return;
+                }
             }
         }
-        match self.tree.write(&file, offset, data, append) {
-            // The count cannot exceed the length of a kernel request, which has 32 bits.
-            Ok(count) => reply.written(count as u32),
-            Err(error) => reply.error(errno(error)),
-        }
+        let count = self.tree.write(&file, offset, data, append);
+        // The count cannot exceed the length of a kernel request, which has 32 bits.
+        reply.finish(count, |reply, count| reply.written(count as u32));
     }
 
     fn release(
@@ -409,12 +454,28 @@ impl Filesystem for Adapter {
         reply.ok();
     }
 
-    fn flush(&self, _: &Request, _: INodeNo, fh: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+    fn flush(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        _: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
         empty(file.and_then(|file| self.tree.flush(&file)), reply);
     }
 
-    fn fsync(&self, _: &Request, _: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+    fn fsync(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        let reply = self.pending(request, reply);
         let file = self.tree.opened(fh.0);
         let commit = |file: Arc<crate::tree::Opened>| {
             self.tree.flush(&file)?;
@@ -425,41 +486,50 @@ impl Filesystem for Adapter {
     }
 
     fn opendir(&self, request: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
-        match self.tree.opendir(self.caller(request), ino.0) {
-            Ok(key) => reply.opened(FileHandle(key), FopenFlags::empty()),
-            Err(error) => reply.error(errno(error)),
+        let reply = self.pending(request, reply);
+        let opened = self.tree.opendir(self.caller(request), ino.0);
+        let waited = reply.finish(opened, |reply, key| {
+            reply.opened(FileHandle(key), FopenFlags::empty());
+        });
+        if let (false, Ok(key)) = (waited, opened) {
+            self.tree.releasedir(key);
         }
     }
 
     fn readdir(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
+        let (mut pending, mut reply) = (Some(self.pending(request, reply)), None);
         let listed = self.tree.readdir(fh.0, offset, false, |listed| {
+            let Some(reply) = first(&mut pending, &mut reply) else {
+                return false;
+            };
             let seen = listed.entry.map(|entry| entry.attributes.kind);
             let kind = kind(listed.kind.or(seen).unwrap_or(files::Kind::File));
             let name = OsStr::from_bytes(&listed.name);
             !reply.add(INodeNo(listed.file), listed.cookie, kind, name)
         });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
+        end_listing(listed, pending, reply, ReplyDirectory::ok);
     }
 
     fn readdirplus(
         &self,
-        _: &Request,
+        request: &Request,
         _: INodeNo,
         fh: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
+        let (mut pending, mut reply) = (Some(self.pending(request, reply)), None);
         let listed = self.tree.readdir(fh.0, offset, true, |listed| {
+            let Some(reply) = first(&mut pending, &mut reply) else {
+                return false;
+            };
             let name = OsStr::from_bytes(&listed.name);
             let mut add = |number: u64, known: &files::Attributes, ttl: &Duration| {
                 let shown = attributes(number, known);
@@ -486,10 +556,7 @@ impl Filesystem for Adapter {
             }
             taken
         });
-        match listed {
-            Ok(()) => reply.ok(),
-            Err(error) => reply.error(errno(error)),
-        }
+        end_listing(listed, pending, reply, ReplyDirectoryPlus::ok);
     }
 
     fn releasedir(&self, _: &Request, _: INodeNo, fh: FileHandle, _: OpenFlags, reply: ReplyEmpty) {
@@ -497,31 +564,38 @@ impl Filesystem for Adapter {
         reply.ok();
     }
 
-    fn fsyncdir(&self, _: &Request, _: INodeNo, fh: FileHandle, datasync: bool, reply: ReplyEmpty) {
+    fn fsyncdir(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        fh: FileHandle,
+        datasync: bool,
+        reply: ReplyEmpty,
+    ) {
+        let reply = self.pending(request, reply);
         let directory = self.tree.directory(fh.0);
         let commit = |(handle, caller)| self.tree.files.commit(&caller, handle, datasync);
         empty(directory.and_then(commit), reply);
     }
 
     fn statfs(&self, request: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let handle = self.tree.handle(ino.0);
-        match handle.and_then(|handle| self.tree.files.statfs(&caller, handle)) {
-            Ok(space) => {
-                let block = u32::try_from(space.block_size).unwrap_or(u32::MAX);
-                reply.statfs(
-                    space.blocks,
-                    space.blocks_free,
-                    space.blocks_available,
-                    space.files,
-                    space.files_free,
-                    block,
-                    space.name_max,
-                    block,
-                );
-            }
-            Err(error) => reply.error(errno(error)),
-        }
+        let space = handle.and_then(|handle| self.tree.files.statfs(&caller, handle));
+        reply.finish(space, |reply, space| {
+            let block = u32::try_from(space.block_size).unwrap_or(u32::MAX);
+            reply.statfs(
+                space.blocks,
+                space.blocks_free,
+                space.blocks_available,
+                space.files,
+                space.files_free,
+                block,
+                space.name_max,
+                block,
+            );
+        });
     }
 
     fn setxattr(
@@ -534,12 +608,13 @@ impl Filesystem for Adapter {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        let reply = self.pending(request, reply);
         // setxattr(2): XATTR_CREATE is 1, XATTR_REPLACE 2.
         let mode = match flags {
             0 => XattrMode::Any,
             1 => XattrMode::Create,
             2 => XattrMode::Replace,
-            _ => return reply.error(fuser::Errno::EINVAL),
+            _ => return empty(Err(Errno::EINVAL), reply),
         };
         let caller = self.caller(request);
         let files = &self.tree.files;
@@ -558,6 +633,7 @@ impl Filesystem for Adapter {
         size: u32,
         reply: ReplyXattr,
     ) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let files = &self.tree.files;
         let value = self
@@ -568,6 +644,7 @@ impl Filesystem for Adapter {
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let handle = self.tree.handle(ino.0);
         let names = handle.and_then(|handle| self.tree.files.listxattr(&caller, handle));
@@ -577,6 +654,7 @@ impl Filesystem for Adapter {
     }
 
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let reply = self.pending(request, reply);
         let caller = self.caller(request);
         let files = &self.tree.files;
         let removed = self
@@ -588,7 +666,7 @@ impl Filesystem for Adapter {
 
     fn fallocate(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -596,6 +674,7 @@ impl Filesystem for Adapter {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        let reply = self.pending(request, reply);
         self.tree.settle(ino.0);
         let keep = FallocateFlags::KEEP_SIZE;
         let (punch, zero) = (FallocateFlags::PUNCH_HOLE, FallocateFlags::ZERO_RANGE);
@@ -605,7 +684,7 @@ impl Filesystem for Adapter {
             flags if flags == keep | punch => AllocateMode::PunchHole,
             flags if flags == zero => AllocateMode::Zero,
             flags if flags == zero | keep => AllocateMode::ZeroKeepSize,
-            _ => return reply.error(fuser::Errno::EOPNOTSUPP),
+            _ => return empty(Err(Errno::EOPNOTSUPP), reply),
         };
         let segment = Segment { offset, length };
         let files = &self.tree.files;
@@ -618,31 +697,63 @@ impl Filesystem for Adapter {
 
     fn lseek(
         &self,
-        _: &Request,
+        request: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
+        let reply = self.pending(request, reply);
         self.tree.settle(ino.0);
         // lseek(2): SEEK_DATA is 3, SEEK_HOLE 4. The kernel handles the other values itself.
         let target = match whence {
-            3 => SeekTarget::Data,
-            4 => SeekTarget::Hole,
-            _ => return reply.error(fuser::Errno::EINVAL),
+            3 => Ok(SeekTarget::Data),
+            4 => Ok(SeekTarget::Hole),
+            _ => Err(Errno::EINVAL),
         };
-        let Ok(offset) = u64::try_from(offset) else {
-            return reply.error(fuser::Errno::ENXIO);
-        };
-        let files = &self.tree.files;
-        let found = self
-            .tree
-            .opened(fh.0)
-            .and_then(|file| files.seek(&file.caller, file.handle, offset, target));
-        match found {
-            Ok(found) => reply.offset(found.cast_signed()),
-            Err(error) => reply.error(errno(error)),
+        let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO);
+        let found = target.and_then(|target| {
+            let file = self.tree.opened(fh.0)?;
+            let files = &self.tree.files;
+            files.seek(&file.caller, file.handle, offset?, target)
+        });
+        reply.finish(found, |reply, found| reply.offset(found.cast_signed()));
+    }
+
+    fn getlk(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: LockOwner,
+        _: u64,
+        _: u64,
+        _: i32,
+        _: u32,
+        reply: ReplyLock,
+    ) {
+        reply.error(fuser::Errno::ENOLCK);
+    }
+
+    /// Rejects locks. The kernel sends them only without [`crate::Options::local_locks`].
+    fn setlk(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        _: FileHandle,
+        _: LockOwner,
+        _: u64,
+        _: u64,
+        kind: i32,
+        _: u32,
+        _: bool,
+        reply: ReplyEmpty,
+    ) {
+        match kind {
+            // There is no lock, so there is nothing to release.
+            nix::libc::F_UNLCK => reply.ok(),
+            _ => reply.error(fuser::Errno::ENOLCK),
         }
     }
 }

@@ -28,6 +28,8 @@ mod adapter;
 mod behind;
 mod callers;
 mod convert;
+mod holds;
+mod interrupt;
 mod nodes;
 mod session;
 mod stream;

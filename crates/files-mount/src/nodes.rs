@@ -38,7 +38,8 @@ struct Node {
     handle: Option<Handle>,
     lookups: u64,
     opens: u32,
-    hidden: Option<Hidden>,
+    /// In a box, because few nodes have one and there are many nodes.
+    hidden: Option<Box<Hidden>>,
     removals: u64,
     told: Option<Version>,
 }
@@ -135,7 +136,7 @@ impl Nodes {
         self.opens = self.opens.saturating_sub(1);
         node.opens = node.opens.saturating_sub(1);
         let hidden = match node.opens {
-            0 => node.hidden.take(),
+            0 => node.hidden.take().map(|hidden| *hidden),
             _ => None,
         };
         self.drop_unused(number);
@@ -151,14 +152,14 @@ impl Nodes {
     pub(crate) fn opened(&self, handle: Handle) -> Option<(u64, Option<&Hidden>)> {
         let number = *self.by_handle.get(&handle)?;
         let node = self.by_number.get(&number)?;
-        (node.opens > 0).then_some((number, node.hidden.as_ref()))
+        (node.opens > 0).then_some((number, node.hidden.as_deref()))
     }
 
     /// Records the hidden name of a file. Returns the name if the file was closed since or has a hidden name already.
     pub(crate) fn hide(&mut self, number: u64, hidden: Hidden) -> Option<Hidden> {
         match self.by_number.get_mut(&number) {
             Some(node) if node.opens > 0 && node.hidden.is_none() => {
-                node.hidden = Some(hidden);
+                node.hidden = Some(Box::new(hidden));
                 None
             }
             _ => Some(hidden),
@@ -167,7 +168,8 @@ impl Nodes {
 
     /// Removes and returns the hidden name of a file.
     pub(crate) fn unhide(&mut self, number: u64) -> Option<Hidden> {
-        self.by_number.get_mut(&number)?.hidden.take()
+        let hidden = self.by_number.get_mut(&number)?.hidden.take();
+        hidden.map(|hidden| *hidden)
     }
 
     /// Counts a name in a directory that was removed or belongs to another object now.

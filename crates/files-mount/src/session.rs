@@ -1,6 +1,9 @@
 //! Mounts, serves, and ends a mount.
 
+use std::ffi::CString;
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
@@ -9,12 +12,13 @@ use std::time::Duration;
 use files::{Caller, Errno, FileSystem, Handle};
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
-use rustix::mount::UnmountFlags;
+use rustix::mount::{MountFlags, UnmountFlags};
 use thiserror::Error;
-use tracing::debug;
+use tracing::{debug, warn};
 
 use crate::adapter::Adapter;
 use crate::callers::Callers;
+use crate::interrupt::Waits;
 use crate::tree::Tree;
 
 /// Limit of the threads of a mount. Each has a buffer of 16 MiB, whose pages are allocated when they are used.
@@ -42,6 +46,9 @@ pub struct Options {
     /// Whether `write` may return before the server has a large piece. At most three of four threads carry such
     /// pieces.
     pub write_behind: bool,
+    /// Whether locks (flock(2), fcntl(2)) hold among the programs of this mount. They never hold between clients.
+    /// Otherwise they are rejected with `ENOLCK`.
+    pub local_locks: bool,
     /// Whether requests carry all groups of their callers. For a file system that acts as its callers.
     pub groups: bool,
 }
@@ -58,6 +65,7 @@ impl Default for Options {
             cache: Duration::from_secs(1),
             threads: 16,
             write_behind: true,
+            local_locks: false,
             groups: true,
         }
     }
@@ -77,6 +85,12 @@ pub enum MountError {
         /// Why it cannot be used.
         error: io::Error,
     },
+    /// A mount is there whose process has ended.
+    #[error(
+        "{directory}: a mount is here whose process has ended; unmount it first: `umount {directory}`, or without root \
+         `fusermount3 -u {directory}`", directory = .0.display()
+    )]
+    Dead(PathBuf),
     /// The kernel rejects the mount.
     #[error("cannot mount at {}: {error}; {}", .directory.display(), advice(.error))]
     Mount {
@@ -106,8 +120,11 @@ fn advice(error: &io::Error) -> &'static str {
 
 /// A mounted file system, which is served until it is unmounted. Dropping this value unmounts it.
 pub struct Mounted {
-    session: BackgroundSession,
+    /// `None` once the mount has ended.
+    session: Option<BackgroundSession>,
     directory: PathBuf,
+    tree: Arc<Tree>,
+    waits: Arc<Waits>,
 }
 
 /// Ends a mount, from any thread.
@@ -136,36 +153,49 @@ impl Mounted {
             directory: directory.to_owned(),
             error,
         };
-        let directory = directory.canonicalize().map_err(place)?;
-        if !directory.is_dir() {
-            return Err(place(io::Error::from(io::ErrorKind::NotADirectory)));
-        }
-        let mut salt = [0; 8];
-        getrandom::fill(&mut salt).map_err(MountError::Random)?;
+        let is_dead = |error: &io::Error| error.kind() == io::ErrorKind::NotConnected;
+        let found = directory.canonicalize();
+        let found = found.and_then(|whole| Ok((whole.metadata()?.is_dir(), whole)));
+        let directory = match found {
+            Ok((true, whole)) => whole,
+            Ok((false, _)) => return Err(place(io::Error::from(io::ErrorKind::NotADirectory))),
+            Err(error) if is_dead(&error) => return Err(MountError::Dead(directory.to_owned())),
+            Err(error) => return Err(place(error)),
+        };
+        let (salt, holder) = (random()?, random()?);
         let notifier = Arc::new(OnceLock::new());
         let behind = if options.write_behind {
             options.threads * 3 / 4
         } else {
             0
         };
-        let tree = Tree::new(files, &root, u64::from_le_bytes(salt), behind);
+        let tree = Arc::new(Tree::new(files, &root, salt, holder, behind));
+        let waits = Arc::<Waits>::default();
         let adapter = Adapter {
-            tree: Arc::new(tree),
+            tree: Arc::clone(&tree),
             callers: Callers::new(options.groups),
             cache: options.cache,
             notifier: Arc::clone(&notifier),
+            waits: Arc::clone(&waits),
+            local_locks: options.local_locks,
         };
-        let session = Session::new(adapter, &directory, &config(options));
-        let session = session
+        let session = attach(adapter, &directory, options)
             .and_then(Session::spawn)
             .map_err(|error| MountError::Mount {
                 directory: directory.clone(),
                 error,
             })?;
+        tree.holds.start();
+        waits.start();
         read_ahead(&directory);
         // This is the only place that sets the notifier.
         let _set = notifier.set(session.notifier());
-        Ok(Self { session, directory })
+        Ok(Self {
+            session: Some(session),
+            directory,
+            tree,
+            waits,
+        })
     }
 
     /// Returns the whole path of the mount point.
@@ -186,14 +216,81 @@ impl Mounted {
     /// # Errors
     ///
     /// The kernel ended the connection with an error.
-    pub fn wait(self) -> io::Result<()> {
+    pub fn wait(mut self) -> io::Result<()> {
         let aborted = rustix::io::Errno::CONNABORTED.raw_os_error();
-        match self.session.join() {
+        let ended = self.session.take().map_or(Ok(()), BackgroundSession::join);
+        match ended {
             // At the unmount, the kernel withdrew a request while a thread was reading the request.
             Err(error) if error.raw_os_error() == Some(aborted) => Ok(()),
             ended => ended,
         }
     }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.tree.holds.end();
+        self.waits.end();
+        if self.session.is_some()
+            && let Err(error) = self.ender().end()
+        {
+            warn!(%error, "not unmounted");
+        }
+    }
+}
+
+fn random() -> Result<u64, MountError> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes).map_err(MountError::Random)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// The type of the file system in the list of mounts, with the one that `fusermount3` gives it.
+const KIND: &str = "fuse.finerail";
+
+/// Mounts: by a system call if this process may, otherwise by `fusermount3`. (`fuser` leaves the subtype out of its own
+/// system call.)
+fn attach(adapter: Adapter, directory: &Path, options: &Options) -> io::Result<Session<Adapter>> {
+    let config = config(options);
+    let device = match File::options().read(true).write(true).open("/dev/fuse") {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return Session::new(adapter, directory, &config);
+        }
+        device => device?,
+    };
+    let kind = rustix::fs::stat(directory)?.st_mode & 0o170_000;
+    let (uid, gid) = (rustix::process::getuid(), rustix::process::getgid());
+    let mut data = format!(
+        "fd={},rootmode={kind:o},user_id={},group_id={},default_permissions",
+        device.as_raw_fd(),
+        uid.as_raw(),
+        gid.as_raw()
+    );
+    if options.allow_other {
+        data.push_str(",allow_other");
+    }
+    let source = options.source.as_str();
+    let data = CString::new(data)?;
+    match rustix::mount::mount(source, directory, KIND, flags(options), data.as_c_str()) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::PERM) => return Session::new(adapter, directory, &config),
+        Err(error) => return Err(error.into()),
+    }
+    let session = Session::from_fd(adapter, device.into(), config.acl, config);
+    if session.is_err() {
+        // The error of the session is reported.
+        let _unmounted = rustix::mount::unmount(directory, UnmountFlags::DETACH);
+    }
+    session
+}
+
+fn flags(options: &Options) -> MountFlags {
+    let mut flags = MountFlags::NODEV;
+    flags.set(MountFlags::NOSUID, !options.suid);
+    flags.set(MountFlags::RDONLY, options.read_only);
+    flags.set(MountFlags::NOEXEC, !options.exec);
+    flags.set(MountFlags::NOATIME, options.no_access_time);
+    flags
 }
 
 impl Ender {

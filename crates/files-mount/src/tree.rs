@@ -11,6 +11,7 @@ use slab::Slab;
 use tracing::warn;
 
 use crate::behind::{Behind, Ticket};
+use crate::holds::Holds;
 use crate::nodes::{HIDDEN_PREFIX, Hidden, Nodes, ROOT};
 use crate::stream::{Listed, Stream};
 
@@ -21,6 +22,7 @@ pub(crate) struct Tree {
     opened: Mutex<Slab<Arc<Opened>>>,
     streams: Mutex<Slab<Arc<Listing>>>,
     behind: Behind,
+    pub(crate) holds: Arc<Holds>,
     /// A random number that distinguishes hidden names of this mount from those of others.
     salt: u64,
     hidden: AtomicU64,
@@ -60,20 +62,23 @@ impl Opened {
 }
 
 impl Tree {
-    /// Creates the tree of `files`, whose root has the attributes `root`. `behind` is the limit of the pieces in
-    /// flight that were confirmed to the kernel.
+    /// Creates the tree of `files`, whose root has the attributes `root`. `holder` is the number of this
+    /// mount among the clients for which the server holds files, `behind` the limit of the pieces in flight that were
+    /// confirmed to the kernel.
     pub(crate) fn new(
         files: Arc<dyn FileSystem>,
         root: &Attributes,
         salt: u64,
+        holder: u64,
         behind: usize,
     ) -> Self {
         Self {
-            files,
             nodes: Mutex::new(Nodes::new(root.filesystem)),
             opened: Mutex::default(),
             streams: Mutex::default(),
             behind: Behind::new(behind),
+            holds: Holds::new(Arc::clone(&files), holder),
+            files,
             salt,
             hidden: AtomicU64::new(0),
         }
@@ -200,7 +205,7 @@ impl Tree {
     pub(crate) fn open(&self, caller: Caller, number: u64) -> Result<(u64, bool), Errno> {
         self.settle(number);
         let handle = self.handle(number)?;
-        let attributes = self.files.getattr(&caller, handle)?;
+        let attributes = self.holds.open(&caller, handle)?;
         let is_news = self.nodes().is_news(number, &attributes);
         Ok((self.opened_by(caller, number, handle), is_news))
     }
@@ -235,6 +240,7 @@ impl Tree {
             Err(errno) => return Err(errno),
         };
         let known = self.refer(&entry);
+        self.holds.created(entry.handle);
         let key = self.opened_by(caller, known.0, entry.handle);
         Ok((known, key))
     }
@@ -250,7 +256,10 @@ impl Tree {
     pub(crate) fn release(&self, key: u64) {
         let key = usize::try_from(key).ok();
         let file = key.and_then(|key| lock(&self.opened).try_remove(key));
-        let hidden = file.and_then(|file| self.nodes().close(file.number));
+        let hidden = file.and_then(|file| {
+            self.holds.close(file.handle);
+            self.nodes().close(file.number)
+        });
         if let Some(hidden) = hidden {
             self.remove_hidden(hidden);
         }
@@ -258,6 +267,7 @@ impl Tree {
 
     fn remove_hidden(&self, hidden: Hidden) {
         let name = hidden.place.path.clone();
+        self.holds.settle();
         let removed = self.files.remove(&hidden.caller, hidden.place, Some(false));
         match removed {
             // Another machine removed the file first, or its directory was removed.
@@ -340,6 +350,7 @@ impl Tree {
 
     pub(crate) fn unlink(&self, caller: &Caller, parent: u64, name: &[u8]) -> Result<(), Errno> {
         let place = self.place(parent, name)?;
+        self.holds.settle();
         let removed = match self.open_at(caller, &place)? {
             Some(number) => self.hide(caller, number, &place),
             None => self.files.remove(caller, place, Some(false)),
@@ -414,6 +425,7 @@ impl Tree {
     ) -> Result<(), Errno> {
         let from = self.place(parent, name)?;
         let to = self.place(new_parent, new_name)?;
+        self.holds.settle();
         let replaced = match mode {
             RenameMode::Replace => self.open_at(caller, &to)?,
             RenameMode::Keep | RenameMode::Exchange => None,

@@ -36,6 +36,7 @@
 mod drive;
 mod gateway;
 mod health;
+mod holds;
 mod order;
 mod parts;
 mod proof;

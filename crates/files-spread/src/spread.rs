@@ -194,7 +194,7 @@ impl Spread {
     }
 
     /// Returns the order of the gateways for an operation that is not divided into blocks.
-    fn order(&self, request: &Request, identity: Option<Identity>) -> Vec<usize> {
+    pub(crate) fn order(&self, request: &Request, identity: Option<Identity>) -> Vec<usize> {
         let gateways = self.inner.gateways.len();
         let at_home = || identity.map_or(0, |identity| home(identity, gateways));
         match self.inner.options.mode {
@@ -375,6 +375,9 @@ impl FileSystem for Spread {
         if self.inner.options.mode == Mode::LoadBalance && request.is_change() {
             return Err(Errno::EROFS);
         }
+        if let Request::Renew { .. } = request {
+            return Ok(self.renew(caller, request));
+        }
         let request = &self.narrowed(caller, request)?;
         let first = handles_of(request).into_iter().next();
         let object = first
@@ -383,6 +386,7 @@ impl FileSystem for Spread {
         let gateways = self.inner.gateways.len();
         match (request, object) {
             (Request::Commit { .. }, Some(object)) => return self.commit(caller, request, object),
+            (Request::Hold { .. }, Some(object)) => return self.hold(caller, request, object),
             (
                 Request::Read { handle, segments } | Request::Write { handle, segments },
                 Some(object),

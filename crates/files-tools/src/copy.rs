@@ -78,6 +78,9 @@ pub struct Options {
     pub sync: bool,
     /// Whether owners, extended attributes and times of access are kept too, as far as the target permits.
     pub preserve: bool,
+    /// Whether [`Options::preserve`] also keeps the bits set-user-id and set-group-id of files. A source that is not
+    /// trusted could give programs the rights of any user of the target.
+    pub set_id: bool,
     /// Whether source and target are one file system, so that equal numbers mean the same object.
     pub is_one_system: bool,
 }
@@ -91,6 +94,7 @@ impl Default for Options {
             skip_same: false,
             sync: false,
             preserve: false,
+            set_id: false,
             is_one_system: false,
         }
     }

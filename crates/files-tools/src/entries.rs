@@ -22,7 +22,7 @@ pub struct Found {
 }
 
 /// The objects of one directory, in the order of the server, without `.` and `..`. After an error of one name the
-/// iterator continues. After an error of the directory it ends.
+/// iterator continues. After an error of the directory it ends. Invalid names are skipped, and are one error at the end.
 pub struct Entries<'a> {
     tree: Tree<'a>,
     directory: Option<Path>,
@@ -31,6 +31,8 @@ pub struct Entries<'a> {
     page: VecDeque<DirectoryEntry>,
     is_end: bool,
     lookups: u32,
+    /// Number of invalid names, which are skipped and reported at the end.
+    invalid: usize,
 }
 
 impl<'a> Entries<'a> {
@@ -45,13 +47,14 @@ impl<'a> Entries<'a> {
             page: VecDeque::new(),
             is_end: false,
             lookups: 0,
+            invalid: 0,
         }
     }
 
     fn turn_page(&mut self) -> Result<(), Failure> {
         let Tree { files, caller, .. } = self.tree;
         let listed = files.readdir(caller, self.handle, self.cookie, PAGE, true);
-        let listing = match listed {
+        let mut listing = match listed {
             Ok(listing) => listing,
             Err(Errno::ESTALE) if self.lookups < LOOKUPS_MAX => {
                 self.lookups += 1;
@@ -67,6 +70,7 @@ impl<'a> Entries<'a> {
             None if listing.is_end => {}
             _ => return Err(self.failed(Why::BadListing)),
         }
+        self.invalid += listing.remove_invalid();
         self.is_end = listing.is_end;
         self.page = listing.entries.into();
         Ok(())
@@ -78,11 +82,8 @@ impl<'a> Entries<'a> {
 
     fn found(&self, listed: &DirectoryEntry) -> Result<Found, Failure> {
         let path = below(self.directory.as_ref(), &listed.name);
-        let path = path.map_err(|errno| match errno {
-            // The name may be valid although the whole path is too long.
-            Errno::ENAMETOOLONG => self.failed(Why::Errno(errno)),
-            _ => self.failed(Why::BadName),
-        })?;
+        // The name is valid, but the whole path may be too long.
+        let path = path.map_err(|errno| self.failed(Why::Errno(errno)))?;
         let entry = match listed.entry {
             Some(entry) => entry,
             None => self.tree.lookup(Some(&path))?,
@@ -102,7 +103,8 @@ impl Iterator for Entries<'_> {
                 }
             }
             if self.is_end {
-                return None;
+                let invalid = std::mem::take(&mut self.invalid);
+                return (invalid > 0).then(|| Err(self.failed(Why::BadNames(invalid))));
             }
             if let Err(failure) = self.turn_page() {
                 self.is_end = true;

@@ -26,8 +26,9 @@ pub enum Why {
     Differs,
     /// The object is a directory, and the operation is not recursive.
     IsDirectory,
-    /// The server listed an invalid name: it is empty, too long, or contains a slash or a NUL byte.
-    BadName,
+    /// The server listed so many invalid names, which were skipped: a name is empty, too long, or contains a slash or a
+    /// NUL byte.
+    BadNames(usize),
     /// The server's listing does not end.
     BadListing,
 }
@@ -89,7 +90,7 @@ impl fmt::Display for Why {
             Self::Changed => f.write_str("the file changed while it was being read"),
             Self::Differs => f.write_str("the data read back differs from the data written"),
             Self::IsDirectory => f.write_str("a directory; -r includes it with everything below it"),
-            Self::BadName => f.write_str("the server listed an invalid file name"),
+            Self::BadNames(count) => write!(f, "the server listed {count} invalid names, which are skipped"),
             Self::BadListing => f.write_str("the server's listing does not end"),
         }
     }

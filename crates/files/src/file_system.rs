@@ -404,6 +404,16 @@ pub trait FileSystem: Send + Sync {
         }
     }
 
+    /// Returns the attributes of a file and holds it for a client: [`Request::Hold`].
+    ///
+    /// # Errors
+    ///
+    /// See [`FileSystem`]. `ENFILE` if the server holds too many files already.
+    fn hold(&self, caller: &Caller, holder: u64, handle: Handle) -> Result<Attributes, Errno> {
+        self.call(caller, &Request::Hold { holder, handle }, Data::None)?
+            .attributes()
+    }
+
     /// Returns the properties of the exported directory: [`Request::Identify`].
     ///
     /// # Errors

@@ -19,6 +19,7 @@
 //!   server restarts, or the server forgets the handle. Operations with an invalid handle return
 //!   `ESTALE`, and the caller then looks the object up again. [`Handle::ROOT`] is always valid. A
 //!   caller that still needs a file first renames the file and removes it later, as NFS clients do.
+//!   If others may remove the file, the caller asks the server to hold it ([`Request::Hold`]).
 //! * **Names are bytes.** A [`Path`] has one or more components and is relative to a directory's
 //!   handle. No component is `.` or `..`, and no server follows a symbolic link within a path: such
 //!   a link gives `ELOOP`.
@@ -63,8 +64,8 @@ pub use nix::errno::Errno;
 pub use file_system::{Data, FileSystem, Located};
 pub use path::{COMPONENT_MAX, PATH_MAX, Path, Place};
 pub use request::{
-    APPEND_MAX, AllocateMode, ENTRIES_MAX, Node, RenameMode, Reply, Request, SEGMENTS_MAX,
-    SeekTarget, TRANSFER_MAX, XATTR_MAX, XattrMode,
+    APPEND_MAX, AllocateMode, ENTRIES_MAX, HANDLES_MAX, HOLD_TIME, Node, RenameMode, Reply,
+    Request, SEGMENTS_MAX, SeekTarget, TRANSFER_MAX, XATTR_MAX, XattrMode,
 };
 pub use types::{
     Attributes, COHERENT_MAX, Caller, DirectoryEntry, Entry, Export, GROUPS_MAX, Handle, Kind,

@@ -1,8 +1,11 @@
 //! Requests to a file system and their replies.
 
+use std::time::Duration;
+
+use crate::wire::REPLY_MAX;
 use crate::{
-    Attributes, Caller, Entry, Errno, Export, GROUPS_MAX, Handle, Kind, Listing, Place, Segment,
-    SetAttributes, SetTime, Space, Timestamp,
+    Attributes, Caller, Entry, Errno, Export, GROUPS_MAX, Handle, Kind, Listing, PATH_MAX, Place,
+    Segment, SetAttributes, SetTime, Space, Timestamp,
 };
 
 /// Limit of the number of segments of a read or write.
@@ -14,8 +17,19 @@ pub const TRANSFER_MAX: u64 = 128 << 20;
 pub const APPEND_MAX: u64 = 4 << 20;
 /// Limit of the number of entries of one listing.
 pub const ENTRIES_MAX: u32 = 1024;
+/// Limit of the number of handles in each list of [`Request::Renew`].
+pub const HANDLES_MAX: usize = 64;
+/// How long a server holds files for a client that sends neither [`Request::Hold`] nor [`Request::Renew`].
+pub const HOLD_TIME: Duration = Duration::from_secs(120);
 /// Limit in bytes of the value of an extended attribute, and of the list of attribute names, as in Linux.
 pub const XATTR_MAX: usize = 65536;
+
+/// Limit in bytes of an encoded reply without its variable part.
+const HEAD_BYTES: usize = 16;
+/// Limit in bytes of an encoded entry of a listing. A test encodes the longest one.
+const ENTRY_BYTES: usize = REPLY_MAX / ENTRIES_MAX as usize;
+/// Limit in bytes of replies without a variable part. The longest of them are an entry and the properties of an export.
+const SMALL_REPLY: usize = 512;
 
 /// An operation.
 ///
@@ -202,6 +216,25 @@ pub enum Request {
     },
     /// Returns the properties of the exported directory. → [`Reply::Export`]
     Identify,
+    /// Returns the attributes of a file and holds it for a client that has it open: the handle stays valid after the
+    /// last name of the file is removed. The hold ends with [`Request::Renew`], or [`HOLD_TIME`] after the last
+    /// request of the holder. `ENFILE` if the server holds too many files already. → [`Reply::Attributes`]
+    Hold {
+        /// A random number that the client chose.
+        holder: u64,
+        /// The file.
+        handle: Handle,
+    },
+    /// Renews all holds of a client, begins and ends some. Handles that the server does not know have no effect. →
+    /// [`Reply::Done`]
+    Renew {
+        /// The number of the client.
+        holder: u64,
+        /// Files to hold, at most [`HANDLES_MAX`]. A file that is held already stays held.
+        held: Vec<Handle>,
+        /// Files whose hold ends, at most [`HANDLES_MAX`].
+        released: Vec<Handle>,
+    },
 }
 
 /// What a rename does if another object has the new name.
@@ -321,6 +354,8 @@ impl Request {
             Self::Append { .. } => "append",
             Self::MakeNode { .. } => "mknod",
             Self::Identify => "identify",
+            Self::Hold { .. } => "hold",
+            Self::Renew { .. } => "renew",
         }
     }
 
@@ -361,7 +396,8 @@ impl Request {
             | Self::RemoveXattr { handle, .. }
             | Self::Allocate { handle, .. }
             | Self::Seek { handle, .. }
-            | Self::Append { handle, .. } => Some(handle),
+            | Self::Append { handle, .. }
+            | Self::Hold { handle, .. } => Some(handle),
             _ => None,
         }
     }
@@ -386,6 +422,7 @@ impl Request {
         let is_by_handle = self.handle_mut().is_some();
         match self {
             Self::Link { handle, place } => vec![handle, &mut place.directory],
+            Self::Renew { held, released, .. } => held.iter_mut().chain(released).collect(),
             request if is_by_handle => request.handle_mut().into_iter().collect(),
             request => {
                 let places = request.places_mut().into_iter();
@@ -411,6 +448,8 @@ impl Request {
                 | Self::ListXattr { .. }
                 | Self::Seek { .. }
                 | Self::Identify
+                | Self::Hold { .. }
+                | Self::Renew { .. }
         )
     }
 
@@ -431,6 +470,24 @@ impl Request {
         match self {
             Self::Read { segments, .. } => total(segments).unwrap_or(0),
             _ => 0,
+        }
+    }
+
+    /// Returns the limit of the encoded reply in bytes: how much memory a carrier provides for it.
+    #[must_use]
+    pub fn reply_max(&self) -> usize {
+        match self {
+            Self::ReadDir { entries, .. } => {
+                REPLY_MAX.min(HEAD_BYTES + *entries as usize * ENTRY_BYTES)
+            }
+            Self::ReadLink { .. } => HEAD_BYTES + PATH_MAX,
+            Self::GetXattr { .. } => HEAD_BYTES + XATTR_MAX,
+            // Linux ends each name by one byte, the encoding begins each with four.
+            Self::ListXattr { .. } => HEAD_BYTES + 4 * XATTR_MAX,
+            Self::Read { segments, .. } | Self::Write { segments, .. } => {
+                HEAD_BYTES + 8 * segments.len()
+            }
+            _ => SMALL_REPLY,
         }
     }
 
@@ -470,6 +527,9 @@ impl Request {
                 check_xattr(name)
             }
             Self::GetXattr { name, .. } | Self::RemoveXattr { name, .. } => check_xattr(name),
+            Self::Renew { held, released, .. } => {
+                require(held.len() <= HANDLES_MAX && released.len() <= HANDLES_MAX)
+            }
             _ => Ok(()),
         }
     }

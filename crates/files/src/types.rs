@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::Path;
+
 /// The name of an object at a server: 32 bytes (bmi-zoid specification, section 6.1) that only the
 /// server interprets.
 ///
@@ -160,6 +162,19 @@ pub struct Listing {
     pub entries: Vec<DirectoryEntry>,
     /// Whether this is the end of the directory.
     pub is_end: bool,
+}
+
+impl Listing {
+    /// Removes entries whose names are not valid: empty, too long, or with a slash or a NUL byte. Returns their
+    /// number. No program could use such a name, and the kernel rejects a whole listing with one.
+    pub fn remove_invalid(&mut self) -> usize {
+        let before = self.entries.len();
+        self.entries.retain(|entry| match entry.name.as_slice() {
+            b"." | b".." => true,
+            name => Path::name(name).is_ok(),
+        });
+        before - self.entries.len()
+    }
 }
 
 /// A part of a file.

@@ -326,6 +326,8 @@ choices! {
         23 Append { handle, length }
         24 MakeNode { place, node, mode }
         25 Identify
+        26 Hold { holder, handle }
+        27 Renew { holder, held, released }
     }
     Reply {
         0 Done

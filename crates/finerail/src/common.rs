@@ -454,11 +454,16 @@ pub struct ConfigArgs {
 impl ConfigArgs {
     /// Reads the configuration. Error messages name the file, line and key.
     pub fn read(&self) -> anyhow::Result<Config> {
+        self.read_as("--config")
+    }
+
+    /// Reads the configuration. `word` is the argument that names the file, for error messages.
+    pub fn read_as(&self, word: &str) -> anyhow::Result<Config> {
         let is_default = self.config == Path::new(lnet_config::DEFAULT_PATH);
         let read = read_config(&self.config);
         match read {
             Err(error) if is_default && !self.config.exists() => {
-                Err(error.context("no --config is given"))
+                Err(error.context(format!("no {word} is given")))
             }
             read => read,
         }

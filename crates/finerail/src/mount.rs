@@ -51,8 +51,11 @@ zoid:[INSTANCE][:/PATH] or bmi:tcp://HOST:PORT[:/PATH], below what a forwarder e
   cache=SECONDS     how long names and attributes are cached, at most 3600 [default: 1]
   threads=N         limit of operations at the same time, 1 to 256 [default: 16]
   sync              write returns when the server has all data, also of long pieces
+  locks=none        flock and fcntl locks fail (ENOLCK), as none holds between clients; the default
+  locks=local       locks hold among the programs of this mount, and no other client sees them
   suid, noexec, noatime   as in mount(8); nosuid is the default
-  timeout=SECONDS   an operation without an answer ends with ETIMEDOUT after this time [default: 60]
+  timeout=SECONDS   an operation waits so long for a server that is away, or a small multiple of it
+                    [default: 60], and fails with ETIMEDOUT; Ctrl-C and SIGKILL end it at once
   config=FILE, port=PORT, accept=MODE, congestion=NAME, router_check_interval=SECONDS, stats=FILE
                     the node of this machine, for lnet: [default: /etc/lnet.conf, 988]
   mode=MODE, block=BYTES, failover=SECONDS   how several gateways are used: see 'finerail files put --help'

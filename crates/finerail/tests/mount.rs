@@ -127,17 +127,43 @@ fn a_client_that_is_killed_loses_what_maps_held_and_nothing_that_was_written() {
     assert!([b"MAPS", &bytes[..4]].contains(&&kept[..4]));
 }
 
+/// Asks for each kind of lock on a file, and prints the errors or `held`.
+const LOCKS: &str = r"
+import fcntl, os, sys, errno
+f = os.open(sys.argv[1], os.O_RDWR)
+def attempt(call):
+    try: call(); print('held')
+    except OSError as e: print(errno.errorcode[e.errno])
+attempt(lambda: fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB))
+attempt(lambda: fcntl.flock(f, fcntl.LOCK_SH))
+attempt(lambda: fcntl.lockf(f, fcntl.LOCK_EX | fcntl.LOCK_NB))
+attempt(lambda: fcntl.lockf(f, fcntl.LOCK_EX))
+attempt(lambda: fcntl.lockf(f, fcntl.LOCK_UN))
+";
+
+fn locks(file: &Path) -> Vec<String> {
+    let mut python = Command::new("python3");
+    python.args(["-c", LOCKS]).arg(file);
+    let out = run(python).expect_code(0).out;
+    out.lines().map(str::to_owned).collect()
+}
+
 #[test]
-fn locks_hold_on_one_machine_and_not_between_clients() {
+fn locks_are_refused_unless_they_are_local() {
     let Some(lab) = Lab::new("rw") else { return };
-    let _other = lab.mount("other", "rw");
+    if !testkit::require("python3") {
+        return;
+    }
+    let _other = lab.mount("other", "locks=local");
     fs::write(lab.seen("a"), "1").unwrap();
-    let mine = File::open(lab.seen("a")).unwrap();
+    let refused = ["ENOLCK", "ENOLCK", "ENOLCK", "ENOLCK", "held"];
+    assert_eq!(locks(&lab.seen("a")), refused);
+    let other = lab.directory.path().join("other/a");
+    assert_eq!(locks(&other), ["held"; 5]);
+    let mine = File::open(&other).unwrap();
     mine.lock().unwrap();
-    let same = File::open(lab.seen("a")).unwrap();
-    assert!(same.try_lock().is_err());
-    let others = File::open(lab.directory.path().join("other/a")).unwrap();
-    others.try_lock().unwrap();
+    assert!(File::open(&other).unwrap().try_lock().is_err());
+    assert!(File::open(lab.kept("a")).unwrap().try_lock().is_ok());
 }
 
 #[test]
@@ -323,23 +349,6 @@ fn a_removed_file_that_is_open_has_a_hidden_name_that_a_crash_leaves() {
     assert!(name.starts_with(".finerail-removed-"), "{name}");
     fs::remove_file(left[0].path()).unwrap();
     fs::remove_dir(lab.kept("d")).unwrap();
-}
-
-#[test]
-fn a_file_that_another_client_removes_is_read_on_or_is_stale() {
-    let Some(lab) = Lab::new("cache=0") else {
-        return;
-    };
-    let _other = lab.mount("other", "rw");
-    fs::write(lab.seen("a"), "1").unwrap();
-    let mut open = File::open(lab.seen("a")).unwrap();
-    fs::remove_file(lab.directory.path().join("other/a")).unwrap();
-    let mut text = String::new();
-    match open.read_to_string(&mut text) {
-        Ok(_) => assert_eq!(text, "1"),
-        Err(error) => assert_eq!(error.raw_os_error(), Some(Errno::ESTALE as i32)),
-    }
-    assert!(!lab.seen("a").exists());
 }
 
 #[test]
@@ -679,7 +688,9 @@ fn git_clones_into_a_mount_and_finds_no_fault() {
 
 #[test]
 fn a_database_in_a_mount_is_whole_after_concurrent_writers() {
-    let Some(lab) = Lab::new("rw") else { return };
+    let Some(lab) = Lab::new("locks=local") else {
+        return;
+    };
     if !testkit::require("sqlite3") {
         return;
     }

@@ -110,6 +110,10 @@ impl<'a, 'c> Attempt<'a, 'c> {
     pub(super) fn run(mut self, bulk: &mut Bulk<'_, '_>) -> Ended {
         let ended = self.begin(bulk).and_then(|()| self.drive(bulk));
         self.clean_up();
+        for room in self.rooms.drain(..) {
+            // Memory of an operation that has not completed is not unique, and is not taken back.
+            self.files.replies.give(room.tail);
+        }
         match ended {
             Ok(ended) => ended,
             Err(Failed::Refused(errno)) => Ended::Refused(errno),
@@ -265,10 +269,13 @@ impl<'a, 'c> Attempt<'a, 'c> {
                 Some(memory.ok_or(Failed::Refused(Errno::ENOMEM))?)
             }
         };
+        let length = self.call.request.reply_max();
+        let tail = self.files.replies.take_class(length);
+        let tail = tail.ok_or(Failed::Refused(Errno::ENOMEM))?;
         let room = Room {
             head: zeroed(ANSWER_BYTES)?,
             data,
-            tail: zeroed(super::room_for_reply(self.call.request) as usize)?,
+            tail,
             piece,
             arrived: None,
         };

@@ -145,6 +145,19 @@ impl Spare {
         }
     }
 
+    /// Returns at least `length` bytes of memory, of one of few lengths, so that the memory of one reply fits others.
+    pub(super) fn take_class(&self, length: usize) -> Option<Span> {
+        if length < SPARE_BYTES {
+            return Span::zeroed(length).ok();
+        }
+        let length = length.next_power_of_two();
+        let mut spans = self.lock();
+        match spans.iter().position(|span| span.len() == length) {
+            Some(index) => Some(spans.swap_remove(index)),
+            None => Span::zeroed(length).ok(),
+        }
+    }
+
     /// Takes back memory that no message uses any longer.
     pub(super) fn give(&self, mut span: Span) {
         let mut spans = self.lock();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use bmi::{Address, Bmi, Buffer, ContextId, Error, OpId, Payload, Question, Setting};
 use files::transfer::filled;
-use files::wire::{REPLY_MAX, encode_request};
+use files::wire::encode_request;
 use files::{Caller, Data, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Reply, Request, Segment};
 use sys::span::Span;
 
@@ -37,7 +37,10 @@ pub struct BmiFiles {
     epoch: AtomicU64,
     /// The limit of a piece that this forwarder accepts, in bytes.
     piece: AtomicU32,
+    /// Memory of pieces of data.
     spare: Spare,
+    /// Memory of replies.
+    replies: Spare,
     /// Operations that were cancelled and have not completed yet.
     left: Mutex<Vec<OpId>>,
     counters: ClientCounters,
@@ -45,8 +48,6 @@ pub struct BmiFiles {
 
 /// How long posts wait in the daemon: an hour (section 6.2).
 const POST_TIMEOUT: Duration = Duration::from_secs(3600);
-/// Memory in bytes for replies whose length the protocol limits. The longest of them is an entry.
-const SMALL_REPLY: u32 = 512;
 /// First and last pause between attempts. Each pause is twice the one before, up to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));
 
@@ -86,6 +87,7 @@ impl BmiFiles {
             epoch: AtomicU64::new(0),
             piece: AtomicU32::new(PIECE_FIRST),
             spare: Spare::default(),
+            replies: Spare::default(),
             left: Mutex::default(),
             counters: ClientCounters::default(),
         })
@@ -275,7 +277,7 @@ impl BmiFiles {
             client: self.name,
             epoch: call.epoch,
             job: self.options.job,
-            room: room_for_reply(call.request),
+            room: call.request.reply_max() as u32,
             piece: self.piece(),
             request: 0,
             data: 0,
@@ -307,19 +309,6 @@ impl Drop for BmiFiles {
 fn whole(offset: u64, buffer: &Buffer) -> Vec<Segment> {
     let length = buffer.len() as u64;
     vec![Segment { offset, length }]
-}
-
-fn room_for_reply(request: &Request) -> u32 {
-    match request {
-        Request::ReadDir { .. }
-        | Request::ReadLink { .. }
-        | Request::GetXattr { .. }
-        | Request::ListXattr { .. } => REPLY_MAX as u32,
-        Request::Read { segments, .. } | Request::Write { segments, .. } => {
-            16 + 8 * segments.len() as u32
-        }
-        _ => SMALL_REPLY,
-    }
 }
 
 /// Checks that the counts of a reply fit the segments of its request.

@@ -19,7 +19,7 @@ fn open() -> Open {
 }
 
 fn table(objects: usize, descriptors: usize) -> Table {
-    Table::new([9; 8], open(), identity(0), objects, descriptors)
+    Table::new([9; 8], open(), identity(0), objects, descriptors, 4)
 }
 
 fn note(table: &mut Table, file: u64, parent: Id, name: &str) -> (Object, Handle) {

@@ -6,8 +6,11 @@ use super::Copier;
 use crate::failure::Failure;
 use crate::progress::add;
 
-/// Permission bits of files to keep. Set-user-id and set-group-id are kept only together with the owner.
+/// Permission bits of files to keep. Set-user-id and set-group-id are kept only together with the owner, and only with
+/// [`super::Options::set_id`].
 const FILE_BITS: u32 = 0o777;
+/// The bits set-user-id and set-group-id.
+const SET_ID: u32 = 0o6000;
 /// Permission bits of directories to keep. Set-user-id has no meaning for directories.
 const DIRECTORY_BITS: u32 = 0o3777;
 
@@ -26,9 +29,13 @@ impl Copier<'_> {
             self.keep_extended(source.handle, target, to)?;
             has_owner = self.keep_owner(source, target, to)?;
         }
+        let is_cleared = has_owner && !self.options.set_id && seen.kind != Kind::Directory;
+        if is_cleared && seen.mode & SET_ID != 0 {
+            add(&self.progress.not_kept, 1);
+        }
         let bits = match seen.kind {
             Kind::Directory => DIRECTORY_BITS,
-            _ if has_owner => 0o7777,
+            _ if has_owner && self.options.set_id => 0o7777,
             _ => FILE_BITS,
         };
         let accessed = SetTime::To(seen.accessed);

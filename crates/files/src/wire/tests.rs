@@ -44,6 +44,15 @@ fn requests() -> Vec<(u8, Request)> {
         (16, Request::StatFs { handle }),
         (18, Request::ListXattr { handle }),
         (25, Request::Identify),
+        (26, Request::Hold { holder: 7, handle }),
+        (
+            27,
+            Request::Renew {
+                holder: 7,
+                held: vec![handle; 2],
+                released: vec![Handle::ROOT],
+            },
+        ),
     ];
     list.extend(with_places());
     list.extend(of_attributes(handle));

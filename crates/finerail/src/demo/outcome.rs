@@ -19,6 +19,8 @@ pub(super) struct Outcome {
     pub(super) mount: String,
     /// How long the compute processes worked, in milliseconds.
     pub(super) work_ms: u64,
+    /// When the last payload passed a router, in milliseconds since the work began.
+    pub(super) carried_ms: u64,
     /// Commands that the compute processes completed. The next field is the bytes of the files that they
     /// carried.
     pub(super) commands: u64,
@@ -86,7 +88,22 @@ impl Outcome {
     /// Returns the bytes a second that the compute processes carried.
     #[expect(clippy::cast_precision_loss, reason = "shown in MB/s")]
     pub(super) fn rate(&self) -> f64 {
-        self.bytes as f64 * 1000.0 / self.work_ms.max(1) as f64
+        self.bytes as f64 * 1000.0 / self.carried_ms.max(1) as f64
+    }
+
+    /// Returns how the payload of the nodes follows from the bytes of the files, for readers.
+    pub(super) fn reconciled(&self) -> String {
+        let megabytes = |bytes: u64| bytes / 1_000_000;
+        let (io_node, routers) = self.tracks.split_at(self.tracks.len().min(1));
+        let sum = |tracks: &[Track]| megabytes(tracks.iter().map(moved).sum());
+        format!(
+            "The files that were written have {} MB. Each file is also read back to verify it, and attempts that failed \
+             count too: {} MB through the I/O node, {} MB through the routers together. The difference of the two is \
+             what the I/O node sent again, and what passed a router before it was killed and after its last sample.",
+            megabytes(self.bytes),
+            sum(io_node),
+            sum(routers)
+        )
     }
 
     fn fault_table(&self) -> Table {
@@ -152,12 +169,13 @@ impl fmt::Display for Outcome {
              commands failed and were retried.",
             self.commands,
             self.bytes / 1_000_000,
-            seconds(self.work_ms),
+            seconds(self.carried_ms),
             self.rate() / 1e6,
             self.congestion,
             self.limit / 1e6,
             self.retries
         )?;
+        writeln!(f, "{}", self.reconciled())?;
         for (why, count) in &self.failures {
             writeln!(f, "  {count} ×  {why}")?;
         }

@@ -11,8 +11,10 @@ use super::watch::Track;
 const STEP_MS: u64 = 250;
 /// The size of the drawing, in units of its own; the page scales it.
 const WIDTH: f64 = 1000.0;
-const BAND: f64 = 70.0;
-const LEFT: f64 = 110.0;
+const BAND: f64 = 100.0;
+const LEFT: f64 = 0.0;
+/// The part of a band above its curve, for its name.
+const HEAD: f64 = 30.0;
 /// The lowest rate that the full height of a band stands for, in bytes a second. Without it, pings alone would
 /// fill the band.
 const LOWEST_PEAK: f64 = 1e6;
@@ -40,6 +42,7 @@ pub(super) fn page(outcome: &Outcome) -> String {
                 div.wide { (faults(outcome)) }
                 h2 { "Nodes" }
                 div.wide { (nodes(outcome)) }
+                p { (outcome.reconciled()) }
                 @if !outcome.failures.is_empty() {
                     h2 { "Commands that failed and were retried" }
                     ul { @for (why, count) in &outcome.failures { li { (count) " × " (why) } } }
@@ -72,7 +75,7 @@ fn verdict(outcome: &Outcome) -> Markup {
             (verified.differences.join("; ")) ". "
         }
         (outcome.commands) " commands carried " (outcome.bytes / 1_000_000) " MB in "
-        (seconds(outcome.work_ms)) " s; " (outcome.retries) " failed and were retried."
+        (seconds(outcome.carried_ms)) " s; " (outcome.retries) " failed and were retried."
     }
 }
 
@@ -143,8 +146,8 @@ fn timeline(outcome: &Outcome) -> Markup {
             @for (index, track) in outcome.tracks.iter().enumerate() {
                 (band(track, BAND * index as f64, end_ms))
             }
-            @for tick in 0..=10_u64 {
-                @let ms = end_ms * tick / 10;
+            @for tick in 1..=5_u64 {
+                @let ms = end_ms * tick / 5;
                 text.tick x=(number(x(ms))) y=(number(BAND * bands + 22.0)) { (seconds(ms)) }
             }
         }
@@ -159,14 +162,15 @@ fn band(track: &Track, top: f64, end_ms: u64) -> Markup {
     let mut line = String::new();
     for (index, rate) in rates.iter().enumerate() {
         let x = LEFT + (WIDTH - LEFT) * index as f64 / last;
-        let y = base - (BAND - 16.0) * rate / highest;
+        let y = base - (BAND - 6.0 - HEAD) * rate / highest;
         let command = if index == 0 { 'M' } else { 'L' };
         // Writing to a `String` cannot fail.
         let _written = write!(line, "{command}{x:.1} {y:.1}");
     }
     html! {
-        text.name x="0" y=(number(top + BAND / 2.0)) { (track.name) }
-        text.peak x="0" y=(number(top + BAND / 2.0 + 18.0)) { "≤ " (format!("{:.0}", highest / 1e6)) " MB/s" }
+        text.name x="4" y=(number(top + HEAD - 6.0)) {
+            (track.name) ", at most " (format!("{:.0}", highest / 1e6)) " MB/s"
+        }
         path.rate d=(line) { title { (track.name) } }
         line.base x1=(number(LEFT)) x2=(number(WIDTH)) y1=(number(base)) y2=(number(base)) {}
     }

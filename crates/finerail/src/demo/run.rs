@@ -36,7 +36,7 @@ impl Size {
     fn of(args: &DemoArgs) -> Self {
         if args.quick {
             return Self {
-                work: Duration::from_secs(14),
+                work: Duration::from_secs(11),
                 data: data::Plan {
                     small_files: 200,
                     large_bytes: 32 << 20,
@@ -384,13 +384,14 @@ impl Show<'_> {
         verified: Verified,
         mount: String,
     ) -> anyhow::Result<Outcome> {
-        let io_node = tracks.first().context("no node was watched")?;
+        let routers = tracks.get(1..).context("no node was watched")?;
+        let flow = watch::Flow::through(routers);
         let limit = limit::loopback().context("cannot measure this machine's loopback limit")?;
         let struck: Vec<u64> = log.faults.iter().map(|fault| fault.at_ms).collect();
         let measured = |(number, mut fault): (usize, FaultOutcome)| {
             let next = struck.get(number + 1).copied();
             let until = watch::counts_until(fault.until_ms, next);
-            fault.pause_ms = io_node.longest_pause(fault.at_ms, until);
+            fault.pause_ms = flow.longest_pause(fault.at_ms, until);
             fault
         };
         Ok(Outcome {
@@ -398,6 +399,7 @@ impl Show<'_> {
             world: self.world.describe(),
             mount,
             work_ms,
+            carried_ms: flow.last(),
             commands: tally.commands.load(Ordering::Relaxed),
             bytes: tally.bytes.load(Ordering::Relaxed),
             retries: tally.retries.load(Ordering::Relaxed),

@@ -96,29 +96,53 @@ impl Track {
             .collect()
     }
 
+    /// Returns the times at which more than [`NO_PROGRESS`] bytes had moved since the sample before.
+    fn progress(&self) -> impl Iterator<Item = u64> {
+        let mut bytes = None;
+        self.points.iter().filter_map(move |point| {
+            let before = bytes;
+            bytes = point.answered.then_some(point.bytes).or(bytes);
+            let has_moved = before.is_some_and(|before| point.bytes.abs_diff(before) > NO_PROGRESS);
+            has_moved.then_some(point.at_ms)
+        })
+    }
+}
+
+/// The times at which payload passed the routers. What the I/O node sends is no progress by itself: it sends a message
+/// again while a router hangs.
+pub(super) struct Flow {
+    /// In order.
+    times: Vec<u64>,
+    end: u64,
+}
+
+impl Flow {
+    /// Returns the flow through some routers.
+    pub(super) fn through(routers: &[Track]) -> Self {
+        let mut times: Vec<u64> = routers.iter().flat_map(Track::progress).collect();
+        times.sort_unstable();
+        let ends = routers.iter().filter_map(|track| track.points.last());
+        let end = ends.map(|point| point.at_ms).max().unwrap_or(0);
+        Self { times, end }
+    }
+
+    /// Returns the time of the last progress in milliseconds, 0 if there was none.
+    pub(super) fn last(&self) -> u64 {
+        self.times.last().copied().unwrap_or(0)
+    }
+
     /// Returns the longest time without progress that begins between `from_ms` and `to_ms`, in milliseconds.
     pub(super) fn longest_pause(&self, from_ms: u64, to_ms: u64) -> u64 {
         let mut longest = 0;
         let mut last = from_ms;
-        let mut bytes = None;
-        for point in &self.points {
-            let moved = bytes.is_some_and(|bytes| point.bytes.abs_diff(bytes) > NO_PROGRESS);
-            bytes = point.answered.then_some(point.bytes).or(bytes);
-            if point.at_ms < from_ms {
-                continue;
+        let later = self.times.iter().filter(|&&time| time >= from_ms);
+        for &time in later.chain([&self.end]) {
+            if last <= to_ms {
+                longest = longest.max(time.saturating_sub(last));
             }
-            if moved {
-                if last <= to_ms {
-                    longest = longest.max(point.at_ms - last);
-                }
-                last = point.at_ms;
-            }
+            last = time;
         }
-        let end = self.points.last().map_or(last, |point| point.at_ms);
-        match last <= to_ms {
-            true => longest.max(end.saturating_sub(last)),
-            false => longest,
-        }
+        longest
     }
 }
 
@@ -171,9 +195,24 @@ mod tests {
         }
     }
 
+    fn flow(megabytes: &[u64]) -> Flow {
+        Flow::through(&[track(megabytes)])
+    }
+
+    #[test]
+    fn either_router_makes_progress_and_a_pause_is_one_of_both() {
+        let both = [
+            track(&[0, 10, 10, 10, 10, 10, 20]),
+            track(&[0, 0, 10, 10, 10, 10, 10]),
+        ];
+        let flow = Flow::through(&both);
+        assert_eq!(flow.longest_pause(0, 600), 400);
+        assert_eq!(flow.last(), 600);
+    }
+
     #[test]
     fn a_pause_lasts_from_one_progress_to_the_next() {
-        let track = track(&[0, 10, 20, 20, 20, 20, 30, 40]);
+        let track = flow(&[0, 10, 20, 20, 20, 20, 30, 40]);
         assert_eq!(track.longest_pause(0, 700), 400);
         assert_eq!(
             track.longest_pause(300, 700),
@@ -189,7 +228,7 @@ mod tests {
 
     #[test]
     fn a_pause_that_begins_with_the_next_fault_is_not_one_of_the_fault_before() {
-        let track = track(&[0, 10, 20, 30, 40, 40, 40, 40, 50]);
+        let track = flow(&[0, 10, 20, 30, 40, 40, 40, 40, 50]);
         assert_eq!(track.longest_pause(100, counts_until(200, Some(500))), 100);
         assert_eq!(track.longest_pause(500, counts_until(600, None)), 300);
         assert_eq!(counts_until(2000, Some(9000)), 5000);
@@ -197,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_pause_that_does_not_end_lasts_to_the_last_look() {
-        assert_eq!(track(&[0, 10, 10, 10]).longest_pause(100, 200), 200);
+        assert_eq!(flow(&[0, 10, 10, 10]).longest_pause(100, 200), 200);
     }
 
     #[test]

@@ -41,6 +41,19 @@ pub(crate) struct ConnectionArgs {
     pub(crate) transport: TransportArgs,
     #[command(flatten)]
     pub(crate) stats: StatsArgs,
+    /// Whether the arguments come from the options of a mount.
+    #[arg(skip)]
+    pub(crate) of_mount: bool,
+}
+
+impl ConnectionArgs {
+    /// Returns how the user gives an argument: `--timeout` on a command line, `-o timeout=` to a mount.
+    fn word(&self, name: &str) -> String {
+        match self.of_mount {
+            true => format!("-o {name}="),
+            false => format!("--{name}"),
+        }
+    }
 }
 
 /// How several gateways are used.
@@ -259,7 +272,10 @@ impl<'a> Connections<'a> {
             other => other.to_string(),
         };
         let obstacle = self.obstacle(server);
-        let files: Arc<dyn FileSystem> = Watched::new(files, name, limit, obstacle);
+        let files: Arc<dyn FileSystem> = {
+            let word = self.args.word("timeout");
+            Watched::new(files, name, (limit, word), obstacle)
+        };
         self.servers.push((server.clone(), Arc::clone(&files)));
         Ok(files)
     }
@@ -363,7 +379,7 @@ impl<'a> Connections<'a> {
         if let Some((node, _)) = &self.node {
             return Ok(node.clone());
         }
-        let config = self.args.config.read()?;
+        let config = self.args.config.read_as(&self.args.word("config"))?;
         let path = &self.args.config.config;
         let managed = lnet_noded::start(&config, self.args.transport.options())
             .with_context(|| format!("cannot start the node of {}", path.display()))?;

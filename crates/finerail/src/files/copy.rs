@@ -40,6 +40,9 @@ pub(crate) struct CopyArgs {
     /// Also keep owners, extended attributes and times of access, as far as the target permits, as cp -a does
     #[arg(long, short = 'a')]
     preserve: bool,
+    /// With -a, also keep set-user-id and set-group-id bits of files that come from a server to this machine
+    #[arg(long, requires = "preserve")]
+    set_id: bool,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
 }
@@ -67,6 +70,7 @@ impl From<ShapeArgs> for CopyArgs {
             skip_same: false,
             sync: false,
             preserve: false,
+            set_id: false,
             shape,
         }
     }
@@ -356,6 +360,7 @@ fn copy(
                 skip_same: args.skip_same,
                 sync: args.sync,
                 preserve: args.preserve,
+                set_id: args.set_id || source.is_local || !target.is_local,
                 is_one_system: source.is_beside(target) || (source.is_local && target.is_local),
             };
             let (from, to) = (source.tree(caller), target.tree(caller));

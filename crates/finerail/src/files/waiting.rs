@@ -38,11 +38,12 @@ struct Calls {
 const SILENCE: Duration = Duration::from_secs(2);
 
 impl Watched {
-    /// Watches the calls of `files`. `server` is the name for messages, `limit` the timeout of each call.
+    /// Watches the calls of `files`. `server` is the name for messages, `limit` the timeout of each call
+    /// and the argument that sets it.
     pub(super) fn new(
         files: Arc<dyn FileSystem>,
         server: String,
-        limit: Duration,
+        (limit, word): (Duration, String),
         obstacle: Box<Obstacle>,
     ) -> Arc<Self> {
         let (ended, watch) = mpsc::channel();
@@ -63,7 +64,7 @@ impl Watched {
                 .news()
                 .map_or_else(String::new, |reason| format!(": {reason}"));
             complaint(&format!(
-                "waiting for an answer of {server}, {} s at most for each call (--timeout){reason}",
+                "waiting for an answer of {server}, {} s at most for each call ({word}){reason}",
                 limit.as_secs()
             ));
         });

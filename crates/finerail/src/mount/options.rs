@@ -77,15 +77,16 @@ impl MountOptions {
             if !known && !sloppy {
                 bail!(
                     "-o {option}: no such option; the options are ro, rw, allow_other, cache=SECONDS, threads=N, suid, \
-                     noexec, noatime, sync, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
+                     noexec, noatime, sync, locks=none, locks=local, timeout=SECONDS, config=FILE, port=PORT, … and those of mount(8)"
                 );
             }
         }
-        let connection = ConnectionOptions::try_parse_from(&connection).map_err(|error| {
+        let mut connection = ConnectionOptions::try_parse_from(&connection).map_err(|error| {
             let text = error.to_string();
             let line = text.lines().next().unwrap_or_default();
             anyhow!("-o: {}", line.trim_start_matches("error: "))
         })?;
+        connection.args.of_mount = true;
         Ok(Self {
             mount,
             connection: connection.args,
@@ -114,6 +115,8 @@ fn set(mount: &mut Options, option: &str) -> anyhow::Result<bool> {
         "noatime" => mount.no_access_time = true,
         "sync" => mount.write_behind = false,
         "async" => mount.write_behind = true,
+        "locks=local" => mount.local_locks = true,
+        "locks=none" => mount.local_locks = false,
         "" => {}
         other => return set_value(mount, other),
     }
@@ -159,6 +162,7 @@ mod tests {
         assert_eq!(mount.cache, Duration::from_millis(500));
         assert_eq!(mount.threads, 4);
         assert!(mount.write_behind && !parse("sync").unwrap().write_behind);
+        assert!(!mount.local_locks && parse("locks=local").unwrap().local_locks);
     }
 
     #[test]
@@ -183,6 +187,8 @@ mod tests {
             "threads=0",
             "threads=257",
             "ro=1",
+            "locks=",
+            "locks=all",
         ] {
             let error = parse(option).unwrap_err().to_string();
             assert!(error.contains(option), "{error}");

@@ -87,6 +87,7 @@ impl ClientArgs {
             config: self.config.clone(),
             transport: self.transport.clone(),
             stats: self.stats.clone(),
+            of_mount: false,
         }
     }
 }

@@ -66,6 +66,12 @@ impl Lab {
         });
     }
 
+    /// Returns the process id of the forwarder.
+    pub(crate) fn forwarder_id(&self) -> u32 {
+        let carriers = self.carriers.as_ref().unwrap();
+        carriers.forwarder.as_ref().unwrap().id()
+    }
+
     fn zoid(&self) -> PathBuf {
         self.directory.path().join("zoid")
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use files::transfer::{Transfer, filled, gather, gather_into, scatter};
-use files::wire::{REPLY_MAX, decode_reply, encode_request};
+use files::wire::{decode_reply, encode_request};
 use files::{Caller, Data, Errno, FileSystem, OUTCOME_UNKNOWN, Reply, Request, Segment};
 use lnet_rpc::{Bulk, CallError, Client, Idempotence, REQUEST_BODY_MAX, Response};
 
@@ -274,7 +274,7 @@ fn room_for_reply(request: &Request) -> Bulk {
         Request::ReadDir { .. }
         | Request::ReadLink { .. }
         | Request::GetXattr { .. }
-        | Request::ListXattr { .. } => Bulk::Receive(REPLY_MAX as u32),
+        | Request::ListXattr { .. } => Bulk::Receive(request.reply_max() as u32),
         _ => Bulk::None,
     }
 }
