@@ -22,6 +22,7 @@
 
 mod counters;
 mod endpoint;
+mod farewell;
 mod held;
 mod link;
 mod name;
@@ -438,6 +439,8 @@ impl Method for TcpMethod {
         let mut shared = self.lock();
         shared.wakes += 1;
         self.wake_all(&mut shared);
-        shared.state.close();
+        let sockets = shared.state.close();
+        drop(shared);
+        farewell::part(sockets);
     }
 }

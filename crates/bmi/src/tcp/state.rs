@@ -7,8 +7,9 @@
 //!  unexpected       UNEXPECTED ────────────────▶ kept till somebody tests for it
 //! ```
 //!
-//! When a link fails, everything in flight to or from its peer fails. Messages that had arrived completely
-//! stay, because their sends have already completed with success.
+//! When a link fails, everything in flight on it fails, and with a peer's last link every receive from that
+//! peer. Messages that had arrived completely stay, because their sends have already completed with success;
+//! for the same reason a link that can no longer be written is read to its end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use sys::span::Span;
 use super::counters::{Counter, Counters};
 use super::endpoint::{Endpoint, Listener, Socket};
 use super::held::{Allowance, Held};
-use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
+use super::link::{Frame, Link, LinkId, Waiting};
 use super::name::Name;
 use super::queue::TagQueues;
 use super::wire::{FrameKind, Header, VERSION};
@@ -278,7 +279,11 @@ impl State {
     /// peer. Immediate errors of dialling.
     pub(crate) fn link_to(&mut self, peer: u64) -> Result<usize, Error> {
         let state = self.peers.get(&peer).ok_or(Error::Inval)?;
-        if let Some(link) = state.link {
+        let whole = |&index: &usize| {
+            let link = self.links.get(index).and_then(Option::as_ref);
+            link.is_some_and(|link| link.broken.is_none())
+        };
+        if let Some(link) = state.link.filter(whole) {
             return Ok(link);
         }
         let remote = state.remote.as_ref().ok_or(Error::ConnReset)?;
@@ -385,8 +390,24 @@ impl State {
             return;
         };
         if let Err(error) = link.flush(done) {
-            self.note_unanswered(index);
-            self.fail(index, error);
+            self.break_off(index, error);
+        }
+    }
+
+    /// Stops sending on a link that cannot be written any more, and fails its sends. What the peer sent
+    /// before it ended may still be unread; the link fails once that is read.
+    fn break_off(&mut self, index: usize, error: Error) {
+        let Some(link) = &mut self.links[index] else {
+            return;
+        };
+        link.broken = Some(error);
+        link.readable = true;
+        link.ending = true;
+        for op in link.unsent() {
+            self.done.push((op, Err(error)));
+        }
+        if !self.ready.contains(&index) {
+            self.ready.push_back(index);
         }
     }
 
@@ -420,8 +441,11 @@ impl State {
         let Some(state) = self.peers.get_mut(&peer) else {
             return;
         };
-        for waiting in state.receives.drain(|_| true) {
-            self.done.push((waiting.op, Err(error)));
+        // The messages may come on the other link.
+        if other.is_none() {
+            for waiting in state.receives.drain(|_| true) {
+                self.done.push((waiting.op, Err(error)));
+            }
         }
         let asked =
             |arrival: &Arrival| matches!(arrival, Arrival::Request { link, .. } if *link == index);
@@ -437,20 +461,11 @@ impl State {
         }
     }
 
-    fn fail_operations(&mut self, link: Link, error: Error) {
+    fn fail_operations(&mut self, mut link: Link, error: Error) {
+        let sent = link.unsent();
         let Link {
-            inbound,
-            outbound,
-            sending,
-            receiving,
-            ..
+            inbound, receiving, ..
         } = link;
-        let sent = outbound.into_iter().filter_map(|frame| frame.op);
-        let requested = sending.requested.into_values();
-        let backlogs = sending.backlog.into_iter().chain(sending.expected_backlog);
-        let waiting = requested
-            .chain(backlogs)
-            .map(|outgoing: Outgoing| outgoing.op);
         let granted = receiving
             .granted
             .into_values()
@@ -459,7 +474,7 @@ impl State {
             super::link::Then::Receive(op) => Some(op),
             _ => None,
         });
-        for op in sent.chain(waiting).chain(granted).chain(reading) {
+        for op in sent.into_iter().chain(granted).chain(reading) {
             self.done.push((op, Err(error)));
         }
     }
@@ -492,18 +507,10 @@ impl State {
         }
     }
 
-    /// Closes everything. The kernel still delivers what was written.
-    pub(crate) fn close(&mut self) {
-        for link in self.links.drain(..).flatten() {
-            // Closing a socket with unread bytes would reset the connection, and the peer would lose what it
-            // has not read yet.
-            link.socket.end_writing();
-            let mut unread = [0; 4096];
-            while matches!(
-                sys::span::receive(&link.socket, &[], 0, &mut unread),
-                Ok(1..)
-            ) {}
-        }
+    /// Closes everything except the connections, which it returns.
+    pub(crate) fn close(&mut self) -> Vec<Socket> {
+        let links = self.links.drain(..).flatten();
+        let sockets = links.map(|link| link.socket).collect();
         self.free_links.clear();
         self.ready.clear();
         self.listener = None;
@@ -515,6 +522,7 @@ impl State {
         self.unexpected.clear();
         self.unexpected_count = 0;
         self.done.clear();
+        sockets
     }
 
     /// Returns the name of a peer: where it listens, or where its connection comes from.
