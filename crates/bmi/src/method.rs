@@ -176,15 +176,16 @@ pub trait Method: Send + Sync {
     /// Ends the sleep of every thread in `test` and `test_unexpected`.
     fn wake(&self);
 
-    /// Allocates memory for messages with a peer: zeroed, aligned to at least 16 bytes, freed when the last
-    /// clone of the span is dropped (by the `drop` of the span's keeper).
+    /// Allocates memory for messages with a peer: zeroed, aligned to a page, or to at least 16 bytes if the
+    /// method has memory of its own, and freed when the last clone of the span is dropped (by the `drop` of
+    /// the span's keeper).
     ///
     /// # Errors
     ///
     /// [`Error::NoMem`].
     fn allocate(&self, peer: Peer, len: usize) -> Result<Span, Error> {
         let _ = peer;
-        Ok(Span::zeroed(len)?)
+        Ok(Span::pages(len)?)
     }
 
     /// Sets an option of one peer or, without a peer, of the method. A method accepts options that it does

@@ -34,7 +34,10 @@ pub(crate) fn part(mut sockets: Vec<Socket>) {
         }
         if left.is_zero() {
             let peers = sockets.len();
-            tracing::warn!(peers, "the last messages may be lost: these peers do not read");
+            tracing::warn!(
+                peers,
+                "the last messages may be lost: these peers do not read"
+            );
             return;
         }
         thread::sleep(pause.min(left));

@@ -92,18 +92,29 @@ impl SocketBuffers {
         self.receive = (len > 0).then_some(len);
     }
 
-    /// Applies the sizes to a socket. Errors are logged only: the socket works without.
-    fn tune(self, socket: &SockRef<'_>) {
+    /// Prepares a socket that is about to dial. The side that dials chooses the sizes. Once a connection is
+    /// made, the kernel would send segments as long as half the window that it has seen, and a smaller buffer
+    /// would stop it at each of them.
+    fn apply(self, socket: &SockRef<'_>) {
         let buffers = [
             self.send.map(|len| socket.set_send_buffer_size(len)),
             self.receive.map(|len| socket.set_recv_buffer_size(len)),
         ];
-        let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
-        for result in buffers.into_iter().flatten().chain(others) {
-            if let Err(error) = result {
-                tracing::debug!(%error, "cannot set a socket option");
-            }
-        }
+        buffers.into_iter().flatten().for_each(note);
+        tune(socket);
+    }
+}
+
+/// Sets the options of every socket.
+fn tune(socket: &SockRef<'_>) {
+    note(socket.set_tcp_nodelay(true));
+    note(socket.set_keepalive(true));
+}
+
+/// Logs an option that could not be set; the socket works without.
+fn note(result: std::io::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "cannot set a socket option");
     }
 }
 
@@ -287,7 +298,7 @@ impl State {
             return Ok(link);
         }
         let remote = state.remote.as_ref().ok_or(Error::ConnReset)?;
-        let socket = Socket::connect(remote)?;
+        let socket = Socket::connect(remote, |socket| self.buffers.apply(socket))?;
         let link = self.add_link(Link::dialled(socket, peer))?;
         if let Some(state) = self.peers.get_mut(&peer) {
             state.link = Some(link);
@@ -303,6 +314,7 @@ impl State {
             match listener.accept() {
                 Ok((socket, seen)) => {
                     self.counters.add(Counter::Accepted);
+                    tune(&SockRef::from(&socket));
                     if self.make_room() && self.add_link(Link::accepted(socket, seen)).is_ok() {
                         continue;
                     }
@@ -352,7 +364,6 @@ impl State {
             }
             return Err(error.into());
         }
-        self.buffers.tune(&SockRef::from(&link.socket));
         let greeting = Header {
             tag: VERSION,
             token: u64::from(self.port()),
@@ -547,7 +558,7 @@ mod tests {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
         let socket = socket.unwrap();
         if let Some(buffers) = buffers {
-            buffers.tune(&SockRef::from(&socket));
+            buffers.apply(&SockRef::from(&socket));
         }
         (
             socket.send_buffer_size().unwrap(),
