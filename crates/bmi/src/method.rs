@@ -12,7 +12,7 @@ use std::time::Duration;
 use sys::span::Span;
 
 use crate::error::Error;
-use crate::id::{Class, OpId, Tag};
+use crate::id::{Class, ContextId, OpId, Tag};
 use crate::ops::Ops;
 use crate::option::{Question, Setting};
 use crate::payload::{Memory, Segments};
@@ -217,8 +217,6 @@ pub trait Method: Send + Sync {
 /// Properties of a method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// All contexts are merged: a test of any context may collect an operation.
-    pub single_context: bool,
     /// This side can receive unexpected messages.
     pub receives_unexpected: bool,
 }
@@ -241,6 +239,8 @@ pub struct Peer(pub u64);
 pub struct Request {
     /// The id under which the operation is completed.
     pub op: OpId,
+    /// The context whose tests may collect it.
+    pub context: ContextId,
     /// The other side.
     pub peer: Peer,
     /// What to do.
@@ -318,8 +318,11 @@ pub struct Wanted<'a> {
 pub enum Which<'a> {
     /// These. All were pending operations of the method when the test began.
     These(&'a [OpId]),
-    /// Any operations of the method.
+    /// Any operations of a context. A method may complete others meanwhile; it then ends the sleep of the
+    /// tests that wait for those.
     Any {
+        /// The context.
+        context: ContextId,
         /// The most that the program takes.
         capacity: usize,
     },

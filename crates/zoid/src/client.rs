@@ -217,7 +217,6 @@ impl Client {
 impl Method for Client {
     fn traits(&self) -> Traits {
         Traits {
-            single_context: true,
             receives_unexpected: false,
         }
     }

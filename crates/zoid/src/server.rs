@@ -35,8 +35,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bmi::{
-    Class, Completions, Error, Limits, Method, OpId, Peer, Posted, Question, Received, Request,
-    Setting, Traits, Wanted,
+    Class, Completions, ContextId, Error, Limits, Method, OpId, Peer, Posted, Question, Received,
+    Request, Setting, Traits, Wanted,
 };
 use sys::span::Span;
 use sys::{Event, ForkMark, Waited};
@@ -77,8 +77,8 @@ pub(crate) struct Server {
     /// Notified of changes that a thread without a daemon may wait for.
     changed: Event,
     ops: Mutex<Ops>,
-    /// Operations that tests wait for by their ids, and the number of these tests.
-    named: Mutex<BTreeMap<OpId, usize>>,
+    /// What tests wait for, and the number of these tests.
+    named: Mutex<BTreeMap<Sought, usize>>,
     waiting: Mutex<Waiting>,
     /// Whether a thread serves the operations that wait for memory; another one may ask it to look again.
     walking: AtomicBool,
@@ -99,6 +99,13 @@ pub(crate) struct Server {
     wakes: AtomicU64,
     /// Set until the end of `close`.
     served: Mutex<Option<Served>>,
+}
+
+/// What a test waits for: an operation, or any of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sought {
+    Op(OpId),
+    Context(ContextId),
 }
 
 /// The server's daemon, if there is one.
@@ -364,7 +371,6 @@ impl Handle {
 impl Method for Handle {
     fn traits(&self) -> Traits {
         Traits {
-            single_context: true,
             receives_unexpected: true,
         }
     }

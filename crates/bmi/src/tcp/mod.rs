@@ -307,7 +307,6 @@ impl TcpMethod {
 impl Method for TcpMethod {
     fn traits(&self) -> Traits {
         Traits {
-            single_context: false,
             receives_unexpected: true,
         }
     }
