@@ -83,6 +83,37 @@ fn r11_an_operation_is_reported_in_its_context_and_survives_it() {
     }
 }
 
+/// A server that has gone, and no other comes: what waits for it ends.
+#[test]
+fn operations_do_not_wait_for_ever_for_a_server_that_does_not_come() {
+    for single_thread in [false, true] {
+        let bed = Bed::new();
+        let server = bed.serve();
+        let client = End::client(zoid::Options {
+            server_timeout: Some(Duration::from_millis(200)),
+            single_thread,
+            ..bed.options()
+        });
+        server.greeted_by(&client);
+        let op = pending(client.receive_into(1, 8));
+        assert!(
+            client
+                .bmi
+                .test(op, Duration::from_millis(400))
+                .unwrap()
+                .is_none()
+        );
+        server.bmi.finalize();
+        assert_eq!(client.wait(op).result, Err(Error::ConnReset));
+        let next = bed.serve();
+        let op = pending(client.receive_into(1, 8));
+        let to = next.greeted_by(&client);
+        let sent = next.bmi.post_send(next.context, to, vec![1; 8], Tag(1), 0);
+        pending(sent.unwrap());
+        assert_eq!(client.wait(op).result, Ok(8));
+    }
+}
+
 /// Threads test a context each, all at once, and whichever of them hears of a completion, the thread of its
 /// context collects it.
 #[test]
