@@ -56,6 +56,9 @@ use crate::{question, setting};
 /// How often a server without a daemon tries to attach.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// After which time a server without a daemon says what it waits for.
+const TELL: Duration = Duration::from_secs(2);
+
 /// How long a server keeps trying if another server is attached. A killed process stays attached until the
 /// system has freed its memory, and other processes see its death earlier.
 const BUSY: Duration = Duration::from_secs(1);
@@ -192,9 +195,13 @@ impl Server {
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
                 return Err(Error::ConnRefused);
             }
-            if !told {
+            if !told && began.elapsed() >= TELL {
                 let instance = &self.options.instance;
-                tracing::info!(%instance, "waiting for the daemon");
+                tracing::warn!(
+                    target: "zoid::waiting",
+                    "this server waits for its daemon: finerail zoid daemon --instance {instance}; \
+                     ZBMI_CONNECT_TIMEOUT_MS limits the wait"
+                );
                 told = true;
             }
             self.sleep(RETRY)?;

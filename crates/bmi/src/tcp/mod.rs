@@ -28,6 +28,7 @@ mod link;
 mod name;
 mod post;
 mod queue;
+mod quiet;
 mod receive;
 mod state;
 mod wire;

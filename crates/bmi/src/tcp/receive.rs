@@ -1,5 +1,7 @@
 //! Handles the frames of a peer.
 
+use std::time::Instant;
+
 use sys::span::Span;
 
 use super::counters::Counter;
@@ -81,20 +83,26 @@ impl State {
     /// Closes the connection of a peer that broke the protocol.
     fn violated(&mut self, index: usize, violation: Violation) {
         let why = violation.explanation();
-        tracing::warn!(?violation, "a connection was closed: {why}");
+        if let Some(suppressed) = self.quiet.admit("violation", Instant::now()) {
+            tracing::warn!(?violation, suppressed, "a connection was closed: {why}");
+        }
         self.counters.violated(violation);
         self.fail(index, Error::Proto);
     }
 
     /// Counts and logs a lost connection that was made but never answered with HELLO: the peer may be another
     /// program.
-    pub(crate) fn note_unanswered(&self, index: usize) {
+    fn note_unanswered(&mut self, index: usize) {
         let Some(Some(link)) = self.links.get(index) else {
             return;
         };
         if link.peer.is_some() && !link.greeted {
             self.counters.add(Counter::Unanswered);
+            let Some(suppressed) = self.quiet.admit("unanswered", Instant::now()) else {
+                return;
+            };
             tracing::warn!(
+                suppressed,
                 "a peer closed the connection without a greeting: it may use the original BMI; both \
                  ends of a tcp:// connection must use the same BMI library"
             );

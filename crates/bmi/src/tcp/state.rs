@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use mio::{Interest, Registry, Token};
 use rustc_hash::FxHashMap;
@@ -25,6 +26,7 @@ use super::held::{Allowance, Held};
 use super::link::{Frame, Link, LinkId, Waiting};
 use super::name::Name;
 use super::queue::TagQueues;
+use super::quiet::Quiet;
 use super::wire::{FrameKind, Header, VERSION};
 use crate::error::Error;
 use crate::id::{OpId, Tag};
@@ -69,6 +71,7 @@ pub(crate) struct State {
     /// Links that may have more to read.
     pub(crate) ready: VecDeque<usize>,
     pub(crate) buffers: SocketBuffers,
+    pub(crate) quiet: Quiet,
     /// Whether the next accept may succeed.
     pub(crate) acceptable: bool,
 }
@@ -204,6 +207,7 @@ impl State {
             done: Vec::new(),
             ready: VecDeque::new(),
             buffers: SocketBuffers::default(),
+            quiet: Quiet::default(),
             acceptable: true,
         }
     }
@@ -326,7 +330,9 @@ impl State {
                 // Either one connection went away while it waited, or the descriptors are used up. The next
                 // arrival tries again.
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if let Some(suppressed) = self.quiet.admit("accept", Instant::now()) {
+                        tracing::warn!(%error, suppressed, "cannot accept a connection");
+                    }
                     self.counters.add(Counter::Refused);
                     self.acceptable = error.kind() == std::io::ErrorKind::Interrupted;
                 }
