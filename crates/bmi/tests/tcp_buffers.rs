@@ -1,6 +1,6 @@
 //! Sockets whose buffers are much smaller than the messages.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
 
 use std::time::Duration;
 
@@ -60,8 +60,6 @@ fn exchange(len: usize) {
 #[test]
 fn long_messages_pass_through_small_buffers() {
     for len in [4 << 10, 8 << 10, 64 << 10] {
-        let began = std::time::Instant::now();
         exchange(len);
-        println!("{len}: {:?}", began.elapsed());
     }
 }

@@ -1,6 +1,6 @@
 //! A process that finalizes right after its sends have completed: its peer still receives them.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
