@@ -71,7 +71,10 @@ int BMI_addr_lookup(BMI_addr_t *new_addr, const char *id_string);
  */
 int BMI_finalize(void);
 
-/* Opens a context: a set of operations that BMI_testcontext tests together. At most 16 are open. */
+/*
+ * Opens a context: a set of operations that BMI_testcontext tests together. An operation is reported in its
+ * own context only, with every method. At most 16 are open.
+ */
 int BMI_open_context(bmi_context_id *context_id);
 
 /* Closes a context. Its operations continue and can be tested by their ids. */

@@ -1,7 +1,8 @@
 //! Logging to standard error, for programs that have no logger of their own.
 //!
 //! `FINERAIL_LOG` sets the level: `error`, `warn`, `info`, `debug`, or a filter such as `zoid=debug,warn`.
-//! Without the variable nothing is written, because a library must not write to a program's output unasked.
+//! Without the variable only [`WAITING`] is written, because a library must not write to a program's output
+//! unasked; but a program that stands still must be told why.
 
 use std::sync::Once;
 
@@ -10,13 +11,14 @@ use tracing_subscriber::EnvFilter;
 /// The variable; the command line uses the same one.
 const VARIABLE: &str = "FINERAIL_LOG";
 
-/// Starts logging in the first call, if the environment asks for it.
+/// What is written without the variable: that a server waits for its daemon.
+const WAITING: &str = "off,zoid::waiting=warn";
+
+/// Starts logging in the first call.
 pub(crate) fn begin() {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {
-        let Ok(filter) = std::env::var(VARIABLE) else {
-            return;
-        };
+        let filter = std::env::var(VARIABLE).unwrap_or_else(|_| WAITING.to_owned());
         // The subscriber itself reports an invalid filter. A program that has a subscriber keeps its own.
         let _own = tracing_subscriber::fmt()
             .with_env_filter(EnvFilter::new(filter))

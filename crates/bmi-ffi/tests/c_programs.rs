@@ -118,6 +118,23 @@ fn the_library_says_on_standard_error_what_it_is_asked_for_and_else_nothing() {
 }
 
 #[test]
+fn a_server_without_a_daemon_says_what_it_waits_for() {
+    let prefix = Prefix::new();
+    let program = prefix.compile("cc", &["-std=c89"], "examples/pingpong.c");
+    let mut command = Command::new(&program);
+    command
+        .args(["server", "zoid://"])
+        .env_remove("FINERAIL_LOG");
+    command.env("ZOID_INSTANCE", "nobody-starts-this");
+    command.env("ZBMI_CONNECT_TIMEOUT_MS", "2500");
+    let said = String::from_utf8(command.output().unwrap().stderr).unwrap();
+    assert!(
+        said.contains("daemon --instance nobody-starts-this"),
+        "{said}"
+    );
+}
+
+#[test]
 fn the_examples_are_clean_under_valgrind() {
     if !has_valgrind() {
         println!("skipped: valgrind is not installed");

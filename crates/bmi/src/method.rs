@@ -12,7 +12,7 @@ use std::time::Duration;
 use sys::span::Span;
 
 use crate::error::Error;
-use crate::id::{Class, OpId, Tag};
+use crate::id::{Class, ContextId, OpId, Tag};
 use crate::ops::Ops;
 use crate::option::{Question, Setting};
 use crate::payload::{Memory, Segments};
@@ -176,15 +176,16 @@ pub trait Method: Send + Sync {
     /// Ends the sleep of every thread in `test` and `test_unexpected`.
     fn wake(&self);
 
-    /// Allocates memory for messages with a peer: zeroed, aligned to at least 16 bytes, freed when the last
-    /// clone of the span is dropped (by the `drop` of the span's keeper).
+    /// Allocates memory for messages with a peer: zeroed, aligned to a page, or to at least 16 bytes if the
+    /// method has memory of its own, and freed when the last clone of the span is dropped (by the `drop` of
+    /// the span's keeper).
     ///
     /// # Errors
     ///
     /// [`Error::NoMem`].
     fn allocate(&self, peer: Peer, len: usize) -> Result<Span, Error> {
         let _ = peer;
-        Ok(Span::zeroed(len)?)
+        Ok(Span::pages(len)?)
     }
 
     /// Sets an option of one peer or, without a peer, of the method. A method accepts options that it does
@@ -216,8 +217,6 @@ pub trait Method: Send + Sync {
 /// Properties of a method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// All contexts are merged: a test of any context may collect an operation.
-    pub single_context: bool,
     /// This side can receive unexpected messages.
     pub receives_unexpected: bool,
 }
@@ -240,6 +239,8 @@ pub struct Peer(pub u64);
 pub struct Request {
     /// The id under which the operation is completed.
     pub op: OpId,
+    /// The context whose tests may collect it.
+    pub context: ContextId,
     /// The other side.
     pub peer: Peer,
     /// What to do.
@@ -317,8 +318,11 @@ pub struct Wanted<'a> {
 pub enum Which<'a> {
     /// These. All were pending operations of the method when the test began.
     These(&'a [OpId]),
-    /// Any operations of the method.
+    /// Any operations of a context. A method may complete others meanwhile; it then ends the sleep of the
+    /// tests that wait for those.
     Any {
+        /// The context.
+        context: ContextId,
         /// The most that the program takes.
         capacity: usize,
     },

@@ -9,9 +9,8 @@
 //!
 //! EARLY keeps another thread's test from collecting an operation before its post has returned the id.
 //!
-//! Completed operations wait in one queue per context, in the order of completion, and in one more queue for
-//! methods with a single context. An operation that is collected by its id leaves its queue entry behind; the
-//! queue skips the entry later.
+//! Completed operations wait in one queue per context, in the order of completion. An operation that is
+//! collected by its id leaves its queue entry behind; the queue skips the entry later.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,8 +50,6 @@ pub(crate) struct Ops {
 struct Inner {
     table: Table<Op>,
     contexts: Table<Queue>,
-    /// For methods with a single context.
-    merged: Queue,
     /// The number of operations that each method has yet to complete.
     pending: Vec<usize>,
 }
@@ -70,8 +67,6 @@ pub(crate) struct Owner {
     /// Index of the method.
     pub(crate) method: usize,
     pub(crate) context: ContextId,
-    /// Whether the method has a single context.
-    pub(crate) merged: bool,
     pub(crate) user: u64,
 }
 
@@ -217,7 +212,7 @@ impl Ops {
     pub(crate) fn context_done(&self, context: ContextId) -> bool {
         let inner = self.lock();
         let own = inner.contexts.get(context);
-        inner.merged.live > 0 || own.is_none_or(|queue| queue.live > 0)
+        own.is_none_or(|queue| queue.live > 0)
     }
 
     /// Collects an operation, if it has completed.
@@ -250,13 +245,6 @@ impl Ops {
 }
 
 impl Inner {
-    fn queue(&mut self, owner: Owner) -> Option<&mut Queue> {
-        if owner.merged {
-            return Some(&mut self.merged);
-        }
-        self.contexts.get_mut(owner.context)
-    }
-
     fn count_pending(&mut self, method: usize) {
         if self.pending.len() <= method {
             self.pending.resize(method + 1, 0);
@@ -266,7 +254,7 @@ impl Inner {
 
     /// Queues a completed operation. An operation whose context was closed is in no queue.
     fn enqueue(&mut self, op: OpId, owner: Owner) {
-        if let Some(queue) = self.queue(owner) {
+        if let Some(queue) = self.contexts.get_mut(owner.context) {
             queue.entries.push_back(op);
             queue.live += 1;
         }
@@ -277,7 +265,7 @@ impl Inner {
             return None;
         };
         let entry = self.table.remove(op)?;
-        if let Some(queue) = self.queue(entry.owner) {
+        if let Some(queue) = self.contexts.get_mut(entry.owner.context) {
             queue.live -= 1;
         }
         self.compact(entry.owner);
@@ -292,18 +280,10 @@ impl Inner {
     /// Removes the entries of operations that were collected by id once they outnumber the others.
     fn compact(&mut self, owner: Owner) {
         let Inner {
-            table,
-            contexts,
-            merged,
-            ..
+            table, contexts, ..
         } = self;
-        let queue = if owner.merged {
-            merged
-        } else {
-            let Some(queue) = contexts.get_mut(owner.context) else {
-                return;
-            };
-            queue
+        let Some(queue) = contexts.get_mut(owner.context) else {
+            return;
         };
         if queue.live == 0 {
             queue.entries.clear();
@@ -314,19 +294,14 @@ impl Inner {
 
     fn next_done(&mut self, context: ContextId) -> Option<OpId> {
         let Inner {
-            table,
-            contexts,
-            merged,
-            ..
+            table, contexts, ..
         } = self;
-        let own = contexts.get_mut(context);
-        own.into_iter().chain([merged]).find_map(|queue| {
-            while let Some(op) = queue.entries.pop_front() {
-                if table.get(op).is_some() {
-                    return Some(op);
-                }
+        let queue = contexts.get_mut(context)?;
+        while let Some(op) = queue.entries.pop_front() {
+            if table.get(op).is_some() {
+                return Some(op);
             }
-            None
-        })
+        }
+        None
     }
 }

@@ -138,7 +138,6 @@ impl Bmi {
         let owner = Owner {
             method: target.method,
             context,
-            merged: method.traits().single_context,
             user,
         };
         let op = match self.ops.reserve(owner) {
@@ -148,6 +147,7 @@ impl Bmi {
         let (segments, memory) = payload.into_parts();
         let request = Request {
             op,
+            context,
             peer: target.peer,
             kind,
             tag,

@@ -186,7 +186,7 @@ impl Bmi {
             let slice = slice(left, relevant.len());
             for index in relevant {
                 let wanted = Wanted {
-                    which: Which::Any { capacity },
+                    which: Which::Any { context, capacity },
                     // An unexpected message that already waits must not keep the method from making progress.
                     unexpected_ends_wait: unexpected
                         && !left.is_zero()

@@ -63,6 +63,36 @@ fn addresses_of_version_6_and_those_with_a_path_are_understood() {
 }
 
 #[test]
+fn a_server_listens_whatever_host_its_address_names() {
+    // OrangeFS's programs write NULL; the names of other hosts are those of an alias or of tomorrow.
+    for host in ["NULL", "no.such.host.invalid", "localhost", "192.0.2.1"] {
+        let server = server(&format!("tcp://{host}:0")).unwrap();
+        let port = port(&server);
+        reaches(&client(), &format!("tcp://127.0.0.1:{port}"), &server);
+    }
+    let specific = Bmi::builder().method(Tcp::new()).bind_specific(true);
+    let started = specific.listen("tcp://no.such.host.invalid:0").start();
+    assert_eq!(started.err(), Some(Error::HostNtFd));
+}
+
+#[test]
+fn a_peer_of_version_4_is_known_by_its_own_address() {
+    let server = server("tcp://NULL:0").unwrap();
+    let other = self::server("tcp://127.0.0.1:0").unwrap();
+    let own = format!("tcp://127.0.0.1:{}", port(&other));
+    let known = server.lookup(&own).unwrap();
+    let context = other.open_context().unwrap();
+    let to = format!("tcp://127.0.0.1:{}", port(&server));
+    let to = other.lookup(&to).unwrap();
+    let post = other.post_send_unexpected(context, to, vec![7; 4], Tag(1), Class(0), 0);
+    if let Post::Pending(op) = post.unwrap() {
+        assert!(other.test(op, LIMIT).unwrap().is_some());
+    }
+    let found = server.test_unexpected(Class(0), 1, LIMIT).unwrap();
+    assert_eq!(found[0].from, known);
+}
+
+#[test]
 fn of_a_list_the_first_address_counts_whose_method_there_is() {
     let server = server("ib://127.0.0.1:3335,tcp://127.0.0.1:0").unwrap();
     let client = client();

@@ -43,6 +43,9 @@ use nix::libc;
 /// Alignment of memory that this module allocates, in bytes: a cache line. BMI promises 16.
 pub const ALIGNMENT: usize = 64;
 
+/// The smallest page of Linux, in bytes.
+pub const PAGE: usize = 4096;
+
 /// A range of memory that stays valid as long as the span or a clone of it lives.
 #[derive(Clone)]
 pub struct Span {
@@ -85,7 +88,21 @@ impl Span {
     ///
     /// [`io::ErrorKind::OutOfMemory`]: the allocator has no range of this length.
     pub fn zeroed(len: usize) -> io::Result<Span> {
-        let heap = Heap::zeroed(len)?;
+        Self::aligned(len, ALIGNMENT)
+    }
+
+    /// Allocates `len` zero bytes, aligned to [`PAGE`]: the kernel copies long messages fastest from
+    /// and to whole pages.
+    ///
+    /// # Errors
+    ///
+    /// [`io::ErrorKind::OutOfMemory`]: the allocator has no range of this length.
+    pub fn pages(len: usize) -> io::Result<Span> {
+        Self::aligned(len, PAGE)
+    }
+
+    fn aligned(len: usize, alignment: usize) -> io::Result<Span> {
+        let heap = Heap::zeroed(len, alignment)?;
         Ok(Span {
             start: heap.start,
             len,
@@ -680,9 +697,9 @@ struct Heap {
 }
 
 impl Heap {
-    fn zeroed(len: usize) -> io::Result<Heap> {
+    fn zeroed(len: usize, alignment: usize) -> io::Result<Heap> {
         let exhausted = || io::Error::from(io::ErrorKind::OutOfMemory);
-        let layout = Layout::from_size_align(len.max(1), ALIGNMENT).map_err(|_| exhausted())?;
+        let layout = Layout::from_size_align(len.max(1), alignment).map_err(|_| exhausted())?;
         #[expect(unsafe_code, reason = "std has no zeroed allocation with an alignment")]
         // SAFETY: the layout has at least one byte.
         let start = unsafe { alloc_zeroed(layout) };

@@ -20,6 +20,15 @@ fn zeroed_memory_is_zero_aligned_and_of_the_length_asked_for() {
 }
 
 #[test]
+fn pages_begin_at_a_page_whatever_their_length() {
+    let spans = [0, 1, 4095, 4096, 4097, 1 << 20].map(|len| (len, Span::pages(len).unwrap()));
+    for (len, span) in &spans {
+        assert_eq!(span.addresses().start % PAGE, 0, "{len}");
+        assert_eq!(span.to_vec(), vec![0; *len]);
+    }
+}
+
+#[test]
 fn more_memory_than_there_is_is_an_error() {
     let refused = Span::zeroed(usize::MAX).unwrap_err();
     assert_eq!(refused.kind(), io::ErrorKind::OutOfMemory);

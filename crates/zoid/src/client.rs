@@ -26,7 +26,7 @@ use std::io::Read;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bmi::{
     Class, Completions, Error, Limits, Method, OpId, Peer, Posted, Question, Received, Request,
@@ -217,7 +217,6 @@ impl Client {
 impl Method for Client {
     fn traits(&self) -> Traits {
         Traits {
-            single_context: true,
             receives_unexpected: false,
         }
     }
@@ -401,6 +400,34 @@ impl Client {
         let _ended = keeper.join();
     }
 
+    /// Fails the operations that have waited too long for a server: the last one is gone, and no other has
+    /// come.
+    fn give_up_waiting(&self) {
+        let limit = self.options.server_timeout;
+        let (Some(limit), false) = (limit, self.options.keep_on_server_restart) else {
+            return;
+        };
+        let mut state = self.lock();
+        let is_over = |since: Instant| since.elapsed() >= limit;
+        let oldest = Instant::now().checked_sub(limit);
+        let (true, Some(oldest)) = (state.serverless.is_some_and(is_over), oldest) else {
+            return;
+        };
+        let condemned = state.queue.take_older(oldest);
+        drop(state);
+        if condemned.is_empty() {
+            return;
+        }
+        let operations = condemned.len();
+        tracing::warn!(operations, ?limit, "no server has come; operations fail");
+        for op in condemned {
+            self.completions.complete(op, Err(Error::ConnReset));
+        }
+        let mut state = self.lock();
+        state.queued += 1;
+        self.wake_sleepers(&state);
+    }
+
     /// Attempts an operation. `Lost`: the connection was lost before anything moved.
     fn post_once(&self, request: &Request) -> Result<Tried, Error> {
         // Notices a lost session first, so that the operation belongs to the current one. Without a daemon,
@@ -484,6 +511,7 @@ fn keep(client: &Weak<Client>) {
                     return;
                 };
                 client.poll_once();
+                client.give_up_waiting();
                 pause = LOOK_IN_MAX.min(client.heartbeat() / 2);
             }
             _ => return,

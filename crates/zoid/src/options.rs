@@ -17,6 +17,7 @@ use zoid_proto::Instance;
 /// | `ZBMI_CONNECT_TIMEOUT_MS` | how long a server waits for the daemon at its start | no limit |
 /// | `ZOID_RECONNECT_MS` | how long a client waits for a daemon that is gone or stopped | 5000 |
 /// | `ZOID_ON_SERVER_RESTART` | `keep`: operations that wait for a server survive its death and the daemon's; `fail`: they fail when the next one comes | `fail` |
+/// | `ZOID_SERVER_TIMEOUT` | how long, in seconds, an operation waits for a server after the last one has gone; 0: no limit | 60 |
 /// | `ZOID_SINGLE_THREAD` | `1`: a client has no thread of its own; the program calls from one thread at a time | off |
 /// | `ZOID_GUARDS` | `1`: writes beside a server's memory are detected and reported | off |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
@@ -55,6 +56,10 @@ pub struct Options {
     /// A client's pending expected operations survive the death of the server or the daemon; the next one can
     /// match them.
     pub keep_on_server_restart: bool,
+    /// How long a client's operation waits for a server, once there was one and it is gone; `None`: no limit.
+    /// Then the operation fails with [`bmi::Error::ConnReset`]. Before the first server there is no limit, and
+    /// with [`Options::keep_on_server_restart`] there is none.
+    pub server_timeout: Option<Duration>,
     /// Guards around every piece of a server's memory, checked when the piece is freed.
     pub guards: bool,
     /// A signal that a thread handles ends its tests with no results and its waiting posts as pending, in
@@ -100,6 +105,7 @@ impl Default for Options {
             io_nodes: Vec::new(),
             single_thread: false,
             keep_on_server_restart: false,
+            server_timeout: Some(SERVER_TIMEOUT),
             guards: false,
             interruptible: false,
             job: 0,
@@ -109,6 +115,9 @@ impl Default for Options {
         }
     }
 }
+
+/// How long an operation waits for a server by default: longer than a server takes to start again.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The longest time that a wait may spin: a tenth of the heartbeat of the server's daemon, so that everything
 /// checked between waits is still checked in time.
@@ -147,6 +156,9 @@ impl Options {
             .min(SPIN_MAX);
         options.interruptible = is_on("ZOID_INTERRUPTIBLE");
         options.keep_on_server_restart = keeps(variable("ZOID_ON_SERVER_RESTART"));
+        if let Some(seconds) = number("ZOID_SERVER_TIMEOUT", variable("ZOID_SERVER_TIMEOUT")) {
+            options.server_timeout = (seconds > 0).then(|| Duration::from_secs(seconds));
+        }
         match variable("ZOID_CLIENT_MEMORY").as_deref() {
             None | Some("on") => {}
             Some("off") => options.client_memory = ClientMemory::Reject,
@@ -205,6 +217,7 @@ mod tests {
                 "ZBMI_CONNECT_TIMEOUT_MS" => "250",
                 "ZOID_CONNECT_TIMEOUT_MS" => "soon",
                 "ZOID_RECONNECT_MS" => "70",
+                "ZOID_SERVER_TIMEOUT" => "0",
                 "ZOID_EXTENDED_ADDR" | "ZOID_INTERRUPTIBLE" => "1",
                 "ZOID_SINGLE_THREAD" | "ZOID_GUARDS" => "1",
                 "ZOID_ON_SERVER_RESTART" => "keep",
@@ -219,6 +232,7 @@ mod tests {
         assert_eq!(options.server_connect, Some(Duration::from_millis(250)));
         assert_eq!(options.client_connect, Duration::from_secs(5));
         assert_eq!(options.reconnect, Duration::from_millis(70));
+        assert_eq!(options.server_timeout, None);
         assert!(options.extended_addresses && options.interruptible);
         assert!(options.single_thread && options.guards && options.keep_on_server_restart);
         assert_eq!(options.client_memory, ClientMemory::Allow);

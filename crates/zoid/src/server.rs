@@ -35,8 +35,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bmi::{
-    Class, Completions, Error, Limits, Method, OpId, Peer, Posted, Question, Received, Request,
-    Setting, Traits, Wanted,
+    Class, Completions, ContextId, Error, Limits, Method, OpId, Peer, Posted, Question, Received,
+    Request, Setting, Traits, Wanted,
 };
 use sys::span::Span;
 use sys::{Event, ForkMark, Waited};
@@ -55,6 +55,9 @@ use crate::{question, setting};
 
 /// How often a server without a daemon tries to attach.
 const RETRY: Duration = Duration::from_millis(100);
+
+/// After which time a server without a daemon says what it waits for.
+const TELL: Duration = Duration::from_secs(2);
 
 /// How long a server keeps trying if another server is attached. A killed process stays attached until the
 /// system has freed its memory, and other processes see its death earlier.
@@ -77,8 +80,8 @@ pub(crate) struct Server {
     /// Notified of changes that a thread without a daemon may wait for.
     changed: Event,
     ops: Mutex<Ops>,
-    /// Operations that tests wait for by their ids, and the number of these tests.
-    named: Mutex<BTreeMap<OpId, usize>>,
+    /// What tests wait for, and the number of these tests.
+    named: Mutex<BTreeMap<Sought, usize>>,
     waiting: Mutex<Waiting>,
     /// Whether a thread serves the operations that wait for memory; another one may ask it to look again.
     walking: AtomicBool,
@@ -99,6 +102,13 @@ pub(crate) struct Server {
     wakes: AtomicU64,
     /// Set until the end of `close`.
     served: Mutex<Option<Served>>,
+}
+
+/// What a test waits for: an operation, or any of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Sought {
+    Op(OpId),
+    Context(ContextId),
 }
 
 /// The server's daemon, if there is one.
@@ -185,9 +195,13 @@ impl Server {
             if limit.is_some_and(|limit| began.elapsed() >= limit) {
                 return Err(Error::ConnRefused);
             }
-            if !told {
+            if !told && began.elapsed() >= TELL {
                 let instance = &self.options.instance;
-                tracing::info!(%instance, "waiting for the daemon");
+                tracing::warn!(
+                    target: "zoid::waiting",
+                    "this server waits for its daemon: finerail zoid daemon --instance {instance}; \
+                     ZBMI_CONNECT_TIMEOUT_MS limits the wait"
+                );
                 told = true;
             }
             self.sleep(RETRY)?;
@@ -364,7 +378,6 @@ impl Handle {
 impl Method for Handle {
     fn traits(&self) -> Traits {
         Traits {
-            single_context: true,
             receives_unexpected: true,
         }
     }

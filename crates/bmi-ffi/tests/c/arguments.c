@@ -110,7 +110,7 @@ static void memory(BMI_addr_t server)
     CHECK(BMI_memalloc(server, 8, (enum bmi_op_type)3) == NULL);
     for (size = 0; size < 4098; size += 683) {
         first = (char *)BMI_memalloc(server, size, BMI_RECV);
-        CHECK(first != NULL && (size_t)first % 16 == 0);
+        CHECK(first != NULL && (size_t)first % 4096 == 0);
         CHECK(BMI_memfree(server, first + 1, size, BMI_RECV) == -BMI_EINVAL);
         CHECK(BMI_unexpected_free(server, first) == -BMI_EINVAL);
         CHECK(BMI_memfree(server + 1, first, size, BMI_RECV) == -BMI_EINVAL);

@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Shutdown, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use mio::event::Source;
 use mio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use mio::{Interest, Registry, Token};
+use socket2::{Domain, SockAddr, SockRef, Type};
 
 use crate::error::Error;
 
@@ -54,20 +55,37 @@ impl fmt::Display for Endpoint {
 }
 
 impl Socket {
-    /// Begins to connect.
+    /// Begins to connect, after `prepare` has set the options of the socket.
     ///
     /// # Errors
     ///
-    /// Immediate errors of `connect(2)`. [`Error::ConnRefused`]: the path does not exist, as if nobody
-    /// listened there any more.
-    pub(crate) fn connect(to: &Endpoint) -> Result<Socket, Error> {
-        let connected = match to {
-            Endpoint::Inet(address) => TcpStream::connect(*address).map(Self::Inet),
-            Endpoint::Unix(path) => UnixStream::connect(path).map(Self::Unix),
-        };
-        connected.map_err(|error| match error.kind() {
+    /// Immediate errors of `socket(2)` and `connect(2)`. [`Error::ConnRefused`]: the path does not exist, as if
+    /// nobody listened there any more.
+    pub(crate) fn connect(
+        to: &Endpoint,
+        prepare: impl FnOnce(&SockRef<'_>),
+    ) -> Result<Socket, Error> {
+        Self::dial(to, prepare).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::ConnRefused,
             _ => error.into(),
+        })
+    }
+
+    fn dial(to: &Endpoint, prepare: impl FnOnce(&SockRef<'_>)) -> io::Result<Socket> {
+        let address = match to {
+            Endpoint::Inet(address) => SockAddr::from(*address),
+            Endpoint::Unix(path) => SockAddr::unix(path)?,
+        };
+        let socket = socket2::Socket::new(address.domain(), Type::STREAM, None)?;
+        socket.set_nonblocking(true)?;
+        prepare(&SockRef::from(&socket));
+        match socket.connect(&address) {
+            Err(error) if error.raw_os_error() != Some(EINPROGRESS) => return Err(error),
+            _ => {}
+        }
+        Ok(match to {
+            Endpoint::Inet(_) => Self::Inet(TcpStream::from_std(socket.into())),
+            Endpoint::Unix(_) => Self::Unix(UnixStream::from_std(socket.into())),
         })
     }
 
@@ -133,7 +151,7 @@ impl Listener {
     pub(crate) fn bind(at: &Endpoint, registry: &Registry, token: Token) -> io::Result<Listener> {
         match at {
             Endpoint::Inet(address) => {
-                let mut listener = TcpListener::bind(*address)?;
+                let mut listener = listen(*address)?;
                 registry.register(&mut listener, token, Interest::READABLE)?;
                 Ok(Self::Inet(listener))
             }
@@ -150,7 +168,9 @@ impl Listener {
     pub(crate) fn accept(&self) -> io::Result<(Socket, Endpoint)> {
         match self {
             Self::Inet(listener) => {
-                let (socket, from) = listener.accept()?;
+                let (socket, mut from) = listener.accept()?;
+                // A listener of version 6 has peers of version 4, too, which are known by their own address.
+                from.set_ip(from.ip().to_canonical());
                 Ok((Socket::Inet(socket), Endpoint::Inet(from)))
             }
             Self::Unix(listener, _) => {
@@ -176,6 +196,25 @@ impl Drop for Listener {
             let _gone = std::fs::remove_file(path);
         }
     }
+}
+
+/// `EINPROGRESS` on Linux: the connection is being made.
+const EINPROGRESS: i32 = 115;
+
+/// Connections that wait to be accepted.
+const BACKLOG: i32 = 1024;
+
+/// Listens; on all addresses of version 6 also for peers of version 4, whatever the system's default.
+fn listen(at: SocketAddr) -> io::Result<TcpListener> {
+    let socket = socket2::Socket::new(Domain::for_address(at), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    if at.ip() == Ipv6Addr::UNSPECIFIED {
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&at.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(TcpListener::from_std(socket.into()))
 }
 
 /// Removes a socket file that a killed process left. Any other file stays, and `bind` then fails.

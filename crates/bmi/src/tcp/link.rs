@@ -42,6 +42,8 @@ pub(crate) struct Link {
     pub(crate) ending: bool,
     /// There may be room to write.
     pub(crate) writable: bool,
+    /// Why nothing can be written any more.
+    pub(crate) broken: Option<Error>,
     pub(crate) inbound: Inbound,
     pub(crate) outbound: VecDeque<Frame>,
     pub(crate) sending: Sending,
@@ -309,6 +311,7 @@ impl Link {
             readable: connected,
             ending: false,
             writable: connected,
+            broken: None,
             inbound: Inbound::default(),
             outbound: VecDeque::new(),
             sending: Sending {
@@ -321,6 +324,19 @@ impl Link {
             },
             receiving: Receiving::default(),
         }
+    }
+
+    /// Removes everything that is to be sent, and returns the operations.
+    pub(crate) fn unsent(&mut self) -> Vec<OpId> {
+        let sending = &mut self.sending;
+        let requested = sending.requested.drain().map(|(_, outgoing)| outgoing);
+        let backlogs = sending.backlog.drain(..);
+        let waiting = requested
+            .chain(backlogs)
+            .chain(sending.expected_backlog.drain(..))
+            .map(|outgoing| outgoing.op);
+        let queued = self.outbound.drain(..).filter_map(|frame| frame.op);
+        queued.chain(waiting).collect()
     }
 
     /// Reads once, if there may be something. Returns whether something was read.
@@ -341,7 +357,7 @@ impl Link {
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 self.readable = false;
-                Ok(false)
+                self.broken.map_or(Ok(false), Err)
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(true),
             Err(error) => Err(connection_error(error)),
@@ -358,6 +374,11 @@ impl Link {
         &mut self,
         done: &mut Vec<(OpId, Result<usize, Error>)>,
     ) -> Result<(), Error> {
+        if self.broken.is_some() {
+            // Only answers to what is still read; nobody receives them.
+            self.outbound.clear();
+            return Ok(());
+        }
         while self.connected
             && self.writable
             && let Some(frame) = self.outbound.front_mut()

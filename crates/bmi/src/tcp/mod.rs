@@ -22,21 +22,24 @@
 
 mod counters;
 mod endpoint;
+mod farewell;
 mod held;
 mod link;
 mod name;
 mod post;
 mod queue;
+mod quiet;
 mod receive;
 mod state;
 mod wire;
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mio::{Events, Poll, Token, Waker};
+use mio::{Events, Poll, Registry, Token, Waker};
 
 pub use self::counters::{Counter, Counters};
 use self::endpoint::{Endpoint, Listener};
@@ -99,10 +102,7 @@ impl Factory for Tcp {
         let registry = poll.registry().try_clone()?;
         let listener = match &setup.role {
             Role::Client => None,
-            Role::Server { listen } => {
-                let at = local(listen, setup.bind_specific)?;
-                Some(Listener::bind(&at, &registry, LISTENER)?)
-            }
+            Role::Server { listen } => Some(listener(listen, setup.bind_specific, &registry)?),
         };
         let counters = self.counters();
         let allowance = Allowance::new(self.held_max);
@@ -131,18 +131,27 @@ impl Factory for Tcp {
 /// The token of the waker.
 const WAKER: Token = Token(usize::MAX - 2);
 
-/// Returns the address to listen on: all addresses of this machine, unless `specific`.
-fn local(listen: &str, specific: bool) -> Result<Endpoint, Error> {
-    let mut at = Name::to_listen_on(listen)?.resolve()?;
-    if let Endpoint::Inet(address) = &mut at
-        && !specific
-    {
-        address.set_ip(match address {
-            SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        });
-    }
-    Ok(at)
+/// Listens on all addresses of this machine, unless `specific`. Only then is a name resolved: elsewhere the
+/// host says no more than the version of IP, and file systems write names that nobody can resolve.
+fn listener(listen: &str, specific: bool, registry: &Registry) -> Result<Listener, Error> {
+    let every = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
+    let at = |ip: IpAddr, port: u16| {
+        let endpoint = Endpoint::Inet((ip, port).into());
+        Listener::bind(&endpoint, registry, LISTENER)
+    };
+    let listener = match Name::to_listen_on(listen)? {
+        Name::Host(host, port) if !specific => match host.parse() {
+            Ok(IpAddr::V6(_)) => at(every[0], port),
+            Ok(IpAddr::V4(_)) => at(every[1], port),
+            Err(_) => at(every[0], port).or_else(|error| match error.kind() {
+                ErrorKind::AddrInUse => Err(error),
+                // There is no version 6 here.
+                _ => at(every[1], port),
+            }),
+        },
+        name => Listener::bind(&name.resolve()?, registry, LISTENER),
+    };
+    Ok(listener?)
 }
 
 /// The running method.
@@ -299,7 +308,6 @@ impl TcpMethod {
 impl Method for TcpMethod {
     fn traits(&self) -> Traits {
         Traits {
-            single_context: false,
             receives_unexpected: true,
         }
     }
@@ -438,6 +446,8 @@ impl Method for TcpMethod {
         let mut shared = self.lock();
         shared.wakes += 1;
         self.wake_all(&mut shared);
-        shared.state.close();
+        let sockets = shared.state.close();
+        drop(shared);
+        farewell::part(sockets);
     }
 }

@@ -1,5 +1,7 @@
 //! Handles the frames of a peer.
 
+use std::time::Instant;
+
 use sys::span::Span;
 
 use super::counters::Counter;
@@ -40,31 +42,67 @@ impl State {
                 return;
             };
             match self.read(index) {
-                Ok(true) => self.ready.push_back(index),
-                Ok(false) => {}
+                Ok(more) => self.read_again(index, more),
                 Err(Broken::Lost(error)) => {
                     self.note_unanswered(index);
+                    self.read_newcomers();
                     self.fail(index, error);
                 }
-                Err(Broken::Violated(violation)) => {
-                    let why = violation.explanation();
-                    tracing::warn!(?violation, "a connection was closed: {why}");
-                    self.counters.violated(violation);
-                    self.fail(index, Error::Proto);
-                }
+                Err(Broken::Violated(violation)) => self.violated(index, violation),
             }
         }
     }
 
+    /// Accepts and reads the connections whose peers are not yet known. If a peer has ended, its last
+    /// messages may be there: two processes that dial each other at once have two connections, and the system
+    /// may have accepted one that this method has not.
+    fn read_newcomers(&mut self) {
+        self.acceptable = true;
+        self.accept();
+        for index in 0..self.links.len() {
+            let link = self.links[index].as_ref();
+            if !link.is_some_and(|link| link.peer.is_none() && link.readable) {
+                continue;
+            }
+            match self.read(index) {
+                Ok(more) => self.read_again(index, more),
+                // Its own turn sees the end again.
+                Err(Broken::Lost(_)) => self.read_again(index, true),
+                Err(Broken::Violated(violation)) => self.violated(index, violation),
+            }
+        }
+    }
+
+    /// Gives a link another turn if there may be more to read.
+    fn read_again(&mut self, index: usize, more: bool) {
+        if more && !self.ready.contains(&index) {
+            self.ready.push_back(index);
+        }
+    }
+
+    /// Closes the connection of a peer that broke the protocol.
+    fn violated(&mut self, index: usize, violation: Violation) {
+        let why = violation.explanation();
+        if let Some(suppressed) = self.quiet.admit("violation", Instant::now()) {
+            tracing::warn!(?violation, suppressed, "a connection was closed: {why}");
+        }
+        self.counters.violated(violation);
+        self.fail(index, Error::Proto);
+    }
+
     /// Counts and logs a lost connection that was made but never answered with HELLO: the peer may be another
     /// program.
-    pub(crate) fn note_unanswered(&self, index: usize) {
+    fn note_unanswered(&mut self, index: usize) {
         let Some(Some(link)) = self.links.get(index) else {
             return;
         };
         if link.peer.is_some() && !link.greeted {
             self.counters.add(Counter::Unanswered);
+            let Some(suppressed) = self.quiet.admit("unanswered", Instant::now()) else {
+                return;
+            };
             tracing::warn!(
+                suppressed,
                 "a peer closed the connection without a greeting: it may use the original BMI; both \
                  ends of a tcp:// connection must use the same BMI library"
             );

@@ -7,11 +7,13 @@
 //!  unexpected       UNEXPECTED ────────────────▶ kept till somebody tests for it
 //! ```
 //!
-//! When a link fails, everything in flight to or from its peer fails. Messages that had arrived completely
-//! stay, because their sends have already completed with success.
+//! When a link fails, everything in flight on it fails, and with a peer's last link every receive from that
+//! peer. Messages that had arrived completely stay, because their sends have already completed with success;
+//! for the same reason a link that can no longer be written is read to its end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Instant;
 
 use mio::{Interest, Registry, Token};
 use rustc_hash::FxHashMap;
@@ -21,9 +23,10 @@ use sys::span::Span;
 use super::counters::{Counter, Counters};
 use super::endpoint::{Endpoint, Listener, Socket};
 use super::held::{Allowance, Held};
-use super::link::{Frame, Link, LinkId, Outgoing, Waiting};
+use super::link::{Frame, Link, LinkId, Waiting};
 use super::name::Name;
 use super::queue::TagQueues;
+use super::quiet::Quiet;
 use super::wire::{FrameKind, Header, VERSION};
 use crate::error::Error;
 use crate::id::{OpId, Tag};
@@ -68,6 +71,7 @@ pub(crate) struct State {
     /// Links that may have more to read.
     pub(crate) ready: VecDeque<usize>,
     pub(crate) buffers: SocketBuffers,
+    pub(crate) quiet: Quiet,
     /// Whether the next accept may succeed.
     pub(crate) acceptable: bool,
 }
@@ -91,18 +95,29 @@ impl SocketBuffers {
         self.receive = (len > 0).then_some(len);
     }
 
-    /// Applies the sizes to a socket. Errors are logged only: the socket works without.
-    fn tune(self, socket: &SockRef<'_>) {
+    /// Prepares a socket that is about to dial. The side that dials chooses the sizes. Once a connection is
+    /// made, the kernel would send segments as long as half the window that it has seen, and a smaller buffer
+    /// would stop it at each of them.
+    fn apply(self, socket: &SockRef<'_>) {
         let buffers = [
             self.send.map(|len| socket.set_send_buffer_size(len)),
             self.receive.map(|len| socket.set_recv_buffer_size(len)),
         ];
-        let others = [socket.set_tcp_nodelay(true), socket.set_keepalive(true)];
-        for result in buffers.into_iter().flatten().chain(others) {
-            if let Err(error) = result {
-                tracing::debug!(%error, "cannot set a socket option");
-            }
-        }
+        buffers.into_iter().flatten().for_each(note);
+        tune(socket);
+    }
+}
+
+/// Sets the options of every socket.
+fn tune(socket: &SockRef<'_>) {
+    note(socket.set_tcp_nodelay(true));
+    note(socket.set_keepalive(true));
+}
+
+/// Logs an option that could not be set; the socket works without.
+fn note(result: std::io::Result<()>) {
+    if let Err(error) = result {
+        tracing::debug!(%error, "cannot set a socket option");
     }
 }
 
@@ -192,6 +207,7 @@ impl State {
             done: Vec::new(),
             ready: VecDeque::new(),
             buffers: SocketBuffers::default(),
+            quiet: Quiet::default(),
             acceptable: true,
         }
     }
@@ -278,11 +294,15 @@ impl State {
     /// peer. Immediate errors of dialling.
     pub(crate) fn link_to(&mut self, peer: u64) -> Result<usize, Error> {
         let state = self.peers.get(&peer).ok_or(Error::Inval)?;
-        if let Some(link) = state.link {
+        let whole = |&index: &usize| {
+            let link = self.links.get(index).and_then(Option::as_ref);
+            link.is_some_and(|link| link.broken.is_none())
+        };
+        if let Some(link) = state.link.filter(whole) {
             return Ok(link);
         }
         let remote = state.remote.as_ref().ok_or(Error::ConnReset)?;
-        let socket = Socket::connect(remote)?;
+        let socket = Socket::connect(remote, |socket| self.buffers.apply(socket))?;
         let link = self.add_link(Link::dialled(socket, peer))?;
         if let Some(state) = self.peers.get_mut(&peer) {
             state.link = Some(link);
@@ -298,6 +318,7 @@ impl State {
             match listener.accept() {
                 Ok((socket, seen)) => {
                     self.counters.add(Counter::Accepted);
+                    tune(&SockRef::from(&socket));
                     if self.make_room() && self.add_link(Link::accepted(socket, seen)).is_ok() {
                         continue;
                     }
@@ -309,7 +330,9 @@ impl State {
                 // Either one connection went away while it waited, or the descriptors are used up. The next
                 // arrival tries again.
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept a connection");
+                    if let Some(suppressed) = self.quiet.admit("accept", Instant::now()) {
+                        tracing::warn!(%error, suppressed, "cannot accept a connection");
+                    }
                     self.counters.add(Counter::Refused);
                     self.acceptable = error.kind() == std::io::ErrorKind::Interrupted;
                 }
@@ -347,7 +370,6 @@ impl State {
             }
             return Err(error.into());
         }
-        self.buffers.tune(&SockRef::from(&link.socket));
         let greeting = Header {
             tag: VERSION,
             token: u64::from(self.port()),
@@ -385,8 +407,24 @@ impl State {
             return;
         };
         if let Err(error) = link.flush(done) {
-            self.note_unanswered(index);
-            self.fail(index, error);
+            self.break_off(index, error);
+        }
+    }
+
+    /// Stops sending on a link that cannot be written any more, and fails its sends. What the peer sent
+    /// before it ended may still be unread; the link fails once that is read.
+    fn break_off(&mut self, index: usize, error: Error) {
+        let Some(link) = &mut self.links[index] else {
+            return;
+        };
+        link.broken = Some(error);
+        link.readable = true;
+        link.ending = true;
+        for op in link.unsent() {
+            self.done.push((op, Err(error)));
+        }
+        if !self.ready.contains(&index) {
+            self.ready.push_back(index);
         }
     }
 
@@ -420,8 +458,11 @@ impl State {
         let Some(state) = self.peers.get_mut(&peer) else {
             return;
         };
-        for waiting in state.receives.drain(|_| true) {
-            self.done.push((waiting.op, Err(error)));
+        // The messages may come on the other link.
+        if other.is_none() {
+            for waiting in state.receives.drain(|_| true) {
+                self.done.push((waiting.op, Err(error)));
+            }
         }
         let asked =
             |arrival: &Arrival| matches!(arrival, Arrival::Request { link, .. } if *link == index);
@@ -437,20 +478,11 @@ impl State {
         }
     }
 
-    fn fail_operations(&mut self, link: Link, error: Error) {
+    fn fail_operations(&mut self, mut link: Link, error: Error) {
+        let sent = link.unsent();
         let Link {
-            inbound,
-            outbound,
-            sending,
-            receiving,
-            ..
+            inbound, receiving, ..
         } = link;
-        let sent = outbound.into_iter().filter_map(|frame| frame.op);
-        let requested = sending.requested.into_values();
-        let backlogs = sending.backlog.into_iter().chain(sending.expected_backlog);
-        let waiting = requested
-            .chain(backlogs)
-            .map(|outgoing: Outgoing| outgoing.op);
         let granted = receiving
             .granted
             .into_values()
@@ -459,7 +491,7 @@ impl State {
             super::link::Then::Receive(op) => Some(op),
             _ => None,
         });
-        for op in sent.chain(waiting).chain(granted).chain(reading) {
+        for op in sent.into_iter().chain(granted).chain(reading) {
             self.done.push((op, Err(error)));
         }
     }
@@ -492,18 +524,10 @@ impl State {
         }
     }
 
-    /// Closes everything. The kernel still delivers what was written.
-    pub(crate) fn close(&mut self) {
-        for link in self.links.drain(..).flatten() {
-            // Closing a socket with unread bytes would reset the connection, and the peer would lose what it
-            // has not read yet.
-            link.socket.end_writing();
-            let mut unread = [0; 4096];
-            while matches!(
-                sys::span::receive(&link.socket, &[], 0, &mut unread),
-                Ok(1..)
-            ) {}
-        }
+    /// Closes everything except the connections, which it returns.
+    pub(crate) fn close(&mut self) -> Vec<Socket> {
+        let links = self.links.drain(..).flatten();
+        let sockets = links.map(|link| link.socket).collect();
         self.free_links.clear();
         self.ready.clear();
         self.listener = None;
@@ -515,6 +539,7 @@ impl State {
         self.unexpected.clear();
         self.unexpected_count = 0;
         self.done.clear();
+        sockets
     }
 
     /// Returns the name of a peer: where it listens, or where its connection comes from.
@@ -539,7 +564,7 @@ mod tests {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
         let socket = socket.unwrap();
         if let Some(buffers) = buffers {
-            buffers.tune(&SockRef::from(&socket));
+            buffers.apply(&SockRef::from(&socket));
         }
         (
             socket.send_buffer_size().unwrap(),

@@ -249,10 +249,19 @@ impl Queue {
 
     /// Removes every queued operation for which `condemned` is true; operations being attempted stay.
     pub(super) fn take(&mut self, condemned: impl Fn(RequestKind) -> bool) -> Vec<OpId> {
+        self.take_ops(|op| condemned(op.kind))
+    }
+
+    /// Removes every queued operation that was posted at `limit` or before.
+    pub(super) fn take_older(&mut self, limit: Instant) -> Vec<OpId> {
+        self.take_ops(|op| op.posted <= limit)
+    }
+
+    fn take_ops(&mut self, condemned: impl Fn(&Op) -> bool) -> Vec<OpId> {
         let mut ids: Vec<(u64, OpId)> = self
             .ops
             .values()
-            .filter(|(op, state)| *state == State::Queued && condemned(op.kind))
+            .filter(|(op, state)| *state == State::Queued && condemned(op))
             .map(|(op, _)| (op.order, op.id))
             .collect();
         ids.sort_unstable();

@@ -10,6 +10,7 @@ fn id(number: i64) -> OpId {
 fn request(number: i64, kind: RequestKind, tag: i32) -> Request {
     Request {
         op: id(number),
+        context: bmi::ContextId::from_number(1).unwrap(),
         peer: bmi::Peer(0),
         kind,
         tag: Tag(tag),

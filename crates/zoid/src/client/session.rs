@@ -74,6 +74,8 @@ pub(super) struct State {
     window: Option<usize>,
     /// Whether the last server died, so that the next one does not know what was posted.
     server_died: bool,
+    /// Since when there is no server, if there was one.
+    pub(super) serverless: Option<Instant>,
     /// Operations that failed while the lock was held.
     fallen: Vec<(OpId, Error)>,
     /// The call whose payload is being read, and the number of its bytes.
@@ -236,6 +238,7 @@ impl State {
             credits: 0,
             window: None,
             server_died: false,
+            serverless: None,
             fallen: Vec::new(),
             filling: None,
             segment: None,

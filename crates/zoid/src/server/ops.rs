@@ -10,7 +10,7 @@
 
 use std::collections::HashMap;
 
-use bmi::{OpId, Peer, Segments};
+use bmi::{ContextId, OpId, Peer, Segments};
 use zoid_proto::ctl::Request as Command;
 
 use super::pool::Piece;
@@ -21,6 +21,7 @@ use crate::spans;
 /// An operation.
 #[derive(Debug)]
 pub(super) struct Op {
+    pub(super) context: ContextId,
     pub(super) peer: Peer,
     pub(super) tag: i32,
     pub(super) receives: bool,
@@ -174,6 +175,7 @@ mod tests {
 
     fn op(state: State) -> Op {
         Op {
+            context: ContextId::from_number(1).unwrap(),
             peer: Peer(1),
             tag: 0,
             receives: true,

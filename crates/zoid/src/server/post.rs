@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use bmi::{Error, Memory, OpId, Posted, Request, RequestKind};
+use bmi::{ContextId, Error, Memory, OpId, Posted, Request, RequestKind};
 use zoid_proto::ctl::{INLINE_SEGMENTS, Post, PostOutcome, Reply, Request as Command};
 use zoid_proto::{Array, Extent, List};
 
@@ -41,6 +41,7 @@ impl Server {
             return Err(Error::NoMem);
         }
         let op = Op {
+            context: request.context,
             peer: request.peer,
             tag: request.tag.0,
             receives,
@@ -271,11 +272,11 @@ impl Server {
         }
     }
 
-    /// Handles a completion that the plugin reports.
-    pub(super) fn complete(&self, id: OpId, outcome: Result<u64, Error>) {
+    /// Handles a completion that the plugin reports. Returns the context of the operation.
+    pub(super) fn complete(&self, id: OpId, outcome: Result<u64, Error>) -> Option<ContextId> {
         let Some(op) = lock(&self.ops).remove(id) else {
             self.counters.protocol_errors().up();
-            return;
+            return None;
         };
         let result = match outcome {
             Ok(len) => usize::try_from(len)
@@ -290,9 +291,11 @@ impl Server {
             Err(Error::ConnReset) => lock(&self.peers).note_gone(op.peer),
             Err(_) => {}
         }
+        let context = op.context;
         // Memory is freed before the interface is told of the completion.
         drop(op);
         self.completions.complete(id, result);
+        Some(context)
     }
 
     pub(super) fn cancel(&self, id: OpId) {
@@ -362,24 +365,17 @@ impl Server {
             return false;
         };
         self.note_waited(turn.waited);
-        let registered = self.give_memory(turn.op, piece)
-            && match self.register(turn.op, &attachment, true) {
-                Outcome::Failed(error) => {
-                    self.completions.complete(turn.op, Err(error));
-                    false
-                }
-                Outcome::Immediate(len) => {
-                    // The plugin was told not to complete it at once, but the operation is complete.
-                    self.completions.complete(turn.op, Ok(len));
-                    false
-                }
-                Outcome::Registered => true,
-            };
-        lock(&self.waiting).registered(turn);
-        if registered {
-            // Tests that could not name it to the plugin now can.
-            self.wake_all();
+        if self.give_memory(turn.op, piece) {
+            match self.register(turn.op, &attachment, true) {
+                Outcome::Failed(error) => self.completions.complete(turn.op, Err(error)),
+                // The plugin was told not to complete it at once, but the operation is complete.
+                Outcome::Immediate(len) => self.completions.complete(turn.op, Ok(len)),
+                Outcome::Registered => {}
+            }
         }
+        lock(&self.waiting).registered(turn);
+        // Tests that could not name it to the plugin now can, or can collect it.
+        self.wake_all();
         true
     }
 

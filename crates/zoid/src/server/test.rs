@@ -2,14 +2,14 @@
 //!
 //! The interface collects failed operations before it calls the method, so a test with something to collect
 //! never reaches the plugin. A test without operation ids is passed to the plugin: it reports any completions
-//! to any thread that asks.
+//! to any thread that asks, and that thread wakes the tests of the contexts to which they belong.
 
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use bmi::{Class, Error, OpId, Received, Tag, Wanted, Which};
+use bmi::{Class, ContextId, Error, OpId, Received, Tag, Wanted, Which};
 use sys::Waited;
 use zoid_proto::ctl::{
     COMPLETIONS_PER_REPLY, INLINE_IDS, Reply, Request as Command, Test, TestSelection,
@@ -22,7 +22,7 @@ use super::ops::State;
 use super::peers::Client;
 use super::pool::Piece;
 use super::post::write_list;
-use super::{Server, lock};
+use super::{Server, Sought, lock};
 use crate::error::of_status;
 
 /// How long a test without a daemon sleeps before it tries to attach.
@@ -36,21 +36,33 @@ enum Known {
     These(Vec<u64>),
 }
 
-fn which_names(which: Which<'_>, id: OpId) -> bool {
-    matches!(which, Which::These(ids) if ids.contains(&id))
+fn names(which: Which<'_>, sought: Sought) -> bool {
+    match (which, sought) {
+        (Which::These(ids), Sought::Op(id)) => ids.contains(&id),
+        (Which::Any { context, .. }, Sought::Context(other)) => context == other,
+        _ => false,
+    }
 }
 
-/// The operations that a test names, while it waits.
+fn sought(which: Which<'_>) -> impl Iterator<Item = Sought> {
+    let (ids, context): (&[OpId], _) = match which {
+        Which::These(ids) => (ids, None),
+        Which::Any { context, .. } => (&[], Some(Sought::Context(context))),
+    };
+    ids.iter().copied().map(Sought::Op).chain(context)
+}
+
+/// What a test waits for, while it waits.
 struct Named<'a> {
     server: &'a Server,
-    ids: &'a [OpId],
+    which: Which<'a>,
 }
 
 impl Drop for Named<'_> {
     fn drop(&mut self) {
         let mut named = lock(&self.server.named);
-        for id in self.ids {
-            if let Entry::Occupied(mut count) = named.entry(*id) {
+        for sought in sought(self.which) {
+            if let Entry::Occupied(mut count) = named.entry(sought) {
                 *count.get_mut() -= 1;
                 if *count.get() == 0 {
                     count.remove();
@@ -122,18 +134,25 @@ impl Server {
         Known::These(known)
     }
 
-    /// Records which operations a test waits for by id.
+    /// Records what a test waits for.
     fn name<'a>(&'a self, which: Which<'a>) -> Named<'a> {
-        let ids = match which {
-            Which::Any { .. } => &[],
-            Which::These(ids) => ids,
-        };
         let mut named = lock(&self.named);
-        for id in ids {
-            *named.entry(*id).or_default() += 1;
+        for sought in sought(which) {
+            *named.entry(sought).or_default() += 1;
         }
         drop(named);
-        Named { server: self, ids }
+        Named {
+            server: self,
+            which,
+        }
+    }
+
+    /// Returns whether a test of another thread waits for the operation.
+    fn is_named_elsewhere(&self, which: Which<'_>, id: OpId, context: Option<ContextId>) -> bool {
+        let named = lock(&self.named);
+        let context = context.map(Sought::Context);
+        let mut ways = [Some(Sought::Op(id)), context].into_iter().flatten();
+        ways.any(|way| named.contains_key(&way) && !names(which, way))
     }
 
     fn is_closed(&self) -> bool {
@@ -162,8 +181,8 @@ impl Server {
             let number = i64::try_from(completion.bmi_id).ok();
             match number.and_then(OpId::from_number) {
                 Some(id) => {
-                    self.complete(id, completion.outcome.map_err(of_status));
-                    named |= lock(&self.named).contains_key(&id) && !which_names(which, id);
+                    let context = self.complete(id, completion.outcome.map_err(of_status));
+                    named |= self.is_named_elsewhere(which, id, context);
                 }
                 None => self.counters.protocol_errors().up(),
             }
@@ -310,7 +329,7 @@ fn select<'a>(
 ) -> TestSelection<'a> {
     let capacity = match (which, known) {
         // At most as many as fit in one reply.
-        (Which::Any { capacity }, _) => capacity.clamp(1, COMPLETIONS_PER_REPLY),
+        (Which::Any { capacity, .. }, _) => capacity.clamp(1, COMPLETIONS_PER_REPLY),
         (Which::These(_), Known::These(ids)) => {
             if let Some(piece) = scratch {
                 let place = attachment.extent_of_piece(piece, piece.len);

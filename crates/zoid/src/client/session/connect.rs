@@ -152,6 +152,9 @@ impl Client {
         state.window = welcome.caps.contains(Caps::INLINE).then_some(0);
         state.segment = segment;
         state.server_died = false;
+        if welcome.server_session != 0 {
+            state.serverless = None;
+        }
         state.connection = Connection::Up(Arc::clone(&link));
         self.note_limits(&welcome);
         self.compare(state, &before);

@@ -2,6 +2,7 @@
 //! because a daemon may be faulty or hostile.
 
 use std::io::{self, ErrorKind};
+use std::time::Instant;
 
 use bmi::{Error, Tag};
 use zoid_proto::fwd::{Event, Frame, FrameHeader, Place as Way};
@@ -144,6 +145,11 @@ impl State {
     }
 
     fn news(&mut self, event: Event, status: Status, keep: bool) {
+        match event {
+            Event::ServerGone(_) => self.serverless = Some(Instant::now()),
+            Event::ServerAttached(_) => self.serverless = None,
+            _ => {}
+        }
         match event {
             Event::ServerGone(_) => self.server_died = status.is_error(),
             Event::Kept(tag) => self.queue.keep_request(Tag(tag)),

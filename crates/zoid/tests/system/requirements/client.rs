@@ -61,15 +61,95 @@ fn r08_unexpected_messages_travel_from_clients_to_the_server_only() {
 }
 
 #[test]
-fn r11_operations_of_one_context_are_collected_by_another() {
+fn r11_an_operation_is_reported_in_its_context_and_survives_it() {
     let bed = Bed::new();
-    let (_server, client) = bed.greeted_pair();
-    let op = pending(client.receive_into(1, 8));
-    let other = client.bmi.open_context().unwrap();
-    client.bmi.close_context(client.context);
-    client.bmi.cancel(op).unwrap();
-    let found = client.bmi.test_context(other, 4, LIMIT).unwrap();
-    assert_eq!(found[0].op, op);
+    let (server, client) = bed.greeted_pair();
+    for end in [&client, &server] {
+        let (kept, closed) = (
+            pending(end.receive_into(1, 8)),
+            pending(end.receive_into(2, 8)),
+        );
+        let other = end.bmi.open_context().unwrap();
+        end.bmi.cancel(kept).unwrap();
+        assert!(end.bmi.test_context(other, 4, SHORT).unwrap().is_empty());
+        assert_eq!(
+            end.bmi.test_context(end.context, 4, LIMIT).unwrap()[0].op,
+            kept
+        );
+        end.bmi.close_context(end.context);
+        end.bmi.cancel(closed).unwrap();
+        let done = end.bmi.test(closed, LIMIT).unwrap().unwrap();
+        assert_eq!(done.result, Err(Error::Cancel));
+    }
+}
+
+/// A server that has gone, and no other comes: what waits for it ends.
+#[test]
+fn operations_do_not_wait_for_ever_for_a_server_that_does_not_come() {
+    for single_thread in [false, true] {
+        let bed = Bed::new();
+        let server = bed.serve();
+        let client = End::client(zoid::Options {
+            server_timeout: Some(Duration::from_millis(200)),
+            single_thread,
+            ..bed.options()
+        });
+        server.greeted_by(&client);
+        let op = pending(client.receive_into(1, 8));
+        assert!(
+            client
+                .bmi
+                .test(op, Duration::from_millis(400))
+                .unwrap()
+                .is_none()
+        );
+        server.bmi.finalize();
+        assert_eq!(client.wait(op).result, Err(Error::ConnReset));
+        let next = bed.serve();
+        let op = pending(client.receive_into(1, 8));
+        let to = next.greeted_by(&client);
+        let sent = next.bmi.post_send(next.context, to, vec![1; 8], Tag(1), 0);
+        pending(sent.unwrap());
+        assert_eq!(client.wait(op).result, Ok(8));
+    }
+}
+
+/// Threads test a context each, all at once, and whichever of them hears of a completion, the thread of its
+/// context collects it.
+#[test]
+fn r11_threads_with_contexts_of_their_own_collect_their_own_operations() {
+    const THREADS: i32 = 4;
+    const ROUNDS: usize = 50;
+    let bed = Bed::new();
+    let (server, client) = bed.greeted_pair();
+    for (receiver, sender) in [(&server, &client), (&client, &server)] {
+        std::thread::scope(|scope| {
+            for tag in 10..10 + THREADS {
+                scope.spawn(move || {
+                    let context = receiver.bmi.open_context().unwrap();
+                    for _ in 0..ROUNDS {
+                        let room = vec![0; 64];
+                        let post =
+                            receiver
+                                .bmi
+                                .post_receive(context, receiver.peer, room, Tag(tag), 0);
+                        if let Post::Pending(op) = post.unwrap() {
+                            let found = receiver
+                                .bmi
+                                .test_context_until(context, 4, LIMIT, &|| false);
+                            let found = found.unwrap();
+                            assert_eq!(found.first().map(|done| done.op), Some(op));
+                        }
+                    }
+                });
+            }
+            for round in 0..ROUNDS * THREADS as usize {
+                let tag = 10 + (round as i32 * 7) % THREADS;
+                let sent = sender.finish(sender.send(tag, vec![1; 64]));
+                assert_eq!(sent.0, Ok(64));
+            }
+        });
+    }
 }
 
 #[test]
