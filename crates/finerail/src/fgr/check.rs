@@ -121,8 +121,8 @@ fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
     } = report.timing;
     writeln!(
         out,
-        "gateways are checked every {interval} s; kernel nodes wait {transaction_timeout} s for one that hangs \
-         (transaction_timeout), nodes of Finerail {ping_timeout} s (router_ping_timeout); lost by the worst failure:"
+        "gateways are checked every {interval} s; for one that hangs, kernel nodes wait {transaction_timeout} s and \
+         Finerail {ping_timeout} s; lost by the worst failure:"
     )?;
     for kind in FailureKind::ALL {
         for direction in Direction::ALL {
@@ -150,8 +150,8 @@ fn start(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "at the start, on each of {nets} nets of clients: servers reach the first client after their next check, \
-         {interval} s at most with kernel routers, and its first mount waits for this and for its own retry"
+        "at the start, on {nets} nets: servers reach the first client at their next check, {interval} s at most with \
+         kernel routers; its first mount waits for this and for its own retry"
     )
 }
 
