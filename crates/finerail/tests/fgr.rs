@@ -299,7 +299,10 @@ fn the_time_without_service_follows_from_the_written_intervals() {
     );
     fs::remove_file(options).unwrap();
     let text = check();
-    assert!(text.contains(" 60 s; silently: kernel nodes 90 s, Finerail 110 s"), "{text}");
+    assert!(
+        text.contains(" 60 s; silently: kernel nodes 90 s, Finerail 110 s"),
+        "{text}"
+    );
     small("config", &["-o", "unused", "--ping-timeout", "21"])
         .expect_code(2)
         .expect_error("a ping within 21 s");
