@@ -5,10 +5,12 @@
 //! change, routes to remove. Nets outside the plan stay, because they may serve another purpose.
 //! Routes outside the plan are removed if they lead to a net of the plan.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::{Config, RouteConfig};
-use lnet_types::Net;
+use lnet_types::{Net, Nid};
+
+use crate::config::Timing;
 
 /// A difference between two configurations.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +22,8 @@ pub struct Difference {
 }
 
 /// Compares the planned configuration with the running one, such as an export. Settings that an
-/// export does not mention have LNet's defaults: discovery on, asymmetric routes kept, no routing.
+/// export does not mention have LNet's defaults: discovery on, asymmetric routes kept, no routing, a
+/// transaction timeout of 150 s.
 #[must_use]
 pub fn differences(planned: &Config, running: &Config) -> Vec<Difference> {
     let mut found = Vec::new();
@@ -56,7 +59,13 @@ fn parameters(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
             ));
         }
     }
+    let running_timeout = running.globals.transaction_timeout;
     let sizes = [
+        (
+            "transaction_timeout",
+            planned.globals.transaction_timeout,
+            running_timeout.or(Some(Timing::LNET.transaction_timeout)),
+        ),
         ("tiny_buffers", planned.buffers.tiny, running.buffers.tiny),
         (
             "small_buffers",
@@ -107,10 +116,16 @@ fn nets(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
 }
 
 fn routes(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
-    let same = |a: &RouteConfig, b: &RouteConfig| (a.net, a.gateway) == (b.net, b.gateway);
+    let by_way = |config: &Config| -> BTreeMap<(Net, Nid), RouteConfig> {
+        let routes = config.routes.iter().rev();
+        routes
+            .map(|route| ((route.net, route.gateway), *route))
+            .collect()
+    };
+    let (wanted, is) = (by_way(planned), by_way(running));
     let mut changed = Vec::new();
     for route in &planned.routes {
-        match running.routes.iter().find(|other| same(route, other)) {
+        match is.get(&(route.net, route.gateway)) {
             None => found.push(Difference {
                 what: format!("no route to {} by {}", route.net, route.gateway),
                 commands: vec![add(route)],
@@ -130,7 +145,7 @@ fn routes(planned: &Config, running: &Config, found: &mut Vec<Difference>) {
     }
     found.append(&mut changed);
     let nets: BTreeSet<Net> = planned.routes.iter().map(|route| route.net).collect();
-    let is_planned = |route: &RouteConfig| planned.routes.iter().any(|other| same(route, other));
+    let is_planned = |route: &RouteConfig| wanted.contains_key(&(route.net, route.gateway));
     for route in running.routes.iter().filter(|route| !is_planned(route)) {
         let (known, what) = match nets.contains(&route.net) {
             true => (vec![delete(route)], "is not in the plan"),

@@ -26,6 +26,9 @@ only those checks run that send what correct nodes send, and that leave no state
 for a server in production. The others send malformed input, which a kernel logs, and make the node close
 connections.
 
+A check that fails is repeated once. If the second result differs, the check is 'unsteady' and does not
+count as failed.
+
 A node that accepts only privileged source ports (the default of kernel nodes) needs --privileged,
 which needs CAP_NET_BIND_SERVICE or root.
 
@@ -35,7 +38,7 @@ Examples
   finerail conform --only ping-valid,push-ack --intrusive --json 10.1.0.2@tcp
   finerail conform --list
 
-Exit code: 0 no check failed, 1 a check failed or the node did not answer, 2 wrong usage.
+Exit code: 0 no check failed twice, 1 a check did or the node did not answer, 2 wrong usage.
 ")]
 pub(crate) struct ConformArgs {
     /// The node to check
@@ -176,6 +179,7 @@ impl Made {
         match self.outcome.as_ref().map(|outcome| &outcome.verdict) {
             Some(Verdict::Passed) => ("passed", None),
             Some(Verdict::Failed(why)) => ("failed", Some(why)),
+            Some(Verdict::Unsteady(why)) => ("unsteady", Some(why)),
             Some(Verdict::NotApplicable(why)) => ("not applicable", Some(why)),
             None => ("not applicable", Some(NOT_ALLOWED)),
         }
@@ -194,7 +198,7 @@ impl Made {
         if let Some(why) = why {
             text.push_str(&format!("    {why}\n"));
         }
-        if verbose || matches!(outcome.verdict, Verdict::Failed(_)) {
+        if verbose || matches!(outcome.verdict, Verdict::Failed(_) | Verdict::Unsteady(_)) {
             outcome.observed.iter().for_each(|it| dump(it, &mut text));
         }
         text
@@ -237,6 +241,7 @@ struct Report {
     privileged: bool,
     passed: usize,
     failed: usize,
+    unsteady: usize,
     not_applicable: usize,
     checks: Vec<CheckRow>,
     #[serde(skip)]
@@ -279,6 +284,7 @@ impl Report {
             privileged: subject.privileged,
             passed: count("passed"),
             failed: count("failed"),
+            unsteady: count("unsteady"),
             not_applicable: count("not applicable"),
             checks: results.iter().map(CheckRow::made).collect(),
             not_allowed: results.iter().filter(|it| it.outcome.is_none()).count(),
@@ -290,12 +296,18 @@ impl Report {
             nid,
             passed,
             failed,
+            unsteady,
             not_allowed,
             ..
         } = self;
         let not_applicable = self.not_applicable - not_allowed;
         let mut text =
             format!("{nid}: {passed} passed, {failed} failed, {not_applicable} not applicable");
+        if *unsteady > 0 {
+            text.push_str(&format!(
+                "; {unsteady} unsteady: failed once, and not when repeated"
+            ));
+        }
         if *not_allowed > 0 {
             text.push_str(&format!(
                 "; {not_allowed} intrusive checks did not run (--intrusive)"

@@ -2,21 +2,24 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use lnet_config::RouteConfig;
 use lnet_conform::{
     Diagnosis, Examination, Finding, NAME_UNKNOWN, NO_WAY, SetupError, Step, Subject, examine,
+    examine_through,
 };
 use lnet_core::Globals;
 use lnet_node::NodeOptions;
 use lnet_types::{LndType, Nid};
 use serde::Serialize;
 
-use crate::common::{NEGATIVE, complaint, print_bytes};
+use crate::common::{NEGATIVE, complaint, print_bytes, read_config};
 use crate::ctl::hosts::{name_in, nid_of};
 use crate::ping::{endpoint_address, own_address, seconds};
 
@@ -35,6 +38,7 @@ Examples
   finerail doctor --port 9988 127.0.0.2@tcp
   finerail doctor --privileged --listen mds1@tcp        can the node connect to this machine?
   finerail doctor --ports 988,1018,1023 --json 10.1.0.2@tcp
+  finerail doctor --privileged --gateway 10.1.0.9@tcp 10.2.0.2@o2ib       through a router
 
 Exit code: 0 nothing is wrong, 1 findings, 2 wrong usage.
 ")]
@@ -65,6 +69,12 @@ pub(crate) struct DoctorArgs {
     /// with this address
     #[arg(long, requires = "privileged")]
     listen: bool,
+    /// Examine the nodes through this router, after the router itself
+    #[arg(long, short, value_name = "NID", value_delimiter = ',', conflicts_with_all = ["config", "listen", "ports"])]
+    gateway: Vec<Nid>,
+    /// Examine nodes on other networks through the gateways of the routes in this configuration
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["listen", "ports"])]
+    config: Option<PathBuf>,
     /// Connect from the address of this local NID
     #[arg(long, short, value_name = "NID")]
     source: Option<Nid>,
@@ -87,6 +97,8 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     if args.timeout == 0.0 {
         bail!("--timeout 0 leaves no time to answer");
     }
+    let config = args.config.as_deref().map(read_config).transpose()?;
+    let routes = config.map_or_else(Vec::new, |config| config.routes);
     let mut examined_nodes: Vec<Examined> = Vec::new();
     for target in args.targets()? {
         let resolved = args.resolve(target)?;
@@ -95,11 +107,12 @@ pub(crate) fn run(args: &DoctorArgs) -> anyhow::Result<ExitCode> {
             complaint(&format!("{nid} is given more than once, and examined once"));
             continue;
         }
-        let examined = args.examine_node(resolved)?;
-        if !args.json {
-            print_bytes(examined.text().as_bytes(), &mut io::stdout())?;
+        for examined in args.examine_node(resolved, &routes)? {
+            if !args.json {
+                print_bytes(examined.text().as_bytes(), &mut io::stdout())?;
+            }
+            examined_nodes.push(examined);
         }
-        examined_nodes.push(examined);
     }
     if args.json {
         let rows: Vec<Row<'_>> = examined_nodes.iter().map(Examined::row).collect();
@@ -122,38 +135,91 @@ impl DoctorArgs {
         let texts = self.nids.iter();
         let targets = texts.map(|text| match name_in(text) {
             Some((name, _)) => Ok(Target::Name { name, text }),
-            None => Ok(Target::Nid(examinable(text.parse()?)?)),
+            None => Ok(Target::Nid(self.reachable(text.parse()?)?)),
         });
         targets.collect()
     }
 
-    fn examine_node(&self, resolved: Resolved) -> anyhow::Result<Examined> {
+    /// Examines a node; through gateways if there are some, with a report about each gateway before it.
+    fn examine_node(
+        &self,
+        resolved: Resolved,
+        routes: &[RouteConfig],
+    ) -> anyhow::Result<Vec<Examined>> {
         let (nid, told) = match resolved {
             Resolved::Given(nid) => (nid, None),
             Resolved::Found(nid, told) => (nid, Some(told)),
-            Resolved::Unknown(text, finding) => return Ok(Examined::unknown(text, finding)),
+            Resolved::Unknown(text, finding) => return Ok(vec![Examined::unknown(text, finding)]),
         };
-        let examination = match self.examination(nid) {
-            // The system has no route to the address. This becomes a finding, so that the other nodes are still
-            // examined.
+        let gateways = self.gateways(nid, routes);
+        let mut examined = match &gateways[..] {
+            [] => vec![self.directly(nid)?],
+            gateways => {
+                let through = gateways.iter().map(|&gateway| self.through(nid, gateway));
+                let through: Vec<Vec<Examined>> = through.collect::<anyhow::Result<_>>()?;
+                through.into_iter().flatten().collect()
+            }
+        };
+        if let (Some(seen), Some(node)) = (told, examined.last_mut()) {
+            let name = "name";
+            let tested = true;
+            node.diagnosis.steps.insert(0, Step { name, tested, seen });
+        }
+        Ok(examined)
+    }
+
+    /// Returns the gateways to a node: those that were given, or those of the routes to its network.
+    fn gateways(&self, nid: Nid, routes: &[RouteConfig]) -> Vec<Nid> {
+        let routes = routes.iter().filter(|route| route.net == nid.net());
+        let known = routes.map(|route| route.gateway);
+        let mut gateways: Vec<Nid> = self.gateway.iter().copied().chain(known).collect();
+        gateways.sort_unstable();
+        gateways.dedup();
+        gateways
+    }
+
+    fn directly(&self, nid: Nid) -> anyhow::Result<Examined> {
+        let examination = match self.checked(nid)? {
+            Ok(examination) => examination,
+            Err(unreached) => return Ok(unreached),
+        };
+        let diagnosis = examine(&examination, |step| self.announce(nid, step))?;
+        Ok(Examined::new(nid, examination.subject, diagnosis))
+    }
+
+    fn through(&self, nid: Nid, gateway: Nid) -> anyhow::Result<Vec<Examined>> {
+        let examination = match self.checked(examinable(gateway)?)? {
+            Ok(examination) => examination,
+            Err(unreached) => return Ok(vec![unreached]),
+        };
+        let subject = examination.subject;
+        let [near, far] = examine_through(&examination, nid, |step| self.announce(gateway, step))?;
+        Ok(vec![
+            Examined::new(gateway, subject, near),
+            Examined::new(nid, subject, far),
+        ])
+    }
+
+    /// Returns the examination of a node, or the finding that the system has no route to the address, so that the
+    /// other nodes are still examined.
+    fn checked(&self, nid: Nid) -> anyhow::Result<Result<Examination, Examined>> {
+        match self.examination(nid) {
             Err(error) if self.source.is_none() && error.is::<io::Error>() => {
                 let kind = &NO_WAY;
                 let seen = format!("{error:#}");
-                return Ok(Examined::unknown(nid.to_string(), Finding { kind, seen }));
+                let finding = Finding { kind, seen };
+                Ok(Err(Examined::unknown(nid.to_string(), finding)))
             }
-            examination => examination?,
-        };
-        let mut diagnosis = examine(&examination, |step| self.announce(nid, step))?;
-        if let Some(seen) = told {
-            let name = "name";
-            let tested = true;
-            diagnosis.steps.insert(0, Step { name, tested, seen });
+            examination => examination.map(Ok),
         }
-        Ok(Examined {
-            nid: nid.to_string(),
-            subject: Some(examination.subject),
-            diagnosis,
-        })
+    }
+
+    /// Returns a NID that can be examined. Behind a router a node may be on a network of any kind.
+    fn reachable(&self, nid: Nid) -> anyhow::Result<Nid> {
+        match self.gateway.is_empty() && self.config.is_none() {
+            true => examinable(nid),
+            false => Ok(nid),
+        }
     }
 
     fn resolve(&self, target: Target<'_>) -> anyhow::Result<Resolved> {
@@ -169,7 +235,7 @@ impl DoctorArgs {
         let found = receiver.recv_timeout(Duration::from_secs_f64(self.timeout));
         let seen = match found.map(|found| found.parse::<Nid>()) {
             Ok(Ok(nid)) => {
-                let nid = examinable(nid).with_context(|| text.clone())?;
+                let nid = self.reachable(nid).with_context(|| text.clone())?;
                 return Ok(Resolved::Found(nid, format!("{text} is {nid}")));
             }
             Ok(Err(_)) => format!("{name} has no address"),
@@ -264,6 +330,14 @@ struct Examined {
 }
 
 impl Examined {
+    fn new(nid: Nid, subject: Subject, diagnosis: Diagnosis) -> Self {
+        Self {
+            nid: nid.to_string(),
+            subject: Some(subject),
+            diagnosis,
+        }
+    }
+
     fn unknown(nid: String, finding: Finding) -> Self {
         let findings = vec![finding];
         let steps = Vec::new();

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use lnet_config::{Config, Globals, NetConfig, NiConfig};
-use lnet_node::{AcceptMode, Node, NodeOptions, PingError, PingReply, Progress};
+use lnet_node::{AcceptMode, Node, NodeOptions, PingError, PingReply, Progress, SourcePorts};
 use lnet_types::{LndType, Nid};
 use lnet_wire::PingFeatures;
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub(crate) struct PingArgs {
     #[arg(long, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
     /// Connect from a source port below 1024, as nodes do; do not use the address of a running node
-    #[arg(long, conflicts_with = "config")]
+    #[arg(long)]
     privileged: bool,
     /// Print one JSON document
     #[arg(long)]
@@ -249,17 +249,22 @@ fn progress_line(args: &PingArgs, nid: Nid, reply: &PingReply) {
 }
 
 fn start_node(args: &PingArgs, target: Nid) -> anyhow::Result<Node> {
+    let options = args.transport.options();
+    let privileged = NodeOptions {
+        source_ports: Some(SourcePorts::Privileged),
+        ..args.transport.options()
+    };
     if let Some(path) = &args.config {
         let options = NodeOptions {
             progress: Progress::Caller,
             accept: Some(AcceptMode::None),
-            ..args.transport.options()
+            ..if args.privileged { privileged } else { options }
         };
         return Ok(lnet_noded::start(&read_config(path)?, options)?.into_node());
     }
     let config = endpoint_config(target, args.source, args.transport.port)?;
     let base = if args.privileged {
-        args.transport.options()
+        privileged
     } else {
         args.transport.unprivileged_options()
     };

@@ -19,7 +19,7 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 
 use common::process::{Ended, Process, run};
-use common::site::{Site, yaml};
+use common::site::{ROUTER, STORAGE, Site, yaml};
 use common::{finerail, is_root};
 
 const NODE: &str = "127.0.0.2@tcp";
@@ -237,6 +237,77 @@ fn a_node_that_can_connect_to_this_machine_is_seen_to() {
     let seen = "way back      the node connected from 127.0.0.2:";
     assert!(ended.out.contains(seen), "{}", ended.out);
     drop(node.stop());
+}
+
+/// A kernel node never dials a peer that it knows only by the peer's connections. The ping on a connection of type
+/// BULK_OUT then gets no answer.
+#[test]
+fn a_node_that_does_not_dial_proves_nothing_about_the_way_back() {
+    if !is_root() {
+        return eprintln!("skipped: source ports below 1024 need root");
+    }
+    let (site, node) = site(NODE);
+    let real = site.port;
+    // Behind the proxy the node knows the doctor by connections from another address, which it cannot dial.
+    let port = peer(move |client, _| carry(client, real, u64::MAX));
+    let ended = doctor(port, "3", &["--privileged", "--listen", NODE]).expect_code(0);
+    assert!(
+        ended.out.contains("way back      not tested: "),
+        "{}",
+        ended.out
+    );
+    drop(node.stop());
+}
+
+#[test]
+fn a_node_behind_a_router_is_examined_by_pings() {
+    let site = Site::new();
+    site.write_routed_nodes();
+    let router = site.start_node("router");
+    let storage = site.start_node("storage");
+    let through = ["--gateway", ROUTER[0], STORAGE];
+    let ended = doctor(site.port, AMPLE, &through).expect_code(0);
+    let seen = "5 answers through 127.0.0.2@tcp";
+    assert!(ended.out.contains(seen), "{}", ended.out);
+    assert!(
+        ended
+            .out
+            .contains("not tested: only messages pass a router"),
+        "{}",
+        ended.out
+    );
+    let config = site.path("client.yaml");
+    let routed = ["--config", config.to_str().unwrap(), STORAGE];
+    let ended = doctor(site.port, AMPLE, &routed).expect_code(0);
+    assert!(ended.out.contains(seen), "{}", ended.out);
+    drop(storage.stop());
+    let ended = doctor(site.port, "3", &through).expect_code(1);
+    assert!(ended.out.contains("error far-silent: "), "{}", ended.out);
+    drop(router.stop());
+    let (plain, node) = self::site(NODE);
+    let ended = doctor(plain.port, AMPLE, &through).expect_code(1);
+    assert!(ended.out.contains("error not-a-router: "), "{}", ended.out);
+    drop(node.stop());
+}
+
+#[test]
+fn a_ping_through_routers_may_come_from_a_privileged_port() {
+    if !is_root() {
+        return eprintln!("skipped: source ports below 1024 need root");
+    }
+    let site = Site::new();
+    site.write_routed_nodes();
+    let mut command = site.command("router", &["node"]);
+    command.args(["--accept", "secure"]);
+    let router = Process::start(command);
+    router.wait_for_output("ready: ");
+    let storage = site.start_node("storage");
+    let config = site.path("client.yaml");
+    let config = config.to_str().unwrap();
+    site.ping(STORAGE, &["--privileged", "--config", config])
+        .expect_code(0);
+    drop(storage.stop());
+    drop(router.stop());
 }
 
 #[test]

@@ -289,17 +289,20 @@ fn the_time_without_service_follows_from_the_written_intervals() {
     let options = conf.join("module.conf");
     assert_eq!(
         fs::read_to_string(&options).unwrap(),
-        "options lnet alive_router_check_interval=6 router_ping_timeout=4\n"
+        "options lnet alive_router_check_interval=6 router_ping_timeout=4 lnet_transaction_timeout=30\n"
     );
     let check = || fgr(&["check", conf.to_str().unwrap()]).expect_code(0).out;
     let text = check();
     assert!(
-        text.contains(" requests, 384 pairs, 6 s, 10 s if it fails silently"),
+        text.contains(" requests, 384 pairs, 6 s; silently: kernel nodes 36 s, Finerail 10 s"),
         "{text}"
     );
     fs::remove_file(options).unwrap();
     let text = check();
-    assert!(text.contains(" 60 s, 110 s if it fails silently"), "{text}");
+    assert!(
+        text.contains(" 60 s; silently: kernel nodes 90 s, Finerail 110 s"),
+        "{text}"
+    );
     small("config", &["-o", "unused", "--ping-timeout", "21"])
         .expect_code(2)
         .expect_error("a ping within 21 s");

@@ -58,7 +58,7 @@ mod probe;
 pub use checks::CHECKS;
 pub use doctor::{
     Diagnosis, Examination, FINDING_KINDS, Finding, FindingKind, NAME_UNKNOWN, NO_WAY, Severity,
-    Step, examine,
+    Step, examine, examine_through,
 };
 pub use exchange::{Exchange, Way};
 pub use node::{NodeUnderTest, SetupError, Subject};

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use lnet_wire::{
@@ -15,6 +16,12 @@ use crate::probe::Stop;
 /// How long to wait for one connection while several are polled.
 const GLANCE: Duration = Duration::from_millis(5);
 
+/// The time between bytes and the end that cuts them.
+const CUT_APART: Duration = Duration::from_millis(200);
+
+/// How long a node may take to close a connection after the checker closed it. A kernel takes some milliseconds.
+const PARTING: Duration = Duration::from_millis(250);
+
 /// The most frames of the node's own traffic that are skipped while an answer is awaited.
 const PASSED_OVER_MAX: usize = 1000;
 
@@ -25,6 +32,28 @@ pub(crate) struct Link {
     deadline: Instant,
     form: HeaderForm,
     transcript: Transcript,
+    /// True if the node has closed the connection.
+    is_ended: bool,
+}
+
+impl Drop for Link {
+    /// Closes the connection and waits until the node has closed it too. A node that still holds a connection rejects
+    /// the next one of its type.
+    fn drop(&mut self) {
+        self.end_writing();
+        let deadline = Instant::now() + PARTING;
+        let mut room = [0; 4096];
+        while !self.is_ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || self.stream.set_read_timeout(Some(left)).is_err() {
+                return;
+            }
+            self.is_ended = match self.stream.read(&mut room) {
+                Ok(count) => count == 0,
+                Err(error) => !is_wait(error.kind()),
+            };
+        }
+    }
 }
 
 /// A HELLO that the node sent.
@@ -95,6 +124,7 @@ impl Link {
             deadline,
             form: version.header_form(),
             transcript,
+            is_ended: false,
         }
     }
 
@@ -140,6 +170,13 @@ impl Link {
     /// Closes our side of the connection.
     pub(crate) fn end_writing(&mut self) {
         let _shown_by_the_next_read = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Closes our side of the connection some time after the last bytes, so that the node reads the bytes first. A
+    /// kernel may not see an end that comes in one packet with the bytes before it.
+    pub(crate) fn end_after_bytes(&mut self) {
+        thread::sleep(CUT_APART);
+        self.end_writing();
     }
 
     /// Reads the node's HELLO.
@@ -308,6 +345,7 @@ impl Link {
             }
             match self.stream.read(room) {
                 Ok(0) => {
+                    self.is_ended = true;
                     self.transcript.add(self.number, Way::Closed, &[]);
                     return Got::End { reset: false };
                 }
@@ -318,6 +356,7 @@ impl Link {
                 }
                 Err(error) if is_wait(error.kind()) => {}
                 Err(_) => {
+                    self.is_ended = true;
                     self.transcript.add(self.number, Way::Closed, &[]);
                     return Got::End { reset: true };
                 }
@@ -359,4 +398,61 @@ const fn is_wait(kind: ErrorKind) -> bool {
         kind,
         ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    fn linked(listener: &TcpListener) -> (Link, TcpStream) {
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let transcript = Transcript::default();
+        let link = Link::new(stream, 0, deadline, HelloVersion::V3, transcript);
+        (link, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn the_next_connection_waits_until_the_node_has_closed_the_last_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (link, mut node) = linked(&listener);
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let closing = Arc::clone(&is_closing);
+        let node = thread::spawn(move || {
+            assert_eq!(node.read(&mut [0]).unwrap(), 0, "the checker closes first");
+            thread::sleep(PARTING / 5);
+            closing.store(true, Ordering::SeqCst);
+            drop(node);
+        });
+        drop(link);
+        assert!(
+            is_closing.load(Ordering::SeqCst),
+            "the checker did not wait"
+        );
+        node.join().unwrap();
+    }
+
+    #[test]
+    fn bytes_arrive_before_the_end_that_cuts_them() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // On a busy machine the node may look late; one look in time is enough.
+        let is_apart = (0..5).any(|_| {
+            let (mut link, mut node) = linked(&listener);
+            let node = thread::spawn(move || {
+                let mut bytes = [0; 16];
+                assert_eq!(node.read(&mut bytes).unwrap(), 10);
+                node.set_read_timeout(Some(CUT_APART / 4)).unwrap();
+                let second = node.read(&mut bytes);
+                second.is_err_and(|error| is_wait(error.kind()))
+            });
+            link.send(&[1; 10]);
+            link.end_after_bytes();
+            node.join().unwrap()
+        });
+        assert!(is_apart);
+    }
 }

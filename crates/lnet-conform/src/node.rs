@@ -110,8 +110,25 @@ impl NodeUnderTest {
         }
     }
 
-    /// Runs one check.
+    /// Runs one check, and a failed one again: a node is only failed if it fails twice.
     pub fn run(&self, check: &Check) -> Outcome {
+        let first = self.run_once(check);
+        let Verdict::Failed(why) = &first.verdict else {
+            return first;
+        };
+        let second = self.run_once(check);
+        let verdict = match second.verdict {
+            Verdict::Failed(_) => Verdict::Failed(why.clone()),
+            _ => Verdict::Unsteady(why.clone()),
+        };
+        Outcome {
+            verdict,
+            observed: first.observed,
+            elapsed: first.elapsed + second.elapsed,
+        }
+    }
+
+    fn run_once(&self, check: &Check) -> Outcome {
         let begun = Instant::now();
         let mut probe = self.probe();
         let verdict = match (check.run)(&mut probe) {

@@ -44,6 +44,8 @@ pub enum Verdict {
     Passed,
     /// The node does not follow the rule, as the text describes.
     Failed(String),
+    /// The check failed once, as the text describes, and not when it was repeated.
+    Unsteady(String),
     /// The rule cannot be checked on this node; the text has the reason.
     NotApplicable(String),
 }

@@ -5,7 +5,7 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-use lnet_explain::{Explanation, Question, Settings, Source, explain, import};
+use lnet_explain::{Code, Explanation, Question, Settings, Source, explain, import};
 
 /// Two rails, of which the first has no link.
 const NODE: &str = "\
@@ -68,4 +68,30 @@ fn no_margin_asks_for_an_error_that_is_worse_than_a_fatal_one() {
         because.contains("10.0.0.2@tcp by fatal, 0 against 1"),
         "{because}"
     );
+}
+
+#[test]
+fn the_lnd_timeout_of_a_release_is_not_misaligned() {
+    let with = |timeout| {
+        let text = format!(
+            "net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.1@tcp, lnd tunables: {{timeout: {timeout}}}}}]}}]\n"
+        );
+        let source = Source {
+            name: "node",
+            text: &text,
+        };
+        let node = import(&[source], &Settings::default()).unwrap().node;
+        let question = Question {
+            to: "10.0.0.7@tcp".parse().unwrap(),
+            from: None,
+            size: 0,
+            sends: 1,
+        };
+        let found = explain(&node, &question).unwrap().findings;
+        found
+            .iter()
+            .any(|finding| finding.code == Code::TimeoutsMisaligned)
+    };
+    // 49 s is what 2.16.1 derives, 50 s is what 2.17.0 has.
+    assert_eq!([49, 50, 51].map(with), [false, false, true]);
 }

@@ -561,7 +561,11 @@ fn an_lnd_timeout_that_leaves_no_time_for_the_last_try_is_found() {
             "net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.1@tcp, lnd tunables: {{timeout: {timeout}}}}}]}}]\n"
         )
     };
-    fires("timeouts-misaligned", &ni(50), &ni(49));
+    fires("timeouts-misaligned", &ni(51), &ni(49));
+    // Release 2.17.0 shows 50 s if nobody set another value.
+    fires("timeouts-misaligned", &ni(51), &ni(50));
+    let shorter = |timeout| ni(timeout) + "global: {transaction_timeout: 120}\n";
+    fires("timeouts-misaligned", &shorter(50), &shorter(39));
 }
 
 #[test]

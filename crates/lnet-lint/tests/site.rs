@@ -353,3 +353,27 @@ fn a_gateway_that_is_not_local_is_one_finding_and_not_one_of_every_server() {
     assert!(codes.contains(&"gateway-not-local"), "{codes:?}");
     assert!(!codes.contains(&"one-sided-route"), "{codes:?}");
 }
+
+#[test]
+fn nodes_of_two_releases_differ_in_no_parameter() {
+    let with_timeout = |text: &str, nid: &str, timeout: u32| {
+        let tunables = format!("{nid}, lnd tunables: {{timeout: {timeout}}}}}");
+        text.replacen(&format!("{nid}}}"), &tunables, 1)
+    };
+    // 49 s is the share of an attempt, which 2.16.1 shows; 50 s is what 2.17.0 shows.
+    let mut site = Site::new();
+    site.router = with_timeout(&site.router, "10.0.0.8@tcp", 49);
+    site.second = with_timeout(&site.second, "10.0.0.9@tcp", 50);
+    assert!(site.second.contains("timeout: 50"), "{}", site.second);
+    let found = site.report().findings;
+    assert!(
+        found.iter().all(|one| one.code != "parameters-differ"),
+        "{found:#?}"
+    );
+    site.second = site.second.replace("timeout: 50", "timeout: 30");
+    let found = site.report().findings;
+    assert!(
+        found.iter().any(|one| one.code == "parameters-differ"),
+        "{found:#?}"
+    );
+}

@@ -40,6 +40,7 @@ use lnet_types::{Net, Nid};
 const TIMING: Timing = Timing {
     check_interval: 6,
     ping_timeout: 4,
+    transaction_timeout: 150,
 };
 
 /// The seconds after which a net without pings counts as down.
@@ -610,7 +611,7 @@ fn schedule(
 /// Returns the longest time for which a failure stays unnoticed according to the check, in seconds.
 fn unnoticed(kind: FailureKind) -> u64 {
     let times = Direction::ALL.map(|direction| kind.unnoticed(direction, TIMING));
-    let longest = times.into_iter().flatten().map(|time| time.silent).max();
+    let longest = times.into_iter().flatten().map(|time| time.finerail).max();
     longest.unwrap_or(TIMING.check_interval).into()
 }
 

@@ -8,7 +8,8 @@ use lnet_policy::Selector;
 use lnet_types::expr::Descriptor;
 use lnet_types::{Net, Nid};
 
-use crate::config::{Class, Site, SiteNode, address};
+use crate::check::passage::Conversation;
+use crate::config::{Class, NodeRole, Site, SiteNode, address};
 
 /// A class, its nodes, and its routes by net.
 pub(super) struct Party<'a> {
@@ -75,6 +76,8 @@ pub(super) struct Index<'a> {
     /// The interfaces of routers that some node pings. The others count as down once LNet's window
     /// has passed (selection, section 3.8).
     pinged: BTreeSet<Nid>,
+    /// Those that other nodes than clients ping, also while no client is up.
+    pinged_early: BTreeSet<Nid>,
 }
 
 impl<'a> Index<'a> {
@@ -93,6 +96,7 @@ impl<'a> Index<'a> {
             nodes: Vec::new(),
             by_nid: BTreeMap::new(),
             pinged: BTreeSet::new(),
+            pinged_early: BTreeSet::new(),
         };
         for site in sites {
             for node in &site.nodes {
@@ -126,15 +130,28 @@ impl<'a> Index<'a> {
             if !is_on(class, route.gateway.net()) {
                 continue;
             }
-            self.pinged.insert(route.gateway);
-            if discovers(class)
-                && let Some(router) = self.by_nid.get(&route.gateway)
-            {
-                let nids = self.nodes[*router].nids.iter().copied();
-                self.pinged
-                    .extend(nids.filter(|nid| is_on(class, nid.net())));
+            let router = self.by_nid.get(&route.gateway);
+            let others = router.filter(|_| discovers(class));
+            let others = others.map_or(&[][..], |&router| &self.nodes[router].nids[..]);
+            let others = others.iter().copied();
+            let others = others.filter(|nid| is_on(class, nid.net()));
+            let pinged: Vec<Nid> = others.chain([route.gateway]).collect();
+            if class.role != NodeRole::Client {
+                self.pinged_early.extend(&pinged);
             }
+            self.pinged.extend(pinged);
         }
+    }
+
+    /// Returns whether the server of a conversation has no usable route to the client's net until a
+    /// client on this net has pinged the routers.
+    pub(super) fn waits_at_start(&self, talk: &Conversation<'_>) -> bool {
+        let routes = talk.server.routes(talk.session);
+        let mut far = routes.iter().filter_map(|route| {
+            let router = self.router(route.gateway)?;
+            router.nid_on(talk.session)
+        });
+        !routes.is_empty() && !far.any(|nid| self.pinged_early.contains(&nid))
     }
 
     /// Returns the router with this NID.

@@ -271,8 +271,12 @@ pub struct Report {
     pub states: u64,
     /// What the worst failure of each kind costs in each direction.
     pub outages: Vec<Outage>,
-    /// How nodes watch their gateways.
+    /// How nodes watch their gateways, with the longest transaction timeout of clients and servers.
     pub timing: Timing,
+    /// Nets on which a server's messages wait for the first client when the site starts: as long as
+    /// no client is up, no node pings the routers' interfaces on these nets, so servers hold the
+    /// routes to them down until their next check.
+    pub waits_at_start: BTreeSet<Net>,
 }
 
 impl Report {
@@ -287,10 +291,14 @@ impl Report {
 #[must_use]
 pub fn check(site: &Site) -> Report {
     let index = Index::new(&[site], &[site]);
+    let timing = Timing {
+        transaction_timeout: transaction_timeout(site),
+        ..site.timing
+    };
     let mut check = Check {
         index: &index,
         report: Report {
-            timing: site.timing,
+            timing,
             ..Report::default()
         },
         tally: Tally::default(),
@@ -312,7 +320,18 @@ pub fn check(site: &Site) -> Report {
             }
         }
     }
-    check.complete(site.timing)
+    check.complete(timing)
+}
+
+/// Returns the longest transaction timeout of the clients and servers, in seconds.
+fn transaction_timeout(site: &Site) -> u32 {
+    let ends = site
+        .classes
+        .iter()
+        .filter(|class| class.role != NodeRole::Router);
+    let set = ends.map(|class| class.config.globals.transaction_timeout);
+    let usual = site.timing.transaction_timeout;
+    set.map(|set| set.unwrap_or(usual)).max().unwrap_or(usual)
 }
 
 fn with_role<'a>(parties: &'a [Party<'a>], role: NodeRole) -> impl Iterator<Item = &'a Party<'a>> {
@@ -437,6 +456,9 @@ impl Check<'_> {
         for talk in talks {
             let talk = talk.as_conversation(client, server, net);
             let calm = State::default();
+            if self.index.waits_at_start(&talk) {
+                self.report.waits_at_start.insert(talk.session);
+            }
             let usual = Direction::ALL
                 .map(|direction| (direction, talk.passages(self.index, direction, &calm)));
             self.healthy(&talk, &usual);

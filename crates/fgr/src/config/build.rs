@@ -329,6 +329,7 @@ impl<'a> Builder<'a> {
                 nets: client.chain(server).collect(),
                 globals: Globals {
                     discovery: Some(self.scheme.form == Form::MultiRail),
+                    transaction_timeout: Some(self.scheme.timing.transaction_timeout),
                     ..Globals::default()
                 },
                 ..Config::default()

@@ -136,6 +136,7 @@ fn what_routes(config: Config) -> Config {
         globals: Globals {
             discovery: config.globals.discovery,
             drop_asym_route: config.globals.drop_asym_route,
+            transaction_timeout: config.globals.transaction_timeout,
             ..Globals::default()
         },
         ..Config::default()
@@ -153,6 +154,9 @@ pub fn read_timing(file: &str, text: &str) -> Result<Timing, InputError> {
     let mut timing = Timing::LNET;
     match ModuleOptions::parse(text, Dialect::Kernel) {
         Ok(options) => {
+            if let Some(seconds) = options.globals.transaction_timeout {
+                timing.transaction_timeout = seconds;
+            }
             for option in options
                 .others
                 .iter()

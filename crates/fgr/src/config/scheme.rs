@@ -39,13 +39,18 @@ pub enum Slots {
     Used,
 }
 
-/// How nodes watch their gateways. LNet takes both values only as module parameters.
+/// How nodes watch their gateways.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// Seconds between two pings of a gateway: `alive_router_check_interval`.
+    /// Seconds between two pings of a gateway: `alive_router_check_interval`, a module parameter
+    /// only.
     pub check_interval: u32,
-    /// Timeout of a ping in seconds: `router_ping_timeout`.
+    /// Timeout of a ping in seconds: `router_ping_timeout`, a module parameter only. Nodes of
+    /// Finerail wait this long for a gateway; kernel nodes use the value only as routers.
     pub ping_timeout: u32,
+    /// Seconds until a message and all its attempts have failed: `transaction_timeout`. Kernel nodes
+    /// wait this long for a gateway that hangs.
+    pub transaction_timeout: u32,
 }
 
 impl Default for Timing {
@@ -59,14 +64,30 @@ impl Timing {
     pub const LNET: Self = Self {
         check_interval: 60,
         ping_timeout: 50,
+        transaction_timeout: 150,
     };
 
-    /// The values that `fgr config` writes. A router that hangs costs half a minute, and a router
-    /// of Titan answers about 230 pings a second.
+    /// The values that `fgr config` writes. A router that hangs costs kernel nodes 50 s and nodes of
+    /// Finerail 30 s, and a router of Titan answers about 230 pings a second.
     pub const PLANNED: Self = Self {
         check_interval: 20,
         ping_timeout: 10,
+        transaction_timeout: 30,
     };
+
+    /// The shortest transaction timeout that leaves each of LNet's three attempts 5 s.
+    pub const TRANSACTION_TIMEOUT_MIN: u32 = 16;
+
+    /// Returns the time in seconds after which a kernel node gives up a connection on which nothing
+    /// is acknowledged, in the release that waits longest: release 2.17.0 waits 50 s, earlier
+    /// releases wait the share of an attempt of three. A transaction that ends earlier ends the wait.
+    #[must_use]
+    pub fn lnd_timeout(self) -> u32 {
+        const RELEASE_2_17: u32 = 50;
+        const ATTEMPTS: u32 = 3;
+        let share = self.transaction_timeout.saturating_sub(1) / ATTEMPTS;
+        share.max(RELEASE_2_17).min(self.transaction_timeout)
+    }
 
     /// Checks that gateways are pinged at all, and that a ping ends before the next one is due.
     pub(super) fn checked(self) -> Result<Self, SiteError> {

@@ -7,9 +7,10 @@ use thiserror::Error;
 
 use crate::config::{Class, NodeRole, Timing};
 
-/// Module parameters for [`Timing`]. Neither YAML nor `lnetctl set` has them.
+/// Module parameters for [`Timing`]; neither YAML nor `lnetctl set` has the first two.
 pub(super) const CHECK_INTERVAL: &str = "alive_router_check_interval";
 pub(super) const PING_TIMEOUT: &str = "router_ping_timeout";
+const TRANSACTION_TIMEOUT: &str = "lnet_transaction_timeout";
 
 impl Timing {
     /// The options of the `lnet` module that set these values.
@@ -18,14 +19,16 @@ impl Timing {
         format!("options lnet {}\n", self.parameters().join(" "))
     }
 
-    fn parameters(self) -> [String; 2] {
+    fn parameters(self) -> [String; 3] {
         let Self {
             check_interval,
             ping_timeout,
+            transaction_timeout,
         } = self;
         [
             format!("{CHECK_INTERVAL}={check_interval}"),
             format!("{PING_TIMEOUT}={ping_timeout}"),
+            format!("{TRANSACTION_TIMEOUT}={transaction_timeout}"),
         ]
     }
 }

@@ -367,8 +367,9 @@ fn failures(machine: &Machine, study: &Study) -> Markup {
             p {
                 "When a module dies, LNet goes on with the living gateway of best priority: the configurations of "
                 code { "fgr config" } " give backups the priorities 1, 2, … in the order of the plan. Until the failure is noticed, "
-                "its clients' messages are lost: at most " (timing.check_interval) " s when connections are refused, "
-                (timing.check_interval + timing.ping_timeout) " s when the module hangs, with the intervals that "
+                "its clients' messages are lost: " (timing.check_interval) " s when connections are refused; when the module "
+                "hangs, about " (timing.check_interval + timing.transaction_timeout) " s on kernel nodes and "
+                (timing.check_interval + timing.ping_timeout) " s on nodes of Finerail, with the times that "
                 code { "fgr config" } " sets. Of " (study.failures.len())
                 " single-module failures the most that are lost is " (count(lost(study))) " pairs of a client and a net. The worst "
                 (worst.len().min(FAILURES)) ":"

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use fgr::check::{Direction, FailureKind, Finding, Outage, Report, Rollout, check, rollout};
-use fgr::config::Site;
+use fgr::config::{Site, Timing};
 use fgr::diff::differences;
 use lnet_types::expr::NetExpr;
 
@@ -114,10 +114,15 @@ fn findings(report: &Report, out: &mut String) -> std::fmt::Result {
 
 /// Writes what failures cost until the nodes notice them.
 fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
-    let (interval, timeout) = (report.timing.check_interval, report.timing.ping_timeout);
+    let Timing {
+        check_interval: interval,
+        ping_timeout,
+        transaction_timeout,
+    } = report.timing;
     writeln!(
         out,
-        "gateways are checked every {interval} s, a ping may take {timeout} s; lost by the worst failure:"
+        "gateways are checked every {interval} s; for one that hangs, kernel nodes wait {transaction_timeout} s and \
+         Finerail {ping_timeout} s; lost by the worst failure:"
     )?;
     for kind in FailureKind::ALL {
         for direction in Direction::ALL {
@@ -133,7 +138,21 @@ fn outages(report: &Report, out: &mut String) -> std::fmt::Result {
         out,
         "  a client, a server, or the adapter of one: its own messages until it is repaired"
     )?;
-    writeln!(out, "parts that return are used again within {interval} s")
+    writeln!(out, "parts that return are used again within {interval} s")?;
+    start(report, out)
+}
+
+/// Writes what the first clients wait for when all nodes start.
+fn start(report: &Report, out: &mut String) -> std::fmt::Result {
+    let (nets, interval) = (report.waits_at_start.len(), report.timing.check_interval);
+    if nets == 0 {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "at the start, on {nets} nets: servers reach the first client at their next check, {interval} s at most with \
+         kernel routers; its first mount waits for this and for its own retry"
+    )
 }
 
 fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {
@@ -141,8 +160,20 @@ fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {
     write!(out, "  {failure}: {direction}, {pairs} pairs, ")?;
     match outage.unnoticed {
         Some(unnoticed) => {
-            let (shown, silent) = (unnoticed.shown, unnoticed.silent);
-            write!(out, "{shown} s, {silent} s if it fails silently")?;
+            let (shown, kernel, finerail) =
+                (unnoticed.shown, unnoticed.kernel(), unnoticed.finerail);
+            write!(out, "{shown} s")?;
+            match unnoticed.kernel_silent {
+                _ if kernel == finerail => write!(out, ", {kernel} s if it fails silently")?,
+                power if power < kernel => write!(
+                    out,
+                    "; silently: kernel nodes {kernel} s ({power} s without power), Finerail {finerail} s"
+                )?,
+                _ => write!(
+                    out,
+                    "; silently: kernel nodes {kernel} s, Finerail {finerail} s"
+                )?,
+            }
             match outage.lasting {
                 0 => writeln!(out),
                 lasting => writeln!(out, "; {lasting} of them until it is repaired"),

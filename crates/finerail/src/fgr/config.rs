@@ -88,9 +88,18 @@ pub(crate) struct SchemeArgs {
     /// Seconds between two pings of a gateway (alive_router_check_interval)
     #[arg(long, value_name = "SECONDS", default_value_t = Timing::PLANNED.check_interval)]
     check_interval: u32,
-    /// Timeout of such a ping, in seconds (router_ping_timeout)
+    /// Timeout of such a ping, in seconds (router_ping_timeout): how long nodes of Finerail wait for a gateway
     #[arg(long, value_name = "SECONDS", default_value_t = Timing::PLANNED.ping_timeout)]
     ping_timeout: u32,
+    /// Time for a message with all its attempts, in seconds (transaction_timeout): how long kernel nodes wait for a
+    /// gateway that hangs, and every node for any answer; LNet's default is 150
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        default_value_t = Timing::PLANNED.transaction_timeout,
+        value_parser = clap::value_parser!(u32).range(i64::from(Timing::TRANSACTION_TIMEOUT_MIN)..=86_400)
+    )]
+    transaction_timeout: u32,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -140,6 +149,7 @@ impl SchemeArgs {
             timing: Timing {
                 check_interval: self.check_interval,
                 ping_timeout: self.ping_timeout,
+                transaction_timeout: self.transaction_timeout,
             },
         }
     }

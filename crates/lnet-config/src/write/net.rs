@@ -51,11 +51,8 @@ pub(super) fn lnd_tunables(
     lnd: LndType,
     unset: Unset,
 ) {
-    let fields = [
-        ("conns_per_peer", tunables.conns_per_peer.map(u32::from)),
-        ("timeout", tunables.timeout),
-        ("tos", tunables.tos.map(u32::from)),
-    ];
+    let conns_per_peer = [("conns_per_peer", tunables.conns_per_peer.map(u32::from))];
+    let tos = [("tos", tunables.tos.map(u32::from))];
     let unset = if lnd == LndType::TCP {
         unset
     } else {
@@ -63,7 +60,10 @@ pub(super) fn lnd_tunables(
     };
     if *tunables != LndTunables::default() {
         out.map("lnd tunables", |out| {
-            settings(out, &fields, unset);
+            settings(out, &conns_per_peer, unset);
+            // A backup for release 2.17.0 and later has no timeout.
+            out.pair_if("timeout", tunables.timeout);
+            settings(out, &tos, unset);
             for (key, value) in &tunables.other {
                 out.pair(&Scalar(key).to_string(), Scalar(value));
             }

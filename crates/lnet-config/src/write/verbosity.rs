@@ -79,6 +79,17 @@ impl Document {
         }
         backup
     }
+
+    /// The same without the timeouts of LNDs that follow from `lnd_timeout`, the node-wide value in seconds. Release
+    /// 2.17.0 does not read the key in a backup; release 2.16 prints the key.
+    #[must_use]
+    pub fn without_derived_timeouts(mut self, lnd_timeout: Option<u32>) -> Self {
+        let nis = self.nets.iter_mut().flat_map(|net| &mut net.nis);
+        for tunables in nis.map(|ni| &mut ni.config.lnd_tunables) {
+            tunables.timeout = tunables.timeout.filter(|_| tunables.timeout != lnd_timeout);
+        }
+        self
+    }
 }
 
 impl NiShow {

@@ -66,7 +66,7 @@ pub(super) fn cut(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut link = probe.open(Ctype::CONTROL)?;
     let frame = KsockHeader::LNET.to_bytes();
     link.send(frame.get(..10).unwrap_or_default());
-    link.end_writing();
+    link.end_after_bytes();
     link.closed().map(drop)
 }
 

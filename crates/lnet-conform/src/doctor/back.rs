@@ -1,7 +1,8 @@
 //! Checks whether the node can connect to this machine.
 //!
 //! A node sends no messages on its BULK_IN (section 3.6). If a peer has no other connection, a ping
-//! on it makes the node dial the peer, provided that the peer can be dialled.
+//! on it makes a node of Finerail dial the peer. A kernel node never dials a peer that it knows only
+//! by connections of the peer, so silence proves nothing.
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -11,7 +12,7 @@ use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Connreq, Ctype, KsockHeader, PING_BUFFER_MIN};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Diagnosis, catalogue, reason};
+use super::{Diagnosis, reason};
 use crate::link::Link;
 use crate::node::NodeUnderTest;
 
@@ -61,11 +62,13 @@ pub(super) fn way_back(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
             name,
             "the node answers on the existing connection: it treats this machine as a peer that it cannot dial",
         ),
-        Came::Nothing(why) => {
-            let seen = format!("no connection of the node came to {own}: {why}");
-            diagnosis.saw(name, seen.clone());
-            diagnosis.found(&catalogue::NO_WAY_BACK, seen);
-        }
+        Came::Nothing(why) => diagnosis.untested(
+            name,
+            format!(
+                "no connection of the node came to {own}: {why}. A kernel dials only peers that it was told to use: \
+                 run `lnetctl ping` or `lnetctl discover` of a node at {own} there"
+            ),
+        ),
     }
 }
 

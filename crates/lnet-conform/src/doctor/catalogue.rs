@@ -209,14 +209,20 @@ pub(super) static TIMEOUT_SHORT: FindingKind = warning(
     "raise transaction_timeout or lower retry_count; find the cause of the slow node or path",
 );
 
-pub(super) static NO_WAY_BACK: FindingKind = error(
-    "no-way-back",
-    "the node cannot connect to this machine: replies arrive, but callbacks and bulk data do not",
-    "open the port here for the node's address (source ports below 1024), and check the node's route to this machine",
+pub(super) static NOT_A_ROUTER: FindingKind = error(
+    "not-a-router",
+    "the gateway answers, but does not forward messages",
+    "enable routing there (`lnetctl set routing 1`), or name another gateway",
+);
+
+pub(super) static FAR_SILENT: FindingKind = error(
+    "far-silent",
+    "the gateway forwards, but the node behind it does not answer",
+    "check the node, the gateway's interface and routes towards it, and the node's route back to this network; examine the node from a machine on its own network",
 );
 
 /// All kinds of findings, in the order in which they are checked.
-pub static FINDING_KINDS: [&FindingKind; 27] = [
+pub static FINDING_KINDS: [&FindingKind; 28] = [
     &NAME_UNKNOWN,
     &NO_WAY,
     &PORT_REJECTED,
@@ -243,5 +249,6 @@ pub static FINDING_KINDS: [&FindingKind; 27] = [
     &SEGMENTS_RESENT,
     &MTU_SHRINKS,
     &MTU_DIFFERS,
-    &NO_WAY_BACK,
+    &NOT_A_ROUTER,
+    &FAR_SILENT,
 ];

@@ -15,12 +15,13 @@ mod identity;
 mod ping;
 mod reach;
 mod sizes;
+mod through;
 mod versions;
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use lnet_types::LndType;
+use lnet_types::{LndType, Nid};
 
 use crate::node::{NodeUnderTest, SetupError, Subject};
 use crate::probe::Stop;
@@ -94,6 +95,40 @@ impl Diagnosis {
             self.findings.push(Finding { kind, seen });
         }
     }
+}
+
+/// Steps about a node that only a connection to the node shows.
+const NEAR_ONLY: [&str; 5] = ["port", "release", "identity", "sizes", "way back"];
+
+/// Examines the node `far` through a gateway, which is the subject of the examination. First examines
+/// the gateway as [`examine`] does. Only messages pass a router, so of the node behind it only the
+/// answers to pings are examined.
+///
+/// # Errors
+///
+/// As [`examine`].
+pub fn examine_through(
+    examination: &Examination,
+    far: Nid,
+    mut announce: impl FnMut(&'static str),
+) -> Result<[Diagnosis; 2], SetupError> {
+    let gateway = examine(examination, &mut announce)?;
+    let mut diagnosis = Diagnosis::default();
+    let node = NodeUnderTest::unchecked(examination.subject);
+    let is_reached = gateway.steps.iter().any(|step| step.name == "node");
+    announce("ping");
+    if is_reached {
+        through::ping(&node, far, examination.lnd_timeout, &mut diagnosis);
+    } else {
+        diagnosis.untested("ping", "the gateway does not answer");
+    }
+    for name in NEAR_ONLY {
+        diagnosis.untested(
+            name,
+            "only messages pass a router: examine the node from its own network",
+        );
+    }
+    Ok([gateway, diagnosis])
 }
 
 /// Steps that need a node which answers.

@@ -11,7 +11,7 @@ use crate::node::NodeUnderTest;
 use crate::probe::{Probe, SINK_MAX, Stop};
 
 /// Enough to find an unsteady node, few enough for a server in production.
-const PINGS: u32 = 5;
+pub(super) const PINGS: u32 = 5;
 
 /// The most entries that any kernel takes (section 6.6).
 const ENTRIES_MAX: u32 = 4096;
@@ -91,7 +91,7 @@ fn pings(probe: &mut Probe<'_>, link: &mut Link) -> Result<(Vec<u8>, Vec<Duratio
     Ok((payload, times))
 }
 
-fn slowness(slowest: Duration, lnd_timeout: Duration, diagnosis: &mut Diagnosis) {
+pub(super) fn slowness(slowest: Duration, lnd_timeout: Duration, diagnosis: &mut Diagnosis) {
     if slowest > lnd_timeout {
         let seen = format!(
             "an answer took {}, and a transfer may take {lnd_timeout:?}",
@@ -102,7 +102,11 @@ fn slowness(slowest: Duration, lnd_timeout: Duration, diagnosis: &mut Diagnosis)
 }
 
 /// Reads the node's ping info.
-fn check_ping_info(payload: &[u8], nid: Nid, diagnosis: &mut Diagnosis) -> Option<Answers> {
+pub(super) fn check_ping_info(
+    payload: &[u8],
+    nid: Nid,
+    diagnosis: &mut Diagnosis,
+) -> Option<Answers> {
     let info = match PingInfo::parse(payload) {
         Ok(info) => info,
         Err(error) => {

@@ -3,7 +3,7 @@
 use crate::proxy::{Defect, Place, Unit};
 
 /// A node that sends something wrong.
-const fn says(
+pub(crate) const fn says(
     name: &'static str,
     fails: &'static [&'static str],
     said: fn(Unit, Place, &mut Vec<u8>),

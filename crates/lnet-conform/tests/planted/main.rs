@@ -13,6 +13,7 @@ mod proxy;
 
 use std::error::Error;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use lnet_conform::{CHECKS, Check, NodeUnderTest, Risk, SetupError, Subject, Verd
 use lnet_node::{Globals, NiSettings, Node, NodeOptions};
 use lnet_types::Nid;
 
-use proxy::{Defect, Proxy};
+use proxy::{Defect, Proxy, Unit};
 
 /// A limit that is reached only by a hang.
 const HANG_LIMIT: Duration = Duration::from_secs(60);
@@ -264,4 +265,26 @@ fn safe_checks_close_no_connection_of_the_node_and_leave_no_rejection() {
         "{closed:?}"
     );
     assert_eq!(stats.drop_count, 0);
+}
+
+/// True until the proxy has changed one answer to a ping.
+static SPOILS: AtomicBool = AtomicBool::new(false);
+
+#[test]
+fn a_check_that_fails_once_is_unsteady() {
+    const ONCE: Defect = defects::says("spoils one answer", &[], |unit, _, bytes| {
+        if unit == Unit::Message && SPOILS.swap(false, Ordering::SeqCst) {
+            // The checksum of a frame is 0.
+            bytes[4] = 1;
+        }
+    });
+    let port = testkit::port();
+    let _node = start(port);
+    let proxy = Proxy::start((NODE, port).into(), &ONCE);
+    let node = connect(node_nid(), proxy.address(), HANG_LIMIT).unwrap();
+    let check = CHECKS.iter().find(|check| check.id == "frame-fields");
+    SPOILS.store(true, Ordering::SeqCst);
+    let verdict = node.run(check.unwrap()).verdict;
+    assert!(matches!(verdict, Verdict::Unsteady(_)), "{verdict:?}");
+    assert_eq!(node.run(check.unwrap()).verdict, Verdict::Passed);
 }

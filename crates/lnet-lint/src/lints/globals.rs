@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lnet_config::Step;
+use lnet_config::{Globals, Step};
 
 use crate::catalogue::{HEALTH_OFF, RECOVERY_LIMIT_SHORT, SENSITIVITY_DRAINS, TIMEOUTS_MISALIGNED};
 use crate::finding::Finding;
@@ -18,6 +18,21 @@ const HEALTH_MAX: u32 = 1000;
 /// The defaults of kernels since 2.16 (lnet-selection, section 10.1).
 const TRANSACTION_TIMEOUT: u32 = 150;
 const RETRY_COUNT: u32 = 2;
+/// The LND's own timeout, in seconds, that release 2.17.0 shows if nobody set one (lnet-selection, section 11.2).
+const LND_TIMEOUT_2_17: u32 = 50;
+
+/// Returns true for an LND's timeout that a release has if nobody set one: the share of an attempt, which releases up
+/// to 2.16 derive, or the 50 s of release 2.17.0.
+pub(super) fn is_default_lnd_timeout(globals: &Globals, timeout: u32) -> bool {
+    let whole = globals.transaction_timeout.unwrap_or(TRANSACTION_TIMEOUT);
+    let tries = globals.retry_count.unwrap_or(RETRY_COUNT).saturating_add(1);
+    timeout == share(whole, tries) || timeout == LND_TIMEOUT_2_17
+}
+
+/// Returns the seconds of one of several tries.
+fn share(whole: u32, tries: u32) -> u32 {
+    (whole.saturating_sub(1) / tries).max(1)
+}
 
 /// Reports that health is switched off although the node could choose between several paths.
 pub(super) fn health_off(node: &Node<'_>) -> Vec<Finding> {
@@ -89,7 +104,7 @@ pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
         node.parameter("retry_count")
     };
     let mut found = Vec::new();
-    let lnd = (whole.saturating_sub(1) / tries).max(1);
+    let lnd = share(whole, tries);
     if lnd < SHORT_LND_TIMEOUT {
         let reason = format!(
             "{}: an attempt that is only slow counts as failed",
@@ -102,8 +117,12 @@ pub(super) fn timeouts_misaligned(node: &Node<'_>) -> Vec<Finding> {
     let timeout = |ni: &&crate::node::Ni<'_>| ni.show?.config.lnd_tunables.timeout;
     let longest = node.nis.iter().max_by_key(timeout);
     let longest = longest.and_then(|ni| Some((ni, timeout(&ni)?)));
-    let too_long =
-        longest.filter(|&(_, lnd)| u64::from(lnd) * u64::from(tries) >= u64::from(whole));
+    // Release 2.17.0 itself has 50 s, 2 retries and 150 s.
+    let is_stock =
+        |lnd| (whole, retries, lnd) == (TRANSACTION_TIMEOUT, RETRY_COUNT, LND_TIMEOUT_2_17);
+    let too_long = longest.filter(|&(_, lnd)| {
+        u64::from(lnd) * u64::from(tries) >= u64::from(whole) && !is_stock(lnd)
+    });
     if let Some((ni, lnd)) = too_long {
         let path = [
             ni.path.as_slice(),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lnet_config::{Globals, LndTunables, Step, Tunables};
 use lnet_types::{LndType, Net};
 
+use super::globals::is_default_lnd_timeout;
 use super::site::usual;
 use crate::catalogue::PARAMETERS_DIFFER;
 use crate::finding::Finding;
@@ -19,6 +20,17 @@ struct Parameter {
     name: String,
     value: u32,
     path: Path,
+}
+
+impl Parameter {
+    /// Returns true if the value and another one are the defaults of two releases: an update of some nodes changes
+    /// the value without a change of their configurations.
+    fn is_default_as(&self, node: &Node<'_>, other: u32) -> bool {
+        let globals = &node.document().globals;
+        self.path.last() == Some(&Step::Key("timeout"))
+            && is_default_lnd_timeout(globals, self.value)
+            && is_default_lnd_timeout(globals, other)
+    }
 }
 
 /// Reports each node whose parameter differs from that of most nodes of its kind. If two values are equally
@@ -61,9 +73,13 @@ fn differences(alike: &[&Node<'_>]) -> Vec<Finding> {
         .collect();
     let mut found = Vec::new();
     for (node, parameters) in &all {
-        for Parameter { name, value, path } in parameters {
+        for parameter in parameters {
+            let Parameter { name, value, path } = parameter;
             let usual = most.get(name.as_str());
-            let Some((most, count)) = usual.filter(|(most, _)| most != value) else {
+            let usual = usual.filter(|(most, _)| most != value);
+            let Some((most, count)) =
+                usual.filter(|(most, _)| !parameter.is_default_as(node, *most))
+            else {
                 continue;
             };
             let reason = format!(

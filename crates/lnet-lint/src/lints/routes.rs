@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use lnet_config::{Status, Step};
-use lnet_types::Nid;
+use lnet_types::{Net, Nid};
 
+use super::site::NAMED_MAX;
 use crate::catalogue::{
     DISCOVERY_OFF, GATEWAY_HEALTH, GATEWAY_NOT_LOCAL, HOP_UNDEFINED, ROUTE_DOWN,
 };
@@ -89,6 +90,7 @@ pub(super) fn route_down(node: &Node<'_>) -> Vec<Finding> {
 pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
     let by_gateway = node.routes.iter().map(|route| (route.show.gateway, route));
     let by_gateway: BTreeMap<Nid, &Route<'_>> = by_gateway.rev().collect();
+    let ranked = ranked(node);
     let mut found = Vec::new();
     for (peer_at, peer) in node.peers() {
         for (item, ni) in peer.nis.iter().enumerate() {
@@ -104,7 +106,8 @@ pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
                  equal priority and hops",
                 ni.nid, route.show.net
             );
-            let fix = better_gateways(node, route);
+            let same_net = ranked.get(&route.show.net).map_or(&[][..], Vec::as_slice);
+            let fix = better_gateways(route, same_net.iter());
             let path = [
                 Step::Key("peer"),
                 Step::Item(peer_at),
@@ -117,25 +120,57 @@ pub(super) fn gateway_health(node: &Node<'_>) -> Vec<Finding> {
     found
 }
 
-/// Returns advice about a gateway that is not in full health. Health decides only between routes of equal priority
-/// and hops, so a better priority or hop count keeps traffic on a failing gateway.
-fn better_gateways(node: &Node<'_>, route: &Route<'_>) -> String {
-    let rank = |one: &Route<'_>| (one.show.priority.unwrap_or(0), one.show.hop.unwrap_or(1));
-    let same_net = node
-        .routes
-        .iter()
-        .filter(|one| one.show.net == route.show.net);
-    let others = same_net.filter(|one| one.show.gateway != route.show.gateway);
-    let others: Vec<&Route<'_>> = others.collect();
-    let net = route.show.net;
-    if others.is_empty() {
-        return format!("check the gateway; it is the only one to {net}, so add a second one");
+/// The order of gateways before health counts: priority, then hops. Lower is better.
+type Rank = (u32, u8);
+
+fn rank(route: &Route<'_>) -> Rank {
+    (
+        route.show.priority.unwrap_or(0),
+        route.show.hop.unwrap_or(1),
+    )
+}
+
+/// Returns the gateways to each net, each once, best first.
+fn ranked(node: &Node<'_>) -> BTreeMap<Net, Vec<(Rank, Nid)>> {
+    let mut best: BTreeMap<(Net, Nid), Rank> = BTreeMap::new();
+    for route in &node.routes {
+        let way = (route.show.net, route.show.gateway);
+        let known = best.entry(way).or_insert_with(|| rank(route));
+        *known = rank(route).min(*known);
     }
-    if others.iter().all(|one| rank(one) > rank(route)) {
+    let mut ranked: BTreeMap<Net, Vec<(Rank, Nid)>> = BTreeMap::new();
+    for ((net, gateway), rank) in best {
+        ranked.entry(net).or_default().push((rank, gateway));
+    }
+    ranked
+        .values_mut()
+        .for_each(|gateways| gateways.sort_unstable());
+    ranked
+}
+
+/// Returns advice about a gateway that is not in full health. Health decides only between routes of equal priority
+/// and hops, so a better priority or hop count keeps traffic on a failing gateway. Looks at no more gateways than
+/// the advice names, because all gateways of a large node may be ill at once.
+fn better_gateways<'g>(
+    route: &Route<'_>,
+    same_net: impl ExactSizeIterator<Item = &'g (Rank, Nid)>,
+) -> String {
+    let net = route.show.net;
+    let more = same_net.len().saturating_sub(1 + NAMED_MAX);
+    let others = same_net.filter(|(_, gateway)| *gateway != route.show.gateway);
+    let others: Vec<&(Rank, Nid)> = others.take(NAMED_MAX).collect();
+    let Some((best, _)) = others.first() else {
+        return format!("check the gateway; it is the only one to {net}, so add a second one");
+    };
+    if *best > rank(route) {
+        let named = listed(others.iter().map(|(_, gateway)| gateway));
+        let more = match more {
+            0 => String::new(),
+            _ => format!(" and {more} more"),
+        };
         return format!(
             "give the gateways to {net} the same priority and hops: while this one comes first, its health moves no \
-             traffic to {}",
-            listed(others.iter().map(|one| one.show.gateway))
+             traffic to {named}{more}"
         );
     }
     "check the gateway; traffic moves automatically to gateways of equal priority and hops"
@@ -160,4 +195,45 @@ pub(super) fn discovery_off(node: &Node<'_>) -> Vec<Finding> {
     let fix = "lnetctl set discovery 1";
     let path = node.parameter("discovery");
     vec![node.finding(&DISCOVERY_OFF, &path, reason, fix.to_owned())]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use lnet_config::RouteShow;
+
+    use super::*;
+
+    #[test]
+    fn advice_about_one_gateway_looks_at_few_of_many_others() {
+        const COUNT: u32 = 100_000;
+        let nid = |number| Nid::from_number(Net::tcp(0), number);
+        for (own, priority) in [(1, 0), (COUNT, 1), (COUNT / 2, 1)] {
+            let gateways = (1..=COUNT).map(|n| ((u32::from(n != 1), 1), nid(n)));
+            let gateways: Vec<(Rank, Nid)> = gateways.collect();
+            let show = RouteShow {
+                net: Net::tcp(1),
+                gateway: nid(own),
+                hop: Some(1),
+                priority: Some(priority),
+                health_sensitivity: None,
+                state: None,
+                kind: None,
+            };
+            let route = Route {
+                show: &show,
+                path: Vec::new(),
+            };
+            let looks = Cell::new(0);
+            let seen = gateways.iter().inspect(|_| looks.set(looks.get() + 1));
+            let advice = better_gateways(&route, seen);
+            assert!(
+                looks.get() <= NAMED_MAX + 1,
+                "{} looks: {advice}",
+                looks.get()
+            );
+            assert_eq!(advice.contains("99996 more"), own == 1, "{advice}");
+        }
+    }
 }

@@ -16,7 +16,7 @@ use crate::finding::Finding;
 use crate::node::{Node, Route, listed};
 
 /// The limit on the names that a text lists. The number of the others is printed.
-const NAMED_MAX: usize = 3;
+pub(super) const NAMED_MAX: usize = 3;
 
 /// Returns the node that has each NID. If several nodes claim a NID, the first one counts.
 pub(super) fn owners(nodes: &[Node<'_>]) -> BTreeMap<Nid, usize> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use lnet_config::{Document, Verbosity};
 use lnet_control::{Failure, HealthTarget, MARK_MAX, Reply, Request, Section, Show};
 use lnet_core::{Core, Health, PeerCursor, PeerState};
+use lnet_policy::Profile;
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;
@@ -235,9 +236,14 @@ fn peers(
 
 /// Sends the sections in the order of `lnetctl export`.
 fn export(node: &ManagedNode, backup: bool, send: Pieces<'_>) -> io::Result<Reply> {
+    let wide = node.with(|node, _| show::globals(node));
     let limit = |document: Document| {
         if backup {
-            with_nids_where_names_mislead(document).backup()
+            let backup = with_nids_where_names_mislead(document).backup();
+            match wide.globals.profile {
+                Some(Profile::Lustre) => backup,
+                _ => backup.without_derived_timeouts(wide.derived.lnd_timeout),
+            }
         } else {
             document.exported()
         }
