@@ -313,7 +313,7 @@ impl Core {
         self.report_peer(peer, was_down);
     }
 
-    /// Takes the LND's report of the incarnation of a peer that is now connected (section 2.12). A changed incarnation
+    /// Takes the LND's report of the incarnation of a peer that is now connected. A changed incarnation
     /// means that the peer has restarted: a discovered peer is discovered once more before the next message to it.
     /// Kernels do not do this.
     pub fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {
