@@ -129,7 +129,8 @@ fn make_in_core(node: &mut Configured<'_>, change: &Change, now: Time) -> Result
     }
 }
 
-/// Rejects a change of a peer that is a gateway: it is a peer because of its route (T-R18 of lnet-selection).
+/// Rejects a change of a peer that is a gateway: it is a peer because of its route.
+// [PEER-9]
 fn reject_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
     match core.peer_with(nid) {
         Some(peer) if peer.gateway => Err(ConfigError::PeerIsGateway(peer.primary)),
