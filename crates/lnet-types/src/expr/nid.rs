@@ -92,6 +92,7 @@ impl FromStr for NetExpr {
     }
 }
 
+// [UDSP-22] [UDSP-24]
 impl fmt::Display for NetExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.numbers {
