@@ -1,6 +1,6 @@
 //! Checks whether the node can connect to this machine.
 //!
-//! A node sends no messages on its BULK_IN (section 3.6). If a peer has no other connection, a ping
+//! A node sends no messages on its BULK_IN. If a peer has no other connection, a ping
 //! on it makes the node dial the peer, provided that the peer can be dialled.
 
 use std::io::{self, ErrorKind, Read};
