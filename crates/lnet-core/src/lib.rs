@@ -1,7 +1,7 @@
 //! An LNet node as a state machine without I/O: interfaces, peers, routes, portals, messages, forwarding.
 //!
-//! A section number alone is a section of the description of the LNet wire protocol over TCP. "lnet-selection" is its
-//! companion on path selection, health and policies.
+//! Tags in comments cite the rules of the wire protocol in `docs/protocol`, and those of path selection, health,
+//! policies and configuration in `docs/selection`.
 //!
 //! [`Core`] is the node. It takes inputs: a call of the user, a header that arrived, a payload that is in its place,
 //! the result of an attempt to send, the time. It gives outputs ([`Output`]). The driver, which is the code that calls
