@@ -19,6 +19,7 @@ mod resend;
 mod routing;
 mod selection;
 mod triggers;
+mod uncatalogued;
 
 pub(super) use self::bench::rule;
 use self::bench::{Bench, DESIGN, LITERAL, LUSTRE, LUSTRE_217, PAIR};
