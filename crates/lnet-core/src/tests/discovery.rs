@@ -1,5 +1,5 @@
 //! Tests of discovery: which peers are pinged, pushed to and merged, which messages wait meanwhile, and what a peer
-//! cannot make this node do.
+//! cannot make this node do: among others [PEER-5], [PEER-12], [PEER-13].
 
 use std::time::Duration;
 
@@ -377,7 +377,6 @@ fn interfaces_of_a_discovered_peer_are_used_equally_from_the_first_message_on() 
     assert_eq!(share_of_the_second(&A[..1], on_one_net), 20, "on one net");
 }
 
-// [PEER-13]
 #[test]
 fn a_push_with_too_many_nids_changes_nothing() {
     let mut net = rails();
@@ -412,7 +411,6 @@ fn a_peer_whose_interfaces_find_no_room_stays_what_it_was() {
     assert!(known <= 2, "{known}");
 }
 
-// [PEER-5] [PEER-12]
 #[test]
 fn a_peer_cannot_take_our_nids_nor_those_of_a_configured_peer() {
     let mut net = rails();
