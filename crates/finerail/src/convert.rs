@@ -64,7 +64,7 @@ enum Form {
 }
 
 /// Prints what is wrong with the arguments. The exit code is 1, as for the converter of kernel distributions,
-/// in which 2 means input that cannot be parsed (section 6.8 of lnet-selection). Other commands exit with 2.
+/// in which 2 means input that cannot be parsed. Other commands exit with 2.
 pub(crate) fn usage(error: &clap::Error) -> u8 {
     // The output is closed: there is no other place to report the error.
     let _unprinted = error.print();

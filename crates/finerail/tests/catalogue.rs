@@ -1,4 +1,4 @@
-//! Cases of the catalogue of configurations (sections 7.5 and 7.6 of lnet-selection) that need a running
+//! Cases of the catalogue of configurations, `docs/configuration-cases.md`, that need a running
 //! node and the commands of `lnetctl`. `crates/lnet-config/tests/catalogue.txt` lists where the other cases are.
 
 #![allow(

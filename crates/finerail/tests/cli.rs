@@ -582,7 +582,8 @@ fn counters_that_cannot_be_written_are_an_error_that_names_the_file() {
     ended.expect_error("cannot write /nonexistent/stats.json");
 }
 
-/// Exit codes of section 6.8 of lnet-selection: 0 success, 1 nothing to convert or wrong usage, 2 invalid input.
+/// Exit codes of the converter of kernel distributions: 0 success, 1 nothing to convert or wrong usage, 2 invalid
+/// input.
 #[test]
 fn the_converter_ends_with_the_codes_of_that_of_kernels() {
     let convert = |words: &[&str]| run(finerail([&["convert"], words].concat()));

@@ -1,5 +1,5 @@
 //! Nodes with IPv4 addresses, with IPv6 addresses, and with both: directly connected and through a router whose hops
-//! use different forms of headers and HELLOs (sections 2.4, 4.2 and 13 of lnet-wire).
+//! use different forms of headers and HELLOs.
 
 #![allow(
     clippy::unwrap_used,

@@ -11,8 +11,7 @@
 //! the descriptor that it was taken from is gone. The two sides agree on the type of the memory: see
 //! [`Upper::Landing`] and [`Upper::Payload`].
 //!
-//! This crate holds no state, knows no network and moves nothing. Section numbers are those of the LNet-over-TCP wire
-//! description that the project works from.
+//! This crate holds no state, knows no network and moves nothing.
 
 use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
@@ -52,7 +51,7 @@ pub enum Disposition<L> {
     Reject(&'static str),
 }
 
-/// The reason why a message could not be sent or received, as one of LNet's health classes (section 3.8).
+/// The reason why a message could not be sent or received, as one of LNet's health classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The write failed here, or the queue was flushed for a reason other than those below.

@@ -45,8 +45,8 @@ pub(crate) enum Found {
     NotBefore(usize),
 }
 
-/// Decodes a frame header in the byte order that its type shows. The HELLO also shows the order
-/// (section 2.4), but a capture may lack the HELLO.
+/// Decodes a frame header in the byte order that its type shows. The HELLO also shows the order,
+/// but a capture may lack the HELLO.
 pub(crate) fn frame_header(bytes: &[u8]) -> Result<KsockHeader, DecodeError> {
     let order = KsockHeader::order_of(bytes).unwrap_or(ByteOrder::Little);
     KsockHeader::decode(order, bytes)

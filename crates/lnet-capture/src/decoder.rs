@@ -16,7 +16,8 @@ use crate::message::Message;
 use crate::payload::Pings;
 use crate::summary::Summary;
 
-/// The port on which LNet nodes listen (section 2.2).
+/// The port on which LNet nodes listen.
+// [CONN-1]
 pub const LNET_PORT: u16 = 988;
 
 /// Decodes the LNet traffic of a capture.

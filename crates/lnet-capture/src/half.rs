@@ -250,7 +250,7 @@ impl Half {
         Ok(Step::Again)
     }
 
-    /// Updates the connection from a HELLO; the acceptor's version counts (section 2.4).
+    /// Updates the connection from a HELLO; the acceptor's version counts.
     fn learn(&self, hello: &Hello, connection: &mut Connection) {
         match self.direction {
             Direction::FromInitiator => {

@@ -55,11 +55,11 @@ impl Message<'_> {
 /// The kinds of item.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind<'a> {
-    /// An acceptor request (section 2.3).
+    /// An acceptor request.
     Connreq(Connreq),
-    /// The acceptor's 16-byte answer to a request that it does not understand (section 2.3).
+    /// The acceptor's 16-byte answer to a request that it does not understand.
     Rejection,
-    /// A HELLO (section 2.4); one of type NONE from the acceptor is a rejection.
+    /// A HELLO; one of type NONE from the acceptor is a rejection.
     Hello(ReceivedHello<'a>),
     /// A NOOP frame: an acknowledgement of zero-copy requests, or a keepalive.
     Noop(KsockHeader),

@@ -1,6 +1,6 @@
 //! The payload of an LNet message: ping info is decoded, everything else is opaque.
 //!
-//! The wire handle of a REPLY shows which GET it answers (section 1.6). The handles of ping GETs
+//! The wire handle of a REPLY shows which GET it answers. The handles of ping GETs
 //! are kept across connections, because a REPLY may use another connection, and after the first
 //! REPLY, because a capture of both sides of a router shows it twice. The oldest handles are
 //! dropped first.

@@ -143,7 +143,7 @@ pub struct PeerShow {
     pub primary: Nid,
     /// Whether its NIDs may be used side by side.
     pub multi_rail: bool,
-    /// The state of the peer, as bits (selection, section 1.3).
+    /// The state of the peer, as bits: [PEER-20].
     pub state: Option<u64>,
     /// Its interfaces, in the order of the document.
     pub nis: Vec<PeerNiShow>,
@@ -205,7 +205,7 @@ pub struct DeadRule {
 
 impl Document {
     /// The part that can be imported, and the rules that cannot: kernels store and print some rules
-    /// without effect.
+    /// without effect.
     #[must_use]
     pub fn config(&self) -> (Config, Vec<DeadRule>) {
         let (rules, dead) = self.rules(Profile::Design);

@@ -1,4 +1,4 @@
-//! Networks by the addresses that a machine has: the `ip2nets` section (selection, section 6.2).
+//! Networks by the addresses that a machine has: the `ip2nets` section: [CONF-25].
 //!
 //! Rules are tried in their order. The first rule that covers an address of this machine configures
 //! its network. Later rules for the same network are ignored; rules for other networks add those.

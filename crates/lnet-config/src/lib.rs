@@ -14,7 +14,7 @@
 //!
 //! * [`parse`] reads a document that will take effect. It returns a [`Config`] of the sections
 //!   `net`, `ip2nets`, `route`, `peer`, `routing`, `buffers`, `global`, `numa` and `udsp`
-//!   (selection, section 6.2). It ignores fields that an export prints and an import cannot set
+//!   (`docs/selection/configuration.md`). It ignores fields that an export prints and an import cannot set
 //!   (statistics, status, health). It rejects unknown keys, keys given twice, values out of range
 //!   and rules without effect, so that no part of a configuration is ignored silently.
 //! * [`read`] reads a document for display. It returns a [`Document`] with everything that
@@ -88,7 +88,8 @@ use lnet_policy::RuleList;
 use error::Fault;
 use read::{Purpose, Reader};
 
-/// The file that the `lnet` service loads (selection, section 6.7).
+/// The file that the `lnet` service loads.
+// [CONF-10]
 pub const DEFAULT_PATH: &str = "/etc/lnet.conf";
 
 /// Bytes of the largest document that [`parse`] accepts. An export with full statistics needs about

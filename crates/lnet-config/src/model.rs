@@ -114,7 +114,7 @@ pub struct Buffers {
     pub large: Option<u32>,
 }
 
-/// Node-wide parameters (selection, section 3.1). A document may contain `recovery_interval` and
+/// Node-wide parameters. A document may contain `recovery_interval` and
 /// `lnd_timeout`; they have no effect and are not among these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Globals {

@@ -29,7 +29,8 @@ pub enum PeerListError {
 }
 
 impl PeerConfig {
-    /// The most NIDs of one command (selection, section 0.2).
+    /// The most NIDs of one command.
+    // [CONF-7]
     pub const MAX_NIDS: usize = 128;
 
     /// The peer of `peer add --prim_nid PRIMARY --nid LIST`: the primary NID first, then the NIDs

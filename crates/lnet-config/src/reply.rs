@@ -51,7 +51,8 @@ pub struct ErrorBlock {
     pub layout: ErrorLayout,
 }
 
-/// The layout of an error (selection, sections 11.1 and 11.12).
+/// The layout of an error.
+// [CONF-9]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorLayout {
     /// Number and reason beside the entity, between `---` and `...`: for networks, routes, imports,

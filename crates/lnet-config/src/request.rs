@@ -1,4 +1,4 @@
-//! Documents with requests to a node: `import --exec` (selection, section 6.1).
+//! Documents with requests to a node: `import --exec`: [CONF-6].
 
 use lnet_types::Nid;
 

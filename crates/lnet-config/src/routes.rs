@@ -1,4 +1,4 @@
-//! Checks routes against the local networks (selection, section 1.6), by the rules of `route add`.
+//! Checks routes against the local networks, by the rules of `route add`: [GATE-20].
 
 use std::collections::BTreeSet;
 

@@ -35,7 +35,7 @@ pub struct Traffic {
     pub put_ack: Latency,
 }
 
-/// Times of one kind. The release after 2.17 prints them (section 12 of lnet-selection); documents
+/// Times of one kind. The release after 2.17 prints them; documents
 /// of older releases lack them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
@@ -91,7 +91,7 @@ impl Block for Traffic {
 }
 
 /// Messages of an interface by type. Among sent messages, a node counts a reply as `get` and an
-/// acknowledgement as `put`, unless it forwards them (selection, section 11.6).
+/// acknowledgement as `put`, unless it forwards them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageStats {
     /// PUT.
@@ -253,7 +253,8 @@ impl Block for Pool {
     }
 }
 
-/// The node's counters, `stats show` (selection, section 11.6).
+/// The node's counters, `stats show`.
+// [CONF-44]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeStats {
     /// Messages in existence.

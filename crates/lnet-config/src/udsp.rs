@@ -107,7 +107,7 @@ fn any_number(text: &str) -> String {
 }
 
 /// A descriptor as kernels print it: without `*` in an address of four octets. Forms that kernels
-/// print wrongly, such as lists that begin with a single number, are printed correctly.
+/// print wrongly, such as lists that begin with a single number, are printed correctly.
 fn rendered(descriptor: &Descriptor) -> String {
     let Descriptor::Nid(nid) = descriptor else {
         return descriptor.to_string();

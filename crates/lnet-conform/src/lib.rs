@@ -46,7 +46,7 @@
 //! Safe checks ([`Risk::Safe`]) send only valid messages and leave no traces. Intrusive checks
 //! ([`Risk::Intrusive`]) send malformed input that kernels log, make the node close connections, or
 //! leave a peer in its tables. No check sends input that can stop or crash a kernel node: no PUT to
-//! portal 0 with match bits other than those of a push, no GET to a lazy portal (section 12.2).
+//! portal 0 with match bits other than those of a push, no GET to a lazy portal.
 
 mod checks;
 mod doctor;

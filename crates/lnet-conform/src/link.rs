@@ -106,7 +106,7 @@ impl Answer {
 pub(crate) struct Ended {
     /// The bytes before the end.
     pub(crate) said: Vec<u8>,
-    /// True if the end was a reset, which may have lost bytes before it (section 2.4).
+    /// True if the end was a reset, which may have lost bytes before it.
     pub(crate) reset: bool,
 }
 

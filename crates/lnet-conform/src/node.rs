@@ -15,7 +15,8 @@ use crate::exchange::Way;
 use crate::link::first_ready;
 use crate::probe::{Check, Outcome, Probe, SINK_MAX, Stop, Verdict};
 
-/// Source ports of kernels, which use the highest first (section 2.2).
+/// Source ports of kernels, which use the highest first.
+// [CONN-2]
 const PRIVILEGED_PORTS: std::ops::RangeInclusive<u16> = 512..=1023;
 
 /// Which node is checked, and from where.
@@ -180,7 +181,7 @@ impl NodeUnderTest {
     /// address stay open, and from those of earlier checks.
     pub(crate) fn identity(&self) -> ProcessId {
         let number = IDENTITIES.fetch_add(1, Ordering::Relaxed);
-        // Bits 28 to 30 are reserved (section 1.5).
+        // Bits 28 to 30 are reserved.
         let pid = ProcessId::USER_FLAG | (process::id() & 0xFFFF) << 12 | number & 0xFFF;
         ProcessId {
             nid: self.source_nid(),
@@ -221,7 +222,7 @@ fn first_ping(probe: &mut Probe<'_>) -> Result<PingFeatures, Stop> {
 }
 
 /// A ping on our BULK_OUT is answered on CONTROL if the node treats both connections as one peer's,
-/// because it sends no messages on its BULK_IN (section 3.6).
+/// because it sends no messages on its BULK_IN.
 pub(crate) fn takes_both_for_one_peer(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let mut control = probe.open(Ctype::CONTROL)?;
     let mut bulk = probe.open(Ctype::BULK_OUT)?;
@@ -235,7 +236,7 @@ pub(crate) fn takes_both_for_one_peer(probe: &mut Probe<'_>) -> Result<(), Stop>
     control.reply().map(drop)
 }
 
-/// The current time in nanoseconds (section 2.12).
+/// The current time in nanoseconds.
 fn incarnation() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // 64 bits of nanoseconds suffice until the year 2554.

@@ -295,7 +295,7 @@ impl<'a> Probe<'a> {
     }
 }
 
-/// The buffer of `lnetctl ping` in releases from 2.16 on (section 18).
+/// The buffer of `lnetctl ping` in releases from 2.16 on.
 pub(crate) const SINK_MAX: u32 = 3960;
 
 /// The bytes of a connection request.

@@ -282,7 +282,7 @@ pub enum HealthTarget {
     AllPeerNis,
 }
 
-/// Injected faults (section 6.9 of lnet-selection).
+/// Injected faults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {

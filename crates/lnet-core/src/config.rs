@@ -29,7 +29,7 @@ pub struct CoreConfig {
     pub pid: u32,
 }
 
-/// Parameters of the whole node (sections 8.2 and 9.3).
+/// Parameters of the whole node. `docs/selection/configuration.md` has the values that they may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Globals {
     /// How long this node waits for a response. Also how long a message may wait in the queues of this node.
@@ -56,7 +56,7 @@ pub struct Globals {
     pub used_paths: UsedPaths,
     /// By how much a failure lowers health and a success raises health, 0 to 1000; 0 switches health off.
     pub health_sensitivity: u16,
-    /// By how much a failure lowers the health of an interface of a gateway (lnet-selection, section 10.1).
+    /// By how much a failure lowers the health of an interface of a gateway.
     pub gateway_sensitivity: u16,
     /// How long a silent peer interface is pinged for its recovery; zero: without a limit.
     pub recovery_limit: Duration,
@@ -77,7 +77,8 @@ pub struct Globals {
     pub own_nids_by_loopback: bool,
 }
 
-/// The paths of earlier attempts that a resend avoids (lnet-selection, section 2.2).
+/// The paths of earlier attempts that a resend avoids.
+// [RESEND-21] [RESEND-22]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum UsedPaths {
     /// No pair of local and peer interface is used twice, and unused interfaces are preferred.
@@ -99,6 +100,7 @@ pub struct NiDevice {
 
 impl NiDevice {
     /// Returns the distance from memory at this NUMA node.
+    // [PATH-33]
     pub(crate) fn distance(&self, cpt: u16) -> u32 {
         let known = self.distances.get(usize::from(cpt)).copied();
         known.unwrap_or(u32::MAX)
@@ -132,7 +134,8 @@ impl Default for Globals {
 }
 
 impl Globals {
-    /// Returns how long an LND may take for one attempt: whole seconds, at least one (section 9.3).
+    /// Returns how long an LND may take for one attempt: whole seconds, at least one.
+    // [RESEND-30]
     #[must_use]
     pub fn lnd_timeout(&self) -> Duration {
         let attempts = u64::from(self.retry_count) + 1;
@@ -149,8 +152,9 @@ impl Globals {
         self.checked_change_of(&self)
     }
 
-    /// Returns these parameters, if an administrator may change `before` to them (section 3.1 of lnet-selection). A
+    /// Returns these parameters, if an administrator may change `before` to them. A
     /// change that switches health off sets `retry_count` to 0.
+    // [CONF-40] [CONF-41] [CONF-43]
     pub(crate) fn checked_change_of(mut self, before: &Self) -> Result<Self, ConfigError> {
         if self.health_sensitivity > Health::MAX.value() {
             return Err(ConfigError::SensitivityOutOfRange(self.health_sensitivity));
@@ -173,14 +177,14 @@ impl Globals {
         Ok(self)
     }
 
-    /// Returns how long a router calls a net alive after the last ping that it received there (section 8.3).
+    /// Returns how long a router calls a net alive after the last ping that it received there.
     pub(crate) fn quiet_window(&self) -> Duration {
         self.router_ping_timeout
             .saturating_add(self.alive_router_check_interval)
     }
 }
 
-/// The number of buffers in each router pool (section 8.6).
+/// The number of buffers in each router pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RouterBuffers {
     /// For messages without payload.
@@ -210,7 +214,7 @@ pub struct NiConfig {
     pub tunables: Tunables,
 }
 
-/// Limits of an interface (section 8.7). For a limit per peer NI, all interfaces of a net use the value of the net's
+/// Limits of an interface. For a limit per peer NI, all interfaces of a net use the value of the net's
 /// first interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tunables {
@@ -245,7 +249,7 @@ impl Tunables {
     }
 }
 
-/// A static route (section 8.1).
+/// A static route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The remote net.

@@ -27,6 +27,7 @@ impl Core {
         self.take_in(input, |core| core.add_ni_unrecorded(config, now))
     }
 
+    // [GATE-21]
     fn add_ni_unrecorded(&mut self, config: NiConfig, now: Time) -> Result<NiId, ConfigError> {
         let id = self.insert_ni(config, now)?;
         self.apply_rules();
@@ -70,6 +71,7 @@ impl Core {
         self.take_in(input, |core| core.remove_ni_unrecorded(ni, now))
     }
 
+    // [PEER-10]
     fn remove_ni_unrecorded(&mut self, ni: NiId, now: Time) -> Result<(), ConfigError> {
         let net = self
             .nis
@@ -105,6 +107,7 @@ impl Core {
         let Some(entry) = self.nis.get_mut(ni).filter(|entry| entry.fatal != fatal) else {
             return;
         };
+        // [HEALTH-32] [HEALTH-36]
         entry.fatal = fatal;
         let nid = entry.nid;
         self.happened(Watched::Fatal { nid, fatal });
@@ -177,6 +180,7 @@ impl Core {
         self.take_in(input, |core| core.add_route_unrecorded(route, now))
     }
 
+    // [GATE-13] [GATE-20] [GATE-23]
     fn add_route_unrecorded(&mut self, route: Route, now: Time) -> Result<(), ConfigError> {
         let Route {
             net, gateway, hops, ..
@@ -355,7 +359,7 @@ impl Core {
         Ok(())
     }
 
-    /// Changes the node's parameters within the limits for an administrator (section 3.1 of lnet-selection). Switching
+    /// Changes the node's parameters within the limits for an administrator. Switching
     /// health off also switches resends off.
     ///
     /// # Errors
@@ -391,7 +395,7 @@ impl Core {
         if globals.discovery != before.discovery {
             self.set_push_target(globals.discovery, now);
             self.rebuild_ping_info();
-            // The last push to other nodes says that discovery is off here (section 7.7).
+            // The last push to other nodes says that discovery is off here.
             self.plan_pushes();
         }
         let on = globals.health_sensitivity > 0;

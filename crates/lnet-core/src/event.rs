@@ -1,4 +1,4 @@
-//! Events: reports of what happened to a memory descriptor (section 5.5).
+//! Events: reports of what happened to a memory descriptor.
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::MessageType;

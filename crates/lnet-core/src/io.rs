@@ -22,7 +22,7 @@ pub struct RouterBuffer {
     pub index: u32,
 }
 
-/// The router's buffer pools (section 8.6).
+/// The router's buffer pools.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RouterPool {
     /// Messages without payload.

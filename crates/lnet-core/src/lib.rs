@@ -1,7 +1,7 @@
 //! An LNet node as a state machine without I/O: interfaces, peers, routes, portals, messages, forwarding.
 //!
-//! A section number alone is a section of the description of the LNet wire protocol over TCP. "lnet-selection" is its
-//! companion on path selection, health and policies.
+//! Tags in comments cite the rules of the wire protocol in `docs/protocol`, and those of path selection, health,
+//! policies and configuration in `docs/selection`.
 //!
 //! [`Core`] is the node. It takes inputs: a call of the user, a header that arrived, a payload that is in its place,
 //! the result of an attempt to send, the time. It gives outputs ([`Output`]). The driver, which is the code that calls
@@ -313,7 +313,7 @@ impl Core {
         self.report_peer(peer, was_down);
     }
 
-    /// Takes the LND's report of the incarnation of a peer that is now connected (section 2.12). A changed incarnation
+    /// Takes the LND's report of the incarnation of a peer that is now connected. A changed incarnation
     /// means that the peer has restarted: a discovered peer is discovered once more before the next message to it.
     /// Kernels do not do this.
     pub fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {

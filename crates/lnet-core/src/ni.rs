@@ -1,4 +1,4 @@
-//! Local network interfaces and their transmit credits (section 8.7).
+//! Local network interfaces and their transmit credits.
 //!
 //! Interface 0 is loopback; it has no credits and is never a candidate of selection. Ids are not reused.
 
@@ -77,7 +77,8 @@ impl Ni {
         self.fatal || !self.status_up
     }
 
-    /// Returns whether a resend may use the interface (section 2.2 of lnet-selection).
+    /// Returns whether a resend may use the interface.
+    // [RESEND-20]
     pub(crate) fn is_optimal(&self) -> bool {
         !self.is_down() && self.health.is_full()
     }
@@ -88,7 +89,7 @@ impl Ni {
     }
 }
 
-/// The state of a local net. Routers use it to decide whether the net is alive (section 8.3).
+/// The state of a local net. Routers use it to decide whether the net is alive.
 #[derive(Debug)]
 pub(crate) struct NetState {
     pub(crate) net: Net,

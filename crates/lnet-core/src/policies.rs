@@ -1,5 +1,5 @@
-//! The node's selection rules, and their effective values for its interfaces and peers (section 4.4 of
-//! lnet-selection).
+//! The node's selection rules, and their effective values for its interfaces and peers. The rules are in
+//! `docs/selection/policies.md`.
 //!
 //! The effective values of an object follow from the rules, the profile, the local NIDs, the gateways and the object
 //! itself. They are computed when one of these changes, and are stored with the object. So selection only reads
@@ -255,6 +255,7 @@ impl Core {
     }
 
     /// Applies the rules after a rule, the profile, a local interface or a gateway has changed.
+    // [UDSP-34]
     pub(crate) fn apply_rules(&mut self) {
         if self.policies.is_held() {
             return;
@@ -385,6 +386,7 @@ impl Core {
 
     /// Returns the peer NI with this NID. A missing peer NI is created, and the rules are applied to it. Returns
     /// `None` if the table is full and no entry may be removed.
+    // [PEER-1]
     pub(crate) fn peer_ni(&mut self, nid: Nid, now: Time) -> Option<PeerNiId> {
         if let Some(id) = self.peers.touch(nid, now) {
             return Some(id);

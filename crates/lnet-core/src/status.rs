@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::event::Errno;
 
-/// The result of an attempt to send (section 9.1). The class decides how health changes and whether to resend.
+/// The result of an attempt to send. The class decides how health changes and whether to resend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum MessageStatus {
@@ -171,7 +171,7 @@ impl DropReason {
     ];
 }
 
-/// How a peer violated the protocol (sections 4.4 and 5.1). The connection and the other connections to the peer
+/// How a peer violated the protocol. The connection and the other connections to the peer
 /// close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{}", self.reason())]

@@ -15,13 +15,13 @@ use crate::portals::md::MdHandle;
 /// The purpose of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// The response to an operation of this descriptor did not arrive in time (section 5.8).
+    /// The response to an operation of this descriptor did not arrive in time.
     Response(MdHandle),
     /// A queued message has reached its deadline.
     Queued(TxId),
-    /// A ping of a gateway is due (section 8.2).
+    /// A ping of a gateway is due.
     Check(Nid),
-    /// A router checks whether pings still arrive on a net (section 8.3).
+    /// A router checks whether pings still arrive on a net.
     Quiet(Net),
     /// Messages wait for a resend.
     Resend,

@@ -1,6 +1,6 @@
 //! Explains why a message takes its path, and what a change of the node would alter.
 //!
-//! In this crate's comments, "lnet-selection" is the description of path selection, health and policies.
+//! Tags in comments cite the rules of path selection, health and policies in `docs/selection`.
 //!
 //! ```text
 //!  export, show outputs ─ import ─┐

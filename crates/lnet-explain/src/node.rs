@@ -32,7 +32,7 @@ pub struct Facts {
     pub dead_rules: Vec<(usize, String)>,
     /// The effective priorities that the node itself shows.
     pub shown: Vec<ShownPriority>,
-    /// The state bits that the node prints for each peer, by primary NID (lnet-selection, section 1.3).
+    /// The state bits that the node prints for each peer, by primary NID: [PEER-20].
     pub peer_states: BTreeMap<Nid, u64>,
     /// The LND timeout of one try on each local NI in seconds, if the node prints it.
     pub lnd_timeouts: BTreeMap<Nid, u32>,

@@ -180,7 +180,7 @@ pub(crate) fn in_words(state: &RuleState, kind: RuleKind) -> String {
 }
 
 /// Returns why a kernel may not have applied rules. In a kernel, effective values depend on the order of events
-/// . The values that the node shows are compared with its rules; in addition, each rule of a kind
+/// (`docs/selection/releases.md`, Q-12 to Q-15). The values that the node shows are compared with its rules; in addition, each rule of a kind
 /// that may be affected is named.
 fn unapplied(node: &Node, topology: &Topology) -> Vec<String> {
     if !node.state.config.globals.profile.is_lustre() {

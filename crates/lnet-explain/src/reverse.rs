@@ -62,7 +62,7 @@ pub fn reverse(
 }
 
 /// Returns a finding if `receiver` drops the messages that arrive by `path`. A node with `drop_asym_route` drops
-/// messages from a gateway by which it has no route back (lnet-selection, section 2.6.2).
+/// messages from a gateway by which it has no route back: [GATE-24].
 ///
 /// The two ends know a gateway by different NIDs. The peers that either end lists show which NIDs belong to one
 /// gateway.

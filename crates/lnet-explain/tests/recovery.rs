@@ -1,4 +1,4 @@
-//! Compares forecast recovery with the description: sections 3.6 and 10.1 of lnet-selection.
+//! Compares forecast recovery with the rules: [RECOV-1], [RECOV-2].
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Compares the resend trees with the table of attempts in section 2.2 and the classes of section 3.3 of
-//! lnet-selection.
+//! Compares the resend trees with the table of attempts and the classes: [RESEND-1], [RESEND-20], [RESEND-21],
+//! [RESEND-22].
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Problems that users report (lnet-selection, section 9.1): one example of each theme, and the finding that names
+//! Problems that users report: one example of each theme, and the finding that names
 //! its cause.
 
 #![allow(

@@ -1,6 +1,6 @@
 //! Finds mistakes in the LNet configurations of one node or of many nodes.
 //!
-//! In this crate's comments, "lnet-selection" is the description of path selection, health and policies.
+//! Tags in comments cite the rules of path selection, health and policies in `docs/selection`.
 //!
 //! ```text
 //!  documents ────────┐                   ┌─▶ lints of one node  ─┐

@@ -14,11 +14,11 @@ use crate::catalogue::{Lint, Severity};
 use crate::finding::Finding;
 use crate::source::{Path, Source, key_text};
 
-/// The limit on the NIs that are compared with each other. Kernel nodes accept 200 interfaces (lnet-selection,
-/// section 10.1).
+/// The limit on the NIs that are compared with each other. Kernel nodes accept 200 interfaces.
 pub(crate) const COMPARED_MAX: usize = 256;
 
-/// The limit on the gateways that one entry of a document may name (lnet-selection, section 0.2).
+/// The limit on the gateways that one entry of a document may name.
+// [CONF-7]
 const MAX_GATEWAYS: usize = 128;
 
 /// A local NI.

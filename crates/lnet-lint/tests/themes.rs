@@ -1,4 +1,4 @@
-//! Problems that users report (lnet-selection, section 9.1). If the configuration alone shows the problem of an
+//! Problems that users report. If the configuration alone shows the problem of an
 //! example of `lnet-explain`, the lint with the same code finds it.
 
 #![allow(

@@ -23,7 +23,7 @@ impl Clock {
     }
 }
 
-/// Nanoseconds of wall-clock time: the incarnation of a node that starts now (section 2.12).
+/// Nanoseconds of wall-clock time: the incarnation of a node that starts now.
 pub(crate) fn wall_clock_nanos() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

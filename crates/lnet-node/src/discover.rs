@@ -1,4 +1,4 @@
-//! Discovers a peer and waits until discovery has ended (section 7).
+//! Discovers a peer and waits until discovery has ended.
 
 use std::time::{Duration, Instant};
 

@@ -224,7 +224,7 @@ impl Engine {
         self.stack.side.memory.router_bytes()
     }
 
-    /// Returns a number that differs between this incarnation of the node and earlier ones (section 2.12).
+    /// Returns a number that differs between this incarnation of the node and earlier ones.
     #[must_use]
     pub fn incarnation(&self) -> u64 {
         self.incarnation
@@ -304,7 +304,7 @@ fn socklnd_config(options: &NodeOptions, globals: &Globals) -> SocklndConfig {
         accept_timeout: options.accept_timeout,
         sock_timeout: globals.lnd_timeout(),
         typed: !options.one_shot,
-        // A user-space peer is a peer that dials from an unprivileged port (section 2.11).
+        // A user-space peer is a peer that dials from an unprivileged port.
         user_pid: options.one_shot && options.source_port_choice() == SourcePorts::Any,
         congestion: options.congestion.clone(),
         keepalive: options.keepalive.unwrap_or(default.keepalive),

@@ -1,8 +1,8 @@
 //! Watches the link and the address under each NI; sets the NI down when one of them disappears, up when it
 //! comes back.
 //!
-//! A link that is down, or an address that is removed, is a fatal error of its NIs (work item W4 of
-//! lnet-selection, section 3.10): selection ranks these NIs last, and peers learn that they are down. An
+//! A link that is down, or an address that is removed, is a fatal error of its NIs [HEALTH-32]:
+//! selection ranks these NIs last, and peers learn that they are down. An
 //! address label (`eth0:1`) has the state of its interface.
 
 use std::net::IpAddr;

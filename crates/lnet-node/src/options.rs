@@ -45,14 +45,14 @@ pub struct NodeOptions {
     /// for nodes that run for long; a tool reports its own failures.
     pub log_news: bool,
     /// Open one CONTROL connection per peer, and from an unprivileged port present this process as a user-space
-    /// peer (section 2.11). This needs no privilege if the peer accepts any source port, and does not disturb
+    /// peer. This needs no privilege if the peer accepts any source port, and does not disturb
     /// an LNet node on the same address.
     pub one_shot: bool,
     /// The seed of all pseudo-random choices; the same seed gives the same choices.
     pub seed: u64,
     /// How long a connection handshake may take.
     pub accept_timeout: Duration,
-    /// A peer is sent a keepalive after this time without traffic; `None` is 30 s (section 3.7).
+    /// A peer is sent a keepalive after this time without traffic; `None` is 30 s.
     pub keepalive: Option<Duration>,
     /// LNet's parameters. A one-shot node has no health, even if they switch it on.
     pub globals: Globals,
@@ -63,7 +63,8 @@ pub struct NodeOptions {
 }
 
 impl NodeOptions {
-    /// The port of LNet (section 2.2).
+    /// The port of LNet.
+    // [CONN-1]
     pub const LNET_PORT: u16 = 988;
     /// Ports below this number need a privilege.
     pub const FIRST_UNPRIVILEGED_PORT: u16 = 1024;

@@ -1,4 +1,4 @@
-//! LNet ping: asks a node for its interfaces (section 6.1).
+//! LNet ping: asks a node for its interfaces.
 
 use std::time::{Duration, Instant};
 
@@ -127,7 +127,8 @@ impl PingError {
 /// 18).
 const SINK_LENGTH: usize = 3960;
 
-/// The most entries taken from a reply, as in current kernels (section 6.6).
+/// The most entries taken from a reply, as in current kernels.
+// [PING-12]
 const ENTRIES_MAX: u32 = 4096;
 
 impl Node {

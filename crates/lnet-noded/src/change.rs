@@ -139,7 +139,8 @@ fn set_routing(core: &mut Core, on: bool, now: Time) {
     }
 }
 
-/// Rejects a change of a peer that is a gateway: it is a peer because of its route (T-R18 of lnet-selection).
+/// Rejects a change of a peer that is a gateway: it is a peer because of its route.
+// [PEER-9]
 fn reject_gateway(core: &Core, nid: Nid) -> Result<(), ConfigError> {
     match core.peer_with(nid) {
         Some(peer) if peer.gateway => Err(ConfigError::PeerIsGateway(peer.primary)),

@@ -426,7 +426,7 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
             .avoid_asym_router_failure
             .unwrap_or(base.avoid_asym_router_failure),
         profile,
-        // Kernels treat their own NIDs as they treat NIDs of peers (lnet-selection, section 2.9).
+        // Kernels treat their own NIDs as they treat NIDs of peers. [PATH-4]
         own_nids_by_loopback: profile == Profile::Design,
         ..base
     }
@@ -437,7 +437,7 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
 pub(crate) struct KeptGlobals {
     /// The most interfaces in ping information; this node has no limit.
     pub(crate) max_interfaces: u32,
-    /// Deprecated (section 3.1 of lnet-selection).
+    /// Deprecated: kept and shown, without effect.
     pub(crate) router_sensitivity: u32,
 }
 
@@ -457,7 +457,7 @@ impl KeptGlobals {
 }
 
 impl Default for KeptGlobals {
-    /// Returns the values of kernel nodes (section 10.1 of lnet-selection).
+    /// Returns the values of kernel nodes.
     fn default() -> Self {
         Self {
             max_interfaces: 200,
@@ -469,7 +469,7 @@ impl Default for KeptGlobals {
 /// The smallest `max_interfaces` that is used; a node replaces a smaller number by the default.
 const LEAST_INTERFACES: u32 = 16;
 
-/// Returns the sizes of router buffers; 0 stands for the default, as in the kernel (selection, section 6.2).
+/// Returns the sizes of router buffers; 0 stands for the default, as in the kernel.
 pub(crate) fn router_buffers(given: Buffers) -> RouterBuffers {
     let default = RouterBuffers::default();
     let size = |given: Option<u32>, default| given.filter(|&size| size > 0).unwrap_or(default);

@@ -1,7 +1,7 @@
 //! Remembers the peers that use a router across its restarts.
 //!
 //! A peer that lost its router uses the router again after the next check, which kernel nodes make once a minute, or
-//! as soon as the router sends a message to the peer (section 8.2 of lnet-wire). A router that comes back therefore
+//! as soon as the router sends a message to the peer [GATE-15]. A router that comes back therefore
 //! discovers the peers that it remembers: the ping makes the gateway alive at the peer, and the push says that all of
 //! its interfaces are up.
 //!

@@ -31,7 +31,8 @@ pub enum RuleState {
     },
 }
 
-/// Why a rule is without effect in every topology. A net matches no NID (selection 4.3).
+/// Why a rule is without effect in every topology. A net matches no NID.
+// [UDSP-23]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inert {
     /// The `src` of a pair is a net.

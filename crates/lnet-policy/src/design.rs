@@ -1,5 +1,5 @@
-//! The view of the list in the design's library: nets, NIDs and pairs, each with its own ids
-//! (selection 4.8).
+//! The view of the list in the design's library: nets, NIDs and pairs, each with its own
+//! ids.
 //!
 //! A net or NID policy of the design applies to both sides. The list has two rules for it, `src`
 //! and `dst`, with the same descriptor and priority; a rule without its counterpart is not in the
@@ -91,6 +91,7 @@ impl<'a> DesignRules<'a> {
     /// # Errors
     ///
     /// As [`Self::add_net`]; [`PolicyError::Unparsable`] for text that is not a NID expression.
+    // [UDSP-40]
     pub fn add_nid(&mut self, nid: &str, priority: Priority) -> Result<(), PolicyError> {
         let nid = Descriptor::Nid(nid_expr(Argument::Src, nid)?);
         self.upsert(twins(&nid, priority)?)
@@ -212,6 +213,7 @@ impl<'a> DesignRules<'a> {
         self.delete(RuleType::P2p, src.as_ref(), dst.as_ref(), id)
     }
 
+    // [UDSP-41]
     fn upsert(&mut self, rules: Vec<Rule>) -> Result<(), PolicyError> {
         let new = rules
             .iter()
@@ -229,6 +231,7 @@ impl<'a> DesignRules<'a> {
         Ok(())
     }
 
+    // [UDSP-42]
     fn delete(
         &mut self,
         view: RuleType,

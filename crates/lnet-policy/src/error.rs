@@ -1,5 +1,5 @@
-//! Errors of rules and of requests to the list, with the texts and numbers of `lnetctl` (selection
-//! 4.7).
+//! Errors of rules and of requests to the list, with the texts and numbers of
+//! `lnetctl`: [UDSP-33], [UDSP-37].
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ pub enum PolicyError {
     /// No descriptor.
     #[error("Missing required argument(s)")]
     NoDescriptor,
-    /// `rte` alone, which shipping kernels store as a rule without effect.
+    /// `rte` alone, which shipping kernels store as a rule without effect.
     #[error("rte needs dst: a gateway is preferred for something")]
     RteAlone,
     /// A descriptor is not a net or NID expression. The source has the place and the reason.
@@ -79,7 +79,7 @@ pub enum PolicyError {
     #[error("Invalid index \"{0}\"")]
     BadIndex(String),
     /// A priority on a rule with `rte`, or in the `lustre` profile on a rule with `src` and `dst`;
-    /// shipping kernels store such a rule without effect.
+    /// shipping kernels store such a rule without effect.
     #[error("a rule with {0} makes a preferred list, which has no priority")]
     PriorityOnList(Argument),
     /// The list has this rule already.

@@ -1,6 +1,6 @@
 //! Selection rules (User Defined Selection Policies), with which an administrator prefers
-//! interfaces, peer interfaces or gateways. "Selection" before a section number means the
-//! description of path selection and policies.
+//! interfaces, peer interfaces or gateways. The rules that
+//! the crate follows are in `docs/selection/policies.md`, where a rule of this crate is a "policy".
 //!
 //! ```text
 //!  text, blocks ──▶ RuleList ──┐
@@ -9,7 +9,7 @@
 //!                              ┘               each with the rule that set it
 //! ```
 //!
-//! [`RuleList`] is the ordered list of rules (selection 4.4). [`Policy`] is that list compiled for
+//! [`RuleList`] is the ordered list of rules. [`Policy`] is that list compiled for
 //! the local interfaces and gateways; its answers depend on nothing else. After a change of a rule,
 //! an interface or a route, compile the list again instead of changing a `Policy`. [`evaluate`]
 //! computes the values of a whole [`Topology`]; [`audit`] finds rules that are without effect or

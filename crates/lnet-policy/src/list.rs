@@ -1,4 +1,4 @@
-//! The ordered list of rules (selection 4.4).
+//! The ordered list of rules: [UDSP-30].
 //!
 //! A rule's index is its position. If several rules give a priority to one object, the lowest index
 //! wins. No two rules have the same descriptors: adding a second rule with the same descriptors
@@ -36,7 +36,7 @@ pub struct RuleList {
 
 impl RuleList {
     /// The most rules: those of three full v1 blocks, in which a net or NID policy counts as two
-    /// rules and a pair as one (selection 5.3, 5.5).
+    /// rules and a pair as one.
     pub const MAX_LEN: usize = 5 * 1024;
 
     /// A list without rules.
@@ -66,6 +66,7 @@ impl RuleList {
     /// # Errors
     ///
     /// [`PolicyError::Exists`] if that rule has the value already; [`PolicyError::TooMany`].
+    // [UDSP-31] [UDSP-32]
     pub fn add(&mut self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
         let position = self.position(&rule);
         if let Some((index, old)) =
@@ -90,6 +91,7 @@ impl RuleList {
     /// # Errors
     ///
     /// [`PolicyError::NotFound`]; the list is then unchanged.
+    // [UDSP-33]
     pub fn delete(&mut self, index: usize) -> Result<Rule, PolicyError> {
         if index >= self.rules.len() {
             return Err(PolicyError::NotFound);
@@ -127,7 +129,7 @@ impl RuleList {
 ///
 /// # Errors
 ///
-/// [`PolicyError::BadIndex`], also for -1, with which shipping tools delete all rules.
+/// [`PolicyError::BadIndex`], also for -1, with which shipping tools delete all rules.
 pub fn parse_index(text: &str) -> Result<usize, PolicyError> {
     let is_decimal = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse::<u32>()

@@ -130,6 +130,7 @@ impl Policy {
     }
 
     /// Returns true if there are no rules; nothing then has a priority or a preferred list.
+    // [UDSP-35]
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
@@ -142,6 +143,7 @@ impl Policy {
     }
 
     /// The priority of a local NI. Rules for its net do not affect it.
+    // [UDSP-5]
     #[must_use]
     pub fn local_ni(&self, nid: Nid) -> Effective {
         self.first(|selector| matches!(selector, Selector::Local(local) if matches_nid(local, nid)))
@@ -158,6 +160,7 @@ impl Policy {
 
     /// The values of an NI of a peer. `multi_rail` matters in the `lustre` profile, where a peer
     /// that is not Multi-Rail has at most one preferred local NID.
+    // [UDSP-11]
     #[must_use]
     pub fn peer_ni(&mut self, nid: Nid, multi_rail: bool) -> PeerNiEffect {
         let found = self.collect(nid);
@@ -179,6 +182,7 @@ impl Policy {
 
     /// Returns true if both policies give the same values to every peer net and peer NI. A change
     /// of local interfaces or gateways then needs no new values for peers.
+    // [UDSP-34]
     #[must_use]
     pub fn same_for_peers(&self, other: &Self) -> bool {
         self.profile == other.profile && self.rules == other.rules && self.listed == other.listed
@@ -219,6 +223,7 @@ impl Policy {
         list
     }
 
+    // [UDSP-10]
     fn merged(&self, rules: &RuleSet) -> PreferredList {
         let entries = rules.iter().filter_map(|index| {
             let rule = self.rules.get(index)?;
@@ -231,7 +236,7 @@ impl Policy {
         });
         match self.profile {
             Profile::Design => PreferredList::merge(entries),
-            // The rule of lowest index replaces the lists of the others (selection 4.4).
+            // The rule of lowest index replaces the lists of the others.
             Profile::Lustre | Profile::Lustre217 => PreferredList::merge(entries.take(1)),
         }
     }
@@ -261,6 +266,7 @@ impl Policy {
     }
 
     /// The first enabled rule whose selector `matches`.
+    // [UDSP-30]
     fn first(&self, matches: impl Fn(&Selector) -> bool) -> Effective {
         let mut rules = self.rules.iter();
         self.effective(rules.position(|rule| !rule.is_disabled() && matches(rule.selector())))

@@ -25,6 +25,7 @@ impl Priority {
     pub const NONE: Self = Self(u32::MAX);
 
     /// The priority with this value; `None` for 0xFFFFFFFF, which stands for no priority.
+    // [UDSP-2]
     #[must_use]
     pub const fn new(value: u32) -> Option<Self> {
         if value == u32::MAX {

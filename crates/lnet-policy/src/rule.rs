@@ -1,4 +1,4 @@
-//! A rule: the objects that it matches, and the value that it gives them (selection 4.1).
+//! A rule: the objects that it matches, and the value that it gives them.
 //!
 //! | Kind         | `src` | `dst` | `rte` | Sets |
 //! |--------------|-------|-------|-------|------|
@@ -12,7 +12,7 @@
 //!
 //! Rules that no kernel acts on are rejected: a priority with a gateway, a gateway alone, two
 //! ranges in a net part. A net as `src` of a pair or as `rte` is accepted and matches nothing,
-//! because a net never matches a NID (selection 4.3); [`audit`](crate::audit) reports such a rule.
+//! because a net never matches a NID; [`audit`](crate::audit) reports such a rule.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ use thiserror::Error;
 use crate::error::{Argument, PolicyError};
 use crate::priority::Priority;
 
-/// Whether rules behave as in the design documents or as in shipping kernels (selection 0.1).
+/// Whether rules behave as in the design documents or as in shipping kernels.
 ///
 /// `Design` accepts ranked pairs, and merges the preferred lists of all rules that match a peer NI.
 /// The profiles of kernels reject a priority on a pair, take the whole list from the matching rule
@@ -231,8 +231,8 @@ impl Rule {
     ///
     /// # Errors
     ///
-    /// The combinations that selection 4.7 rejects, and those that shipping kernels store without
-    /// effect.
+    /// The combinations that `lnetctl` rejects, and those that shipping kernels store without effect.
+    // [UDSP-1] [UDSP-3] [UDSP-9]
     pub fn from_text(text: &RuleText<'_>, profile: Profile) -> Result<Self, PolicyError> {
         match (text.src, text.dst, text.rte) {
             (Some(_), Some(_), Some(_)) => return Err(PolicyError::ThreeDescriptors),
@@ -413,6 +413,7 @@ pub(crate) fn descriptor(argument: Argument, text: &str) -> Result<Descriptor, P
         .map_err(|source: ParseExprError| PolicyError::Unparsable { argument, source })
 }
 
+// [UDSP-21]
 fn check_net(argument: Argument, net: &NetExpr) -> Result<(), PolicyError> {
     if net.lnd().name().is_none() {
         let lnd = net.lnd();

@@ -1,4 +1,4 @@
-//! The framework of a test node: its session, and the batches and tests of the session (section 11.7).
+//! The framework of a test node: its session, and the batches and tests of the session.
 //!
 //! ```text
 //!   no session ── MAKE ──▶ session ── REMOVE by the last who made it ──▶ no session
@@ -30,10 +30,10 @@ use crate::wire::{
 /// How long a session lasts without framework RPCs.
 // [LST-11]
 pub const SESSION_TIMEOUT: Duration = Duration::from_secs(100);
-/// The limit of RPCs of a test under way to one destination (section 11.7).
+/// The limit of RPCs of a test under way to one destination.
+// [LST-13]
 pub const CONCURRENCY_MAX: u32 = 1024;
-/// The limit of entries that a request can announce for its list of destinations: 256 pages of 341
-/// (section 11.7).
+/// The limit of entries that a request can announce for its list of destinations: 256 pages of 341.
 const DESTINATIONS_ANNOUNCED_MAX: u32 = 256 * 341;
 /// The limit of tests of one session at a client, so that a console cannot take any amount of memory.
 const TESTS_MAX: usize = 256;
@@ -557,7 +557,7 @@ fn stop(tests: &[Test], abort: bool, effects: &mut VecDeque<Effect>) {
     }));
 }
 
-/// The errno for a session that does not exist (section 11.7).
+/// The errno for a session that does not exist.
 // [LST-10]
 const ESRCH: Errno = Errno(3);
 

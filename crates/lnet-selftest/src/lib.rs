@@ -1,4 +1,4 @@
-//! LNet selftest: a test node, a console, and user-defined flows (section 11).
+//! LNet selftest: a test node, a console, and user-defined flows.
 //!
 //! ```text
 //!   Console ── groups, batches, tests ──┐

@@ -34,7 +34,7 @@ pub enum Work {
 
 impl Work {
     /// Returns the operation of each RPC of a test. Returns `None` if the operation is out of range: some
-    /// kernel nodes do not survive a request for such an operation (section 11.5).
+    /// kernel nodes do not survive a request for such an operation.
     #[must_use]
     pub fn of(service: Service, params: &Params) -> Option<Self> {
         let (operation, flags, len) = match (service, *params) {

@@ -1,4 +1,4 @@
-//! The data of bulk: how it is made, and how it is checked (section 11.5).
+//! The data of bulk: how it is made, and how it is checked.
 //!
 //! The data repeats the magic word, in the byte order of the node that sent the request. This data passes both
 //! kinds of check, wherever the pages of the peer begin.

@@ -107,7 +107,7 @@ impl<'s> Model<'s> {
     }
 
     /// Finds the NIs of routers that receive traffic. A router counts an NI as down that has received nothing for
-    /// some time (lnet-selection, section 8); the nodes with routes through the router ping it.
+    /// some time [GATE-33]; the nodes with routes through the router ping it.
     fn listen(&mut self) {
         let mut heard = BTreeSet::new();
         for (at, member) in self.site.members.iter().enumerate() {

@@ -15,7 +15,7 @@ const SECOND: u64 = 1_000 * MILLISECOND;
 const BEGIN_NS: u64 = 20 * MILLISECOND;
 
 /// The bytes of the dialler's part of a handshake (a connection request and a HELLO of version 3), and of the
-/// acceptor's part (sections 2.3 and 2.4).
+/// acceptor's part.
 const DIALLER_BYTES: u64 = 16 + 56;
 const ACCEPTOR_BYTES: u64 = 56;
 

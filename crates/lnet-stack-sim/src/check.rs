@@ -15,7 +15,7 @@
 //! | 10 | nodes do not reject each other's frames as wrong, and stay within their limits | while it runs |
 //! | 11 | in a calm run, and after the time at which the plan's faults are over, everything succeeds | at the end |
 //! | 12 | everything comes to rest | while it runs |
-//! | 13 | each HELLO is answered, and the connections at the end are, as sections 2.5 to 2.8 prescribe | at each answer, and at the end |
+//! | 13 | each HELLO is answered, and the connections at the end are, as the protocol prescribes | at each answer, and at the end |
 //! | 14 | if nodes discover each other, a peer that was sent a message is Multi-Rail with all its interfaces | at the end |
 //!
 //! A REPLY whose header arrived in time may complete later, by as much as the LND waits for a connection without

@@ -58,7 +58,7 @@ pub(crate) struct Fabric {
     next_line: u64,
     /// The machine that has each address.
     homes: BTreeMap<IpAddr, u32>,
-    /// The first answer to a HELLO that differs from the one that section 2 prescribes.
+    /// The first answer to a HELLO that differs from the one that the protocol prescribes.
     pub(crate) wrong_answer: Option<String>,
     /// The number of connections that lost the race of two dials.
     pub(crate) races: u64,

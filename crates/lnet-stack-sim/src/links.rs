@@ -1,4 +1,4 @@
-//! Checks what sections 2.5 to 2.8 of the wire protocol prescribe for connections, from outside: by the bytes of
+//! Checks what the wire protocol prescribes for connections, from outside: by the bytes of
 //! the handshakes, and by what both ends show at the end of a run.
 
 use std::net::IpAddr;
@@ -15,9 +15,9 @@ pub(crate) const HEAD_MAX: usize = 128;
 
 /// Checks the first answer of an acceptor. Returns true if the answer is the rejection of a race.
 ///
-/// If two dials cross, the dial of the higher NID survives (section 2.7): an acceptor that is dialling a peer with
+/// If two dials cross, the dial of the higher NID survives [SET-5]: an acceptor that is dialling a peer with
 /// a lower NID answers `NONE`. An acceptor has no other reason for this answer. The type of the answer is the
-/// inverse of the type that was asked for (section 2.5). On the virtual network the order of NIDs is the order of
+/// inverse of the type that was asked for [HELLO-9]. On the virtual network the order of NIDs is the order of
 /// addresses.
 pub(crate) fn check_answer<'a>(
     line: &Line,
@@ -77,8 +77,8 @@ fn ctype(hello: &[u8]) -> Option<Ctype> {
 
 /// Returns what is wrong with the connections between nodes. Each node is given with its NIDs and its connections.
 ///
-/// Both ends know the same connections, with inverse types. Two nodes with a connection have one of each type
-/// (section 2.9), and neither has dialled a type twice. Two connections of one type exist only if two dials crossed
+/// Both ends know the same connections, with inverse types. Two nodes with a connection have one of each type,
+/// and neither has dialled a type twice. Two connections of one type exist only if two dials crossed
 /// and the dial of the higher NID had completed before the other one arrived.
 pub(crate) fn mismatch(nodes: &[(&[Nid], Vec<ConnectionView>)]) -> Option<String> {
     for (index, (nids, own)) in nodes.iter().enumerate() {

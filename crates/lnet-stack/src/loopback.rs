@@ -1,4 +1,4 @@
-//! The loopback LND: carries messages from this node to itself (section 5.9).
+//! The loopback LND: carries messages from this node to itself.
 
 use lnet_core::{Landing, MessageStatus, NiId, RxId, Transmit, Verdict};
 use lnet_tcp::Source;

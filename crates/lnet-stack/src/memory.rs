@@ -304,7 +304,7 @@ impl<Q> MemoryTable<Q> {
 }
 
 /// Router buffers. A buffer is allocated when the core first hands out its index, and is kept for later messages. So
-/// a router that forwards little stays small (kernel routers take more than 1 GB at once, section 17).
+/// a router that forwards little stays small (kernel routers take more than 1 GB at once).
 #[derive(Default)]
 struct RouterMemory {
     small: Vec<Span>,

@@ -347,7 +347,7 @@ fn range(offset: u32, length: u32) -> Range<usize> {
     start..start.saturating_add(length as usize)
 }
 
-/// Returns the status class of an LND's failure. The LND's failures are a subset of LNet's classes (section 3.8).
+/// Returns the status class of an LND's failure. The LND's failures are a subset of LNet's classes.
 fn status(failure: Failure) -> MessageStatus {
     match failure {
         Failure::LocalError | Failure::Unwritable => MessageStatus::LocalError,

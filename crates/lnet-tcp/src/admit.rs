@@ -1,4 +1,4 @@
-//! Decides whether a peer's HELLO is accepted (sections 2.6 to 2.8 and 2.13).
+//! Decides whether a peer's HELLO is accepted.
 
 use std::net::IpAddr;
 

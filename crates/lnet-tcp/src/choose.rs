@@ -1,4 +1,4 @@
-//! Chooses the connection that carries a message (section 3.6).
+//! Chooses the connection that carries a message: [FRAME-13], [FRAME-14], [FRAME-15].
 //!
 //! | Type | HELLO version 2 | version 3, 4 |
 //! |---|---|---|

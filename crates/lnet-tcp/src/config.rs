@@ -5,7 +5,7 @@ use std::time::Duration;
 use lnd::NiId;
 use lnet_types::Nid;
 
-/// Which dialling peers are accepted (section 2.2).
+/// Which dialling peers are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum AcceptMode {
     /// Only peers whose source port is below 1024, which needs a privilege.
@@ -17,7 +17,7 @@ pub enum AcceptMode {
     None,
 }
 
-/// The local ports from which connections are dialled (section 2.2).
+/// The local ports from which connections are dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum SourcePorts {
     /// Ports 1023 down to 512, which nodes with `accept=secure` demand.
@@ -34,7 +34,7 @@ pub struct Limits {
     pub handshakes_max: usize,
     /// Established connections; at this limit no further connection is accepted.
     pub connections_max: usize,
-    /// Connections of one type with one peer; a further one is answered with `NONE` (section 2.8).
+    /// Connections of one type with one peer; a further one is answered with `NONE`.
     pub connections_per_type_max: usize,
     /// Messages queued for one peer, including those partly written.
     pub queued_messages_max: usize,
@@ -57,15 +57,15 @@ impl Default for Limits {
     }
 }
 
-/// Parameters of the socket LND; the defaults are those of kernel nodes (sections 2.2 and 9.4).
+/// Parameters of the socket LND; the defaults are those of kernel nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocklndConfig {
     /// The TCP port to listen on and to dial.
     pub port: u16,
     /// Which dialling peers to accept.
     pub accept: AcceptMode,
-    /// Accept a peer only if it dials from the address of its NID. Kernel nodes do not check this
-    /// (section 2.4), and behind address translation the two differ. If false, a peer on an
+    /// Accept a peer only if it dials from the address of its NID. Kernel nodes do not check this,
+    /// and behind address translation the two differ. If false, a peer on an
     /// unprivileged port can claim any NID.
     pub match_addresses: bool,
     /// Which local ports to dial from.
@@ -141,6 +141,7 @@ pub struct LndNi {
     /// Settings that may change while the interface is in use.
     pub tuning: NiTuning,
     /// When the interface started, in nanoseconds of wall-clock time: constant while the interface
-    /// exists, different after a restart (section 2.12).
+    /// exists, different after a restart.
+    // [HELLO-18]
     pub incarnation: u64,
 }

@@ -1,8 +1,8 @@
 //! An established connection: a stream, its two halves and its health.
 //!
 //! [`Receiver`] and [`Transmitter`] decide what to read and write, and know no streams. This file
-//! turns their decisions into jobs, gives them the outcomes, and checks that both make progress
-//! (sections 3.3, 3.7 and 3.8).
+//! turns their decisions into jobs, gives them the outcomes, and checks that both make progress:
+//! [FRAME-8], [FRAME-11].
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The dialling of one peer as a state machine (sections 2.9, 2.10 and 2.13).
+//! The dialling of one peer as a state machine.
 //!
 //! ```text
 //!             begin                 connecting              connected, more wanted
@@ -19,11 +19,11 @@ use std::time::Duration;
 use lnet_types::Time;
 use lnet_wire::{Ctype, HelloVersion};
 
-/// After this many rejections in a row, a peer is not dialled any more (sections 2.6 and 18).
+/// After this many rejections in a row, a peer is not dialled any more.
 // [SET-8]
 const REFUSALS_MAX: u8 = 3;
 
-/// The longest pause after a rejection; the shortest is half of it (section 18).
+/// The longest pause after a rejection; the shortest is half of it.
 // [SET-7]
 const REFUSAL_PAUSE: Duration = Duration::from_secs(1);
 

@@ -1,4 +1,4 @@
-//! Tests of the rules of sections 2.6, 2.9 and 2.10, one by one.
+//! Tests of dialling, rule by rule: [SET-1], [SET-2], [SET-7], [SET-8], [SET-11].
 
 use proptest::prelude::*;
 

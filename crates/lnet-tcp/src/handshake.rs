@@ -1,4 +1,4 @@
-//! A connection during its handshake, in both roles of section 2.1.
+//! A connection during its handshake, in both roles.
 //!
 //! ```text
 //!  we dialled:    CONNECTING --connected: connreq, HELLO--> AWAIT_REPLY --HELLO--> connection

@@ -18,11 +18,11 @@
 //! read into it. Small ones are read many at a time, and copied once.
 //!
 //! The LND believes the NID and the process id in a peer's HELLO. As with kernel nodes, only the
-//! source port is evidence, if [`AcceptMode::Secure`] demands a privileged one (section 2.4).
+//! source port is evidence, if [`AcceptMode::Secure`] demands a privileged one.
 //!
 //! This crate reads no clock and decides nothing about routes, matching or resending. It never
 //! holds more of a peer's data than [`Limits`] says, and nothing that a peer sends makes it panic.
-//! Section numbers are those of the LNet-over-TCP wire description that the project works from.
+//! Tags in comments cite the rules of the wire protocol in `docs/protocol`.
 
 mod admit;
 mod choose;

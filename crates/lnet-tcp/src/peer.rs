@@ -12,14 +12,14 @@ use crate::dialling::Dialler;
 use crate::job::Source;
 use crate::stats::DialFailure;
 
-/// What identifies a peer (section 2.12).
+/// What identifies a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct PeerKey {
     pub(crate) ni: NiId,
     pub(crate) id: ProcessId,
 }
 
-/// Whether a peer with a 4-byte address reads headers with 16-byte NIDs (section 2.4). They need a
+/// Whether a peer with a 4-byte address reads headers with 16-byte NIDs. They need a
 /// HELLO version that not all peers know, so that the peer is dialled with it only if a message
 /// needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) struct Peer {
     /// Why the last attempt to dial it failed; `None` once there is a connection.
     pub(crate) last_failure: Option<DialFailure>,
     /// We dial this peer: a message once found no connection. A peer that dialled us opens the
-    /// connections that it needs; we dial it only if those are not enough (section 2.9).
+    /// connections that it needs; we dial it only if those are not enough.
     pub(crate) is_dialled: bool,
     /// Messages that wait for a connection.
     pub(crate) waiting: VecDeque<SendRequest<Source>>,

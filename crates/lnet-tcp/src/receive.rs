@@ -1,4 +1,4 @@
-//! The receiving half of a connection: the state machine of section 3.3.
+//! The receiving half of a connection: a state machine.
 //!
 //! ```text
 //!            NOOP            Discard, or nothing wanted
@@ -463,7 +463,7 @@ impl Receiver {
     }
 
     /// Returns the checksum to check. Only version 2 defines what a checksum covers in a way that
-    /// all releases agree on (section 3.2).
+    /// all releases agree on.
     // [FRAME-4] [FRAME-5]
     fn checksum(&self, frame: &KsockHeader, window: &[u8]) -> Option<(u32, FrameChecksum)> {
         if self.version != HelloVersion::V2 || frame.csum == 0 {
@@ -513,8 +513,7 @@ fn fill(payload: &mut Payload, bytes: &mut &[u8], stats: &mut SocklndStats) {
     }
 }
 
-/// Completes a payload that is in place: checks it, acknowledges it and hands it over, in this order
-/// (section 3.3).
+/// Completes a payload that is in place: checks it, acknowledges it and hands it over, in this order.
 // [FRAME-7]
 fn deliver(
     payload: &Payload,
@@ -549,7 +548,7 @@ fn sum(mut checksum: FrameChecksum, landing: Option<&Span>) -> u32 {
     checksum.finish()
 }
 
-/// We never ask for acknowledgements, so every cookie but the keepalive's is unknown (section 3.4).
+/// We never ask for acknowledgements, so every cookie but the keepalive's is unknown.
 // [ZC-6] [ZC-8]
 fn check_acks(frame: &KsockHeader, stats: &mut SocklndStats) -> Result<(), CloseReason> {
     match frame.zc_ack() {

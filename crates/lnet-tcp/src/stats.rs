@@ -36,7 +36,7 @@ impl<K: Ord> Default for Counts<K> {
     }
 }
 
-/// The reason why a connection that a peer dialled was not established (section 12.2).
+/// The reason why a connection that a peer dialled was not established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -71,9 +71,9 @@ pub enum Refusal {
     /// The HELLO comes from a NID whose address is not the connection's remote address
     /// ([`crate::SocklndConfig::match_addresses`]).
     HelloAddress,
-    /// The peer lost the race of two simultaneous dials (section 2.7); answered with `NONE`.
+    /// The peer lost the race of two simultaneous dials [SET-5]; answered with `NONE`.
     Race,
-    /// The limit of connections of this type is reached (section 2.8); answered with `NONE`.
+    /// The limit of connections of this type is reached [SET-6]; answered with `NONE`.
     Duplicate,
     /// The interface was removed.
     Shutdown,
@@ -163,7 +163,7 @@ impl DialFailure {
     }
 }
 
-/// How a peer broke the protocol on an established connection (section 12.2).
+/// How a peer broke the protocol on an established connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum ProtocolError {

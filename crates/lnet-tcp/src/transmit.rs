@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Headers are encoded when a frame is queued; payload is not copied. Acknowledgements overtake messages, because a
-//! peer closes the connection if an acknowledgement takes too long (section 3.4). They never split a message. Many
+//! peer closes the connection if an acknowledgement takes too long. They never split a message. Many
 //! frames go out in one system call: the queue lends them to a write and keeps them until the write has ended.
 
 use std::collections::VecDeque;

@@ -396,7 +396,7 @@ fn an_unknown_congestion_control_is_refused() {
     assert!(matches!(error, AddNiError::Congestion { .. }), "{error}");
 }
 
-/// Section 2.10: after the final failure of a pass the peer is down, and is reported so before its messages fail.
+/// After the final failure of a pass the peer is down, and is reported so before its messages fail.
 #[test]
 fn a_peer_whose_port_is_closed_is_down_once_for_each_pass() {
     let (listener, peer) = raw_peer();

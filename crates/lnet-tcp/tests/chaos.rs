@@ -1,6 +1,6 @@
 //! Tests connections under disturbances on real sockets: dials from both ends, resets within handshakes, a peer that
 //! restarts between request and answer, stale incarnations, half-open peers. After each disturbance, both ends must
-//! have the connections that sections 2.5 to 2.8 prescribe, and nothing may arrive twice. `lnet-stack-sim` runs
+//! have the connections that the protocol prescribes, and nothing may arrive twice. `lnet-stack-sim` runs
 //! thousands of such rounds in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
@@ -17,7 +17,7 @@ use common::{Node, Raw, address, config, opening};
 
 const ROUNDS: u64 = 50;
 
-/// The length of a connection request and a HELLO of version 3 (sections 2.3 and 2.4), in bytes.
+/// The length of a connection request and a HELLO of version 3, in bytes.
 const OPENING_BYTES: u64 = 16 + 56;
 
 /// How long a round waits for an expected event.

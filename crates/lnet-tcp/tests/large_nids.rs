@@ -1,5 +1,5 @@
 //! Tests messages with NIDs of IPv6 addresses to peers with IPv4 addresses: routed messages whose far side has the
-//! other kind of address (sections 2.4 and 13).
+//! other kind of address.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

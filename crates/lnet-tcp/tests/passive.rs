@@ -1,5 +1,5 @@
-//! Tests accepting, with dialling peers that the test plays: the bytes of section 14 and the bad input of section
-//! 12.2.
+//! Tests accepting, with dialling peers that the test plays: the bytes of `docs/protocol/vectors.md` and
+//! bad input.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]
 

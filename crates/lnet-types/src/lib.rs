@@ -25,8 +25,7 @@
 //! Limits: a NID has an address of 4 or 16 bytes, as those of all known LNDs; host names are not
 //! resolved; a network is not checked for existence.
 //!
-//! Section numbers cite the LNet wire description; "selection" before a number means the
-//! description of path selection and policies.
+//! Tags such as [TYPE-1] and [UDSP-20] cite the rules in `docs/protocol` and `docs/selection`.
 
 pub mod expr;
 mod net;

@@ -9,7 +9,7 @@ use thiserror::Error;
 /// on the wire.
 ///
 /// The set is open: numbers that this build does not know survive decoding, print as `<N>` and
-/// parse from that form (section 1.3: treat unknown types as opaque).
+/// parse from that form ([TYPE-3]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LndType(pub u8);
 
@@ -22,7 +22,7 @@ pub(crate) enum AddressForm {
     Number,
 }
 
-/// Number, name and address form of every LND type (section 1.3). The table keeps removed types,
+/// Number, name and address form of every LND type. The table keeps removed types,
 /// because old nodes and captures may still name them.
 const LND_TYPES: [(LndType, &str, AddressForm); 19] = [
     (LndType(1), "elan", AddressForm::Number),

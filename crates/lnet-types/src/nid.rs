@@ -10,8 +10,8 @@ use crate::net::{AddressForm, LndType, Net, ParseNetError};
 
 /// A network identifier: an address on an LNet network.
 ///
-/// The value holds the 20-byte wire form (section 1.2). NIDs are ordered by these bytes, because
-/// kernels compare them if two nodes dial each other at once (section 2.7).
+/// The value holds the 20-byte wire form. NIDs are ordered by these bytes, because
+/// kernels compare them if two nodes dial each other at once.
 ///
 /// ```text
 ///  0      1      2       4                              20
@@ -23,7 +23,8 @@ use crate::net::{AddressForm, LndType, Net, ParseNetError};
 ///
 /// A `Nid` has one of these two sizes. No LND has addresses of another length, and a NID with
 /// another size would have no text form. [`Nid::from_wire`] rejects such a NID; a reader of a list
-/// of NIDs (section 6.3) skips the record by its length. All wildcards equal [`Nid::ANY`].
+/// of NIDs skips the record by its length. All wildcards equal [`Nid::ANY`].
+// [TYPE-2]
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nid([u8; 20]);
 
@@ -65,7 +66,7 @@ impl Nid {
         }
     }
 
-    /// Decodes the 8-byte form, `(type << 16 | number) << 32 | address` (section 1.1). All ones, or
+    /// Decodes the 8-byte form, `(type << 16 | number) << 32 | address`. All ones, or
     /// a type byte of 0xFF, is the wildcard. Returns `None` if bits that must be zero are not.
     // [TYPE-1] [TYPE-2]
     #[must_use]

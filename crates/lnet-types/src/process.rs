@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::nid::{Nid, ParseNidError};
 
-/// A process on the network: a NID and a process id (section 1.5).
+/// A process on the network: a NID and a process id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProcessId {
     /// The node's NID, or [`Nid::ANY`] in a match entry.

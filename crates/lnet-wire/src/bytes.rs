@@ -8,7 +8,7 @@ use lnet_types::Nid;
 use crate::error::{DecodeError, EncodeError, Problem};
 
 /// The byte order of a sender's integers. Every known sender is little-endian; a receiver also
-/// understands big-endian senders of formats whose magic number shows the order (section 2.4).
+/// understands big-endian senders of formats whose magic number shows the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant byte first, as all known nodes send.
@@ -113,19 +113,19 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// An 8-byte NID (section 1.1), in the sender's order.
+    /// An 8-byte NID, in the sender's order.
     // [TYPE-1]
     pub(crate) fn nid4(&self, at: usize) -> Result<Nid, DecodeError> {
         Nid::from_nid4(self.u64(at)?).ok_or(self.error(at, Problem::BadNid))
     }
 
-    /// A 20-byte NID (section 1.2), whose bytes never depend on the sender's order.
+    /// A 20-byte NID, whose bytes never depend on the sender's order.
     // [LARGE-1] [LARGE-3]
     pub(crate) fn nid16(&self, at: usize) -> Result<Nid, DecodeError> {
         Nid::from_wire(self.array(at)?).ok_or(self.error(at, Problem::BadNid))
     }
 
-    /// A NID of which the input has only the first `used` bytes, at most 20 (section 6.3).
+    /// A NID of which the input has only the first `used` bytes, at most 20.
     pub(crate) fn nid16_of(&self, at: usize, used: usize) -> Result<Nid, DecodeError> {
         let end = at.saturating_add(used);
         self.require(end)?;

@@ -1,4 +1,4 @@
-//! The checksum of frames on connections of HELLO version 2 (section 3.2).
+//! The checksum of frames on connections of HELLO version 2: [FRAME-12].
 //!
 //! CRC-32 with the reflected polynomial 0xEDB88320, starting from all ones, *without* the usual
 //! inversion at the end. The loop takes one byte at a time, because only nodes that speak version 2

@@ -1,5 +1,4 @@
-//! The acceptor request: the first bytes on a connection, naming the NI that is dialled
-//! (section 2.3).
+//! The acceptor request: the first bytes on a connection, naming the NI that is dialled.
 //!
 //! ```text
 //!        0        4         8                                16                28

@@ -1,4 +1,4 @@
-//! Connection types (section 2.5).
+//! Connection types.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use std::fmt;
 pub struct Ctype(pub u32);
 
 impl Ctype {
-    /// Only in replies: the connection is rejected and may be tried again (section 2.6).
+    /// Only in replies: the connection is rejected and may be tried again.
     pub const NONE: Self = Self(u32::MAX);
     /// Untyped: carries all messages. Never used with HELLO version 3 or 4.
     pub const ANY: Self = Self(0);

@@ -1,13 +1,14 @@
-//! The LNet message header (sections 4.1 to 4.4).
+//! The LNet message header.
 
 mod codec;
 
 use lnet_types::Nid;
 
-/// The most payload that one message carries, in bytes (section 4.4).
+/// The most payload that one message carries, in bytes.
+// [MSG-5]
 pub const LNET_MTU: u32 = 1 << 20;
 
-/// A wire handle (section 1.6): 16 bytes that only their creator interprets; all other nodes copy
+/// A wire handle: 16 bytes that only their creator interprets; all other nodes copy
 /// them.
 ///
 /// Both words are read and written as little-endian, so the bytes stay the same whatever order
@@ -28,7 +29,7 @@ impl Handle {
     };
 }
 
-/// The form of NIDs in a header; the HELLO version of the connection determines it (section 4.2).
+/// The form of NIDs in a header; the HELLO version of the connection determines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HeaderForm {
     /// 72 bytes with 8-byte NIDs (HELLO versions 1 to 3).
@@ -80,7 +81,7 @@ pub enum MessageType {
     Reply = 3,
 }
 
-/// The 40-byte union at the end of the header (section 4.3).
+/// The 40-byte union at the end of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
     /// Acknowledges a PUT.

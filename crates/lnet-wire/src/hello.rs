@@ -1,4 +1,4 @@
-//! HELLO: the NID of the sender, its incarnation, and the type of the connection (section 2.4).
+//! HELLO: the NID of the sender, its incarnation, and the type of the connection.
 //!
 //! ```text
 //!  v2,v3 0       4         8         16        24       28       32       40       48     52
@@ -39,7 +39,7 @@ pub const HELLO_V1_MAGIC: u32 = 0xEEBC_0DED;
 
 const WHAT: &str = "HELLO";
 
-/// The LNet message type that marks a version 1 HELLO (section 4.3).
+/// The LNet message type that marks a version 1 HELLO.
 const V1_MESSAGE_TYPE: u32 = 4;
 
 /// The version of a HELLO, which determines the framing of the whole connection.
@@ -78,7 +78,7 @@ impl HelloVersion {
         }
     }
 
-    /// The form of the LNet headers that follow on the connection (section 4.2).
+    /// The form of the LNet headers that follow on the connection.
     // [MSG-2] [LARGE-7]
     #[must_use]
     pub const fn header_form(self) -> HeaderForm {
@@ -88,7 +88,7 @@ impl HelloVersion {
         }
     }
 
-    /// Returns true if frames begin with a frame header (section 3.1).
+    /// Returns true if frames begin with a frame header.
     #[must_use]
     pub const fn has_frame_header(self) -> bool {
         !matches!(self, Self::V1)
@@ -172,7 +172,7 @@ impl Hello {
     /// Bytes of the longest HELLO: version 1 with a full list.
     pub const MAX_LEN: usize = 72 + 4 * Self::MAX_ADDRESSES as usize;
 
-    /// The HELLO of a dialler: version 4 if a NID needs it, otherwise version 3 (section 2.4).
+    /// The HELLO of a dialler: version 4 if a NID needs it, otherwise version 3.
     // [HELLO-1] [LARGE-6]
     #[must_use]
     pub const fn dial(src_nid: Nid, dst_nid: Nid, incarnation: u64, ctype: Ctype) -> Self {

@@ -1,4 +1,4 @@
-//! The frame header in front of every LNet message (sections 3.1 to 3.4).
+//! The frame header in front of every LNet message.
 //!
 //! ```text
 //!  0        4        8                  16                 24
@@ -19,7 +19,7 @@ const WHAT: &str = "frame header";
 const NOOP: u32 = 0xC0;
 const LNET: u32 = 0xC1;
 
-/// The acknowledgement cookie that acknowledges nothing (section 3.7).
+/// The acknowledgement cookie that acknowledges nothing.
 const KEEPALIVE: u64 = 1;
 
 /// The part that follows a frame header.
@@ -152,7 +152,7 @@ impl KsockHeader {
     ///
     /// # Errors
     ///
-    /// The keepalive cookie together with another one, which is a protocol error (section 12.2).
+    /// The keepalive cookie together with another one, which is a protocol error.
     // [ZC-7]
     pub const fn zc_ack(&self) -> Result<ZcAck, DecodeError> {
         let second = match self.frame_type {
@@ -186,7 +186,7 @@ const fn mixed_keepalive(offset: usize) -> DecodeError {
     }
 }
 
-/// The zero-copy requests that a frame acknowledges (section 3.4).
+/// The zero-copy requests that a frame acknowledges.
 ///
 /// A frame that names the same cookie twice acknowledges it once. A range may have any length:
 /// check each waiting cookie against the range instead of looping over the range.
@@ -221,8 +221,7 @@ impl ZcAck {
         }
     }
 
-    /// The number of cookies that the frame acknowledges; each must belong to a waiting request
-    /// (section 3.4).
+    /// The number of cookies that the frame acknowledges; each must belong to a waiting request.
     #[must_use]
     pub const fn count(self) -> u64 {
         match self {

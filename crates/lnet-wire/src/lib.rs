@@ -2,8 +2,7 @@
 //!
 //! Each structure has its own file. Decoders borrow their input, check every length before they use
 //! it, do not panic, and report what is wrong at which offset ([`DecodeError`]). Encoders write
-//! into the caller's buffer. Section numbers are those of the LNet-over-TCP wire description that
-//! the project works from.
+//! into the caller's buffer. Tags in comments cite the rules in `docs/protocol`.
 //!
 //! A connection, in the order of its bytes:
 //!

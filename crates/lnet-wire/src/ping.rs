@@ -1,5 +1,4 @@
-//! Ping info: a node's description of itself, in a REPLY to a ping and in a push (sections 6.2 to
-//! 6.6).
+//! Ping info: a node's description of itself, in a REPLY to a ping and in a push.
 //!
 //! ```text
 //!  0        4          8      12      16
@@ -36,7 +35,7 @@ pub use encode::PingInfoRepr;
 /// First word of a ping info.
 pub const PING_MAGIC: u32 = 0x7069_6E67;
 
-/// The smallest buffer of pings and of push targets in kernels: 16 entries, in bytes (section 6.7).
+/// The smallest buffer of pings and of push targets in kernels: 16 entries, in bytes.
 // [PING-3]
 pub const PING_BUFFER_MIN: u32 = 272;
 
@@ -46,7 +45,7 @@ const ENTRY_LEN: usize = 16;
 const METADATA_ENTRY_LEN: usize = 40;
 
 bitflags! {
-    /// The abilities of a node (section 6.4). Unknown bits are kept.
+    /// The abilities of a node. Unknown bits are kept.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
     pub struct PingFeatures: u32 {
         /// Not set by any known node.
@@ -69,7 +68,7 @@ bitflags! {
     }
 }
 
-/// The status of a network interface (section 6.2). The set of values is open.
+/// The status of a network interface. The set of values is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NiStatus(pub u32);
 
@@ -138,7 +137,7 @@ impl<'a> PingInfo<'a> {
         Ok(info)
     }
 
-    /// Checks whether a receiver may use the info (section 6.6). `nnis_max` is the most entries
+    /// Checks whether a receiver may use the info. `nnis_max` is the most entries
     /// that the receiver takes: kernels have 200 or 4096, and never fewer than 16.
     ///
     /// # Errors
@@ -307,7 +306,7 @@ impl<'a> PingInfo<'a> {
     }
 }
 
-/// Why a receiver must not use a ping info whose layout is correct (section 6.6).
+/// Why a receiver must not use a ping info whose layout is correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum PingInfoError {
@@ -404,7 +403,7 @@ fn read_entry(reader: &Reader<'_>, index: usize) -> Result<PingNi, DecodeError> 
 }
 
 /// The announced size without metadata. Without large records it follows from the number of
-/// entries; with large records entry 0 holds it, and its low two bits are cleared (section 6.2). It
+/// entries; with large records entry 0 holds it, and its low two bits are cleared. It
 /// must fit one message.
 // [LARGE-13]
 fn read_info_size(

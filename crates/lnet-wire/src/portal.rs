@@ -1,4 +1,4 @@
-//! Well-known portals and match bits (sections 1.7, 6.1, 7.4 and 11.1).
+//! Well-known portals and match bits.
 
 /// Number of portals; a message to this portal or above is dropped.
 pub const PORTALS: u32 = 64;

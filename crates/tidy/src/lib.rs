@@ -10,8 +10,8 @@
 //! cargo metadata ── names, edges ────▶ ┘
 //! ```
 //!
-//! `tests/protocol.rs` compares the specification in `docs/protocol` with the comments that cite its rules: see
-//! [`protocol`].
+//! `tests/specifications.rs` compares the rules in `docs/protocol` and `docs/selection` with the comments that cite
+//! them: see [`specifications`].
 //!
 //! A rule sees tokens and syntax trees, but no types. It therefore compares names: every `Instant`
 //! counts as the clock, whatever its module. Rules that read tokens see the code inside macro
@@ -26,11 +26,11 @@ mod exceptions;
 mod layering;
 mod markers;
 mod panics;
-pub mod protocol;
 mod purity;
 mod rule;
 mod size;
 mod source;
+pub mod specifications;
 mod style;
 mod unsafety;
 mod workspace;
@@ -39,7 +39,7 @@ mod workspace;
 mod planted;
 
 pub use exceptions::{Exception, Exceptions};
-pub use protocol::Protocol;
 pub use rule::{Finding, Rule};
 pub use source::{Source, Token};
+pub use specifications::{SPECIFICATIONS, Specifications};
 pub use workspace::{Package, Workspace};

@@ -29,7 +29,7 @@ pub(super) use initiator::Initiator;
 pub(super) use relay::{Relay, serve as serve_relay};
 pub(super) use relayed::Relayed;
 
-/// The bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).
+/// The bytes of a header: LNet's 72 and the frame header's 24.
 pub(super) const HEADER_LEN: usize = 96;
 
 /// The limit on the bytes that the batched stream writes at once, as whole frames.

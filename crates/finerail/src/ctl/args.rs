@@ -1,4 +1,4 @@
-//! The command tree of `lnetctl`, with its flags (section 6.4 of lnet-selection).
+//! The command tree of `lnetctl`, with its flags.
 
 use std::path::PathBuf;
 

@@ -362,7 +362,8 @@ pub(super) fn peer_add(args: &PeerAddArgs, talk: &mut Talk) -> Result<(), Failed
     }
 }
 
-/// The bit of a peer's state that locks its primary NID (selection, section 1.3).
+/// The bit of a peer's state that locks its primary NID.
+// [PEER-20]
 const LOCK_PRIMARY: u32 = 1 << 20;
 
 pub(super) fn peer_del(args: &PeerDelArgs, talk: &mut Talk) -> Result<(), Failed> {

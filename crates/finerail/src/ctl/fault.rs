@@ -1,4 +1,4 @@
-//! `fault`: injected faults (section 6.9 of lnet-selection).
+//! `fault`: injected faults.
 
 use lnet_control::{Fault, FaultPace, FaultRule, Request};
 

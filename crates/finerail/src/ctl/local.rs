@@ -27,7 +27,7 @@ pub(super) fn cpt_of_nid(args: &CptOfNidArgs) -> Result<(), Failed> {
 }
 
 /// Reports that there is no port. The port belongs to an RDMA service, which this kind of node does not have.
-/// The text is that of a kernel node without such a service (section 11.11 of lnet-selection).
+/// The text is that of a kernel node without such a service.
 pub(super) fn service_id() -> Result<(), Failed> {
     let what = "cannot get service port: No such file or directory (-2)";
     let reply = Reply::Message(what.to_owned());

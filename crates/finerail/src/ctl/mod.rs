@@ -254,8 +254,8 @@ fn about_itself(tool: Tool, words: &[impl AsRef<OsStr>]) -> Option<io::Result<()
     })
 }
 
-/// Prints what is wrong with the arguments. Returns the exit code of `lnetctl` (section 11.12 of
-/// lnet-selection): 0 for help, 255 for a command that does not exist, 234 for all other errors.
+/// Prints what is wrong with the arguments. Returns the exit code of `lnetctl`: 0 for help, 255 for a command that
+/// does not exist, 234 for all other errors.
 pub(crate) fn usage(tool: Tool, error: &clap::Error) -> u8 {
     use clap::error::{ContextKind, ErrorKind};
     let unknown = match error.kind() {

@@ -392,7 +392,8 @@ fn blocks(failures: &[Failure]) -> io::Result<u8> {
 }
 
 /// Returns the layout of an error. Errors of rules and parameters are nested; failed pings appear among the
-/// answers (section 11.12 of lnet-selection).
+/// answers.
+// [CONF-9]
 fn layout(failure: &Failure) -> ErrorLayout {
     match (failure.verb.as_str(), failure.entity.as_str()) {
         ("manage", "ping" | "discover") if failure.descr.starts_with("failed to") => {

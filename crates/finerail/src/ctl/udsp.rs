@@ -1,4 +1,4 @@
-//! `udsp`: selection rules (section 4.7 of lnet-selection).
+//! `udsp`: selection rules.
 
 use lnet_control::{Request, RuleChange, Section, Show, UdspRule};
 use lnet_policy::{Priority, parse_index};

@@ -17,7 +17,7 @@ pub(super) struct Limit {
     pub(super) bytes_per_second: f64,
 }
 
-/// Bytes of a header: LNet's 72 and the frame header's 24 (sections 3.1 and 2.9).
+/// Bytes of a header: LNet's 72 and the frame header's 24.
 const HEADER_LEN: usize = 96;
 /// Payload of a frame.
 const PAYLOAD_LEN: usize = 1 << 20;

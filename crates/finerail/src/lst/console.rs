@@ -42,7 +42,8 @@ pub(super) struct Shared {
 
 /// The limit of commands that run at the same time. Connections beyond it are closed.
 const COMMANDS_MAX: usize = 16;
-/// The interval of keepalives to nodes that would otherwise consider the console dead (section 11.7).
+/// The interval of keepalives to nodes that would otherwise consider the console dead.
+// [LST-17]
 const KEEP_ALIVE: Duration = Duration::from_secs(8);
 /// The interval of the checks whether the console must end.
 const LOOK: Duration = Duration::from_millis(200);

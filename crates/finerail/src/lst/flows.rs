@@ -76,7 +76,8 @@ struct Figures {
 
 /// The interval of the shown rates.
 const LOOK: Duration = Duration::from_millis(500);
-/// The interval of keepalives to nodes that would otherwise consider this console dead (section 11.7).
+/// The interval of keepalives to nodes that would otherwise consider this console dead.
+// [LST-17]
 const KEEP_ALIVE: Duration = Duration::from_secs(8);
 
 pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {

@@ -5,7 +5,7 @@
 //!            24  02 00 01 0a 00 00 02 00   dest_nid         10.1.0.2@tcp
 //! ```
 //!
-//! The order of fields is that of the wire (sections 2.3, 2.4, 3.1, 4.1 to 4.3, 6.2, 6.3). Values
+//! The order of fields is that of the wire. Values
 //! come from the decoded structure, bytes from the capture; the fields must end where the structure
 //! ends.
 

@@ -1,4 +1,4 @@
-//! The changes of `import --del` (selection, sections 6.1 and 6.2).
+//! The changes of `import --del`.
 
 use std::collections::BTreeSet;
 
@@ -17,6 +17,7 @@ use crate::model::Config;
 /// the parameters, `numa_range`, `max_interfaces` and `discovery` return to their defaults, and the
 /// others stay. Rules are named by their descriptors. An object that does not exist makes a change
 /// that [`Change::apply`] rejects.
+// [CONF-4]
 #[must_use]
 pub fn deletion(current: &Config, named: &Document) -> Vec<Change> {
     let routes = named.routes.iter().map(|route| Change::DelRoute {
@@ -55,6 +56,7 @@ fn nets(current: &Config, named: &Document, changes: &mut Vec<Change>) {
     }
 }
 
+// [CONF-5]
 fn globals(current: &Config, named: &Document, changes: &mut Vec<Change>) {
     let mut left = current.globals;
     if named.globals.numa_range.is_some() {

@@ -55,6 +55,7 @@ impl ModuleOptions {
     /// # Errors
     ///
     /// [`ConvertError`].
+    // [CONF-52]
     pub fn to_config(
         &self,
         defaults: &ConvertDefaults,
@@ -265,9 +266,10 @@ impl RouteOption {
 }
 
 impl RouteOption {
-    /// One entry for each gateway, because kernels use one priority for all gateways of an entry
-    /// . `None` for a network or gateway that no expression can name and that no route of a
+    /// One entry for each gateway, because kernels use one priority for all gateways of an
+    /// entry. `None` for a network or gateway that no expression can name and that no route of a
     /// document has.
+    // [CONF-51]
     fn new(route: &RouteConfig) -> Option<Self> {
         let gateway = GatewayOption {
             nids: route.gateway.to_string().parse().ok()?,

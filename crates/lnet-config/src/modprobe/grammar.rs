@@ -15,6 +15,7 @@ use crate::ip2nets::IpPattern;
 const MAX_CPTS: usize = 4096;
 
 /// Reads the value of an option and adds it.
+// [CONF-50]
 pub(super) fn value(
     options: &mut ModuleOptions,
     kind: OptionKind,
@@ -61,7 +62,7 @@ fn end_of_entry(cursor: &mut Cursor<'_>) -> bool {
 enum RepeatedNetwork {
     /// It adds interfaces.
     Adds,
-    /// It is an error, as in one entry of `ip2nets` (selection, section 6.6).
+    /// It is an error, as in one entry of `ip2nets`.
     Rejected,
 }
 

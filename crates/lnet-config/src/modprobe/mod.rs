@@ -1,4 +1,5 @@
-//! The options of the `lnet` kernel module, as `modprobe.d` has them (selection, section 6.6).
+//! The options of the `lnet` kernel module, as `modprobe.d` has them. The rules are in
+//! `docs/selection/configuration.md`.
 //!
 //! ```text
 //! options lnet networks="tcp0(eth0,eth1)[0,1],o2ib(ib0)"
@@ -109,7 +110,7 @@ pub struct GatewayOption {
     /// Their NIDs.
     pub nids: NidExpr,
     /// A lower number is used first; `None`, if the entry has none, counts as 0. Kernels give all
-    /// gateways of an entry its last priority (Q-26).
+    /// gateways of an entry its last priority.
     pub priority: Option<u32>,
 }
 
@@ -129,7 +130,7 @@ pub struct OtherOption {
 pub enum Dialect {
     /// The rules of the module.
     Kernel,
-    /// The rules of the converter of kernel distributions (selection, section 6.8): `networks` and
+    /// The rules of the converter of kernel distributions: `networks` and
     /// `ip2nets` may be combined; an entry of `routes` has one gateway and may have the form `NET:
     /// { gateway: NID, hop: N, priority: N }`.
     Converter,

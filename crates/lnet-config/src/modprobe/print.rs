@@ -19,7 +19,7 @@ pub struct OptionTooLong {
 }
 
 impl OptionTooLong {
-    /// The most characters of the value of one option in kernels (planning, section 3.2).
+    /// The most characters of the value of one option in kernels.
     pub const MAX: usize = 1024;
 }
 

@@ -31,7 +31,8 @@ impl ModuleOptions {
         warnings
     }
 
-    /// Options that kernels are about to remove (selection, sections 6.6 and 12).
+    /// Options that kernels are about to remove.
+    // [CONF-53]
     fn deprecated(&self) -> Option<String> {
         let given = [
             ("networks", !self.networks.is_empty()),
@@ -52,8 +53,8 @@ impl ModuleOptions {
         })
     }
 
-    /// Entries of `routes` whose gateways have different priorities; kernels use the last one
-    ///
+    /// Entries of `routes` whose gateways have different priorities; kernels use the last
+    /// one.
     fn shared_priorities(&self) -> impl Iterator<Item = String> {
         self.routes.iter().filter_map(|entry| {
             let mut priorities = entry.gateways.iter().map(|gateway| gateway.priority.unwrap_or(0));

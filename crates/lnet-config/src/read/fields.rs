@@ -37,6 +37,7 @@ fn wrong_shape(node: &Node<'_>, key: &str, shape: &'static str) -> Fault {
 
 impl<'a> Entry<'a> {
     /// The fault that the key is not allowed here; `known` lists the allowed keys.
+    // [CONF-1]
     pub(super) fn invalid_key(&self, known: &'static [&'static str]) -> Fault {
         let key = shown(&self.key);
         Fault::new(self.key_place, Problem::InvalidKey { key, known })
@@ -61,6 +62,7 @@ impl<'a> Entry<'a> {
     }
 
     /// The fault that the parameter was given before, by this name or another.
+    // [CONF-1]
     pub(super) fn given_twice(&self) -> Fault {
         let key = shown(&self.key);
         Fault::new(self.key_place, Problem::KeyTwice { key })
@@ -155,6 +157,7 @@ impl<'a> Entry<'a> {
     }
 
     /// An integer in `range`, or -1 for the default.
+    // [CONF-22]
     pub(super) fn unsigned_or_default(
         &self,
         range: RangeInclusive<u32>,

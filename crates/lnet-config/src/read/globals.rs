@@ -65,7 +65,7 @@ pub(super) fn parameter(document: &mut Document, entry: &Entry<'_>) -> Result<bo
         globals, derived, ..
     } = document;
     match entry.key.as_ref() {
-        // Every number except 0 means 1, as in kernels (selection, section 10.1).
+        // Every number except 0 means 1, as in kernels. [CONF-42]
         "discovery" => set(&mut globals.discovery, entry, entry.unsigned(0..=MAX)? != 0)?,
         "profile" => set(&mut globals.profile, entry, entry.parse()?)?,
         // Deprecated or derived; an import ignores it.
@@ -117,7 +117,7 @@ fn set<T>(field: &mut Option<T>, entry: &Entry<'_>, value: T) -> Result<(), Faul
     }
 }
 
-/// Checks parameters that exclude each other (selection, section 3.1), if the document gives both.
+/// Checks parameters that exclude each other, if the document gives both.
 pub(super) fn check(globals: &Globals, root: &Node<'_>) -> Result<(), Fault> {
     let Some(retry_count) = globals.retry_count.filter(|&count| count > 0) else {
         return Ok(());

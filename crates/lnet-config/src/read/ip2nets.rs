@@ -24,6 +24,7 @@ pub(super) fn rules(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<Ip2N
 }
 
 /// Reads one rule; `None` if its condition was rejected.
+// [CONF-26]
 fn rule(item: &Node<'_>, reader: &mut Reader) -> Result<Option<Ip2Nets>, Fault> {
     let entries = mapping_of(item, "ip2nets")?;
     let Some((first, rest)) = entries.split_first() else {

@@ -24,6 +24,7 @@ const NET_KEYS: [&str; 4] = ["net type", "local NI(s)", "tunables", "lnd tunable
 
 const NI_KEYS: [&str; 5] = ["nid", "interfaces", "tunables", "lnd tunables", "CPT"];
 
+// [CONF-20]
 pub(super) fn nets(section: &Entry<'_>, reader: &mut Reader) -> Result<Vec<NetShow>, Fault> {
     let mut seen = Seen::default();
     reader.each(section, |item, reader| {
@@ -240,6 +241,7 @@ pub(super) fn lnd_tunables(
     Ok(tunables)
 }
 
+// [CONF-23]
 fn lnd_tunable(
     tunables: &mut LndTunables,
     entry: &Entry<'_>,
@@ -267,6 +269,7 @@ fn small_or_default(entry: &Entry<'_>, max: u8) -> Result<Option<u8>, Fault> {
 }
 
 /// `"[0,2-3]"`, or the same as a YAML list.
+// [CONF-24]
 pub(super) fn cpts(entry: &Entry<'_>) -> Result<Vec<u32>, Fault> {
     let text = match &entry.node.value {
         Value::Sequence(items) => {
@@ -281,6 +284,7 @@ pub(super) fn cpts(entry: &Entry<'_>) -> Result<Vec<u32>, Fault> {
     numbers.expand(MAX_CPTS).map_err(|error| rejected(&error))
 }
 
+// [CONF-21]
 impl Tunables {
     /// Takes the values that are not set here.
     fn fill_from(&mut self, net: &Self) {

@@ -116,7 +116,8 @@ fn peer_nid(
     Ok(nid)
 }
 
-/// `True` and `False` up to 2.15, `true` and `false` in later releases (selection, section 11.1).
+/// `True` and `False` up to 2.15, `true` and `false` in later releases.
+// [CONF-28]
 pub(super) fn boolean(entry: &Entry<'_>) -> Result<bool, Fault> {
     match entry.text()? {
         "True" | "true" => Ok(true),

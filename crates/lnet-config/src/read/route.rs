@@ -11,7 +11,8 @@ use crate::document::{RouteShow, RouteType, Status};
 use crate::error::{Fault, Place, Problem};
 use crate::yaml::{Entry, Node};
 
-/// The most NIDs of one command (selection, section 0.2).
+/// The most NIDs of one command.
+// [CONF-7]
 const MAX_GATEWAYS: usize = 128;
 
 const KEYS: [&str; 4] = ["net", "gateway", "hop", "priority"];
@@ -38,6 +39,7 @@ struct Fields<'n, 'a> {
 
 /// The routes of one entry, one for each gateway; `None` if its network or its gateways were
 /// rejected.
+// [CONF-27]
 fn entry_routes(item: &Node<'_>, reader: &mut Reader) -> Result<Option<Vec<PlacedRoute>>, Fault> {
     let fields = fields(item, reader)?;
     let net_entry = required(fields.net, "net", item.place)?;

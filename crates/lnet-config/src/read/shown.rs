@@ -32,6 +32,7 @@ const PEER_NI_KEYS: [&str; 7] = [
 ];
 
 /// Reads observed state of a local interface; false for another key.
+// [CONF-3]
 pub(super) fn ni(ni: &mut NiShow, entry: &Entry<'_>, reader: &mut Reader) -> Result<bool, Fault> {
     let key = entry.key.as_ref();
     if !NI_KEYS.contains(&key) {

@@ -1,8 +1,8 @@
-//! The `udsp` section (selection, section 4.7).
+//! The `udsp` section: [UDSP-36].
 //!
-//! The reader avoids four defects of kernels: a priority of 0 counts; an entry without `idx`
-//! is appended; an entry without priority has none, also after an entry that has one
-//!
+//! The reader avoids four defects of kernels, Q-21 to Q-24 in `docs/selection/releases.md`: a priority
+//! of 0 counts; an entry without `idx` is appended; an entry without priority has none, also after an
+//! entry that has one.
 
 use lnet_policy::{PolicyError, Profile, RuleList};
 

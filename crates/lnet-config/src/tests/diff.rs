@@ -150,6 +150,7 @@ fn changes_come_in_an_order_that_a_running_node_can_make() {
     "#);
 }
 
+// [CONF-5]
 #[test]
 fn a_deletion_names_what_goes_and_leaves_the_rest() {
     let named = parse_document(

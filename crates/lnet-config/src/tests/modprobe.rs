@@ -68,9 +68,10 @@ fn a_route_is_one_for_each_network_and_gateway() {
     );
 }
 
+// [CONF-51]
 #[test]
 fn each_gateway_has_its_own_priority() {
-    // Kernels give both the last one.
+    // Kernels give both the last one.
     let routes =
         config("options lnet routes=\"tcp9 10.0.0.1@tcp:1 10.0.0.2@tcp:2 fd00::1@tcp:3\"").routes;
     let priorities: Vec<_> = routes.iter().map(|route| route.priority).collect();
@@ -235,6 +236,7 @@ fn a_gateway_without_network_is_on_tcp() {
     assert_eq!(routes("o2ib 1 10.0.0.[1-2]:7").len(), 2);
 }
 
+// [CONF-53]
 #[test]
 fn what_options_do_not_keep_for_long_or_do_not_mean_is_warned_of() {
     let options = options(

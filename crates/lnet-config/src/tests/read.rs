@@ -160,6 +160,7 @@ fn one_interface_may_carry_two_nids() {
     assert_eq!(config.nets[0].nis.len(), 2);
 }
 
+// [CONF-42]
 #[test]
 fn parameters_are_taken_outside_their_section_and_by_alias() {
     let config = config("retry_count: 1\nglobal: {max_intf: 300, discovery: 2, lnd_timeout: 9}\n");
@@ -252,6 +253,7 @@ fn printed<'a>(outputs: &'a str, command: &str) -> Vec<&'a str> {
         .collect()
 }
 
+// [CONF-3]
 #[test]
 fn exports_of_kernel_nodes_are_read() {
     let Some(outputs) = outputs("e-show-export.txt") else {

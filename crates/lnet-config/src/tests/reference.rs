@@ -122,6 +122,7 @@ fn every_document_of_kernel_nodes_is_read_without_a_warning() {
     }
 }
 
+// [CONF-8] [CONF-44]
 #[test]
 fn every_document_of_kernel_nodes_is_printed_with_the_same_bytes() {
     let Some(blocks) = all_blocks() else { return };

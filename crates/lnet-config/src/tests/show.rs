@@ -347,7 +347,7 @@ fn every_difference_has_a_name_of_its_own_and_a_reason() {
     );
 }
 
-/// The keys of 2.17.0 (section 11.8 of lnet-selection): absent descriptors are left out, and a pair
+/// The keys of 2.17.0: absent descriptors are left out, and a pair
 /// without a priority prints the number that stands for none.
 #[test]
 fn rules_as_2_17_shows_them_are_imported() {

@@ -1,4 +1,4 @@
-//! Lines with the indentation of `lnetctl`'s four writers (selection, section 11.1).
+//! Lines with the indentation of `lnetctl`'s four writers: [CONF-8].
 //!
 //! ```text
 //!  Six (N)               Four (C)            Two (P)

@@ -1,4 +1,4 @@
-//! Documents in the layout of `lnetctl` of 2.16.1 (selection, section 11).
+//! Documents in the layout of `lnetctl` of 2.16.1: [CONF-8].
 //!
 //! Absent fields are not printed, so the fields of a document determine the verbosity of its
 //! output. [`Document::limited`] removes the fields that a verbosity does not print.

@@ -1,4 +1,4 @@
-//! Answers to requests, and errors (selection, sections 11.10 to 11.12).
+//! Answers to requests, and errors: [CONF-9].
 
 use std::fmt::{self, Display};
 

@@ -1,4 +1,4 @@
-//! The fields that each verbosity prints (selection, sections 11.2 to 11.4).
+//! The fields that each verbosity prints: [CONF-8].
 
 use crate::document::{Document, NiShow, PeerNiShow, PeerShow, RouteShow};
 use crate::model::{LndTunables, NiConfig, Tunables};
@@ -58,6 +58,7 @@ impl Document {
 
     /// The part that `export --backup` prints: everything that an import can set. It includes
     /// discovered peers and excludes loopback. An interface with a name is named by it alone.
+    // [CONF-2]
     #[must_use]
     pub fn backup(&self) -> Self {
         let (config, _) = self.config();

@@ -1,4 +1,4 @@
-//! Frames (section 3).
+//! Frames.
 
 use lnet_wire::{Ctype, FrameType, Handle, HelloVersion, KsockHeader};
 
@@ -70,17 +70,17 @@ pub(super) fn cut(probe: &mut Probe<'_>) -> Result<(), Stop> {
     link.closed().map(drop)
 }
 
-/// Cookies of the requests; kernels count from 2 (section 3.4).
+/// Cookies of the requests; kernels count from 2.
 const COOKIES: [u64; 3] = [2, 3, 4];
 
-/// The smallest payload for which kernels ask for an acknowledgement by default (section 3.4).
+/// The smallest payload for which kernels ask for an acknowledgement by default.
 const PAYLOAD: usize = 16_384;
 
 pub(super) fn zero_copy(probe: &mut Probe<'_>) -> Result<(), Stop> {
     probe.need_siblings()?;
     let control = probe.open(Ctype::CONTROL)?;
     let bulk_in = probe.open(Ctype::BULK_IN)?;
-    // A kernel acknowledges only on its BULK_IN (section 3.5).
+    // A kernel acknowledges only on its BULK_IN.
     let mut bulk_out = probe.open(Ctype::BULK_OUT)?;
     for cookie in COOKIES {
         let frame = KsockHeader {

@@ -1,4 +1,4 @@
-//! Handshakes that the node must accept (sections 2.1 to 2.5, 2.12).
+//! Handshakes that the node must accept.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! LNet headers and the handling of messages (sections 4, 5 and 12.2).
+//! LNet headers and the handling of messages.
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{
@@ -10,7 +10,7 @@ use super::handshake::{set_u32, stranger};
 use crate::link::Link;
 use crate::probe::{Probe, SINK_MAX, Stop, ensure, equal};
 
-/// A portal that LNet, selftest and Lustre do not use (section 1.7), so it has no match entries.
+/// A portal that LNet, selftest and Lustre do not use, so it has no match entries.
 pub(super) const UNUSED_PORTAL: u32 = PORTALS - 1;
 
 pub(super) fn reply_handle(probe: &mut Probe<'_>) -> Result<(), Stop> {

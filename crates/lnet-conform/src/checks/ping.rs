@@ -1,4 +1,4 @@
-//! Ping information (section 6).
+//! Ping information.
 
 use lnet_types::ProcessId;
 use lnet_wire::{Body, NiStatus, PING_BUFFER_MIN, PingFeatures, PingInfo};
@@ -6,7 +6,7 @@ use lnet_wire::{Body, NiStatus, PING_BUFFER_MIN, PingFeatures, PingInfo};
 use super::messages::dropped;
 use crate::probe::{Probe, SINK_MAX, Stop, ensure, equal};
 
-/// The most entries that any kernel accepts (section 6.6).
+/// The most entries that any kernel accepts.
 const ENTRIES_MAX: u32 = 4096;
 
 /// Room for the header and the entry of 0@lo. Every info is longer, because it has an interface.

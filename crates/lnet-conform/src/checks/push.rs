@@ -1,7 +1,7 @@
-//! The push target (section 7.4).
+//! The push target.
 //!
-//! The pushed information has no Multi-Rail bit. A receiver acknowledges and then ignores it
-//! (section 7.4, step 4), so the node does not ping the checker and keeps nothing more about it.
+//! The pushed information has no Multi-Rail bit. A receiver acknowledges and then ignores it,
+//! so the node does not ping the checker and keeps nothing more about it.
 
 use lnet_types::ProcessId;
 use lnet_wire::{

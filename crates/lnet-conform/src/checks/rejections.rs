@@ -1,4 +1,4 @@
-//! Handshakes that the node must reject (sections 2.3, 2.4 and 12.2).
+//! Handshakes that the node must reject.
 
 use lnet_types::Nid;
 use lnet_wire::{Connreq, Ctype, Hello, LNET_MAGIC};
@@ -7,7 +7,7 @@ use super::handshake::{NIPS_AT, set_u32, stranger};
 use crate::link::{Ended, Link};
 use crate::probe::{Probe, Stop, ensure, equal, hello_of, request_of};
 
-/// An undefined version, which was tried on a kernel (section 17).
+/// An undefined version, which was tried on a kernel.
 const UNKNOWN_VERSION: u32 = 99;
 
 pub(super) fn request_junk(probe: &mut Probe<'_>) -> Result<(), Stop> {

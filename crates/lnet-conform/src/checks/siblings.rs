@@ -1,4 +1,4 @@
-//! Rules about several connections of one peer (sections 2.6, 2.10 and 3.6).
+//! Rules about several connections of one peer.
 
 use lnet_wire::Ctype;
 

@@ -1,6 +1,6 @@
 //! Checks whether the node can connect to this machine.
 //!
-//! A node sends no messages on its BULK_IN (section 3.6). If a peer has no other connection, a ping
+//! A node sends no messages on its BULK_IN. If a peer has no other connection, a ping
 //! on it makes a node of Finerail dial the peer. A kernel node never dials a peer that it knows only
 //! by connections of the peer, so silence proves nothing.
 

@@ -13,7 +13,7 @@ use crate::probe::{Probe, SINK_MAX, Stop};
 /// Enough to find an unsteady node, few enough for a server in production.
 pub(super) const PINGS: u32 = 5;
 
-/// The most entries that any kernel takes (section 6.6).
+/// The most entries that any kernel takes.
 const ENTRIES_MAX: u32 = 4096;
 
 /// The contents of the node's answers.

@@ -21,7 +21,7 @@ const FLOOD: usize = 64 << 10;
 const WATCH: Duration = Duration::from_secs(1);
 
 /// Longer than an acceptor needs to check a port number, and shorter than the five seconds that it
-/// gives a silent client (section 2.3).
+/// gives a silent client.
 const UNHEARD: Duration = Duration::from_secs(4);
 
 /// Networks to try if the node is on another one. A kernel logs each rejection.

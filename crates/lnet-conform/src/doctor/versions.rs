@@ -22,7 +22,7 @@ pub(super) fn versions(node: &NodeUnderTest, answers: Option<&Answers>, diagnosi
     diagnosis.saw("release", seen);
 }
 
-/// The releases with this behaviour (sections 6.4 and 17).
+/// The releases with this behaviour.
 const fn fitting(request: bool, hello: bool, features: PingFeatures) -> &'static str {
     if features.contains(PingFeatures::METADATA) {
         "fits 2.17 or later"

@@ -1,5 +1,5 @@
-//! Counters of the node, of an interface, of a peer NI (sections 5.10 of lnet-wire, 3.9 and 11.2 of
-//! lnet-selection).
+//! Counters of the node, of an interface, of a peer NI, with the names of `lnetctl stats show` and
+//! `net show`.
 //!
 //! All counters only count up; only [`Core::reset_stats`] resets them. They are 64 bits wide. The selftest protocol,
 //! whose fields have 32 bits, takes the low half.

@@ -1,4 +1,4 @@
-//! How long messages take, by interface and by peer interface (section 1.2 of lnet-selection).
+//! How long messages take, by interface and by peer interface.
 //!
 //! ```text
 //!  commit ──── put egress ───▶ the LND is done      GET ──────── get rtt ───▶ REPLY arrived
@@ -181,8 +181,8 @@ impl Core {
     }
 
     /// Zeroes the node's counters, the counts of each local and peer interface, and all latencies, as `lnetctl stats
-    /// reset` does from the release after 2.17 on (section 12 of lnet-selection). In the profiles of kernels the
-    /// counts of interfaces stay (section 10.1). Counters of things that exist now keep their values.
+    /// reset` does from the release after 2.17 on. In the profiles of kernels the
+    /// counts of interfaces stay. Counters of things that exist now keep their values.
     pub fn reset_stats(&mut self) {
         let input = self.noted(|| Input::ResetStats);
         self.take_in(input, |core| core.reset_stats_unrecorded());

@@ -1,5 +1,5 @@
-//! Finds out which peer has a NID that one peer names and another discovered peer has. Section 7.5 does not cover this
-//! case.
+//! Finds out which peer has a NID that one peer names and another discovered peer has. Kernels do not
+//! find this out.
 //!
 //! ```text
 //!   X says: I am x and n; n is Y's ──▶ n stays Y's ──▶ ping n itself
@@ -87,6 +87,7 @@ impl Core {
     }
 
     /// Handles the claim of a NID that another peer has: pings the NID.
+    // [PEER-14]
     pub(crate) fn ping_claimed_nid(&mut self, nid: Nid, claimant: Nid, now: Time) {
         self.counters.discoveries_ignored += 1;
         if !self.claims.begin(nid, claimant, now) {

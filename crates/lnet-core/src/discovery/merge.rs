@@ -1,4 +1,4 @@
-//! Enters the information of a peer about itself into the peer table (section 7.5).
+//! Enters the information of a peer about itself into the peer table.
 
 use lnet_types::{Net, Nid, Time};
 use lnet_wire::{NiStatus, PingFeatures};
@@ -12,6 +12,7 @@ use crate::ping::said::{NNIS_MAX, Said};
 pub(crate) const INFO_SIZE_MAX: u32 = 16 * (NNIS_MAX + 1);
 
 /// The limit of NIDs of one discovered peer; in kernels it is `lnet_interfaces_max`, 200.
+// [PEER-13]
 pub const PEER_NIDS_MAX: usize = 200;
 
 impl Core {
@@ -93,8 +94,8 @@ impl Core {
     }
 
     /// Sets the interfaces of a peer to those that the peer named. NIDs of configured peers are left out. NIDs of this
-    /// node are left out unless the peer is this node (lnet-selection, section 2.11).
-    // [DISC-5] [DISC-10]
+    /// node are left out unless the peer is this node.
+    // [DISC-5] [DISC-10] [PEER-5] [PEER-6] [PEER-7] [PEER-12]
     fn learn_nids(&mut self, name: Nid, said: &Said, now: Time) -> Option<Nid> {
         let is_ours = |core: &Self, nid| core.nis.by_nid(nid).is_some();
         let is_free = |core: &Self, nid: Nid| {
@@ -149,8 +150,9 @@ impl Core {
         Some(primary)
     }
 
-    /// Makes a peer that was Multi-Rail and no longer says so a peer without discovery (section 7.7). If its primary
+    /// Makes a peer that was Multi-Rail and no longer says so a peer without discovery. If its primary
     /// NID is locked, the peer keeps its NIDs.
+    // [PEER-15]
     fn forget_rails(&mut self, name: Nid) -> Nid {
         let is_locked = self
             .peers

@@ -1,4 +1,4 @@
-//! Discovery: this node learns the interfaces of a peer from the peer itself (section 7).
+//! Discovery: this node learns the interfaces of a peer from the peer itself.
 //!
 //! ```text
 //!  first PUT or GET to a peer ─▶ wait ─▶ ping ─▶ merge ─▶ push, if the peer is Multi-Rail ─▶ done

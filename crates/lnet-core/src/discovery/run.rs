@@ -1,4 +1,4 @@
-//! Carries out the discovery of peers: pings, pushes, and the messages that wait (sections 7.1, 7.3 and 7.4).
+//! Carries out the discovery of peers: pings, pushes, and the messages that wait.
 
 use std::time::Duration;
 
@@ -71,9 +71,9 @@ impl Core {
         }
     }
 
-    /// Decides whether a PUT or GET of this node must wait until its target is discovered (section 7.1). Messages of
+    /// Decides whether a PUT or GET of this node must wait until its target is discovered. Messages of
     /// portal 0 never wait, so that pings and pushes do not wait for themselves.
-    // [DISC-1] [DISC-2]
+    // [DISC-1] [DISC-2] [PEER-2] [PEER-4]
     pub(crate) fn must_wait(&self, send: &PathRequest, path: Path) -> bool {
         let PathRequest::Request(request) = send else {
             return false;
@@ -320,8 +320,8 @@ impl Core {
         Happening::Answered
     }
 
-    /// Handles a gateway's answer to the checker, which is also a discovery of the gateway and requires a push
-    /// (section 8.2).
+    /// Handles a gateway's answer to the checker, which is also a discovery of the gateway and requires a
+    /// push.
     pub(crate) fn discovery_by_check(&mut self, gateway: Nid, said: &Said, data: Vec<u8>) {
         if !self.config.globals.discovery {
             return;
@@ -349,7 +349,7 @@ impl Core {
         })
     }
 
-    // [DISC-3]
+    // [DISC-3] [PEER-3]
     fn fail_parked(&mut self, name: Nid) {
         let Some(discovery) = self.discovery_mut(name) else {
             return;
@@ -396,7 +396,7 @@ impl Core {
         self.launch(tx, &path, now);
     }
 
-    /// Plans pushes after this node's information has changed, also by switching discovery off (section 7.7). They go
+    /// Plans pushes after this node's information has changed, also by switching discovery off. They go
     /// to each peer that has acknowledged older information, to some peers at a time.
     // [PUSH-5] [PUSH-10]
     pub(crate) fn plan_pushes(&mut self) {

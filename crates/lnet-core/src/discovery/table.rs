@@ -1,4 +1,4 @@
-//! The state machine of the discovery of one peer, as two tables (sections 7.2 to 7.4).
+//! The state machine of the discovery of one peer, as two tables.
 //!
 //! An event changes the state as the row of [`EVENTS`] for that event says. Then the first row of [`STEPS`] that
 //! applies gives the next action.
@@ -13,7 +13,8 @@ use crate::io::TxId;
 use crate::portals::md::MdHandle;
 
 bitflags! {
-    /// The state of a peer, with the numbers that `lnetctl peer show -v 4` prints (section 7.2).
+    /// The state of a peer, with the numbers that `lnetctl peer show -v 4` prints.
+    // [PEER-20]
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct PeerState: u32 {
         /// The peer is Multi-Rail.
@@ -207,7 +208,7 @@ pub(crate) enum Action {
     Complete,
 }
 
-/// One rule of section 7.3.
+/// What follows from a state: the step that a peer in this state takes next.
 struct Step {
     #[cfg_attr(not(test), expect(dead_code, reason = "a citation, which tests check"))]
     section: &'static str,
@@ -234,7 +235,7 @@ const NO_STEP: Step = Step {
 };
 
 /// The steps in order; the first that applies is taken. After an invalid answer a kernel sends another ping at once,
-/// without a limit (section 6.6). Here the discovery fails instead.
+/// without a limit. Here the discovery fails instead.
 // [PING-16]
 const STEPS: [Step; 10] = [
     Step {
@@ -325,7 +326,7 @@ pub struct Heard {
     pub pushed: bool,
     /// When the information was merged.
     pub at: Time,
-    /// The peer's feature bits (section 6.4).
+    /// The peer's feature bits.
     pub features: u32,
     /// Number of interfaces in the information, without loopback.
     pub nids: u32,
@@ -362,8 +363,8 @@ pub(crate) struct Discovery {
     pub(crate) ping: Option<MdHandle>,
     /// The push under way.
     pub(crate) push: Option<MdHandle>,
-    /// The NIDs that the last answer used: this node's and the peer's. The push that follows uses the same pair
-    /// (section 7.4).
+    /// The NIDs that the last answer used: this node's and the peer's. The push that follows uses the same
+    /// pair.
     pub(crate) answered: Option<(Nid, Nid)>,
     /// A NID of another peer that the next merge may assign to this one.
     granted: Option<Nid>,
@@ -395,8 +396,8 @@ impl Discovery {
         step.action
     }
 
-    /// Returns whether a push is needed, as the end of section 7.3 says. The row of the table checks the bit
-    /// MULTI_RAIL.
+    /// Returns whether a push is needed: it is forced, or discovery is on at both ends and the peer does not have the
+    /// present information. The row of the table checks the bit MULTI_RAIL.
     // [PUSH-3]
     fn needs_push(&self, ours: &Ours) -> bool {
         let is_behind = self.acknowledged != Some(ours.version);
@@ -404,7 +405,7 @@ impl Discovery {
         self.view.state.contains(PeerState::FORCE_PUSH) || listens && ours.enabled && is_behind
     }
 
-    /// Returns whether a message may go to the peer at once (section 7.1).
+    /// Returns whether a message may go to the peer at once.
     pub(crate) fn is_up_to_date(&self, ours: &Ours) -> bool {
         let known = bits!(DISCOVERED NIDS_UPTODATE);
         let busy = bits!(DISCOVERING FORCE_PING FORCE_PUSH REDISCOVER);
@@ -413,7 +414,7 @@ impl Discovery {
     }
 
     /// Returns whether the peer has been discovered and has not acknowledged the present information of this node. If
-    /// discovery was switched off here, forces the push that says so (section 7.7).
+    /// discovery was switched off here, forces the push that says so.
     pub(crate) fn owes(&mut self, ours: &Ours) -> bool {
         let discovered = self.view.state.contains(bits!(DISCOVERED MULTI_RAIL));
         let is_owed = discovered && self.acknowledged != Some(ours.version);
@@ -464,7 +465,7 @@ impl Discovery {
     }
 
     /// Returns whether the answer to the last ping may be older than the peer's last push. The sequence number does
-    /// not show this, because a change of only a status keeps it (section 6.5), and the peer does not repeat an
+    /// not show this, because a change of only a status keeps it, and the peer does not repeat an
     /// acknowledged push.
     pub(crate) fn is_overtaken(&self) -> bool {
         self.overtaken

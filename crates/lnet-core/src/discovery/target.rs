@@ -1,4 +1,4 @@
-//! The target of pushes, by which peers send their information to this node (section 7.4).
+//! The target of pushes, by which peers send their information to this node.
 //!
 //! A push lands in a descriptor that accepts one message, on portal 0. A kernel has one such descriptor. This node has
 //! [`TARGETS`], so that a peer that sends only half of a push does not block the pushes of other peers.

@@ -119,6 +119,7 @@ impl Core {
     }
 
     /// Applies the rules to a message that is about to go to the LND. Returns whether a rule holds it.
+    // [FAULT-1] [FAULT-5]
     pub(crate) fn fault_on_send(&mut self, id: TxId, now: Time) -> bool {
         if self.faults.are_none() {
             return false;
@@ -157,6 +158,7 @@ impl Core {
 
     /// Applies the delay rules to a message for this node that has passed all checks. Returns a verdict if a rule
     /// delays it.
+    // [FAULT-4]
     pub(crate) fn delay_on_receive(&mut self, origin: &Origin, now: Time) -> Option<Verdict> {
         if self.faults.are_none() || origin.ni == NiId::LOOPBACK {
             return None;

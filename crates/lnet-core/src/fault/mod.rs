@@ -1,5 +1,5 @@
-//! Fault injection: rules that drop or delay messages on purpose (section 10 of lnet-wire, 6.9 of
-//! lnet-selection).
+//! Fault injection: rules that drop or delay messages on purpose. The rules are in
+//! `docs/selection/configuration.md`.
 //!
 //! ```text
 //!  sending    credits ─▶ drop rule with classes? ─▶ fails with one of them ─▶ health, resend

@@ -58,6 +58,7 @@ impl Beat {
         }
     }
 
+    // [FAULT-3]
     fn strikes_at_rate(&mut self, block: u32, draw: &mut Draw) -> bool {
         let first = self.hit.is_none();
         let hit = *self.hit.get_or_insert_with(|| match (first, block) {
@@ -97,6 +98,7 @@ impl Beat {
 mod tests {
     use super::*;
 
+    // [FAULT-3]
     #[test]
     fn one_of_every_block_is_struck() {
         let mut draw = Draw::new(1);

@@ -37,7 +37,7 @@ impl NidFilter {
 }
 
 bitflags! {
-    /// Types of message, with the bits of the control operation on the wire (section 10.2).
+    /// Types of message, with the bits that `lctl` gives to the kernel.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct FaultTypes: u32 {
         /// ACKs.
@@ -155,6 +155,7 @@ impl DelayRule {
     }
 }
 
+// [FAULT-2]
 fn check_pace(pace: Pace) -> Result<(), FaultError> {
     match pace {
         Pace::Rate(0) => Err(FaultError::NoPace),

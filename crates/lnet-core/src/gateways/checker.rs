@@ -1,4 +1,4 @@
-//! The router checker (section 8.2): pings every gateway to learn which routes are usable.
+//! The router checker: pings every gateway to learn which routes are usable.
 //!
 //! ```text
 //!            ping answered, or a message came through it
@@ -18,12 +18,12 @@
 //! there is one in full health.
 //!
 //! A Multi-Rail gateway is pinged over each net that it shares with this node, because a router calls a net down on
-//! which it receives no pings (section 8.3). The gateway's own NID decides whether the gateway is alive. A ping over
+//! which it receives no pings. The gateway's own NID decides whether the gateway is alive. A ping over
 //! another net counts only for the health of that interface. Kernels count the ping of each net for the gateway.
 //!
 //! Each route has a flag that the gateway's last information decides: the answer to a ping, or a push. Kernels have
-//! this flag (rule 2). For a Multi-Rail gateway they also check the interface statuses that the same information set
-//! (rules 3 to 5). With discovery, the checker's ping is also the ping of a discovery, and a push follows it. A ping
+//! this flag. For a Multi-Rail gateway they also check the interface statuses that the same information set. With
+//! discovery, the checker's ping is also the ping of a discovery, and a push follows it. A ping
 //! times out after `router_ping_timeout`, which is shorter than the interval: a dead gateway is detected within the
 //! sum of both.
 
@@ -48,7 +48,7 @@ use crate::portals::descriptor::Owner;
 use crate::portals::md::MdHandle;
 use crate::timer::Timer;
 
-/// Pause after the first failed ping. Each further failure doubles it (like recovery pings, section 9.2).
+/// Pause after the first failed ping. Each further failure doubles it, as for recovery pings.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Limit of doublings: the pause then exceeds every sensible check interval.
 const PAUSE_DOUBLINGS: u32 = 16;
@@ -163,6 +163,7 @@ impl Core {
     /// Returns whether to retry the ping from another local interface: a local interface failed, and another one is in
     /// full health. Retries end, because each failure lowers the health of one more interface. A node with one
     /// interface does not retry: the `lustre` profile does not lower the health of a node's only interface.
+    // [GATE-16]
     fn may_retry_ping(&mut self, nid: Nid) -> bool {
         let failed_here = self
             .routes
@@ -182,6 +183,7 @@ impl Core {
 
     /// Pings a gateway that counts as alive, because it may be dead: at once, but at least a second after the last
     /// ping. Kernels wait for the next check.
+    // [GATE-18]
     pub(crate) fn check_soon(&mut self, nid: Nid, now: Time) {
         let Some(gateway) = self.routes.gateway(nid) else {
             return;
@@ -259,7 +261,7 @@ impl Core {
         all_up
     }
 
-    // [ROUTE-12]
+    // [ROUTE-12] [GATE-14]
     fn gateway_failed(&mut self, gateway: Nid) {
         for state in self.routes.via_mut(gateway) {
             state.fault = Some(RouteFault::Silent);
@@ -277,6 +279,7 @@ impl Core {
     /// Pings the dead gateways to each net that has no live route since a gateway was lost, at once, but at least a
     /// second after their last pings. Otherwise the net would be cut off until the next check of a gateway that has
     /// returned meanwhile, which may be a minute. Kernels wait for that check.
+    // [GATE-19]
     fn ping_replacements(&mut self, lost: Nid) {
         let nets: SmallVec<[Net; 4]> = self.routes.via(lost).map(|it| it.route.net).collect();
         for net in nets {
@@ -314,6 +317,7 @@ impl Core {
         }
     }
 
+    // [GATE-17]
     fn ping_soon(&mut self, nid: Nid) {
         let interval = self.config.globals.alive_router_check_interval;
         let Some(gateway) = self.routes.gateway_mut(nid) else {
@@ -328,7 +332,7 @@ impl Core {
     /// Notes that a gateway is alive because a message came through it. The next ping shows the state of the routes to
     /// nets other than the source's. This ping is sent at once, but at least a second after the last ping that a
     /// message caused. So a gateway that can send but not receive is not pinged at the rate of its messages.
-    // [ROUTE-13]
+    // [ROUTE-13] [GATE-15]
     pub(crate) fn revive_gateway(&mut self, sender: Nid, source: Net, now: Time) {
         for gateway in self.dead_gateways_of(sender) {
             for state in self.routes.via_mut(gateway) {
@@ -386,7 +390,7 @@ impl Core {
 }
 
 /// Sets the state of a route from ping information of its gateway.
-// [ROUTE-14] [ROUTE-15]
+// [ROUTE-14] [ROUTE-15] [GATE-10] [GATE-11] [GATE-12]
 fn apply_ping_to_route(state: &mut RouteState, said: &Said, globals: &Globals) {
     let net = state.route.net;
     state.single_hop = said.is_on(net);

@@ -1,4 +1,4 @@
-//! The distance to a NID, by which upper layers rank the NIDs of a peer (section 2.13 of lnet-selection).
+//! The distance to a NID, by which upper layers rank the NIDs of a peer.
 
 use lnet_types::Nid;
 
@@ -24,6 +24,7 @@ impl Core {
     /// # Errors
     ///
     /// [`SelectError::NoRoute`] if neither a local net nor a route leads to it.
+    // [PATH-61] [PATH-62]
     pub fn distance(&self, nid: Nid) -> Result<Distance, SelectError> {
         if let Some(own) = self.nis.by_nid(nid) {
             return Ok(Distance {

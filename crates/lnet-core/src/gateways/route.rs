@@ -1,4 +1,4 @@
-//! Static routes and the state of their gateways (sections 8.1 and 8.2).
+//! Static routes and the state of their gateways.
 //!
 //! A route is usable if its gateway is alive and the gateway's last ping information did not report a fault of the
 //! route. Both change with pings and with messages that come through the gateway. Neither ever removes a route.
@@ -27,7 +27,7 @@ pub struct RouteStats {
 #[derive(Debug)]
 pub(crate) struct RouteState {
     pub(crate) route: Route,
-    /// The fault of the route that the gateway's last ping information shows (rule 2 of section 8.2).
+    /// The fault of the route that the gateway's last ping information shows.
     pub(crate) fault: Option<RouteFault>,
     /// True if the gateway has an interface on the remote net.
     pub(crate) single_hop: bool,
@@ -64,6 +64,7 @@ pub(crate) struct Gateway {
 }
 
 /// The route table.
+// [GATE-22]
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     by_net: BTreeMap<Net, Vec<RouteState>>,
@@ -155,7 +156,7 @@ impl Routes {
     }
 
     /// Returns whether messages may take this route now.
-    // [ROUTE-12] [ROUTE-14]
+    // [ROUTE-12] [ROUTE-14] [GATE-7] [GATE-10]
     pub(crate) fn is_alive(&self, state: &RouteState) -> bool {
         state.is_up()
             && self

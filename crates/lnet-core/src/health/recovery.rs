@@ -1,5 +1,5 @@
-//! Recovery: interfaces and peer interfaces below full health are pinged until their health is full (section 3.6 of
-//! lnet-selection).
+//! Recovery: interfaces and peer interfaces below full health are pinged until their health is full. The
+//! rules are in `docs/selection/resend.md`.
 //!
 //! ```text
 //!               failure, in 1 s                    2, 4, 8 … s later, up to the longest pause
@@ -15,8 +15,8 @@
 //!
 //! A peer interface from which nothing was ever received, such as one on a net behind routers, lost health because its
 //! node said that the interface is down. The node may have said the opposite since: two pushes can overtake each
-//! other, and nothing in them shows which is newer, because a change of a status keeps the sequence number (lnet-wire,
-//! section 6.5). The recovery of such an interface asks the node, at another interface of the node. If a push says
+//! other, and nothing in them shows which is newer, because a change of a status keeps the sequence number. The
+//! recovery of such an interface asks the node, at another interface of the node. If a push says
 //! that such an interface is up, the node is asked once to confirm it. Kernels leave the interface unchanged until the
 //! next push.
 
@@ -74,6 +74,7 @@ impl Recovery {
 }
 
 /// Returns the pause after `ping_count` pings: powers of two seconds up to the longest pause.
+// [RECOV-1]
 fn pause(ping_count: u32, longest: Duration) -> Duration {
     let cap = longest.as_secs().checked_ilog2().unwrap_or(0);
     if ping_count > cap {
@@ -146,6 +147,7 @@ impl Core {
 
     /// Ends the recovery of a target that has full health or is no longer pinged. Its next recovery begins
     /// with the shortest pause.
+    // [RECOV-2]
     pub(crate) fn leave_recovery(&mut self, target: RecoveryTarget) {
         let Some(recovery) = self.recovery_mut(target) else {
             return;
@@ -161,6 +163,7 @@ impl Core {
     /// Returns whether to ping the target. A peer NI from which nothing was received for too long is not pinged.
     /// The node of a peer NI from which nothing was ever received is pinged only while the node's last
     /// information says that the NI is down.
+    // [RECOV-6] [RECOV-7]
     fn is_eligible(&self, target: RecoveryTarget, now: Time) -> bool {
         let RecoveryTarget::Peer(id) = target else {
             return true;
@@ -179,6 +182,7 @@ impl Core {
     }
 
     /// Sends the ping that is due, and plans the next one.
+    // [RECOV-3]
     pub(crate) fn recover(&mut self, target: RecoveryTarget, now: Time) {
         let longest = self.config.globals.max_recovery_ping_interval;
         let eligible = self.is_eligible(target, now);
@@ -215,6 +219,7 @@ impl Core {
     }
 
     /// Returns the NID to ping, and the bytes that the answer may need.
+    // [RECOV-4] [RECOV-5] [RECOV-11]
     fn recovery_ping_destination(&self, target: RecoveryTarget) -> Option<(Nid, u32)> {
         let id = match target {
             RecoveryTarget::Ni(ni) => return Some((self.nis.get(ni)?.nid, PING_BUFFER_MIN)),

@@ -1,5 +1,5 @@
-//! Changes the health of the interfaces that a message used, depending on how the attempt ended (section 3.3 of
-//! lnet-selection).
+//! Changes the health of the interfaces that a message used, depending on how the attempt ended. The rules
+//! are in `docs/selection/health.md`.
 //!
 //! | how it ended | local interface | peer interface |
 //! |---|---|---|
@@ -12,7 +12,7 @@
 //!
 //! A failure after the message's deadline changes no health. The health of a peer's only interface is
 //! not lowered, unless the peer is a gateway or this node routes. A recovery ping that cannot be sent
-//! does not lower the health of the interface that it pings (section 10.1): only a missing answer does.
+//! does not lower the health of the interface that it pings: only a missing answer does.
 
 use lnet_policy::Profile;
 use lnet_types::{Nid, Time};
@@ -29,6 +29,7 @@ use crate::watch::HealthCause;
 
 impl Core {
     /// Changes health after an attempt to send has ended with `status`.
+    // [HEALTH-10] [HEALTH-11] [HEALTH-12] [HEALTH-13] [HEALTH-16] [HEALTH-22]
     pub(crate) fn update_health(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get(id) else {
             return self.broken("a message whose attempt ended");
@@ -60,6 +61,7 @@ impl Core {
 
     /// Returns whether an interface has a fatal error. Such an interface ranks last anyway, and its failures say nothing
     /// about the time after the link has returned. Kernels lower its health, too.
+    // [HEALTH-33]
     fn is_fatal(&self, id: NiId) -> bool {
         let is_fatal = self.nis.get(id).is_some_and(|ni| ni.fatal);
         is_fatal && self.config.globals.profile != Profile::Lustre
@@ -67,6 +69,7 @@ impl Core {
 
     /// Returns whether a failure may lower the health of this peer NI. If the peer has no other interface, a
     /// lower health would not change any path.
+    // [HEALTH-14]
     fn may_lower_health(&self, id: PeerNiId) -> bool {
         self.peers.get(id).is_some_and(|peer_ni| {
             let routes = self.config.routing || self.is_gateway(peer_ni);
@@ -81,6 +84,7 @@ impl Core {
     }
 
     /// Lowers the health of a next hop after a response to a message sent through it did not come in time.
+    // [HEALTH-18]
     pub(crate) fn no_response_through(&mut self, nid: Nid, now: Time) {
         if let Some(id) = self.peers.id_of(nid) {
             self.lower_peer_ni(id, HealthCause::NoResponse, now);
@@ -113,6 +117,7 @@ impl Core {
     }
 
     /// Raises health after a complete message was received.
+    // [HEALTH-20] [HEALTH-21] [RECOV-8] [RECOV-9]
     pub(crate) fn update_health_on_receive(&mut self, ni: NiId, sender: Nid, now: Time) {
         if ni == NiId::LOOPBACK {
             return;
@@ -175,6 +180,7 @@ impl Core {
         }
     }
 
+    // [HEALTH-4] [HEALTH-30]
     fn lower_ni(&mut self, id: NiId, status: MessageStatus, now: Time) {
         let sensitivity = self.config.globals.health_sensitivity;
         if sensitivity == 0 {
@@ -194,7 +200,8 @@ impl Core {
     }
 
     /// Returns whether local failures, network timeouts included, leave the health of a node's only interface beside
-    /// loopback unchanged, as in kernels up to 2.16 (section 12 of lnet-selection, T-H08).
+    /// loopback unchanged, as in kernels up to 2.16.
+    // [HEALTH-15]
     fn spares_only_ni(&self) -> bool {
         self.config.globals.profile == Profile::Lustre && self.nis.real().len() <= 1
     }
@@ -208,6 +215,7 @@ impl Core {
         self.rebuild_ping_info();
     }
 
+    // [HEALTH-4] [HEALTH-17]
     fn lower_peer_ni(&mut self, id: PeerNiId, cause: HealthCause, now: Time) {
         let globals = &self.config.globals;
         let Some(peer_ni) = self.peers.get(id) else {
@@ -228,6 +236,7 @@ impl Core {
     /// once. An interface from which nothing was ever received, such as one on a net behind routers, is not pinged
     /// itself: its recovery pings another interface of its node. When the node says that the interface is up, the
     /// interface regains that health.
+    // [HEALTH-34] [HEALTH-35]
     pub(crate) fn set_peer_ni_status(&mut self, nid: Nid, up: bool, now: Time) {
         let Some(id) = self.peers.id_of(nid) else {
             return;
@@ -259,6 +268,7 @@ impl Core {
     }
 
     /// Returns how much health a failure takes from a peer interface.
+    // [HEALTH-19]
     fn decrement_of(&self, peer_ni: &PeerNi) -> u16 {
         let globals = &self.config.globals;
         if self.is_gateway(peer_ni) {
@@ -284,6 +294,7 @@ impl Core {
         self.take_in(input, |core| core.set_ni_health_unrecorded(ni, health, now))
     }
 
+    // [HEALTH-31] [RECOV-10]
     fn set_ni_health_unrecorded(
         &mut self,
         ni: NiId,

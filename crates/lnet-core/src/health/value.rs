@@ -1,4 +1,4 @@
-//! Health values of interfaces and peer interfaces (sections 1.2, 1.5 and 3.3 of lnet-selection).
+//! Health values of interfaces and peer interfaces. The rules are in `docs/selection/health.md`.
 //!
 //! ```text
 //!  0 ────────────────────────────────────────────── 1000
@@ -18,6 +18,7 @@ use crate::status::MessageStatus;
 /// assert!(Health::new(900).unwrap() < Health::MAX);
 /// assert_eq!(Health::new(1001), None);
 /// ```
+// [HEALTH-1]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Health(u16);
 
@@ -49,11 +50,13 @@ impl Health {
     }
 
     /// Returns the health after a failure.
+    // [HEALTH-2]
     pub(crate) const fn lowered(self, by: u16) -> Self {
         Self(self.0.saturating_sub(by))
     }
 
     /// Returns the health after a success.
+    // [HEALTH-3]
     pub(crate) fn raised(self, by: u16) -> Self {
         Self(self.0.saturating_add(by)).min(Self::MAX)
     }

@@ -1,4 +1,4 @@
-//! Peers and their interfaces (sections 1.3 to 1.5 of lnet-selection).
+//! Peers and their interfaces.
 //!
 //! ```text
 //!  Peer ── primary NID, Multi-Rail?, routes through it
@@ -84,7 +84,7 @@ pub(crate) struct PeerNi {
     pub(crate) last_used: Time,
     /// When a message was last received from the peer NI; `None` if none was.
     pub(crate) last_alive: Option<Time>,
-    /// The local interface that a non-Multi-Rail peer always sees (section 2.11 of lnet-selection).
+    /// The local interface that a non-Multi-Rail peer always sees.
     // [DISC-8]
     pub(crate) pinned: Option<NiId>,
     pub(crate) health: Health,
@@ -148,7 +148,8 @@ impl PeerNi {
             && discovery.is_none_or(|discovery| discovery.is_idle())
     }
 
-    /// Returns whether a resend may use the peer NI (section 2.2 of lnet-selection).
+    /// Returns whether a resend may use the peer NI.
+    // [RESEND-20]
     pub(crate) fn is_optimal(&self) -> bool {
         self.status_up && self.health.is_full()
     }

@@ -251,6 +251,7 @@ impl Peers {
     }
 
     /// Returns the primary NID that was locked first, among the peers that own these NIDs.
+    // [PEER-7]
     pub(crate) fn locked_first(&self, nids: impl Iterator<Item = Nid>) -> Option<Nid> {
         let owners = nids.filter_map(|nid| self.owner_of(nid));
         let locked = owners.filter_map(|peer| Some((peer.lock?, peer.primary)));
@@ -269,6 +270,7 @@ impl Peers {
     }
 
     /// Removes all interfaces of a kept peer except the primary one. No message may wait for the removed ones.
+    // [PEER-8]
     pub(crate) fn remove_others(&mut self, primary: Nid) {
         let Some(peer) = self.unkeep(primary) else {
             return;
@@ -313,6 +315,7 @@ impl Peers {
     /// Continues the stamps of a peer that has new interfaces from the latest stamp of any of them, so that no
     /// interface is preferred until it has caught up. Clears the pins, because an interface of such a peer may see any
     /// local interface.
+    // [PATH-51]
     fn level(&mut self, id: PeerId) {
         let Some(peer) = self.kept.get_mut(id) else {
             return;
@@ -326,6 +329,7 @@ impl Peers {
     }
 
     /// Returns the first of these NIDs that another configured peer owns.
+    // [PEER-11]
     pub(crate) fn owner_conflict(&self, primary: Nid, nids: &[Nid]) -> Option<Nid> {
         std::iter::once(&primary).chain(nids).copied().find(|&nid| {
             let owner = self.primary_of(nid);
@@ -380,6 +384,7 @@ impl Peers {
     }
 
     /// Sets the health of a peer NI, and updates the health of its net.
+    // [PATH-21]
     pub(crate) fn set_health(&mut self, id: PeerNiId, health: Health) {
         let Some(peer_ni) = self.nis.get_mut(id) else {
             return;

@@ -1,4 +1,4 @@
-//! Pings that the core itself sends: to gateways, for recovery, for discovery (section 6.1).
+//! Pings that the core itself sends: to gateways, for recovery, for discovery.
 //!
 //! The caller binds a descriptor, notes its handle, and then sends the ping, in this order: the ping may fail before
 //! the call that sends it returns.
@@ -38,7 +38,7 @@ impl Core {
     }
 
     /// Pings exactly this NID.
-    // [PING-3]
+    // [PING-3] [RESEND-36]
     pub(crate) fn send_ping(&mut self, md: MdHandle, nid: Nid, timeout: Duration, now: Time) {
         let get = GetRequest {
             md,

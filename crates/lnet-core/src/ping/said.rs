@@ -1,9 +1,10 @@
-//! The information of a node about itself, from the answer to a ping or from a push (section 6.2).
+//! The information of a node about itself, from the answer to a ping or from a push.
 
 use lnet_types::{Net, Nid};
 use lnet_wire::{NiStatus, PingFeatures, PingInfo};
 
-/// The limit of 8-byte entries, the largest of any kernel (section 6.6). Information with more is invalid.
+/// The limit of 8-byte entries, the largest of any kernel. Information with more is invalid.
+// [PING-12]
 pub(crate) const NNIS_MAX: u32 = 4096;
 
 /// The information of a node about itself.

@@ -1,4 +1,4 @@
-//! The information of this node about itself, which pings ask for (sections 6 and 8.3).
+//! The information of this node about itself, which pings ask for.
 //!
 //! The answer is an ordinary descriptor on portal 0 whose memory the core owns. The information is rebuilt after every
 //! change; messages that carry the old information keep it until they are sent.
@@ -102,8 +102,8 @@ impl Core {
     // [PING-5] [PING-7] [PING-8] [PUSH-2] [ROUTE-10]
     pub(crate) fn ping_info(&self) -> Vec<u8> {
         let mut features = PingFeatures::NI_STATUS;
-        // A node that has never used discovery sets no feature for it (section 6.4). A node that used discovery and
-        // stopped says so as a Multi-Rail node, because receivers ignore pushes of other nodes (section 7.4, step 4).
+        // A node that has never used discovery sets no feature for it. A node that used discovery and
+        // stopped says so as a Multi-Rail node, because receivers ignore pushes of other nodes.
         features.set(PingFeatures::MULTI_RAIL, self.push_target.was_opened);
         features.set(PingFeatures::DISCOVERY, self.config.globals.discovery);
         let routes = self.routing() == RoutingState::On;
@@ -235,7 +235,7 @@ impl Core {
     /// Handles a net's timer. A net on which no ping arrived during the whole window counts as down. A peer on the net
     /// that answers a ping of this node proves that the net works, so that a net whose nodes use no other router, or
     /// only rarely this one, is not down when they begin.
-    // [ROUTE-16]
+    // [ROUTE-16] [GATE-33]
     pub(crate) fn net_is_quiet(&mut self, net: Net, now: Time) {
         let (window, unasked) = self.quiet_times();
         let Some(state) = self.nis.net_mut(net) else {

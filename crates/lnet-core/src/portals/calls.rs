@@ -1,4 +1,4 @@
-//! The interface of portals: match entries, descriptors, lazy portals (sections 5.2 and 5.4).
+//! The interface of portals: match entries, descriptors, lazy portals.
 
 use lnet_types::{Nid, Time};
 use lnet_wire::LNET_MTU;

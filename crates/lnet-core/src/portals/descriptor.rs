@@ -1,4 +1,4 @@
-//! Memory descriptors at run time (sections 5.2 and 5.5).
+//! Memory descriptors at run time.
 //!
 //! ```text
 //!            bind / attach

@@ -1,4 +1,4 @@
-//! Lazy portals (section 5.4): a PUT that no entry accepts waits for a descriptor instead of being dropped. Its
+//! Lazy portals: a PUT that no entry accepts waits for a descriptor instead of being dropped. Its
 //! payload is not read meanwhile, so its connection waits, too. A portal that is full drops further PUTs.
 
 use lnet_wire::{Body, Header, MessageType};

@@ -1,4 +1,4 @@
-//! The end of operations and descriptors: events, unlinking, overdue responses (sections 5.2, 5.5, 5.8).
+//! The end of operations and descriptors: events, unlinking, overdue responses.
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::MessageType;
@@ -153,7 +153,7 @@ impl Core {
     }
 
     /// Handles a response that did not arrive in time: reports a TIMEOUT event and unlinks the descriptor.
-    // [DATA-11]
+    // [DATA-11] [RESEND-34]
     pub(crate) fn response_overdue(&mut self, handle: MdHandle, now: Time) {
         let tracked = self.mds.get_mut(handle);
         let tracked =
@@ -178,8 +178,9 @@ impl Core {
     }
 }
 
-/// Returns whether to track the response (section 5.8): the descriptor's options decide, then the node's setting.
+/// Returns whether to track the response: the descriptor's options decide, then the node's setting.
 /// Operations of the core are always tracked.
+// [RESEND-35]
 fn is_tracked(md: &Md, operation: MessageType, setting: u8) -> bool {
     let by_node = match operation {
         MessageType::Get => setting & 1 != 0,

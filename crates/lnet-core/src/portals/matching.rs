@@ -1,4 +1,4 @@
-//! The match entries of one portal, and the search for the entry that accepts a message (section 5.3).
+//! The match entries of one portal, and the search for the entry that accepts a message.
 //!
 //! ```text
 //!  unique portal     key = bits + NID + pid ──▶ entries in list order

@@ -1,4 +1,4 @@
-//! Memory descriptors and match entries in the interface for callers (section 5.2).
+//! Memory descriptors and match entries in the interface for callers.
 
 use bitflags::bitflags;
 use lnet_types::ProcessId;

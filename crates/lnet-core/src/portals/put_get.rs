@@ -1,4 +1,4 @@
-//! Starts PUTs and GETs (sections 5.6 and 5.7).
+//! Starts PUTs and GETs.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tracking of responses: which responses a descriptor waits for, from which nodes, and until when (section 5.8).
+//! Tracking of responses: which responses a descriptor waits for, from which nodes, and until when.
 //!
 //! A descriptor may have several operations under way. Each waits for one response. The deadline is that of the
 //! operation that began last.

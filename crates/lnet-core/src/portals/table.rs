@@ -1,4 +1,4 @@
-//! Portals, their match entries, and the PUTs that lazy portals hold (sections 5.2 to 5.4).
+//! Portals, their match entries, and the PUTs that lazy portals hold.
 //!
 //! ```text
 //!  portal ── match entries in order ── memory descriptor, one each

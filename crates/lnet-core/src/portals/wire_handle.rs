@@ -1,4 +1,4 @@
-//! Handles in the form of the wire, which no other node can guess (section 1.6).
+//! Handles in the form of the wire, which no other node can guess: [TYPE-8].
 //!
 //! ```text
 //!  entropy ─┬─▶ interface cookie, the first half of every handle

@@ -1,4 +1,4 @@
-//! Handles the arrival of a header: the checks of section 5.1 in their order, and the place for the payload.
+//! Handles the arrival of a header: the checks in their order, and the place for the payload.
 
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Body, Handle, Header, LNET_MTU, LNET_PORTAL, MessageType};
@@ -150,6 +150,7 @@ impl Core {
     }
 
     /// Applies check 7 to a message that came through a router.
+    // [GATE-24]
     fn came_through(
         &mut self,
         gateway: Nid,

@@ -2,7 +2,7 @@
 //!
 //! A response goes back by the path of its request: from the NID that the request was addressed to, over the same
 //! interface, to the process that sent the request to this node. That process may be the initiator, a router, or a
-//! peer that can only be reached over the connection it dialled (sections 2.11, 5.6, 8.1).
+//! peer that can only be reached over the connection it dialled.
 
 use lnet_types::Time;
 use lnet_wire::{Ack, Body, Handle, Header, Reply};

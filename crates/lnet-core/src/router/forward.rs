@@ -1,4 +1,4 @@
-//! Forwarding of messages for other nodes (sections 8.5 to 8.8).
+//! Forwarding of messages for other nodes.
 //!
 //! ```text
 //!  header ─▶ credit of the sender ─▶ share of the next hop ─▶ buffer of the pool ─▶ payload arrives ─▶ sent on ─▶ all free
@@ -111,6 +111,7 @@ impl Core {
     }
 
     /// Returns the limit of buffers of a pool that messages for one next hop may hold.
+    // [GATE-36]
     fn hop_limit(&self, pool: RouterPool) -> u32 {
         let total = u64::from(self.pools.get(pool).total());
         let share = match self.config.globals.profile {

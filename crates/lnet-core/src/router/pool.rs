@@ -1,4 +1,4 @@
-//! The router's buffer pools (section 8.6).
+//! The router's buffer pools.
 //!
 //! A pool hands out numbers. The driver owns the memory, and allocates the memory of a buffer when it first sees the
 //! number. The lowest free number is used first, so that a router that never has more than a few messages at once

@@ -1,4 +1,4 @@
-//! Starts and stops routing without losing a message (section 2.6.2 of lnet-selection).
+//! Starts and stops routing without losing a message: [GATE-34], [GATE-35].
 //!
 //! ```text
 //!            start                W later

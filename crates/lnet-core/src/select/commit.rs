@@ -1,4 +1,4 @@
-//! The changes that follow from a selected path (sections 2.10 and 2.11 of lnet-selection).
+//! The changes that follow from a selected path.
 
 use lnet_types::{Nid, Time};
 
@@ -10,6 +10,7 @@ use crate::peer::PeerNiId;
 impl Core {
     /// Records that a path is used: updates round-robin stamps, and pins the source that the peer sees from now on.
     /// `hop` is the next hop's interface.
+    // [PATH-42] [PATH-52]
     pub(crate) fn commit(&mut self, send: &PathRequest, path: &Path, hop: PeerNiId, now: Time) {
         if path.ni == NiId::LOOPBACK {
             return;
@@ -27,6 +28,7 @@ impl Core {
         }
     }
 
+    // [PATH-50]
     fn pin_source(&mut self, destination: Nid, ni: NiId, now: Time) {
         let Some(id) = self.peer_ni(destination, now) else {
             return;

@@ -1,4 +1,4 @@
-//! Selection of net, local interface and peer interface (section 2.5 of lnet-selection).
+//! Selection of net, local interface and peer interface. The rules are in `docs/selection/paths.md`.
 
 use std::iter;
 
@@ -11,7 +11,8 @@ use super::{Path, Search, SelectError, View};
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNet, PeerNi, PeerNiId};
 
-/// The contest of section 2.5.1.
+/// The contest among the nets that both ends have.
+// [PATH-20] [PATH-22] [UDSP-4]
 const NET: Contest<6> = Contest {
     level: Level::Net,
     criteria: [
@@ -25,7 +26,8 @@ const NET: Contest<6> = Contest {
     ties: Ties::First,
 };
 
-/// The contest of section 2.5.2. `Used` differs only for resends.
+/// The contest among the local interfaces on a net. `Used` differs only for resends.
+// [PATH-30] [PATH-31] [UDSP-4]
 const LOCAL_NI: Contest<8> = Contest {
     level: Level::LocalNi,
     criteria: [
@@ -41,7 +43,8 @@ const LOCAL_NI: Contest<8> = Contest {
     ties: Ties::First,
 };
 
-/// The contest of section 2.5.3.
+/// The contest among the peer interfaces on a net.
+// [PATH-40] [UDSP-4]
 const PEER_NI: Contest<6> = Contest {
     level: Level::PeerNi,
     criteria: [
@@ -58,6 +61,7 @@ const PEER_NI: Contest<6> = Contest {
 impl<'a> View<'a> {
     /// Selects the path for A1C and A1D: from the source to the destination. In the design, the destination of a
     /// Multi-Rail peer is its best interface on the source's net.
+    // [PATH-7] [PATH-8]
     pub(super) fn pick_from_source<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -96,6 +100,7 @@ impl<'a> View<'a> {
 
     /// Selects the path for B1D: to exactly this interface, from the pinned interface. A resend ignores the pin and
     /// takes another local interface, if the peer's interface is up and in full health.
+    // [PATH-11] [RESEND-24]
     pub(super) fn pick_single_rail<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -128,6 +133,7 @@ impl<'a> View<'a> {
 
     /// Selects the path for B1C and B2C: over the best net that this node shares with the peer; without one, over a
     /// gateway.
+    // [PATH-10] [PATH-41]
     pub(super) fn pick_multi_rail<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -218,6 +224,7 @@ impl<'a> View<'a> {
         Err(Exclusion::NoCounterpart)
     }
 
+    // [PATH-21]
     fn net_contender<'p>(&self, on: &'p PeerNet) -> Option<Contender<&'p PeerNet, 6>> {
         let state = self.nis.net(on.net)?;
         Some(Contender {
@@ -255,6 +262,7 @@ impl<'a> View<'a> {
             .map(|best| best.item)
     }
 
+    // [PATH-32] [PATH-34]
     fn ni_contender(&self, search: &Search<'_>, ni: &'a Ni) -> Contender<&'a Ni, 8> {
         let distance = ni.device.distance(search.cpt).max(self.globals.numa_range);
         Contender {
@@ -327,6 +335,7 @@ impl<'a> View<'a> {
         }
     }
 
+    // [UDSP-6]
     fn peer_contender(
         &self,
         search: &Search<'_>,

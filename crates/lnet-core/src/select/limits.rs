@@ -1,4 +1,4 @@
-//! The limits of a resend (section 2.2 of lnet-selection, patches 3 and 7 of the design).
+//! The limits of a resend. The rules are in `docs/selection/resend.md`.
 //!
 //! In the `design` profile a resend uses only interfaces in full health, and avoids the paths of earlier attempts:
 //!
@@ -54,6 +54,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the peer NI that comes before all others if it is up and in full health.
+    // [RESEND-25]
     pub(super) fn named(&self) -> Option<PeerNiId> {
         self.named
     }
@@ -67,6 +68,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Checks whether a local interface may be used towards a given NID.
+    // [RESEND-20]
     pub(super) fn check_ni(&self, ni: &Ni, nid: Nid) -> Result<(), Exclusion> {
         check_address(ni, nid)?;
         if !self.active {
@@ -82,6 +84,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Checks whether a peer NI may be used from this local interface, or from any if none is chosen yet.
+    // [RESEND-20] [RESEND-21]
     pub(super) fn check_peer_ni(
         &self,
         ni: Option<&Ni>,
@@ -110,6 +113,7 @@ impl<'a> Limits<'a> {
     }
 
     /// Checks whether a local interface may be used together with at least one of these peer NIs.
+    // [RESEND-22]
     pub(super) fn check_pairing<'p>(
         &self,
         ni: &Ni,
@@ -129,7 +133,8 @@ impl<'a> Limits<'a> {
 }
 
 /// Checks that both ends have addresses of the same size. No connection joins a 4-byte address and a 16-byte address,
-/// and no form of header names both (sections 2.4 and 4.2).
+/// and no form of header names both.
+// [PATH-13]
 fn check_address(ni: &Ni, nid: Nid) -> Result<(), Exclusion> {
     if ni.nid.is_large() == nid.is_large() {
         Ok(())

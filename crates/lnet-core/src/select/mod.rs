@@ -1,4 +1,5 @@
-//! Path selection: chooses the local interface and the next hop of a message (section 2 of lnet-selection).
+//! Path selection: chooses the local interface and the next hop of a message. The rules are in
+//! `docs/selection`.
 //!
 //! Selection is a function of a request and of read access to interfaces, peers and routes. [`Core::commit`]
 //! afterwards makes the changes that follow from the choice: round-robin stamps, and the pinned source of a peer. The
@@ -125,8 +126,8 @@ pub enum SelectError {
     /// The interface that was requested as the source is down.
     #[error("the interface {0} is down")]
     SourceDown(Nid),
-    /// The requested source and the target have addresses of different sizes, so that no connection can join them
-    /// (sections 2.4 and 4.2).
+    /// The requested source and the target have addresses of different sizes, so that no connection can join
+    /// them.
     #[error(
         "no connection joins {0} and {1}: one has a 4-byte address, the other a 16-byte address"
     )]
@@ -148,6 +149,7 @@ pub enum SelectError {
 impl SelectError {
     /// Returns the errno that the sender receives. Kernels call a source that is not local an invalid argument. The
     /// design only says that the send fails.
+    // [PATH-14]
     pub(crate) fn errno(self, profile: Profile) -> Errno {
         match self {
             Self::SourceNotLocal(_) if profile.is_lustre() => Errno::EINVAL,
@@ -202,7 +204,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the path of a response. A response keeps the pair of NIDs of its request (C-01).
+    /// Returns the path of a response. A response keeps the pair of NIDs of its request.
+    // [PATH-12] [RESEND-7]
     fn response(&self, ni: NiId, via: ProcessId) -> Result<Path, SelectError> {
         let no_interface = SelectError::NoInterface(via.nid.net());
         self.nis.get(ni).ok_or(no_interface)?;
@@ -215,6 +218,7 @@ impl<'a> View<'a> {
         })
     }
 
+    // [PATH-2] [PATH-60] [UDSP-8]
     fn request<O: Observer>(
         &self,
         request: &Request,
@@ -253,6 +257,7 @@ impl<'a> View<'a> {
         self.select_path(&search, peer, kind, observer)
     }
 
+    // [PATH-3] [PATH-4]
     fn is_by_loopback(&self, request: &Request) -> bool {
         let nid = request.target.nid;
         nid.is_loopback()
@@ -266,6 +271,7 @@ impl<'a> View<'a> {
         !self.is_by_loopback(request) && self.source(request.source).is_ok()
     }
 
+    // [PATH-5] [PATH-6]
     fn source(&self, source: Option<Nid>) -> Result<Option<&'a Ni>, SelectError> {
         let Some(nid) = source.filter(|nid| !nid.is_any()) else {
             return Ok(None);
@@ -281,7 +287,8 @@ impl<'a> View<'a> {
     }
 
     /// Selects the path of a forwarded message. The last hop keeps the NID that the originator chose, unless the
-    /// originator is Multi-Rail and the chosen interface is not in full health (section 2.8).
+    /// originator is Multi-Rail and the chosen interface is not in full health.
+    // [GATE-30]
     fn forward<O: Observer>(
         &self,
         [origin, from]: [Nid; 2],
@@ -313,6 +320,7 @@ impl<'a> View<'a> {
     }
 
     /// Determines the case of a message and selects the path by it.
+    // [PATH-1]
     fn select_path<O: Observer>(
         &self,
         search: &Search<'_>,
@@ -353,7 +361,8 @@ impl<'a> View<'a> {
     }
 
     /// Checks the requested source of a resend: the case must allow another path from it, and it must be in full
-    /// health (section 2.2, patch 3).
+    /// health.
+    // [RESEND-20] [RESEND-23]
     fn check_source(&self, search: &Search<'_>, case: Case) -> Result<(), SelectError> {
         if !search.limits.are_active() {
             return Ok(());
@@ -367,6 +376,7 @@ impl<'a> View<'a> {
 
     /// Returns the interface that a peer that is not Multi-Rail must see: the one that the rules prefer for the target
     /// NID, otherwise the one that the peer has always seen, if this node still has it.
+    // [PATH-53]
     fn pinned(&self, search: &Search<'_>) -> Option<&'a Ni> {
         if !search.pins {
             return None;
@@ -380,7 +390,8 @@ impl<'a> View<'a> {
         preferred.or_else(|| self.seen_by(peer_ni))
     }
 
-    /// Returns the interface that a peer has seen on one of its nets, under any of its NIDs (section 2.11).
+    /// Returns the interface that a peer has seen on one of its nets, under any of its NIDs.
+    // [PATH-50]
     fn seen_by(&self, peer_ni: &PeerNi) -> Option<&'a Ni> {
         let ni_of = |peer_ni: &PeerNi| self.nis.get(peer_ni.pinned?);
         let owner = self.peers.owner(peer_ni);

@@ -48,7 +48,8 @@ impl Observer for Unobserved {
     fn chosen(&mut self, _: Level, _: Subject, _: Option<(Subject, Criterion)>) {}
 }
 
-/// The eight cases (section 2.2 of lnet-selection).
+/// The eight cases of a request.
+// [PATH-1]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Case {
     /// Source given, destination local and Multi-Rail.
@@ -133,19 +134,19 @@ pub enum TargetKind {
 /// The levels of a selection, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Among the peer's nets that are local (section 2.5.1).
+    /// Among the peer's nets that are local.
     Net,
-    /// Among the peer's nets that routes lead to (section 2.6, step 2).
+    /// Among the peer's nets that routes lead to.
     RemoteNet,
     /// Among the peer's interfaces on a remote net.
     FinalPeerNi,
-    /// Among the routes to a net (section 2.6, step 3).
+    /// Among the routes to a net.
     Route,
     /// Among the interfaces of a gateway.
     GatewayNi,
-    /// Among the local interfaces on a net (section 2.5.2).
+    /// Among the local interfaces on a net.
     LocalNi,
-    /// Among the peer's interfaces on a net (section 2.5.3).
+    /// Among the peer's interfaces on a net.
     PeerNi,
 }
 

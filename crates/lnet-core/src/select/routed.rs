@@ -1,4 +1,4 @@
-//! Selection of a gateway (section 2.6 of lnet-selection).
+//! Selection of a gateway. The rules are in `docs/selection/routes.md`.
 
 use lnet_policy::PreferredList;
 use lnet_types::{Net, Nid, ProcessId};
@@ -10,7 +10,8 @@ use crate::gateways::route::RouteState;
 use crate::ni::Ni;
 use crate::peer::{Peer, PeerNet, PeerNiId};
 
-/// The contest of step 2, among the nets of a peer that routes lead to.
+/// The contest among the nets of a peer that routes lead to.
+// [GATE-1]
 const REMOTE_NET: Contest<3> = Contest {
     level: Level::RemoteNet,
     criteria: [
@@ -21,7 +22,8 @@ const REMOTE_NET: Contest<3> = Contest {
     ties: Ties::First,
 };
 
-/// The contest of step 3. Among equal routes the one scanned last wins, as in kernels.
+/// The contest among routes. Among equal ones the one scanned last wins, as in kernels.
+// [GATE-3] [GATE-5] [UDSP-7]
 const ROUTE: Contest<7> = Contest {
     level: Level::Route,
     criteria: [
@@ -149,6 +151,7 @@ impl<'a> View<'a> {
     /// first attempt takes a gateway that can be reached from the interface that the peer has always seen. If no such
     /// gateway is alive, or that interface has a fatal error, the design lets the peer see another interface, and
     /// kernels fail.
+    // [PATH-54]
     fn single_rail_candidate<'q, O: Observer>(
         &self,
         search: &Search<'q>,
@@ -264,6 +267,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the reasons to prefer another gateway. Kernels do none of this.
+    // [GATE-8]
     fn avoided(&self, search: &Search<'_>, gateway: &Peer, by: PeerNiId) -> [Option<Exclusion>; 2] {
         if self.globals.profile.is_lustre() {
             return [None; 2];
@@ -280,6 +284,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns a live route, with the interface of its gateway to send to.
+    // [GATE-2] [GATE-6] [PATH-9]
     fn candidate<'s, O: Observer>(
         &self,
         search: &Search<'_>,
@@ -331,6 +336,7 @@ impl<'a> View<'a> {
         nis.any(|ni| search.limits.check_pairing(ni, pair()).is_ok())
     }
 
+    // [GATE-4]
     fn contender<'s>(
         &self,
         candidate: RouteCandidate<'s>,

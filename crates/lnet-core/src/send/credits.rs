@@ -1,5 +1,5 @@
 //! Credits: how many messages may hold a resource at the same time, and which messages wait for it, first in, first
-//! out (sections 8.6 and 8.7).
+//! out.
 //!
 //! ```text
 //!  enter ─▶ waiting ─▶ take_next ─▶ held ─▶ restore_decrement

@@ -1,4 +1,4 @@
-//! Resends (section 3.4 of lnet-selection).
+//! Resends. The rules are in `docs/selection/resend.md`.
 //!
 //! ```text
 //!  attempt failed ─▶ may it be resent? ─▶ queue ─▶ path for the same request, without the used paths
@@ -23,6 +23,7 @@ impl Core {
     /// Returns the deadline of a message that starts now. In the `design` profile the deadline is one transaction
     /// timeout away and holds for all attempts. Kernels give every attempt the time that the LND needs for all attempts
     /// together.
+    // [RESEND-31] [RESEND-32]
     pub(crate) fn message_deadline(&self, ni: NiId, now: Time) -> Time {
         let globals = &self.config.globals;
         let of_lnd = self.nis.get(ni).and_then(|ni| ni.lnd_timeout);
@@ -36,7 +37,7 @@ impl Core {
     }
 
     /// Decides whether to resend a failed message. Counts the message if only the limit of resends forbids it.
-    // [DATA-12]
+    // [DATA-12] [RESEND-3] [RESEND-9]
     pub(crate) fn may_resend(&mut self, id: TxId, status: MessageStatus, now: Time) -> bool {
         let Some(tx) = self.tx.get(id) else {
             self.broken("a message that failed");
@@ -55,6 +56,7 @@ impl Core {
 
     /// Decides whether the status allows a resend: only if the message certainly did not arrive, and another interface
     /// exists.
+    // [RESEND-1] [RESEND-2]
     fn class_allows(&self, tx: &Tx, status: MessageStatus) -> bool {
         let Some(peer_ni) = tx.peer.and_then(|peer| self.peers.get(peer)) else {
             return false;
@@ -64,12 +66,14 @@ impl Core {
         status.allows_local_resend() && has_local || status.allows_remote_resend() && has_remote
     }
 
+    // [RESEND-6]
     fn is_cancelled(&self, tx: &Tx) -> bool {
         let md = tx.descriptor().map(|md| self.mds.get(md));
         md.is_some_and(|md| md.is_none_or(|md| md.dead))
     }
 
     /// Ends a failed attempt and queues the message for a resend.
+    // [RESEND-5]
     pub(crate) fn park_for_resend(&mut self, id: TxId, status: MessageStatus, now: Time) {
         let Some(tx) = self.tx.get_mut(id) else {
             return self.broken("a message that is to be sent again");
@@ -121,6 +125,7 @@ impl Core {
         }
     }
 
+    // [RESEND-4]
     fn resend(&mut self, id: TxId, now: Time) {
         let Some(tx) = self.tx.get(id) else {
             return self.broken("a message that waits for its next attempt");
@@ -155,6 +160,7 @@ impl Core {
 
     /// Fails a message that has no unused path left, with the errno of its last attempt, because that error is the
     /// cause. `EHOSTUNREACH` is the errno if its routes or interfaces are gone.
+    // [RESEND-8]
     fn no_path_left(&mut self, id: TxId, error: SelectError) {
         self.counters.failed_resends += 1;
         let failed = self.tx.get(id).and_then(|tx| tx.attempts.failed);

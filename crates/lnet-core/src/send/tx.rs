@@ -1,4 +1,4 @@
-//! Messages being sent, and the credits they need (section 8.7).
+//! Messages being sent, and the credits they need.
 //!
 //! ```text
 //!  dispatch ─▶ PeerQueue ─(peer credit)─▶ NiQueue ─(NI credit)─▶ Handed ─▶ sent
@@ -336,8 +336,8 @@ impl Core {
         self.attempt_ended(tx, status, Some(next), now);
     }
 
-    /// Takes the LND's report that the next hop reads no form of header that can name the message's NIDs (sections 2.4
-    /// and 4.1): a NID has an IPv6 address, and the peer is old. No health is lowered, and the message is not resent,
+    /// Takes the LND's report that the next hop reads no form of header that can name the message's NIDs: a
+    /// NID has an IPv6 address, and the peer is old. No health is lowered, and the message is not resent,
     /// because no resend would help. The caller of the operation receives [`Errno::EAFNOSUPPORT`].
     // [LARGE-10]
     pub fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
@@ -548,6 +548,7 @@ impl Core {
         self.arm_if_queued(id);
     }
 
+    // [GATE-31]
     fn arm_if_queued(&mut self, id: TxId) {
         let Some(tx) = self.tx.get(id) else { return };
         if tx.is_queued() && !tx.is_forwarded() {
@@ -749,6 +750,7 @@ impl Core {
     }
 
     /// Fails a message of this node that waited for a credit until its deadline.
+    // [RESEND-33]
     pub(crate) fn queued_too_long(&mut self, id: TxId, now: Time) {
         let class = MessageStatus::NetworkTimeout;
         self.counters.count_status(class);
@@ -781,6 +783,7 @@ impl Core {
     }
 
     /// Returns whether the peer NI is down and may not be tried yet.
+    // [GATE-32]
     fn is_down(&self, peer: PeerNiId, now: Time) -> bool {
         self.peers.get(peer).is_some_and(|peer_ni| {
             let timeout = self

@@ -26,7 +26,7 @@ fn alive(net: &mut Net) -> bool {
     net.core(0).routes().next().unwrap().alive
 }
 
-// [ROUTE-11]
+// [ROUTE-11] [GATE-23]
 #[test]
 fn a_new_gateway_is_pinged_at_once_and_then_every_interval() {
     let mut net = routed();
@@ -124,6 +124,7 @@ fn news_that_nobody_takes_are_bounded_and_counted() {
     assert_eq!((news.len(), left_out), (64, 36));
 }
 
+// [GATE-17]
 #[test]
 fn a_dead_gateway_is_asked_again_after_pauses_that_double_up_to_the_interval() {
     let mut net = routed();
@@ -267,6 +268,7 @@ fn a_gateway_that_sends_is_asked_at_once_however_short_ago_a_check_of_it_failed(
     assert_eq!(net.core(0).next_deadline(), Some(now));
 }
 
+// [GATE-19]
 #[test]
 fn a_gateway_that_is_back_is_pinged_when_the_last_other_one_is_lost() {
     let mut net = Net::new();
@@ -370,6 +372,7 @@ fn a_gateway_that_does_not_route_any_more_is_not_used() {
     assert!(!alive(&mut net));
 }
 
+// [GATE-13]
 #[test]
 fn check_routers_before_use_starts_with_dead_gateways() {
     let mut net = Net::new();
@@ -479,6 +482,7 @@ fn disconnect(net: &mut Net) {
     net.core(0).peer_notify(ni, nid("10.0.0.9@tcp"), false, now);
 }
 
+// [GATE-18]
 #[test]
 fn a_gateway_whose_connections_go_is_asked_at_once() {
     let mut net = routed();
@@ -505,6 +509,7 @@ fn a_gateway_whose_connections_go_is_a_lost_path_once() {
     assert_eq!(net.core(0).paths_lost(), 1, "nothing else goes through it");
 }
 
+// [GATE-18]
 #[test]
 fn kernels_ask_a_gateway_whose_connections_go_at_the_next_check() {
     super::net::in_profile(lnet_policy::Profile::Lustre, || {

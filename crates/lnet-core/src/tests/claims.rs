@@ -40,6 +40,7 @@ fn a_push_that_names_the_nids_of_a_discovered_peer_takes_none_of_them() {
     }
 }
 
+// [PEER-14]
 #[test]
 fn a_nid_that_is_claimed_again_and_again_is_asked_once_a_second() {
     let mut net = rails();

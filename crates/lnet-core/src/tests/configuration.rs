@@ -90,6 +90,7 @@ fn routes_that_cannot_be_are_refused() {
     assert_eq!(core.remove_route(net, gateway), Err(unknown));
 }
 
+// [PEER-11]
 #[test]
 fn a_nid_belongs_to_one_configured_peer() {
     let mut core = core();

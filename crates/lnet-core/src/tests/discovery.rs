@@ -1,5 +1,5 @@
 //! Tests of discovery: which peers are pinged, pushed to and merged, which messages wait meanwhile, and what a peer
-//! cannot make this node do.
+//! cannot make this node do: among others [PEER-5], [PEER-12], [PEER-13].
 
 use std::time::Duration;
 

@@ -236,6 +236,7 @@ fn a_peer_cannot_claim_loopback_addresses() {
     }
 }
 
+// [PEER-15]
 #[test]
 fn a_peer_that_switches_discovery_off_is_not_multi_rail_any_more() {
     let mut net = rails();

@@ -63,6 +63,7 @@ fn health_of(net: &mut Net, of: Nid) -> (Health, bool) {
 }
 
 /// No message was received from the second interface of B, as if it were on a net behind a router.
+// [RECOV-11]
 #[test]
 fn a_push_that_comes_after_a_newer_one_costs_health_until_the_node_is_asked_again() {
     let mut net = rails();
@@ -119,6 +120,7 @@ fn a_late_push_that_says_up_is_believed_until_the_node_is_asked_again() {
 }
 
 /// The pings about an interface that stays down have growing pauses, and stop when its health is full.
+// [RECOV-11]
 #[test]
 fn a_node_is_asked_of_its_interface_that_is_down_ever_more_seldom() {
     let mut net = rails();

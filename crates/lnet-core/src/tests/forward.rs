@@ -497,6 +497,7 @@ fn small_left(net: &Net) -> i64 {
     net.nodes[0].core.router_pools()[1].credits
 }
 
+// [GATE-36]
 #[test]
 fn one_slow_next_hop_leaves_buffers_for_the_others() {
     let mut net = router_of_slow_hops();

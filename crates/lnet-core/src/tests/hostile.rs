@@ -1,4 +1,4 @@
-//! Tests that messages of other nodes never have more effect than the rules allow (section 12.2).
+//! Tests that messages of other nodes never have more effect than the rules of the protocol allow.
 
 use std::time::Duration;
 

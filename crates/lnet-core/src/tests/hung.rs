@@ -133,6 +133,7 @@ fn put() -> Body {
     })
 }
 
+// [GATE-8]
 #[test]
 fn a_gateway_that_three_messages_in_a_row_do_not_come_back_through_is_left_while_there_is_another()
 {
@@ -150,6 +151,7 @@ fn a_gateway_that_three_messages_in_a_row_do_not_come_back_through_is_left_while
     assert_eq!(ask(&mut net, None), nid(FIRST), "no other one is better");
 }
 
+// [GATE-8]
 #[test]
 fn kernels_stay_with_a_gateway_that_nothing_comes_back_through() {
     let mut net = client(Profile::Lustre);

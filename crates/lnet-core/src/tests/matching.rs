@@ -1,4 +1,5 @@
-//! Tests of the search against a model, a plain list of entries that follows section 5.3 literally.
+//! Tests of the search against a model, a plain list of entries that is searched as the protocol says: [DATA-13],
+//! [DATA-14], [DATA-15], [DATA-16].
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Body, Get, Handle, Header, Put};
@@ -135,7 +136,7 @@ impl Live {
 
 type Outcome = Result<(MdHandle, u32, u32), DropReason>;
 
-/// Follows steps 3 to 5 of section 5.3.
+/// Gives a message to the first entry that fits, and unlinks what is used up.
 fn model(list: &mut Vec<Live>, message: &Message) -> Outcome {
     let ignoring = |live: &Live| live.me.ignore_bits != 0;
     let found = (list

@@ -100,7 +100,7 @@ fn ack_disable_sends_no_ack() {
     assert_eq!(net.kinds(0), [EventKind::Send]);
 }
 
-// [TYPE-4]
+// [TYPE-4] [PATH-4]
 #[test]
 fn own_nid_and_0_at_lo_go_through_loopback() {
     for to in ["0@lo", "10.0.0.1@tcp"] {
@@ -120,6 +120,7 @@ fn own_nid_and_0_at_lo_go_through_loopback() {
     }
 }
 
+// [PATH-14]
 #[test]
 fn a_target_without_path_ends_in_a_send_event_with_ehostunreach() {
     let mut net = Net::pair();
@@ -446,6 +447,7 @@ fn two_nodes_with_both_use_both() {
     );
 }
 
+// [PATH-13]
 #[test]
 fn a_source_of_another_address_size_than_the_targets_is_refused() {
     for [from, to] in [

@@ -201,6 +201,7 @@ fn what_waits_to_be_sent_again_takes_another_rail_when_its_interface_is_removed(
     assert_eq!(net.kinds(0), []);
 }
 
+// [HEALTH-35]
 #[test]
 fn a_peer_interface_never_heard_of_is_well_when_its_node_says_that_it_is_up_again() {
     for profile in [Profile::Design, Profile::Lustre] {

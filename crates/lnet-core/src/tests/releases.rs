@@ -1,4 +1,4 @@
-//! Tests of the differences between releases of kernels (section 12 of lnet-selection): the rules that the `design`
+//! Tests of the differences between releases of kernels: the rules that the `design`
 //! profile takes from the release after 2.17, and the behaviour in the profiles of kernels.
 
 use std::time::Duration;
@@ -45,6 +45,7 @@ fn a_reset_of_statistics_clears_the_counts_of_interfaces_too_but_in_the_profiles
     }
 }
 
+// [PEER-10]
 #[test]
 fn a_peer_whose_primary_net_goes_stays_reachable_over_its_other_rail() {
     let mut net = two_rails();
@@ -84,6 +85,7 @@ fn sizes_of_router_buffers_survive_that_routing_is_switched_off_and_on() {
     assert_eq!(sizes(&core), before);
 }
 
+// [HEALTH-36]
 #[test]
 fn an_interface_whose_link_comes_back_is_up_at_once() {
     let mut net = two_rails();

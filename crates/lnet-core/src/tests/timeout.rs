@@ -151,6 +151,7 @@ fn a_message_that_waits_too_long_for_a_credit_is_given_up() {
 }
 
 /// Every route is down, so nothing was sent to a node that could have answered.
+// [PATH-14]
 #[test]
 fn an_operation_that_found_no_path_costs_its_target_no_health() {
     const SERVER: &str = "10.1.0.2@tcp1";

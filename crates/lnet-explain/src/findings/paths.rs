@@ -11,7 +11,8 @@ use crate::watch::health_of;
 
 /// The length of the subnet prefix if the machine's own is not known: most clusters use it for their rails.
 const USUAL_PREFIX: u8 = 24;
-/// The state bits DISCOVERED and NIDS_UPTODATE of a peer (lnet-selection, section 1.3).
+/// The state bits DISCOVERED and NIDS_UPTODATE of a peer.
+// [PEER-20]
 const DISCOVERED: u64 = 1 << 4 | 1 << 8;
 
 /// Reports a destination whose net is neither local nor behind a route.

@@ -55,7 +55,8 @@ fn fault(
     is_down.then(fault)
 }
 
-/// Returns the test of a route that fails, with its number (lnet-selection, section 2.6.1).
+/// Returns the test of a route that fails, with its number in `docs/selection/routes.md`.
+// [GATE-10] [GATE-11]
 fn failing_test(by: Nid, alive: bool, fault: RouteFault) -> String {
     match fault {
         RouteFault::NotAnswered if !alive => {

@@ -440,7 +440,7 @@ fn config(document: &Document, settings: &Settings) -> CoreConfig {
         drop_asym_route: given.drop_asym_route.unwrap_or(default.drop_asym_route),
         profile,
         used_paths: settings.used_paths,
-        // Kernels treat their own NIDs like NIDs of peers (section 2.9).
+        // Kernels treat their own NIDs like NIDs of peers. [PATH-4]
         own_nids_by_loopback: profile == Profile::Design,
         health_sensitivity: sensitivity.unwrap_or(default.health_sensitivity),
         recovery_limit: seconds(given.recovery_limit, default.recovery_limit),

@@ -10,12 +10,13 @@ use crate::node::Node;
 
 /// The shortest LND timeout, in seconds, with which slow tries do not count as failed.
 const SHORT_LND_TIMEOUT: u32 = 5;
-/// The seconds between two pings of a gateway: alive_router_check_interval, which no document sets (lnet-selection,
-/// section 3.1).
+/// The seconds between two pings of a gateway: alive_router_check_interval, which no document of a
+/// kernel sets.
 const ROUTER_CHECK_INTERVAL: u32 = 60;
-/// The value of full health (lnet-selection, section 0.2).
+/// The value of full health.
+// [HEALTH-1]
 const HEALTH_MAX: u32 = 1000;
-/// The defaults of kernels since 2.16 (lnet-selection, section 10.1).
+/// The defaults of kernels since 2.16; `docs/selection/releases.md` has those of each release.
 const TRANSACTION_TIMEOUT: u32 = 150;
 const RETRY_COUNT: u32 = 2;
 /// The LND's own timeout, in seconds, that release 2.17.0 shows if nobody set one (lnet-selection, section 11.2).

@@ -276,7 +276,8 @@ pub(super) fn ip2nets_host_match(node: &Node<'_>) -> Vec<Finding> {
 }
 
 /// Reports rules that have no effect because an earlier rule of the same net covers an address of the machine: only
-/// the first such rule counts (lnet-selection, section 6.2).
+/// the first such rule counts.
+// [CONF-25]
 pub(super) fn ip2nets_passed_over(node: &Node<'_>) -> Vec<Finding> {
     let rules = &node.document().ip2nets;
     let local = node

@@ -126,8 +126,8 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
     parameters
 }
 
-/// Returns the value of each parameter: the value in the document, or the default of kernels since 2.16
-/// (lnet-selection, sections 3.1 and 10.1).
+/// Returns the value of each parameter: the value in the document, or the default of kernels since 2.16, as
+/// `docs/selection/configuration.md` has them.
 fn globals(globals: &Globals) -> [(&'static str, u32); 10] {
     [
         ("numa_range", globals.numa_range.unwrap_or(0)),
@@ -169,8 +169,8 @@ fn lnd_tunables(lnd: &LndTunables) -> [(&'static str, Option<u32>); 6] {
     ]
 }
 
-/// Returns the value of each tunable: the value in the document, or the default of the socket and IB LNDs
-/// (lnet-selection, section 1.1).
+/// Returns the value of each tunable: the value in the document, or the default of the socket and IB LNDs.
+// [CONF-22]
 fn tunables(net: Net, tunables: &Tunables) -> [(&'static str, Option<u32>); 4] {
     let known = matches!(net.lnd, LndType::TCP | LndType::O2IB);
     let or = |value: Option<u32>, default| value.or(known.then_some(default));

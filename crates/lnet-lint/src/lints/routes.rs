@@ -12,7 +12,8 @@ use crate::catalogue::{
 use crate::finding::Finding;
 use crate::node::{Node, Route, listed};
 
-/// The value of full health (lnet-selection, section 0.2).
+/// The value of full health.
+// [HEALTH-1]
 pub(super) const HEALTH_MAX: u64 = 1000;
 
 fn at(route: &Route<'_>, key: &'static str) -> Vec<Step<'static>> {

@@ -45,10 +45,10 @@ const HANDLE: Range<usize> = 56..72;
 /// The longest payload that is read, in bytes.
 const PAYLOAD_MAX: usize = 1 << 20;
 
-/// Section 2.3.
+/// A connection request of version 1.
 const CONNREQ: &Layout = &[("magic", 4), ("version", 4), ("target NID", 8)];
 
-/// Section 2.4, version 3 without addresses.
+/// A HELLO of version 3 without addresses.
 const HELLO: &Layout = &[
     ("magic", 4),
     ("version", 4),
@@ -62,7 +62,7 @@ const HELLO: &Layout = &[
     ("addresses", 4),
 ];
 
-/// Section 3.1.
+/// A frame header.
 const FRAME: &Layout = &[
     ("frame type", 4),
     ("checksum", 4),
@@ -70,7 +70,7 @@ const FRAME: &Layout = &[
     ("zero-copy ack", 8),
 ];
 
-/// Section 4.1.
+/// The common part of a message header.
 const HEADER: &Layout = &[
     ("destination NID", 8),
     ("source NID", 8),
@@ -80,7 +80,7 @@ const HEADER: &Layout = &[
     ("payload length", 4),
 ];
 
-/// Section 4.3.
+/// The last part of the header of a GET.
 const GET: &Layout = &[
     ("handle interface", 8),
     ("handle object", 8),
@@ -91,14 +91,14 @@ const GET: &Layout = &[
     ("unused", 4),
 ];
 
-/// Section 4.3.
+/// The last part of the header of a REPLY.
 const REPLY: &Layout = &[
     ("handle interface", 8),
     ("handle object", 8),
     ("unused", 24),
 ];
 
-/// Section 4.3.
+/// The last part of the header of a PUT.
 const PUT: &Layout = &[
     ("handle interface", 8),
     ("handle object", 8),
@@ -108,7 +108,7 @@ const PUT: &Layout = &[
     ("offset", 4),
 ];
 
-/// Section 4.3.
+/// The last part of the header of an ACK.
 const ACK: &Layout = &[
     ("handle interface", 8),
     ("handle object", 8),
@@ -117,7 +117,7 @@ const ACK: &Layout = &[
     ("unused", 12),
 ];
 
-/// Section 6.2: the header and entry 0.
+/// Ping information: the header and entry 0.
 const PING_INFO: &Layout = &[
     ("info magic", 4),
     ("info features", 4),
@@ -128,7 +128,7 @@ const PING_INFO: &Layout = &[
     ("info size", 4),
 ];
 
-/// Section 6.2: the other entries.
+/// Ping information: the other entries.
 const PING_ENTRY: &Layout = &[("entry NID", 8), ("entry status", 4), ("entry unused", 4)];
 
 impl Message {
@@ -200,7 +200,7 @@ impl Message {
         }
     }
 
-    /// Returns true for a HELLO of type NONE (section 2.6).
+    /// Returns true for a HELLO of type NONE.
     pub(crate) fn is_refusal(&self) -> bool {
         self.name() == "HELLO" && self.word(48) == Some(u32::MAX)
     }

@@ -209,8 +209,8 @@ fn races_are_settled_without_privilege_too() {
     }
 }
 
-/// No capture contains this case. Section 17 says that it ends like the race between equals; section 18 says that
-/// three rejections end the dialling.
+/// No capture contains this case. Kernel nodes end it like the race between equals, and three rejections end the
+/// dialling: [SET-8].
 #[test]
 fn three_pairs_against_one_are_content_with_one() {
     let Some(lives) = race_lives() else {

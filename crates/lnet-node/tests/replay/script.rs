@@ -290,7 +290,7 @@ impl Script {
     }
 
     /// Appends `times` dials of our node like connection `like`, each answered with NONE: a kernel with one pair of
-    /// bulk connections rejects a second pair so (section 2.8).
+    /// bulk connections rejects a second pair so.
     pub(crate) fn with_refused_dials(mut self, like: u32, times: u32) -> Self {
         let is_handshake =
             |it: &&Step| it.connection == like && matches!(it.message.name(), "CONNREQ" | "HELLO");

@@ -1,4 +1,4 @@
-//! Describes a failed change in the words of `lnetctl` (sections 6.5 and 11.12 of lnet-selection).
+//! Describes a failed change in the words of `lnetctl`: [CONF-9].
 
 use lnet_config::Change;
 use lnet_control::Failure;

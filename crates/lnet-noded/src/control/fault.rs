@@ -1,4 +1,4 @@
-//! Changes and lists fault rules for a client (section 6.9 of lnet-selection).
+//! Changes and lists fault rules for a client.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -153,7 +153,8 @@ fn pace(rule: &FaultRule) -> Pace {
     }
 }
 
-/// Lists the rules as `lctl` does (section 11.11 of lnet-selection); returns nothing if there are none.
+/// Lists the rules as `lctl` does; returns nothing if there are none.
+// [FAULT-6]
 fn listed(core: &Core, delay: bool) -> String {
     let lines: Vec<String> = if delay {
         let rules = core.delay_rules();

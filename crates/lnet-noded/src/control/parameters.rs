@@ -124,7 +124,7 @@ fn buffers(core: &Core, out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// Prints the counters in the order of the selftest's statistics reply (section 11.6 of lnet-wire).
+/// Prints the counters in the order of the selftest's statistics reply.
 fn stats(core: &Core, out: &mut String) -> std::fmt::Result {
     let counters = core.counters();
     let numbers = [

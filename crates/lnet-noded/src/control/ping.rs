@@ -90,7 +90,7 @@ fn ask_one(
         return Err(Unanswered::from(-EINVAL));
     }
     let discovers = how.discover && node.with_core(|core, _| core.globals().discovery);
-    // For loopback, the node is discovered by its first NID (section 11.10).
+    // For loopback, the node is discovered by its first NID.
     let first = node.node().primary_nid();
     let target = if nid.is_loopback() { first } else { nid };
     let is_own = target.is_loopback() || node.node().nids().contains(&target);
@@ -210,7 +210,7 @@ fn unanswered(entity: &str, nid: &str, failed: &Unanswered) -> Failure {
     }
 }
 
-/// Returns the errno that `lnetctl` prints (section 11.10 of lnet-selection): no reply in time is an I/O error, but a
+/// Returns the errno that `lnetctl` prints: no reply in time is an I/O error, but a
 /// handshake that does not end is a timeout.
 fn errno(error: &PingError) -> i32 {
     match error {

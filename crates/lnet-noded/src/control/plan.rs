@@ -238,8 +238,9 @@ fn additions(own: &Config, new: &Config) -> Vec<Change> {
     changes
 }
 
-/// Returns the changes of `import --del`. Three parameters return to the values that `lnetctl` sets (section 6.1 of
-/// lnet-selection); the others stay.
+/// Returns the changes of `import --del`. Three parameters return to the values that `lnetctl` sets; the
+/// others stay.
+// [CONF-5]
 fn removals(own: &Config, old: &Document) -> Vec<Change> {
     let mut changes = Vec::new();
     let (rules, _) = old.rules(lnet_policy::Profile::Design);

@@ -314,7 +314,7 @@ fn ni_health(view: &NiView, loopback: bool) -> NiHealth {
     let failed = view.health_stats;
     NiHealth {
         fatal_error: view.fatal.into(),
-        // Loopback has no health (section 10.1 of lnet-selection).
+        // Loopback has no health.
         health_value: if loopback {
             0
         } else {
@@ -345,7 +345,8 @@ fn peer(core: &Core, view: &PeerView) -> PeerShow {
     }
 }
 
-/// Returns the bits of a peer's state (section 1.3 of lnet-selection).
+/// Returns the bits of a peer's state.
+// [PEER-20]
 pub(super) fn peer_state(core: &Core, view: &PeerView) -> PeerState {
     let mut state = core
         .discovery(view.primary)

@@ -53,7 +53,8 @@ impl RuleBlock {
     /// # Errors
     ///
     /// As [`Self::to_rules`] and [`Self::from_list`]; also [`BlockProblem::NotExpressible`]
-    /// (−EOPNOTSUPP) for router rules and for expressions with several ranges (selection 5.5).
+    /// (−EOPNOTSUPP) for router rules and for expressions with several ranges.
+    // [BLOCK-5]
     pub fn to_v1(&self) -> Result<[Self; 3], BlockError> {
         let mut list = RuleList::new();
         list.load(self)?;
@@ -114,6 +115,7 @@ impl RuleList {
     ///
     /// As [`RuleBlock::to_rules`]; [`PolicyError::TooMany`](crate::PolicyError::TooMany). After an
     /// error the list is unchanged.
+    // [BLOCK-2]
     pub fn load(&mut self, block: &RuleBlock) -> Result<(), BlockError> {
         let rule_type = block.rule_type();
         let new = block.to_rules()?;

@@ -1,4 +1,4 @@
-//! A rule in the layout of shipping kernels (selection section 5.4).
+//! A rule in the layout of shipping kernels: [BLOCK-6].
 //!
 //! ```text
 //!  0        4         8       12       16       20         24        32

@@ -1,4 +1,5 @@
-//! Rule blocks: the form in which a library and a node exchange rules (selection section 5).
+//! Rule blocks: the form in which a library and a node exchange rules. `docs/selection/policies.md` has
+//! them.
 //!
 //! ```text
 //!  0        4         8        12        16         24
@@ -166,7 +167,7 @@ pub enum RuleBlock {
 }
 
 impl RuleBlock {
-    /// The most rules of a v1 block (selection 5.3).
+    /// The most rules of a v1 block.
     pub const V1_RULES_MAX: usize = 1024;
 
     /// The type of the rules.
@@ -273,8 +274,9 @@ pub fn lnet_sel_rule_serialize(block: &RuleBlock, out: &mut [u8]) -> Result<usiz
 ///
 /// # Errors
 ///
-/// [`BlockError`] with the offset of a value that selection 5.3 and 5.5 forbid; −EINVAL, or −E2BIG
+/// [`BlockError`] with the offset of a value that may not be there; −EINVAL, or −E2BIG
 /// for too many rules.
+// [BLOCK-3]
 pub fn lnet_sel_rule_deserialize(bytes: &[u8]) -> Result<RuleBlock, BlockError> {
     let (header, rule_type) = header(bytes)?;
     let (len, start) = (header.len as usize, header.rule_bulk as usize);

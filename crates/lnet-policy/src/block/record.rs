@@ -1,4 +1,4 @@
-//! The records of v1 blocks, and the expressions that they stand for (selection 5.1 to 5.3).
+//! The records of v1 blocks, and the expressions that they stand for: [BLOCK-1].
 //!
 //! ```text
 //!  lnet_expr   12   lo, hi, stride            stride 0: absent, and then lo = hi = 0
@@ -431,7 +431,8 @@ pub(super) fn nid_descrs(nid: &NidExpr) -> Result<Vec<NidDescr>, BlockProblem> {
     Ok(descrs)
 }
 
-/// The most records of one rule (selection 5.2, A13).
+/// The most records of one rule.
+// [BLOCK-4]
 const PRODUCTS_MAX: usize = 64;
 
 pub(super) fn check_products(count: usize) -> Result<(), BlockProblem> {

@@ -140,6 +140,7 @@ pub(super) fn read(bytes: &[u8], start: usize) -> Result<Vec<IndexedRule>, Block
 
 type Fault = (usize, BlockProblem);
 
+// [BLOCK-7]
 fn read_rule(bytes: &[u8]) -> Result<(IndexedRule, &[u8]), Fault> {
     let len = words(bytes).next().unwrap_or_default();
     if (len as usize) < RULE_LEN_MIN || len as usize > bytes.len() {

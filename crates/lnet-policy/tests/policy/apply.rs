@@ -74,6 +74,7 @@ fn a_router_rule_prefers_a_gateway_by_primary_nid_whichever_of_its_nids_matches(
     );
 }
 
+// [UDSP-23]
 #[test]
 fn a_net_matches_no_nid() {
     sets(&["--src tcp --dst tcp", "--dst tcp --rte tcp"], &[]);
@@ -95,6 +96,7 @@ fn the_lowest_index_wins_and_a_disabled_rule_does_not_take_part() {
     }
 }
 
+// [UDSP-10]
 #[test]
 fn in_the_design_profile_lists_of_several_rules_merge_by_rank() {
     let rules = list(&[
@@ -113,6 +115,7 @@ fn in_the_design_profile_lists_of_several_rules_merge_by_rank() {
     );
 }
 
+// [UDSP-10]
 #[test]
 fn in_the_lustre_profile_the_lowest_index_that_lists_anything_gives_the_whole_list() {
     let rules = list(&[
@@ -126,6 +129,7 @@ fn in_the_lustre_profile_the_lowest_index_that_lists_anything_gives_the_whole_li
     );
 }
 
+// [UDSP-11]
 #[test]
 fn a_peer_that_is_not_multi_rail_gets_one_preferred_nid_in_the_lustre_profile() {
     let rules = list(&["--src *.*.*.*@tcp --dst tcp"]);

@@ -209,6 +209,7 @@ fn a_bad_mixed_rule_is_rejected_with_its_place() {
     assert_eq!(rejection(&with_word(&good, 60, 2)), at(60));
 }
 
+// [BLOCK-7]
 #[test]
 fn rules_of_a_later_minor_version_are_read_without_what_they_have_more() {
     let mut bytes = hex(NET_EXAMPLE);
@@ -265,6 +266,7 @@ fn a_buffer_that_is_too_small_gets_the_size_that_is_needed() {
     );
 }
 
+// [BLOCK-4]
 #[test]
 fn a_list_expression_becomes_a_rule_for_each_combination() {
     let rules = list(&[
@@ -293,6 +295,7 @@ fn a_list_expression_becomes_a_rule_for_each_combination() {
     );
 }
 
+// [BLOCK-5]
 #[test]
 fn what_v1_cannot_say_is_rejected_with_eopnotsupp() {
     let errno = |rules: &[&str], rule_type| {

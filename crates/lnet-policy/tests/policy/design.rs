@@ -1,4 +1,4 @@
-//! The view of the design's library (selection 4.8).
+//! The view of the design's library.
 
 use lnet_policy::{DesignRules, Priority, RuleList};
 

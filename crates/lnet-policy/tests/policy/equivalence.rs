@@ -1,4 +1,4 @@
-//! Compares the compiled rules with the definition in selection 4.4: start with no values, go
+//! Compares the compiled rules with the definition of their effect: start with no values, go
 //! through the list from last to first, and let each rule overwrite the value.
 
 use std::collections::BTreeMap;

@@ -12,7 +12,7 @@ fn tag(text: &[u8; 4]) -> u32 {
     u32::from_le_bytes(*text)
 }
 
-/// `--src tcp --priority 0`, as section 5.4 gives it: 32 + 3 × 16 bytes.
+/// `--src tcp --priority 0`, in the layout of kernels: 32 + 3 × 16 bytes.
 fn minimal() -> Vec<u8> {
     let fixed = [80, 0x0001_000B, u32::MAX, 1, 48, 0, 0, 0];
     let src = [tag(b"SRC\0"), 0, 2, 0];

@@ -1,5 +1,5 @@
-//! Tests of selection rules. A test whose name begins with `t_u` is that case of the catalogue
-//! (selection 7.3); it runs in both profiles unless its name contains one.
+//! Tests of selection rules. A test whose name begins with `t_u` is that case of the catalogue,
+//! `docs/selection-cases.md`; it runs in both profiles unless its name contains one.
 
 #![expect(
     clippy::unwrap_used,

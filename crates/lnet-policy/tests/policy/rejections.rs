@@ -1,4 +1,4 @@
-//! Rejected rules, with the texts and numbers of selection 4.7.
+//! Rejected rules, with the texts and numbers of `lnetctl`.
 
 use std::error::Error as _;
 

@@ -1,6 +1,6 @@
-//! Which values change after each change of a node (selection 4.5): a new policy has the values
-//! that the change requires. Kernels apply rules to some objects only at their creation (Q-12 to
-//!
+//! Which values change after each change of a node [UDSP-34]: a new policy has the values
+//! that the change requires. Kernels apply rules to some objects only at their creation: Q-12 to
+//! Q-15 in `docs/selection/releases.md`.
 
 use lnet_policy::{Policy, Profile, Topology};
 

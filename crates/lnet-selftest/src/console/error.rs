@@ -76,7 +76,7 @@ impl ConsoleError {
     }
 }
 
-/// Returns the meaning of an errno in a reply (section 11.7).
+/// Returns the meaning of an errno in a reply.
 fn refusal(errno: u32) -> String {
     let meaning = match errno {
         2 => "no such batch, test or service on the node",

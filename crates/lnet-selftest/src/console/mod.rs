@@ -1,4 +1,4 @@
-//! The console: a session at many nodes, with groups, batches and tests (section 11.8).
+//! The console: a session at many nodes, with groups, batches and tests.
 //!
 //! ```text
 //!   session ─┬─ nodes, each known once: active, busy with another session, down, or unknown
@@ -140,7 +140,7 @@ struct Node {
     spoken: Time,
 }
 
-/// The timeout of an RPC of a console (section 11.7).
+/// The timeout of an RPC of a console.
 // [LST-6]
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The limit of nodes of one session.
@@ -404,7 +404,7 @@ impl<C: Caller> Console<C> {
         }))
     }
 
-    /// Sends a request to each node where the session would expire soon (section 11.7). Returns true if there
+    /// Sends a request to each node where the session would expire soon. Returns true if there
     /// was such a node.
     // [LST-17]
     pub fn keep_alive(&mut self) -> bool {

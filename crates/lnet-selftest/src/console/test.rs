@@ -182,7 +182,7 @@ pub fn parse_parameters(words: &[String]) -> Result<Kind, ConsoleError> {
     })
 }
 
-/// Length of a page in bytes (section 11.5).
+/// Length of a page in bytes.
 const PAGE: u32 = 4096;
 
 /// Parses a size such as `4096`, `4K` or `1M`, in bytes.

@@ -1,4 +1,4 @@
-//! RPCs that this node begins: the request, the reply, the bulk (section 11.2).
+//! RPCs that this node begins: the request, the reply, the bulk.
 //!
 //! ```text
 //!   begin ── ME for the reply, ME for the bulk, PUT of the request
@@ -130,7 +130,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Makes an empty set. The match bits begin with the seconds of the wall clock (section 11.2).
+    /// Makes an empty set. The match bits begin with the seconds of the wall clock.
     // [LST-3]
     pub(super) fn new(node: Node, queue: EventQueue, seconds: u64) -> Self {
         Self {

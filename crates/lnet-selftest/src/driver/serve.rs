@@ -1,4 +1,4 @@
-//! RPCs for this node: request buffers, the answer to each request, and the bulk (sections 11.2 and 11.5).
+//! RPCs for this node: request buffers, the answer to each request, and the bulk.
 //!
 //! ```text
 //!   buffer ── request ──▶ refused, or answered ─────────────────────▶ reply ──▶ buffer again
@@ -443,7 +443,7 @@ impl Server {
         }
         match body {
             Some(body) => self.answer(rpc, features, body, counters),
-            // The client's RPC expires by itself (section 11.5).
+            // The client's RPC expires by itself.
             None => {
                 counters.dropped.bulk += 1;
                 self.repost(rpc.service, rpc.buffer);
@@ -494,8 +494,7 @@ fn decode(bytes: &[u8], service: Service) -> Result<(Message, Order), Count> {
     }
 }
 
-/// Returns what a bulk request asks for, or the errno of the reply with the features of the reply
-/// (section 11.5).
+/// Returns what a bulk request asks for, or the errno of the reply with the features of the reply.
 // [LST-19]
 fn bulk(request: &BulkRequest, message: &Message) -> Result<Work, (Option<u32>, u32)> {
     let einval = (None, Errno::EINVAL.0.unsigned_abs());
@@ -518,7 +517,8 @@ fn eproto() -> Body {
     Body::BulkReply(Errno::EPROTO.0.unsigned_abs())
 }
 
-/// The errno for data that is not good (section 11.5).
+/// The errno for data that is not good.
+// [LST-22]
 const EBADMSG: u32 = 74;
 
 fn lnet_counters(engine: &lnet_node::Engine) -> LnetCounters {

@@ -20,7 +20,7 @@ use crate::wire::{Body, BulkRequest, Order, PING_MAGIC, PingRequest, Service};
 const UNDER_WAY_MAX: usize = 1024;
 /// The limit of memory of all reads under way, in bytes.
 const ROOM_MAX: u64 = 64 << 20;
-/// The timeout of an RPC of a test (section 11.7).
+/// The timeout of an RPC of a test.
 // [LST-6]
 pub(super) const TEST_TIMEOUT: Duration = Duration::from_secs(64);
 

@@ -118,7 +118,7 @@ const SERVERS_MAX: usize = 4096;
 const UNITS_MAX: u64 = 1 << 16;
 /// The limit of the duration of a flow, in seconds: a year.
 const SECONDS_MAX: f64 = 366.0 * 86_400.0;
-/// The timeout of an RPC, if the flow names none (section 11.7).
+/// The timeout of an RPC, if the flow names none.
 const TIMEOUT: Duration = Duration::from_secs(64);
 
 /// Parses a file of flows.

@@ -1,4 +1,4 @@
-//! Tests of a test node's answers, row by row of the table in section 11.7.
+//! Tests of a test node's answers, request by request.
 
 use super::*;
 use crate::wire::{DebugRequest, PingRequest};

@@ -1,4 +1,4 @@
-//! Bodies of messages, one structure for each layout (sections 11.4 to 11.6).
+//! Bodies of messages, one structure for each layout.
 
 use super::codec::Codec;
 use super::{FEATURE_BULK_LEN, Name, Service, SessionId};
@@ -359,7 +359,7 @@ impl StatRequest {
     }
 }
 
-/// Counters of a node (section 11.6).
+/// Counters of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StatReply {
     /// 0, or an errno.
@@ -408,7 +408,7 @@ pub struct RpcCounters {
     pub bulk_put: u64,
 }
 
-/// The counters of LNet (section 5.10).
+/// The counters of LNet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LnetCounters {
     /// Messages that are under way now.
@@ -657,7 +657,7 @@ pub struct BulkRequest {
     pub operation: u32,
     /// Length of the bulk, in bytes.
     pub len: u32,
-    /// The flag of the check (section 11.5).
+    /// The flag of the check.
     pub flags: u32,
 }
 

@@ -1,4 +1,4 @@
-//! The messages of selftest, 160 bytes each (section 11.3).
+//! The messages of selftest, 160 bytes each.
 //!
 //! ```text
 //! offset  size  field                        the sender's byte order, told by the magic
@@ -7,7 +7,7 @@
 //!      8     4  message type
 //!     12     8  reserved, 0
 //!     20     4  features of the session; bit 0: lengths of bulk are in bytes
-//!     24   136  body, by the type (sections 11.4 to 11.6)
+//!     24   136  body, by the type
 //! ```
 //!
 //! Decoding never panics, and accepts any value in every field. The code that acts on a value decides whether
@@ -42,12 +42,12 @@ pub const MAGIC: u32 = 0xEEB0_F00D;
 pub const VERSION: u32 = 1;
 /// Feature bit: lengths of bulk are in bytes and not in pages.
 pub const FEATURE_BULK_LEN: u32 = 1;
-/// The magic word of a ping (section 11.5).
+/// The magic word of a ping.
 pub const PING_MAGIC: u32 = 0xBABE_FACE;
 /// The limit of bulk of one RPC, in bytes.
 pub const BULK_MAX: u32 = 1 << 20;
 
-/// A service by its number, which is also the match bits of its requests (section 11.1).
+/// A service by its number, which is also the match bits of its requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Service(pub u32);
 
@@ -285,11 +285,10 @@ fn header(codec: &mut impl Codec, head: &mut [u32; 2], kind: &mut u32, features:
     codec.u32(features);
 }
 
-/// Length of a process id in a list of destinations, in bytes (section 1.5).
+/// Length of a process id in a list of destinations, in bytes.
 pub const PROCESS_LEN: usize = 12;
 
-/// The limit of destinations of one test: longer lists lose bytes at the page ends of kernel consoles
-/// (section 11.7).
+/// The limit of destinations of one test: longer lists lose bytes at the page ends of kernel consoles.
 // [LST-15]
 pub const DESTINATIONS_MAX: usize = 341;
 

@@ -168,7 +168,7 @@ fn every_message_comes_back_in_both_byte_orders() {
     }
 }
 
-/// Lengths of bodies, from the ends of the tables of sections 11.4 to 11.6.
+/// Lengths of bodies, from the ends of their fields.
 const BODY_LENGTHS: [usize; 18] = [
     60, 56, 24, 20, 44, 28, 28, 136, 70, 20, 28, 60, 28, 4, 32, 12, 56, 56,
 ];

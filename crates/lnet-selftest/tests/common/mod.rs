@@ -20,7 +20,7 @@ pub(crate) fn node(port: u16, text: &str) -> Node {
 }
 
 /// Starts a node with this NID whose connections outlast a test, even while the peer reads nothing. A sender
-/// closes a connection that makes no progress for its timeout (section 3.7).
+/// closes a connection that makes no progress for its timeout.
 pub(crate) fn node_with_long_timeouts(port: u16, text: &str) -> Node {
     start(port, text, testkit::TIME_LIMIT * 2)
 }

@@ -147,7 +147,7 @@ pub(crate) fn may_differ(name: &str, at: usize) -> bool {
 }
 
 /// Decides whether a byte is data that the check "simple" of a write does not look at. A kernel leaves zeros
-/// between the ends of each page, but a sender should put the magic word everywhere (section 11.5).
+/// between the ends of each page, but a sender should put the magic word everywhere.
 fn is_unchecked(at: usize) -> bool {
     at >= 96 && (8..4088).contains(&((at - 96) % 4096))
 }

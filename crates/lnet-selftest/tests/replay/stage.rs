@@ -9,7 +9,7 @@ use lnet_node::Node;
 
 use crate::frame::{Frame, Party};
 
-/// The connections to the node under test, by the type that their initiator names (section 2.5).
+/// The connections to the node under test, by the type that their initiator names.
 pub(crate) struct Stage {
     links: BTreeMap<u32, TcpStream>,
     listener: Option<TcpListener>,
@@ -24,7 +24,7 @@ const BULK_OUT: u32 = 3;
 const CLIENT: [u8; 8] = [1, 0, 0, 127, 0, 0, 2, 0];
 const SERVER: [u8; 8] = [2, 0, 0, 127, 0, 0, 2, 0];
 
-/// Makes the HELLO of a connection (section 2.4).
+/// Makes the HELLO of a connection.
 fn hello(from: [u8; 8], to: [u8; 8], kind: u32) -> Vec<u8> {
     let mut bytes = vec![0x63, 0x69, 0x72, 0x45, 3, 0, 0, 0];
     bytes.extend(from);

@@ -10,9 +10,9 @@
 //!  routed   peer's net and NI behind the gateway ▶ gateway (not silent, --rte, priority, hops, health) ▶ its NI ▶ our NI
 //! ```
 //!
-//! This module follows lnet-selection (sections 2.5, 2.6, 4.3 and 4.4). It shares no code with selection or with
-//! the compiler of rules: it reads the rules one by one, and uses only the matching test of the descriptors'
-//! grammar. Resends are not checked here, because their rules exclude paths; the other checkers cover them.
+//! This module follows the rules of `docs/selection`: [PATH-20], [PATH-30], [PATH-40], [GATE-3], [UDSP-30]. It shares
+//! no code with selection or with the compiler of rules: it reads the rules one by one, and uses only the matching
+//! test of the descriptors' grammar. Resends are not checked here, because their rules exclude paths; the other checkers cover them.
 
 use lnet_core::{Core, NiId, NiView, PeerNiView, PeerView};
 use lnet_policy::{Profile, Rule, Selector};
@@ -273,7 +273,8 @@ fn health_on(peer: &PeerView, net: Net) -> u16 {
     nis.map(|ni| ni.health.health.value()).max().unwrap_or(0)
 }
 
-/// A rule for nets does not match NIDs (section 4.3).
+/// A rule for nets does not match NIDs.
+// [UDSP-23]
 fn covers_nid(descriptor: &Descriptor, nid: Nid) -> bool {
     matches!(descriptor, Descriptor::Nid(expr) if expr.matches(nid))
 }

@@ -71,7 +71,7 @@ fn spent_on(peer_ni: &PeerNiView) -> Option<String> {
     None
 }
 
-/// A peer NI that was never heard of is not recovered (section 3.6 of lnet-selection). Peer NIs on remote nets have
+/// A peer NI that was never heard of is not recovered [RECOV-6]. Peer NIs on remote nets have
 /// no credits here, and their health is not checked.
 fn unwell(core: &Core, judged: &dyn Fn(Nid) -> bool) -> Option<String> {
     for ni in core.nis().filter(|ni| ni.id != NiId::LOOPBACK) {

@@ -1,4 +1,4 @@
-//! The virtual o2ib LND: the classes of what verbs report (work item W3, section 3.10 of lnet-selection).
+//! The virtual o2ib LND: the classes of what verbs report, as the design documents of LNet Health ask.
 //!
 //! | event | messages not posted yet | posted messages | interface |
 //! |---|---|---|---|

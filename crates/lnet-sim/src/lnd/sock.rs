@@ -1,4 +1,4 @@
-//! The virtual socket LND: the classes of what a socket reports (work item W4, section 3.10 of lnet-selection).
+//! The virtual socket LND: the classes of what a socket reports, as the design documents of LNet Health ask.
 //!
 //! The table is that of [the o2ib LND](super::O2ibLnd), with sockets in place of queue pairs, except:
 //!

@@ -1,5 +1,5 @@
 //! Tests the result of each event of a device, a connection or a message. Tests whose names begin with `w3_` cover
-//! work item W3 of the design (section 3.10 of lnet-selection).
+//! case W3: the events of verbs in the design documents of LNet Health.
 
 use std::time::Duration;
 

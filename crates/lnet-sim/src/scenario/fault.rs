@@ -171,7 +171,7 @@ fn types_of(names: &[Spanned<String>]) -> Result<FaultTypes, ScenarioError> {
     Ok(types)
 }
 
-/// The names of classes in the spelling of `lnetctl fault` (section 6.9 of lnet-selection).
+/// The names of classes in the spelling of `lnetctl fault`.
 const CLASSES: [(&str, MessageStatus); 10] = [
     ("local_interrupt", MessageStatus::LocalInterrupt),
     ("local_dropped", MessageStatus::LocalDropped),

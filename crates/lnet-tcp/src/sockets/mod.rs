@@ -18,11 +18,11 @@ use crate::error::AddNiError;
 use crate::network::{Network, Readiness, Stream};
 use crate::stats::DialFailure;
 
-/// The source ports that peers with `accept=secure` accept, tried from the highest down (section 2.2).
+/// The source ports that peers with `accept=secure` accept, tried from the highest down.
 // [CONN-2]
 const PRIVILEGED_SOURCE_PORTS: std::ops::RangeInclusive<u16> = 512..=1023;
 
-/// The TCP keepalive of every connection (section 2.10).
+/// The TCP keepalive of every connection.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 5;
@@ -323,7 +323,7 @@ fn choose_tos(socket: &SockRef<'_>, is_ipv4: bool, tos: u8) -> io::Result<()> {
     }
 }
 
-/// Sets the options of an established connection (section 2.10). Linger is off in new sockets. Kernels also set
+/// Sets the options of an established connection. Linger is off in new sockets. Kernels also set
 /// `TCP_LINGER2`, but that only decides how long a closed socket waits for the peer's FIN.
 // [CONN-9]
 fn set_options(stream: &TcpStream) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Accepts connections: handshakes that peers began (sections 2.1 to 2.8, 2.13).
+//! Accepts connections: handshakes that peers began.
 //!
 //! Each accepted connection has its own deadline, so that a silent one delays no other, and their number is limited.
 
@@ -23,7 +23,7 @@ use crate::peer::PeerKey;
 use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::Refusal;
 
-/// The highest port that needs a privilege (section 2.3).
+/// The highest port that needs a privilege.
 // [CONN-3]
 const PRIVILEGED_PORT_MAX: u16 = 1023;
 

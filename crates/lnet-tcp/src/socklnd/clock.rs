@@ -17,11 +17,12 @@ use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 /// The shortest time between two timers of a peer, so that no mistake can cause a busy loop.
 const PEER_STEP: Duration = Duration::from_millis(1);
 
-/// The shortest time between two keepalive frames to one peer (section 3.7).
+/// The shortest time between two keepalive frames to one peer.
 // [KEEP-2]
 const KEEPALIVE_GAP: Duration = Duration::from_secs(10);
 
-/// The number of checks of a connection within one socket timeout (section 3.8).
+/// The number of checks of a connection within one socket timeout.
+// [FRAME-8] [FRAME-11]
 const CHECKS_PER_TIMEOUT: u32 = 4;
 
 /// The object that a timer is for.
@@ -176,7 +177,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Sends a keepalive to a silent peer: it shows the peer that this node is alive, and shows this node if the peer
-    /// is not (section 3.7). Kernels use `BULK_IN`; if there is none, any connection will do. In version 2 a
+    /// is not. Kernels use `BULK_IN`; if there is none, any connection will do. In version 2 a
     /// keepalive is not possible: its cookie would acknowledge a message that was never sent, and the peer would
     /// close everything.
     // [KEEP-1] [KEEP-4]

@@ -1,4 +1,4 @@
-//! Closes a connection with its siblings, a peer, an interface, or everything (sections 2.10, 3.8).
+//! Closes a connection with its siblings, a peer, an interface, or everything.
 //!
 //! The messages of a closed connection are reported before the call returns, each once.
 //!
@@ -26,7 +26,7 @@ use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 /// before to arrive, unless the network loses many of them. A choice of this LND; kernels have no such time.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// Returns the failure of the messages that waited on a closed connection (section 3.8).
+/// Returns the failure of the messages that waited on a closed connection.
 fn flushed(reason: CloseReason) -> Failure {
     match reason {
         CloseReason::Eof
@@ -98,7 +98,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Parts the old connections of a peer that dials a new CONTROL connection. No node dials a second CONTROL
-    /// connection beside the first (section 2.8), so this peer has closed the connections that it had dialled before,
+    /// connection beside the first, so this peer has closed the connections that it had dialled before,
     /// and their end has not been seen yet. Bytes sent on these would be lost, so they are only read from now on, and
     /// their end does not close the new connections. Kernels close the new ones with the old ones.
     // [SET-10]

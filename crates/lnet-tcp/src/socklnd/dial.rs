@@ -1,4 +1,4 @@
-//! Dials peers: passes over the missing connection types, and handshakes that we began (sections 2.9, 2.13).
+//! Dials peers: passes over the missing connection types, and handshakes that we began.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::peer::{LargeNids, Peer};
 use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::{DialFailure, Refusal, Unsent};
 
-/// Returns the failure of the messages that waited for a failed pass (section 3.8).
+/// Returns the failure of the messages that waited for a failed pass.
 fn failure_of(why: DialFailure) -> Failure {
     match why {
         DialFailure::Refused
@@ -76,7 +76,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Returns the version in which a peer is dialled: the version that messages to it need, else the version that it
-    /// asked for, else the version of its connections, else the usual one (section 2.4).
+    /// asked for, else the version of its connections, else the usual one.
     // [HELLO-1] [LARGE-6] [LARGE-8]
     fn version_for(&self, it: &Peer, usual: HelloVersion) -> HelloVersion {
         if it.large_nids == LargeNids::Wanted {
@@ -155,7 +155,7 @@ impl<N: Network> Socklnd<N> {
         Ok(slot)
     }
 
-    /// Ends a pass that has failed: reports a peer without connections as down (section 2.10), fails its waiting
+    /// Ends a pass that has failed: reports a peer without connections as down, fails its waiting
     /// messages, and delays the next pass.
     pub(super) fn dial_failed(
         &mut self,
@@ -367,7 +367,7 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    /// Notes that a peer with a 4-byte address reads no HELLO of version 4 (section 2.4): fails the messages that
+    /// Notes that a peer with a 4-byte address reads no HELLO of version 4: fails the messages that
     /// need this version.
     // [LARGE-10]
     fn reject_large(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
@@ -418,7 +418,7 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         // A release that does not know version 4 answers NONE in version 3 and closes with unread bytes, so its
-        // answer may be lost (section 2.4). Therefore a disconnection counts as that answer.
+        // answer may be lost. Therefore a disconnection counts as that answer.
         let is_small = |it: &Peer| !it.key.id.nid.is_large();
         if why == DialFailure::Disconnected
             && version == HelloVersion::V4

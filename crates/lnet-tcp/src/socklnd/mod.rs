@@ -154,7 +154,7 @@ impl<N: Network> Socklnd<N> {
         self.deaf = true;
     }
 
-    /// Accepts a peer with a lower NID while that peer is being dialled, against section 2.7.
+    /// Accepts a peer with a lower NID while that peer is being dialled, against [SET-5].
     #[cfg(feature = "broken")]
     pub fn ignore_races(&mut self) {
         self.ignores_races = true;

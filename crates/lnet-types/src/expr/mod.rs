@@ -1,4 +1,4 @@
-//! Expressions that match networks, addresses and NIDs (selection, section 4.2).
+//! Expressions that match networks, addresses and NIDs: [UDSP-20], [UDSP-21], [UDSP-22].
 //!
 //! ```text
 //! descriptor = net | address "@" net            tcp3         10.0.0.[1-10/2]@o2ib1

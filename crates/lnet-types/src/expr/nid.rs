@@ -92,6 +92,7 @@ impl FromStr for NetExpr {
     }
 }
 
+// [UDSP-22] [UDSP-24]
 impl fmt::Display for NetExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.numbers {
@@ -175,7 +176,8 @@ impl fmt::Display for NidExpr {
 }
 
 /// The descriptor of a policy: networks, or NIDs. A network descriptor does not match the network's
-/// NIDs (selection, section 4.3).
+/// NIDs.
+// [UDSP-23]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Descriptor {
     /// Networks: `tcp3`.

@@ -19,6 +19,7 @@ impl Range {
     /// Returns the range, or `None` if `low` is above `high` or the stride is 0.
     ///
     /// A range of one number has stride 1, so that equal sets are equal values.
+    // [UDSP-20] [UDSP-21]
     #[must_use]
     pub const fn new(low: u32, high: u32, stride: u32) -> Option<Self> {
         if low > high || stride == 0 {

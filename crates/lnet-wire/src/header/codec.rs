@@ -1,4 +1,4 @@
-//! Bytes of an LNet header (sections 4.1 to 4.4).
+//! Bytes of an LNet header.
 //!
 //! ```text
 //!          dest NID  src NID  dest pid  src pid  type  payload length  union (40 bytes)
@@ -143,7 +143,7 @@ impl MessageType {
         }
     }
 
-    /// The most payload that a message of this type carries, in bytes (section 4.4).
+    /// The most payload that a message of this type carries, in bytes.
     // [MSG-4] [MSG-5]
     #[must_use]
     pub const fn payload_max(self) -> u32 {

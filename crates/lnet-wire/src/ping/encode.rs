@@ -7,13 +7,13 @@ use crate::bytes::Writer;
 use crate::error::EncodeError;
 use crate::header::LNET_MTU;
 
-/// A status and a large NID, which uses all of its 20 bytes (section 6.3).
+/// A status and a large NID, which uses all of its 20 bytes.
 const LARGE_RECORD_LEN: usize = 4 + Nid::WIRE_LEN;
 
 /// A node's description of itself, ready to be encoded.
 ///
 /// Kernels require that `nis` contains the NID that was pinged. If an info is malformed, they ping
-/// again at once and without end (section 6.6).
+/// again at once and without end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PingInfoRepr<'a> {
     /// The abilities of the node. Large NIDs need [`PingFeatures::LARGE_ADDR`], which

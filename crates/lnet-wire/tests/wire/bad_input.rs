@@ -1,4 +1,4 @@
-//! The rows of section 12.2 that concern a codec: what is rejected, at which offset, and with which
+//! Bad input of each codec: what is rejected, at which offset, and with which
 //! message.
 
 use lnet_types::Nid;

@@ -1,4 +1,4 @@
-//! Senders of the other byte order (section 2.4): the tests reverse every integer of a
+//! Senders of the other byte order: the tests reverse every integer of a
 //! little-endian encoding, field by field, and expect the same values.
 
 use lnet_wire::{

@@ -1,4 +1,4 @@
-//! The byte-exact examples of section 14 decode as described there and encode to the same bytes.
+//! The byte-exact examples of `docs/protocol/vectors.md` decode as described there and encode to the same bytes.
 
 use lnet_types::Nid;
 use lnet_wire::{

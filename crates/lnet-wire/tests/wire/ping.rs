@@ -1,4 +1,4 @@
-//! Ping infos as nodes send them, truncated, and malformed (sections 6.2 to 6.6).
+//! Ping infos as nodes send them, truncated, and malformed.
 
 use lnet_types::Nid;
 use lnet_wire::{

@@ -109,7 +109,7 @@ proptest! {
     }
 }
 
-/// The primary NID is the first interface's, in either form (sections 6.2 and 6.4).
+/// The primary NID is the first interface's, in either form.
 fn primary(nis: &[lnet_wire::PingNi]) -> Option<Nid> {
     nis.first().map(|ni| ni.nid)
 }

@@ -1,4 +1,4 @@
-//! What frames acknowledge (section 3.4), and their checksum (section 3.2).
+//! What frames acknowledge, and their checksum.
 
 use lnet_wire::{ByteOrder, FrameChecksum, FrameType, KsockHeader, ZcAck};
 use proptest::prelude::*;

@@ -102,7 +102,8 @@ fn which_nid(nids: &[String], talk: &mut Talk) -> Result<(), Failed> {
     }
 }
 
-/// The distance of a NID on one of the node's own nets, in hops (section 2.13 of lnet-selection).
+/// The distance of a NID on one of the node's own nets, in hops.
+// [PATH-61]
 const DIRECT: u32 = 1;
 
 fn ping(nid: &str, timeout: u32, talk: &mut Talk) -> Result<(), Failed> {

@@ -1,4 +1,4 @@
-//! Configuration (section 7.6).
+//! The cases T-C: configuration.
 
 use std::net::IpAddr;
 

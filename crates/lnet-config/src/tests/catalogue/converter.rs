@@ -1,4 +1,4 @@
-//! The converter (section 7.7).
+//! The cases T-L: the converter.
 
 use super::config_of;
 use crate::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};

@@ -1,4 +1,4 @@
-//! The catalogue of cases (sections 7.5 to 7.7 of lnet-selection). Each is a test that carries its
+//! The catalogue of cases, `docs/configuration-cases.md`. Each is a test that carries its
 //! ID; `coverage` checks that no case is missing.
 
 mod config;

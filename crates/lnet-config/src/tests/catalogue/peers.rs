@@ -1,4 +1,4 @@
-//! Peers and identity (section 7.5).
+//! The cases T-P: peers and identity.
 
 use super::{config_of, rejection};
 use crate::{

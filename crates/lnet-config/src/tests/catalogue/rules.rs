@@ -1,4 +1,4 @@
-//! Rules and routes in documents (sections 7.3 and 7.4): the cases that need no node.
+//! Rules and routes in documents: the cases T-U and T-R that need no node.
 
 use lnet_policy::{Profile, Rule, RuleList, RuleText};
 

@@ -1,4 +1,4 @@
-//! The eight cases of the design (section 2.2), as far as the catalogue does not cover them: routed cases, and the
+//! The eight cases of a request [PATH-1], as far as the catalogue does not cover them: routed cases, and the
 //! choice among devices.
 
 use super::bench::Step;
@@ -30,6 +30,7 @@ fn way(bench: &Bench, transmit: &Transmit) -> [String; 3] {
     [source, hop, transmit.header.dest_nid.to_string()]
 }
 
+// [GATE-1]
 #[test]
 fn b2c_the_best_interface_behind_the_gateway_becomes_the_destination() {
     let mut bench = behind_a_gateway();
@@ -142,6 +143,7 @@ fn a_better_device_comes_before_distance() {
     assert_eq!(bench.sources(3, P1), [N2; 3]);
 }
 
+// [PATH-33]
 #[test]
 fn distance_is_from_the_memory_of_the_payload() {
     let mut bench = Bench::new(&[N1, N2]);
@@ -173,6 +175,7 @@ fn distance_is_from_the_memory_of_the_payload() {
     assert!(matches!(bench.start(None, P1, hints), Step::Sent(_)));
 }
 
+// [PATH-53]
 #[test]
 fn a_pair_rule_is_the_pin_of_a_single_rail_peer() {
     let mut bench = Bench::new(&[N1, N2]);
@@ -215,6 +218,7 @@ fn b2d_a_single_rail_peer_behind_gateways_on_two_nets_sees_one_interface() {
     }
 }
 
+// [PATH-54]
 #[test]
 fn b2d_without_a_live_gateway_for_that_interface_design_takes_another_one() {
     let dead = |bench: &mut Bench| {

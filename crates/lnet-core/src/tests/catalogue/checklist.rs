@@ -1,5 +1,5 @@
-//! The checklist of the design (section 3.10): each work item and each patch by name. Cases of the catalogue refine
-//! most of them; the tests here follow the sentence of the design itself.
+//! The checklist of the design documents of LNet Health: each work item and each patch by name. Cases of the
+//! catalogue refine most of them; the tests here follow the sentence of the design itself.
 
 use std::time::Duration;
 

@@ -57,6 +57,7 @@ fn peer_ni(text: &str) -> Subject {
     Subject::PeerNi(nid(text))
 }
 
+// [PATH-1]
 #[test]
 fn every_case_is_classified_by_its_three_facts() {
     let mut bench = Bench::two_by_two();

@@ -1,4 +1,4 @@
-//! Injected faults (section 10 of lnet-wire, 6.9 of lnet-selection).
+//! Injected faults.
 
 use std::time::Duration;
 
@@ -117,6 +117,7 @@ fn everything_is_dropped_in_both_directions_by_drop_all() {
     assert_eq!(net.take_events(1), []);
 }
 
+// [FAULT-5]
 #[test]
 fn newer_rules_are_asked_first_and_the_first_that_strikes_ends_the_search() {
     let mut net = ready();
@@ -143,6 +144,7 @@ fn delay(latency: u64) -> DelayRule {
     }
 }
 
+// [FAULT-4]
 #[test]
 fn what_is_sent_waits_with_its_credits_and_then_goes() {
     let mut net = ready();

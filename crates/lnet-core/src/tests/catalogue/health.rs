@@ -1,4 +1,4 @@
-//! Section 7.2 without recovery: the effect of failures and successes on health, and which messages are resent.
+//! The cases T-H without recovery: the effect of failures and successes on health, and which messages are resent.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The catalogue of cases (sections 7.1 to 7.4 of lnet-selection), each a test whose name has its ID, and the
-//! checklist of the design (section 3.10).
+//! The catalogue of cases, `docs/selection-cases.md`, each a test whose name has its ID, and the checklist of the
+//! design documents of LNet Health.
 //!
 //! Unless a test sets other values: used paths by pair, sensitivity 100, retry count 2, all health values 1000, no
 //! rules, equal distances. A case whose name says `design` or `lustre` holds in that profile. Every other case runs in
@@ -19,6 +19,7 @@ mod resend;
 mod routing;
 mod selection;
 mod triggers;
+mod uncatalogued;
 
 pub(super) use self::bench::rule;
 use self::bench::{Bench, DESIGN, LITERAL, LUSTRE, LUSTRE_217, PAIR};

@@ -1,4 +1,4 @@
-//! Section 7.3: the effect of rules on traffic, and when they are applied. The syntax, the lists and the transfer of
+//! The cases T-U: the effect of rules on traffic, and when they are applied. The syntax, the lists and the transfer of
 //! rules are tested in `lnet-policy`.
 
 use lnet_policy::{Added, PolicyError, Priority};
@@ -540,6 +540,7 @@ pub(super) fn t_u53_a_router_rule_sends_all_over_its_gateway() {
     assert_eq!(bench.peer_ni(nid(R2)).stats.sent.total(), before);
 }
 
+// [UDSP-11]
 #[test]
 fn in_the_lustre_profile_a_single_rail_peer_has_one_preferred_source() {
     let mut bench = Bench::new(&[N1, N2]);

@@ -1,4 +1,4 @@
-//! Section 7.2: recovery.
+//! The cases T-H about recovery.
 
 use std::time::Duration;
 
@@ -173,6 +173,7 @@ pub(super) fn t_h39_a_peer_that_was_given_up_recovers_when_it_speaks() {
     assert!(bench.in_recovery(P1));
 }
 
+// [HEALTH-22]
 #[test]
 pub(super) fn a_failure_is_followed_by_a_ping_after_a_second() {
     let mut bench = Bench::two_by_two();
@@ -188,6 +189,7 @@ pub(super) fn a_failure_is_followed_by_a_ping_after_a_second() {
     );
 }
 
+// [RECOV-3]
 #[test]
 pub(super) fn one_ping_at_a_time_and_the_next_when_it_is_over() {
     let mut bench = Bench::two_by_two().with(|globals| {

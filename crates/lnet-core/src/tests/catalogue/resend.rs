@@ -1,4 +1,4 @@
-//! Section 7.1, T-S20 to T-S28: the paths that a resend may use. Each test runs with both settings of used paths.
+//! The cases T-S20 to T-S28: the paths that a resend may use. Each test runs with both settings of used paths.
 
 use super::bench::Step;
 use super::*;
@@ -109,7 +109,8 @@ fn t_s26_design_two_by_two_has_two_attempts_of_a_local_failure() {
     }
 }
 
-/// Follows the table of section 2.2: returns the attempts until no path is left, for a failure of the given class.
+/// Makes the attempts of the table in `docs/selection/resend.md`: returns them until no path is left, for a failure of
+/// the given class.
 fn attempts(
     locals: usize,
     peers: usize,

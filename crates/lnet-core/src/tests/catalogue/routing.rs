@@ -1,4 +1,4 @@
-//! Section 7.4: routers and routes, as far as the control plane is not needed.
+//! The cases T-R: routers and routes, as far as the control plane is not needed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Section 7.1 without resends: first attempts.
+//! The cases T-S without resends: first attempts.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! When rules are applied (section 4.5 of lnet-selection), with one test per trigger. Each test checks every kind of
+//! When rules are applied [UDSP-34], with one test per trigger. Each test checks every kind of
 //! effect that the trigger can have, with rules that existed before.
 
 use lnet_policy::Priority;

@@ -1,13 +1,15 @@
-//! The rules of `docs/protocol`, who cites them, and the table of both.
+//! The rules of the specifications `docs/protocol` and `docs/selection`, who cites them, and a table of both for each.
 //!
 //! ```text
-//! docs/protocol/*.md ── "- **[HELLO-7]** …" ──▶ rules ─────┐
-//! crates/**/*.rs ────── "// [HELLO-7]" ───────▶ citations ─┼─▶ table, problems
-//! crates/tidy/protocol-gaps.txt ──────────────▶ gaps ──────┘
+//! docs/*/*.md ──────── "- **[HELLO-7]** …" ──▶ rules ─────┐
+//! docs/*-cases.md ──── case ──▶ tests ───────▶ cases ─────┤
+//! crates/**/*.rs ───── "// [HELLO-7]" ───────▶ citations ─┼─▶ tables, problems
+//! crates/tidy/*-gaps.txt ────────────────────▶ gaps ──────┘
 //! ```
 //!
 //! A citation is a rule's number in brackets in a comment, documentation included. In test code it names the test that
-//! it stands in or directly above; in the table of `lnet-conform` it names the check of the next row.
+//! it stands in or directly above; in the table of `lnet-conform` it names the check of the next row. A rule of
+//! `docs/selection` ends with its class and may name the cases that test it: `K; T-S05, T-S06`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -19,33 +21,102 @@ use anyhow::Context as _;
 use crate::source::Source;
 use crate::workspace::Workspace;
 
-/// Where the rules stand, relative to the root.
-pub const DIRECTORY: &str = "docs/protocol";
-/// The generated table, in [`DIRECTORY`].
+/// A directory of rules.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Specification {
+    /// Where the rules stand, relative to the root.
+    pub directory: &'static str,
+    /// The list of known gaps, in `crates/tidy`.
+    pub gaps: &'static str,
+    /// The classes, one of which ends each rule; empty if rules have none.
+    classes: &'static [&'static str],
+    /// The first lines of the table.
+    head: &'static str,
+}
+
+/// Every directory of rules. A rule's number is there once in all of them.
+pub const SPECIFICATIONS: [Specification; 2] = [
+    Specification {
+        directory: "docs/protocol",
+        gaps: "protocol-gaps.txt",
+        classes: &[],
+        head: "# Coverage
+
+Made from the rules of this directory and the comments in the code by
+`FINERAIL_REWRITE=1 cargo test -p tidy --test specifications`; do not edit.
+
+A check is one of `finerail conform`, which asks a running node. A rule in *italics* is a known gap.
+",
+    },
+    Specification {
+        directory: "docs/selection",
+        gaps: "selection-gaps.txt",
+        classes: &["K", "O", "F"],
+        head: "# Coverage
+
+Made from the rules of this directory, the cases that they name, and the comments in the code by
+`FINERAIL_REWRITE=1 cargo test -p tidy --test specifications`; do not edit.
+
+A rule in *italics* is a known gap.
+",
+    },
+];
+/// The generated table, in each directory of rules.
 pub const TABLE: &str = "coverage.md";
+/// The tables of cases with their tests, which tests of `lnet-core` keep up to date.
+const CASES: [&str; 2] = ["docs/selection-cases.md", "docs/configuration-cases.md"];
 /// The table of checks that `finerail conform` runs.
 const CHECKS: &str = "crates/lnet-conform/src/checks/mod.rs";
 /// Words that make a sentence a rule (RFC 2119).
 const KEYWORDS: [&str; 3] = ["MUST", "SHOULD", "MAY"];
 /// The fewest words that can be the reason of a gap.
 const REASON_WORDS_MIN: usize = 4;
-const HEAD: &str = "# Coverage
 
-Made from the rules of this directory and the comments in the code by
-`FINERAIL_REWRITE=1 cargo test -p tidy --test protocol`; do not edit.
-
-A check is one of `finerail conform`, which asks a running node. A rule in *italics* is a known gap.
-";
-
-/// One rule of the specification.
+/// One rule of a specification.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct ProtocolRule {
+pub struct SpecifiedRule {
+    /// The specification that it belongs to.
+    pub specification: &'static Specification,
     /// Its number, such as `HELLO-7`.
     pub id: String,
     /// The file that states it, without directory.
     pub file: String,
     /// Its sentence.
     pub text: String,
+}
+
+impl SpecifiedRule {
+    fn place(&self) -> String {
+        format!("{}/{}", self.specification.directory, self.file)
+    }
+
+    /// Returns the class and the cases at the end of the rule; `None` if it has no class.
+    fn class_and_cases(&self) -> Option<(&str, Vec<&str>)> {
+        let (rest, cases) = match self.text.rsplit_once("; ") {
+            Some((rest, cases)) if cases.split(", ").all(is_case) => {
+                (rest, cases.split(", ").collect())
+            }
+            _ => (self.text.as_str(), Vec::new()),
+        };
+        let class = rest.rsplit(' ').next()?;
+        let classes = self.specification.classes;
+        classes.contains(&class).then_some((class, cases))
+    }
+
+    fn cases(&self) -> Vec<&str> {
+        self.class_and_cases()
+            .map(|(_, cases)| cases)
+            .unwrap_or_default()
+    }
+}
+
+/// Matches the ID of a case, such as `T-S05`, `T-H03s`, `W2` and `P13`.
+fn is_case(text: &str) -> bool {
+    let number = match text.strip_prefix("T-") {
+        Some(rest) => rest.strip_prefix(|c: char| c.is_ascii_uppercase()),
+        None => text.strip_prefix(['W', 'P']),
+    };
+    number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 /// What a citation says of its rule.
@@ -75,58 +146,79 @@ pub struct Citation {
 /// A rule that is known to lack code or tests, with the reason.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Gap {
+    /// The list that it stands in.
+    pub list: &'static str,
     /// The number of the rule.
     pub id: String,
     /// The line in the list of gaps, counted from 1.
     pub line: usize,
 }
 
-/// The specification, its citations and the known gaps.
+/// The rules, their citations and cases, and the known gaps.
 #[derive(Debug, Default)]
-pub struct Protocol {
-    rules: Vec<ProtocolRule>,
+pub struct Specifications {
+    rules: Vec<SpecifiedRule>,
     citations: Vec<Citation>,
+    /// The tests of each case.
+    cases: BTreeMap<String, Vec<String>>,
     gaps: Vec<Gap>,
 }
 
-impl Protocol {
-    /// Reads the rules below `root`, the citations of the workspace, and the list of gaps.
+impl Specifications {
+    /// Reads the rules, the cases and the lists of gaps below `root`, and the citations of the workspace.
     ///
     /// # Errors
     ///
-    /// A file cannot be read, or a line of the list names no rule or has no reason.
-    pub fn load(root: &Path, workspace: &Workspace, gaps: &str) -> anyhow::Result<Self> {
-        let mut protocol = Self {
-            gaps: parse_gaps(gaps)?,
-            ..Self::default()
-        };
-        let directory = root.join(DIRECTORY);
-        let entries = fs::read_dir(&directory).with_context(|| DIRECTORY.to_owned())?;
-        let mut files = entries
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect::<anyhow::Result<Vec<_>>>()?;
-        files.sort();
-        for file in files
-            .iter()
-            .filter(|file| file.ends_with(".md") && *file != TABLE)
-        {
-            let text = fs::read_to_string(directory.join(file)).with_context(|| file.clone())?;
-            protocol.rules.extend(rules(file, &text));
+    /// A file cannot be read, or a line of a list of gaps has no reason.
+    pub fn load(root: &Path, workspace: &Workspace) -> anyhow::Result<Self> {
+        let read =
+            |path: &str| fs::read_to_string(root.join(path)).with_context(|| path.to_owned());
+        let mut all = Self::default();
+        for specification in &SPECIFICATIONS {
+            let Specification {
+                directory, gaps, ..
+            } = specification;
+            for file in files(&root.join(directory)).with_context(|| *directory)? {
+                let text = read(&format!("{directory}/{file}"))?;
+                all.rules.extend(rules(specification, &file, &text));
+            }
+            let list = read(&format!("crates/tidy/{gaps}"))?;
+            all.gaps.extend(parse_gaps(gaps, &list)?);
+        }
+        for table in CASES {
+            all.cases.extend(cases(&read(table)?));
         }
         let of_crates =
             |source: &&Source| source.path.starts_with("crates/") && source.package != "tidy";
         for source in workspace.sources.iter().filter(of_crates) {
-            protocol.citations.extend(citations(source));
+            all.citations.extend(citations(source));
         }
-        Ok(protocol)
+        all.cite_cases();
+        Ok(all)
     }
 
-    /// The text of the table.
-    #[must_use]
-    pub fn table(&self) -> String {
-        let mut text = HEAD.to_owned();
-        let mut file = "";
+    /// Adds the tests of the cases that a rule names to the citations of the rule.
+    fn cite_cases(&mut self) {
         for rule in &self.rules {
+            let tests = rule
+                .cases()
+                .into_iter()
+                .filter_map(|case| self.cases.get(case));
+            self.citations.extend(tests.flatten().map(|test| Citation {
+                id: rule.id.clone(),
+                evidence: Evidence::Test,
+                place: test.clone(),
+                at: rule.place(),
+            }));
+        }
+    }
+
+    /// The text of the table of one specification.
+    #[must_use]
+    pub fn table(&self, of: &Specification) -> String {
+        let mut text = of.head.to_owned();
+        let mut file = "";
+        for rule in self.rules.iter().filter(|rule| rule.specification == of) {
             if rule.file != file {
                 file = &rule.file;
                 let title = file.trim_end_matches(".md");
@@ -162,38 +254,52 @@ impl Protocol {
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut found = Vec::new();
-        let mut known: BTreeMap<&str, &ProtocolRule> = BTreeMap::new();
+        let mut known: BTreeSet<&str> = BTreeSet::new();
         for rule in &self.rules {
-            let ProtocolRule { id, file, text } = rule;
-            if known.insert(id, rule).is_some() {
-                found.push(format!("{DIRECTORY}/{file}: [{id}] is there twice"));
+            if !known.insert(&rule.id) {
+                found.push(format!("{}: [{}] is there twice", rule.place(), rule.id));
             }
-            if !text.split_whitespace().any(|word| KEYWORDS.contains(&word)) {
-                found.push(format!(
-                    "{DIRECTORY}/{file}: [{id}] has no MUST, SHOULD or MAY"
-                ));
-            }
+            found.extend(self.text_problems(rule));
         }
         for Citation { id, at, .. } in &self.citations {
-            if !known.contains_key(id.as_str()) {
-                found.push(format!("{at}: [{id}] is no rule of {DIRECTORY}"));
+            if !known.contains(id.as_str()) {
+                found.push(format!("{at}: [{id}] is no rule"));
             }
         }
         for rule in &self.rules {
             found.extend(self.gap_problem(rule));
         }
-        for Gap { id, line } in self
-            .gaps
-            .iter()
-            .filter(|gap| !known.contains_key(gap.id.as_str()))
+        let mut gaps = self.gaps.iter();
+        let unknown = gaps.by_ref().filter(|gap| !known.contains(gap.id.as_str()));
+        found.extend(
+            unknown.map(|Gap { list, id, line }| format!("{list}:{line}: [{id}] is no rule")),
+        );
+        found
+    }
+
+    /// What is wrong with the sentence of a rule.
+    fn text_problems(&self, rule: &SpecifiedRule) -> Vec<String> {
+        let (place, id) = (rule.place(), &rule.id);
+        let mut found = Vec::new();
+        if !rule
+            .text
+            .split_whitespace()
+            .any(|word| KEYWORDS.contains(&word))
         {
-            found.push(format!("protocol-gaps.txt:{line}: [{id}] is no rule"));
+            found.push(format!("{place}: [{id}] has no MUST, SHOULD or MAY"));
+        }
+        if !rule.specification.classes.is_empty() && rule.class_and_cases().is_none() {
+            found.push(format!("{place}: [{id}] has no class"));
+        }
+        let unknown = |case: &&str| !self.cases.contains_key(*case);
+        for case in rule.cases().into_iter().filter(unknown) {
+            found.push(format!("{place}: [{id}] names {case}, which no test has"));
         }
         found
     }
 
-    fn gap_problem(&self, rule: &ProtocolRule) -> Option<String> {
-        let ProtocolRule { id, file, .. } = rule;
+    fn gap_problem(&self, rule: &SpecifiedRule) -> Option<String> {
+        let id = &rule.id;
         let cited = |evidence: Evidence| {
             let mut all = self.citations.iter();
             all.any(|citation| citation.id == *id && citation.evidence == evidence)
@@ -209,26 +315,56 @@ impl Protocol {
         };
         let gap = self.gaps.iter().find(|gap| gap.id == *id);
         match (lacks, gap) {
-            (Some(lacks), None) => Some(format!("{DIRECTORY}/{file}: [{id}] lacks {lacks}")),
+            (Some(lacks), None) => Some(format!("{}: [{id}] lacks {lacks}", rule.place())),
             (None, Some(gap)) => Some(format!(
-                "protocol-gaps.txt:{}: [{id}] is no gap any more",
-                gap.line
+                "{}:{}: [{id}] is no gap any more",
+                gap.list, gap.line
             )),
             _ => None,
         }
     }
 }
 
+/// Returns the names of the files with rules in a directory, in order.
+fn files(directory: &Path) -> anyhow::Result<Vec<String>> {
+    let names =
+        fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    let mut names = names.collect::<anyhow::Result<Vec<_>>>()?;
+    names.retain(|name| name.ends_with(".md") && name != TABLE);
+    names.sort();
+    Ok(names)
+}
+
+/// Reads a table of cases, `| T-S01 | both | lnet-core: `t_s01_x` |`. A row without ID has another test of the case
+/// above.
+fn cases(text: &str) -> BTreeMap<String, Vec<String>> {
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut last = "";
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, id, _, test, _] = cells.as_slice() else {
+            continue;
+        };
+        last = if id.is_empty() { last } else { id };
+        if is_case(last) {
+            let tests = found.entry(last.to_owned()).or_default();
+            tests.push(test.replace('`', ""));
+        }
+    }
+    found
+}
+
 /// A rule is a list item that begins with its number in bold brackets, and ends at an empty line or the next item.
-fn rules(file: &str, text: &str) -> Vec<ProtocolRule> {
-    let mut found: Vec<ProtocolRule> = Vec::new();
+fn rules(specification: &'static Specification, file: &str, text: &str) -> Vec<SpecifiedRule> {
+    let mut found: Vec<SpecifiedRule> = Vec::new();
     let mut open = false;
     for line in text.lines() {
         if let Some((id, text)) = line
             .strip_prefix("- **[")
             .and_then(|rest| rest.split_once("]** "))
         {
-            found.push(ProtocolRule {
+            found.push(SpecifiedRule {
+                specification,
                 id: id.to_owned(),
                 file: file.to_owned(),
                 text: text.to_owned(),
@@ -328,7 +464,7 @@ fn function(line: &str) -> Option<String> {
 }
 
 /// Reads the list of gaps: a number and the reason in each line; empty lines and lines with `#` are comments.
-fn parse_gaps(text: &str) -> anyhow::Result<Vec<Gap>> {
+fn parse_gaps(list: &'static str, text: &str) -> anyhow::Result<Vec<Gap>> {
     let lines = iter::zip(1.., text.lines().map(str::trim));
     let kept = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let parsed = kept.map(|(line, text)| {
@@ -336,9 +472,9 @@ fn parse_gaps(text: &str) -> anyhow::Result<Vec<Gap>> {
         let id = words.next().unwrap_or_default().to_owned();
         anyhow::ensure!(
             words.count() >= REASON_WORDS_MIN,
-            "protocol-gaps.txt:{line}: no reason"
+            "{list}:{line}: no reason"
         );
-        Ok(Gap { id, line })
+        Ok(Gap { list, id, line })
     });
     parsed.collect()
 }
@@ -353,13 +489,29 @@ mod tests {
     const CODE: &str = "// [REQ-1]\nfn a() {}\n";
     const TEST: &str = "/// Holds a rule: [REQ-1].\n#[test]\nfn a_is_done() {}\n";
 
-    fn protocol(files: &[(&str, &str)], gaps: &str) -> Protocol {
+    const PROTOCOL: &Specification = &SPECIFICATIONS[0];
+    const SELECTION: &Specification = &SPECIFICATIONS[1];
+
+    fn protocol(files: &[(&str, &str)], gaps: &str) -> Specifications {
         let sources = files.iter().map(|(path, text)| source(path, text));
-        Protocol {
-            rules: rules("a.md", RULES),
+        Specifications {
+            rules: rules(PROTOCOL, "a.md", RULES),
             citations: sources.flat_map(|source| citations(&source)).collect(),
-            gaps: parse_gaps(gaps).unwrap(),
+            cases: BTreeMap::new(),
+            gaps: parse_gaps(PROTOCOL.gaps, gaps).unwrap(),
         }
+    }
+
+    /// The rules of a file of `docs/selection`, with code and without gaps.
+    fn selection(text: &str, table: &str) -> Specifications {
+        let mut all = Specifications {
+            rules: rules(SELECTION, "a.md", text),
+            citations: citations(&source("crates/a/src/b.rs", "// [PATH-1]\nfn a() {}\n")),
+            cases: cases(table),
+            gaps: Vec::new(),
+        };
+        all.cite_cases();
+        all
     }
 
     const GAP: &str = "REQ-2 nobody has written this yet\n";
@@ -367,7 +519,7 @@ mod tests {
 
     #[test]
     fn a_rule_is_an_item_with_a_number_and_goes_on_in_indented_lines() {
-        let found = rules("a.md", RULES);
+        let found = rules(PROTOCOL, "a.md", RULES);
         let texts: Vec<_> = found.iter().map(|rule| rule.text.as_str()).collect();
         assert_eq!(texts, ["A node MUST a.", "A node MAY b."]);
     }
@@ -401,17 +553,14 @@ mod tests {
                 "protocol-gaps.txt:3: [REQ-9] is no rule"
             ]
         );
-        assert!(parse_gaps("REQ-1 no reason\n").is_err());
+        assert!(parse_gaps(PROTOCOL.gaps, "REQ-1 no reason\n").is_err());
     }
 
     #[test]
     fn a_citation_of_no_rule_is_a_problem_and_other_brackets_are_not() {
         let text = "// [REQ-3]\nfn a() {} // see [A-1], [REQ-x] and [`Vec`]\n";
         let found = protocol(&[("crates/a/src/b.rs", text)], "").problems();
-        assert_eq!(
-            found[0],
-            "crates/a/src/b.rs:1: [REQ-3] is no rule of docs/protocol"
-        );
+        assert_eq!(found[0], "crates/a/src/b.rs:1: [REQ-3] is no rule");
         assert_eq!(found.len(), 3);
     }
 
@@ -420,7 +569,7 @@ mod tests {
         let mut protocol = protocol(&BOTH, GAP);
         protocol
             .rules
-            .extend(rules("b.md", "- **[REQ-2]** A node does b.\n"));
+            .extend(rules(PROTOCOL, "b.md", "- **[REQ-2]** A node does b.\n"));
         assert_eq!(
             protocol.problems(),
             [
@@ -458,11 +607,45 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_for_each_rule_and_marks_gaps() {
-        let table = protocol(&BOTH, GAP).table();
+        let table = protocol(&BOTH, GAP).table(PROTOCOL);
         assert!(
             table.contains("| REQ-1 | `a/src/b.rs` | `planted: a_is_done` |  |"),
             "{table}"
         );
         assert!(table.contains("| *REQ-2* |  |  |  |"), "{table}");
+    }
+
+    const TABLE_OF_CASES: &str = "| ID | Profile | Test |\n|---|---|---|\n\
+        | T-S01 | both | lnet-core: `t_s01_a` |\n|  | any | lnet-policy: `t_s01_b` |\n\
+        | T-H03s | design | lnet-core: `t_h03s_c` |\n| P1 | design | lnet-core: `p1_d` |\n";
+
+    #[test]
+    fn the_cases_that_a_rule_names_are_its_tests() {
+        let all = selection(
+            "- **[PATH-1]** A node MUST a; b. K; T-S01,\n  T-H03s, P1\n",
+            TABLE_OF_CASES,
+        );
+        assert_eq!(all.problems(), Vec::<String>::new());
+        let table = all.table(SELECTION);
+        let row = "| PATH-1 | `a/src/b.rs` | `lnet-core: p1_d`, `lnet-core: t_h03s_c`, \
+                   `lnet-core: t_s01_a`, `lnet-policy: t_s01_b` |  |";
+        assert!(table.contains(row), "{table}");
+        assert!(!all.table(PROTOCOL).contains("PATH-1"));
+    }
+
+    #[test]
+    fn a_case_that_no_test_has_and_a_rule_without_class_are_problems() {
+        let of = |text: &str| selection(text, TABLE_OF_CASES).problems();
+        assert_eq!(
+            of("- **[PATH-1]** A node MUST a. O; T-S09, P1\n"),
+            ["docs/selection/a.md: [PATH-1] names T-S09, which no test has"]
+        );
+        assert_eq!(
+            of("- **[PATH-1]** A node MUST a.\n"),
+            [
+                "docs/selection/a.md: [PATH-1] has no class",
+                "docs/selection/a.md: [PATH-1] lacks test"
+            ]
+        );
     }
 }
