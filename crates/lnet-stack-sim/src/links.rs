@@ -16,7 +16,7 @@ pub(crate) const HEAD_MAX: usize = 128;
 /// Checks the first answer of an acceptor. Returns true if the answer is the rejection of a race.
 ///
 /// If two dials cross, the dial of the higher NID survives [SET-5]: an acceptor that is dialling a peer with
-/// a lower NID answers `NONE`. An acceptor has no other reason for this answer. The type of the answer is the
+/// a lower NID answers `NONE`. It may answer `NONE`, too, if its own dial has made a connection of that type [SET-14]. An acceptor has no other reason for this answer. The type of the answer is the
 /// inverse of the type that was asked for [HELLO-9]. On the virtual network the order of NIDs is the order of
 /// addresses.
 pub(crate) fn check_answer<'a>(
@@ -36,7 +36,8 @@ pub(crate) fn check_answer<'a>(
     });
     let is_race = from < to && of_acceptor.clone().any(is_dialling);
     if answer == Ctype::NONE {
-        return if is_race {
+        let is_made = of_acceptor.clone().any(|line| has_made(line, asked));
+        return if is_race || is_made {
             Ok(true)
         } else {
             Err(format!("{to} rejects {from} for no reason"))
@@ -66,6 +67,13 @@ fn is_surely_dialling(line: &Line) -> bool {
     is_dialling(line) && !ended && !reset && !matches!(line.stage, Stage::Failed(_))
 }
 
+/// Returns true if the dialler has read the answer, and the connection has the type that its acceptor would ask for.
+fn has_made(line: &Line, asked: Ctype) -> bool {
+    let [dialler, _] = &line.ends;
+    let own = self::asked(&dialler.head).and_then(Ctype::inverse);
+    dialler.open && !is_dialling(line) && own == Some(asked)
+}
+
 fn asked(head: &[u8]) -> Option<Ctype> {
     let request = Connreq::needed(head).ok()?;
     ctype(head.get(request..)?)
@@ -78,8 +86,8 @@ fn ctype(hello: &[u8]) -> Option<Ctype> {
 /// Returns what is wrong with the connections between nodes. Each node is given with its NIDs and its connections.
 ///
 /// Both ends know the same connections, with inverse types. Two nodes with a connection have one of each type,
-/// and neither has dialled a type twice. Two connections of one type exist only if two dials crossed
-/// and the dial of the higher NID had completed before the other one arrived.
+/// and neither has dialled a type twice. Two connections of one type exist only if one end had lost a
+/// connection that the other still had.
 pub(crate) fn mismatch(nodes: &[(&[Nid], Vec<ConnectionView>)]) -> Option<String> {
     for (index, (nids, own)) in nodes.iter().enumerate() {
         for (peer_nids, theirs) in nodes.iter().skip(index + 1) {

@@ -103,7 +103,7 @@ impl Node {
             let _checked = core.add_route(route, now);
         }
         sabotage_core(&mut core, sabotage);
-        sabotage_lnd(&mut lnd, sabotage);
+        sabotage_lnd(&mut lnd, machine, sabotage);
         let mut node = Self {
             stack: Stack::new(lnd, core),
             inbox: Arc::default(),
@@ -318,10 +318,12 @@ fn sabotage_core(core: &mut Core, sabotage: Option<Sabotage>) {
 }
 
 #[cfg(feature = "broken")]
-fn sabotage_lnd(lnd: &mut Socklnd<Port>, sabotage: Option<Sabotage>) {
+fn sabotage_lnd(lnd: &mut Socklnd<Port>, machine: u32, sabotage: Option<Sabotage>) {
     match sabotage {
         Some(Sabotage::LoseWakeups) => lnd.forget_news_during_reads(),
         Some(Sabotage::IgnoreRaces) => lnd.ignore_races(),
+        Some(Sabotage::Kernel | Sabotage::TakeCrossed) if machine == 0 => lnd.close_crossed(),
+        Some(Sabotage::TakeCrossed) => lnd.take_crossed(),
         _ => {}
     }
 }
@@ -337,7 +339,7 @@ fn sabotage_stack(stack: &mut Stack<Port, Inbox>, sabotage: Option<Sabotage>) {
 fn sabotage_core(_: &mut Core, _: Option<Sabotage>) {}
 
 #[cfg(not(feature = "broken"))]
-fn sabotage_lnd(_: &mut Socklnd<Port>, _: Option<Sabotage>) {}
+fn sabotage_lnd(_: &mut Socklnd<Port>, _: u32, _: Option<Sabotage>) {}
 
 #[cfg(not(feature = "broken"))]
 fn sabotage_stack(_: &mut Stack<Port, Inbox>, _: Option<Sabotage>) {}

@@ -54,6 +54,11 @@ pub enum Sabotage {
     SpoilPayload,
     /// The LND accepts a connection that loses the race of two dials.
     IgnoreRaces,
+    /// No defect: the LND of machine 0 closes connections that crossed, as kernel nodes do. Its NID is the lowest: the
+    /// dials of higher NIDs win races.
+    Kernel,
+    /// Beside such a machine, the other LNDs accept what crossed, and take its end for the end of the peer.
+    TakeCrossed,
 }
 
 /// The program that runs on a machine.

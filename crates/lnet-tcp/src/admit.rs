@@ -25,6 +25,9 @@ pub(crate) struct Inquiry {
     pub(crate) same_type: usize,
     /// The limit of `same_type`.
     pub(crate) same_type_max: usize,
+    /// True if dials of ours have just made as many of these connections as we want: the peer began to dial before
+    /// it knew of them.
+    pub(crate) is_made: bool,
 }
 
 /// What to do with a HELLO.
@@ -42,7 +45,7 @@ pub(crate) enum Admission {
 }
 
 /// Decides what to do with a HELLO.
-// [SET-5] [SET-6] [SET-9]
+// [SET-5] [SET-6] [SET-9] [SET-14]
 pub(crate) fn admit(inquiry: &Inquiry) -> Admission {
     // LNet chooses both ends of a hop on one net. A peer of another net would be a neighbour that
     // no route leads to, and the rules of its net were not written for this interface.
@@ -64,7 +67,9 @@ pub(crate) fn admit(inquiry: &Inquiry) -> Admission {
     {
         return Admission::AcceptAfterRestart;
     }
-    if inquiry.same_type >= inquiry.same_type_max {
+    // A kernel node closes the second of two connections that crossed, and reads the end of one connection as the
+    // end of all. So the second is rejected before it exists.
+    if inquiry.is_made || inquiry.same_type >= inquiry.same_type_max {
         return Admission::Decline(Refusal::Duplicate);
     }
     Admission::Accept
@@ -84,6 +89,7 @@ mod tests {
             known_incarnation: Some(7),
             same_type: 0,
             same_type_max: 128,
+            is_made: false,
         }
     }
 
@@ -161,5 +167,16 @@ mod tests {
             ..inquiry()
         };
         assert_eq!(admit(&more), Admission::Decline(Refusal::Duplicate));
+    }
+
+    // [SET-14]
+    #[test]
+    fn a_connection_that_crossed_one_of_ours_is_declined() {
+        let crossed = Inquiry {
+            same_type: 1,
+            is_made: true,
+            ..inquiry()
+        };
+        assert_eq!(admit(&crossed), Admission::Decline(Refusal::Duplicate));
     }
 }

@@ -64,6 +64,10 @@ pub(crate) struct Connection<S> {
     pub(crate) last_use: u64,
     /// Processing of bytes already read is paused.
     pub(crate) paused: bool,
+    /// When both sides agreed on the connection.
+    pub(crate) made_at: Time,
+    /// A byte has moved behind the handshake.
+    pub(crate) is_used: bool,
     /// A read is in progress.
     reading: bool,
     /// Readiness was reported during the read, which may have been too early to see the new bytes.
@@ -107,6 +111,8 @@ impl<S: Stream> Connection<S> {
             in_reads: false,
             last_use: 0,
             paused: false,
+            made_at: now,
+            is_used: false,
             reading: false,
             more_to_read: false,
             writable: true,
@@ -197,6 +203,7 @@ impl<S: Stream> Connection<S> {
             Err(kind) => return Err(read_failure(kind)),
         };
         self.read_at = now;
+        self.is_used = true;
         stats.reads += 1;
         stats.bytes_in += count as u64;
         let mut around = Surroundings {
@@ -237,6 +244,7 @@ impl<S: Stream> Connection<S> {
             Err(kind) => (0, Err(write_failure(kind))),
         };
         if taken > 0 {
+            self.is_used = true;
             stats.writes += 1;
             stats.bytes_out += taken as u64;
             self.sending.written += taken as u64;

@@ -55,6 +55,25 @@ impl Dial {
         raw
     }
 
+    /// Dials the node from the peer's address, as the peer.
+    fn cross(&self, ctype: Ctype) -> Raw {
+        let domain = socket2::Domain::IPV4;
+        let socket = socket2::Socket::new(domain, socket2::Type::STREAM, None).unwrap();
+        let from = std::net::SocketAddr::new(self.peer.ip().unwrap(), 0);
+        socket.bind(&from.into()).unwrap();
+        socket.connect(&self.node.socket_address().into()).unwrap();
+        let mut raw = Raw::new(socket.into());
+        let hello = Hello::dial(self.peer, self.node.nid, 55, ctype);
+        raw.write(&opening(self.node.nid, &hello));
+        raw
+    }
+
+    /// Reads the answer to a dial of the peer.
+    fn answered(&mut self, raw: &mut Raw) -> Ctype {
+        let bytes = raw.expect(&mut self.node, 56);
+        Hello::decode(&bytes).unwrap().hello.ctype
+    }
+
     /// Waits for the result of the message.
     fn result(&mut self) -> Result<(), Failure> {
         let tx = self.tx;
@@ -297,26 +316,37 @@ fn another_incarnation_closes_the_connections_of_the_old_one() {
 fn the_lower_nid_is_refused_while_we_dial_it_and_the_higher_is_not() {
     let mut dial = Dial::new(config());
     let _dialling = dial.next();
-    let mut theirs = Raw::connect(&dial.node);
-    let hello = Hello::dial(dial.peer, dial.node.nid, 55, Ctype::CONTROL);
-    // The peer's connection must come from the address that we dial.
-    drop(theirs);
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-    let from = std::net::SocketAddr::new(dial.peer.ip().unwrap(), 0);
-    socket.bind(&from.into()).unwrap();
-    socket.connect(&dial.node.socket_address().into()).unwrap();
-    theirs = Raw::new(socket.into());
-    theirs.write(&opening(dial.node.nid, &hello));
-    let reply = Hello::decode(&theirs.expect(&mut dial.node, 56))
-        .unwrap()
-        .hello;
+    let mut theirs = dial.cross(Ctype::CONTROL);
+    let answer = dial.answered(&mut theirs);
     if dial.peer < dial.node.nid {
-        assert_eq!(reply.ctype, Ctype::NONE);
+        assert_eq!(answer, Ctype::NONE);
         assert_eq!(dial.node.lnd.stats().refused.of(Refusal::Race), 1);
     } else {
-        assert_eq!(reply.ctype, Ctype::CONTROL);
+        assert_eq!(answer, Ctype::CONTROL);
         assert_eq!(dial.result(), Ok(()));
     }
+}
+
+// [SET-14]
+#[test]
+fn a_dial_that_crossed_ours_is_answered_with_none_and_a_later_one_is_not() {
+    let mut dial = Dial::new(config());
+    let mut ours = [0; 3].map(|_| dial.answer(|_| {}));
+    assert_eq!(dial.result(), Ok(()));
+    until(&mut dial.node, |node| (node.open() == 3).then_some(()));
+    for asked in [Ctype::CONTROL, Ctype::BULK_IN, Ctype::BULK_OUT] {
+        let mut theirs = dial.cross(asked);
+        assert_eq!(dial.answered(&mut theirs), Ctype::NONE, "{asked:?}");
+        theirs.expect_close(&mut dial.node);
+    }
+    assert_eq!(dial.node.lnd.stats().refused.of(Refusal::Duplicate), 3);
+    assert_eq!(dial.node.open(), 3);
+    ours.iter_mut().for_each(Raw::poll);
+    assert!(ours.iter().all(|it| !it.closed));
+    // The peer has lost the connection, or it would not dial.
+    dial.node.pass(Duration::from_secs(1));
+    let mut theirs = dial.cross(Ctype::BULK_IN);
+    assert_eq!(dial.answered(&mut theirs), Ctype::BULK_OUT);
 }
 
 #[test]

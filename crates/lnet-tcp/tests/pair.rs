@@ -231,6 +231,7 @@ fn three_pairs_against_one_are_settled() {
     run(&mut [&mut a, &mut b], |nodes| nodes[0].open() >= 3);
     while a.open() < 7 {
         a.pass(Duration::from_secs(1));
+        b.pass(Duration::from_secs(1));
         for _ in 0..1000 {
             a.turn();
             b.turn();

@@ -30,6 +30,12 @@ const PRIVILEGED_PORT_MAX: u16 = 1023;
 /// The most connections accepted in one turn.
 const TURN_ACCEPTS: usize = 64;
 
+/// How long a dial of the peer may have crossed ours. A peer that dials later has lost the connection, although its
+/// end has not been seen here; a peer that wants more connections than we dial comes again after this time. Kernels
+/// have no such time: they reject every connection beyond their own number.
+// [SET-14]
+const CROSSING: Duration = Duration::from_secs(1);
+
 /// How long accepting pauses if the system lacks descriptors or memory.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
 
@@ -264,7 +270,7 @@ impl<N: Network> Socklnd<N> {
         };
         let key = PeerKey { ni, id };
         let mut displaced = None;
-        match admit(&self.inquiry(slot, our.nid, key, ctype, hello)) {
+        match admit(&self.inquiry(slot, our.nid, key, ctype, hello, now)) {
             Admission::Accept => {}
             Admission::AcceptAfterRestart => {
                 if let Some(&peer) = self.peer_by_key.get(&key) {
@@ -308,6 +314,7 @@ impl<N: Network> Socklnd<N> {
         key: PeerKey,
         ctype: Ctype,
         hello: &Hello,
+        now: Time,
     ) -> Inquiry {
         let index = self.peer_by_key.get(&key).copied();
         let peer = index.and_then(|index| self.peers.get(index));
@@ -325,6 +332,12 @@ impl<N: Network> Socklnd<N> {
             .flatten()
             .filter_map(|&link| self.connection(link))
             .filter(|it| it.terms.ctype == ctype && Some(it.terms.remote.ip()) == remote);
+        let made = same_type.clone().filter(|it| {
+            it.terms.version == hello.version && it.terms.dialled && now < it.made_at + CROSSING
+        });
+        // A connection from this node to itself has both its ends among these.
+        let is_own = self.ni_by_nid.contains_key(&key.id.nid);
+        let is_enough = !is_own && made.clone().count() >= self.pairs(key.ni);
         Inquiry {
             our_nid,
             peer_nid: key.id.nid,
@@ -336,6 +349,7 @@ impl<N: Network> Socklnd<N> {
             known_incarnation: index.and_then(|index| self.known_incarnation(index)),
             same_type: same_type.count(),
             same_type_max: self.config.limits.connections_per_type_max,
+            is_made: is_enough && !self.takes_crossed(),
         }
     }
 

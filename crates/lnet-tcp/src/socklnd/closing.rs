@@ -71,6 +71,7 @@ impl<N: Network> Socklnd<N> {
         };
         let peer = connection.terms.peer;
         let address = connection.terms.remote.ip();
+        let is_used = connection.is_used;
         if connection.parting {
             self.close_one(slot, CloseReason::Sibling, reason, now, upper);
             self.forget_if_idle(peer, now);
@@ -78,6 +79,13 @@ impl<N: Network> Socklnd<N> {
         }
         self.log_close(slot, reason, now);
         self.close_one(slot, reason, reason, now, upper);
+        // A peer that ends a connection before it carried anything had one too many. [SET-15]
+        if !is_used
+            && !self.takes_crossed()
+            && matches!(reason, CloseReason::Eof | CloseReason::Reset)
+        {
+            return self.after_close(peer, now, upper);
+        }
         let links = self
             .peers
             .get(peer)

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use lnd::Failure;
+use lnd::{Failure, NiId};
 use lnet_types::{ProcessId, Time};
 use lnet_wire::{ByteOrder, Connreq, Ctype, Hello, HelloVersion};
 use tracing::{info, warn};
@@ -89,9 +89,14 @@ impl<N: Network> Socklnd<N> {
 
     // [SET-2]
     fn missing(&self, peer: usize) -> Option<Ctype> {
-        let ni = self.nis.get(&self.peers.get(peer)?.key.ni)?;
-        let pairs = usize::from(ni.tuning.conns_per_peer.max(1));
+        let pairs = self.pairs(self.peers.get(peer)?.key.ni);
         self.counts(peer).missing(self.config.typed, pairs)
+    }
+
+    /// Returns how many pairs of bulk connections an interface wants with each peer.
+    pub(super) fn pairs(&self, ni: NiId) -> usize {
+        let tuning = self.nis.get(&ni).map(|it| it.tuning);
+        usize::from(tuning.map_or(1, |tuning| tuning.conns_per_peer.max(1)))
     }
 
     /// Opens the next connection of a pass; ends the pass if no type is missing.
@@ -319,9 +324,24 @@ impl<N: Network> Socklnd<N> {
             it.dial_slot = None;
             it.dialler.connected();
         }
+        #[cfg(feature = "broken")]
+        if self.closes_crossed && self.has_accepted(peer, ctype) {
+            self.drop_handshake(slot);
+            return self.pursue_pass(peer, now, upper);
+        }
         self.stats.dialled += 1;
         self.establish(slot, peer, ctype, reply.order, &hello, now, upper);
         self.pursue_pass(peer, now, upper);
+    }
+
+    #[cfg(feature = "broken")]
+    fn has_accepted(&self, peer: usize, ctype: Ctype) -> bool {
+        let links = self.peers.get(peer).map(|it| it.links.as_slice());
+        let mut terms = links
+            .unwrap_or_default()
+            .iter()
+            .filter_map(|&link| Some(self.connection(link)?.terms));
+        terms.any(|terms| !terms.dialled && terms.ctype == ctype)
     }
 
     /// Continues the pass with the next missing type and sets the peer's timer.

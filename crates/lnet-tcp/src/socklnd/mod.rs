@@ -95,6 +95,10 @@ pub struct Socklnd<N: Network = Sockets> {
     deaf: bool,
     #[cfg(feature = "broken")]
     ignores_races: bool,
+    #[cfg(feature = "broken")]
+    closes_crossed: bool,
+    #[cfg(feature = "broken")]
+    takes_crossed: bool,
 }
 
 /// The object with this number. Boxes keep the table small if most slots are idle connections.
@@ -145,6 +149,10 @@ impl<N: Network> Socklnd<N> {
             deaf: false,
             #[cfg(feature = "broken")]
             ignores_races: false,
+            #[cfg(feature = "broken")]
+            closes_crossed: false,
+            #[cfg(feature = "broken")]
+            takes_crossed: false,
         }
     }
 
@@ -158,6 +166,31 @@ impl<N: Network> Socklnd<N> {
     #[cfg(feature = "broken")]
     pub fn ignore_races(&mut self) {
         self.ignores_races = true;
+    }
+
+    /// Closes a connection that it has dialled right after the answer if the peer has dialled the same type
+    /// meanwhile. No defect, but what kernel nodes do.
+    #[cfg(feature = "broken")]
+    pub fn close_crossed(&mut self) {
+        self.closes_crossed = true;
+    }
+
+    /// Accepts a connection that crossed one of its own, and takes its end for the end of the peer.
+    #[cfg(feature = "broken")]
+    pub fn take_crossed(&mut self) {
+        self.takes_crossed = true;
+    }
+
+    /// Whether a defect is planted that concerns crossed connections.
+    #[cfg(feature = "broken")]
+    pub(super) fn takes_crossed(&self) -> bool {
+        self.takes_crossed
+    }
+
+    #[cfg(not(feature = "broken"))]
+    #[expect(clippy::unused_self, reason = "the other form reads a switch")]
+    pub(super) fn takes_crossed(&self) -> bool {
+        false
     }
 
     /// Adds an interface and listens on its address, unless the configuration accepts no peers. Interfaces with the
