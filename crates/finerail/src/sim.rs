@@ -260,7 +260,7 @@ fn read(name: &str) -> anyhow::Result<Subject> {
     Ok(Subject::Fabric(Box::new(scenario)))
 }
 
-fn write_trace(subject: &Subject, seed: u64, path: &PathBuf) -> anyhow::Result<()> {
+fn write_trace(subject: &Subject, seed: u64, path: &Path) -> anyhow::Result<()> {
     let trace = subject.run(seed, true).trace.unwrap_or_default();
     let mut file =
         sys::create_file(path).with_context(|| format!("cannot write {}", path.display()))?;

@@ -13,6 +13,8 @@
 //! A request buffer holds one message, and a fresh buffer is posted as soon as a message has arrived. While no
 //! buffer is posted, requests wait at the lazy portal; this is LNet's own back-pressure.
 
+mod requests;
+
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -35,7 +37,7 @@ use crate::clock::Clock;
 use crate::counters::{ServerCounters, ServerCounting};
 use crate::deadline::ServerClock;
 use crate::entropy::Entropy;
-use crate::handler::{Handler, Reply, Session};
+use crate::handler::{Handler, Reply};
 use crate::jobs::{Jobs, Owner};
 use crate::proto::{
     self, ClientId, MESSAGE_MAX, Outcome, REPLY_BODY_MAX, REPLY_PORTAL, REQUEST_MATCH_BITS,
@@ -43,7 +45,7 @@ use crate::proto::{
 };
 use crate::shares::{Payer, Shares};
 use crate::silent::SilentGateway;
-use crate::table::{Address, Admission, Limits, Table};
+use crate::table::{Address, Limits, Table};
 
 /// Options of a server.
 #[derive(Clone, Debug)]
@@ -594,101 +596,6 @@ impl Shared {
             deadline: self.server_clock.read(header.deadline, now),
         };
         self.request(header, message, address, now);
-    }
-
-    fn request(&self, header: RequestHeader, message: Vec<u8>, address: Address, now: Time) {
-        let admission = {
-            let mut state = self.state();
-            // An answer would be one more message that waits for this peer. The client asks again.
-            if !state.answers.has_room(address.payer()) {
-                if self.counting.unread.is_first() {
-                    warn!(from = %address.process.nid, "drops requests of a peer that leaves too many answers unacknowledged");
-                }
-                return;
-            }
-            state.table.admit(&header, address, now)
-        };
-        match admission {
-            Admission::Execute => self.execute(header, message, address),
-            Admission::NewerAttempt => {
-                self.counting.repeated.one();
-                self.report_attempt(header.client, header.xid);
-            }
-            Admission::Replay(reply) => {
-                self.counting.replayed.one();
-                self.note_silent_gateway(header.client, header.xid, now);
-                let reply = proto::with_clock(&reply, self.server_clock.show(now)).into();
-                self.send_reply(header.client, header.xid, address, reply);
-            }
-            Admission::Opened(number, displaced) => {
-                if let Some(client) = displaced {
-                    if self.counting.displaced.is_first() {
-                        warn!(by = %address.process.nid, "ends sessions that never began a call, to make room");
-                    }
-                    self.handler.session_ended(client);
-                }
-                let (client, nid) = (header.client, address.process.nid);
-                let session = Session {
-                    client,
-                    nid,
-                    number,
-                };
-                self.handler.session_opened(&session);
-                let body = proto::encode_session(number, self.options.idle);
-                self.answer(&header, address, Outcome::Done, &body);
-            }
-            Admission::Connected(session) => {
-                let body = proto::encode_session(session, self.options.idle);
-                self.answer(&header, address, Outcome::Done, &body);
-            }
-            Admission::Gone => {
-                self.handler.session_ended(header.client);
-                self.answer(&header, address, Outcome::Done, &[]);
-            }
-            Admission::Leaving => self.answer(&header, address, Outcome::Done, &[]),
-            Admission::Expired => {
-                self.counting.expired.one();
-                self.answer(&header, address, Outcome::Busy, &[]);
-            }
-            Admission::Crowded => {
-                if self.counting.crowded.is_first() {
-                    warn!(from = %address.process.nid, "refuses a client: its NID or router has as many sessions as it may have");
-                }
-                self.answer(&header, address, Outcome::Busy, &[]);
-            }
-            Admission::Full => {
-                if self.counting.full.is_first() {
-                    warn!(from = %address.process.nid, "refuses a client: the server is full");
-                }
-                self.answer(&header, address, Outcome::Busy, &[]);
-            }
-            Admission::Answer(outcome) => {
-                self.count_answer(outcome);
-                self.answer(&header, address, outcome, &[]);
-            }
-            Admission::Ignore(why) => {
-                self.counting.ignored.one();
-                debug!(client = %header.client, xid = header.xid, ?why, "ignored");
-            }
-        }
-    }
-
-    fn report_attempt(&self, client: ClientId, xid: u64) {
-        if let Some(mailbox) = self.state().mailboxes.get_mut(&(client, xid))
-            && !mailbox.has_attempt
-        {
-            mailbox.has_attempt = true;
-            let _ended = mailbox.mail.send(Mail::Attempt);
-        }
-    }
-
-    fn count_answer(&self, outcome: Outcome) {
-        match outcome {
-            Outcome::Busy => self.counting.busy.one(),
-            Outcome::Refused => self.counting.refused.one(),
-            Outcome::WrongIncarnation | Outcome::UnknownClient => self.counting.voided.one(),
-            Outcome::Done => {}
-        }
     }
 
     fn execute(&self, header: RequestHeader, message: Vec<u8>, address: Address) {

@@ -1,11 +1,6 @@
 //! Both ends dial at almost the same time, one of them with the habits of a kernel node: whatever the time between the
 //! two, and whatever types cross, no message is lost, and the connections end as prescribed.
 
-#![expect(
-    clippy::panic,
-    reason = "clippy knows only functions with #[test] as tests"
-)]
-
 use std::time::Duration;
 
 use lnet_core::{Globals, Tunables};
@@ -24,8 +19,8 @@ const BEGIN_NS: u64 = 20 * MILLISECOND;
 const SETUP_NS: u64 = 6 * MILLISECOND;
 
 /// The steps of the time between the two dials, while connections are made and afterwards.
-const FINE_NS: u64 = 40 * MICROSECOND;
-const COARSE_NS: u64 = 20 * MILLISECOND;
+const FINE_NS: u64 = 60 * MICROSECOND;
+const COARSE_NS: u64 = 50 * MILLISECOND;
 
 /// Messages of every kind and of both sizes, so that each type of connection carries some.
 fn traffic(from: u32, begin: u64) -> impl Iterator<Item = Operation> {
@@ -35,7 +30,7 @@ fn traffic(from: u32, begin: u64) -> impl Iterator<Item = Operation> {
         (Kind::Get, 60_000),
         (Kind::Put, 60_000),
     ];
-    let times = (0..8).map(move |turn| begin + turn * turn * 30 * MILLISECOND);
+    let times = (0..5).map(move |turn| begin + turn * turn * 30 * MILLISECOND);
     times.flat_map(move |at| {
         kinds.map(|(kind, length)| Operation {
             at,

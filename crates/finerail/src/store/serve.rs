@@ -49,98 +49,109 @@ pub(super) struct ServeArgs {
 /// Returns a function that reads what the gateway counts.
 fn watch(numbers: ServerNumbers) -> impl Fn() -> Vec<ServiceMetric> + Send + Sync + 'static {
     move || {
-        let counted = numbers.counters();
-        let counter = |name, help, value| ServiceMetric {
-            name,
-            help,
-            value,
-            is_counter: true,
-        };
-        let gauge = |name, help, value: usize| ServiceMetric {
-            name,
-            help,
-            value: value as u64,
-            is_counter: false,
-        };
-        vec![
-            gauge(
-                "rpc_sessions",
-                "Clients that have a session.",
-                numbers.clients(),
-            ),
-            gauge(
-                "rpc_running",
-                "Calls that run or wait for a worker.",
-                numbers.running(),
-            ),
-            gauge(
-                "rpc_answers_unacknowledged",
-                "Answers that no client has acknowledged yet.",
-                numbers.unacknowledged(),
-            ),
-            counter(
-                "rpc_requests",
-                "Requests that arrived and could be decoded.",
-                counted.requests,
-            ),
-            counter("rpc_executed", "Requests executed.", counted.executed),
-            counter(
-                "rpc_replayed",
-                "Requests answered with the kept reply of their call.",
-                counted.replayed,
-            ),
-            counter(
-                "rpc_malformed",
-                "Messages that are not requests.",
-                counted.malformed,
-            ),
-            counter(
-                "rpc_busy",
-                "Requests answered with \"busy\" because a limit was reached.",
-                counted.busy,
-            ),
-            counter(
-                "rpc_crowded",
-                "Requests for a session refused because their NID or router has as many sessions as it may have.",
-                counted.crowded,
-            ),
-            counter(
-                "rpc_full",
-                "Requests for a session refused because the gateway is full.",
-                counted.full,
-            ),
-            counter(
-                "rpc_displaced",
-                "Sessions that never began a call, ended to make room for a new client.",
-                counted.displaced,
-            ),
-            counter(
-                "rpc_unread",
-                "Requests dropped because their peer left too many answers unacknowledged.",
-                counted.unread,
-            ),
-            counter(
-                "rpc_refused",
-                "Requests that ask for more than the gateway accepts.",
-                counted.refused,
-            ),
-            counter(
-                "rpc_voided",
-                "Requests that name another incarnation, or a session that is over.",
-                counted.voided,
-            ),
-            counter(
-                "rpc_forgotten",
-                "Clients forgotten because they were silent.",
-                counted.forgotten,
-            ),
-            counter(
-                "rpc_replies_lost",
-                "Replies that were not acknowledged.",
-                counted.replies_lost,
-            ),
-        ]
+        let mut metrics = gauges(&numbers);
+        metrics.extend(counters(&numbers));
+        metrics
     }
+}
+
+fn gauges(numbers: &ServerNumbers) -> Vec<ServiceMetric> {
+    let gauge = |name, help, value: usize| ServiceMetric {
+        name,
+        help,
+        value: value as u64,
+        is_counter: false,
+    };
+    vec![
+        gauge(
+            "rpc_sessions",
+            "Clients that have a session.",
+            numbers.clients(),
+        ),
+        gauge(
+            "rpc_running",
+            "Calls that run or wait for a worker.",
+            numbers.running(),
+        ),
+        gauge(
+            "rpc_answers_unacknowledged",
+            "Answers that no client has acknowledged yet.",
+            numbers.unacknowledged(),
+        ),
+    ]
+}
+
+fn counters(numbers: &ServerNumbers) -> Vec<ServiceMetric> {
+    let counted = numbers.counters();
+    let counter = |name, help, value| ServiceMetric {
+        name,
+        help,
+        value,
+        is_counter: true,
+    };
+    vec![
+        counter(
+            "rpc_requests",
+            "Requests that arrived and could be decoded.",
+            counted.requests,
+        ),
+        counter("rpc_executed", "Requests executed.", counted.executed),
+        counter(
+            "rpc_replayed",
+            "Requests answered with the kept reply of their call.",
+            counted.replayed,
+        ),
+        counter(
+            "rpc_malformed",
+            "Messages that are not requests.",
+            counted.malformed,
+        ),
+        counter(
+            "rpc_busy",
+            "Requests answered with \"busy\" because a limit was reached.",
+            counted.busy,
+        ),
+        counter(
+            "rpc_crowded",
+            "Requests for a session refused because their NID or router has as many sessions as it may have.",
+            counted.crowded,
+        ),
+        counter(
+            "rpc_full",
+            "Requests for a session refused because the gateway is full.",
+            counted.full,
+        ),
+        counter(
+            "rpc_displaced",
+            "Sessions that never began a call, ended to make room for a new client.",
+            counted.displaced,
+        ),
+        counter(
+            "rpc_unread",
+            "Requests dropped because their peer left too many answers unacknowledged.",
+            counted.unread,
+        ),
+        counter(
+            "rpc_refused",
+            "Requests that ask for more than the gateway accepts.",
+            counted.refused,
+        ),
+        counter(
+            "rpc_voided",
+            "Requests that name another incarnation, or a session that is over.",
+            counted.voided,
+        ),
+        counter(
+            "rpc_forgotten",
+            "Clients forgotten because they were silent.",
+            counted.forgotten,
+        ),
+        counter(
+            "rpc_replies_lost",
+            "Replies that were not acknowledged.",
+            counted.replies_lost,
+        ),
+    ]
 }
 
 pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {

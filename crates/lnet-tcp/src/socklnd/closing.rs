@@ -16,7 +16,7 @@ use tracing::{debug, info, warn};
 use super::traffic::settle;
 use super::{Slot, Socklnd};
 use crate::config::AcceptMode;
-use crate::connection::{Connection, Terms};
+use crate::connection::Terms;
 use crate::job::Above;
 use crate::network::Network;
 use crate::peer::Peer;
@@ -71,7 +71,9 @@ impl<N: Network> Socklnd<N> {
         };
         let peer = connection.terms.peer;
         let address = connection.terms.remote.ip();
-        let is_used = connection.is_used;
+        let ctype = connection.terms.ctype;
+        let may_be_second =
+            !connection.is_used && reason == CloseReason::Eof && !self.takes_crossed();
         if connection.parting {
             self.close_one(slot, CloseReason::Sibling, reason, now, upper);
             self.forget_if_idle(peer, now);
@@ -79,23 +81,22 @@ impl<N: Network> Socklnd<N> {
         }
         self.log_close(slot, reason, now);
         self.close_one(slot, reason, reason, now, upper);
-        // A peer that ends a connection before it carried anything had one too many. [SET-15]
-        if !is_used
-            && !self.takes_crossed()
-            && matches!(reason, CloseReason::Eof | CloseReason::Reset)
-        {
+        let links = self.peers.get(peer).map(|it| it.links.clone());
+        let mut siblings = links.unwrap_or_default();
+        siblings.retain(|link| {
+            let terms = self.connection(*link).map(|it| it.terms);
+            terms.is_some_and(|terms| terms.remote.ip() == address)
+        });
+        // The peer had two connections of the type, and has ended the one that carried nothing.
+        // [SET-15]
+        let is_second = |link: &usize| {
+            let terms = self.connection(*link).map(|it| it.terms);
+            terms.is_some_and(|terms| terms.ctype == ctype)
+        };
+        if may_be_second && siblings.iter().any(is_second) {
             return self.after_close(peer, now, upper);
         }
-        let links = self
-            .peers
-            .get(peer)
-            .map(|it| it.links.clone())
-            .unwrap_or_default();
-        for sibling in links {
-            let is_sibling = |it: &Connection<N::Stream>| it.terms.remote.ip() == address;
-            if !self.connection(sibling).is_some_and(is_sibling) {
-                continue;
-            }
+        for sibling in siblings {
             if reason == CloseReason::Eof {
                 self.part(sibling, now, upper);
             } else {
