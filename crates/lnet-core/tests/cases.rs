@@ -3,8 +3,10 @@
 //! test writes them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
+
+use testkit::workspace::{Package, packages, root};
 
 /// A catalogue, and the document that is made from it.
 struct Catalogue {
@@ -49,10 +51,6 @@ stands here passes, or the build fails.
 
 /// The list of tests of this crate that run in both profiles.
 const BOTH: &str = include_str!("../src/tests/catalogue/both.rs");
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 #[expect(
     clippy::disallowed_methods,
@@ -121,9 +119,12 @@ fn profile(package: &str, name: &str) -> &'static str {
 /// Returns the tests by ID: profile, crate and name of each.
 fn tests() -> io::Result<BTreeMap<String, Vec<[String; 3]>>> {
     let mut found: BTreeMap<String, Vec<[String; 3]>> = BTreeMap::new();
-    for entry in fs::read_dir(root().join("crates"))? {
-        let path = entry?.path();
-        let package = path.file_name().unwrap_or_default().to_string_lossy();
+    for Package {
+        name: package,
+        directory,
+    } in packages()
+    {
+        let path = root().join(directory);
         let mut names = Vec::new();
         for part in ["src", "tests"] {
             if path.join(part).is_dir() {
@@ -134,7 +135,7 @@ fn tests() -> io::Result<BTreeMap<String, Vec<[String; 3]>>> {
             for id in ids(&name) {
                 let row = [
                     profile(&package, &name).into(),
-                    package.to_string(),
+                    package.clone(),
                     name.clone(),
                 ];
                 found.entry(id).or_default().push(row);

@@ -1,5 +1,5 @@
-//! Helpers for the tests of several crates: ports, byte patterns, waiting, and tools or data that a
-//! test needs.
+//! Helpers for the tests of several crates: ports, byte patterns, waiting, tools or data that a
+//! test needs, and the folders of the workspace.
 //!
 //! Of the workspace's crates it uses only `sys`, so that the tests of all others can use it.
 //!
@@ -19,6 +19,7 @@
 
 pub mod browser;
 mod needs;
+pub mod workspace;
 
 use std::net::Ipv4Addr;
 use std::sync::{Mutex, PoisonError};

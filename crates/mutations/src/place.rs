@@ -10,7 +10,7 @@ use crate::list::{Mutation, parse};
 /// The list of a crate.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
-    /// Name of the crate, which is also the name of its directory.
+    /// Name of the crate.
     pub package: String,
     /// Directory of the crate, relative to the root of the workspace.
     pub directory: PathBuf,
@@ -21,37 +21,28 @@ pub struct Catalogue {
 /// Returns the root of the workspace in which this program was built.
 #[must_use]
 pub fn workspace_root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).unwrap_or(here).to_owned()
+    testkit::workspace::root()
 }
 
-/// Returns the lists of all crates below `root/crates` that have one, ordered by name.
+/// Returns the lists of all crates of the workspace at `root` that have one, ordered by name.
 ///
 /// # Errors
 ///
 /// A list cannot be read.
 pub fn find(root: &Path) -> anyhow::Result<Vec<Catalogue>> {
-    let crates = root.join("crates");
-    let entries = fs::read_dir(&crates).with_context(|| crates.display().to_string())?;
     let mut found = Vec::new();
-    for entry in entries {
-        let path = entry?.path();
-        let list = path.join("mutations.txt");
+    for package in testkit::workspace::packages() {
+        let list = root.join(&package.directory).join("mutations.txt");
         if list.is_file() {
             let text = fs::read_to_string(&list)?;
             let mutations = parse(&text).with_context(|| list.display().to_string())?;
             found.push(Catalogue {
-                package: path
-                    .file_name()
-                    .unwrap_or_default()
-                    .to_string_lossy()
-                    .into_owned(),
-                directory: path.strip_prefix(root)?.to_owned(),
+                package: package.name,
+                directory: package.directory,
                 mutations,
             });
         }
     }
-    found.sort_by(|a, b| a.package.cmp(&b.package));
     Ok(found)
 }
 

@@ -249,8 +249,8 @@ const EDGES: &[(&str, &[&str])] = &[
             "finerail-sys",
         ],
     ),
-    ("tidy", &[]),
-    ("mutations", &[]),
+    ("tidy", &["lnet-testkit"]),
+    ("mutations", &["lnet-testkit"]),
     ("lustre-collector-check", &[]),
     (
         "lnet-fuzz",

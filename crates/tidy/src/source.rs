@@ -53,7 +53,7 @@ impl Source {
             package: package.to_owned(),
             lines: text.lines().map(str::to_owned).collect(),
             tokens,
-            is_test: is_test_path(path) || tree.attrs.iter().any(is_test_attribute),
+            is_test: is_test_path(path, package) || tree.attrs.iter().any(is_test_attribute),
             tests: tests.ranges,
             tree,
         })
@@ -139,13 +139,11 @@ pub(crate) fn is_plain_comment(line: &str) -> bool {
 
 /// Matches directories that Cargo compiles only for tests and benches, the fuzz targets, and the
 /// crate with the bodies of fuzz targets, which panic to report a failure.
-fn is_test_path(path: &str) -> bool {
-    let parts: Vec<&str> = path.split('/').collect();
-    match parts.as_slice() {
-        ["fuzz", ..] | ["crates", "lnet-fuzz", ..] => true,
-        ["crates", _, directory, ..] => ["tests", "benches", "examples"].contains(directory),
-        _ => false,
-    }
+fn is_test_path(path: &str, package: &str) -> bool {
+    let mut beside_sources = path.split('/').take_while(|part| *part != "src");
+    path.starts_with("fuzz/")
+        || package == "lnet-fuzz"
+        || beside_sources.any(|part| ["tests", "benches", "examples"].contains(&part))
 }
 
 /// Matches `#[test]`, and `#[cfg(...)]` that names `test` outside `not(...)`.
@@ -279,11 +277,13 @@ mod tests {
         for path in [
             "crates/a/tests/b.rs",
             "crates/a/benches/b.rs",
+            "crates/world/a/tests/src/b.rs",
             "fuzz/targets/b.rs",
-            "crates/lnet-fuzz/src/b.rs",
         ] {
             assert!(parse(path, "").in_test(1), "{path}");
         }
+        let bodies = Source::parse("crates/fuzz/src/b.rs", "lnet-fuzz", "").unwrap();
+        assert!(bodies.in_test(1));
         assert!(!parse("crates/a/src/tests_of_time.rs", "").in_test(1));
     }
 

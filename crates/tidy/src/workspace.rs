@@ -48,20 +48,17 @@ impl Workspace {
     ///
     /// A file cannot be read or is not Rust, or `cargo metadata` fails.
     pub fn load() -> anyhow::Result<Self> {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let root = here
-            .ancestors()
-            .nth(2)
-            .context("this crate has left crates/")?;
+        let root = &testkit::workspace::root();
+        let packages = packages(root)?;
         let mut files = Vec::new();
         rust_files(root, &mut files)?;
-        let sources = files.iter().map(|file| read_source(root, file));
+        let sources = files.iter().map(|file| read_source(root, &packages, file));
         let mut sources: Vec<Source> = sources.collect::<anyhow::Result<_>>()?;
         mark_test_files(&mut sources);
         sources.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(Self {
             sources,
-            packages: packages(root)?,
+            packages,
             manifest: fs::read_to_string(root.join("Cargo.toml"))?,
             clippy: fs::read_to_string(root.join("clippy.toml"))?,
         })
@@ -99,18 +96,16 @@ fn rust_files(directory: &Path, into: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read_source(root: &Path, file: &Path) -> anyhow::Result<Source> {
+fn read_source(root: &Path, packages: &[Package], file: &Path) -> anyhow::Result<Source> {
     let path = relative(root, file)?;
     let text = fs::read_to_string(file).with_context(|| path.clone())?;
-    let package = match path
-        .strip_prefix("crates/")
-        .and_then(|rest| rest.split_once('/'))
-    {
-        Some(("sys", _)) => "finerail-sys",
-        Some((directory, _)) => directory,
-        None => "",
+    let holds = |package: &&Package| {
+        let directory = package.path.trim_end_matches("Cargo.toml");
+        path.starts_with(directory)
     };
-    Source::parse(&path, package, &text)
+    let package = packages.iter().find(holds);
+    let name = package.map_or("", |package| package.name.as_str());
+    Source::parse(&path, name, &text)
 }
 
 fn relative(root: &Path, file: &Path) -> anyhow::Result<String> {

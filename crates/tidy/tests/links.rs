@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use testkit::workspace::root;
 
 /// Every page below a directory, relative to the root.
 fn pages(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -2,16 +2,12 @@
 //!
 //! `FINERAIL_REWRITE=1 cargo test -p tidy --test protocol` writes the table anew.
 
-use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+use testkit::workspace::root;
 use tidy::{Protocol, Workspace, protocol};
 
 const GAPS: &str = include_str!("../protocol-gaps.txt");
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// One test, because it reads every file of the workspace.
 #[test]

@@ -4,8 +4,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::{fs, io};
+
+use testkit::workspace::{directory_of, root};
 
 const HEAD: &str = "# Requirements of BMI with the zoid method
 
@@ -79,10 +81,6 @@ struct Test {
     name: String,
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
 /// Collects the functions of all sources below `directory`, each with its path from the workspace's root, and
 /// C programs.
 fn functions(directory: &Path, found: &mut Vec<(String, String)>) -> io::Result<()> {
@@ -129,9 +127,9 @@ fn numbers(name: &str) -> Vec<u8> {
 
 fn parties(file: &str) -> &'static str {
     match file {
-        _ if file.starts_with("crates/zoid/tests/processes/") => "processes",
-        _ if file.starts_with("crates/zoid/tests/system/") => "threads",
-        _ if file.starts_with("crates/zoidd/tests/") => "daemon",
+        _ if file.contains("/zoid/tests/processes/") => "processes",
+        _ if file.contains("/zoid/tests/system/") => "threads",
+        _ if file.contains("/zoidd/tests/") => "daemon",
         _ => "unit",
     }
 }
@@ -141,7 +139,7 @@ fn all_functions() -> Vec<(String, String)> {
     let mut names = Vec::new();
     for package in CRATES {
         for part in ["src", "tests", "examples"] {
-            let directory = root().join("crates").join(package).join(part);
+            let directory = root().join(directory_of(package)).join(part);
             if directory.is_dir() {
                 functions(&directory, &mut names).unwrap();
             }

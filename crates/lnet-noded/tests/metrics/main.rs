@@ -402,7 +402,7 @@ fn many_others_are_looked_at_in_turns_and_none_is_missing() {
 
 #[test]
 fn every_alert_is_explained() {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = testkit::workspace::root();
     let rules = fs::read_to_string(root.join("contrib/prometheus-rules.yaml")).unwrap();
     let docs = fs::read_to_string(root.join("docs/monitoring.md")).unwrap();
     let alerts = rules

@@ -1,9 +1,9 @@
 //! Requirements about the two roles: their purpose, the meaning of each call, and what may be posted.
 
-use std::path::Path;
 use std::time::Duration;
 
 use bmi::{Bmi, Buffer, Class, Error, Memory, OpId, Payload, Post, Question, Setting, Tag};
+use testkit::workspace::{directory_of, root};
 use zoid::Zoid;
 
 use crate::bed::{Bed, End, LIMIT, immediate, pattern, pending};
@@ -139,9 +139,9 @@ fn r17_a_role_ends_with_finalize_and_not_before() {
 
 #[test]
 fn r19_the_libraries_and_the_plugin_share_the_protocol_and_nothing_else() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let dependencies = |name: &str| {
-        let manifest = std::fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap();
+        let manifest =
+            std::fs::read_to_string(root().join(directory_of(name)).join("Cargo.toml")).unwrap();
         let after = manifest
             .split("\n[dependencies]\n")
             .nth(1)
@@ -159,7 +159,8 @@ fn r19_the_libraries_and_the_plugin_share_the_protocol_and_nothing_else() {
     }
     assert!(!dependencies("zbmi").contains("bmi."));
     assert!(dependencies("zoidd").contains("zbmi"));
-    let design = std::fs::read_to_string(crates.join("zbmi/DESIGN.md")).unwrap();
+    let design =
+        std::fs::read_to_string(root().join(directory_of("zbmi")).join("DESIGN.md")).unwrap();
     assert!(design.len() > 4000);
 }
 
