@@ -5,8 +5,8 @@
 //! exception that is not needed also fails, so that the list only shrinks.
 //!
 //! ```text
-//! crates/*/**/*.rs ── syn ──▶ Source ──┐
-//! crates/*/Cargo.toml ───────────────▶ ├─ Workspace ── Rule::check ──▶ Finding ── Exceptions ──▶ test
+//! crates/**/*.rs ──── syn ──▶ Source ──┐
+//! crates/**/Cargo.toml ──────────────▶ ├─ Workspace ── Rule::check ──▶ Finding ── Exceptions ──▶ test
 //! cargo metadata ── names, edges ────▶ ┘
 //! ```
 //!

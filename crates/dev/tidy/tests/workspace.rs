@@ -101,7 +101,10 @@ fn every_exception_is_needed() {
         .flat_map(|rule| rule.check(&workspace))
         .collect();
     for exception in exceptions.unneeded(&found) {
-        eprintln!("crates/dev/tidy/exceptions.txt:{}: not needed", exception.line);
+        eprintln!(
+            "crates/dev/tidy/exceptions.txt:{}: not needed",
+            exception.line
+        );
     }
     assert!(exceptions.unneeded(&found).is_empty());
 }
