@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use zbmi::Time;
+use crate::zbmi::Time;
 
 /// Counts the short tests of one client within the current second.
 ///

@@ -19,8 +19,8 @@ mod stream;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
+use crate::zbmi::{Peer, Time};
 use sys::span::{self, Span};
-use zbmi::{Peer, Time};
 use zoid_proto::fwd::{Data, INLINE_WINDOW, inline_cost};
 
 pub(crate) use input::Input;

@@ -29,13 +29,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::zbmi::{Answer, CallId, Engine, Peer, Session, Time};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 use sys::{MessageQueue, QueueAccess, QueueShape};
 use tracing::{info, warn};
-use zbmi::{Answer, CallId, Engine, Peer, Session, Time};
 use zoid_proto::DaemonState;
 use zoid_proto::ctl::{CONTROL_QUEUE_DEPTH, CTL_MESSAGE_LEN, REPLY_SLOTS};
 
@@ -396,9 +396,9 @@ const NOWHERE: usize = 64 << 10;
 /// After a slice of this many bytes the loop looks at the control queue.
 const LARGE: usize = 64 << 10;
 
-fn engine_config(options: &Options, epoch: u64) -> Result<zbmi::Config, Error> {
+fn engine_config(options: &Options, epoch: u64) -> Result<crate::zbmi::Config, Error> {
     let share = options.unexpected / 100 * u64::from(options.unexpected_share);
-    Ok(zbmi::Config {
+    Ok(crate::zbmi::Config {
         unexpected_size: options.unexpected,
         total_size: options.total,
         max_unexpected: options.max_unexpected,
@@ -415,11 +415,11 @@ fn engine_config(options: &Options, epoch: u64) -> Result<zbmi::Config, Error> {
         job_weights: options
             .job_weights
             .iter()
-            .map(|(&job, &weight)| (zbmi::JobId(job), weight))
+            .map(|(&job, &weight)| (crate::zbmi::JobId(job), weight))
             .collect(),
-        limits: zbmi::Limits {
+        limits: crate::zbmi::Limits {
             clients: options.max_clients,
-            ..zbmi::Limits::default()
+            ..crate::zbmi::Limits::default()
         },
     })
 }

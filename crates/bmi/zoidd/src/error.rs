@@ -17,7 +17,7 @@ pub enum Error {
     Setting(#[from] SettingError),
     /// The engine rejects its configuration.
     #[error("the settings contradict each other: {0}")]
-    Engine(#[from] zbmi::ConfigError),
+    Engine(#[from] crate::zbmi::ConfigError),
     /// A daemon of this instance is running.
     #[error(
         "a daemon of instance {instance} holds {path}: stop it, or choose another name with --instance"

@@ -56,6 +56,7 @@ mod options;
 mod segment;
 mod server;
 mod size;
+pub mod zbmi;
 
 pub use daemon::{Daemon, Stopper};
 pub use error::Error;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use zbmi::Time;
+use crate::zbmi::Time;
 
 /// How long further lines of a kind are suppressed.
 const SILENCE: Duration = Duration::from_secs(1);

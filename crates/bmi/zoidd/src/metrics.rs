@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use zbmi::{ClientTraffic, Histogram, Rejection};
+use crate::zbmi::{ClientTraffic, Histogram, Rejection};
 use zoid_proto::{Instance, ServerStatistics};
 
 use crate::client::{Obstacle, Violation};
@@ -139,8 +139,8 @@ fn metric(line: &str) -> Option<Metric> {
 /// Everything that a daemon counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View<'a> {
-    pub(crate) engine: &'a zbmi::Counters,
-    pub(crate) gauges: zbmi::Gauges,
+    pub(crate) engine: &'a crate::zbmi::Counters,
+    pub(crate) gauges: crate::zbmi::Gauges,
     pub(crate) daemon: &'a DaemonCounters,
     /// Whether a server is attached.
     pub(crate) server: bool,
@@ -349,10 +349,10 @@ mod tests {
             job_weights: [(7, 2)].into(),
             ..Options::default()
         };
-        let (engine, daemon) = (zbmi::Counters::default(), DaemonCounters::default());
+        let (engine, daemon) = (crate::zbmi::Counters::default(), DaemonCounters::default());
         let view = View {
             engine: &engine,
-            gauges: zbmi::Gauges::default(),
+            gauges: crate::zbmi::Gauges::default(),
             daemon: &daemon,
             server: true,
             reported: ServerStatistics::default(),

@@ -121,7 +121,7 @@ impl Segment {
     /// # Errors
     ///
     /// Errors of `pwrite(2)`.
-    pub(crate) fn write(&self, places: &[zbmi::Segment], message: &[u8]) -> io::Result<()> {
+    pub(crate) fn write(&self, places: &[crate::zbmi::Segment], message: &[u8]) -> io::Result<()> {
         let mut left = message;
         for place in places {
             let len = usize::try_from(place.len).unwrap_or(usize::MAX);
@@ -182,7 +182,7 @@ impl Segment {
     }
 
     /// Returns places of the segment as memory, in order; `None` if one is outside the segment.
-    pub(crate) fn spans(&self, places: &[zbmi::Segment]) -> Option<Vec<Span>> {
+    pub(crate) fn spans(&self, places: &[crate::zbmi::Segment]) -> Option<Vec<Span>> {
         places
             .iter()
             .map(|place| {
@@ -360,13 +360,13 @@ mod tests {
         let made = segment("spans");
         let spans = made
             .0
-            .spans(&[zbmi::Segment { offset: 0, len: 4 }])
+            .spans(&[crate::zbmi::Segment { offset: 0, len: 4 }])
             .unwrap();
         spans[0].copy_in(b"here");
         let mut bytes = [0; 4];
         made.0.object.read_at(4096, &mut bytes).unwrap();
         assert_eq!(&bytes, b"here");
-        let outside = zbmi::Segment {
+        let outside = crate::zbmi::Segment {
             offset: 65_536 - 3,
             len: 4,
         };

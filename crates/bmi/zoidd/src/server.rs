@@ -7,9 +7,9 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
+use crate::zbmi::{Answer, CallId, Session, Time};
 use sys::{MessageQueue, ProcessHandle, QueueAccess};
 use tracing::{debug, warn};
-use zbmi::{Answer, CallId, Session, Time};
 use zoid_proto::Instance;
 use zoid_proto::ctl::{REPLY_SLOTS, RequestHeader};
 

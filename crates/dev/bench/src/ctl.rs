@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use comfy_table::{CellAlignment, Table, presets};
-use lnet_control::{ImportMode, Request, RuleChange, Section, Show, UdspRule};
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::{ImportMode, Request, RuleChange, Section, Show, UdspRule};
 use lnet_node::{AcceptMode, Globals, Node, NodeOptions};
 use lnet_noded::{ControlEndpoint, ControlOptions};
 use serde::Serialize;

@@ -9,10 +9,10 @@ use anyhow::{Context, ensure};
 use comfy_table::{CellAlignment, Table, presets};
 use fgr::evaluate::{Gateways, LinkLoads, Unit, single_failures};
 use fgr::place::{Problem, Site, Trials};
+use fgr::topology::{Dimension, Fabric, Grid, Tie, Vertex};
 use fgr::{Machine, Metric, Options, Plan, Policy, Synthetic, assign, preset, synthetic};
 use finerail::machine::MachineArgs;
 use serde::Serialize;
-use topology::{Dimension, Fabric, Grid, Tie, Vertex};
 
 use super::verdict;
 
@@ -369,7 +369,7 @@ fn loads(machine: &Machine, plan: &Plan) -> [LinkLoads; 2] {
 }
 
 fn units(machine: &Machine, loads: &LinkLoads) -> Vec<f64> {
-    let slots = (0..machine.fabric.link_slots()).map(topology::Link);
+    let slots = (0..machine.fabric.link_slots()).map(fgr::topology::Link);
     slots.map(|link| loads.load(link)).collect()
 }
 
@@ -397,7 +397,11 @@ fn naive(machine: &Machine) -> [Vec<f64>; 2] {
 }
 
 /// Returns the place of a client's primary for a net.
-fn primary(machine: &Machine, from: topology::Vertex, net: usize) -> Option<topology::Vertex> {
+fn primary(
+    machine: &Machine,
+    from: fgr::topology::Vertex,
+    net: usize,
+) -> Option<fgr::topology::Vertex> {
     let group = usize::from(machine.nets[net].group);
     let window = machine.window(group, from)?;
     let modules = machine.groups[group].sub_groups[window.sub_group].clone();

@@ -8,8 +8,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
-use lnet_control::{Request, Section, Show};
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::{Request, Section, Show};
 use lnet_node::NodeOptions;
 use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use lustre_collector::{LNetStats, Record, parse_lnetctl_output, parse_lnetctl_stats};

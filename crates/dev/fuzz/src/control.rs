@@ -1,6 +1,6 @@
 //! The decoder of the control protocol.
 
-use lnet_control::{Code, Frame, FrameError, Header, Reply, Request};
+use lnet_dlc::protocol::{Code, Frame, FrameError, Header, Reply, Request};
 
 /// A stream of frames of either side: each header, and the body that its code announces.
 pub fn control_frame(data: &[u8]) {

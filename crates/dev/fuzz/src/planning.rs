@@ -83,7 +83,7 @@ pub fn site_topologies(data: &[u8]) {
     taken(text, import::read_routers("routers.csv", text));
     taken(text, fgr::read_map("map", text));
     taken(text, fgr::read_node_table("table", text));
-    if let Ok(grid) = topology::titan::grid() {
+    if let Ok(grid) = fgr::topology::titan::grid() {
         taken(
             text,
             fgr::read_modules("modules.csv", text, &grid, fgr::Role::Data),

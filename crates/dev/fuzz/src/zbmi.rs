@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use zbmi::{
+use zoidd::zbmi::{
     Answer, Attach, BmiId, CallId, Class, Config, Departure, Direction, Engine, Errno, Gauges,
     GrantId, JobId, Limits, Output, Peer, Pid, PluginId, Post, PreviousStay, RecvRequest,
     RequestId, Segment, Selection, SendKind, SendRequest, ServerTest, Session, Tag, TestEntry,
@@ -271,12 +271,12 @@ impl Run {
         let stale = self
             .engine
             .counters()
-            .rejections(zbmi::Rejection::StaleReport);
+            .rejections(zoidd::zbmi::Rejection::StaleReport);
         self.engine.transfer_progressed(self.now, grant);
         let is_over = self
             .engine
             .counters()
-            .rejections(zbmi::Rejection::StaleReport)
+            .rejections(zoidd::zbmi::Rejection::StaleReport)
             > stale;
         if is_over {
             self.running.remove(&grant);

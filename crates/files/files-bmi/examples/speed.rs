@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bmi::{Address, Bmi, Buffer, Class, ContextId, Post, Tag};
+use files::dir::LocalDirectory;
 use files::{Caller, FileSystem, Handle, Place};
 use files_bmi::{BmiFiles, ClientOptions, Forwarder, ForwarderOptions};
-use files_dir::LocalDirectory;
 use zoid::Zoid;
 
 const FILE: usize = 256 << 20;
@@ -108,7 +108,7 @@ fn forward(directory: &str, instance: &str, export: &str) {
             .start()
             .unwrap(),
     );
-    let files = LocalDirectory::open(Path::new(export), files_dir::Options::default()).unwrap();
+    let files = LocalDirectory::open(Path::new(export), files::dir::Options::default()).unwrap();
     let forwarder = Forwarder::start(
         Arc::clone(&bmi),
         Arc::new(files),
@@ -279,7 +279,7 @@ fn measure(directory: &str) {
 }
 
 fn directory_alone(path: &Path, rows: &mut Vec<Row>) {
-    let files = LocalDirectory::open(path, files_dir::Options::default()).unwrap();
+    let files = LocalDirectory::open(path, files::dir::Options::default()).unwrap();
     let (file, caller) = (made(&files), Caller::default());
     let mut bytes = vec![7; CALL];
     let write = || rate(|offset| assert_eq!(files.write(&caller, file, offset, &bytes), Ok(CALL)));

@@ -5,9 +5,9 @@ mod common;
 use std::io::IoSliceMut;
 use std::sync::Arc;
 
+use files::reftest::{compare, steps};
 use files::{Caller, Data, FileSystem, Reply, Request, Segment, XattrMode};
 use files_bmi::{ClientOptions, ForwarderOptions};
-use files_reftest::{compare, steps};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 

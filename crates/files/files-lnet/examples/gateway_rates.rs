@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use files::dir::{LocalDirectory, Options};
 use files::{Caller, FileSystem, Place};
-use files_dir::{LocalDirectory, Options};
 use lnet_node::{Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy, Server, ServerOptions};
 use lnet_store::files::{FileGateway, RemoteFiles, ReplyLog};

@@ -2,7 +2,7 @@
 //! gateway as a file system.
 //!
 //! [`files`] describes how operations travel. A gateway serves any [`files::FileSystem`](::files::FileSystem);
-//! one of them is `files-dir`, a directory of this machine.
+//! one of them is `files::dir`, a directory of this machine.
 
 pub mod files;
 mod printable;

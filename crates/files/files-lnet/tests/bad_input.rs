@@ -9,12 +9,12 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::PathBuf;
 use std::process::Command;
 
+use files::dir::{Identity, LocalDirectory, Options, Squash};
 use files::wire::{decode_reply, encode_request};
 use files::{
     AllocateMode, Caller, Errno, FileSystem, Handle, Node as Special, Place, RenameMode, Request,
     SeekTarget, Segment, SetAttributes, XattrMode,
 };
-use files_dir::{Identity, LocalDirectory, Options, Squash};
 use lnet_node::Node;
 use lnet_rpc::{Bulk, Client, Entropy, Idempotence, Server, ServerOptions};
 use lnet_store::files::{FileGateway, RemoteFiles};
@@ -372,7 +372,7 @@ fn a_quota_is_said_and_room_is_used_again() {
         return;
     };
     chown(directory.path(), Some(1000), Some(1000)).unwrap();
-    files_dir::obey_quotas().unwrap();
+    files::dir::obey_quotas().unwrap();
     let site = Site::of(directory, as_callers());
     fill(&site.files, &user(), Errno::EDQUOT);
 }

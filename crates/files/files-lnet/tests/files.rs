@@ -6,12 +6,12 @@ mod common;
 
 use std::time::Duration;
 
+use files::dir::{LocalDirectory, Options};
+use files::reftest::{compare, steps};
 use files::{
     Caller, Errno, Export, FileSystem, Handle, OUTCOME_UNKNOWN, Place, Request, Segment,
     SetAttributes, XattrMode,
 };
-use files_dir::{LocalDirectory, Options};
-use files_reftest::{compare, steps};
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::files::{FileGateway, PIECE, RemoteFiles};

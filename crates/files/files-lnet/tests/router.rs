@@ -5,8 +5,8 @@ mod common;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use files::dir::{LocalDirectory, Options};
 use files::{Caller, FileSystem, Place};
-use files_dir::{LocalDirectory, Options};
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
 use lnet_store::files::{FileGateway, PIECE, RemoteFiles};

@@ -47,13 +47,24 @@
 //!
 //! # Limits
 //!
-//! This crate does no I/O; it uses `nix` only for the names of errors. [`wire`] has the bytes of
+//! Without features this crate does no I/O; it uses `nix` only for the names of errors. The features `dir`, `mount`,
+//! `spread`, `tools` and `reftest` add the modules of their names. [`wire`] has the bytes of
 //! requests and replies. The limits of requests are constants here: [`PATH_MAX`], [`SEGMENTS_MAX`],
 //! [`TRANSFER_MAX`], [`ENTRIES_MAX`] and others.
 
+#[cfg(feature = "dir")]
+pub mod dir;
 mod file_system;
+#[cfg(feature = "mount")]
+pub mod mount;
 mod path;
+#[cfg(feature = "reftest")]
+pub mod reftest;
 mod request;
+#[cfg(feature = "spread")]
+pub mod spread;
+#[cfg(feature = "tools")]
+pub mod tools;
 pub mod transfer;
 mod types;
 pub mod wire;

@@ -91,7 +91,7 @@ pub(crate) fn returned(result: Result<c_int, Failed>) -> c_int {
 }
 
 fn default_path() -> PathBuf {
-    lnet_control::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
+    lnet_dlc::protocol::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
 }
 
 /// See the header.

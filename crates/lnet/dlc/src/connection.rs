@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lnet_control::{Code, Failure, Frame, Header, Reply, Request};
+use crate::protocol::{Code, Failure, Frame, Header, Reply, Request};
 use lnet_policy::{RuleBlock, RuleType, lnet_sel_rule_deserialize};
 use socket2::{Domain, SockAddr, Socket, Type};
 

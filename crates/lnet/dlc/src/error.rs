@@ -6,7 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lnet_control::{Failure, FrameError};
+use crate::protocol::{Failure, FrameError};
 use lnet_policy::{BlockError, PolicyError};
 use thiserror::Error;
 

@@ -26,6 +26,7 @@
 mod connection;
 mod error;
 mod policies;
+pub mod protocol;
 mod typed;
 
 pub use connection::{Dlc, Generation};

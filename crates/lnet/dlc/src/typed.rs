@@ -11,12 +11,12 @@
 
 use std::time::Duration;
 
+use crate::protocol::{
+    Failure, Fault, FaultRule, HealthTarget, ImportMode, Request, RuleChange, Section, Show, Tune,
+};
 use lnet_config::{
     Buffers, Config, CptPools, DerivedGlobals, Document, Globals, NetConfig, NetShow, NiConfig,
     NodeStats, PeerConfig, PeerNiShow, PeerReply, PeerShow, Reply, RouteConfig, RouteShow,
-};
-use lnet_control::{
-    Failure, Fault, FaultRule, HealthTarget, ImportMode, Request, RuleChange, Section, Show, Tune,
 };
 use lnet_types::{Net, Nid};
 

@@ -6,7 +6,7 @@ mod common;
 
 use std::time::Duration;
 
-use lnet_control::{Failure, ImportMode, Request, Section, Show};
+use lnet_dlc::protocol::{Failure, ImportMode, Request, Section, Show};
 use lnet_dlc::{Dlc, DlcError};
 
 use common::Bed;

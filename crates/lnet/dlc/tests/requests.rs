@@ -4,7 +4,7 @@
 
 mod common;
 
-use lnet_control::{
+use lnet_dlc::protocol::{
     Fault, FaultPace, FaultRule, HealthTarget, ImportMode, Request, RuleChange, Section, Show,
     Tune, UdspRule,
 };

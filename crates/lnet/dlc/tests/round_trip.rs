@@ -18,8 +18,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use lnet_config::{Config, NiConfig};
-use lnet_control::{ImportMode, Request};
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::{ImportMode, Request};
 use proptest::collection::{btree_set, vec};
 use proptest::option::of;
 use proptest::prelude::*;

@@ -8,7 +8,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use lnet_config::{Buffers, Config, Globals, NetConfig, NiConfig, PeerConfig, RouteConfig, Status};
-use lnet_control::{FaultPace, FaultRule, HealthTarget, RuleChange, Tune, UdspRule};
+use lnet_dlc::protocol::{FaultPace, FaultRule, HealthTarget, RuleChange, Tune, UdspRule};
 use lnet_dlc::{DlcError, Run};
 use lnet_types::{Net, Nid};
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::sync::Weak;
 
+use crate::stack::Stack;
 use lnet_core::{ConfigError, Core, CoreConfig, Entropy, Globals, NiConfig, NiId, Tunables};
-use lnet_stack::Stack;
 use lnet_tcp::{
     AcceptMode, AddNiError, ConnectionView, LndNi, NiTuning, Sockets, Socklnd, SocklndConfig,
     SocklndStats, SourcePorts,

@@ -1,6 +1,6 @@
 //! A running LNet node.
 //!
-//! [`Node`] drives the stack (`lnet-stack`): the state machine, the socket LND and the memory that programs
+//! [`Node`] drives a [`stack::Stack`]: the state machine, the socket LND and the memory that programs
 //! register. It gives the stack real time, sockets and one event loop, and offers programs the Portals calls:
 //! attach, bind, put, get, and queues of events.
 //!
@@ -68,6 +68,7 @@ mod options;
 mod ping;
 mod queue;
 mod rest;
+pub mod stack;
 mod stats;
 mod sync;
 
@@ -76,8 +77,8 @@ pub use lnet_core::{
     MdOptions, NiId, NoPath, PortalError, PutRequest, Route, RouteFault, RouterBuffers, SendHints,
     Tunables,
 };
-pub use lnet_stack::{Md, Memory, NodeEvent, Scrap};
 pub use lnet_tcp::{AcceptMode, ConnectionView, NiTuning, SourcePorts};
+pub use stack::{Md, Memory, NodeEvent, Scrap};
 
 pub use engine::{Engine, InterfaceError, NiSettings};
 pub use news::NewsLimit;

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::stack::{Md, Memory, Registered};
 use lnet_core::{
     GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
     SendHints,
 };
-use lnet_stack::{Md, Memory, Registered};
 use lnet_tcp::{Sockets, Staging};
 use lnet_types::{Nid, ProcessId, Time};
 use mio::{Events, Poll, Token, Waker};

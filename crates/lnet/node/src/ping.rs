@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::stack::{Md, NodeEvent};
 use lnet_core::{Errno, EventKind, GetRequest, MdOptions, NoPath};
-use lnet_stack::{Md, NodeEvent};
 use lnet_tcp::DialFailure;
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{
@@ -166,7 +166,7 @@ impl Node {
         let length = event.event.mlength as usize;
         let bytes = event
             .memory
-            .map(lnet_stack::Memory::into_vec)
+            .map(crate::stack::Memory::into_vec)
             .unwrap_or_default();
         read_reply(target, bytes.get(..length).unwrap_or_default(), round_trip)
     }

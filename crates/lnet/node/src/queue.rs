@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use lnet_stack::{EventSink, NodeEvent};
+use crate::stack::{EventSink, NodeEvent};
 use thiserror::Error;
 
 use crate::node::{LONGEST_SLEEP, Shared};

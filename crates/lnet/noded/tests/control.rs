@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Barrier;
 use std::thread;
 
-use lnet_control::{Code, Frame, Header, HealthTarget, ImportMode, Reply, Request};
+use lnet_dlc::protocol::{Code, Frame, Header, HealthTarget, ImportMode, Reply, Request};
 use lnet_noded::{ControlEndpoint, ControlError, ControlOptions, ManagedNode};
 use lnet_policy::{DesignRules, Priority, RuleBlock, RuleList, RuleType};
 use tempfile::TempDir;

@@ -14,8 +14,8 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use lnet_control::{Fault, FaultPace, FaultRule, Request as Control};
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::{Fault, FaultPace, FaultRule, Request as Control};
 use lnet_node::Node;
 use lnet_noded::{ControlEndpoint, ControlOptions};
 use lnet_rpc::{

@@ -12,8 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
-use lnet_control::{Fault, FaultPace, FaultRule, Request as Control};
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::{Fault, FaultPace, FaultRule, Request as Control};
 use lnet_node::Node;
 use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use lnet_rpc::{

@@ -99,7 +99,7 @@ struct Drawn {
 }
 
 fn machine(random: &mut Random) -> Machine {
-    let dimension = |name: &str, size: u64| topology::Dimension {
+    let dimension = |name: &str, size: u64| fgr::topology::Dimension {
         name: name.to_owned(),
         size: size as u16,
         wrap: true,
@@ -111,7 +111,7 @@ fn machine(random: &mut Random) -> Machine {
         dimension("y", 4 * random.within(1, 2)),
         dimension("z", 2),
     ];
-    let grid = topology::Grid::new(dimensions).unwrap();
+    let grid = fgr::topology::Grid::new(dimensions).unwrap();
     // At most two nets, in one group or in two.
     let [groups, nets] = *random.of(&[[1, 1], [1, 2], [2, 1]]).unwrap();
     let size = Synthetic {
@@ -119,7 +119,7 @@ fn machine(random: &mut Random) -> Machine {
         modules: random.within(2, 3) as u16,
         nets,
     };
-    synthetic("drawn", grid, topology::Tie::Split, size).unwrap()
+    synthetic("drawn", grid, fgr::topology::Tie::Split, size).unwrap()
 }
 
 fn draw(seed: u64) -> Drawn {

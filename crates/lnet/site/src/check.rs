@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_lint::{Finding, Input, Report, Severity, lint_classes};
+use crate::lint::{Finding, Input, Report, Severity, lint_classes};
 use serde::Serialize;
 
 use crate::error::SiteError;
@@ -129,7 +129,7 @@ fn cause(
     let first = group.findings.first()?;
     let members: Vec<usize> = group.members.iter().copied().collect();
     let count = |at: &usize| site.members.get(*at).map_or(0, |one| one.text.count);
-    let code = lnet_lint::LINTS
+    let code = crate::lint::LINTS
         .iter()
         .map(|lint| lint.code)
         .find(|known| *known == code)?;

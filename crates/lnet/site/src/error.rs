@@ -18,5 +18,5 @@ pub enum SiteError {
     Empty,
     /// A list of interfaces cannot be read.
     #[error(transparent)]
-    Interfaces(#[from] lnet_lint::LintError),
+    Interfaces(#[from] crate::lint::LintError),
 }

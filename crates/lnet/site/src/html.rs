@@ -1,6 +1,6 @@
 //! Shows the result of a check as a page that needs no other file.
 
-use lnet_lint::Severity;
+use crate::lint::Severity;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::check::{Cause, Check, RoleReport};

@@ -23,6 +23,7 @@ mod html;
 mod impact;
 mod impact_text;
 mod lctl;
+pub mod lint;
 mod model;
 mod picture;
 mod reach;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::lint::LintError;
 use lnet_config::machine::Machine;
 use lnet_config::{Document, NetShow, NiShow, Status};
-use lnet_lint::LintError;
 use lnet_types::{Net, Nid};
 
 use crate::check::short;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lnet_lint::Severity;
+use crate::lint::Severity;
 
 use crate::check::{Cause, Check, ClassReport, RoleReport, short};
 

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_lint::Severity;
+use lnet_site::lint::Severity;
 use lnet_site::{Check, Site, SiteFile, check};
 
 /// The number of clients in one class, in an ordinary run and with `FINERAIL_LONG=1`. There are 18 classes of

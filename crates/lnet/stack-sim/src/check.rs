@@ -23,8 +23,8 @@
 //! before the write of the request is reported.
 
 use lnet_core::{Event, EventKind};
+use lnet_node::stack::{Memory, NodeEvent};
 use lnet_sim::Violation;
-use lnet_stack::{Memory, NodeEvent};
 
 use crate::node::{TARGET, pattern};
 use crate::plan::{Kind, Plan, Program, Trouble};

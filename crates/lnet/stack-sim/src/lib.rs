@@ -10,7 +10,7 @@
 //! ```
 //!
 //! `lnet-sim` runs the state machine alone, on large fabrics. This crate runs everything that a node has except
-//! sockets, threads and a clock: [`lnet_stack::Stack`] with the socket LND, real bytes, and the jobs of several
+//! sockets, threads and a clock: [`lnet_node::stack::Stack`] with the socket LND, real bytes, and the jobs of several
 //! threads in progress at the same time. Streams split written data, delay it and reorder connections. Machines are
 //! cut off, reject connections, stand still, are killed or lose power. Hostile machines answer in the names of
 //! others. The table in `check.rs` lists the invariants.

@@ -7,7 +7,7 @@ use lnet_core::{
     Core, CoreConfig, Entropy, GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec,
     NiConfig, PortalError, PutRequest, RouterBuffers,
 };
-use lnet_stack::{EventSink, Memory, NodeEvent, Registered, Stack};
+use lnet_node::stack::{EventSink, Memory, NodeEvent, Registered, Stack};
 use lnet_tcp::{
     AcceptMode, Job, LndNi, NiTuning, Readiness, Socklnd, SocklndConfig, SourcePorts, Staging,
 };

@@ -9,8 +9,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use lnet_core::{Core, DropReason, Recorder};
+use lnet_node::stack::OUTPUTS_PER_TURN;
 use lnet_sim::{Outcome, Random, Summary};
-use lnet_stack::OUTPUTS_PER_TURN;
 use lnet_tcp::{CloseReason, ConnectionView, Limits, ProtocolError};
 use lnet_types::{Net, Nid, ProcessId, Time};
 
@@ -347,7 +347,7 @@ impl World {
                 continue;
             }
             if self.options.sabotage == Some(Sabotage::SpoilPayload)
-                && let Some(lnet_stack::Memory::Sink(bytes)) = &mut told.memory
+                && let Some(lnet_node::stack::Memory::Sink(bytes)) = &mut told.memory
                 && let Some(byte) = bytes.last_mut()
             {
                 *byte ^= 1;

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 
 use fgr::evaluate::{Gateways, LinkLoads, Unit, single_failures};
 use fgr::place::{Problem, Trials};
+use fgr::topology::Fabric;
 use fgr::{Machine, Metric, Options, Plan, Policy, assign, read_machine};
-use topology::Fabric;
 
 /// Rounds of each measurement. The fastest round counts: it shows what an undisturbed machine does.
 const ROUNDS: usize = 5;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use topology::{Coordinates, Dimension, Fabric, Grid, Vertex};
+use crate::topology::{Coordinates, Dimension, Fabric, Grid, Vertex};
 
 use crate::policy::Metric;
 

@@ -125,7 +125,7 @@ fn ranges(numbers: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use topology::{Dimension, Grid, Tie};
+    use crate::topology::{Dimension, Grid, Tie};
 
     use super::{ranges, write_yaml};
     use crate::{Options, Policy, Problem, Reason, Synthetic, assign, read_machine, synthetic};

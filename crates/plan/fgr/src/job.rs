@@ -13,7 +13,7 @@
 
 use std::collections::BTreeMap;
 
-use topology::{Direction, Fabric, Link};
+use crate::topology::{Direction, Fabric, Link};
 
 use crate::evaluate::{Gateways, LinkLoads, Traffic, clients_of_routers};
 use crate::machine::{Machine, Role};

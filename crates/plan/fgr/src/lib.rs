@@ -70,6 +70,7 @@ mod problem;
 mod random;
 pub mod report;
 mod rule;
+pub mod topology;
 mod transport;
 
 pub use assign::assign;

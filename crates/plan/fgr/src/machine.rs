@@ -12,8 +12,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use crate::topology::{Fabric, Vertex};
 use lnet_types::Net;
-use topology::{Fabric, Vertex};
 
 use crate::problem::Problem;
 use crate::rule::{Axes, Window};

@@ -9,9 +9,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::topology::Vertex;
 use rayon::prelude::*;
 use thiserror::Error;
-use topology::Vertex;
 
 use crate::machine::Machine;
 use crate::policy::Policy;

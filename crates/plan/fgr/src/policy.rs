@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use topology::Fabric;
+use crate::topology::Fabric;
 
 use crate::machine::{Group, Machine, Role};
 

@@ -9,7 +9,7 @@
 //!   ◀─ ⌊(W-f)/2⌋ ─▶│ y0 … y0+f-1 │◀─ ⌈(W-f)/2⌉ ─▶        Titan: W 4, f 2: y0-1 … y0+2
 //! ```
 
-use topology::{Fabric, Grid, Vertex};
+use crate::topology::{Fabric, Grid, Vertex};
 
 use crate::machine::{Group, Machine};
 

@@ -9,12 +9,12 @@ mod common;
 
 use std::collections::BTreeSet;
 
+use fgr::topology::{Fabric, Vertex};
 use fgr::{
     Cut, Disjoint, Machine, Metric, Options, Plan, PlanError, PlanWarning, Policy, TieRule, assign,
     read_machine, write_csv,
 };
 use proptest::prelude::*;
-use topology::{Fabric, Vertex};
 
 use common::{any_machine, mini, mini_file, titan_machine};
 
@@ -575,7 +575,7 @@ fn cool_holds_one_limit_of_writes_and_another_of_reads() {
 fn slices_by_turns_and_by_the_nearest_along_a_line_need_few_tables() {
     let machine = mini();
     let grid = match &machine.fabric {
-        topology::Fabric::Grid(grid, _) => grid,
+        fgr::topology::Fabric::Grid(grid, _) => grid,
         _ => unreachable!(),
     };
     for cut in [Cut::Near, Cut::Turns] {

@@ -12,8 +12,8 @@ use fgr::evaluate::{
     Evaluation, Gateways, LinkLoads, Traffic, Unit, bounds, compact_jobs, expected_unreachable,
     scattered_jobs, single_failures,
 };
+use fgr::topology::{Fabric, Vertex};
 use fgr::{Machine, Metric, Options, Plan, Policy, assign};
-use topology::{Fabric, Vertex};
 
 use common::titan_machine;
 

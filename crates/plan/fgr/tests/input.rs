@@ -7,12 +7,12 @@
 
 mod common;
 
+use fgr::topology::Fabric;
 use fgr::{
     InputError, Options, Origin, Policy, Role, Synthetic, assign, read_machine, read_map,
     read_modules, read_node_table, synthetic, synthetic_metadata, titan,
 };
 use proptest::prelude::*;
-use topology::Fabric;
 
 use common::{mini, mini_file, titan_file, titan_machine};
 
@@ -196,7 +196,7 @@ fn a_module_table_with_errors_names_each_line() {
     let Some(table) = titan_file("modules.csv") else {
         return;
     };
-    let grid = topology::titan::grid().unwrap();
+    let grid = fgr::topology::titan::grid().unwrap();
     let wrong = table
         .replacen("4,2,0", "4,3,0", 1)
         .replacen("o2ib210", "o2ib9x", 1)
@@ -225,10 +225,10 @@ fn titan_with_metadata_has_440_routers_and_says_that_their_places_are_synthetic(
     let (Some(map), Some(table)) = (common::titan_map(), titan_file("modules.csv")) else {
         return;
     };
-    let grid = topology::titan::grid().unwrap();
+    let grid = fgr::topology::titan::grid().unwrap();
     let mut modules = read_modules("modules.csv", &table, &grid, Role::Data).unwrap();
     modules.extend(synthetic_metadata(&grid, "o2ib237".parse().unwrap()).unwrap());
-    let machine = titan("titan.map", &map, modules, topology::Tie::Split).unwrap();
+    let machine = titan("titan.map", &map, modules, fgr::topology::Tie::Split).unwrap();
     assert_eq!((machine.modules.len(), machine.routers.len()), (110, 440));
     assert_eq!(machine.data_nets().count(), 36);
     let warning = "the places of the metadata modules c7-2c1s3, c14-1c1s0 are synthetic";
@@ -237,13 +237,13 @@ fn titan_with_metadata_has_440_routers_and_says_that_their_places_are_synthetic(
 
 #[test]
 fn a_synthetic_machine_of_titans_size_has_its_counts_and_every_plane_in_a_window() {
-    let grid = topology::titan::grid().unwrap();
+    let grid = fgr::topology::titan::grid().unwrap();
     let size = Synthetic {
         groups: 9,
         modules: 3,
         nets: 4,
     };
-    let machine = synthetic("like-titan", grid, topology::Tie::Split, size).unwrap();
+    let machine = synthetic("like-titan", grid, fgr::topology::Tie::Split, size).unwrap();
     assert_eq!((machine.modules.len(), machine.nets.len()), (108, 36));
     assert_eq!((machine.origin, machine.footprint), (Origin::Synthetic, 2));
     for client in machine.clients.iter().step_by(24) {
@@ -253,13 +253,18 @@ fn a_synthetic_machine_of_titans_size_has_its_counts_and_every_plane_in_a_window
 
 #[test]
 fn a_synthetic_machine_without_room_is_rejected() {
-    let grid = topology::titan::grid().unwrap();
+    let grid = fgr::topology::titan::grid().unwrap();
     let size = Synthetic {
         groups: 9,
         modules: 0,
         nets: 4,
     };
-    let rejection = complaints(synthetic("m", grid.clone(), topology::Tie::Split, size));
+    let rejection = complaints(synthetic(
+        "m",
+        grid.clone(),
+        fgr::topology::Tie::Split,
+        size,
+    ));
     assert_eq!(
         rejection,
         ["m:1: groups, modules and nets: '9x0x4' is not from 1 to 65,000 nets and routers"]
@@ -269,7 +274,7 @@ fn a_synthetic_machine_without_room_is_rejected() {
         modules: 20,
         nets: 1,
     };
-    assert!(synthetic("m", grid, topology::Tie::Split, size).is_err());
+    assert!(synthetic("m", grid, fgr::topology::Tie::Split, size).is_err());
 }
 
 proptest! {
@@ -291,7 +296,7 @@ proptest! {
 
     #[test]
     fn no_table_panics(text in "([-0-9a-z,x ]{0,20}\n){0,6}", damage in 0_usize..160) {
-        let grid = topology::titan::grid().unwrap();
+        let grid = fgr::topology::titan::grid().unwrap();
         let _ = (read_map("m", &text), read_node_table("t", &text));
         let mut line = "group,subgroup,index,slot,blade,x,y0,z,nid_n0,nid_n1,nid_n2,nid_n3,net_n0,net_n2,net_n1,net_n3\nA,1,1,1,c7-2c2s0,4,2,0,16798,16799,16704,16705,o2ib201,o2ib210,o2ib219,o2ib228\n".to_owned();
         let at = damage.min(line.len());

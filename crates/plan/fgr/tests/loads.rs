@@ -11,9 +11,9 @@ mod common;
 use fgr::evaluate::{
     Evaluation, Gateways, LinkLoads, Traffic, Unit, random_failures, single_failures,
 };
+use fgr::topology::{Direction, Fabric};
 use fgr::{Metric, Options, Policy, assign, read_machine};
 use proptest::prelude::*;
-use topology::{Direction, Fabric};
 
 use common::{any_machine, mini};
 

@@ -205,7 +205,7 @@ fn a_module_table_may_have_a_byte_order_mark_quotes_and_carriage_returns() {
     let table = "group,subgroup,index,slot,blade,x,y0,z,nid_n0,nid_n1,nid_n2,nid_n3,net_n0,net_n2,net_n1,net_n3
 A,1,1,1,c7-2c2s0,4,2,0,16798,16799,16836,16837,o2ib201,o2ib210,o2ib219,o2ib228
 ";
-    let grid = topology::titan::grid().unwrap();
+    let grid = fgr::topology::titan::grid().unwrap();
     let read = |text: &str| read_modules("modules.csv", text, &grid, fgr::Role::Data);
     let blades = |text: &str| -> Vec<String> {
         read(text).map_or_else(

@@ -712,7 +712,7 @@ fn nodes_that_follow_each_other_share_a_line() {
 
 /// A torus with one net that has more routers than LNet accepts interfaces.
 fn many_slots() -> Machine {
-    let dimension = |name: &str, size| topology::Dimension {
+    let dimension = |name: &str, size| fgr::topology::Dimension {
         name: name.to_owned(),
         size,
         wrap: true,
@@ -720,13 +720,13 @@ fn many_slots() -> Machine {
         capacity: vec![1.0],
     };
     let dimensions = vec![dimension("x", 17), dimension("y", 4), dimension("z", 16)];
-    let grid = topology::Grid::new(dimensions).unwrap();
+    let grid = fgr::topology::Grid::new(dimensions).unwrap();
     let size = fgr::Synthetic {
         groups: 1,
         modules: 210,
         nets: 1,
     };
-    fgr::synthetic("many", grid, topology::Tie::Split, size).unwrap()
+    fgr::synthetic("many", grid, fgr::topology::Tie::Split, size).unwrap()
 }
 
 #[test]
@@ -761,7 +761,7 @@ proptest! {
     fn synthetic_machines_of_any_shape_are_proved(
         (x, z) in (3_u16..8, 2_u16..6), groups in 1_u16..4, modules in 2_u16..4, nets in 1_u16..5,
     ) {
-        let dimension = |name: &str, size| topology::Dimension {
+        let dimension = |name: &str, size| fgr::topology::Dimension {
             name: name.to_owned(),
             size,
             wrap: true,
@@ -769,9 +769,9 @@ proptest! {
             capacity: vec![1.0],
         };
         let dimensions = vec![dimension("x", x), dimension("y", 8), dimension("z", z)];
-        let grid = topology::Grid::new(dimensions).unwrap();
+        let grid = fgr::topology::Grid::new(dimensions).unwrap();
         let size = fgr::Synthetic { groups, modules, nets };
-        let Ok(machine) = fgr::synthetic("any", grid, topology::Tie::Split, size) else {
+        let Ok(machine) = fgr::synthetic("any", grid, fgr::topology::Tie::Split, size) else {
             return Ok(());
         };
         let site = site_of(&machine, Policy::STRICT, &scheme());

@@ -4,13 +4,13 @@ use std::io::{self, ErrorKind};
 use std::mem;
 use std::time::Duration;
 
-use mio::{Interest, Token};
-use sys::{peer_credentials, send_descriptors};
-use tracing::{debug, info, warn};
-use zbmi::{
+use crate::zbmi::{
     Attach, Attached, Class, Departure, Direction, Errno, GrantId, JobId, Peer, Pid, PreviousStay,
     RecvRequest, RequestId, SendKind, SendRequest, Tag, TestEntry, TestKind, TestRequest,
 };
+use mio::{Interest, Token};
+use sys::{peer_credentials, send_descriptors};
+use tracing::{debug, info, warn};
 use zoid_proto::Status;
 use zoid_proto::fwd::{
     self, Caps, Frame, FrameFlags, FrameHeader, FrameType, Hello, PROTOCOL_VERSION, RecvReq,
@@ -78,7 +78,10 @@ impl Daemon {
             self.counters.connections_refused += 1;
             return;
         }
-        entry.insert(Client::new(stream, zbmi::Time::after(self.start.elapsed())));
+        entry.insert(Client::new(
+            stream,
+            crate::zbmi::Time::after(self.start.elapsed()),
+        ));
         self.counters.connections += 1;
         self.enqueue(key);
     }

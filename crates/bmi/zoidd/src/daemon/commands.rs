@@ -7,14 +7,14 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
+use crate::zbmi::{
+    Answer, BmiId, CallId, Class, Departure, Direction, Errno, Peer, Pid, PluginId, Post, Segment,
+    Selection, ServerTest, Session, Tag, UnexpTest,
+};
 use mio::unix::SourceFd;
 use mio::{Interest, Token};
 use sys::{MessageQueue, QueueAccess};
 use tracing::{debug, info, warn};
-use zbmi::{
-    Answer, BmiId, CallId, Class, Departure, Direction, Errno, Peer, Pid, PluginId, Post, Segment,
-    Selection, ServerTest, Session, Tag, UnexpTest,
-};
 use zoid_proto::ctl::{
     self, COMPLETIONS_PER_REPLY, COUNTERS_PER_REPLY, CTL_MESSAGE_LEN, Init, InitReply, Opcode,
     PostOutcome, Reply, ReplyHeader, Request, RequestHeader, TestReply, TestSelection,
@@ -586,14 +586,14 @@ fn split(answer: Answer) -> (Answer, Option<Answer>) {
     }
 }
 
-fn completion(completion: &zbmi::Completion) -> ctl::Completion {
+fn completion(completion: &crate::zbmi::Completion) -> ctl::Completion {
     ctl::Completion {
         bmi_id: completion.bmi.0,
         outcome: completion.result.map_err(status),
     }
 }
 
-fn message(message: &zbmi::Message) -> UnexpectedMessage {
+fn message(message: &crate::zbmi::Message) -> UnexpectedMessage {
     UnexpectedMessage {
         peer: i32::try_from(message.peer.pid.0).unwrap_or(-1),
         tag: message.tag.0,

@@ -3,8 +3,8 @@
 //! A copy is part of its client's turn, like reading and writing its socket: at most one chunk, in the
 //! daemon's only thread, so that other clients do not wait longer than for a stream.
 
+use crate::zbmi::{Departure, Errno, GrantId};
 use tracing::{debug, info, warn};
-use zbmi::{Departure, Errno, GrantId};
 use zoid_proto::Status;
 use zoid_proto::fwd::{
     Caps, Data, Event, Frame, FrameHeader, FrameType, Grant, Hello, Place, Places, RecvReply,

@@ -1,7 +1,7 @@
 //! Outputs of the engine: frames and messages for clients, replies for the server.
 
+use crate::zbmi::{Errno, Output, Peer, Reply, RequestId, Transfer};
 use tracing::error;
-use zbmi::{Errno, Output, Peer, Reply, RequestId, Transfer};
 use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType, Grant, Place, Readiness, RecvReply};
 use zoid_proto::{Extent, List, Status};
 
@@ -163,7 +163,7 @@ impl Daemon {
         let stopped = self.clients.get_mut(key).map(|client| client.stop(grant));
         if let Some(Err(error)) = stopped {
             error!(%error, "cannot complete a frame; closing the connection");
-            self.lose(key, zbmi::Departure::Broken);
+            self.lose(key, crate::zbmi::Departure::Broken);
         }
     }
 

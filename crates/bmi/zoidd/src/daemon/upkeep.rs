@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use crate::zbmi::{Departure, Time};
 use tracing::{info, warn};
-use zbmi::{Departure, Time};
 use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType};
 use zoid_proto::{DaemonState, Status};
 

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use lnet_control::{Request, Section, Show};
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::{Request, Section, Show};
 use lnet_node::{Md, Node, Progress, PutRequest};
 use lnet_types::ProcessId;
 use serde::Serialize;

@@ -264,7 +264,7 @@ fn place(name: &str) -> anyhow::Result<Place> {
 }
 
 impl Files for Remote {
-    const PIECES: u64 = files_tools::PIECE / PIECE as u64;
+    const PIECES: u64 = files::tools::PIECE / PIECE as u64;
 
     fn write(&self, offset: u64, bytes: &[u8]) -> anyhow::Result<()> {
         let count = self.files.write(&self.caller, self.handle, offset, bytes)?;

@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use bmi::tcp::Tcp;
 use bmi::{Bmi, Question};
+use files::dir::LocalDirectory;
 use files::{FileSystem, Place};
 use files_bmi::{BmiFiles, ClientOptions, Forwarder, ForwarderOptions};
-use files_dir::LocalDirectory;
 use tempfile::TempDir;
 use zoid::Zoid;
 use zoidd::Daemon;
@@ -35,7 +35,7 @@ pub(crate) struct Exported {
 impl Exported {
     pub(crate) fn new() -> Self {
         let directory = TempDir::new().unwrap();
-        let files = LocalDirectory::open(directory.path(), files_dir::Options::default()).unwrap();
+        let files = LocalDirectory::open(directory.path(), files::dir::Options::default()).unwrap();
         Self {
             directory,
             files: Arc::new(files),

@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::{Change, Config, NetConfig, NiConfig, PeerConfig, RouteConfig};
-use lnet_control::Failure;
+use lnet_dlc::protocol::Failure;
 use lnet_policy::{Rule, RuleList};
 use lnet_types::{Net, Nid};
 

@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use lnet_control::{Code, Failure, Frame, FrameError, Header, Reply};
+use lnet_dlc::protocol::{Code, Failure, Frame, FrameError, Header, Reply};
 use thiserror::Error;
 use tracing::{debug, warn};
 

@@ -1,8 +1,8 @@
 //! Describes a failed change in the words of `lnetctl` (sections 6.5 and 11.12 of lnet-selection).
 
 use lnet_config::Change;
-use lnet_control::Failure;
 use lnet_core::ConfigError;
+use lnet_dlc::protocol::Failure;
 use lnet_node::InterfaceError;
 
 use crate::change::ChangeError;

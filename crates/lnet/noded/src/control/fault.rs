@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lnet_control::{Fault, FaultPace, FaultRule, Reply};
 use lnet_core::{
     Core, DelayRule, DropRule, FaultFilter, FaultStats, FaultTypes, MessageStatus, NidFilter, Pace,
 };
+use lnet_dlc::protocol::{Fault, FaultPace, FaultRule, Reply};
 
 use super::request::{parsed, refusal};
 use crate::managed::ManagedNode;

@@ -10,8 +10,8 @@
 use std::fmt::Display;
 
 use lnet_config::{Change, Config, diff};
-use lnet_control::{Failure, ImportMode, Reply};
 use lnet_core::PeerCursor;
+use lnet_dlc::protocol::{Failure, ImportMode, Reply};
 use lnet_policy::RuleList;
 use lnet_types::Time;
 use thiserror::Error;

@@ -50,7 +50,7 @@ pub use import::ReconfigureError;
 /// The path at which the endpoint listens, and the users that may connect.
 #[derive(Clone, Debug)]
 pub struct ControlOptions {
-    /// The socket's path; programs look at [`lnet_control::default_socket_path`]. A missing directory is created.
+    /// The socket's path; programs look at [`lnet_dlc::protocol::default_socket_path`]. A missing directory is created.
     pub path: PathBuf,
     /// A group whose members may connect, too.
     pub group: Option<u32>,

@@ -4,12 +4,12 @@
 
 use std::io;
 
-use lnet_control::{
-    Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, Reply,
-    RouteNumbers, Traffic,
-};
 use lnet_core::{
     MessageStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerView, RouteView,
+};
+use lnet_dlc::protocol::{
+    Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, Reply,
+    RouteNumbers, Traffic,
 };
 use lnet_node::{ConnectionView, Engine};
 use lnet_types::{Nid, Time};

@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 use std::io;
 use std::time::Duration;
 
-use lnet_control::Reply;
 use lnet_core::{Core, NiId, PeerCursor, PeerNiView, RouterPool};
+use lnet_dlc::protocol::Reply;
 
 use super::connection::Pieces;
 use super::request::failure;

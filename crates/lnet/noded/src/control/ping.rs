@@ -6,7 +6,7 @@ use std::io;
 use std::time::Duration;
 
 use lnet_config::{Document, PeerReply};
-use lnet_control::{Failure, Reply};
+use lnet_dlc::protocol::{Failure, Reply};
 use lnet_node::{NoPath, NodeError, PingError, PingReply};
 use lnet_types::Nid;
 use lnet_wire::PingFeatures;

@@ -3,7 +3,7 @@
 use lnet_config::{
     Buffers, Change, Config, Document, Globals, NetConfig, NiConfig, NiName, PeerConfig, diff,
 };
-use lnet_control::{Failure, ImportMode, Reply};
+use lnet_dlc::protocol::{Failure, ImportMode, Reply};
 use lnet_types::Net;
 
 use super::before::{Before, Concerned};

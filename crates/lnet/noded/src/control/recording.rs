@@ -1,7 +1,7 @@
 //! The requests about the record of a node: its state and its end.
 
-use lnet_control::Reply;
 use lnet_core::Recorded;
+use lnet_dlc::protocol::Reply;
 
 use super::request::failure;
 use crate::managed::ManagedNode;

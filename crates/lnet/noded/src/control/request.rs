@@ -4,8 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use lnet_config::{Document, Verbosity};
-use lnet_control::{Failure, HealthTarget, MARK_MAX, Reply, Request, Section, Show};
 use lnet_core::{Core, Health, PeerCursor, PeerState};
+use lnet_dlc::protocol::{Failure, HealthTarget, MARK_MAX, Reply, Request, Section, Show};
 use lnet_types::{Net, Nid};
 
 use super::connection::Pieces;

@@ -7,8 +7,8 @@
 //! has a generation, so that two clients cannot undo each other's change: a copy of a list that has changed meanwhile
 //! is rejected, in the same step.
 
-use lnet_control::{Reply, RuleChange, UdspRule};
 use lnet_core::Core;
+use lnet_dlc::protocol::{Reply, RuleChange, UdspRule};
 use lnet_node::Engine;
 use lnet_policy::{
     Action, BlockError, PolicyError, Priority, Profile, Rule, RuleBlock, RuleText, RuleType,

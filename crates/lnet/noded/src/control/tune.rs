@@ -1,8 +1,8 @@
 //! Changes settings of interfaces while they are in use.
 
 use lnet_config::LndTunables;
-use lnet_control::{Reply, Tune};
 use lnet_core::NiId;
+use lnet_dlc::protocol::{Reply, Tune};
 use lnet_types::{Net, Nid};
 
 use super::request::{parsed, refusal};

@@ -6,8 +6,8 @@
 use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use lnet_control::{Happened, Happening, Happenings, Reply};
 use lnet_core::{Health, HealthCause, Watched, WatchedAttempt, WatchedEvent, Watcher};
+use lnet_dlc::protocol::{Happened, Happening, Happenings, Reply};
 use lnet_node::reason_name;
 use lnet_types::{Nid, Time};
 

@@ -12,7 +12,7 @@
 //! the limit of the link cannot be reached by exchanges. Without a given limit the search lowers
 //! the limits step by step until it cannot reach one.
 
-use topology::{Fabric, Link, Vertex};
+use crate::topology::{Fabric, Link, Vertex};
 
 use crate::assign::Context;
 use crate::assign::optimal::{self, balanced_shares, plan};

@@ -8,7 +8,7 @@ mod strict;
 
 use std::collections::BTreeMap;
 
-use topology::Vertex;
+use crate::topology::Vertex;
 
 use crate::machine::Machine;
 use crate::plan::{Plan, PlanError, Row};

@@ -1,7 +1,7 @@
 //! Assignments to the nearest routers, to routers in turn, and to the modules of metadata nets.
 
+use crate::topology::Vertex;
 use rayon::prelude::*;
-use topology::Vertex;
 
 use crate::assign::Context;
 use crate::costs::{Costs, Near};

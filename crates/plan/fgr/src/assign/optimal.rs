@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::topology::{Crossing, Direction, Fabric, Grid, Tie, Vertex};
 use rayon::prelude::*;
-use topology::{Crossing, Direction, Fabric, Grid, Tie, Vertex};
 
 use crate::assign::nearest::{Best, router_costs};
 use crate::assign::{Context, MAX_PAIRS};

@@ -8,8 +8,8 @@
 //! Backups are modules of the same sub-group as far as the disjointness rule permits, then the
 //! group's other modules in order of cost (planning, section 2.3).
 
+use crate::topology::Vertex;
 use rayon::prelude::*;
-use topology::Vertex;
 
 use crate::assign::Context;
 use crate::assign::nearest::modules_by_cost;

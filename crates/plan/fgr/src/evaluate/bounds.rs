@@ -4,7 +4,7 @@
 //! `Policy::Balanced` is an exact optimum for a given placement, net by net. [`by_module`] is the
 //! optimum of plans that choose whole modules, as the strict rule does.
 
-use topology::{Fabric, Vertex};
+use crate::topology::{Fabric, Vertex};
 
 use crate::assign::{MAX_PAIRS, sites};
 use crate::costs::{Costs, columns};

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use topology::{Fabric, Vertex};
+use crate::topology::{Fabric, Vertex};
 
 use crate::evaluate::loads::parts_of;
 use crate::evaluate::rings::Rings;
@@ -234,7 +234,7 @@ impl<'a> Before<'a> {
 }
 
 fn capacities(fabric: &Fabric) -> Vec<f64> {
-    let slots = (0..fabric.link_slots()).map(topology::Link);
+    let slots = (0..fabric.link_slots()).map(crate::topology::Link);
     slots
         .map(|link| fabric.capacity(link).unwrap_or(0.0))
         .collect()

@@ -20,7 +20,7 @@
 
 use std::collections::BTreeMap;
 
-use topology::{Crossing, Direction, Grid, Tie};
+use crate::topology::{Crossing, Direction, Grid, Tie};
 
 use crate::evaluate::loads::{Streams, Traffic};
 use crate::evaluate::rings::Positions;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use topology::{Fabric, Grid, Link, Tie, Vertex};
+use crate::topology::{Fabric, Grid, Link, Tie, Vertex};
 
 use crate::evaluate::gather::gather;
 use crate::evaluate::rings::Positions;

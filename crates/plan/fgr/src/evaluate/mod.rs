@@ -16,7 +16,7 @@ pub use failures::{Failure, Unit, expected_unreachable, random_failures, single_
 pub use jobs::{JobEfficiency, compact_jobs, job_efficiency, scattered_jobs};
 pub use loads::{Gateways, LinkLoads, Traffic};
 
-use topology::{Fabric, Link};
+use crate::topology::{Fabric, Link};
 
 use crate::costs::Costs;
 use crate::evaluate::loads::{each_stream, parts_of};

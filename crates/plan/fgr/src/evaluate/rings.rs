@@ -14,7 +14,7 @@
 
 use std::sync::Arc;
 
-use topology::{Crossing, Direction, Grid, Tie, Vertex};
+use crate::topology::{Crossing, Direction, Grid, Tie, Vertex};
 
 /// Halves in a unit.
 const HALVES: i64 = 2;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::topology::{Fabric, Vertex};
 use lnet_types::Net;
-use topology::{Fabric, Vertex};
 
 use crate::machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
 use crate::problem::{InputError, Place, Problem, Reason, shown};

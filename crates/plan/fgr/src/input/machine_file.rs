@@ -31,10 +31,10 @@
 //! `at` has one position per dimension on a torus or mesh; it is `[group, switch]` on a dragonfly
 //! and `[endpoint]` on a fat tree.
 
-use lnet_types::Net;
-use topology::{
+use crate::topology::{
     Dimension, Dragonfly, DragonflySize, Fabric, FatTree, Grid, Level, Routing, Tie, Vertex,
 };
+use lnet_types::Net;
 
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::input::fields::{Fields, items, parse, parse_all, text};
@@ -207,7 +207,7 @@ fn fabric(node: &Node<'_>, problems: &mut Problems) -> Option<Fabric> {
     }
 }
 
-type Made = Option<Result<Fabric, topology::TopologyError>>;
+type Made = Option<Result<Fabric, crate::topology::TopologyError>>;
 
 const COUNT: &str = "a number up to 65535";
 const WEIGHT: &str = "a whole number";

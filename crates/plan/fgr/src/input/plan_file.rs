@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::topology::Vertex;
 use lnet_types::Net;
-use topology::Vertex;
 
 use crate::input::fields::{Fields, items, parse_all, text};
 use crate::input::fits;

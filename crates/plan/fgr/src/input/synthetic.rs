@@ -9,8 +9,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::topology::{Fabric, Grid, Tie, Vertex};
 use lnet_types::{LndType, Net};
-use topology::{Fabric, Grid, Tie, Vertex};
 
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::machine::{Client, Machine, Origin, Role};

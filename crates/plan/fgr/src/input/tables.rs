@@ -11,9 +11,9 @@
 
 use std::collections::BTreeSet;
 
+use crate::topology::titan::{NODES, NodeName};
+use crate::topology::{Fabric, Grid, Tie, Vertex};
 use lnet_types::Net;
-use topology::titan::{NODES, NodeName};
-use topology::{Fabric, Grid, Tie, Vertex};
 
 use crate::input::csv_table::Table;
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
@@ -322,7 +322,7 @@ pub fn titan(
 ) -> Result<Machine, InputError> {
     let mut problems = Problems::new(file);
     let mut warnings = Problems::new(file);
-    let grid = match topology::titan::grid() {
+    let grid = match crate::topology::titan::grid() {
         Ok(grid) => grid,
         Err(error) => {
             problems.add(1, Reason::Fabric(error.to_string()));

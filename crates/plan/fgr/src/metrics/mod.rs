@@ -13,7 +13,7 @@ mod failures;
 
 pub use failures::{RandomLosses, Successor, random_losses, successors};
 
-use topology::{Fabric, Vertex};
+use crate::topology::{Fabric, Vertex};
 
 use crate::costs::Costs;
 use crate::evaluate::Summary;

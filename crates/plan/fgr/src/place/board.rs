@@ -22,7 +22,7 @@ mod trial;
 
 use std::sync::Arc;
 
-use topology::Fabric;
+use crate::topology::Fabric;
 
 use crate::machine::Machine;
 use crate::place::board::seat::{Seat, Window, bits};

@@ -30,10 +30,10 @@ pub use sites::{Site, read_sites, titan_sites};
 
 use std::ops::ControlFlow;
 
+use crate::topology::Vertex;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-use topology::Vertex;
 
 use crate::evaluate::{Evaluation, Gateways};
 use crate::machine::{Client, Machine};

@@ -12,7 +12,7 @@
 //! seat, or a link with less capacity than every link between it and the next seat. For streams
 //! from seats the same holds in reverse.
 
-use topology::{Crossing, Direction, Grid, Tie};
+use crate::topology::{Crossing, Direction, Grid, Tie};
 
 /// Units that one instruction multiplies. The lengths of unit vectors are multiples of this number.
 const LANES: usize = 8;
@@ -252,8 +252,8 @@ pub(super) fn larger(a: f32, b: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
+    use crate::topology::{Dimension, Vertex};
     use proptest::prelude::*;
-    use topology::{Dimension, Vertex};
 
     use super::*;
 
@@ -289,7 +289,7 @@ mod tests {
                     });
                 }
             }
-            let slots = (0..).map(topology::Link).zip(&loads);
+            let slots = (0..).map(crate::topology::Link).zip(&loads);
             let wanted = slots.filter_map(|(link, load)| grid.capacity(link).map(|c| load / c));
             let wanted = wanted.fold(0.0, f64::max);
             let links = seats.iter().flat_map(|(at, _)| ring.links(*at));

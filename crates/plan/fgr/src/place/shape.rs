@@ -1,6 +1,6 @@
 //! What moves do not change: the torus and its rings, the windows, and the module of each seat.
 
-use topology::{Fabric, Grid, Vertex};
+use crate::topology::{Fabric, Grid, Vertex};
 
 use crate::machine::{Group, Machine, Role};
 use crate::place::ring::{Ring, Side};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use topology::{Fabric, Grid, Vertex};
+use crate::topology::{Fabric, Grid, Vertex};
 
 use crate::input::{MapNode, Table};
 use crate::place::{PlaceError, Problem};

@@ -1,6 +1,6 @@
 //! Searches on the small machine: rules that hold for every result.
 
-use topology::{Dimension, Fabric, Grid, Tie, Vertex};
+use crate::topology::{Dimension, Fabric, Grid, Tie, Vertex};
 
 use super::*;
 use crate::input::{Synthetic, synthetic};

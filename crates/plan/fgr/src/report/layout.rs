@@ -7,7 +7,7 @@
 //!   fat tree    endpoints line by line
 //! ```
 
-use topology::{Fabric, Grid, Vertex};
+use crate::topology::{Fabric, Grid, Vertex};
 
 use crate::rule::Axes;
 

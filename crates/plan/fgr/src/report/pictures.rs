@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use topology::{Direction, Fabric, Grid};
+use crate::topology::{Direction, Fabric, Grid};
 
 use crate::machine::{Group, Machine, Module, Role};
 use crate::metrics::data_modules;

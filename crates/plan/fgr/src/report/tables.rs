@@ -2,7 +2,7 @@
 
 use std::fmt::{Arguments, Write};
 
-use topology::{Direction, Fabric, Vertex};
+use crate::topology::{Direction, Fabric, Vertex};
 
 use crate::machine::Machine;
 use crate::report::Part;

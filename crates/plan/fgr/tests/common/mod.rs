@@ -10,8 +10,8 @@
 
 use std::fmt::Write;
 
+use fgr::topology::Tie;
 use fgr::{Machine, MapNode, Role, read_machine, read_map, read_modules, titan};
-use topology::Tie;
 
 /// Reads a file of Titan's data. Returns `None` with a message if the file is not available.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn titan_map() -> Option<Vec<MapNode>> {
 /// Titan with its 108 modules.
 pub(crate) fn titan_machine() -> Option<Machine> {
     let map = titan_map()?;
-    let grid = topology::titan::grid().expect("constants that fit");
+    let grid = fgr::topology::titan::grid().expect("constants that fit");
     let modules = read_modules(
         "modules.csv",
         &titan_file("modules.csv")?,
@@ -98,7 +98,7 @@ pub(crate) fn mini() -> Machine {
 
 /// Titan's compute blades, and the blades of its modules.
 pub(crate) fn blades(machine: &Machine) -> Vec<fgr::place::Site> {
-    let topology::Fabric::Grid(grid, _) = &machine.fabric else {
+    let fgr::topology::Fabric::Grid(grid, _) = &machine.fabric else {
         return Vec::new();
     };
     let modules: Vec<&str> = machine.modules.iter().map(|m| &*m.blade).collect();
