@@ -352,7 +352,7 @@ impl fmt::Display for Control {
 
 /// Returns the default path of the control socket of this user's node.
 pub fn default_control_path() -> PathBuf {
-    lnet_control::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
+    lnet_dlc::protocol::default_socket_path(env::var_os("XDG_RUNTIME_DIR").as_deref())
 }
 
 /// Returns the number of a group that is given by its name or number.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use lnet_lint::{Input, Report, lint, list};
+use lnet_site::lint::{Input, Report, lint, list};
 use lnet_store::Printable;
 
 use crate::common::{BAD_INPUT, NEGATIVE, complaint, print_bytes, read_standard_input, read_text};

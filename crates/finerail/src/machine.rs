@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::ValueEnum;
+use fgr::topology::{Dimension, Grid, Tie};
 use fgr::{
     Machine, ModuleDraft, Origin, PRESETS, Role, Synthetic, preset, read_machine, read_map,
     read_modules, read_node_table, synthetic, synthetic_metadata, titan,
 };
 use lnet_types::Net;
-use topology::{Dimension, Grid, Tie};
 
 use crate::common::read_limited;
 
@@ -115,7 +115,7 @@ impl MachineArgs {
         (modules_file, modules): (&Path, &str),
         metadata: Option<&str>,
     ) -> anyhow::Result<Machine> {
-        let grid = topology::titan::grid()?;
+        let grid = fgr::topology::titan::grid()?;
         let read_nodes = if is_node_table(map) {
             read_node_table
         } else {

@@ -13,9 +13,9 @@ use std::thread;
 
 use anyhow::{Context, bail};
 use files::FileSystem;
-use files_dir::{Identity, LocalDirectory, Squash};
-use files_mount::{Ender, MountError, Mounted};
-use files_tools::Below;
+use files::dir::{Identity, LocalDirectory, Squash};
+use files::mount::{Ender, MountError, Mounted};
+use files::tools::Below;
 use nix::sys::stat::{Mode, umask};
 use nix::unistd::{dup2_stderr, setsid};
 
@@ -257,9 +257,9 @@ fn open(
         uid: 65534,
         gid: 65534,
     };
-    let with = |identity| files_dir::Options {
+    let with = |identity| files::dir::Options {
         identity,
-        ..files_dir::Options::default()
+        ..files::dir::Options::default()
     };
     if is_root && let Ok(files) = LocalDirectory::open(path, with(identity)) {
         return Ok((Arc::new(files), true));

@@ -1,5 +1,5 @@
 //! Cases of the catalogue of configurations, `docs/configuration-cases.md`, that need a running
-//! node and the commands of `lnetctl`. `crates/lnet-config/tests/catalogue.txt` lists where the other cases are.
+//! node and the commands of `lnetctl`. `crates/lnet/config/tests/catalogue.txt` lists where the other cases are.
 
 #![allow(
     clippy::unwrap_used,

@@ -338,7 +338,7 @@ fn a_ping_with_several_questions_prints_times_and_json_is_one_document() {
 
 /// Returns the path of a small capture of two nodes.
 fn small_capture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet-capture/tests/data/ping.pcap")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet/capture/tests/data/ping.pcap")
 }
 
 fn dump(site: &Site, content: impl AsRef<[u8]>) -> Ended {

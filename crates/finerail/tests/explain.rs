@@ -13,7 +13,7 @@ use std::process::{Command, Output};
 
 /// Returns the path of one example of a theme of user reports.
 fn theme(name: &str) -> String {
-    let themes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet-explain/tests/themes");
+    let themes = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lnet/explain/tests/themes");
     themes.join(name).join("node.yaml").display().to_string()
 }
 

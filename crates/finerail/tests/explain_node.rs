@@ -6,9 +6,9 @@ mod common;
 
 use std::path::Path;
 
-use lnet_control::Request;
 use lnet_core::PutRequest;
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::Request;
 use lnet_node::{EventQueue, Md, Node, NodeOptions};
 use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 use lnet_types::{Nid, ProcessId};

@@ -16,10 +16,10 @@ use std::thread;
 use std::time::Duration;
 
 use bmi::Bmi;
+use files::dir::LocalDirectory;
+use files::reftest::{compare_repeated, steps};
 use files::{Caller, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Place};
 use files_bmi::{BmiFiles, ClientOptions, Forwarder, ForwarderOptions};
-use files_dir::LocalDirectory;
-use files_reftest::{compare_repeated, steps};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use proptest::prelude::*;
@@ -215,7 +215,7 @@ impl Drop for Node {
 }
 
 fn local(path: &Path) -> Arc<dyn FileSystem> {
-    Arc::new(LocalDirectory::open(path, files_dir::Options::default()).unwrap())
+    Arc::new(LocalDirectory::open(path, files::dir::Options::default()).unwrap())
 }
 
 const SMALL: [&str; 2] = ["--total", "96M"];

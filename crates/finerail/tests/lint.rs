@@ -103,7 +103,7 @@ fn json_and_sarif_name_the_same_findings() {
 
 #[test]
 fn interfaces_belong_to_the_configuration_that_is_named() {
-    let themes = "../lnet-explain/tests/themes";
+    let themes = "../lnet/explain/tests/themes";
     let node = format!("{themes}/boot-race/node.yaml");
     let of_node = format!("{node}={themes}/boot-race/interfaces.json");
     let ended = lint(&["tests/lint/client.yaml", &node, "--interfaces", &of_node]);

@@ -19,8 +19,8 @@ use std::sync::Arc;
 
 use bmi::tcp::Tcp;
 use bmi::{Bmi, Question};
+use files::dir::LocalDirectory;
 use files_bmi::{Forwarder, ForwarderOptions};
-use files_dir::LocalDirectory;
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
@@ -306,7 +306,7 @@ fn forwarder(directory: &Path) -> (Arc<Bmi>, Forwarder, i64) {
         .start();
     let bmi = Arc::new(bmi.unwrap());
     let port = i64::try_from(bmi.get(None, Question::TcpPort).unwrap()).unwrap();
-    let files = LocalDirectory::open(directory, files_dir::Options::default()).unwrap();
+    let files = LocalDirectory::open(directory, files::dir::Options::default()).unwrap();
     let options = ForwarderOptions::default();
     let forwarder = Forwarder::start(Arc::clone(&bmi), Arc::new(files), options).unwrap();
     (bmi, forwarder, port)
@@ -345,7 +345,7 @@ fn files_go_through_the_daemon_of_an_io_node() {
         .method(Zoid::new(options))
         .listen("zoid://")
         .start();
-    let files = LocalDirectory::open(&site.path("kept"), files_dir::Options::default()).unwrap();
+    let files = LocalDirectory::open(&site.path("kept"), files::dir::Options::default()).unwrap();
     let limits = ForwarderOptions::default();
     let _forwarder = Forwarder::start(Arc::new(bmi.unwrap()), Arc::new(files), limits).unwrap();
     let client = |words: &[&str]| {

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use lnet_control::{NodeNumbers, Part, Request};
+use lnet_dlc::protocol::{NodeNumbers, Part, Request};
 use lnet_node::{AcceptMode, NodeOptions};
 use lnet_noded::ManagedNode;
 

@@ -9,7 +9,7 @@
 )]
 
 mod common;
-#[path = "../../lnet-capture/tests/common/tshark.rs"]
+#[path = "../../lnet/capture/tests/common/tshark.rs"]
 #[allow(dead_code, reason = "shared with the crate that it stands in")]
 mod comparison;
 

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr};
 
-use lnet_control::Section;
+use lnet_dlc::protocol::Section;
 use sys::InterfaceAddress;
 
 use super::talk::{Failed, Talk};

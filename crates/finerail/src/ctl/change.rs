@@ -9,7 +9,7 @@ use std::path::Path;
 
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
 use lnet_config::{Ip2Nets, PeerConfig, PeerListError};
-use lnet_control::{ImportMode, Request, Section, Show};
+use lnet_dlc::protocol::{ImportMode, Request, Section, Show};
 use lnet_types::expr::NidList;
 use serde_json::{Map, Value, json};
 

@@ -1,6 +1,6 @@
 //! `fault`: injected faults.
 
-use lnet_control::{Fault, FaultPace, FaultRule, Request};
+use lnet_dlc::protocol::{Fault, FaultPace, FaultRule, Request};
 
 use super::args::{FaultAddArgs, FaultCommand, FaultDelArgs, FaultRuleCommand, FaultType};
 use super::talk::{Failed, Talk};

@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
-use lnet_control::{HealthTarget, Request, Section, Show, Tune};
+use lnet_dlc::protocol::{HealthTarget, Request, Section, Show, Tune};
 
 use self::args::{
     DebugCommand, ExportArgs, GlobalCommand, Group, LnetCommand, NetCommand, NetSetArgs,

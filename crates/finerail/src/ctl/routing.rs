@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::Duration;
 
-use lnet_control::{NodeNumbers, Part, Request, RoutingChange};
+use lnet_dlc::protocol::{NodeNumbers, Part, Request, RoutingChange};
 
 use super::talk::{Failed, Talk};
 use crate::common::complaint;
@@ -40,7 +40,7 @@ fn progress(node: &NodeNumbers, change: RoutingChange) -> String {
     if !change.stops {
         return format!("the node forwards, and tells its peers in {soonest} s");
     }
-    let held = |pool: &lnet_control::PoolNumbers| i64::from(pool.buffers) - pool.credits;
+    let held = |pool: &lnet_dlc::protocol::PoolNumbers| i64::from(pool.buffers) - pool.credits;
     let messages: i64 = node.pools.iter().map(held).sum();
     format!(
         "forwarding stops in {soonest} s, {messages} messages left (at the latest in {latest} s)"
@@ -61,7 +61,7 @@ fn numbers(talk: &mut Talk) -> Result<NodeNumbers, Failed> {
 
 #[cfg(test)]
 mod tests {
-    use lnet_control::PoolNumbers;
+    use lnet_dlc::protocol::PoolNumbers;
 
     use super::*;
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use lnet_config::Document;
-use lnet_control::{Request, Section, Show};
+use lnet_dlc::protocol::{Request, Section, Show};
 
 use super::talk::{Failed, Talk, read, read_named};
 use crate::common::{complaint, read_text};

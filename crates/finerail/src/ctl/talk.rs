@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
-use lnet_control::{Failure, Fault, Request, Section, Show};
+use lnet_dlc::protocol::{Failure, Fault, Request, Section, Show};
 use lnet_dlc::{Dlc, DlcError};
 use lnet_store::Printable;
 

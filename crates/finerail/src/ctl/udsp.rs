@@ -1,6 +1,6 @@
 //! `udsp`: selection rules.
 
-use lnet_control::{Request, RuleChange, Section, Show, UdspRule};
+use lnet_dlc::protocol::{Request, RuleChange, Section, Show, UdspRule};
 use lnet_policy::{Priority, parse_index};
 
 use super::args::{UdspAddArgs, UdspCommand, UdspDelArgs};

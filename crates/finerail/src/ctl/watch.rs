@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use lnet_control::{Happening, Happenings, Request};
+use lnet_dlc::protocol::{Happening, Happenings, Request};
 
 use super::args::WatchNodeArgs;
 use super::talk::{Failed, Talk};

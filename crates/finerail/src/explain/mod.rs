@@ -12,9 +12,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 use lnet_config::machine::Machine;
-use lnet_control::Request;
 use lnet_core::UsedPaths;
 use lnet_dlc::Dlc;
+use lnet_dlc::protocol::Request;
 use lnet_explain::{
     Decision, Difference, Explanation, Imported, Node, Question, Reverse, Settings, Source,
     explain, import, reverse, what_if,

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{anyhow, bail};
 use comfy_table::{Table, presets};
+use fgr::topology::{Fabric, Vertex};
 use fgr::{Machine, Plan};
 use serde::Serialize;
-use topology::{Fabric, Vertex};
 
 use super::input::PlanningArgs;
 use crate::common::print_bytes;

@@ -238,7 +238,7 @@ fn sites(args: &PlaceArgs, machine: &Machine) -> anyhow::Result<Vec<Site>> {
     };
     let nodes = read_map(file, &text).or_else(|_| read_node_table(file, &text))?;
     let blades: Vec<&str> = machine.modules.iter().map(|m| m.blade.as_str()).collect();
-    let grid = topology::titan::grid()?;
+    let grid = fgr::topology::titan::grid()?;
     Ok(titan_sites(&nodes, &grid, args.anywhere, &blades))
 }
 

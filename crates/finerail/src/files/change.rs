@@ -5,8 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use files::tools::{Failure, Failures, Progress, Tree};
 use files::{Errno, Handle, Path, Place, RenameMode};
-use files_tools::{Failure, Failures, Progress, Tree};
 
 use super::address::Address;
 use super::connections::{ConnectionArgs, Connections, Links, Located};
@@ -152,7 +152,7 @@ pub(crate) fn remove(
                 }
                 Depth::Files | Depth::All => {
                     let recursive = depth == Depth::All;
-                    files_tools::remove(tree, path, recursive, &progress, &mut failures);
+                    files::tools::remove(tree, path, recursive, &progress, &mut failures);
                 }
             });
             let is_missing = |failure: &&Failure| force && failure.errno() == Some(Errno::ENOENT);

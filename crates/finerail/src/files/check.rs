@@ -8,11 +8,11 @@ use std::sync::Mutex;
 use std::time::SystemTime;
 
 use anyhow::{Context, bail};
-use files::{Kind, Path};
-use files_tools::{
+use files::tools::{
     CheckOptions, Difference, Entries, Failure, Failures, Item, Manifest, Progress, Tree,
     digest_line,
 };
+use files::{Kind, Path};
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -177,7 +177,7 @@ fn compare(
             .unwrap_or_else(|error| error.into_inner());
         differences.push(Row { name, what });
     };
-    let failures = files_tools::check(one_tree, other_tree, &item, &options, progress, &found);
+    let failures = files::tools::check(one_tree, other_tree, &item, &options, progress, &found);
     let mut report = Report {
         differences: differences.into_inner().unwrap_or_default(),
         ..Report::default()
@@ -213,7 +213,7 @@ fn against(
             Some(top) => top.join(&path)?,
             None => path,
         };
-        match files_tools::digest(tree, &path, progress) {
+        match files::tools::digest(tree, &path, progress) {
             _ if progress.is_cancelled() => break,
             Ok(found) if found == expected => progress.note_file(),
             Ok(_) => report.differences.push(Row {
@@ -250,7 +250,7 @@ fn parts(
         args.remove
     };
     let before = i64::try_from(before).unwrap_or(i64::MAX);
-    files_tools::old_parts(
+    files::tools::old_parts(
         tree,
         located.path.as_ref(),
         before,
@@ -299,8 +299,8 @@ fn digests(located: &Located, tree: Tree<'_>, progress: &Progress) -> anyhow::Re
             Kind::Directory => {
                 stack.push(Entries::new(tree, Some(found.path), found.entry.handle));
             }
-            Kind::File if !files_tools::is_part(found.path.split_last().1) => {
-                match files_tools::digest(tree, &found.path, progress) {
+            Kind::File if !files::tools::is_part(found.path.split_last().1) => {
+                match files::tools::digest(tree, &found.path, progress) {
                     Ok(digest) => {
                         let below = Path::new(&found.path.as_bytes()[skip..])?;
                         let line = digest_line(&digest, &below);

@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use bmi::Bmi;
 use bmi::tcp::Tcp;
+use files::dir::LocalDirectory;
+use files::spread::{Mode, Real, Spread};
+use files::tools::Tree;
 use files::{Caller, FileSystem, Path};
 use files_bmi::BmiFiles;
-use files_dir::LocalDirectory;
-use files_spread::{Mode, Real, Spread};
-use files_tools::Tree;
 use lnet_node::Node;
 use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_store::Printable;
@@ -93,8 +93,8 @@ impl Default for SpreadArgs {
 }
 
 impl SpreadArgs {
-    fn options(&self) -> files_spread::Options {
-        files_spread::Options {
+    fn options(&self) -> files::spread::Options {
+        files::spread::Options {
             mode: match self.mode {
                 ModeName::Serial => Mode::Serial,
                 ModeName::Cluster => Mode::Cluster,
@@ -102,7 +102,7 @@ impl SpreadArgs {
                 ModeName::Loadbalance => Mode::LoadBalance,
             },
             block: self.block,
-            ..files_spread::Options::default()
+            ..files::spread::Options::default()
         }
     }
 }
@@ -243,8 +243,8 @@ impl<'a> Connections<'a> {
             return Ok(files);
         }
         let name = server.to_string();
-        let only = files_spread::Server { name, files };
-        let options = files_spread::Options {
+        let only = files::spread::Server { name, files };
+        let options = files::spread::Options {
             mode: Mode::Serial,
             ..self.args.spread.options()
         };
@@ -311,7 +311,7 @@ impl<'a> Connections<'a> {
         let limit = limit.min(Duration::from_secs(failover.into()));
         let mut servers = Vec::with_capacity(nids.len());
         for &nid in nids {
-            servers.push(files_spread::Server {
+            servers.push(files::spread::Server {
                 name: nid.to_string(),
                 files: self.gateway(nid, limit)?,
             });
@@ -457,7 +457,7 @@ impl LocalRoot {
         let Some(directory) = directory else {
             return Ok(None);
         };
-        let files = LocalDirectory::open(&directory, files_dir::Options::default())?;
+        let files = LocalDirectory::open(&directory, files::dir::Options::default())?;
         let files = Arc::new(files);
         Ok(Some(Self {
             files,

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use files::tools::{Failure, Failures, Item, Options, Progress, Verify};
 use files::{Errno, Kind, Path};
-use files_tools::{Failure, Failures, Item, Options, Progress, Verify};
 use indicatif::{HumanBytes, ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -364,7 +364,7 @@ fn copy(
                 is_one_system: source.is_beside(target) || (source.is_local && target.is_local),
             };
             let (from, to) = (source.tree(caller), target.tree(caller));
-            let failed = files_tools::copy(from, to, &items, &options, &progress);
+            let failed = files::tools::copy(from, to, &items, &options, &progress);
             let kept = failed.list.len() as u64;
             failed
                 .list

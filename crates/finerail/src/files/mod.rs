@@ -14,7 +14,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::Subcommand;
-use files_tools::Failure;
+use files::tools::Failure;
 
 use crate::common::{NEGATIVE, Negative, complaint};
 

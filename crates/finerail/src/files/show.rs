@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use files::tools::{Entries, Failures, Found, Progress, Tree};
 use files::{Attributes, Kind, Path};
-use files_tools::{Entries, Failures, Found, Progress, Tree};
 use indicatif::HumanBytes;
 use jiff::Timestamp;
 use lnet_store::Printable;
@@ -154,7 +154,7 @@ pub(crate) fn list(
                 match entry {
                     Ok(Found { path, entry }) => {
                         let name = path.split_last().1.to_vec();
-                        if shown.all || !files_tools::is_part(&name) {
+                        if shown.all || !files::tools::is_part(&name) {
                             found.push((name, entry.attributes));
                         }
                     }
@@ -216,7 +216,7 @@ pub(super) fn du(args: &DuArgs) -> anyhow::Result<ExitCode> {
             let (progress, mut failures) = (Progress::default(), Failures::default());
             let path = located.path.as_ref();
             let usage = watched(&progress, &interrupted, || {
-                files_tools::usage(tree, path, &progress, &mut failures)
+                files::tools::usage(tree, path, &progress, &mut failures)
             });
             failures
                 .list
@@ -261,7 +261,7 @@ struct UsageRow {
 }
 
 impl UsageRow {
-    fn new(name: String, usage: files_tools::Usage) -> Self {
+    fn new(name: String, usage: files::tools::Usage) -> Self {
         Self {
             name,
             space: usage.space,
@@ -286,7 +286,7 @@ pub(super) fn cat(args: &CatArgs) -> anyhow::Result<ExitCode> {
                 Ok(entry) => entry,
                 Err(failure) => return outcome.note(&failure),
             };
-            let (mut offset, mut memory) = (0, vec![0; files_tools::PIECE as usize]);
+            let (mut offset, mut memory) = (0, vec![0; files::tools::PIECE as usize]);
             loop {
                 let read = tree
                     .files

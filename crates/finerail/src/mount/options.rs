@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
 use clap::Parser;
-use files_mount::{Options, THREADS_MAX};
+use files::mount::{Options, THREADS_MAX};
 
 use crate::files::connections::ConnectionArgs;
 

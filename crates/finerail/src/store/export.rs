@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::ValueEnum;
-use files_dir::{Identity, LocalDirectory, Squash};
+use files::dir::{Identity, LocalDirectory, Squash};
 use lnet_rpc::Entropy;
 use lnet_store::files::{FileGateway, ReplyLog, Step};
 use nix::sys::signal::{Signal, raise};
@@ -121,13 +121,13 @@ impl ExportArgs {
     pub(super) fn open(&self, entropy: &Entropy) -> anyhow::Result<FileGateway<LocalDirectory>> {
         // The client's kernel has already applied the caller's umask.
         umask(Mode::empty());
-        if let Err(error) = files_dir::obey_quotas() {
+        if let Err(error) = files::dir::obey_quotas() {
             tracing::warn!(%error, "quotas do not apply to writes of root");
         }
-        let options = files_dir::Options {
+        let options = files::dir::Options {
             identity: self.identity(),
             read_only: self.read_only,
-            ..files_dir::Options::default()
+            ..files::dir::Options::default()
         };
         let files = LocalDirectory::open(&self.directory, options)
             .with_context(|| format!("cannot serve {}", self.directory.display()))?;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, s
 use std::thread;
 use std::time::Duration;
 
-use lnet_control::{Part, Request};
+use lnet_dlc::protocol::{Part, Request};
 use lnet_dlc::{Dlc, DlcError};
 
 use super::sample::Sample;

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-use lnet_control::{Condition, NiNumbers, PeerNiNumbers, RouteNumbers, Traffic};
+use lnet_dlc::protocol::{Condition, NiNumbers, PeerNiNumbers, RouteNumbers, Traffic};
 
 use super::rates::{Span, quantile};
 use super::sample::Sample;

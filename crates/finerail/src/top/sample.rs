@@ -1,6 +1,6 @@
 //! One sample of a node.
 
-use lnet_control::{NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers};
+use lnet_dlc::protocol::{NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers};
 
 /// The counters of a node at one time.
 #[derive(Clone, Debug, Default)]

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{env, fs};
 
-use lnet_control::{
+use lnet_dlc::protocol::{
     Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, Traffic,
 };
 use proptest::prelude::*;

@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use testkit::workspace::packages;
+
 use super::ROOT;
 use super::page::steps;
 use super::run::outputs;
@@ -150,10 +152,9 @@ const DEVELOPMENT: [&str; 5] = [
 /// Returns the variables whose names stand in the sources of the programs, outside of tests.
 pub(crate) fn variables() -> BTreeSet<String> {
     let mut directories = Vec::new();
-    for entry in fs::read_dir(Path::new(ROOT).join("crates")).unwrap() {
-        let path = entry.unwrap().path();
-        if !DEVELOPMENT.iter().any(|name| path.ends_with(name)) {
-            directories.push(path.join("src"));
+    for package in packages() {
+        if !DEVELOPMENT.contains(&package.name.as_str()) {
+            directories.push(Path::new(ROOT).join(package.directory).join("src"));
         }
     }
     let mut found = BTreeSet::new();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use files_spread::{Real, Server, Spread};
+use files::spread::{Real, Server, Spread};
 use lnet_node::{Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy};
 use lnet_store::files::RemoteFiles;
@@ -95,11 +95,11 @@ impl Lab {
             )),
         };
         let servers = GATEWAYS.into_iter().map(server).collect();
-        let options = files_spread::Options {
+        let options = files::spread::Options {
             // The first gateway is not probed again within a test.
             first_pause: PATIENCE,
             longest_pause: PATIENCE,
-            ..files_spread::Options::default()
+            ..files::spread::Options::default()
         };
         Spread::new(servers, options, Real::new()).unwrap()
     }

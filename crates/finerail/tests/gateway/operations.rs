@@ -5,10 +5,10 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use files::dir::{LocalDirectory, Options};
 use files::{
     Caller, Errno, FileSystem, Handle, Node, OUTCOME_UNKNOWN, Place, RenameMode, XattrMode,
 };
-use files_dir::{LocalDirectory, Options};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {

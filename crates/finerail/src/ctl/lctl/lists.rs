@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 
-use lnet_control::{ConnectionNumbers, Part, Request};
+use lnet_dlc::protocol::{ConnectionNumbers, Part, Request};
 use lnet_types::{Net, Nid};
 
 use super::{INVALID, line};

@@ -9,8 +9,8 @@ mod params;
 use std::io::{self, Write};
 
 use lnet_config::Reply;
-use lnet_control::{Fault, Request, Section};
 use lnet_dlc::DlcError;
+use lnet_dlc::protocol::{Fault, Request, Section};
 use lnet_types::{Net, Nid};
 
 use self::args::{LctlArgs, LctlCommand};
@@ -144,7 +144,7 @@ fn unusable(nid: &str) -> Failed {
 }
 
 /// Returns the first error of the node as one line, with its number as the exit code.
-fn failed(failures: Vec<lnet_control::Failure>) -> Failed {
+fn failed(failures: Vec<lnet_dlc::protocol::Failure>) -> Failed {
     let Some(first) = failures.into_iter().next() else {
         return Failed::plain("the node rejects the request without a reason");
     };

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use lnet_control::{PARAMETERS, Request};
+use lnet_dlc::protocol::{PARAMETERS, Request};
 
 use super::{INVALID, line};
 use crate::ctl::args::SetArgs;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::bail;
 use files::FileSystem;
-use files_dir::{Identity, LocalDirectory, Squash};
+use files::dir::{Identity, LocalDirectory, Squash};
 use nix::sys::stat::{Mode, umask};
 
 use crate::common::ControlArgs;
@@ -108,10 +108,10 @@ impl ExportArgs {
         };
         // Clients have already applied their umask to the modes they send.
         umask(Mode::empty());
-        let options = files_dir::Options {
+        let options = files::dir::Options {
             identity,
             read_only: self.read_only,
-            ..files_dir::Options::default()
+            ..files::dir::Options::default()
         };
         Ok(LocalDirectory::open(path, options)?)
     }

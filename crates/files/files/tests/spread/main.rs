@@ -1,0 +1,6 @@
+//! Several gateways as one file system.
+
+mod common;
+mod failover;
+mod reftest;
+mod threads;

@@ -1,0 +1,5 @@
+//! Operations on trees of files.
+
+mod common;
+mod copy;
+mod trees;

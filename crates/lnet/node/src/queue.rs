@@ -1,0 +1,227 @@
+//! Event queues: a program waits there for the events of its memory descriptors.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::stack::{EventSink, NodeEvent};
+use thiserror::Error;
+
+use crate::node::{LONGEST_SLEEP, Shared};
+
+/// A queue of events. Clones are handles to the same queue; any thread may wait on it.
+#[derive(Clone)]
+pub struct EventQueue {
+    state: Arc<QueueState>,
+    shared: Arc<Shared>,
+}
+
+/// The state of a queue, shared between the engine, which fills it, and the handles.
+#[derive(Default)]
+pub(crate) struct QueueState {
+    inner: Mutex<QueueInner>,
+    filled: Condvar,
+}
+
+#[derive(Default)]
+struct QueueInner {
+    events: VecDeque<NodeEvent>,
+    /// The number of threads that sleep until there is an event.
+    waiting: usize,
+    closed: bool,
+    /// True if a wait ends when a path is lost.
+    hears_of_paths: bool,
+    path_lost: bool,
+}
+
+/// The reason why a wait ended without an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum WaitError {
+    /// The timeout expired first; there may be events later.
+    #[error("no event came in time")]
+    TimedOut,
+    /// The node has shut down and every event was taken: no event will come.
+    #[error("the node has shut down")]
+    Closed,
+    /// An interface went down, or a gateway lost its last connection: messages on this path, and their responses, may
+    /// never arrive. Only queues that asked for it report this: [`EventQueue::hear_of_lost_paths`].
+    #[error("an interface or a gateway went down")]
+    PathLost,
+}
+
+/// The most events that a queue holds for a program that does not take them: some 60 MB.
+const EVENTS_MAX: usize = 1 << 18;
+
+impl EventQueue {
+    pub(crate) fn new(state: Arc<QueueState>, shared: Arc<Shared>) -> Self {
+        Self { state, shared }
+    }
+
+    pub(crate) fn state(&self) -> &Arc<QueueState> {
+        &self.state
+    }
+
+    /// Returns the next event, if there is one now.
+    #[must_use]
+    pub fn try_next(&self) -> Option<NodeEvent> {
+        self.state.lock().events.pop_front()
+    }
+
+    /// From now on, lets a wait end with [`WaitError::PathLost`], once, after an interface of the node or a gateway has
+    /// gone down.
+    pub fn hear_of_lost_paths(&self) {
+        let mut inner = self.state.lock();
+        inner.hears_of_paths = true;
+        inner.path_lost = false;
+    }
+
+    /// Waits for the next event; without a `timeout`, until an event comes or the node ends.
+    ///
+    /// With [`crate::Progress::Caller`], the wait drives the node's I/O, for at least one turn. If several
+    /// threads wait at the same time, one of them drives for all, and another takes over when that thread
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// [`WaitError`] distinguishes a timeout from the end of the node.
+    pub fn wait(&self, timeout: Option<Duration>) -> Result<NodeEvent, WaitError> {
+        let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+        if self.shared.is_driven_by_callers() {
+            self.drive_until_event(deadline)
+        } else {
+            self.state.wait(deadline)
+        }
+    }
+
+    fn drive_until_event(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
+        if self.shared.is_turn_overdue() {
+            self.shared.turn_of_caller(Some(Duration::ZERO), || {});
+        } else if let Some(event) = self.try_next() {
+            return Ok(event);
+        }
+        self.shared.follow();
+        let event = self.drive_or_follow(deadline);
+        self.shared.unfollow();
+        event
+    }
+
+    fn drive_or_follow(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
+        let mut is_last_look = false;
+        loop {
+            let mut inner = self.state.lock();
+            if let Some(event) = inner.events.pop_front() {
+                return Ok(event);
+            }
+            if inner.closed {
+                return Err(WaitError::Closed);
+            }
+            if std::mem::take(&mut inner.path_lost) {
+                return Err(WaitError::PathLost);
+            }
+            if is_last_look {
+                return Err(WaitError::TimedOut);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            is_last_look = left == Some(Duration::ZERO);
+            // Unless this thread drives, the queue stays locked until this thread sleeps. So no other thread
+            // can add an event or hand over the driving in between.
+            let mut locked = Some(inner);
+            let unlock = || drop(locked.take());
+            if !self.shared.turn_of_caller(left, unlock)
+                && let Some(inner) = locked
+            {
+                let left = left.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
+                drop(self.state.sleep(inner, Some(left)));
+            }
+        }
+    }
+}
+
+impl EventSink for QueueState {
+    // The last event of a descriptor is always accepted: it carries memory, and there are no more such events
+    // than descriptors.
+    fn push(&self, event: NodeEvent) -> bool {
+        let mut inner = self.lock();
+        if inner.events.len() >= EVENTS_MAX && !event.event.unlinked {
+            return false;
+        }
+        inner.events.push_back(event);
+        let waiting = inner.waiting > 0;
+        drop(inner);
+        // A wake-up is a system call even if no thread sleeps.
+        if waiting {
+            self.filled.notify_one();
+        }
+        true
+    }
+}
+
+impl QueueState {
+    /// Notes that no more events will come: waiters return once the queue is empty.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_all();
+    }
+
+    /// Ends the present wait, or the next one, if the program asked for lost paths.
+    pub(crate) fn path_lost(&self) {
+        let mut inner = self.lock();
+        inner.path_lost = inner.hears_of_paths;
+        drop(inner);
+        self.filled.notify_all();
+    }
+
+    fn wait(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
+        let mut inner = self.lock();
+        loop {
+            if let Some(event) = inner.events.pop_front() {
+                return Ok(event);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if inner.closed {
+                return Err(WaitError::Closed);
+            }
+            if std::mem::take(&mut inner.path_lost) {
+                return Err(WaitError::PathLost);
+            }
+            if left == Some(Duration::ZERO) {
+                return Err(WaitError::TimedOut);
+            }
+            inner = self.sleep(inner, left);
+        }
+    }
+
+    /// Sleeps until the queue changes or `left` has passed.
+    fn sleep<'q>(
+        &'q self,
+        mut inner: MutexGuard<'q, QueueInner>,
+        left: Option<Duration>,
+    ) -> MutexGuard<'q, QueueInner> {
+        inner.waiting += 1;
+        let mut inner = match left {
+            None => self
+                .filled
+                .wait(inner)
+                .unwrap_or_else(PoisonError::into_inner),
+            Some(left) => {
+                let waited = self.filled.wait_timeout(inner, left);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        inner.waiting -= 1;
+        inner
+    }
+
+    /// Wakes one of the threads that sleep on this queue, so that it can drive. Returns false if none sleeps.
+    pub(crate) fn nudge(&self) -> bool {
+        let sleeps = self.lock().waiting > 0;
+        if sleeps {
+            self.filled.notify_one();
+        }
+        sleeps
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueInner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,25 @@
+//! The stack of a node: the state machine (`lnet-core`), the socket LND (`lnet-tcp`) and the memory that programs
+//! lend, behind one interface.
+//!
+//! ```text
+//!          calls, time          events: EventSink
+//!               │                   ▲
+//!        ┌──────▼───────────────────┴──────────────┐
+//!        │  Core ◀── header, arrived, sent ── Socklnd │◀──▶ Network: sockets of the system,
+//!        │    └── outputs: transmit, resume ──▶       │      or streams of a simulation
+//!        │  Memory: descriptors, router buffers       │
+//!        └────────────────────────────────────────────┘
+//! ```
+//!
+//! A running node (`lnet-node`) and the simulator (`lnet-stack-sim`) drive the same [`Stack`]. The stack has no
+//! thread, no socket and no clock: each call passes the time, and bytes move in [`lnet_tcp::Job`]s that the driver
+//! runs.
+
+mod event;
+mod loopback;
+mod memory;
+mod turn;
+
+pub use event::{EventSink, NodeEvent};
+pub use memory::{Md, Memory, MemoryTable, Registered, Scrap};
+pub use turn::{OUTPUTS_PER_TURN, Side, Stack};

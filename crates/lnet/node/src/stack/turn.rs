@@ -1,0 +1,360 @@
+//! The core, the LND and the memory, and the code that carries the outputs of one to the others.
+//!
+//! [`Stack::decide`] carries the core's outputs to the LND, the event sinks and loopback. It follows
+//! every call that may make the core produce outputs. One call carries out a limited number of outputs; the rest is
+//! left for the next turn, so that waiting threads get the lock in between. Bytes move between [`Stack::next_job`]
+//! and [`Stack::finish`], while no thread holds the stack.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
+use lnet_core::{
+    Core, CoreBuffer, Event, MdHandle, MdSpec, MeSpec, MessageStatus, Output, Payload, Place,
+    PortalError, Transmit, Verdict,
+};
+use lnet_tcp::{Job, Landing, Network, Readiness, SendRequest, Socklnd, Source, Staging};
+use lnet_types::{ProcessId, Time};
+use lnet_wire::Header;
+use rustc_hash::FxHashMap;
+use sys::span::Span;
+use tracing::{debug, info};
+
+use crate::stack::event::{EventSink, NodeEvent};
+use crate::stack::loopback::{self, Parked};
+use crate::stack::memory::{MemoryTable, Registered};
+
+/// Core, LND and memory. The times passed to its calls must not go backwards.
+pub struct Stack<N: Network, Q> {
+    /// The socket LND.
+    pub lnd: Socklnd<N>,
+    /// The part that the LND calls back into.
+    pub side: Side<Q>,
+    outputs_max: u32,
+}
+
+/// The most outputs of the core that one turn carries out. They take a fraction of a millisecond, after which a
+/// thread that waits for the lock gets it.
+pub const OUTPUTS_PER_TURN: u32 = 1024;
+
+/// The stack without the LND: the part that the LND calls back into.
+pub struct Side<Q> {
+    /// The node's state machine.
+    pub core: Core,
+    /// The memory behind descriptors and router buffers.
+    pub memory: MemoryTable<Q>,
+    /// True if an event was delivered since this flag was last cleared.
+    pub delivered: bool,
+    /// The number of events lost because their sink was full.
+    pub events_lost: u64,
+    pub(crate) parked: Parked,
+    /// Messages being received for a buffer of the core. The payload is copied to the buffer when it is complete.
+    for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
+}
+
+impl<N: Network, Q: EventSink> Stack<N, Q> {
+    /// Returns a stack without interfaces.
+    pub fn new(lnd: Socklnd<N>, core: Core) -> Self {
+        let side = Side {
+            core,
+            memory: MemoryTable::default(),
+            delivered: false,
+            events_lost: 0,
+            parked: Parked::default(),
+            for_core: FxHashMap::default(),
+        };
+        Self {
+            lnd,
+            side,
+            outputs_max: OUTPUTS_PER_TURN,
+        }
+    }
+
+    /// Carries out the core's outputs for one turn. Returns true if outputs may be left for the next turn.
+    pub fn decide(&mut self, now: Time) -> bool {
+        for _ in 0..self.outputs_max {
+            let Some(output) = self.side.core.poll_output() else {
+                return false;
+            };
+            self.carry_out(output, now);
+        }
+        true
+    }
+
+    /// Attaches a descriptor behind a new match entry.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Core::me_attach`] and [`Core::md_attach`]; after an error, the entry is removed.
+    pub fn attach(
+        &mut self,
+        entry: MeSpec,
+        md: MdSpec,
+        registered: Registered<Q>,
+        now: Time,
+    ) -> Result<MdHandle, PortalError> {
+        let core = &mut self.side.core;
+        let me = core.me_attach(entry)?;
+        let handle = core.md_attach(me, md, now).inspect_err(|_| {
+            // The entry was made above and is known only here.
+            let _gone = core.me_unlink(me, now);
+        })?;
+        self.side.memory.register(handle, registered);
+        Ok(handle)
+    }
+
+    /// Binds a descriptor.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Core::md_bind`].
+    pub fn bind(&mut self, md: MdSpec, registered: Registered<Q>) -> Result<MdHandle, PortalError> {
+        let handle = self.side.core.md_bind(md)?;
+        self.side.memory.register(handle, registered);
+        Ok(handle)
+    }
+
+    /// Handles the readiness of a slot of the LND.
+    pub fn ready(&mut self, slot: usize, readiness: Readiness, now: Time) {
+        self.lnd.ready(slot, readiness, now, &mut self.side);
+    }
+
+    /// Returns the next bytes to move. [`Stack::finish`] must follow.
+    pub fn next_job(&mut self, now: Time) -> Option<Job<N::Stream>> {
+        self.lnd.next_job(now, &mut self.side)
+    }
+
+    /// Records the result of the moved bytes.
+    pub fn finish(&mut self, job: Job<N::Stream>, staging: &mut Staging, now: Time) {
+        self.lnd.finish(job, staging, now, &mut self.side);
+    }
+
+    /// Does the work that is due.
+    pub fn tick(&mut self, now: Time) {
+        self.side.core.tick(now);
+        self.lnd.tick(now, &mut self.side);
+    }
+
+    /// Returns when [`Stack::tick`] has work to do next.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let deadlines = [self.side.core.next_deadline(), self.lnd.next_deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Closes the connections of an interface and removes it from the LND and the core.
+    pub fn remove_ni(&mut self, ni: NiId, now: Time) {
+        self.lnd.remove_ni(ni, now, &mut self.side);
+        // An error means that the core does not have the interface any more.
+        let _gone = self.side.core.remove_ni(ni, now);
+    }
+
+    /// Fails at once what the LND has for an interface whose link or address is gone. The core knows of the loss.
+    pub fn ni_went_down(&mut self, ni: NiId, now: Time) {
+        self.lnd.ni_went_down(ni, now, &mut self.side);
+    }
+
+    /// Closes every connection and carries out all consequences.
+    pub fn close_all(&mut self, now: Time) {
+        self.lnd.close_all(now, &mut self.side);
+        // Nothing is in flight any more, so the loop ends.
+        while self.decide(now) {}
+    }
+
+    /// Removes the limit of a turn: a turn continues as long as the core has outputs.
+    #[cfg(feature = "broken")]
+    pub fn unbound_turns(&mut self) {
+        self.outputs_max = u32::MAX;
+    }
+
+    fn carry_out(&mut self, output: Output, now: Time) {
+        match output {
+            Output::Transmit(transmit) if transmit.ni == NiId::LOOPBACK => {
+                loopback::carry(&mut self.side, transmit, now);
+            }
+            Output::Transmit(transmit) => self.transmit(&transmit, now),
+            Output::Resume { rx, landing } => self.resume(rx, landing, now),
+            Output::Cancel { rx } => self.lnd.cancel(rx, now, &mut self.side),
+            Output::Event(event) => self.side.deliver(event),
+            Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
+            Output::Gateway { nid, alive: false } => info!(gateway = %nid, "gateway is dead"),
+        }
+    }
+
+    fn transmit(&mut self, transmit: &Transmit, now: Time) {
+        let payload = transmit.payload;
+        let payload = payload.and_then(|payload| self.side.source(payload));
+        if payload.is_none() && transmit.header.payload_length > 0 {
+            // The message is a resend of forwarded payload of which a part has already left its pipe.
+            return self.side.core.sent_in_no_form(transmit.tx, now);
+        }
+        let request = SendRequest {
+            tx: transmit.tx,
+            ni: transmit.ni,
+            to: transmit.to,
+            header: transmit.header,
+            payload,
+            deadline: transmit.deadline,
+        };
+        self.lnd.send(request, now, &mut self.side);
+    }
+
+    fn resume(&mut self, rx: RxId, landing: Option<lnet_core::Landing>, now: Time) {
+        if loopback::resume(&mut self.side, rx, landing, now) {
+            return;
+        }
+        let landing = landing.and_then(|landing| self.side.landing(rx, landing));
+        // The connection may have closed before the core's decision was carried out.
+        if !self.lnd.resume(rx, landing, now) {
+            self.side.for_core.remove(&rx);
+        }
+    }
+}
+
+impl<Q: EventSink> Side<Q> {
+    /// Returns the memory of a payload; `None` if the payload is empty or no longer complete.
+    pub(crate) fn source(&mut self, payload: Payload) -> Option<Source> {
+        let range = range(payload.offset, payload.length);
+        if range.is_empty() {
+            return None;
+        }
+        let source = match payload.place {
+            Place::Md(md) => self.memory.source(md, range),
+            Place::Router(buffer) => return self.memory.router_source(buffer, range),
+            Place::Core(buffer) => {
+                let bytes = self.core.core_buffer(buffer).get(range);
+                bytes.map(|bytes| Source::Shared(Bytes::copy_from_slice(bytes)))
+            }
+        };
+        debug_assert!(source.is_some(), "no memory for {payload:?}");
+        source
+    }
+
+    /// Returns the memory of a landing; `None` if no payload is wanted.
+    pub(crate) fn landing(&mut self, rx: RxId, landing: lnet_core::Landing) -> Option<Landing> {
+        let range = range(landing.offset, landing.length);
+        if range.is_empty() {
+            return None;
+        }
+        let target = match landing.place {
+            Place::Md(md) => self.memory.landing(md, range).map(Landing::from),
+            Place::Router(buffer) => self.memory.router_landing(buffer, range),
+            Place::Core(buffer) => {
+                // A landing in a buffer of the core begins at the buffer's start.
+                let span = Span::from(vec![0; range.len()]);
+                self.for_core.insert(rx, (buffer, span.clone()));
+                Some(span.into())
+            }
+        };
+        debug_assert!(target.is_some(), "no memory for {landing:?}");
+        target
+    }
+
+    /// Reports to the core that a message is in its memory, or failed.
+    pub(crate) fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
+        if let Some((buffer, span)) = self.for_core.remove(&rx)
+            && result.is_ok()
+        {
+            span.copy_out(self.core.core_buffer_mut(buffer));
+        }
+        self.core.arrived(rx, result, now);
+    }
+
+    fn deliver(&mut self, event: Event) {
+        self.delivered = true;
+        let md = event.md;
+        let taken = if event.unlinked {
+            self.memory.release(md).is_none_or(|registered| {
+                let queue = Arc::clone(&registered.queue);
+                let memory = Some(registered.into_memory());
+                queue.push(NodeEvent { event, memory })
+            })
+        } else {
+            self.memory.registered(md).is_none_or(|registered| {
+                let memory = None;
+                registered.queue.push(NodeEvent { event, memory })
+            })
+        };
+        if !taken {
+            self.events_lost += 1;
+        }
+    }
+}
+
+impl<Q: EventSink> Upper for Side<Q> {
+    type Landing = Landing;
+    type Payload = Source;
+
+    fn header(
+        &mut self,
+        ni: NiId,
+        peer: ProcessId,
+        header: &Header,
+        now: Time,
+    ) -> Disposition<Landing> {
+        match self.core.header(ni, peer, header, now) {
+            Verdict::Receive { rx, landing } => {
+                let wanted = landing.length > 0;
+                let landing = self.landing(rx, landing);
+                if wanted && landing.is_none() {
+                    // The tables of the core and of the memory disagree: only this message is lost.
+                    self.core.arrived(rx, Err(MessageStatus::LocalError), now);
+                    return Disposition::Drop;
+                }
+                Disposition::Receive { rx, landing }
+            }
+            Verdict::Hold { rx } => Disposition::Hold(rx),
+            Verdict::Drop(reason) => {
+                debug!(?reason, %peer, ?header, "message dropped");
+                Disposition::Drop
+            }
+            Verdict::Reject(error) => Disposition::Reject(error.reason()),
+        }
+    }
+
+    fn received(&mut self, rx: RxId, result: Result<(), Failure>, now: Time) {
+        self.arrived(rx, result.map_err(status), now);
+    }
+
+    fn sent(&mut self, tx: TxId, result: Result<(), Failure>, now: Time) {
+        if result == Err(Failure::Unwritable) {
+            return self.core.sent_in_no_form(tx, now);
+        }
+        let status = result.map_or_else(status, |()| MessageStatus::Ok);
+        self.core.sent(tx, status, now);
+    }
+
+    fn peer_changed(
+        &mut self,
+        ni: NiId,
+        peer: ProcessId,
+        alive: bool,
+        incarnation: Option<u64>,
+        now: Time,
+    ) {
+        // A tool may present itself as a user-space process. It starts and ends independently of its node.
+        if !peer.is_userspace() {
+            self.core.peer_notify(ni, peer.nid, alive, now);
+            if let Some(incarnation) = incarnation {
+                self.core.peer_incarnation(peer.nid, incarnation, now);
+            }
+        }
+    }
+}
+
+fn range(offset: u32, length: u32) -> Range<usize> {
+    let start = offset as usize;
+    start..start.saturating_add(length as usize)
+}
+
+/// Returns the status class of an LND's failure. The LND's failures are a subset of LNet's classes.
+fn status(failure: Failure) -> MessageStatus {
+    match failure {
+        Failure::LocalError | Failure::Unwritable => MessageStatus::LocalError,
+        Failure::LocalDropped => MessageStatus::LocalDropped,
+        Failure::RemoteError => MessageStatus::RemoteError,
+        Failure::RemoteDropped => MessageStatus::RemoteDropped,
+        Failure::RemoteTimeout => MessageStatus::RemoteTimeout,
+        Failure::NetworkTimeout => MessageStatus::NetworkTimeout,
+    }
+}

@@ -1,0 +1,83 @@
+//! Finds mistakes in the LNet configurations of one node or of many nodes.
+//!
+//! Tags in comments cite the rules of path selection, health and policies in `docs/selection`.
+//!
+//! ```text
+//!  documents ────────┐                   ┌─▶ lints of one node  ─┐
+//!  (YAML, options)   ├─▶ Source ─▶ Node ─┤                       ├─▶ Report ─▶ text, JSON, SARIF
+//!  ip -j addr ───────┘   places          └─▶ lints across nodes ─┘
+//! ```
+//!
+//! Every lint is a pure function of the documents. A finding has the stable code of its lint ([`LINTS`]), the
+//! place, the reason in one sentence, and advice. A lint that would have to guess reports nothing. For example,
+//! NIDs that follow from the addresses of interfaces are known only with the output of `ip -j addr`; without this
+//! output no lint concludes which node has which NID.
+//!
+//! This crate opens no file and no socket, chooses no path, and does not depend on the code that chooses paths.
+
+mod catalogue;
+mod finding;
+mod lints;
+mod node;
+mod sarif;
+mod source;
+mod text;
+
+use serde::Serialize;
+
+pub use catalogue::{LINTS, Lint, Severity, list, markdown};
+pub use finding::{Finding, Report, Shown};
+pub use source::LintError;
+
+use crate::lint::node::Node;
+use crate::lint::source::Source;
+
+/// The configuration of one node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Input<'a> {
+    /// The name in findings: the name of the file.
+    pub name: &'a str,
+    /// The document: an export or output of `lnetctl`, a file for its import, or options of the kernel module.
+    pub text: &'a str,
+    /// The interfaces of the node, if they are known: the output of `ip -j addr`.
+    pub interfaces: Option<&'a str>,
+}
+
+/// Runs all lints on each configuration, and on all configurations together.
+///
+/// ```
+/// use lnet_site::lint::{Input, lint};
+///
+/// let text = "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp}]}]\n\
+///             route: [{net: o2ib, gateway: 10.0.9.9@tcp1, hop: 1}]\n";
+/// let report = lint(&[Input { name: "node.yaml", text, interfaces: None }])?;
+/// assert_eq!(report.findings[0].code, "gateway-not-local");
+/// assert_eq!((report.findings[0].line, report.errors), (2, 1));
+/// # Ok::<(), lnet_site::lint::LintError>(())
+/// ```
+///
+/// # Errors
+///
+/// Returns an error for the first `interfaces` text that is no output of `ip -j addr`. A document that cannot be
+/// imported or cannot be read is no error but a finding.
+pub fn lint(inputs: &[Input<'_>]) -> Result<Report, LintError> {
+    lint_classes(inputs, |_| 1)
+}
+
+/// Runs all lints like [`lint`], but the document with index `i` stands for `count(i)` nodes. The count matters for
+/// lints that compare a node with most other nodes.
+///
+/// # Errors
+///
+/// Returns an error like [`lint`].
+pub fn lint_classes(
+    inputs: &[Input<'_>],
+    count: impl Fn(usize) -> usize,
+) -> Result<Report, LintError> {
+    let sources: Result<Vec<Source<'_>>, LintError> = inputs.iter().map(Source::read).collect();
+    let sources = sources?;
+    let nodes = sources.iter().zip(0..);
+    let nodes = nodes.map(|(source, at)| Node::new(source, count(at)));
+    let nodes: Vec<Node<'_>> = nodes.collect();
+    Ok(Report::new(inputs, lints::all(&nodes)))
+}

@@ -1,0 +1,230 @@
+//! Models of large machines of today. Their sizes are public, everything else is assumed, and every
+//! assumption is a warning of the machine, so that it accompanies every result.
+//!
+//! | Preset | Public (planning, section 6) | Assumed |
+//! |---|---|---|
+//! | `frontier` | 74 groups of 32 switches, 9,408 nodes, 160 LNet routers | nets, places, links |
+//! | `aurora` | 166 racks of 64 blades | routers at all, nets, places, links |
+//! | `fugaku` | 24×23×24×2×3×2, 158,976 nodes | 828 routers: one of 192 nodes |
+
+use crate::topology::{
+    Dimension, Dragonfly, DragonflySize, Fabric, Grid, Routing, Tie, TopologyError, Vertex,
+};
+use lnet_types::{LndType, Net};
+
+use crate::input::{ClientDraft, Draft, ModuleDraft, NodeDraft};
+use crate::machine::{Client, Machine, Origin, Role};
+use crate::problem::{InputError, Place, Problem, Reason};
+
+/// The names of the presets.
+pub const PRESETS: [&str; 3] = ["frontier", "aurora", "fugaku"];
+
+/// Number of the first net. The other nets have the following numbers.
+const FIRST_NET: u16 = 201;
+
+/// GB/s of a Slingshot link in one direction.
+const SLINGSHOT: f64 = 25.0;
+
+/// GB/s of a Tofu link in one direction.
+const TOFU: f64 = 6.8;
+
+/// Makes a model of the named machine; `None` if the name is not in [`PRESETS`].
+///
+/// # Errors
+///
+/// None: the sizes are valid constants. The return type is that of all machine descriptions.
+#[must_use]
+pub fn preset(name: &str) -> Option<Result<Machine, InputError>> {
+    let (described, routers) = match name {
+        "frontier" => (frontier(), (160, 10)),
+        "aurora" => (aurora(), (128, 8)),
+        "fugaku" => (fugaku(), (828, 1)),
+        _ => return None,
+    };
+    Some(
+        described
+            .map_err(|e| rejection(name, &e))
+            .and_then(|like| like.machine(name, routers)),
+    )
+}
+
+/// A machine without routers.
+struct Like {
+    fabric: Fabric,
+    /// The vertex of each client, by number.
+    clients: Vec<Vertex>,
+    assumptions: Vec<&'static str>,
+}
+
+fn frontier() -> Result<Like, TopologyError> {
+    // Four nodes per switch: 128 nodes in a group of 32 switches.
+    let fabric = dragonfly(74, 4)?;
+    Ok(Like {
+        fabric,
+        clients: (0..9_408).map(|node| Vertex(node / 4)).collect(),
+        assumptions: vec![
+            "Frontier-like: 74 groups of 32 switches, 128 nodes a group, the last group half full",
+            "each node is attached to one switch; the real ones have four ports on several",
+            "4 links of 25 GB/s between each two groups, minimal routing",
+            "160 routers on 10 nets, one router a module, evenly over the groups",
+        ],
+    })
+}
+
+fn aurora() -> Result<Like, TopologyError> {
+    let fabric = dragonfly(166, 2)?;
+    Ok(Like {
+        fabric,
+        clients: (0..10_624).map(|blade| Vertex(blade / 2)).collect(),
+        assumptions: vec![
+            "Aurora-like: a group for each of 166 racks, 64 blades on 32 switches",
+            "each blade is attached to one switch; the real ones have eight ports",
+            "2 links of 25 GB/s between each two groups, minimal routing",
+            "128 LNet routers on 8 nets are a scenario: the real storage is DAOS, without routers",
+        ],
+    })
+}
+
+fn dragonfly(groups: u16, links_per_pair: u16) -> Result<Fabric, TopologyError> {
+    let size = DragonflySize {
+        groups,
+        switches: 32,
+        links_per_pair,
+        local_capacity: SLINGSHOT,
+        global_capacity: SLINGSHOT,
+        local_cost: 1,
+        global_cost: 2,
+    };
+    Ok(Fabric::Dragonfly(Dragonfly::new(size)?, Routing::Minimal))
+}
+
+fn fugaku() -> Result<Like, TopologyError> {
+    // A unit of twelve has a ring of three along Y and lines along X and Z, which are as short as
+    // rings.
+    let sizes = [
+        ("x", 24),
+        ("y", 23),
+        ("z", 24),
+        ("a", 2),
+        ("b", 3),
+        ("c", 2),
+    ];
+    let dimensions = sizes.map(|(name, size)| Dimension {
+        name: name.to_owned(),
+        size,
+        wrap: size > 2,
+        cost: 1,
+        capacity: vec![TOFU],
+    });
+    let fabric = Fabric::Grid(Grid::new(dimensions.to_vec())?, Tie::Split);
+    Ok(Like {
+        clients: (0..fabric.vertices()).map(Vertex).collect(),
+        fabric,
+        assumptions: vec![
+            "Fugaku-like: every node computes; links of 6.8 GB/s, dimension-ordered routing",
+            "828 routers on one net, one of 192 nodes by number; the real number is not known",
+        ],
+    })
+}
+
+impl Like {
+    /// Adds `routers` routers on `nets` nets, spread evenly over the vertices in order.
+    fn machine(self, name: &str, (routers, nets): (u32, u32)) -> Result<Machine, InputError> {
+        let place = place(name);
+        let first_id = self.clients.len() as u32;
+        let vertices = u64::from(self.fabric.vertices());
+        let modules = (0..routers).map(|router| {
+            // Nets take turns, so that each of them is spread over the whole machine.
+            let (group, index) = (router % nets, router / nets);
+            let vertex = u64::from(router) * vertices / u64::from(routers);
+            ModuleDraft {
+                group: format!("G{}", group + 1),
+                role: Role::Data,
+                sub_group: 1,
+                // There are at most 828 routers.
+                index: index as u16 + 1,
+                blade: format!("r{router}"),
+                cabinet: format!("r{router}"),
+                nodes: vec![NodeDraft {
+                    id: first_id + router,
+                    vertex: Vertex(vertex as u32),
+                    net: Net::new(LndType::O2IB, FIRST_NET + group as u16),
+                }],
+                place: place.clone(),
+            }
+        });
+        let clients = (0..).zip(&self.clients).map(|(id, &vertex)| ClientDraft {
+            client: Client {
+                id,
+                name: None,
+                vertex,
+            },
+            place: place.clone(),
+        });
+        let warnings = self.assumptions.iter().map(|assumption| Problem {
+            place: place.clone(),
+            reason: Reason::Assumed((*assumption).to_owned()),
+        });
+        Draft {
+            name: format!("{name}-like"),
+            origin: Origin::Assumed,
+            clients: clients.collect(),
+            modules: modules.collect(),
+            footprint: None,
+            warnings: warnings.collect(),
+            fabric: self.fabric,
+            place,
+        }
+        .check()
+    }
+}
+
+fn place(name: &str) -> Place {
+    Place {
+        file: format!("preset {name}").into(),
+        line: 1,
+    }
+}
+
+fn rejection(name: &str, error: &TopologyError) -> InputError {
+    InputError(vec![Problem {
+        place: place(name),
+        reason: Reason::Fabric(error.to_string()),
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::{Evaluation, Gateways};
+    use crate::{Metric, Options, Policy, assign};
+
+    #[test]
+    fn every_preset_has_the_published_size_and_says_what_it_assumes() {
+        let sizes = [
+            ("frontier", 9_408, 160),
+            ("aurora", 10_624, 128),
+            ("fugaku", 158_976, 828),
+        ];
+        for (name, clients, routers) in sizes {
+            let machine = preset(name).unwrap().unwrap();
+            assert_eq!(machine.clients.len(), clients, "{name}");
+            assert_eq!(machine.routers.len(), routers, "{name}");
+            assert_eq!(machine.origin, Origin::Assumed);
+            assert!(machine.warnings.len() >= 2, "{name}");
+        }
+        assert!(preset("other").is_none());
+    }
+
+    #[test]
+    fn the_dragonfly_presets_are_planned_without_unserved_pairs() {
+        for name in ["frontier", "aurora"] {
+            let machine = preset(name).unwrap().unwrap();
+            let by = Metric::Hops;
+            let plan = assign(&machine, Policy::Nearest { by }, &Options::default()).unwrap();
+            let figures = Evaluation::new(&machine, &plan, Gateways::Primary);
+            assert_eq!(figures.unserved, 0, "{name}");
+            assert!(figures.hops.max <= 3.0, "{name}");
+        }
+    }
+}
