@@ -142,6 +142,12 @@ pub enum Output {
         /// The message.
         rx: RxId,
     },
+    /// No response came in time through this next hop: close its connections that have stopped moving bytes, so that
+    /// the next message makes new ones. A connection that was cut off for a while would wait much longer.
+    Doubt {
+        /// The NID of the next hop.
+        nid: Nid,
+    },
     /// An event of a memory descriptor.
     Event(Event),
     /// A gateway was found to be alive or dead.

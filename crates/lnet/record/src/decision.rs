@@ -83,6 +83,7 @@ impl Put for Output {
             Self::Cancel { rx } => parts!(out, 2, rx),
             Self::Event(event) => parts!(out, 3, event),
             Self::Gateway { nid, alive } => parts!(out, 4, nid, alive),
+            Self::Doubt { nid } => parts!(out, 5, nid),
         }
     }
 }

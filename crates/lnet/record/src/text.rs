@@ -110,6 +110,7 @@ pub fn output_text(output: &Output) -> String {
             None => format!("drop rx {:x}", rx.0),
         },
         Output::Cancel { rx } => format!("cancel rx {:x}", rx.0),
+        Output::Doubt { nid } => format!("doubt the connections with {nid}"),
         Output::Event(event) => {
             let failed = event.status.err();
             let failed =

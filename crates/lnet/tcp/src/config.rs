@@ -76,7 +76,8 @@ pub struct SocklndConfig {
     pub sock_timeout: Duration,
     /// The pause after the first failed dialling pass; each further failure doubles it.
     pub reconnect_min: Duration,
-    /// The longest pause between dialling passes.
+    /// The longest pause between dialling passes. A peer that returns after an interruption is dialled within this
+    /// time. Kernels wait up to 60 s.
     pub reconnect_max: Duration,
     /// A keepalive frame is sent after this time without traffic.
     pub keepalive: Duration,
@@ -105,7 +106,7 @@ impl Default for SocklndConfig {
             accept_timeout: Duration::from_secs(5),
             sock_timeout: Duration::from_secs(50),
             reconnect_min: Duration::from_secs(1),
-            reconnect_max: Duration::from_secs(60),
+            reconnect_max: Duration::from_secs(5),
             // [KEEP-1]
             keepalive: Duration::from_secs(30),
             // [FRAME-13]

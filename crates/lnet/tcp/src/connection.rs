@@ -89,6 +89,8 @@ pub(crate) struct Connection<S> {
 struct Sending {
     written: u64,
     acked: u64,
+    /// When new acknowledgements were last seen. They are looked for from time to time only.
+    acked_at: Time,
     /// When bytes were last written or acknowledged, or when the first frame was queued.
     moved_at: Time,
 }
@@ -121,6 +123,7 @@ impl<S: Stream> Connection<S> {
             sending: Sending {
                 written: 0,
                 acked: 0,
+                acked_at: now,
                 moved_at: now,
             },
             #[cfg(feature = "broken")]
@@ -286,6 +289,17 @@ impl<S: Stream> Connection<S> {
         Ok(())
     }
 
+    /// Looks for new acknowledgements; returns whether the peer's TCP has not acknowledged everything.
+    pub(crate) fn owes(&mut self, now: Time) -> bool {
+        self.update_acked(now);
+        self.sending.acked < self.sending.written
+    }
+
+    /// Returns when the peer last sent or acknowledged something, as far as was seen.
+    pub(crate) fn heard_at(&self) -> Time {
+        self.read_at.max(self.sending.acked_at)
+    }
+
     fn update_acked(&mut self, now: Time) {
         if self.sending.acked == self.sending.written {
             return;
@@ -297,6 +311,7 @@ impl<S: Stream> Connection<S> {
             .saturating_sub(self.stream.unacknowledged());
         if acked > self.sending.acked {
             self.sending.acked = acked;
+            self.sending.acked_at = now;
             self.sending.moved_at = now;
         }
     }

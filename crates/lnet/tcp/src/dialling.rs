@@ -19,9 +19,14 @@ use std::time::Duration;
 use lnet_types::Time;
 use lnet_wire::{Ctype, HelloVersion};
 
-/// After this many rejections in a row, a peer is not dialled any more.
+use crate::stats::DialFailure;
+
+/// After this many rejections in a row, a peer with which there is a connection of each type is not dialled any more.
 // [SET-8]
 const REFUSALS_MAX: u8 = 3;
+
+/// The number of times in one pass that a peer may have another incarnation: a restart takes longer than that.
+const RESTARTS_MAX: u8 = 1;
 
 /// The longest pause after a rejection; the shortest is half of it.
 // [SET-7]
@@ -87,8 +92,6 @@ pub(crate) enum AfterRejection {
     AtOnce,
     /// Dial no more: there is one connection of each type.
     Content,
-    /// End the pass: it has failed.
-    Fail,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +112,10 @@ pub(crate) struct Dialler {
     /// When that pause ends.
     retry_at: Time,
     refusals: u8,
+    /// The number of times in this pass that the peer had another incarnation than before.
+    restarts: u8,
+    /// The last pass failed because of that, and none has succeeded since: pauses go on growing.
+    is_unsteady: bool,
     /// The peer wants no more connections than there are.
     content: bool,
     version: Option<HelloVersion>,
@@ -122,6 +129,8 @@ impl Default for Dialler {
             pause: Duration::ZERO,
             retry_at: Time::ZERO,
             refusals: 0,
+            restarts: 0,
+            is_unsteady: false,
             content: false,
             version: None,
         }
@@ -161,6 +170,7 @@ impl Dialler {
     /// Begins a pass, which may last for `timeout`.
     pub(crate) fn begin(&mut self, now: Time, timeout: Duration) {
         self.refusals = 0;
+        self.restarts = 0;
         self.deadline = now + timeout;
     }
 
@@ -172,14 +182,34 @@ impl Dialler {
     /// Ends dialling: nothing more is wanted.
     pub(crate) fn rest(&mut self) {
         self.state = DialState::Resting;
+        self.is_unsteady = false;
+    }
+
+    /// Records that the peer's answer has another incarnation than its connections. Returns true if that is no
+    /// restart, because it happens again and again: then the pass must fail, and the next one waits longer.
+    // [SET-17]
+    pub(crate) fn restarted(&mut self) -> bool {
+        self.restarts = self.restarts.saturating_add(1);
+        self.is_unsteady |= self.restarts > RESTARTS_MAX;
+        self.restarts > RESTARTS_MAX
+    }
+
+    /// Returns why a pass whose time is over has failed.
+    pub(crate) fn why_late(&self) -> DialFailure {
+        match self.refusals {
+            0 => DialFailure::TimedOut,
+            _ => DialFailure::DeclinedTooOften,
+        }
     }
 
     /// Records that a connection that we dialled is established.
     pub(crate) fn connected(&mut self) {
         self.state = DialState::Resting;
         self.refusals = 0;
-        self.pause = Duration::ZERO;
         self.retry_at = Time::ZERO;
+        if !self.is_unsteady {
+            self.pause = Duration::ZERO;
+        }
     }
 
     /// Records that the peer dialled us: its rejections came from simultaneous dials and do not
@@ -219,13 +249,10 @@ impl Dialler {
         jitter: u64,
     ) -> AfterRejection {
         self.refusals = self.refusals.saturating_add(1);
-        if self.refusals >= REFUSALS_MAX {
+        if self.refusals >= REFUSALS_MAX && counts.has_each() {
             self.state = DialState::Resting;
-            if counts.has_each() {
-                self.content = true;
-                return AfterRejection::Content;
-            }
-            return AfterRejection::Fail;
+            self.content = true;
+            return AfterRejection::Content;
         }
         if version != spoken {
             self.version = Some(version);

@@ -102,10 +102,37 @@ fn refuse_three_times(counts: TypeCounts) -> (Dialler, AfterRejection) {
 
 // [SET-8]
 #[test]
-fn three_refusals_end_the_pass() {
+fn without_a_connection_of_each_type_a_pass_goes_on_after_three_refusals() {
     let (dialler, last) = refuse_three_times(TypeCounts::default());
-    assert_eq!(last, AfterRejection::Fail);
-    assert!(!dialler.is_active());
+    assert_eq!(last, AfterRejection::Wait);
+    assert!(dialler.is_waiting());
+    assert_eq!(dialler.why_late(), DialFailure::DeclinedTooOften);
+}
+
+// [SET-17]
+#[test]
+fn a_peer_that_restarts_again_and_again_is_dialled_after_growing_pauses() {
+    let (min, max) = (Duration::from_secs(1), Duration::from_secs(5));
+    let mut dialler = Dialler::default();
+    let mut now = NOW;
+    for pause in [1, 2, 4, 5, 5] {
+        assert!(dialler.may_begin(now));
+        dialler.begin(now, MAX);
+        dialler.connected();
+        assert!(!dialler.restarted());
+        assert!(dialler.restarted());
+        dialler.failed(now, min, max);
+        now = now + Duration::from_secs(pause);
+        assert!(!dialler.may_begin(now - Duration::from_nanos(1)));
+    }
+    dialler.begin(now, MAX);
+    dialler.connected();
+    dialler.rest();
+    dialler.failed(now, min, max);
+    assert!(dialler.may_begin(now + Duration::from_secs(5)));
+    dialler.connected();
+    dialler.failed(now, min, max);
+    assert!(dialler.may_begin(now + min));
 }
 
 // [SET-8]

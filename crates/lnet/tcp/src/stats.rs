@@ -137,8 +137,10 @@ pub enum DialFailure {
     Version,
     /// The peer answered `NONE`. This alone does not end the dialling pass.
     Declined,
-    /// The peer answered `NONE` repeatedly, and there is no connection.
+    /// The peer answered `NONE` during a whole dialling pass, and there is no connection.
     DeclinedTooOften,
+    /// The peer has another incarnation in each answer.
+    Unsteady,
     /// The interface was removed.
     Shutdown,
     /// The system rejected an operation on the socket.
@@ -207,6 +209,8 @@ pub enum CloseReason {
     FrameStalled,
     /// Sent bytes were not acknowledged in time.
     SendStalled,
+    /// No response came in time, and the connection had stopped moving bytes.
+    Silent,
     /// The peer restarted: its HELLO has another incarnation.
     PeerRestarted,
     /// The peer has the incarnation before the last one: two nodes have the NID, and each seems to be a restart of the

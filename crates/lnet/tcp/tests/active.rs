@@ -237,28 +237,83 @@ fn a_message_whose_time_is_up_before_there_is_a_connection_fails() {
 
 // [SET-7] [SET-8]
 #[test]
-fn none_is_asked_again_within_a_second_and_given_up_after_the_third() {
+fn none_is_asked_again_within_a_second_for_as_long_as_a_pass_may_take() {
     let mut dial = Dial::new(config());
-    for refusal in 1..=3 {
+    let begun = dial.node.now;
+    let mut refusals = 0;
+    while dial.node.result(dial.tx).is_none() {
         let mut raw = dial.answer(|reply| reply.ctype = Ctype::NONE);
         raw.expect_close(&mut dial.node);
-        if refusal < 3 {
-            dial.node.pass(Duration::from_millis(499));
-            assert_eq!(
-                dial.listener.accept().map(|_| ()).map_err(|it| it.kind()),
-                Err(std::io::ErrorKind::WouldBlock)
-            );
-            dial.node.pass(Duration::from_millis(501));
-        }
+        refusals += 1;
+        dial.node.pass(Duration::from_millis(499));
+        assert_eq!(
+            dial.listener.accept().map(|_| ()).map_err(|it| it.kind()),
+            Err(std::io::ErrorKind::WouldBlock)
+        );
+        dial.node.pass(Duration::from_millis(501));
     }
+    assert!(dial.node.now - begun >= Duration::from_secs(50));
+    assert!(refusals >= 50, "{refusals}");
     assert_eq!(dial.result(), Err(Failure::RemoteDropped));
     assert_eq!(
         dial.failures(),
         [
-            (DialFailure::Declined, 3),
+            (DialFailure::Declined, refusals),
             (DialFailure::DeclinedTooOften, 1)
         ]
     );
+}
+
+// [SET-7]
+#[test]
+fn a_peer_that_accepts_after_many_refusals_gets_its_message_and_was_never_down() {
+    let mut dial = Dial::new(config());
+    for _ in 0..5 {
+        let mut raw = dial.answer(|reply| reply.ctype = Ctype::NONE);
+        raw.expect_close(&mut dial.node);
+        dial.node.pass(Duration::from_secs(1));
+    }
+    let _control = dial.answer(|_| {});
+    assert_eq!(dial.result(), Ok(()));
+    assert!(dial.node.upper.changes.iter().all(|change| change.1));
+}
+
+// [SET-17]
+#[test]
+fn a_peer_with_another_incarnation_in_each_answer_is_dialled_again_after_a_pause() {
+    let mut dial = Dial::new(config());
+    let mut kept = Vec::new();
+    for incarnation in 55..58 {
+        kept.push(dial.answer(|reply| reply.src_incarnation = incarnation));
+    }
+    until(&mut dial.node, |node| (node.open() == 0).then_some(()));
+    dial.node.send(ProcessId::lustre(dial.peer), vec![4]);
+    for _ in 0..100 {
+        dial.node.turn();
+    }
+    let waits = dial.listener.accept().map(|_| ()).map_err(|it| it.kind());
+    assert_eq!(waits, Err(std::io::ErrorKind::WouldBlock));
+    assert_eq!(dial.failures(), [(DialFailure::Unsteady, 1)]);
+    dial.node.pass(Duration::from_secs(1));
+    dial.node.send(ProcessId::lustre(dial.peer), vec![5]);
+    let (_raw, asked) = dial.next();
+    assert_eq!(asked.ctype, Ctype::CONTROL);
+}
+
+// [SET-13]
+#[test]
+fn a_peer_that_does_not_connect_is_tried_anew_within_the_pass() {
+    // Of this backlog the test accepts none: further attempts to connect get no answer.
+    let (listener, peer) = common::full_peer();
+    let mut node = Node::new(config());
+    let tx = node.send(ProcessId::lustre(peer), vec![1]);
+    node.turn();
+    node.pass(Duration::from_secs(9));
+    assert_eq!(node.result(tx), None);
+    assert_eq!(node.lnd.stats().dial_failures.total(), 0);
+    drop(listener);
+    node.pass(Duration::from_secs(4));
+    assert_eq!(until(&mut node, |node| node.result(tx)), Err(Failure::RemoteDropped));
 }
 
 #[test]

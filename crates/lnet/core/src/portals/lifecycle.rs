@@ -165,6 +165,8 @@ impl Core {
         self.counters.response_timeout_count += 1;
         if tracked.departed {
             self.no_response_through(tracked.next_hop, now);
+            let nid = tracked.next_hop;
+            self.outputs.push_back(Output::Doubt { nid });
         }
         let mut event = bare_event(EventKind::Timeout, handle, user);
         event.status = Err(Errno::ETIMEDOUT);

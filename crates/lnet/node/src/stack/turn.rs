@@ -175,6 +175,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
             Output::Transmit(transmit) => self.transmit(&transmit, now),
             Output::Resume { rx, landing } => self.resume(rx, landing, now),
             Output::Cancel { rx } => self.lnd.cancel(rx, now, &mut self.side),
+            Output::Doubt { nid } => self.lnd.doubt(nid, now, &mut self.side),
             Output::Event(event) => self.side.deliver(event),
             Output::Gateway { nid, alive: true } => info!(gateway = %nid, "gateway is alive"),
             Output::Gateway { nid, alive: false } => info!(gateway = %nid, "gateway is dead"),

@@ -253,8 +253,8 @@ impl Sim {
                 Output::Transmit(transmit) => self.transmit(index, transmit),
                 Output::Event(event) => self.event(index, &event),
                 Output::Resume { rx, landing } => self.resume(index, rx, landing),
-                // In the simulation a payload lands at once, so there is none to cancel.
-                Output::Cancel { .. } => {}
+                // In the simulation a payload lands at once, so there is none to cancel, and there are no connections.
+                Output::Cancel { .. } | Output::Doubt { .. } => {}
                 Output::Gateway { nid, alive } => {
                     self.trace
                         .gateway(self.now, &self.plan.world, index, nid, alive);

@@ -9,7 +9,7 @@
 use std::time::Duration;
 
 use lnd::{Failure, NiId};
-use lnet_types::Time;
+use lnet_types::{Nid, Time};
 use lnet_wire::Ctype;
 use tracing::{debug, info, warn};
 
@@ -26,6 +26,9 @@ use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
 /// before to arrive, unless the network loses many of them. A choice of this LND; kernels have no such time.
 const PARTING: Duration = Duration::from_secs(2);
 
+/// How long a doubted peer must have shown no life: longer than the pauses after a few lost packets.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// Returns the failure of the messages that waited on a closed connection.
 fn flushed(reason: CloseReason) -> Failure {
     match reason {
@@ -37,7 +40,8 @@ fn flushed(reason: CloseReason) -> Failure {
         CloseReason::ReadTimedOut
         | CloseReason::WriteTimedOut
         | CloseReason::FrameStalled
-        | CloseReason::SendStalled => Failure::NetworkTimeout,
+        | CloseReason::SendStalled
+        | CloseReason::Silent => Failure::NetworkTimeout,
         CloseReason::NiDown => Failure::LocalDropped,
         CloseReason::ReadFailed
         | CloseReason::WriteFailed
@@ -309,6 +313,36 @@ impl<N: Network> Socklnd<N> {
         }
         self.arm(peer, now);
         self.forget_if_idle(peer, now);
+    }
+
+    /// Closes the connections with a NID through which no response came in time, if one of them has bytes that the
+    /// peer's TCP does not acknowledge and none has shown life for [`SILENCE`]. After an interruption, TCP would try
+    /// again only after as long as the interruption lasted; a new connection works at once. Kernels wait for their
+    /// socket timeout.
+    // [SET-16]
+    pub fn doubt(&mut self, nid: Nid, now: Time, upper: &mut impl Above) {
+        let of_nid = |(index, peer): (usize, &Peer)| (peer.key.id.nid == nid).then_some(index);
+        let peers: Vec<usize> = self.peers.iter().filter_map(of_nid).collect();
+        for peer in peers {
+            if self.is_stuck(peer, now) {
+                self.close_peer(peer, CloseReason::Silent, now, upper);
+            }
+        }
+    }
+
+    fn is_stuck(&mut self, peer: usize, now: Time) -> bool {
+        let links = self.peers.get(peer).map(|it| it.links.clone());
+        let mut owes = false;
+        for link in links.unwrap_or_default() {
+            let Some(connection) = self.connection_mut(link) else {
+                continue;
+            };
+            owes |= connection.owes(now);
+            if now < connection.heard_at() + SILENCE {
+                return false;
+            }
+        }
+        owes
     }
 
     /// Closes the connections and ends the handshakes of an interface whose link or address is gone. Their messages

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lnd::{Failure, NiId};
 use lnet_types::{ProcessId, Time};
@@ -18,6 +19,10 @@ use crate::network::{Bytes, Network, Stream, send_whole};
 use crate::peer::{LargeNids, Peer};
 use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::{DialFailure, Refusal, Unsent};
+
+/// How long one attempt to connect may take within a pass. The pauses between TCP's own attempts double, so that a
+/// peer that returns would be noticed late; a new attempt begins with short ones. Kernels wait for TCP.
+const ATTEMPT: Duration = Duration::from_secs(4);
 
 /// Returns the failure of the messages that waited for a failed pass.
 fn failure_of(why: DialFailure) -> Failure {
@@ -111,9 +116,9 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         let opened = if now >= it.dialler.deadline() {
-            Err(DialFailure::TimedOut)
+            Err(it.dialler.why_late())
         } else {
-            self.open(peer, ctype)
+            self.open(peer, ctype, now)
         };
         match opened {
             Ok(slot) => {
@@ -127,7 +132,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     // [CONN-4] [REQ-1]
-    fn open(&mut self, peer: usize, ctype: Ctype) -> Result<usize, DialFailure> {
+    fn open(&mut self, peer: usize, ctype: Ctype, now: Time) -> Result<usize, DialFailure> {
         let it = self.peers.get(peer).ok_or(DialFailure::Shutdown)?;
         let remote = it.address.ok_or(DialFailure::NoAddress)?;
         let ni = self.nis.get(&it.key.ni).ok_or(DialFailure::Shutdown)?;
@@ -137,7 +142,7 @@ impl<N: Network> Socklnd<N> {
         }
         let usual = Hello::dial(ni.nid, it.key.id.nid, ni.incarnation, ctype).version;
         let version = self.version_for(it, usual);
-        let deadline = it.dialler.deadline();
+        let deadline = it.dialler.deadline().min(now + ATTEMPT);
         let entry = self.slots.vacant_entry();
         let slot = entry.key();
         let stream = self
@@ -213,12 +218,35 @@ impl<N: Network> Socklnd<N> {
             if let Err(why) = self.greet(slot) {
                 return self.fail_active(slot, why, now, upper);
             }
+            self.await_reply(slot);
         }
         match self.read_reply(slot) {
             Ok(None) => {}
             Ok(Some(reply)) => self.take_reply(slot, reply, now, upper),
             Err(why) => self.fail_active(slot, why, now, upper),
         }
+    }
+
+    /// Gives the peer the rest of the pass for its answer.
+    fn await_reply(&mut self, slot: usize) {
+        let Self {
+            slots,
+            peers,
+            timers,
+            ..
+        } = self;
+        let Some(Slot::Handshake(handshake)) = slots.get_mut(slot) else {
+            return;
+        };
+        let Role::Active { peer, .. } = handshake.role else {
+            return;
+        };
+        let Some(it) = peers.get(peer) else {
+            return;
+        };
+        timers.remove(&(handshake.deadline, Timer::Handshake(slot)));
+        handshake.deadline = it.dialler.deadline();
+        timers.insert((handshake.deadline, Timer::Handshake(slot)));
     }
 
     /// Sends connection request and HELLO in one write, because some acceptors serve one client at a time.
@@ -316,8 +344,12 @@ impl<N: Network> Socklnd<N> {
             .is_some_and(|known| known != hello.src_incarnation)
         {
             let before = self.displace(peer, hello.src_incarnation, now, upper);
-            if let Some(it) = self.peers.get_mut(peer) {
-                it.displaced = before;
+            let Some(it) = self.peers.get_mut(peer) else {
+                return;
+            };
+            it.displaced = before;
+            if it.dialler.restarted() {
+                return self.fail_active(slot, DialFailure::Unsteady, now, upper);
             }
         }
         if let Some(it) = self.peers.get_mut(peer) {
@@ -381,9 +413,6 @@ impl<N: Network> Socklnd<N> {
         match it.dialler.refused(now, version, spoken, counts, jitter) {
             AfterRejection::Wait | AfterRejection::Content => self.arm(peer, now),
             AfterRejection::AtOnce => self.pursue_pass(peer, now, upper),
-            AfterRejection::Fail => {
-                self.dial_failed(peer, DialFailure::DeclinedTooOften, now, upper);
-            }
         }
     }
 
@@ -434,6 +463,7 @@ impl<N: Network> Socklnd<N> {
             self.stats.broken("a handshake of ours that has failed");
             return;
         };
+        let handshake_stage = handshake.stage;
         let Role::Active { peer, version, .. } = handshake.role else {
             return;
         };
@@ -447,7 +477,16 @@ impl<N: Network> Socklnd<N> {
             let versions = (HelloVersion::V3, version);
             return self.declined(slot, peer, versions, now, upper);
         }
+        let is_unconnected = handshake_stage == Stage::Connecting;
         self.drop_handshake(slot);
+        if let Some(it) = self.peers.get_mut(peer)
+            && why == DialFailure::TimedOut
+            && is_unconnected
+            && now < it.dialler.deadline()
+        {
+            it.dial_slot = None;
+            return self.pursue_pass(peer, now, upper);
+        }
         self.dial_failed(peer, why, now, upper);
         self.forget_if_idle(peer, now);
     }

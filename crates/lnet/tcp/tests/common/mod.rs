@@ -462,6 +462,19 @@ pub fn raw_peer() -> (TcpListener, Nid) {
     (listener, Nid::from_ip(Net::tcp(0), address))
 }
 
+/// Returns the NID of a peer whose connections nobody accepts, and what keeps its backlog full.
+pub fn full_peer() -> ((TcpListener, Vec<TcpStream>), Nid) {
+    let address = address();
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    let place = SocketAddr::new(address, PORT);
+    socket.bind(&place.into()).unwrap();
+    socket.listen(1).unwrap();
+    let connect = |_| TcpStream::connect_timeout(&place, Duration::from_millis(200)).ok();
+    let streams = (0..16).map_while(connect).collect();
+    let nid = Nid::from_ip(Net::tcp(0), address);
+    ((socket.into(), streams), nid)
+}
+
 pub fn accept(node: &mut Node, listener: &TcpListener) -> Raw {
     until(node, |_| {
         listener.accept().ok().map(|(stream, _)| Raw::new(stream))
