@@ -72,6 +72,9 @@ fn a_peer_that_was_silent_for_long_is_reached_soon_after_its_return() {
 
     for (from, to) in [(a, from_b), (b, from_a)] {
         let late = (0..20).take_while(|_| !ping(from, to)).count();
-        assert!(late <= LATE_PINGS as usize, "{late} pings from {from} failed");
+        assert!(
+            late <= LATE_PINGS as usize,
+            "{late} pings from {from} failed"
+        );
     }
 }

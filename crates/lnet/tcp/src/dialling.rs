@@ -25,8 +25,8 @@ use crate::stats::DialFailure;
 // [SET-8]
 const REFUSALS_MAX: u8 = 3;
 
-/// The number of times in one pass that a peer may have another incarnation: a restart takes longer than that.
-const RESTARTS_MAX: u8 = 1;
+/// The number of times in one pass that a peer may have another incarnation: more restarts take longer than a pass.
+const RESTARTS_MAX: u8 = 2;
 
 /// The longest pause after a rejection; the shortest is half of it.
 // [SET-7]

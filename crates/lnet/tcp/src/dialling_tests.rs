@@ -119,11 +119,12 @@ fn a_peer_that_restarts_again_and_again_is_dialled_after_growing_pauses() {
         assert!(dialler.may_begin(now));
         dialler.begin(now, MAX);
         dialler.connected();
-        assert!(!dialler.restarted());
+        assert!(!dialler.restarted() && !dialler.restarted());
         assert!(dialler.restarted());
         dialler.failed(now, min, max);
-        now = now + Duration::from_secs(pause);
-        assert!(!dialler.may_begin(now - Duration::from_nanos(1)));
+        let pause = Duration::from_secs(pause);
+        assert!(!dialler.may_begin(now + (pause - Duration::from_nanos(1))));
+        now = now + pause;
     }
     dialler.begin(now, MAX);
     dialler.connected();

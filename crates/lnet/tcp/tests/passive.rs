@@ -484,7 +484,8 @@ fn stuck(node: &mut Node) -> (Raw, lnet_tcp::TxId, Nid) {
     let peer: Nid = "10.9.9.9@tcp".parse().unwrap();
     let hello = hello(node.nid, Ctype::CONTROL);
     let raw = Raw::connect_narrow(node).greet(node, &hello);
-    let tx = node.send(ProcessId::lustre(peer), pattern(8 << 20));
+    let send = |_| node.send(ProcessId::lustre(peer), pattern(1 << 20));
+    let tx = (0..16).map(send).last().unwrap();
     for _ in 0..1000 {
         node.turn();
     }

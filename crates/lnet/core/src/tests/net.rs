@@ -364,6 +364,7 @@ impl Net {
             }
             Output::Resume { rx, landing } => self.resume(node, rx, landing),
             Output::Cancel { rx } => self.nodes[node].cancelled.push(rx),
+            Output::Doubt { .. } => {}
             Output::Event(event) => self.event(node, event),
             Output::Gateway { nid, alive } => self.nodes[node].gateways.push((nid, alive)),
         }

@@ -379,7 +379,10 @@ impl Bench {
                 match output {
                     Output::Transmit(transmit) => self.transmits.push(transmit),
                     Output::Event(event) => self.events.push(event),
-                    Output::Resume { .. } | Output::Cancel { .. } | Output::Gateway { .. } => {}
+                    Output::Resume { .. }
+                    | Output::Cancel { .. }
+                    | Output::Doubt { .. }
+                    | Output::Gateway { .. } => {}
                 }
             }
             if self.core.next_deadline().is_none_or(|at| at > self.now) {
