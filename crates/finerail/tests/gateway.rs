@@ -421,7 +421,7 @@ fn a_full_disk_below_the_log_refuses_and_harms_nothing() {
             "-t",
             "tmpfs",
             "-o",
-            "size=256k",
+            "size=256k,mode=700",
             "none",
             state.to_str().unwrap(),
         ],

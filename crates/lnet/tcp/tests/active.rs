@@ -255,7 +255,7 @@ fn none_is_asked_again_within_a_second_for_as_long_as_a_pass_may_take() {
     assert!(dial.node.now - begun >= Duration::from_secs(49));
     assert!(refusals >= 49, "{refusals}");
     assert_eq!(dial.result(), Err(Failure::NetworkTimeout));
-    assert_eq!(dial.failures()[0], (DialFailure::Declined, refusals));
+    assert!(dial.failures().contains(&(DialFailure::Declined, refusals)));
 }
 
 // [SET-7]

@@ -241,8 +241,10 @@ fn export(node: &ManagedNode, backup: bool, send: Pieces<'_>) -> io::Result<Repl
         if backup {
             let backup = with_nids_where_names_mislead(document).backup();
             match wide.globals.profile {
-                Some(Profile::Lustre) => backup,
-                _ => backup.without_derived_timeouts(wide.derived.lnd_timeout),
+                Some(Profile::Lustre217) => {
+                    backup.without_derived_timeouts(wide.derived.lnd_timeout)
+                }
+                _ => backup,
             }
         } else {
             document.exported()
