@@ -402,7 +402,7 @@ impl Client {
 
     /// Fails the operations that have waited too long for a server: the last one is gone, and no other has
     /// come.
-    fn give_up_waiting(&self) {
+    fn fail_overdue(&self) {
         let limit = self.options.server_timeout;
         let (Some(limit), false) = (limit, self.options.keep_on_server_restart) else {
             return;
@@ -511,7 +511,7 @@ fn keep(client: &Weak<Client>) {
                     return;
                 };
                 client.poll_once();
-                client.give_up_waiting();
+                client.fail_overdue();
                 pause = LOOK_IN_MAX.min(client.heartbeat() / 2);
             }
             _ => return,

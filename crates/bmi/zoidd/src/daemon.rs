@@ -29,7 +29,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::zbmi::{Answer, CallId, Engine, Peer, Session, Time};
 use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Token, Waker};
 use rustc_hash::FxHashMap;
@@ -48,6 +47,7 @@ use crate::log_limiter::LogLimiter;
 use crate::options::Options;
 use crate::segment::Segment;
 use crate::server::Server;
+use crate::zbmi::{Answer, CallId, Engine, Peer, Session, Time};
 
 /// A daemon that has created its names and does not serve yet; [`run`](Self::run) does.
 pub struct Daemon {

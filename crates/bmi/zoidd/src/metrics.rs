@@ -11,13 +11,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::zbmi::{ClientTraffic, Histogram, Rejection};
 use zoid_proto::{Instance, ServerStatistics};
 
 use crate::client::{Obstacle, Violation};
 use crate::counters::DaemonCounters;
 use crate::daemon::metrics_file;
 use crate::options::Options;
+use crate::zbmi::{ClientTraffic, Histogram, Rejection};
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

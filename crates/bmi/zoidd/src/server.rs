@@ -7,11 +7,12 @@
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
-use crate::zbmi::{Answer, CallId, Session, Time};
 use sys::{MessageQueue, ProcessHandle, QueueAccess};
 use tracing::{debug, warn};
 use zoid_proto::Instance;
 use zoid_proto::ctl::{REPLY_SLOTS, RequestHeader};
+
+use crate::zbmi::{Answer, CallId, Session, Time};
 
 /// A server from INIT to its end.
 #[derive(Debug)]

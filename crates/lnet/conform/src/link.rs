@@ -424,7 +424,6 @@ mod tests {
         let closing = Arc::clone(&is_closing);
         let node = thread::spawn(move || {
             assert_eq!(node.read(&mut [0]).unwrap(), 0, "the checker closes first");
-            thread::sleep(PARTING / 5);
             closing.store(true, Ordering::SeqCst);
             drop(node);
         });

@@ -7,11 +7,11 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::protocol::{Code, Failure, Frame, Header, Reply, Request};
 use lnet_policy::{RuleBlock, RuleType, lnet_sel_rule_deserialize};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 use crate::error::DlcError;
+use crate::protocol::{Code, Failure, Frame, Header, Reply, Request};
 
 /// A connection to a node's control endpoint.
 #[derive(Debug)]

@@ -6,9 +6,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::protocol::{Failure, FrameError};
 use lnet_policy::{BlockError, PolicyError};
 use thiserror::Error;
+
+use crate::protocol::{Failure, FrameError};
 
 /// Why a request failed.
 #[derive(Debug, Error)]

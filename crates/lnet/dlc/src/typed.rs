@@ -11,9 +11,6 @@
 
 use std::time::Duration;
 
-use crate::protocol::{
-    Failure, Fault, FaultRule, HealthTarget, ImportMode, Request, RuleChange, Section, Show, Tune,
-};
 use lnet_config::{
     Buffers, Config, CptPools, DerivedGlobals, Document, Globals, NetConfig, NetShow, NiConfig,
     NodeStats, PeerConfig, PeerNiShow, PeerReply, PeerShow, Reply, RouteConfig, RouteShow,
@@ -22,6 +19,9 @@ use lnet_types::{Net, Nid};
 
 use crate::connection::Dlc;
 use crate::error::DlcError;
+use crate::protocol::{
+    Failure, Fault, FaultRule, HealthTarget, ImportMode, Request, RuleChange, Section, Show, Tune,
+};
 
 /// The verbosity that shows everything.
 const EVERYTHING: u8 = 4;

@@ -3,7 +3,6 @@
 use std::io;
 use std::sync::Weak;
 
-use crate::stack::Stack;
 use lnet_core::{ConfigError, Core, CoreConfig, Entropy, Globals, NiConfig, NiId, Tunables};
 use lnet_tcp::{
     AcceptMode, AddNiError, ConnectionView, LndNi, NiTuning, Sockets, Socklnd, SocklndConfig,
@@ -19,6 +18,7 @@ use crate::links::Links;
 use crate::node::{FIRST_LND_TOKEN, LINKS, StartError};
 use crate::options::NodeOptions;
 use crate::queue::QueueState;
+use crate::stack::Stack;
 
 /// The configured part of a node: interfaces, routes, peers, rules, parameters.
 ///

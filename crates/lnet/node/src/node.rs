@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::stack::{Md, Memory, Registered};
 use lnet_core::{
     GetRequest, InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec, PortalError, PutRequest,
     SendHints,
@@ -27,6 +26,7 @@ use crate::fair::Fair;
 use crate::options::{NodeOptions, Progress};
 use crate::queue::{EventQueue, QueueState};
 use crate::rest::Rest;
+use crate::stack::{Md, Memory, Registered};
 use crate::stats::NodeStats;
 
 /// A running LNet node. Clones are handles of the same node; any thread may call.

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use crate::stack::{Md, NodeEvent};
 use lnet_core::{Errno, EventKind, GetRequest, MdOptions, NoPath};
 use lnet_tcp::DialFailure;
 use lnet_types::{Nid, ProcessId};
@@ -13,6 +12,7 @@ use thiserror::Error;
 
 use crate::node::{Node, NodeError};
 use crate::queue::{EventQueue, WaitError};
+use crate::stack::{Md, NodeEvent};
 
 /// A node's answer to a ping.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::stack::{EventSink, NodeEvent};
 use thiserror::Error;
 
 use crate::node::{LONGEST_SLEEP, Shared};
+use crate::stack::{EventSink, NodeEvent};
 
 /// A queue of events. Clones are handles to the same queue; any thread may wait on it.
 #[derive(Clone)]

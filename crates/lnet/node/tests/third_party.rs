@@ -38,11 +38,9 @@ fn answer(stream: &mut TcpStream, asked: &Header, source: Nid, data: &[u8; 16]) 
 }
 
 fn refused(node: &Node) -> u64 {
-    node.stats()
-        .drops
-        .get("wrong_responder")
-        .copied()
-        .unwrap_or(0)
+    let drops = node.stats().drops;
+    let reasons = ["wrong_responder", "bad_source"];
+    reasons.iter().filter_map(|reason| drops.get(*reason)).sum()
 }
 
 fn ask(node: &Node, server: Nid) -> EventQueue {

@@ -190,8 +190,8 @@ mod tests {
         let held = std::iter::from_fn(|| taken(&jobs)).count();
         assert_eq!(held, 7);
         let elsewhere = Owner {
+            client: ClientId([200; 16]),
             nid: "10.0.0.1@tcp".parse().unwrap(),
-            ..TWO
         };
         jobs.push(elsewhere, 100);
         assert_eq!(taken(&jobs), Some(100));

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lint::{Finding, Input, Report, Severity, lint_classes};
 use serde::Serialize;
 
 use crate::error::SiteError;
 use crate::fold::fold;
+use crate::lint::{Finding, Input, Report, Severity, lint_classes};
 use crate::site::{Class, Site};
 
 /// The result of the check of a site.

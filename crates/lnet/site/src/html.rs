@@ -1,9 +1,9 @@
 //! Shows the result of a check as a page that needs no other file.
 
-use crate::lint::Severity;
 use maud::{DOCTYPE, Markup, html};
 
 use crate::check::{Cause, Check, RoleReport};
+use crate::lint::Severity;
 
 /// The style of every page. The pages are readable at a width of 400 pixels.
 pub(crate) const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;margin:1rem auto;max-width:60rem;\

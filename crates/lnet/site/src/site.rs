@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::lint::LintError;
 use lnet_config::machine::Machine;
 use lnet_config::{Document, NetShow, NiShow, Status};
 use lnet_types::{Net, Nid};
@@ -12,6 +11,7 @@ use crate::document::{self, StandIns};
 use crate::error::SiteError;
 use crate::fold::fold;
 use crate::gather::{Gathered, NodeText};
+use crate::lint::LintError;
 
 /// A node, or all nodes that one file name stands for.
 #[derive(Clone, Debug)]

@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::lint::Severity;
-
 use crate::check::{Cause, Check, ClassReport, RoleReport, short};
+use crate::lint::Severity;
 
 /// The number of columns of a line.
 const WIDTH: usize = 100;

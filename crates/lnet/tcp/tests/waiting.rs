@@ -7,7 +7,7 @@ mod common;
 use std::time::Duration;
 
 use lnet_tcp::{CloseReason, Failure};
-use lnet_types::{ProcessId, Time};
+use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Ctype, HelloVersion, KsockHeader};
 
 use common::{Node, Raw, config, control, frame, hello, pattern, put, until};
@@ -154,4 +154,47 @@ fn what_is_cancelled_is_read_into_nowhere_and_the_next_message_lands() {
     let (next, result) = node.upper.received[1];
     assert_eq!(result, Ok(()));
     assert_eq!(node.upper.landed(next), pattern(1000));
+}
+
+/// Sends more than a peer takes that reads nothing.
+fn stuck(node: &mut Node) -> (Raw, lnet_tcp::TxId, Nid) {
+    let peer: Nid = "10.9.9.9@tcp".parse().unwrap();
+    let hello = hello(node.nid, Ctype::CONTROL);
+    let raw = Raw::connect_narrow(node).greet(node, &hello);
+    let send = |_| node.send(ProcessId::lustre(peer), pattern(1 << 20));
+    let tx = (0..16).map(send).last().unwrap();
+    for _ in 0..1000 {
+        node.turn();
+    }
+    assert_eq!(node.result(tx), None);
+    (raw, tx, peer)
+}
+
+// [SET-16]
+#[test]
+fn a_doubted_peer_whose_connection_stands_still_is_parted_from_and_another_one_is_not() {
+    let mut node = Node::new(config());
+    let (_raw, tx, peer) = stuck(&mut node);
+    // What was acknowledged so far is seen now.
+    node.lnd.doubt(peer, node.now, &mut node.upper);
+    node.lnd.doubt(node.nid, node.now, &mut node.upper);
+    node.pass(Duration::from_millis(1900));
+    node.lnd.doubt(peer, node.now, &mut node.upper);
+    assert_eq!((node.open(), node.result(tx)), (1, None));
+    node.pass(Duration::from_millis(200));
+    node.lnd.doubt(peer, node.now, &mut node.upper);
+    assert_eq!(node.open(), 0);
+    assert_eq!(node.result(tx), Some(Err(Failure::NetworkTimeout)));
+    assert_eq!(node.lnd.stats().closed.of(CloseReason::Silent), 1);
+}
+
+// [SET-16]
+#[test]
+fn a_doubted_peer_that_owes_no_acknowledgement_keeps_its_connection() {
+    let mut node = Node::new(config());
+    let _raw = control(&mut node);
+    node.pass(Duration::from_secs(20));
+    let peer = "10.9.9.9@tcp".parse().unwrap();
+    node.lnd.doubt(peer, node.now, &mut node.upper);
+    assert_eq!(node.open(), 1);
 }

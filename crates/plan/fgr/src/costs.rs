@@ -7,9 +7,8 @@
 
 use std::sync::Arc;
 
-use crate::topology::{Coordinates, Dimension, Fabric, Grid, Vertex};
-
 use crate::policy::Metric;
+use crate::topology::{Coordinates, Dimension, Fabric, Grid, Vertex};
 
 /// Distances to a fixed set of targets. Clones share what does not change.
 #[derive(Clone)]

@@ -125,9 +125,8 @@ fn ranges(numbers: &[u32]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::topology::{Dimension, Grid, Tie};
-
     use super::{ranges, write_yaml};
+    use crate::topology::{Dimension, Grid, Tie};
     use crate::{Options, Policy, Problem, Reason, Synthetic, assign, read_machine, synthetic};
 
     #[test]

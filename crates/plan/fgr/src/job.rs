@@ -13,11 +13,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::topology::{Direction, Fabric, Link};
-
 use crate::evaluate::{Gateways, LinkLoads, Traffic, clients_of_routers};
 use crate::machine::{Machine, Role};
 use crate::plan::Plan;
+use crate::topology::{Direction, Fabric, Link};
 
 /// A job on a machine with a plan.
 #[derive(Clone, Copy, Debug)]

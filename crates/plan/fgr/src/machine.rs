@@ -12,11 +12,11 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use crate::topology::{Fabric, Vertex};
 use lnet_types::Net;
 
 use crate::problem::Problem;
 use crate::rule::{Axes, Window};
+use crate::topology::{Fabric, Vertex};
 
 /// Where the description of a machine comes from. Every result names the origin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,12 +9,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::topology::Vertex;
 use rayon::prelude::*;
 use thiserror::Error;
 
 use crate::machine::Machine;
 use crate::policy::Policy;
+use crate::topology::Vertex;
 
 /// Marks a place in the table without router.
 const NONE: u16 = u16::MAX;

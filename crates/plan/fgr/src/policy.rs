@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::topology::Fabric;
-
 use crate::machine::{Group, Machine, Role};
+use crate::topology::Fabric;
 
 /// The measure of a path's length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -7,14 +7,14 @@
 //! | `aurora` | 166 racks of 64 blades | routers at all, nets, places, links |
 //! | `fugaku` | 24×23×24×2×3×2, 158,976 nodes | 828 routers: one of 192 nodes |
 
-use crate::topology::{
-    Dimension, Dragonfly, DragonflySize, Fabric, Grid, Routing, Tie, TopologyError, Vertex,
-};
 use lnet_types::{LndType, Net};
 
 use crate::input::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::machine::{Client, Machine, Origin, Role};
 use crate::problem::{InputError, Place, Problem, Reason};
+use crate::topology::{
+    Dimension, Dragonfly, DragonflySize, Fabric, Grid, Routing, Tie, TopologyError, Vertex,
+};
 
 /// The names of the presets.
 pub const PRESETS: [&str; 3] = ["frontier", "aurora", "fugaku"];

@@ -9,9 +9,8 @@
 //!   ◀─ ⌊(W-f)/2⌋ ─▶│ y0 … y0+f-1 │◀─ ⌈(W-f)/2⌉ ─▶        Titan: W 4, f 2: y0-1 … y0+2
 //! ```
 
-use crate::topology::{Fabric, Grid, Vertex};
-
 use crate::machine::{Group, Machine};
+use crate::topology::{Fabric, Grid, Vertex};
 
 /// The dimensions that the rule uses.
 #[derive(Clone, Copy, Debug)]

@@ -74,7 +74,7 @@ impl Client {
         }
         let mut rejected_at = None;
         loop {
-            self.give_up_waiting();
+            self.fail_overdue();
             let met = wanted.is_satisfied();
             let left = match deadline {
                 _ if met => Duration::ZERO,

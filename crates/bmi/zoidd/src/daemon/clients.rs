@@ -4,10 +4,6 @@ use std::io::{self, ErrorKind};
 use std::mem;
 use std::time::Duration;
 
-use crate::zbmi::{
-    Attach, Attached, Class, Departure, Direction, Errno, GrantId, JobId, Peer, Pid, PreviousStay,
-    RecvRequest, RequestId, SendKind, SendRequest, Tag, TestEntry, TestKind, TestRequest,
-};
 use mio::{Interest, Token};
 use sys::{peer_credentials, send_descriptors};
 use tracing::{debug, info, warn};
@@ -20,6 +16,10 @@ use zoid_proto::fwd::{
 use super::{CLIENTS, Daemon};
 use crate::client::{Client, Input, Received, RequestKind, Stream, Violation};
 use crate::failpoint::Place;
+use crate::zbmi::{
+    Attach, Attached, Class, Departure, Direction, Errno, GrantId, JobId, Peer, Pid, PreviousStay,
+    RecvRequest, RequestId, SendKind, SendRequest, Tag, TestEntry, TestKind, TestRequest,
+};
 
 /// The most bytes that one client moves per turn and direction: one chunk.
 pub(super) const SLICE: usize = 4 << 20;

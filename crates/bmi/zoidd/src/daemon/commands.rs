@@ -7,10 +7,6 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 
-use crate::zbmi::{
-    Answer, BmiId, CallId, Class, Departure, Direction, Errno, Peer, Pid, PluginId, Post, Segment,
-    Selection, ServerTest, Session, Tag, UnexpTest,
-};
 use mio::unix::SourceFd;
 use mio::{Interest, Token};
 use sys::{MessageQueue, QueueAccess};
@@ -29,6 +25,10 @@ use crate::failpoint::Place;
 use crate::home::{Entry, remove_replies};
 use crate::metrics::Sample;
 use crate::server::{Sent, Server, slot_of};
+use crate::zbmi::{
+    Answer, BmiId, CallId, Class, Departure, Direction, Errno, Peer, Pid, PluginId, Post, Segment,
+    Selection, ServerTest, Session, Tag, UnexpTest,
+};
 
 /// The most commands handled before the clients' turns.
 const COMMANDS: usize = 64;

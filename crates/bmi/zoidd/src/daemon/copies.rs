@@ -3,7 +3,6 @@
 //! A copy is part of its client's turn, like reading and writing its socket: at most one chunk, in the
 //! daemon's only thread, so that other clients do not wait longer than for a stream.
 
-use crate::zbmi::{Departure, Errno, GrantId};
 use tracing::{debug, info, warn};
 use zoid_proto::Status;
 use zoid_proto::fwd::{
@@ -15,6 +14,7 @@ use super::{Daemon, random_number};
 use crate::client::{CopyDirection, Failed, Failure, Memory, Moved, Named, Obstacle, Violation};
 use crate::failpoint;
 use crate::options::ClientMemory;
+use crate::zbmi::{Departure, Errno, GrantId};
 
 /// The most copies per turn, so that a list of many small parts does not starve other clients.
 const COPIES: usize = 16;

@@ -1,6 +1,5 @@
 //! Outputs of the engine: frames and messages for clients, replies for the server.
 
-use crate::zbmi::{Errno, Output, Peer, Reply, RequestId, Transfer};
 use tracing::error;
 use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType, Grant, Place, Readiness, RecvReply};
 use zoid_proto::{Extent, List, Status};
@@ -8,6 +7,7 @@ use zoid_proto::{Extent, List, Status};
 use super::Daemon;
 use crate::client::{Message, RequestKind};
 use crate::failpoint;
+use crate::zbmi::{Errno, Output, Peer, Reply, RequestId, Transfer};
 
 impl Daemon {
     /// Carries out all outputs of the engine.

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use crate::zbmi::{Departure, Time};
 use tracing::{info, warn};
 use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType};
 use zoid_proto::{DaemonState, Status};
 
 use super::{BEAT, Daemon, since_boot};
 use crate::error::Error;
+use crate::zbmi::{Departure, Time};
 
 /// The number of silent heartbeats after which a client is lost.
 const SILENCES: u32 = 3;

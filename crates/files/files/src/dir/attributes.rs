@@ -2,10 +2,6 @@
 
 use std::os::fd::AsFd;
 
-use crate::{
-    Attributes, Errno, Handle, Kind, Reply, Request, SetAttributes, SetTime, Space, Timestamp,
-    XATTR_MAX, XattrMode,
-};
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, Statx, StatxTimestamp, Timespec, Timestamps, UTIME_NOW,
     UTIME_OMIT, Uid, XattrFlags, makedev,
@@ -15,6 +11,10 @@ use crate::dir::LocalDirectory;
 use crate::dir::directory::{proc_path, status};
 use crate::dir::identity::{Acting, errno};
 use crate::dir::table::{Access, Identity, Open};
+use crate::{
+    Attributes, Errno, Handle, Kind, Reply, Request, SetAttributes, SetTime, Space, Timestamp,
+    XATTR_MAX, XattrMode,
+};
 
 impl LocalDirectory {
     pub(crate) fn on_attributes(&self, acting: &Acting, request: &Request) -> Result<Reply, Errno> {

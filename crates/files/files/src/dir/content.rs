@@ -4,13 +4,13 @@ use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::{AllocateMode, Errno, Handle, Kind, Reply, SeekTarget, Segment};
 use rustix::fs::{CWD, FallocateFlags, Mode, OFlags, SeekFrom};
 
 use crate::dir::LocalDirectory;
 use crate::dir::directory::{proc_path, reopen_directory, status};
 use crate::dir::identity::{Acting, errno};
 use crate::dir::table::{Access, Object, Open};
+use crate::{AllocateMode, Errno, Handle, Kind, Reply, SeekTarget, Segment};
 
 /// Limit of the pieces of memory in one system call (`IOV_MAX` of Linux).
 const PIECES_MAX: usize = 1024;

@@ -6,15 +6,15 @@ use std::path::{Path as FilePath, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::{
-    Caller, Data, Entry, Errno, Export, FileSystem, Handle, Kind, Located, Place, Reply, Request,
-};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, Statx, StatxFlags};
 use thiserror::Error;
 
 use crate::dir::attributes;
 use crate::dir::identity::{Acting, Identity, errno};
 use crate::dir::table::{self, Access, Id, Object, Open, Table};
+use crate::{
+    Caller, Data, Entry, Errno, Export, FileSystem, Handle, Kind, Located, Place, Reply, Request,
+};
 
 /// Options of an exported directory.
 #[derive(Clone, Copy, Debug)]

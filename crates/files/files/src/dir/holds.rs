@@ -12,13 +12,13 @@ use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::{Attributes, Errno, HOLD_TIME, Handle, Kind, Reply};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dir::LocalDirectory;
 use crate::dir::attributes::attributes;
 use crate::dir::directory::status;
 use crate::dir::table::{Id, Open, Table};
+use crate::{Attributes, Errno, HOLD_TIME, Handle, Kind, Reply};
 
 /// Each client may have this part of all holds.
 const SHARE: usize = 8;

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
-use crate::{Caller, Errno};
 use nix::unistd::{Gid, Uid, getegid, geteuid, setfsgid, setfsuid};
 use rustix::thread::{CapabilitySet, set_thread_groups};
+
+use crate::{Caller, Errno};
 
 /// The identity with which operations are executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

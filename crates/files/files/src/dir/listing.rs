@@ -3,7 +3,6 @@
 use std::mem::MaybeUninit;
 use std::os::fd::AsFd;
 
-use crate::{DirectoryEntry, Entry, Errno, Handle, Listing, Reply};
 use rustix::fs::{RawDir, RawDirEntry, SeekFrom};
 
 use crate::dir::LocalDirectory;
@@ -11,6 +10,7 @@ use crate::dir::attributes::{attributes, identity, kind};
 use crate::dir::directory::{ROOT, reopen_directory, require_directory, status};
 use crate::dir::identity::{Acting, errno};
 use crate::dir::table::{Object, Open};
+use crate::{DirectoryEntry, Entry, Errno, Handle, Listing, Reply};
 
 /// Bytes of entries that are read from the system at a time: some hundred entries.
 const BUFFER_BYTES: usize = 32 << 10;

@@ -3,7 +3,6 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use crate::{Entry, Errno, Handle, Kind, Node, Place, RenameMode, Reply};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RenameFlags};
 
 use crate::dir::LocalDirectory;
@@ -11,6 +10,7 @@ use crate::dir::attributes::identity;
 use crate::dir::directory::{Target, open_confined, open_path, proc_path, status};
 use crate::dir::identity::{Acting, errno};
 use crate::dir::table::{Access, Identity, Open};
+use crate::{Entry, Errno, Handle, Kind, Node, Place, RenameMode, Reply};
 
 /// Limit of the attempts to create a file while other files come and go under its name.
 const TRIES: usize = 8;

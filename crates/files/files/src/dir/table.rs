@@ -16,11 +16,11 @@ use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use crate::{Errno, Handle, Kind};
 use rustc_hash::FxHashMap;
 
 use crate::dir::holds::Holds;
 use crate::dir::identity::Acting;
+use crate::{Errno, Handle, Kind};
 
 /// What identifies an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

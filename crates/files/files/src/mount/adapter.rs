@@ -11,10 +11,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use crate::{
-    AllocateMode, Attributes, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes,
-    XattrMode,
-};
 use fuser::{
     BsdFileFlags, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
     LockOwner, Notifier, OpenAccMode, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData,
@@ -27,6 +23,10 @@ use crate::mount::callers::Callers;
 use crate::mount::convert::{attributes, kind, set_time};
 use crate::mount::interrupt::{Fails, Pending, Waits, end_listing, first};
 use crate::mount::tree::{Known, Tree, dots};
+use crate::{
+    AllocateMode, Attributes, Caller, Errno, RenameMode, SeekTarget, Segment, SetAttributes,
+    XattrMode,
+};
 
 /// Limit of the kernel's background requests (read ahead and write back) in flight.
 const BACKGROUND_MAX: u16 = 64;

@@ -4,8 +4,9 @@ use std::fs;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::{Caller, GROUPS_MAX};
 use rustc_hash::FxHashMap;
+
+use crate::{Caller, GROUPS_MAX};
 
 /// How long the groups of a process are cached.
 const BELIEVED: Duration = Duration::from_secs(1);

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::{Attributes, Errno, Kind, SetTime, Timestamp};
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
 use rustix::fs::{major, minor};
+
+use crate::{Attributes, Errno, Kind, SetTime, Timestamp};
 
 /// Converts an error to FUSE.
 pub(crate) fn errno(errno: Errno) -> fuser::Errno {

@@ -8,9 +8,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Attributes, Caller, Data, Errno, FileSystem, HANDLES_MAX, HOLD_TIME, Handle, Request};
 use rustc_hash::FxHashMap;
 use tracing::{debug, warn};
+
+use crate::{Attributes, Caller, Data, Errno, FileSystem, HANDLES_MAX, HOLD_TIME, Handle, Request};
 
 /// How long the hold of a new file may wait for others. Most new files are closed before and need no hold.
 const GATHER_NEW: Duration = Duration::from_millis(100);

@@ -13,10 +13,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Errno;
 use slab::Slab;
 use tracing::warn;
 
+use crate::Errno;
 use crate::mount::convert::errno;
 
 /// How long an operation waits before the signals of its program are examined.

@@ -5,8 +5,9 @@
 //! Otherwise the node gets a number with the highest bit set. An object with a new handle is another node: its server
 //! restarted, or another file has got its number.
 
-use crate::{Attributes, Caller, Entry, Errno, Handle, Place, Timestamp};
 use rustc_hash::FxHashMap;
+
+use crate::{Attributes, Caller, Entry, Errno, Handle, Place, Timestamp};
 
 /// Prefix of the hidden name of a file that was removed while it was open. A machine that crashes leaves such names
 /// behind; they may be removed.
@@ -241,9 +242,8 @@ fn version(attributes: &Attributes) -> Version {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Kind, Path};
-
     use super::*;
+    use crate::{Kind, Path};
 
     fn entry(handle: u8, file: u64) -> Entry {
         let zero = Timestamp::default();

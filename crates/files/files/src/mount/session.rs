@@ -9,7 +9,6 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use crate::{Caller, Errno, FileSystem, Handle};
 use fuser::{BackgroundSession, Config, MountOption, Session, SessionACL};
 use rustix::fs::{AtFlags, Mode, OFlags, StatxFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
@@ -20,6 +19,7 @@ use crate::mount::adapter::Adapter;
 use crate::mount::callers::Callers;
 use crate::mount::interrupt::Waits;
 use crate::mount::tree::Tree;
+use crate::{Caller, Errno, FileSystem, Handle};
 
 /// Limit of the threads of a mount. Each has a buffer of 16 MiB, whose pages are allocated when they are used.
 pub const THREADS_MAX: usize = 256;

@@ -7,8 +7,9 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Caller, DirectoryEntry, Errno, FileSystem, Handle, Listing};
 use tracing::warn;
+
+use crate::{Caller, DirectoryEntry, Errno, FileSystem, Handle, Listing};
 
 /// Number of entries of one request to the server.
 const AHEAD: u32 = 512;
@@ -122,9 +123,8 @@ fn note_invalid(count: usize) {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Data, Kind, Reply, Request};
-
     use super::*;
+    use crate::{Data, Kind, Reply, Request};
 
     /// A server that lists some names, some of them invalid, three at a time.
     struct Liar;

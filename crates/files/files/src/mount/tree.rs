@@ -3,10 +3,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{
-    APPEND_MAX, Attributes, Caller, DirectoryEntry, Entry, Errno, FileSystem, Handle, Kind, Node,
-    Place, RenameMode, SetAttributes,
-};
 use slab::Slab;
 use tracing::warn;
 
@@ -14,6 +10,10 @@ use crate::mount::behind::{Behind, Ticket};
 use crate::mount::holds::Holds;
 use crate::mount::nodes::{HIDDEN_PREFIX, Hidden, Nodes, ROOT};
 use crate::mount::stream::{Listed, Stream};
+use crate::{
+    APPEND_MAX, Attributes, Caller, DirectoryEntry, Entry, Errno, FileSystem, Handle, Kind, Node,
+    Place, RenameMode, SetAttributes,
+};
 
 /// A file system as the kernel uses it.
 pub(crate) struct Tree {

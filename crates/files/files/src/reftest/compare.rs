@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::{Attributes, Caller, Entry, Errno, FileSystem, Handle, Kind, Segment, SetAttributes};
-
 use crate::reftest::model::{Model, Outcome, Seen, Thing, Tree};
 use crate::reftest::step::{SLOTS, Step, Steps};
+use crate::{Attributes, Caller, Entry, Errno, FileSystem, Handle, Kind, Segment, SetAttributes};
 
 /// A difference between a file system and the model.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::{AllocateMode, Errno, RenameMode, XattrMode};
-
 use crate::reftest::step::{SLOTS, Step, Target};
+use crate::{AllocateMode, Errno, RenameMode, XattrMode};
 
 /// The outcome of a step, as far as the model determines it.
 #[derive(Clone, Debug, PartialEq, Eq)]

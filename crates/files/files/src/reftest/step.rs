@@ -1,8 +1,9 @@
 //! Steps and their generators.
 
-use crate::{AllocateMode, Place, RenameMode, XattrMode};
 use proptest::prelude::*;
 use proptest::sample::select;
+
+use crate::{AllocateMode, Place, RenameMode, XattrMode};
 
 /// Number of handles that are kept for later steps. Slot 0 always has the handle of the root.
 pub(crate) const SLOTS: usize = 8;

@@ -1,12 +1,11 @@
 //! Executes the same steps on the model and on a file system whose parts fail. Checks that each
 //! step is executed once, or reported as not executed or unknown.
 
-use crate::{Caller, Errno, FileSystem, OUTCOME_UNKNOWN};
-
 use crate::reftest::Mismatch;
 use crate::reftest::compare::{Run, is_found_again, same_trees, slot_of, tree};
 use crate::reftest::model::{Model, Outcome};
 use crate::reftest::step::{Step, Steps};
+use crate::{Caller, Errno, FileSystem, OUTCOME_UNKNOWN};
 
 /// Makes a file system fail.
 pub trait Trouble {

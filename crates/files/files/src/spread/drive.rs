@@ -4,14 +4,13 @@ use std::io::IoSliceMut;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::{Caller, Data, Errno, OUTCOME_UNKNOWN, Place, RenameMode, Reply, Request};
-
 use crate::spread::gateway::{Gateway, is_lost, is_unclear};
 use crate::spread::health::State;
 use crate::spread::proof::{Before, Verdict};
 use crate::spread::several::{Inner, Spread};
 use crate::spread::table::Spot;
 use crate::spread::translate::handles_of;
+use crate::{Caller, Data, Errno, OUTCOME_UNKNOWN, Place, RenameMode, Reply, Request};
 
 /// An operation to execute.
 pub(crate) struct Job<'a, 'd> {

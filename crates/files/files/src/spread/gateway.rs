@@ -4,11 +4,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::spread::health::{Health, Pauses, State};
 use crate::{
     Attributes, Caller, Data, Errno, Export, FileSystem, Handle, OUTCOME_UNKNOWN, Reply, Request,
 };
-
-use crate::spread::health::{Health, Pauses, State};
 
 /// A server of the file system.
 #[derive(Clone)]

@@ -1,12 +1,11 @@
 //! Files that are held for a client: at each gateway that may get an operation on them.
 
-use crate::{Caller, Data, Errno, Handle, Reply, Request};
-
 use crate::spread::Spread;
 use crate::spread::drive::Job;
 use crate::spread::health::State;
 use crate::spread::order::Mode;
 use crate::spread::table::{Id, Identity};
+use crate::{Caller, Data, Errno, Handle, Reply, Request};
 
 impl Spread {
     /// Holds a file at the gateway that gets its operations. If several gateways get them, holds the file at the others

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::io::{IoSlice, IoSliceMut};
 
-use crate::{Caller, Data, Errno, Handle, Reply, Request, SEGMENTS_MAX, Segment};
-
 use crate::spread::drive::Job;
 use crate::spread::order::{from_first, of_block};
 use crate::spread::proof::Before;
 use crate::spread::several::Spread;
+use crate::{Caller, Data, Errno, Handle, Reply, Request, SEGMENTS_MAX, Segment};
 
 /// The part of a segment in one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Finds out from another gateway what an operation has done whose reply was lost.
 
-use crate::{Caller, Data, Entry, Errno, Handle, Place, RenameMode, Reply, Request};
-
 use crate::spread::drive::Job;
 use crate::spread::several::Spread;
 use crate::spread::table::Identity;
+use crate::{Caller, Data, Entry, Errno, Handle, Place, RenameMode, Reply, Request};
 
 /// The objects that had the names of an operation before it.
 #[derive(Clone, Copy, Debug, Default)]

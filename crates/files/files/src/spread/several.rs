@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use crate::{Attributes, Caller, Data, Errno, Export, FileSystem, Handle, Reply, Request};
 use thiserror::Error;
 
 use crate::spread::drive::Job;
@@ -15,6 +14,7 @@ use crate::spread::proof::Before;
 use crate::spread::surroundings::Surroundings;
 use crate::spread::table::{Dirty, Id, Identity, Table};
 use crate::spread::translate::handles_of;
+use crate::{Attributes, Caller, Data, Errno, Export, FileSystem, Handle, Reply, Request};
 
 /// Options of a spread.
 #[derive(Clone, Copy, Debug)]

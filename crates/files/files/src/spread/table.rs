@@ -10,8 +10,9 @@
 
 use std::collections::VecDeque;
 
-use crate::{Errno, Handle, Kind, Timestamp};
 use rustc_hash::FxHashMap;
+
+use crate::{Errno, Handle, Kind, Timestamp};
 
 /// What identifies an object at every gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

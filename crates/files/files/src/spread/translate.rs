@@ -1,9 +1,8 @@
 //! Translates handles in requests and replies: callers use handles of the spread, each gateway its own.
 
-use crate::{Attributes, Caller, Entry, Errno, Handle, Kind, Path, Place, Reply, Request};
-
 use crate::spread::several::Spread;
 use crate::spread::table::{Id, Identity, ROOT, Spot, Way};
+use crate::{Attributes, Caller, Entry, Errno, Handle, Kind, Path, Place, Reply, Request};
 
 /// Returns copies of the handles in a request.
 pub(crate) fn handles_of(request: &Request) -> Vec<Handle> {

@@ -2,10 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::{Caller, Data, Errno, FileSystem, Handle, Path, Place, Reply, Request};
-
 use crate::tools::progress::lock;
 use crate::tools::tree::place;
+use crate::{Caller, Data, Errno, FileSystem, Handle, Path, Place, Reply, Request};
 
 /// A file system whose root is a directory of another one. The directory is found by its path, so this file system
 /// survives a restart of the server.

@@ -5,14 +5,13 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use crate::{Attributes, Entry, Kind, Path};
-
 use crate::tools::PIECE;
 use crate::tools::copy::{Item, is_part, read_whole};
 use crate::tools::entries::Entries;
 use crate::tools::failure::Failure;
 use crate::tools::progress::{Failures, Progress, add, lock};
 use crate::tools::tree::{Tree, below};
+use crate::{Attributes, Entry, Kind, Path};
 
 /// Options of a comparison.
 #[derive(Clone, Copy, Debug)]

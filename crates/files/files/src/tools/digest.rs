@@ -3,12 +3,11 @@
 use std::fmt;
 use std::io::{self, BufRead};
 
-use crate::{Errno, Path};
-
 use crate::tools::PIECE;
 use crate::tools::failure::{Failure, Why};
 use crate::tools::progress::{Progress, add};
 use crate::tools::tree::Tree;
+use crate::{Errno, Path};
 
 /// The BLAKE3 digest of a whole file.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-use crate::{DirectoryEntry, Entry, Errno, Handle, Path};
-
 use crate::tools::failure::{Failure, Why};
 use crate::tools::tree::{Tree, below};
+use crate::{DirectoryEntry, Entry, Errno, Handle, Path};
 
 /// Number of names in one page.
 const PAGE: u32 = 256;

@@ -1,12 +1,11 @@
 //! Finds the parts that interrupted copies left.
 
-use crate::{Kind, Path};
-
 use crate::tools::copy::is_part;
 use crate::tools::entries::Entries;
 use crate::tools::failure::Failure;
 use crate::tools::progress::{Failures, Progress, add};
 use crate::tools::tree::{Tree, place};
+use crate::{Kind, Path};
 
 /// Finds the parts of files below a directory that no copy has changed since `before`, in seconds since 1970 by the
 /// server's clock. A part from yesterday, for example, belongs to no running copy. Calls `found` for each part, and

@@ -1,11 +1,10 @@
 //! Removes a tree.
 
-use crate::{Errno, Kind, Path};
-
 use crate::tools::entries::Entries;
 use crate::tools::failure::{Failure, Why};
 use crate::tools::progress::{Failures, Progress, add};
 use crate::tools::tree::{Tree, place};
+use crate::{Errno, Kind, Path};
 
 /// Limit of the extra reads of a directory that was not empty after all its entries were removed.
 const ROUNDS_MAX: u32 = 3;

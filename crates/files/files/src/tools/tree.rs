@@ -1,8 +1,7 @@
 //! A file system together with its user and its name, accessed by paths.
 
-use crate::{Attributes, Caller, Entry, Errno, FileSystem, Handle, Kind, Path, Place};
-
 use crate::tools::failure::{Failure, Why};
+use crate::{Attributes, Caller, Entry, Errno, FileSystem, Handle, Kind, Path, Place};
 
 /// A file system, the user of it, and its name in messages.
 ///

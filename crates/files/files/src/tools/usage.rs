@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Attributes, Kind, Path};
-
 use crate::tools::copy::is_part;
 use crate::tools::entries::Entries;
 use crate::tools::failure::Failure;
 use crate::tools::progress::{Failures, Progress, add};
 use crate::tools::tree::Tree;
+use crate::{Attributes, Kind, Path};
 
 /// The sum of the objects below a path, including the object at the path itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

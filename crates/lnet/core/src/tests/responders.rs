@@ -36,7 +36,7 @@ fn offer(net: &mut Net, answer: &Answer<'_>) -> Verdict {
 fn is_taken(verdict: Verdict) -> bool {
     match verdict {
         Verdict::Receive { .. } => true,
-        Verdict::Drop(DropReason::WrongResponder) => false,
+        Verdict::Drop(DropReason::WrongResponder | DropReason::BadSource) => false,
         other => panic!("{other:?}"),
     }
 }
@@ -71,7 +71,13 @@ fn a_third_party_cannot_answer_a_get() {
         assert!(!is_taken(offer(&mut net, &answer)), "{source} via {via}");
     }
     let counters = net.core(0).counters();
-    assert_eq!(counters.dropped(DropReason::WrongResponder), 5);
+    let dropped =
+        [DropReason::WrongResponder, DropReason::BadSource].map(|it| counters.dropped(it));
+    assert_eq!(
+        dropped,
+        [3, 2],
+        "two name a source that is not at the connection"
+    );
 
     let answer = Answer {
         md,

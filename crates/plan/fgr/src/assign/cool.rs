@@ -12,14 +12,13 @@
 //! the limit of the link cannot be reached by exchanges. Without a given limit the search lowers
 //! the limits step by step until it cannot reach one.
 
-use crate::topology::{Fabric, Link, Vertex};
-
 use crate::assign::Context;
 use crate::assign::optimal::{self, balanced_shares, plan};
 use crate::costs::columns;
 use crate::evaluate::Traffic;
 use crate::plan::{Plan, PlanError, PlanWarning};
 use crate::policy::{Metric, Policy};
+use crate::topology::{Fabric, Link, Vertex};
 
 /// Factor between one limit that is tried and the next.
 const STEP: f64 = 0.99;

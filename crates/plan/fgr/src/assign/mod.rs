@@ -8,11 +8,10 @@ mod strict;
 
 use std::collections::BTreeMap;
 
-use crate::topology::Vertex;
-
 use crate::machine::Machine;
 use crate::plan::{Plan, PlanError, Row};
 use crate::policy::{Disjoint, Options, Policy};
+use crate::topology::Vertex;
 
 /// Assigns a primary router and backups to every client for every net. Under every policy, nets of
 /// metadata groups use the cheapest module. Nodes of one module on one net take turns.

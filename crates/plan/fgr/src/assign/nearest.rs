@@ -1,6 +1,5 @@
 //! Assignments to the nearest routers, to routers in turn, and to the modules of metadata nets.
 
-use crate::topology::Vertex;
 use rayon::prelude::*;
 
 use crate::assign::Context;
@@ -8,6 +7,7 @@ use crate::costs::{Costs, Near};
 use crate::machine::{Group, Role};
 use crate::plan::Plan;
 use crate::policy::{Metric, Policy};
+use crate::topology::Vertex;
 
 /// Assigns the nearest routers of each net; of equally near ones, the lower slot first.
 pub(super) fn nearest(context: &Context<'_>, by: Metric) -> Plan {

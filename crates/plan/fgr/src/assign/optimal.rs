@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::topology::{Crossing, Direction, Fabric, Grid, Tie, Vertex};
 use rayon::prelude::*;
 
 use crate::assign::nearest::{Best, router_costs};
@@ -10,6 +9,7 @@ use crate::assign::{Context, MAX_PAIRS};
 use crate::costs::{Costs, columns};
 use crate::plan::{Part, Plan, PlanError, Row};
 use crate::policy::{Metric, Policy};
+use crate::topology::{Crossing, Direction, Fabric, Grid, Tie, Vertex};
 use crate::transport::phases::{self, Large};
 use crate::transport::{Piece, Sides, Transport, solve, solve_near};
 

@@ -8,7 +8,6 @@
 //! Backups are modules of the same sub-group as far as the disjointness rule permits, then the
 //! group's other modules in order of cost (planning, section 2.3).
 
-use crate::topology::Vertex;
 use rayon::prelude::*;
 
 use crate::assign::Context;
@@ -18,6 +17,7 @@ use crate::machine::{Group, Role};
 use crate::plan::{Part, Plan, PlanError, PlanWarning};
 use crate::policy::{Metric, Policy, TieRule};
 use crate::rule::{Axes, Window};
+use crate::topology::Vertex;
 
 /// Applies the corrected algorithm.
 pub(super) fn strict(context: &Context<'_>, tie: TieRule) -> Result<Plan, PlanError> {

@@ -4,12 +4,11 @@
 //! `Policy::Balanced` is an exact optimum for a given placement, net by net. [`by_module`] is the
 //! optimum of plans that choose whole modules, as the strict rule does.
 
-use crate::topology::{Fabric, Vertex};
-
 use crate::assign::{MAX_PAIRS, sites};
 use crate::costs::{Costs, columns};
 use crate::machine::{Group, Machine, Module, Role, Router};
 use crate::policy::Metric;
+use crate::topology::{Fabric, Vertex};
 use crate::transport::{Piece, Transport, solve};
 
 /// Lower limits of a mean and of a maximum.

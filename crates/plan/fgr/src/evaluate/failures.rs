@@ -7,14 +7,13 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::topology::{Fabric, Vertex};
-
 use crate::evaluate::loads::parts_of;
 use crate::evaluate::rings::Rings;
 use crate::evaluate::{Gateways, clients_of_routers};
 use crate::machine::{Machine, Role};
 use crate::plan::Plan;
 use crate::random::SplitMix;
+use crate::topology::{Fabric, Vertex};
 
 /// What dies together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

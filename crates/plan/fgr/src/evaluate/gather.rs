@@ -20,10 +20,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::topology::{Crossing, Direction, Grid, Tie};
-
 use crate::evaluate::loads::{Streams, Traffic};
 use crate::evaluate::rings::Positions;
+use crate::topology::{Crossing, Direction, Grid, Tie};
 
 /// Returns the loads of all links for one direction of traffic: halves of a unit by dimension,
 /// direction and start of the link.

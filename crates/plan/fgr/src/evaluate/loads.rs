@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::topology::{Fabric, Grid, Link, Tie, Vertex};
-
 use crate::evaluate::gather::gather;
 use crate::evaluate::rings::Positions;
 use crate::machine::Machine;
 use crate::plan::Plan;
+use crate::topology::{Fabric, Grid, Link, Tie, Vertex};
 
 /// The direction in which data moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::topology::{Fabric, Vertex};
 use lnet_types::Net;
 
 use crate::machine::{Client, Group, Machine, Module, NetEntry, Origin, Role, Router};
 use crate::problem::{InputError, Place, Problem, Reason, shown};
 use crate::rule::Axes;
+use crate::topology::{Fabric, Vertex};
 
 /// Most router nodes, modules and nets: their indices have 16 bits, and one value means "none".
 const MAX_ROUTERS: usize = u16::MAX as usize - 1;

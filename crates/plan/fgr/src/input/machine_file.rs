@@ -31,9 +31,6 @@
 //! `at` has one position per dimension on a torus or mesh; it is `[group, switch]` on a dragonfly
 //! and `[endpoint]` on a fat tree.
 
-use crate::topology::{
-    Dimension, Dragonfly, DragonflySize, Fabric, FatTree, Grid, Level, Routing, Tie, Vertex,
-};
 use lnet_types::Net;
 
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
@@ -44,6 +41,9 @@ use crate::input::yaml::{self, Node, Value};
 use crate::machine::{Client, Machine, Origin, Role};
 use crate::names::failed;
 use crate::problem::{InputError, Problems, Reason};
+use crate::topology::{
+    Dimension, Dragonfly, DragonflySize, Fabric, FatTree, Grid, Level, Routing, Tie, Vertex,
+};
 
 /// Most clients that `per-vertex` makes.
 const MAX_CLIENTS: u64 = 1 << 22;

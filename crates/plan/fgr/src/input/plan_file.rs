@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::topology::Vertex;
 use lnet_types::Net;
 
 use crate::input::fields::{Fields, items, parse_all, text};
@@ -13,6 +12,7 @@ use crate::machine::Machine;
 use crate::plan::{Plan, Row};
 use crate::policy::Policy;
 use crate::problem::{InputError, Problems, Reason, shown};
+use crate::topology::Vertex;
 
 /// Reads a plan that [`crate::write_yaml`] wrote for this machine. The document does not contain
 /// the parameters of the policy; the plan gets their defaults.

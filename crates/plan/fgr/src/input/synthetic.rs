@@ -9,12 +9,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::topology::{Fabric, Grid, Tie, Vertex};
 use lnet_types::{LndType, Net};
 
 use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::machine::{Client, Machine, Origin, Role};
 use crate::problem::{InputError, Problems, Reason};
+use crate::topology::{Fabric, Grid, Tie, Vertex};
 
 /// Number of planes that a sub-group serves.
 const WINDOW: u16 = 4;

@@ -11,8 +11,6 @@
 
 use std::collections::BTreeSet;
 
-use crate::topology::titan::{NODES, NodeName};
-use crate::topology::{Fabric, Grid, Tie, Vertex};
 use lnet_types::Net;
 
 use crate::input::csv_table::Table;
@@ -20,6 +18,8 @@ use crate::input::draft::{ClientDraft, Draft, ModuleDraft, NodeDraft};
 use crate::input::fits;
 use crate::machine::{Client, Machine, Origin, Role};
 use crate::problem::{InputError, Problem, Problems, Reason, shown};
+use crate::topology::titan::{NODES, NodeName};
+use crate::topology::{Fabric, Grid, Tie, Vertex};
 
 /// A node of a map or node table.
 #[derive(Clone, Debug, PartialEq, Eq)]

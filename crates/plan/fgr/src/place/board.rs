@@ -22,8 +22,6 @@ mod trial;
 
 use std::sync::Arc;
 
-use crate::topology::Fabric;
-
 use crate::machine::Machine;
 use crate::place::board::seat::{Seat, Window, bits};
 use crate::place::board::track::{RingState, Track};
@@ -33,6 +31,7 @@ use crate::place::ring::{Side, larger};
 use crate::place::shape::{Shape, shape};
 use crate::place::{Figures, Problem, moved};
 use crate::policy::Policy;
+use crate::topology::Fabric;
 
 /// A module and the site to which it moves.
 pub(super) type Step = (usize, u32);

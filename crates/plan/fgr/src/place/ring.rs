@@ -252,10 +252,10 @@ pub(super) fn larger(a: f32, b: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use crate::topology::{Dimension, Vertex};
     use proptest::prelude::*;
 
     use super::*;
+    use crate::topology::{Dimension, Vertex};
 
     proptest! {
         #[test]

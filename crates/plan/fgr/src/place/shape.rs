@@ -1,11 +1,10 @@
 //! What moves do not change: the torus and its rings, the windows, and the module of each seat.
 
-use crate::topology::{Fabric, Grid, Vertex};
-
 use crate::machine::{Group, Machine, Role};
 use crate::place::ring::{Ring, Side};
 use crate::place::{Problem, Site};
 use crate::rule::Axes;
+use crate::topology::{Fabric, Grid, Vertex};
 
 /// Most positions along a ring: the bits of a cell's mask.
 const POSITIONS_MAX: usize = 64;

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::topology::{Fabric, Grid, Vertex};
-
 use crate::input::{MapNode, Table};
 use crate::place::{PlaceError, Problem};
 use crate::problem::{InputError, Problems};
+use crate::topology::{Fabric, Grid, Vertex};
 
 /// A blade on which a module may be placed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Searches on the small machine: rules that hold for every result.
 
-use crate::topology::{Dimension, Fabric, Grid, Tie, Vertex};
-
 use super::*;
 use crate::input::{Synthetic, synthetic};
 use crate::random::SplitMix;
+use crate::topology::{Dimension, Fabric, Grid, Tie, Vertex};
 
 fn small() -> Machine {
     let dimension = |name: &str, size, cost, capacity: &[f64]| Dimension {

@@ -7,9 +7,8 @@
 //!   fat tree    endpoints line by line
 //! ```
 
-use crate::topology::{Fabric, Grid, Vertex};
-
 use crate::rule::Axes;
+use crate::topology::{Fabric, Grid, Vertex};
 
 /// A table of cells.
 pub(super) struct Layout<'a> {

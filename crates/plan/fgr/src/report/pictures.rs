@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::topology::{Direction, Fabric, Grid};
-
 use crate::machine::{Group, Machine, Module, Role};
 use crate::metrics::data_modules;
 use crate::plan::Plan;
@@ -13,6 +11,7 @@ use crate::report::study::Study;
 use crate::report::svg::{Picture, escape};
 use crate::report::tables;
 use crate::rule::Axes;
+use crate::topology::{Direction, Fabric, Grid};
 
 /// Most stripes of one cell.
 const STRIPES: usize = 6;

@@ -2,12 +2,11 @@
 
 use std::fmt::{Arguments, Write};
 
-use crate::topology::{Direction, Fabric, Vertex};
-
 use crate::machine::Machine;
 use crate::report::Part;
 use crate::report::layout::Layout;
 use crate::report::study::Study;
+use crate::topology::{Direction, Fabric, Vertex};
 
 /// All tables.
 pub(super) fn all(machine: &Machine, study: &Study) -> Vec<Part> {

@@ -2,17 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::{
-    AllocateMode, Attributes, Entry, Errno, Kind, Path, RenameMode, SeekTarget, Segment,
-    SetAttributes,
-};
-
 use super::piece::Buffers;
 use super::{Copier, Directory, Job, PART_DIGITS, PART_PREFIX};
 use crate::tools::PIECE;
 use crate::tools::failure::{Failure, Why};
 use crate::tools::progress::{add, lock, take_back};
 use crate::tools::tree::{below, is_same_object, place};
+use crate::{
+    AllocateMode, Attributes, Entry, Errno, Kind, Path, RenameMode, SeekTarget, Segment,
+    SetAttributes,
+};
 
 /// Limit of the restarts of one file.
 const BEGINNINGS_MAX: u32 = 4;

@@ -1,10 +1,9 @@
 //! Attributes of the source that a copy keeps.
 
-use crate::{Entry, Errno, Handle, Kind, Path, SetAttributes, SetTime, XattrMode};
-
 use super::Copier;
 use crate::tools::failure::Failure;
 use crate::tools::progress::add;
+use crate::{Entry, Errno, Handle, Kind, Path, SetAttributes, SetTime, XattrMode};
 
 /// Permission bits of files to keep. Set-user-id and set-group-id are kept only together with the owner, and only with
 /// [`super::Options::set_id`].

@@ -1,11 +1,10 @@
 //! Symbolic links.
 
-use crate::{Entry, Errno, Kind, OUTCOME_UNKNOWN, Path, RenameMode};
-
 use super::file::part;
 use super::{Copier, Job};
 use crate::tools::failure::Failure;
 use crate::tools::tree::place;
+use crate::{Entry, Errno, Kind, OUTCOME_UNKNOWN, Path, RenameMode};
 
 /// Limit in bytes of the target of a symbolic link in a server's reply.
 const TARGET_MAX: usize = 4095;

@@ -1,11 +1,10 @@
 //! Pieces of files: reads, writes and reads back.
 
-use crate::{Errno, Handle, Segment};
-
 use super::file::Long;
 use super::{Copier, Verify};
 use crate::tools::failure::{Failure, Why};
 use crate::tools::tree::Tree;
+use crate::{Errno, Handle, Segment};
 
 /// The memory of a worker.
 #[derive(Default)]

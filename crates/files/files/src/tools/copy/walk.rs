@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::{Entry, Errno, Kind, Path};
-
 use super::{Copier, Directory, Item, Job, is_part};
 use crate::tools::entries::{Entries, Found};
 use crate::tools::failure::{Failure, Why};
 use crate::tools::progress::add;
 use crate::tools::tree::{below, is_same_object, place};
+use crate::{Entry, Errno, Kind, Path};
 
 impl Copier<'_> {
     /// Walks through all items. A failure of one item is recorded, and the walk continues.

@@ -67,10 +67,11 @@ fn ask(bench: &mut Bench, to: &str) -> String {
 
 // [PATH-52]
 #[test]
-fn messages_of_portal_0_take_turns_and_pin_no_interface() {
+fn messages_of_portal_0_take_turns_and_pin_an_interface_for_others() {
     let mut bench = Bench::new(&[N1, N2]);
     assert_eq!([ask(&mut bench, P1), ask(&mut bench, P1)], [N1, N2]);
-    assert_eq!(bench.peer_ni(nid(P1)).pinned, None);
+    let first = bench.ni(N1).id;
+    assert_eq!(bench.peer_ni(nid(P1)).pinned, Some(first));
     assert_eq!(bench.carry(P1).0, N1);
     assert_eq!(ask(&mut bench, P1), N2, "the pinned one is not used");
     assert_eq!(bench.sources(2, P1), [N1; 2]);
