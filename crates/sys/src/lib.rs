@@ -89,6 +89,9 @@ pub use pipe::Pipe;
 pub use port::ReservedPort;
 pub use process::{ProcessHandle, block_signals, process_start};
 pub use shm::{PageSize, SharedMemory, unlink_shared_memory};
-pub use tcp::{TcpFigures, bytes_unacked, congestion_control, set_congestion_control, tcp_figures};
+pub use tcp::{
+    TcpFigures, bytes_unacked, congestion_control, limit_resend_pause, set_congestion_control,
+    tcp_figures,
+};
 pub use vectored::{Gather, Scatter};
 pub use wait::{Readiness, wait_until_ready};

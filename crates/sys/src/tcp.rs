@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 use socket2::SockRef;
 
@@ -57,6 +58,39 @@ pub fn bytes_unacked(socket: &impl AsFd) -> io::Result<usize> {
         outgoing_queue(descriptor, &raw mut bytes)?;
     }
     Ok(usize::try_from(bytes).unwrap_or(0))
+}
+
+/// `TCP_RTO_MAX_MS` in linux/tcp.h, of Linux 6.15 and later.
+const TCP_RTO_MAX_MS: nix::libc::c_int = 44;
+
+/// Limits the pause between two attempts of TCP to send the same bytes, which doubles each time. Without a limit of its
+/// own a socket has that of the kernel, two minutes.
+///
+/// # Errors
+///
+/// Errors of `setsockopt(2)`: `ENOPROTOOPT` if the kernel is older than 6.15, [`io::ErrorKind::InvalidInput`] if
+/// `longest` is not between one second and two minutes.
+pub fn limit_resend_pause(socket: &impl AsFd, longest: Duration) -> io::Result<()> {
+    let milliseconds = nix::libc::c_int::try_from(longest.as_millis())
+        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    let descriptor = socket.as_fd().as_raw_fd();
+    #[expect(
+        unsafe_code,
+        reason = "neither std, nix nor socket2 has a safe form of this option"
+    )]
+    // SAFETY: `descriptor` is open while `socket` is borrowed. The kernel reads one C int from the pointer, which points
+    // to a live C int.
+    let result = unsafe {
+        nix::libc::setsockopt(
+            descriptor,
+            nix::libc::IPPROTO_TCP,
+            TCP_RTO_MAX_MS,
+            (&raw const milliseconds).cast(),
+            size_of_val(&milliseconds) as nix::libc::socklen_t,
+        )
+    };
+    nix::errno::Errno::result(result)?;
+    Ok(())
 }
 
 /// The kernel's figures about the segments of one TCP connection (`TCP_INFO`).
@@ -130,7 +164,7 @@ nix::ioctl_read_bad!(
 mod tests {
     use std::io::{ErrorKind, Read, Write};
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     use super::*;
 
@@ -217,6 +251,18 @@ mod tests {
         assert!(figures.advertised_mss >= figures.sent_mss, "{figures:?}");
         assert!(figures.path_mtu > figures.sent_mss, "{figures:?}");
         assert_eq!((figures.unacknowledged, figures.resent), (0, 0));
+    }
+
+    #[test]
+    fn the_pause_between_attempts_has_a_limit_where_the_kernel_knows_one() {
+        let (near, _far) = connection();
+        match limit_resend_pause(&near, Duration::from_secs(2)) {
+            Ok(()) => {}
+            Err(error) => assert_eq!(error.raw_os_error(), Some(nix::libc::ENOPROTOOPT)),
+        }
+        assert!(limit_resend_pause(&near, Duration::from_secs(1 << 40)).is_err());
+        let file = std::fs::File::open("/dev/null").unwrap();
+        assert!(limit_resend_pause(&file, Duration::from_secs(2)).is_err());
     }
 
     #[test]

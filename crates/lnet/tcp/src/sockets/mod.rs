@@ -27,6 +27,14 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_COUNT: u32 = 5;
 
+/// The longest pause between two attempts of TCP to send the same bytes: a peer that returns after an interruption is
+/// reached within this time. Kernel nodes have the limit of TCP, two minutes.
+const RESEND_PAUSE: Duration = Duration::from_secs(2);
+
+/// TCP itself ends a connection only after this time: it counts attempts, of which there are more with short pauses.
+/// The LND's own timeout is shorter.
+const LAST_ATTEMPT: Duration = Duration::from_secs(150);
+
 /// Sockets whose readiness one [`mio::Poll`] reports.
 #[derive(Debug)]
 pub struct Sockets {
@@ -333,7 +341,12 @@ fn set_options(stream: &TcpStream) -> io::Result<()> {
         .with_time(KEEPALIVE_IDLE)
         .with_interval(KEEPALIVE_INTERVAL)
         .with_retries(KEEPALIVE_COUNT);
-    socket.set_tcp_keepalive(&keepalive)
+    socket.set_tcp_keepalive(&keepalive)?;
+    // Linux before 6.15 has no such limit. There, an overdue answer makes the LND doubt the connection.
+    if sys::limit_resend_pause(stream, RESEND_PAUSE).is_ok() {
+        socket.set_tcp_user_timeout(Some(LAST_ATTEMPT))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
