@@ -30,7 +30,7 @@ pub(crate) fn may_be_nobody() -> bool {
 /// Copies this program to a place where any user may run it, with a directory that any user may write to.
 pub(crate) fn public_copy() -> (TempDir, PathBuf) {
     let directory = TempDir::new().unwrap();
-    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
+    std::fs::set_permissions(directory.path(), Permissions::from_mode(0o1777)).unwrap();
     let program = directory.path().join("program");
     std::fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
