@@ -1,11 +1,11 @@
 //! File operations on one directory of the local machine, confined to it.
 //!
-//! [`LocalDirectory`] implements [`files::FileSystem`]. A forwarder and a gateway export it, and tests compare the
+//! [`LocalDirectory`] implements [`FileSystem`](crate::FileSystem). A forwarder and a gateway export it, and tests compare the
 //! other carriers with it.
 //!
 //! * **Confinement.** Each name is opened relative to the descriptor of its directory, by `openat2` with
 //!   `RESOLVE_BENEATH` and `RESOLVE_NO_SYMLINKS`. No operation leaves the directory, even if another process replaces
-//!   a name between two operations. Names are never `.` or `..` ([`files::Path`]).
+//!   a name between two operations. Names are never `.` or `..` ([`Path`](crate::Path)).
 //! * **Handles** (`table.rs`) name an object by a number and by the start of this program, so a handle from an
 //!   earlier start is `ESTALE`. An object keeps its handle when it is renamed through this program. The handle of an
 //!   object that another process moved or replaced is `ESTALE`, unless this program still has a descriptor of the

@@ -1,4 +1,4 @@
-//! Mounts a file system of [`files`] in a directory, through FUSE.
+//! Mounts a file system of `files` in a directory, through FUSE.
 //!
 //! ```text
 //!   programs ── system calls ──▶ kernel ── /dev/fuse ──▶ threads ── adapter ──▶ tree ──▶ files::FileSystem
@@ -15,7 +15,7 @@
 //! * **Close-to-open.** Each `open` asks the server for the attributes of the file, and the kernel drops the contents
 //!   that it has cached. Names and attributes may be as old as [`Options::cache`].
 //! * **Files that are removed while they are open** stay until they are closed, under a hidden name in their
-//!   directory ([`HIDDEN_PREFIX`]). NFS clients do the same. The reason is that [`files::FileSystem`] has no open and
+//!   directory ([`HIDDEN_PREFIX`]). NFS clients do the same. The reason is that [`FileSystem`](crate::FileSystem) has no open and
 //!   no close.
 //! * **Identity.** Each operation carries the user, the group and, with [`Options::groups`], the supplementary groups
 //!   of the process that calls. Reads and writes carry those of the process that opened the file. The kernel checks

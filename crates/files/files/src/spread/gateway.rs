@@ -33,7 +33,7 @@ pub struct GatewayReport {
     pub lost: u64,
     /// Number of operations that the gateway executed after another gateway did not answer.
     pub taken_over: u64,
-    /// Number of operations that the gateway may have executed. Their callers got [`files::OUTCOME_UNKNOWN`].
+    /// Number of operations that the gateway may have executed. Their callers got [`OUTCOME_UNKNOWN`](crate::OUTCOME_UNKNOWN).
     pub unknown: u64,
     /// Number of operations with handles that the gateway no longer knew.
     pub stale: u64,

@@ -8,19 +8,19 @@
 //!           one coherent file system                proof.rs   what an operation without a reply has done
 //! ```
 //!
-//! [`Spread`] implements [`files::FileSystem`] with [`Server`]s that implement it: clients over LNet, clients over
+//! [`Spread`] implements [`FileSystem`](crate::FileSystem) with [`Server`]s that implement it: clients over LNet, clients over
 //! BMI, or local directories in tests. [`Mode`] decides which gateway gets which operation. The parts of one read or
 //! write go to their gateways at the same time.
 //!
 //! * **Coherence.** If there is more than one gateway, all must declare the same name of a coherent file system
-//!   ([`files::Export`]) and show the same root. A gateway that does not is never used.
+//!   ([`Export`](crate::Export)) and show the same root. A gateway that does not is never used.
 //! * **Handles** of a spread name objects. The handles of the gateways are separate. If a gateway does not know an
 //!   object yet, or forgot it in a restart, the spread finds the object there by its path. The result is used only if
 //!   it is the same object, by type, number and time of creation; otherwise the caller gets `ESTALE`.
 //! * **Failover.** A gateway that does not answer gets no operations during a pause. The next gateway in order
 //!   executes operations that may be executed twice. For other operations, the next gateway is asked for the result:
 //!   a name to remove no longer exists, an object to rename has the new name, or a name to create does not exist, so
-//!   that nothing was done. If the result remains unclear, the operation completes with [`files::OUTCOME_UNKNOWN`].
+//!   that nothing was done. If the result remains unclear, the operation completes with [`OUTCOME_UNKNOWN`](crate::OUTCOME_UNKNOWN).
 //!   No operation is executed twice.
 //! * **Waiting.** An operation waits as long as the carrier of a gateway waits for a reply, at most twice for each
 //!   gateway. No operation waits for another operation.

@@ -118,7 +118,7 @@ impl fmt::Display for ManifestError {
 
 impl std::error::Error for ManifestError {}
 
-/// Length in bytes that no valid line reaches: a path of [`files::PATH_MAX`] bytes, each escaped, and the digest.
+/// Length in bytes that no valid line reaches: a path of [`PATH_MAX`](crate::PATH_MAX) bytes, each escaped, and the digest.
 const LINE_MAX: u64 = 2 * crate::PATH_MAX as u64 + 128;
 
 impl<R: BufRead> Manifest<R> {

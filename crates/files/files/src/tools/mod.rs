@@ -1,4 +1,4 @@
-//! Operations on whole trees of files, for any [`FileSystem`](files::FileSystem): copy, list, add up, compare,
+//! Operations on whole trees of files, for any [`FileSystem`](crate::FileSystem): copy, list, add up, compare,
 //! remove.
 //!
 //! ```text

@@ -316,7 +316,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Closes the connections with a NID through which no response came in time, if one of them has bytes that the
-    /// peer's TCP does not acknowledge and none has shown life for [`SILENCE`]. After an interruption, TCP would try
+    /// peer's TCP does not acknowledge and none has shown life for two seconds. After an interruption, TCP would try
     /// again only after as long as the interruption lasted; a new connection works at once. Kernels wait for their
     /// socket timeout.
     // [SET-16]
