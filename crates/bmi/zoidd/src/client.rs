@@ -19,9 +19,10 @@ mod stream;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
-use crate::zbmi::{Peer, Time};
 use sys::span::{self, Span};
 use zoid_proto::fwd::{Data, INLINE_WINDOW, inline_cost};
+
+use crate::zbmi::{Peer, Time};
 
 pub(crate) use input::Input;
 pub(crate) use memory::{CopyDirection, Failed, Failure, Memory, Message, Moved, Named, Obstacle};

@@ -679,26 +679,6 @@ fn a_peer_that_connects_and_closes_again_and_again_does_not_keep_its_old_connect
     assert_eq!(node.open(), 0);
 }
 
-// [SET-15]
-#[test]
-fn the_end_of_a_second_connection_that_carried_nothing_parts_no_sibling() {
-    let mut node = Node::new(config());
-    let mut one = control(&mut node);
-    let bulk = hello(node.nid, Ctype::BULK_OUT);
-    let _bulk = Raw::establish(&mut node, &bulk);
-    let unused = Raw::establish(&mut node, &bulk);
-    let to = ProcessId::lustre("10.9.9.9@tcp".parse().unwrap());
-    drop(unused);
-    until(&mut node, |node| {
-        (node.lnd.stats().closed.of(CloseReason::Eof) == 1).then_some(())
-    });
-    let tx = node.send(to, vec![1, 2, 3]);
-    assert_eq!(until(&mut node, |node| node.result(tx)), Ok(()));
-    one.expect(&mut node, 24 + 72 + 3);
-    assert_eq!(node.open(), 2);
-    assert!(node.upper.changes.iter().all(|change| change.1));
-}
-
 #[test]
 fn an_end_that_comes_with_the_handshake_is_seen() {
     let mut node = Node::new(config());

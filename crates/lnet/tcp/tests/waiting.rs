@@ -198,3 +198,23 @@ fn a_doubted_peer_that_owes_no_acknowledgement_keeps_its_connection() {
     node.lnd.doubt(peer, node.now, &mut node.upper);
     assert_eq!(node.open(), 1);
 }
+
+// [SET-15]
+#[test]
+fn the_end_of_a_second_connection_that_carried_nothing_parts_no_sibling() {
+    let mut node = Node::new(config());
+    let mut one = control(&mut node);
+    let bulk = hello(node.nid, Ctype::BULK_OUT);
+    let _bulk = Raw::establish(&mut node, &bulk);
+    let unused = Raw::establish(&mut node, &bulk);
+    let to = ProcessId::lustre("10.9.9.9@tcp".parse().unwrap());
+    drop(unused);
+    until(&mut node, |node| {
+        (node.lnd.stats().closed.of(CloseReason::Eof) == 1).then_some(())
+    });
+    let tx = node.send(to, vec![1, 2, 3]);
+    assert_eq!(until(&mut node, |node| node.result(tx)), Ok(()));
+    one.expect(&mut node, 24 + 72 + 3);
+    assert_eq!(node.open(), 2);
+    assert!(node.upper.changes.iter().all(|change| change.1));
+}
