@@ -11,8 +11,9 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::netns::{End, Lab};
 use tempfile::TempDir;
+
+use common::netns::{End, Lab};
 
 /// Pings that fail while the adapter is silent, of two seconds each: TCP's next attempt is more than twenty seconds
 /// away then.

@@ -30,14 +30,13 @@ mod walk;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use crate::{Entry, Path};
-
 use self::piece::Buffers;
 pub(crate) use self::piece::read_whole;
 use self::queue::{Queue, Work};
 use crate::tools::failure::Failure;
 use crate::tools::progress::{Failures, Progress, lock};
 use crate::tools::tree::Tree;
+use crate::{Entry, Path};
 
 /// Prefix of the names of incomplete files.
 pub const PART_PREFIX: &str = ".finerail-part-";

@@ -16,14 +16,13 @@ pub use failures::{Failure, Unit, expected_unreachable, random_failures, single_
 pub use jobs::{JobEfficiency, compact_jobs, job_efficiency, scattered_jobs};
 pub use loads::{Gateways, LinkLoads, Traffic};
 
-use crate::topology::{Fabric, Link};
-
 use crate::costs::Costs;
 use crate::evaluate::loads::{each_stream, parts_of};
 use crate::evaluate::rings::Positions;
 use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::policy::Metric;
+use crate::topology::{Fabric, Link};
 
 /// Minimum, maximum, mean and standard deviation of integers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -13,8 +13,6 @@ mod failures;
 
 pub use failures::{RandomLosses, Successor, random_losses, successors};
 
-use crate::topology::{Fabric, Vertex};
-
 use crate::costs::Costs;
 use crate::evaluate::Summary;
 use crate::evaluate::bounds::{self, Bound};
@@ -22,6 +20,7 @@ use crate::machine::{Machine, Module, Role};
 use crate::plan::Plan;
 use crate::policy::Metric;
 use crate::rule::Axes;
+use crate::topology::{Fabric, Vertex};
 
 /// Distance from each client to the nearest router of any group, with the lower limit of its mean.
 #[derive(Clone, Copy, Debug, PartialEq)]

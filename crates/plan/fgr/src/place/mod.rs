@@ -30,7 +30,6 @@ pub use sites::{Site, read_sites, titan_sites};
 
 use std::ops::ControlFlow;
 
-use crate::topology::Vertex;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -39,6 +38,7 @@ use crate::evaluate::{Evaluation, Gateways};
 use crate::machine::{Client, Machine};
 use crate::plan::PlanError;
 use crate::policy::{Options, Policy};
+use crate::topology::Vertex;
 
 /// A machine whose modules may move.
 #[derive(Clone, Debug)]
