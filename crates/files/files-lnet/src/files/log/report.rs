@@ -11,7 +11,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum LogError {
     /// The directory cannot be used.
-    #[error("{}: it must be a directory of this gateway alone", .path.display())]
+    #[error("{}: {source}; it must be a directory of this gateway alone", .path.display())]
     Directory {
         /// The directory.
         path: PathBuf,
