@@ -12,8 +12,8 @@ use std::process::Command;
 use files::dir::{Identity, LocalDirectory, Options, Squash};
 use files::wire::{decode_reply, encode_request};
 use files::{
-    AllocateMode, Caller, Errno, FileSystem, Handle, Node as Special, Place, RenameMode, Request,
-    SeekTarget, Segment, SetAttributes, XattrMode,
+    AllocateMode, Caller, Data, Errno, FileSystem, Handle, Node as Special, Place, RenameMode,
+    Reply, Request, SeekTarget, Segment, SetAttributes, XattrMode,
 };
 use lnet_node::Node;
 use lnet_rpc::{Bulk, Client, Entropy, Idempotence, Server, ServerOptions};
@@ -412,4 +412,36 @@ fn a_handle_that_the_gateway_did_not_make_names_nothing() {
         let answer = files.getattr(&caller, guessed);
         assert_eq!(answer.err(), Some(Errno::ESTALE), "slot {slot}");
     }
+}
+
+#[test]
+fn a_handle_that_the_gateway_did_not_make_spoils_no_renewal() {
+    let few = Options {
+        descriptors_max: 2,
+        ..Options::default()
+    };
+    let site = Site::new(few);
+    let (files, caller) = (&site.files, root());
+    let made = ["held", "lost"].map(|name| {
+        let created = files.create(&caller, at(name), 0o600, true);
+        created.unwrap().0.handle
+    });
+    let mut forged = made[0];
+    forged.0[31] ^= 1;
+    let renew = Request::Renew {
+        holder: 7,
+        held: vec![forged, made[0]],
+        released: vec![forged],
+    };
+    let renewed = files.call(&caller, &renew, Data::None);
+    assert_eq!(renewed, Ok(Reply::Done));
+    // The gateway keeps few descriptors of files that nobody holds.
+    for name in ["a", "b", "c"] {
+        files.create(&caller, at(name), 0o600, true).unwrap();
+    }
+    for name in ["held", "lost"] {
+        fs::remove_file(site.path(name)).unwrap();
+    }
+    let left = made.map(|handle| files.getattr(&caller, handle).err());
+    assert_eq!(left, [None, Some(Errno::ESTALE)]);
 }

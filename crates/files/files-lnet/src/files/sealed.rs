@@ -65,6 +65,22 @@ impl<F> Sealed<F> {
         Ok(opened)
     }
 
+    /// Opens the handles of a request. A renewal names many files at once, some of them perhaps from before a restart:
+    /// their handles have no effect, and the others count.
+    fn open_all(&self, request: &mut Request) -> Result<(), Errno> {
+        if let Request::Renew { held, released, .. } = request {
+            for handles in [held, released] {
+                let opened = handles.iter().flat_map(|handle| self.open(*handle));
+                *handles = opened.collect();
+            }
+            return Ok(());
+        }
+        for handle in request.handles_mut() {
+            *handle = self.open(*handle)?;
+        }
+        Ok(())
+    }
+
     fn seal_entry(&self, entry: &mut Entry) -> Result<(), Errno> {
         entry.handle = self.seal(entry.handle)?;
         Ok(())
@@ -74,9 +90,7 @@ impl<F> Sealed<F> {
 impl<F: FileSystem> FileSystem for Sealed<F> {
     fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno> {
         let mut request = request.clone();
-        for handle in request.handles_mut() {
-            *handle = self.open(*handle)?;
-        }
+        self.open_all(&mut request)?;
         let mut reply = self.files.call(caller, &request, data)?;
         match &mut reply {
             Reply::Entry(entry) | Reply::Created(entry, _) => self.seal_entry(entry)?,
