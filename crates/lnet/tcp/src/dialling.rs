@@ -7,7 +7,7 @@
 //!      |  |                 |  time, or a           |   | declined                 |
 //!      |  |                 |  connection came      |   v                          |
 //!      |  |                 +-------------------- WAITING                          |
-//!      |  +--- failed: pause 1, 2, 4 .. 60 s -------+                              |
+//!      |  +--- failed: a pause, then a longer one --+                              |
 //!      +------ nothing more wanted <-----------------------------------------------+
 //! ```
 //!

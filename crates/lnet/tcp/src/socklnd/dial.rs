@@ -463,7 +463,7 @@ impl<N: Network> Socklnd<N> {
             self.stats.broken("a handshake of ours that has failed");
             return;
         };
-        let handshake_stage = handshake.stage;
+        let is_connecting = handshake.stage == Stage::Connecting;
         let Role::Active { peer, version, .. } = handshake.role else {
             return;
         };
@@ -477,11 +477,11 @@ impl<N: Network> Socklnd<N> {
             let versions = (HelloVersion::V3, version);
             return self.declined(slot, peer, versions, now, upper);
         }
-        let is_unconnected = handshake_stage == Stage::Connecting;
         self.drop_handshake(slot);
+        // TCP did not connect within one attempt; the pass has time for another.
         if let Some(it) = self.peers.get_mut(peer)
             && why == DialFailure::TimedOut
-            && is_unconnected
+            && is_connecting
             && now < it.dialler.deadline()
         {
             it.dial_slot = None;
