@@ -32,7 +32,7 @@ impl Buffers {
     }
 
     /// Keeps a buffer for later, if fewer than `kept_max` are kept.
-    pub(crate) fn restore_decrement(&self, buffer: Vec<u8>) {
+    pub(crate) fn keep(&self, buffer: Vec<u8>) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() < self.kept_max {
             kept.push(buffer);
@@ -40,12 +40,12 @@ impl Buffers {
     }
 
     /// Keeps the buffer of `data` for later, unless there is another reference to its bytes.
-    pub(crate) fn give_back_shared(&self, data: Bytes) {
+    pub(crate) fn keep_shared(&self, data: Bytes) {
         if let Ok(buffer) = data
             .try_into_mut()
             .map(|buffer: BytesMut| Vec::from(buffer))
         {
-            self.restore_decrement(buffer);
+            self.keep(buffer);
         }
     }
 }
@@ -59,7 +59,7 @@ mod tests {
         let buffers = Buffers::new(1);
         let mut buffer = buffers.take(4);
         buffer.fill(7);
-        buffers.give_back_shared(Bytes::from(buffer));
+        buffers.keep_shared(Bytes::from(buffer));
         assert_eq!(buffers.take(6), [7, 7, 7, 7, 0, 0]);
     }
 
@@ -68,7 +68,7 @@ mod tests {
         let buffers = Buffers::new(1);
         let data = Bytes::from(vec![7; 4]);
         let held = data.clone();
-        buffers.give_back_shared(data);
+        buffers.keep_shared(data);
         assert_eq!(buffers.take(4), [0; 4]);
         drop(held);
     }

@@ -207,7 +207,7 @@ impl<'a> Call<'a> {
                 Next::Take(piece) => {
                     self.moved += piece.len;
                     if let Some(data) = filled.remove(&piece.index) {
-                        self.shared.buffers.give_back_shared(data);
+                        self.shared.buffers.keep_shared(data);
                     }
                 }
                 Next::Wait => {
@@ -245,7 +245,7 @@ impl<'a> Call<'a> {
         sink(piece.offset, &buffer)?;
         self.moved += piece.len;
         self.shared.counting.bulk_read.add(u64::from(piece.len));
-        self.shared.buffers.restore_decrement(buffer);
+        self.shared.buffers.keep(buffer);
         Ok(())
     }
 

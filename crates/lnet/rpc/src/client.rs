@@ -261,13 +261,13 @@ impl Client {
     /// Keeps a buffer that a call received, for later calls.
     pub fn reuse(&self, received: Vec<u8>) {
         if !received.is_empty() {
-            self.shared.spare.restore_decrement(received);
+            self.shared.spare.keep(received);
         }
     }
 
     /// Keeps a buffer that a call sent, unless these bytes are still in use.
     pub fn reuse_sent(&self, sent: Bytes) {
-        self.shared.spare.give_back_shared(sent);
+        self.shared.spare.keep_shared(sent);
     }
 
     /// Returns the id by which the server knows this client.

@@ -95,7 +95,7 @@ impl<J> Jobs<J> {
     }
 
     /// Notes that the worker of `owner` is free.
-    pub(crate) fn restore_decrement(&self, owner: Owner) {
+    pub(crate) fn release(&self, owner: Owner) {
         let mut state = self.state();
         state.free += 1;
         lower(&mut state.held, owner.client);
@@ -173,9 +173,9 @@ mod tests {
         assert_eq!(held, [0, 1, 2, 3, 4, 5], "in order, and not all workers");
         jobs.push(TWO, 100);
         assert_eq!(taken(&jobs), Some(100), "past those that wait");
-        jobs.restore_decrement(TWO);
+        jobs.release(TWO);
         assert_eq!(taken(&jobs), None);
-        jobs.restore_decrement(ONE);
+        jobs.release(ONE);
         assert_eq!(taken(&jobs), Some(6));
     }
 
@@ -195,7 +195,7 @@ mod tests {
         };
         jobs.push(elsewhere, 100);
         assert_eq!(taken(&jobs), Some(100));
-        jobs.restore_decrement(elsewhere);
+        jobs.release(elsewhere);
         assert_eq!(taken(&jobs), None);
     }
 
@@ -206,7 +206,7 @@ mod tests {
         jobs.push(TWO, 2);
         assert_eq!(taken(&jobs), Some(1));
         assert_eq!(taken(&jobs), None);
-        jobs.restore_decrement(ONE);
+        jobs.release(ONE);
         assert_eq!(taken(&jobs), Some(2));
     }
 
@@ -217,7 +217,7 @@ mod tests {
         jobs.close();
         jobs.push(ONE, 2);
         assert_eq!(jobs.take(), Some((ONE, 1)));
-        jobs.restore_decrement(ONE);
+        jobs.release(ONE);
         assert_eq!(jobs.take(), None);
     }
 }

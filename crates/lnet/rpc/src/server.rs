@@ -241,7 +241,7 @@ impl State {
     /// Removes a route: no further event of its descriptor comes.
     fn remove_route(&mut self, tag: u64) {
         if let Some(payer) = self.routes.remove(&tag).and_then(|route| route.payer()) {
-            self.answers.restore_decrement(payer, 1);
+            self.answers.release(payer, 1);
         }
     }
 }
@@ -620,7 +620,7 @@ impl Shared {
     fn work(self: &Arc<Self>) {
         while let Some((owner, job)) = self.jobs.take() {
             self.run(job);
-            self.jobs.restore_decrement(owner);
+            self.jobs.release(owner);
         }
         self.state().workers -= 1;
         self.worker_ended.notify_all();

@@ -63,7 +63,7 @@ impl Shares {
     }
 
     /// Takes back an amount that was charged to this peer.
-    pub(crate) fn restore_decrement(&mut self, payer: Payer, amount: usize) {
+    pub(crate) fn release(&mut self, payer: Payer, amount: usize) {
         self.used = self.used.saturating_sub(amount);
         lower(&mut self.sources, payer.source, amount);
         lower(&mut self.bringers, payer.bringer, amount);
@@ -167,7 +167,7 @@ mod tests {
         let mut shares = Shares::new(10);
         shares.take(direct(1), 12);
         assert!(!shares.has_room(direct(2)));
-        shares.restore_decrement(direct(1), 12);
+        shares.release(direct(1), 12);
         assert!(shares.are_free() && shares.has_room(direct(2)));
     }
 }

@@ -277,7 +277,7 @@ impl Table {
                 .get_mut(&request.xid)
                 .map(|entry| entry.repeated(address))
         };
-        self.restore_decrement(payer, freed);
+        self.release(payer, freed);
         repeated.unwrap_or_else(|| self.begin(request, address, now))
     }
 
@@ -297,7 +297,7 @@ impl Table {
     ) -> Option<Address> {
         let record = self.clients.get_mut(&client)?;
         let payer = record.payer;
-        self.running.restore_decrement(payer, 1);
+        self.running.release(payer, 1);
         record.heard = now;
         record.running = record.running.saturating_sub(1);
         if record.is_to_be_freed && record.running == 0 {
@@ -306,7 +306,7 @@ impl Table {
         }
         if xid < record.floor {
             let removed = record.calls.remove(&xid).is_some();
-            self.calls.restore_decrement(payer, usize::from(removed));
+            self.calls.release(payer, usize::from(removed));
             return None;
         }
         let entry = record.calls.get_mut(&xid)?;
@@ -322,7 +322,7 @@ impl Table {
             && let State::Done(reply) = &mut entry.state
         {
             let length = reply.take().map_or(0, |reply| reply.len());
-            self.kept_bytes.restore_decrement(record.payer, length);
+            self.kept_bytes.release(record.payer, length);
         }
     }
 
@@ -444,7 +444,7 @@ impl Table {
             && let Some(entry) = record.calls.remove(&xid)
         {
             let (payer, bytes) = (record.payer, entry.kept_bytes());
-            self.restore_decrement(payer, Freed { calls: 1, bytes });
+            self.release(payer, Freed { calls: 1, bytes });
         }
     }
 
@@ -454,7 +454,7 @@ impl Table {
             Some(record) if record.running > 0 => {
                 record.is_to_be_freed = true;
                 let (payer, freed) = (record.payer, record.forget_executed());
-                self.restore_decrement(payer, freed);
+                self.release(payer, freed);
                 Admission::Leaving
             }
             _ => {
@@ -469,17 +469,17 @@ impl Table {
         if let Some(record) = self.clients.remove(&client) {
             let bytes = record.calls.values().map(Entry::kept_bytes).sum();
             let (payer, session) = (record.payer, record.session);
-            self.places.restore_decrement(payer, 1);
+            self.places.release(payer, 1);
             self.unused.remove(&(payer.bringer, session, client));
             self.unused_by_age.remove(&session);
             let calls = record.calls.len();
-            self.restore_decrement(payer, Freed { calls, bytes });
+            self.release(payer, Freed { calls, bytes });
         }
     }
 
-    fn restore_decrement(&mut self, payer: Payer, freed: Freed) {
-        self.calls.restore_decrement(payer, freed.calls);
-        self.kept_bytes.restore_decrement(payer, freed.bytes);
+    fn release(&mut self, payer: Payer, freed: Freed) {
+        self.calls.release(payer, freed.calls);
+        self.kept_bytes.release(payer, freed.bytes);
     }
 }
 

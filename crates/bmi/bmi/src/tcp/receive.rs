@@ -250,7 +250,7 @@ impl State {
             link.receiving.eager_owed += charge(len);
         }
         link.inbound.body = Some(body);
-        self.restore_decrement(index);
+        self.return_window(index);
         Ok(())
     }
 
@@ -535,7 +535,7 @@ impl State {
             && link.id == id
         {
             link.receiving.eager_owed += cost;
-            self.restore_decrement(id.index);
+            self.return_window(id.index);
         }
     }
 
@@ -545,13 +545,13 @@ impl State {
             && link.id == id
         {
             link.receiving.unexpected_owed += cost;
-            self.restore_decrement(id.index);
+            self.return_window(id.index);
         }
     }
 
     /// Gives window back in pieces of a quarter, so that the sender always has room for more than one
     /// message.
-    fn restore_decrement(&mut self, index: usize) {
+    fn return_window(&mut self, index: usize) {
         let Some(Some(link)) = self.links.get_mut(index) else {
             return;
         };

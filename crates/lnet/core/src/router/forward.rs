@@ -217,7 +217,7 @@ impl Core {
         let Passage { pool, hop, .. } = passage;
         let limit = self.hop_limit(pool);
         let Some(hop) = hop else { return };
-        if !self.hops.restore_decrement(hop, pool) {
+        if !self.hops.release(hop, pool) {
             self.broken("a share of a next hop that comes back was taken");
         }
         let Some(id) = self.hops.take_next(hop, pool, limit) else {
@@ -271,7 +271,7 @@ impl Core {
         let Some(peer_ni) = self.peers.get_mut(sender) else {
             return;
         };
-        if !peer_ni.router_credits.restore_decrement() {
+        if !peer_ni.router_credits.release() {
             return self.broken("a sender's credit that comes back was taken");
         }
         let Some(id) = peer_ni.router_credits.take_next(limit) else {

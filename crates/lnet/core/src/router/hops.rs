@@ -26,9 +26,9 @@ impl Hops {
 
     /// Takes a buffer back. Returns false if it was not counted.
     #[must_use]
-    pub(crate) fn restore_decrement(&mut self, hop: Nid, pool: RouterPool) -> bool {
+    pub(crate) fn release(&mut self, hop: Nid, pool: RouterPool) -> bool {
         let share = self.by_hop.get_mut(&(hop, pool));
-        share.is_some_and(Credits::restore_decrement)
+        share.is_some_and(Credits::release)
     }
 
     /// Counts a buffer for the message that has waited longest, if the share allows one more.
@@ -61,7 +61,7 @@ mod tests {
     const POOL: RouterPool = RouterPool::Small;
 
     fn release(hops: &mut Hops, limit: u32) -> Option<RxId> {
-        assert!(hops.restore_decrement(Nid::LOOPBACK, POOL));
+        assert!(hops.release(Nid::LOOPBACK, POOL));
         hops.take_next(Nid::LOOPBACK, POOL, limit)
     }
 

@@ -149,7 +149,7 @@ impl Pool {
         };
         *bits &= !bit;
         self.first_free_word = self.first_free_word.min(word);
-        self.credits.restore_decrement()
+        self.credits.release()
     }
 }
 

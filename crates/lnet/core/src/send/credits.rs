@@ -2,7 +2,7 @@
 //! out.
 //!
 //! ```text
-//!  enter ─▶ waiting ─▶ take_next ─▶ held ─▶ restore_decrement
+//!  enter ─▶ waiting ─▶ take_next ─▶ held ─▶ release
 //!              └─────▶ leave
 //! ```
 //!
@@ -62,7 +62,7 @@ impl<T: Copy + PartialEq> Credits<T> {
 
     /// Takes a credit back. Returns false if none was held.
     #[must_use]
-    pub(crate) fn restore_decrement(&mut self) -> bool {
+    pub(crate) fn release(&mut self) -> bool {
         let left = self.held.checked_sub(1);
         self.held = left.unwrap_or(0);
         left.is_some()
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(credits.take_next(2), Some(2));
         assert_eq!(credits.take_next(2), None);
         assert_eq!(credits.left(2), -2);
-        assert!(credits.restore_decrement());
+        assert!(credits.release());
         assert_eq!(credits.take_next(2), Some(3));
     }
 
@@ -141,16 +141,16 @@ mod tests {
         let mut credits = Credits::default();
         (1..=3).for_each(|message| assert!(credits.take_or_wait(message, 3)));
         credits.enter(4);
-        assert!(credits.restore_decrement());
+        assert!(credits.release());
         assert_eq!(credits.take_next(1), None);
-        assert!(credits.restore_decrement() && credits.restore_decrement());
+        assert!(credits.release() && credits.release());
         assert_eq!(credits.take_next(1), Some(4));
     }
 
     #[test]
     fn a_credit_that_nobody_held_is_reported_and_not_counted() {
         let mut credits = Credits::<u8>::default();
-        assert!(!credits.restore_decrement());
+        assert!(!credits.release());
         assert!(credits.are_idle());
     }
 
@@ -161,9 +161,9 @@ mod tests {
         credits.leave(2);
         credits.leave(2);
         assert_eq!((credits.left(1), credits.fewest_left(1)), (-1, -2));
-        assert!(credits.restore_decrement());
+        assert!(credits.release());
         assert_eq!(credits.take_next(1), Some(3));
-        assert!(credits.restore_decrement());
+        assert!(credits.release());
         assert!(credits.are_idle());
         assert_eq!(credits.fewest_left(1), -2);
     }

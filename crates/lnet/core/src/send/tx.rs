@@ -589,7 +589,7 @@ impl Core {
 
     fn unuse_peer_credit(&mut self, peer: PeerNiId) {
         let entry = self.peers.get_mut(peer);
-        if entry.is_some_and(|peer_ni| !peer_ni.credits.restore_decrement()) {
+        if entry.is_some_and(|peer_ni| !peer_ni.credits.release()) {
             self.broken("a credit of a peer that was not taken");
         }
     }
@@ -619,7 +619,7 @@ impl Core {
         let Some(entry) = self.nis.get_mut(ni) else {
             return;
         };
-        if !entry.credits.restore_decrement() {
+        if !entry.credits.release() {
             self.broken("a credit of an interface that was not taken");
         }
         self.serve_ni_queue(ni, now);

@@ -293,7 +293,7 @@ impl Calls {
         }
         counters.expired += u64::from(matches!(result, Err(CallError::TimedOut)));
         if let Some(room) = call.room {
-            self.rooms.restore_decrement(room);
+            self.rooms.free(room);
         }
         Some(Done {
             owner: call.owner,

@@ -39,7 +39,7 @@ impl Rooms {
         room
     }
 
-    pub(super) fn restore_decrement(&mut self, room: Vec<u8>) {
+    pub(super) fn free(&mut self, room: Vec<u8>) {
         if self.kept.len() < KEPT_MAX && !room.is_empty() {
             self.kept.push(room);
         }

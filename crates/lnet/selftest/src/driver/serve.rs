@@ -439,7 +439,7 @@ impl Server {
         };
         if matches!(rpc.bulk, Moving::Get(..)) {
             self.rooms_out -= 1;
-            self.rooms.restore_decrement(room);
+            self.rooms.free(room);
         }
         match body {
             Some(body) => self.answer(rpc, features, body, counters),

@@ -129,7 +129,7 @@ impl<N: Network> Socklnd<N> {
         };
         for request in it.take_expired(now) {
             let failed = (Unsent::Expired, Failure::NetworkTimeout);
-            self.restore_decrement(peer, &request, failed, now, upper);
+            self.report_unsent(peer, &request, failed, now, upper);
         }
     }
 

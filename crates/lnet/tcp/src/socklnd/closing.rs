@@ -442,7 +442,7 @@ impl<N: Network> Socklnd<N> {
             .map(Peer::take_waiting)
             .unwrap_or_default();
         for request in waiting {
-            self.restore_decrement(peer, &request, failed, now, upper);
+            self.report_unsent(peer, &request, failed, now, upper);
         }
     }
 

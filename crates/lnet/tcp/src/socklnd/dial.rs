@@ -439,7 +439,7 @@ impl<N: Network> Socklnd<N> {
         }
         for request in gone {
             let failed = (Unsent::NotEncodable, Failure::Unwritable);
-            self.restore_decrement(peer, &request, failed, now, upper);
+            self.report_unsent(peer, &request, failed, now, upper);
         }
         if let Some(ip) = ip
             && let Some(left_out) = self.log.admit("reads no large NIDs", ip, now)

@@ -35,7 +35,7 @@ impl<N: Network> Socklnd<N> {
         it.queued_messages += 1;
         it.queued_bytes += cost;
         if full {
-            self.restore_decrement(
+            self.report_unsent(
                 peer,
                 &request,
                 (Unsent::QueueFull, Failure::LocalError),
@@ -49,7 +49,7 @@ impl<N: Network> Socklnd<N> {
             self.queue_and_dial(peer, request, now, upper);
         } else {
             let failed = (Unsent::NotEncodable, Failure::Unwritable);
-            self.restore_decrement(peer, &request, failed, now, upper);
+            self.report_unsent(peer, &request, failed, now, upper);
         }
     }
 
@@ -88,7 +88,7 @@ impl<N: Network> Socklnd<N> {
                 // The connections have a version that cannot carry the message.
                 (Unsent::NotEncodable, Failure::Unwritable)
             };
-            self.restore_decrement(peer, &request, failed, now, upper);
+            self.report_unsent(peer, &request, failed, now, upper);
             self.forget_if_idle(peer, now);
             return;
         }
@@ -140,13 +140,13 @@ impl<N: Network> Socklnd<N> {
             Ok(()) => self.want_write(slot),
             Err(_) => {
                 let failed = (Unsent::NotEncodable, Failure::LocalError);
-                self.restore_decrement(peer, request, failed, now, upper);
+                self.report_unsent(peer, request, failed, now, upper);
             }
         }
     }
 
     /// Reports a message that is on no connection as not sent.
-    pub(super) fn restore_decrement(
+    pub(super) fn report_unsent(
         &mut self,
         peer: usize,
         request: &SendRequest,
