@@ -400,20 +400,26 @@ impl Client {
         let _ended = keeper.join();
     }
 
+    /// Returns how long an operation waits for a server that has gone; `None`: without a limit.
+    fn server_limit(&self) -> Option<Duration> {
+        let options = &self.options;
+        options
+            .server_timeout
+            .filter(|_| !options.keep_on_server_restart)
+    }
+
     /// Fails the operations that have waited too long for a server: the last one is gone, and no other has
     /// come.
     fn fail_overdue(&self) {
-        let limit = self.options.server_timeout;
-        let (Some(limit), false) = (limit, self.options.keep_on_server_restart) else {
+        let Some(limit) = self.server_limit() else {
             return;
         };
         let mut state = self.lock();
-        let is_over = |since: Instant| since.elapsed() >= limit;
-        let oldest = Instant::now().checked_sub(limit);
-        let (true, Some(oldest)) = (state.serverless.is_some_and(is_over), oldest) else {
+        let Some(gone) = state.server.gone() else {
             return;
         };
-        let condemned = state.queue.take_older(oldest);
+        let is_overdue = |posted: Instant| gone.max(posted).elapsed() >= limit;
+        let condemned = state.queue.take_posted(is_overdue);
         drop(state);
         if condemned.is_empty() {
             return;

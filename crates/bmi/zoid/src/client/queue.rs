@@ -252,9 +252,18 @@ impl Queue {
         self.take_ops(|op| condemned(op.kind))
     }
 
-    /// Removes every queued operation that was posted at `limit` or before.
-    pub(super) fn take_older(&mut self, limit: Instant) -> Vec<OpId> {
-        self.take_ops(|op| op.posted <= limit)
+    /// Returns when the oldest queued operation was posted.
+    pub(super) fn oldest(&self) -> Option<Instant> {
+        let queued = self
+            .ops
+            .values()
+            .filter(|(_, state)| *state == State::Queued);
+        queued.map(|(op, _)| op.posted).min()
+    }
+
+    /// Removes every queued operation with a condemned time of its post.
+    pub(super) fn take_posted(&mut self, condemned: impl Fn(Instant) -> bool) -> Vec<OpId> {
+        self.take_ops(|op| condemned(op.posted))
     }
 
     fn take_ops(&mut self, condemned: impl Fn(&Op) -> bool) -> Vec<OpId> {

@@ -48,6 +48,35 @@ const FILLING: Duration = Duration::from_millis(5);
 /// The number of silent heartbeats after which a daemon counts as stopped or gone.
 const SILENT_HEARTBEATS: u32 = 3;
 
+/// What a client knows about the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Server {
+    /// None has come yet.
+    Awaited,
+    Here,
+    /// The last one has gone at this time, and no other has come.
+    Gone(Instant),
+}
+
+impl Server {
+    /// Returns what holds after a connection to a daemon that has a server or none.
+    fn after_connecting(self, has_server: bool) -> Self {
+        match self {
+            _ if has_server => Self::Here,
+            Self::Here => Self::Gone(Instant::now()),
+            Self::Awaited | Self::Gone(_) => self,
+        }
+    }
+
+    /// Returns since when there is no server, if there was one.
+    pub(super) fn gone(self) -> Option<Instant> {
+        match self {
+            Self::Gone(since) => Some(since),
+            Self::Awaited | Self::Here => None,
+        }
+    }
+}
+
 /// The state under the client's lock.
 pub(super) struct State {
     pub(super) connection: Connection,
@@ -74,8 +103,7 @@ pub(super) struct State {
     window: Option<usize>,
     /// Whether the last server died, so that the next one does not know what was posted.
     server_died: bool,
-    /// Since when there is no server, if there was one.
-    pub(super) serverless: Option<Instant>,
+    pub(super) server: Server,
     /// Operations that failed while the lock was held.
     fallen: Vec<(OpId, Error)>,
     /// The call whose payload is being read, and the number of its bytes.
@@ -238,7 +266,7 @@ impl State {
             credits: 0,
             window: None,
             server_died: false,
-            serverless: None,
+            server: Server::Awaited,
             fallen: Vec::new(),
             filling: None,
             segment: None,

@@ -3,7 +3,8 @@
 //!
 //! A test is one exchange with the daemon while nothing is ready, however long it sleeps. Actions of other
 //! threads end the sleep: a wake, a completion that the test waits for, and, for a test of all operations, a
-//! new operation.
+//! new operation. So do the end and the arrival of a server, and the time when an operation has waited too
+//! long for one.
 
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use zoid_proto::fwd::{Frame, FrameType, TestEntry, TestReq};
 use super::Client;
 use super::attempt::Outcome;
 use super::queue::{Asked, Key, Op, Waits};
-use super::session::{Answer, Signals, header, next_answer};
+use super::session::{Answer, Server, Signals, header, next_answer};
 
 /// How long a test waits before it asks again, after ready operations were rejected twice and nothing
 /// completed in between. A daemon or server that behaves so would otherwise be asked without end.
@@ -31,6 +32,18 @@ struct Plan {
     queued: u64,
     /// Whether the test includes operations queued later.
     open: bool,
+    server: Server,
+    /// When the oldest queued operation has waited too long for a server.
+    overdue_at: Option<Instant>,
+}
+
+impl Plan {
+    /// Returns how long the test may sleep before an operation is overdue.
+    fn patience(&self) -> Duration {
+        let left = |at: Instant| at.saturating_duration_since(Instant::now());
+        self.overdue_at
+            .map_or(Duration::MAX, |at| left(at).max(BACK_OFF))
+    }
 }
 
 /// The daemon's answer.
@@ -84,7 +97,7 @@ impl Client {
             let Some(plan) = self.plan(wanted.which(), wakes) else {
                 return Ok(());
             };
-            let pause = match self.ask(&plan, wanted, left)? {
+            let pause = match self.ask(&plan, wanted, left.min(plan.patience()))? {
                 Reply::Ready(ready) => self.satisfy(&ready, &mut rejected_at),
                 Reply::Nothing => Pause::No,
                 Reply::Lost => Pause::For(NO_DAEMON),
@@ -136,18 +149,24 @@ impl Client {
                 (asked, !complete)
             }
         };
+        let serverless = self.server_limit().zip(state.server.gone());
+        let overdue_at =
+            serverless.and_then(|(limit, gone)| gone.max(state.queue.oldest()?).checked_add(limit));
         Some(Plan {
             asked,
             wakes,
             queued: state.queued,
             open,
+            server: state.server,
+            overdue_at,
         })
     }
 
     /// Asks the daemon and sleeps until it answers or the plan is out of date.
     fn ask(&self, plan: &Plan, wanted: &Wanted<'_>, left: Duration) -> Result<Reply, Error> {
         let outdated = |state: &super::session::State| {
-            state.wakes != plan.wakes || (plan.open && state.queued != plan.queued)
+            let queued = plan.open && state.queued != plan.queued;
+            queued || state.wakes != plan.wakes || state.server != plan.server
         };
         let deadline = Instant::now().checked_add(left);
         if plan.asked.is_empty() {

@@ -101,8 +101,18 @@ impl Bed {
 
     /// Ends the daemon in order, and starts another one in its place.
     pub(crate) fn restart(&mut self) {
+        self.stop();
+        self.start();
+    }
+
+    /// Ends the daemon in order.
+    pub(crate) fn stop(&mut self) {
         self.stopper.stop();
         self.running.take().unwrap().join().unwrap();
+    }
+
+    /// Starts another daemon after [`Bed::stop`].
+    pub(crate) fn start(&mut self) {
         let daemon = Daemon::open(self.settings.clone()).unwrap();
         self.stopper = daemon.stopper();
         self.running = Some(std::thread::spawn(move || daemon.run().unwrap()));

@@ -152,9 +152,7 @@ impl Client {
         state.window = welcome.caps.contains(Caps::INLINE).then_some(0);
         state.segment = segment;
         state.server_died = false;
-        if welcome.server_session != 0 {
-            state.serverless = None;
-        }
+        state.server = state.server.after_connecting(welcome.server_session != 0);
         state.connection = Connection::Up(Arc::clone(&link));
         self.note_limits(&welcome);
         self.compare(state, &before);

@@ -8,7 +8,7 @@ use bmi::{Error, Tag};
 use zoid_proto::fwd::{Event, Frame, FrameHeader, Place as Way};
 use zoid_proto::{Extent, Status};
 
-use super::{Answer, State};
+use super::{Answer, Server, State};
 use crate::client::link::Verdict;
 use crate::spans;
 
@@ -146,8 +146,8 @@ impl State {
 
     fn news(&mut self, event: Event, status: Status, keep: bool) {
         match event {
-            Event::ServerGone(_) => self.serverless = Some(Instant::now()),
-            Event::ServerAttached(_) => self.serverless = None,
+            Event::ServerGone(_) => self.server = Server::Gone(Instant::now()),
+            Event::ServerAttached(_) => self.server = Server::Here,
             _ => {}
         }
         match event {

@@ -103,14 +103,43 @@ fn operations_do_not_wait_for_ever_for_a_server_that_does_not_come() {
                 .unwrap()
                 .is_none()
         );
-        server.bmi.finalize();
-        assert_eq!(client.wait(op).result, Err(Error::ConnReset));
+        let result = std::thread::scope(|scope| {
+            // One long wait, which must not outlast the limit.
+            let tested = scope.spawn(|| client.bmi.test(op, LIMIT).unwrap());
+            server.bmi.finalize();
+            tested.join().unwrap().unwrap().result
+        });
+        assert_eq!(result, Err(Error::ConnReset));
+        let later = pending(client.receive_into(1, 8));
+        let result = client.bmi.test(later, LIMIT).unwrap().unwrap().result;
+        assert_eq!(result, Err(Error::ConnReset));
         let next = bed.serve();
         let op = pending(client.receive_into(1, 8));
         let to = next.greeted_by(&client);
         let sent = next.bmi.post_send(next.context, to, vec![1; 8], Tag(1), 0);
         pending(sent.unwrap());
         assert_eq!(client.wait(op).result, Ok(8));
+    }
+}
+
+/// Server and daemon die together, and only the daemon comes back.
+#[test]
+fn operations_do_not_wait_for_ever_for_a_server_that_went_with_its_daemon() {
+    for single_thread in [false, true] {
+        let mut bed = Bed::new();
+        let server = bed.serve();
+        let client = End::client(zoid::Options {
+            server_timeout: Some(Duration::from_millis(200)),
+            single_thread,
+            ..bed.options()
+        });
+        server.greeted_by(&client);
+        bed.stop();
+        server.bmi.finalize();
+        bed.start();
+        let op = pending(client.receive_into(1, 8));
+        let result = client.bmi.test(op, LIMIT).unwrap().unwrap().result;
+        assert_eq!(result, Err(Error::ConnReset));
     }
 }
 
