@@ -21,15 +21,15 @@ use crate::ping::{endpoint_address, own_address, seconds};
 /// Arguments of `finerail conform`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each check has a name, and the section of the wire description that contains its rule. Without --intrusive
-only those checks run that send what correct nodes send, and that leave no state in the node: these are safe
-for a server in production. The others send malformed input, which a kernel logs, and make the node close
+Each check has a name, and the section of the wire description that contains its rule. Without --intrusive \
+only those checks run that send what correct nodes send, and that leave no state in the node: these are safe \
+for a server in production. The others send malformed input, which a kernel logs, and make the node close \
 connections.
 
-A check that fails is repeated once. If the second result differs, the check is 'unsteady' and does not
+A check that fails is repeated once. If the second result differs, the check is 'unsteady' and does not \
 count as failed.
 
-A node that accepts only privileged source ports (the default of kernel nodes) needs --privileged,
+A node that accepts only privileged source ports (the default of kernel nodes) needs --privileged, \
 which needs CAP_NET_BIND_SERVICE or root.
 
 Examples

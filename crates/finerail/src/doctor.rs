@@ -26,11 +26,11 @@ use crate::ping::{endpoint_address, own_address, seconds};
 /// Arguments of `finerail doctor`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each finding has a name, an observation, and advice; docs/doctor.md lists all of them. The output also
-names what could not be tested from here. The doctor sends only what correct nodes send; a kernel logs
+Each finding has a name, an observation, and advice; docs/doctor.md lists all of them. The output also \
+names what could not be tested from here. The doctor sends only what correct nodes send; a kernel logs \
 at most that it rejected a connection.
 
-Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged,
+Nodes that accept only privileged source ports (the default of kernel nodes) need --privileged, \
 which needs CAP_NET_BIND_SERVICE or root. Without it only the path to the port is examined.
 
 Examples

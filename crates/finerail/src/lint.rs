@@ -21,7 +21,7 @@ Examples:
   finerail lint client.yaml router.yaml --interfaces router.yaml=router.json
   finerail lint --sarif site/*.yaml > lint.sarif
 
-Exit code: 0 no errors, 1 errors were found, 2 wrong usage, or a file cannot be read or is no YAML; the
+Exit code: 0 no errors, 1 errors were found, 2 wrong usage, or a file cannot be read or is no YAML; the \
 findings of the other files are printed nevertheless.
 ")]
 pub(crate) struct LintArgs {

@@ -19,10 +19,10 @@ const SHOWN: usize = 50;
 /// Arguments of `finerail merge`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Files may be joined in any order and in several steps. If every share is there, the result of the sweep is
+Files may be joined in any order and in several steps. If every share is there, the result of the sweep is \
 printed as the command itself prints it.
 
-Exit code: 0 every share is there, 1 shares are missing (their numbers are printed) or the sweep found a
+Exit code: 0 every share is there, 1 shares are missing (their numbers are printed) or the sweep found a \
 failure, 2 the files do not belong together.
 
 Examples:

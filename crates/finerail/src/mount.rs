@@ -44,7 +44,7 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 /// Arguments of `finerail mount`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-ADDRESS is dir:PATH, a directory of this machine; lnet:NID[,NID…][:/PATH], below what gateways export;
+ADDRESS is dir:PATH, a directory of this machine; lnet:NID[,NID…][:/PATH], below what gateways export; \
 zoid:[INSTANCE][:/PATH] or bmi:tcp://HOST:PORT[:/PATH], below what a forwarder exports. Options of -o:
   ro, rw            read-only, or read and write (the default)
   allow_other       other users may use the mount, as far as permission bits allow
@@ -61,8 +61,8 @@ zoid:[INSTANCE][:/PATH] or bmi:tcp://HOST:PORT[:/PATH], below what a forwarder e
   mode=MODE, block=BYTES, failover=SECONDS   how several gateways are used: see 'finerail files put --help'
 Options that only mount(8) uses (noauto, nofail, _netdev, user, x-…) are ignored.
 
-The command serves until the directory is unmounted or a signal ends it. At SIGTERM it writes back mapped
-pages, unmounts, and waits 10 seconds for files that are open. With -b it returns as soon as the directory is
+The command serves until the directory is unmounted or a signal ends it. At SIGTERM it writes back mapped \
+pages, unmounts, and waits 10 seconds for files that are open. With -b it returns as soon as the directory is \
 mounted. mount(8), /etc/fstab and systemd call the program if it is linked as /sbin/mount.finerail:
   lnet:10.2.0.9@tcp1:/scratch  /scratch  finerail  allow_other,_netdev,nofail  0 0
 docs/files-semantics.md describes the guarantees of a mount.

@@ -22,8 +22,8 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail ping` and `finerail discover`.
 #[derive(clap::Args, Clone)]
 #[command(after_help = "\
-Without --config a temporary endpoint sends the ping: one connection, no daemon. Nodes that accept
-only privileged source ports (the default of kernel nodes) need --privileged, which needs
+Without --config a temporary endpoint sends the ping: one connection, no daemon. Nodes that accept \
+only privileged source ports (the default of kernel nodes) need --privileged, which needs \
 CAP_NET_BIND_SERVICE or root.
 
 Examples

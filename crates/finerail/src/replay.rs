@@ -29,7 +29,7 @@ Examples:
 
 A record contains secrets (handles) of the node: with them, anyone can forge responses to that node while it runs.
 
-Exit code: 0 every decision is the same, 1 a decision differs or the event does not exist, 2 wrong usage or a damaged
+Exit code: 0 every decision is the same, 1 a decision differs or the event does not exist, 2 wrong usage or a damaged \
 record.
 ")]
 pub(crate) struct ReplayArgs {

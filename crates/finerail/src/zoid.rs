@@ -51,10 +51,10 @@ enum ZoidCommand {
 /// Arguments of `finerail zoid daemon`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Settings are read from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL,
-ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZBMI_JOB_WEIGHTS,
-ZOID_INSTANCE, ZOID_SOCKET), then these flags; later ones have precedence. A configuration file has
-one `name = value` a line, with the names of the flags; # begins a comment. Sizes can have the
+Settings are read from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL, \
+ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZBMI_JOB_WEIGHTS, \
+ZOID_INSTANCE, ZOID_SOCKET), then these flags; later ones have precedence. A configuration file has \
+one `name = value` a line, with the names of the flags; # begins a comment. Sizes can have the \
 suffixes k, M and G (binary). docs/zoid-daemon.md describes how to choose them.
 
 Examples

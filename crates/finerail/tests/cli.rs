@@ -51,11 +51,22 @@ fn every_command_has_its_help_written_down() {
         };
         let file = Path::new(HELP).join(format!("{name}.trycmd"));
         assert!(file.exists(), "{} is missing", file.display());
+        assert_eq!(wrapped_twice(&help), None, "{name}");
         let children = subcommands(&help)
             .into_iter()
             .filter(|child| child != "help");
         left.extend(children.map(|child| [words.clone(), vec![child]].concat()));
     }
+}
+
+/// Returns the place where a paragraph is wrapped twice, by hand and by clap: a short line inside. A paragraph is
+/// one line of the source, which clap wraps for the terminal.
+fn wrapped_twice(help: &str) -> Option<String> {
+    let lines: Vec<&str> = help.lines().collect();
+    let is_prose = |line: &&str| !line.is_empty() && !line.starts_with(' ');
+    let is_broken = |three: &&[&str]| three[0].len() > 78 && three[1].len() < 28;
+    let mut threes = lines.windows(3).filter(|three| three.iter().all(is_prose));
+    threes.find(is_broken).map(|three| three.join("\n"))
 }
 
 fn subcommands(help: &str) -> Vec<String> {

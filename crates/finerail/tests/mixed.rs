@@ -162,9 +162,10 @@ impl Site {
         let (sent, back) = (self.path("sent"), self.path("back"));
         fs::write(&sent, &data).unwrap();
         let _absent = fs::remove_file(&back);
-        let put = ["store", "put", to, sent.to_str().unwrap(), "data"];
+        let stored = format!("lnet:{to}:/data");
+        let put = ["files", "put", sent.to_str().unwrap(), &stored];
         run(self.command(from, &put)).expect_code(0);
-        let get = ["store", "get", to, "data", back.to_str().unwrap()];
+        let get = ["files", "get", &stored, back.to_str().unwrap()];
         run(self.command(from, &get)).expect_code(0);
         assert!(fs::read(&back).unwrap() == data, "what came back differs");
     }

@@ -142,9 +142,10 @@ fn files_cross_a_router_between_machines_on_port_988() {
     let data = pattern(5 << 20);
     fs::write(site.path("sent"), &data).unwrap();
     let (sent, back) = (site.path("sent"), site.path("back"));
-    let put = ["store", "put", "10.2.0.9@tcp1", &sent, "data"];
+    let stored = "lnet:10.2.0.9@tcp1:/data";
+    let put = ["files", "put", &sent, stored];
     site.lab.run("client", &site.as_client(&put)).expect_code(0);
-    let fetch = ["store", "get", "10.2.0.9@tcp1", "data", &back];
+    let fetch = ["files", "get", stored, &back];
     site.lab
         .run("client", &site.as_client(&fetch))
         .expect_code(0);

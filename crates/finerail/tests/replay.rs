@@ -61,7 +61,8 @@ impl Recorded {
 
     fn put(&self, name: &str) -> Process {
         let sent = self.site.path("sent");
-        let words = ["store", "put", STORAGE, sent.to_str().unwrap(), name];
+        let stored = format!("lnet:{STORAGE}:/{name}");
+        let words = ["files", "put", sent.to_str().unwrap(), &stored];
         let words = [&words[..], &["--deadline", "30"]].concat();
         Process::start(self.site.command("client", &words))
     }

@@ -29,6 +29,11 @@ const PATIENT: &str = "30";
 /// Number of bytes after which the transfer counts as in progress.
 const MIDDLE: u64 = 4 << 20;
 
+/// Returns the address of a stored file.
+fn stored(name: &str) -> String {
+    format!("lnet:{STORAGE}:/{name}")
+}
+
 /// Three nodes as processes, and one long file to transfer.
 struct Carriage {
     site: Site,
@@ -81,20 +86,20 @@ impl Carriage {
     }
 
     fn client(&self, words: &[&str]) -> Command {
-        self.site.command("client", &[&["store"], words].concat())
+        self.site.command("client", &[&["files"], words].concat())
     }
 
     /// Stores the file. Calls without an answer fail after `deadline` seconds.
     fn put(&self, deadline: &str) -> Process {
         let sent = self.site.path("sent");
-        let words = ["put", STORAGE, sent.to_str().unwrap(), "file"];
+        let words = ["put", sent.to_str().unwrap(), &stored("file")];
         Process::start(self.client(&[&words[..], &["--deadline", deadline]].concat()))
     }
 
     /// Fetches the file.
     fn get(&self, deadline: &str) -> Process {
         let back = self.site.path("back/file");
-        let words = ["get", STORAGE, "file", back.to_str().unwrap()];
+        let words = ["get", &stored("file"), back.to_str().unwrap()];
         Process::start(self.client(&[&words[..], &["--deadline", deadline]].concat()))
     }
 
@@ -252,24 +257,24 @@ fn what_was_stored_before_a_storage_node_was_killed_is_whole_afterwards() {
     for number in 0..200_usize {
         fs::write(small.join(number.to_string()), pattern(number * 97)).unwrap();
     }
-    let put = carriage.client(&["put", STORAGE, small.to_str().unwrap(), "small"]);
+    let put = carriage.client(&["put", "-r", small.to_str().unwrap(), &stored("small")]);
     let mut client = Process::start(put);
     eventually("some files are stored", || {
-        let stored = carriage.kept().join("small");
-        (stored.is_dir() && names(&stored).len() >= 20).then_some(())
+        let small = carriage.kept().join("small");
+        (small.is_dir() && names(&small).len() >= 20).then_some(())
     });
     carriage.kill_storage_and_start_it_again();
     eventually("the client ends", || (!client.is_running()).then_some(()));
     let ended = client.wait();
     assert!(matches!(ended.code(), Some(0 | 1)), "{ended:?}");
     carriage.storage.take().unwrap().stop().expect_code(0);
-    let stored = names(&carriage.kept().join("small"));
+    let kept = names(&carriage.kept().join("small"));
     assert!(
-        ended.code() == Some(1) || stored.len() == 200,
+        ended.code() == Some(1) || kept.len() == 200,
         "{} of 200 files",
-        stored.len()
+        kept.len()
     );
-    for name in stored {
+    for name in kept {
         let number: usize = name.parse().expect("no other file is there");
         let kept = fs::read(carriage.kept().join("small").join(&name)).unwrap();
         assert!(kept == pattern(number * 97), "file {name} is wrong");
@@ -284,7 +289,7 @@ fn a_client_killed_during_a_put_leaves_a_part_and_no_file_at_the_storage_node() 
     client.kill();
     assert!(!carriage.kept().join("file").exists());
     // An incomplete file is not listed.
-    let listed = common::process::run(carriage.client(&["ls", STORAGE])).expect_code(0);
+    let listed = common::process::run(carriage.client(&["ls", &stored("")])).expect_code(0);
     assert_eq!(listed.out.trim(), "");
     carriage.storage.take().unwrap().stop().expect_code(0);
     carriage.start_storage();

@@ -218,7 +218,7 @@ fn who_waits_for_a_silent_node_is_told_after_two_seconds() {
     ]));
     ping.expect_code(1)
         .expect_error("waiting for 127.0.0.9@tcp, 3 s at most (--timeout)");
-    let list = ["store", "ls", "127.0.0.9@tcp", "--timeout", "4"];
+    let list = ["files", "ls", "lnet:127.0.0.9@tcp:/", "--timeout", "4"];
     let ended = run(site.command("node", &list)).expect_code(1);
     ended.expect_error("waiting for an answer of 127.0.0.9@tcp, 4 s at most for each call");
     drop(silent);
@@ -258,17 +258,19 @@ fn directories_on_the_way_are_made_when_that_is_asked_for() {
     server.wait_for_output("ready: ");
     let text = site.write("text", "text");
     let text = text.to_str().unwrap();
-    let store = |words: &[&str]| run(site.command("client", &[&["store"], words].concat()));
-    let put = ["put", CLIENT, text, "a/b/text"];
-    store(&put).expect_code(1).expect_error("-p makes");
+    let at = |name: &str| format!("lnet:{CLIENT}:/{name}");
+    let (stored, moved) = (at("a/b/text"), at("c/text"));
+    let files_at = |words: &[&str]| run(site.command("client", &[&["files"], words].concat()));
+    let put = ["put", text, &stored];
+    files_at(&put).expect_code(1).expect_error("-p makes");
     assert!(!files.join("a").exists());
-    store(&[&put[..], &["-p"]].concat()).expect_code(0);
-    store(&["mv", CLIENT, "a/b/text", "c/text"]).expect_code(1);
-    store(&["mv", "-p", CLIENT, "a/b/text", "c/text"]).expect_code(0);
+    files_at(&[&put[..], &["-p"]].concat()).expect_code(0);
+    files_at(&["mv", &stored, &moved]).expect_code(1);
+    files_at(&["mv", "-p", &stored, &moved]).expect_code(0);
     let there = site.path("x/y/text");
-    let get = ["get", CLIENT, "c/text", there.to_str().unwrap()];
-    store(&get).expect_code(2).expect_error("-p makes it");
-    store(&[&get[..], &["-p"]].concat()).expect_code(0);
+    let get = ["get", &moved, there.to_str().unwrap()];
+    files_at(&get).expect_code(2).expect_error("-p makes it");
+    files_at(&[&get[..], &["-p"]].concat()).expect_code(0);
     assert_eq!(fs::read(there).unwrap(), b"text");
     server.stop().expect_code(0);
 }

@@ -176,8 +176,9 @@ fn the_programs_themselves_ping_and_carry_a_file() {
         site.ping(ROUTER[0], &[]).expect_code(0);
         run(site.command("client", &["ping", STORAGE])).expect_code(0);
         let sent = sent.to_str().unwrap();
-        run(site.command("client", &["store", "put", STORAGE, sent, "file"])).expect_code(0);
-        let fetch = ["store", "get", STORAGE, "file", back.to_str().unwrap()];
+        let stored = format!("lnet:{STORAGE}:/file");
+        run(site.command("client", &["files", "put", sent, &stored])).expect_code(0);
+        let fetch = ["files", "get", &stored, back.to_str().unwrap()];
         run(site.command("client", &fetch)).expect_code(0);
         assert!(
             fs::read(sent).unwrap() == fs::read(&back).unwrap(),

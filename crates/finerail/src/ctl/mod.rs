@@ -48,10 +48,10 @@ Example: show the interfaces and peers of a running node
   finerail ctl peer show --watch
   finerail ctl --node /run/finerail/control.sock export --backup
 
-Without a command it reads commands from standard input, line by line: help, quit, and all
+Without a command it reads commands from standard input, line by line: help, quit, and all \
 those above. A script continues after a command that failed.
 
-Exit codes are those of lnetctl: 0, or an errno modulo 256 (234 is -22); without a command,
+Exit codes are those of lnetctl: 0, or an errno modulo 256 (234 is -22); without a command, \
 that of the first line that failed.
 ")]
 pub(crate) struct CtlArgs {

@@ -40,7 +40,7 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail demo`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The demo needs no preparation and no root. If the system permits user and network namespaces and has 'ip' of
+The demo needs no preparation and no root. If the system permits user and network namespaces and has 'ip' of \
 iproute2, each node is a host with its own cables; otherwise all nodes are processes on loopback addresses.
 
 Examples

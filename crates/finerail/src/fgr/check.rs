@@ -26,7 +26,7 @@ The command proves that
     router, blade or router adapter, and when it returns;
   - every route is up;
   - the configurations can be rolled out in an order in which no message is lost.
-It also prints how long a failure stays unnoticed, and how many pairs of a client and a server lose
+It also prints how long a failure stays unnoticed, and how many pairs of a client and a server lose \
 messages during that time.
 
 Exit code: 0 all of this is proved, 1 it is not, 2 wrong inputs.

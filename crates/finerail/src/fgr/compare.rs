@@ -20,8 +20,8 @@ use crate::shard::{ShardArgs, ShardFile};
 /// Arguments of `finerail fgr compare`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The front consists of policies with parameters, from those with short paths to those that give jobs of
-neighbours many routers: 'strict', and 'slices' with several caps and cuts; on a torus or mesh also
+The front consists of policies with parameters, from those with short paths to those that give jobs of \
+neighbours many routers: 'strict', and 'slices' with several caps and cuts; on a torus or mesh also \
 'balanced' with a limit on each side of a router, which lowers the load of reads.
 
 Examples:

@@ -18,7 +18,7 @@ use crate::common::{NEGATIVE, print_bytes, read_config};
 /// Arguments of `finerail fgr diff`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A node is found in the plan by its NIDs. Differences are printed as comments; the commands that remove
+A node is found in the plan by its NIDs. Differences are printed as comments; the commands that remove \
 them follow.
 
 Example:

@@ -14,7 +14,7 @@ use crate::machine::read;
 /// Arguments of `finerail fgr import`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Facts that the source does not contain are assumed. Comments at the top of the file list the assumptions:
+Facts that the source does not contain are assumed. Comments at the top of the file list the assumptions: \
 read and correct them, then give the file to --machine.
 
 Examples:

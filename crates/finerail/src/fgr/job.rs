@@ -43,7 +43,7 @@ const PLANNING: [&str; 15] = [
 /// Arguments of `finerail fgr job`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Assumptions: every client of the job writes the same amount to each target, and no other job runs. The
+Assumptions: every client of the job writes the same amount to each target, and no other job runs. The \
 rate of a router is assumed, too: give the measured rate with --router-rate.
 
 Examples:

@@ -11,8 +11,8 @@ use super::site::read_directory;
 /// Arguments of `finerail fgr join`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-For clusters behind the same servers, and for nodes with an interface on each of several rails: configure
-each cluster or rail with nets of its own, then join them. Nodes with equal names are one node, which has
+For clusters behind the same servers, and for nodes with an interface on each of several rails: configure \
+each cluster or rail with nets of its own, then join them. Nodes with equal names are one node, which has \
 the nets and routes of all. Contradictions are errors.
 
 Example:

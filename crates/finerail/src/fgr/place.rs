@@ -28,10 +28,10 @@ use crate::shard::{Shard, ShardArgs, ShardFile};
 /// Arguments of `finerail fgr place`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The search begins with the present placement of the modules. It keeps every placement that no other
-placement beats in all four figures: mean cost, balance, and the hottest link of writes and of reads.
-Ctrl-C ends the search and prints its results so far; with --state a later search continues from there.
-Equal seeds and numbers of candidates find equal placements, with any number of threads. Cable lengths
+The search begins with the present placement of the modules. It keeps every placement that no other \
+placement beats in all four figures: mean cost, balance, and the hottest link of writes and of reads. \
+Ctrl-C ends the search and prints its results so far; with --state a later search continues from there. \
+Equal seeds and numbers of candidates find equal placements, with any number of threads. Cable lengths \
 are not considered.
 
 Examples:

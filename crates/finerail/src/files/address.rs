@@ -119,18 +119,6 @@ impl Address {
         )))
     }
 
-    /// Returns the last component of the path. `None` if the address is a whole server, or the local path has
-    /// no name.
-    pub(crate) fn own_name(&self) -> Option<PathBuf> {
-        match self {
-            Self::Remote(Remote { path, .. }) => {
-                let name = path.as_ref()?.split_last().1;
-                Some(PathBuf::from(OsStr::from_bytes(name)))
-            }
-            Self::Local(path) => path.file_name().map(PathBuf::from),
-        }
-    }
-
     /// Returns the text of the address, in the form that [`Address::parse`] reads.
     pub(crate) fn to_text(&self) -> OsString {
         match self {

@@ -105,7 +105,7 @@ pub(super) struct LnArgs {
 
 /// The objects that a removal may remove.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Depth {
+enum Depth {
     /// Everything except directories.
     Files,
     /// Empty directories as well as everything except directories.
@@ -129,7 +129,7 @@ pub(super) fn rm(args: &RmArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Removes objects. A failure with one object is reported, and the others are still removed.
-pub(crate) fn remove(
+fn remove(
     addresses: &[Address],
     depth: Depth,
     force: bool,
@@ -190,7 +190,7 @@ pub(super) fn mv(args: &MvArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Renames an object.
-pub(crate) fn rename(
+fn rename(
     from: &Address,
     to: &Address,
     mode: RenameMode,

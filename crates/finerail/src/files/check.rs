@@ -26,9 +26,9 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail files check`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With two trees, prints the name of each difference, as in the second tree. With --digests, prints BLAKE3 digests of all
-files of one tree, as b3sum does; with --against, compares one tree with such a list, whose names are relative to it.
-With --parts, prints the partial files in one tree that copies left which were interrupted more than a day ago. The exit
+With two trees, prints the name of each difference, as in the second tree. With --digests, prints BLAKE3 digests of all \
+files of one tree, as b3sum does; with --against, compares one tree with such a list, whose names are relative to it. \
+With --parts, prints the partial files in one tree that copies left which were interrupted more than a day ago. The exit \
 code is 1 if something differs or cannot be read.
 
 Examples

@@ -24,7 +24,7 @@ use crate::service::raise_on_signals;
 
 /// How files are copied.
 #[derive(clap::Args, Clone)]
-pub(crate) struct CopyArgs {
+pub(super) struct CopyArgs {
     /// Copy directories with everything below them
     #[arg(long, short)]
     recursive: bool,
@@ -43,49 +43,27 @@ pub(crate) struct CopyArgs {
     /// With -a, also keep set-user-id and set-group-id bits of files that come from a server to this machine
     #[arg(long, requires = "preserve")]
     set_id: bool,
-    #[command(flatten)]
-    pub(crate) shape: ShapeArgs,
-}
-
-/// Options that every copy has.
-#[derive(clap::Args, Clone)]
-pub(crate) struct ShapeArgs {
     /// Limit of calls in flight
     #[arg(long, short, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=64))]
-    pub(crate) jobs: u16,
+    jobs: u16,
     /// Make missing parent directories of the target
     #[arg(long, short)]
-    pub(crate) parents: bool,
+    parents: bool,
     /// Print the summary as JSON
     #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl From<ShapeArgs> for CopyArgs {
-    /// Returns the options of the copies of `finerail store`, which include directories.
-    fn from(shape: ShapeArgs) -> Self {
-        Self {
-            recursive: true,
-            no_verify: false,
-            skip_same: false,
-            sync: false,
-            preserve: false,
-            set_id: false,
-            shape,
-        }
-    }
+    json: bool,
 }
 
 /// Arguments of `finerail files put`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-A SOURCE is a file or directory of this machine, or an address. With one SOURCE, TARGET is its new name. If TARGET ends
-with a slash or is a whole server, or if there are several sources, TARGET is the directory that receives them. A file of
+A SOURCE is a file or directory of this machine, or an address. With one SOURCE, TARGET is its new name. If TARGET ends \
+with a slash or is a whole server, or if there are several sources, TARGET is the directory that receives them. A file of \
 the same name is replaced; files that are missing in an existing directory are added.
 
-A file gets its name after all of its data was written, read back and found correct. The next copy of the same file
-continues a partial file that an interrupted copy left. Content, holes, permission bits, times of modification and
-symbolic links are kept; with --preserve also owners, extended attributes and times of access. Hard links become separate
+A file gets its name after all of its data was written, read back and found correct. The next copy of the same file \
+continues a partial file that an interrupted copy left. Content, holes, permission bits, times of modification and \
+symbolic links are kept; with --preserve also owners, extended attributes and times of access. Hard links become separate \
 files. Named pipes, sockets and devices are not copied.
 
 Examples
@@ -107,8 +85,8 @@ pub(super) struct PutArgs {
 /// Arguments of `finerail files get`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-With one ADDRESS, LOCAL is its new name, or the directory of this machine that receives a file. If LOCAL ends with a
-slash or is '.', or if there are several addresses, LOCAL is the directory that receives them. Without LOCAL an object
+With one ADDRESS, LOCAL is its new name, or the directory of this machine that receives a file. If LOCAL ends with a \
+slash or is '.', or if there are several addresses, LOCAL is the directory that receives them. Without LOCAL an object \
 keeps its name, in the current directory. The help of put describes how files are copied.
 
 Examples
@@ -134,7 +112,6 @@ pub(super) fn put(args: &PutArgs) -> anyhow::Result<ExitCode> {
     let job = CopyJob {
         sources: sources.collect::<Result<_, _>>()?,
         target: Address::parse_whole(target)?,
-        is_place: false,
         verb: "stored",
     };
     run(&job, &args.copy, &args.connection)
@@ -161,7 +138,6 @@ pub(super) fn get(args: &GetArgs) -> anyhow::Result<ExitCode> {
     let job = CopyJob {
         sources,
         target,
-        is_place: false,
         verb: "fetched",
     };
     run(&job, &args.copy, &args.connection)
@@ -175,27 +151,20 @@ fn own_name_here(address: &Address) -> anyhow::Result<std::path::PathBuf> {
 }
 
 /// A copy to make.
-pub(crate) struct CopyJob {
-    pub(crate) sources: Vec<Address>,
-    pub(crate) target: Address,
-    /// Whether the target is the path of the copied directory itself, even if the target has the form of a
-    /// directory.
-    pub(crate) is_place: bool,
-    pub(crate) verb: &'static str,
+struct CopyJob {
+    sources: Vec<Address>,
+    target: Address,
+    verb: &'static str,
 }
 
 /// Copies, and prints the summary.
-pub(crate) fn run(
-    job: &CopyJob,
-    args: &CopyArgs,
-    connection: &ConnectionArgs,
-) -> anyhow::Result<ExitCode> {
+fn run(job: &CopyJob, args: &CopyArgs, connection: &ConnectionArgs) -> anyhow::Result<ExitCode> {
     let interrupted = raise_on_signals().context("cannot register signal handlers")?;
     let mut connections = Connections::new(connection);
     let summary = prepared(job, args, &mut connections)
         .and_then(|prepared| copy(&prepared, args, &connections, &interrupted));
     connections.close()?;
-    summary?.print(job.verb, args.shape.json)
+    summary?.print(job.verb, args.json)
 }
 
 /// The sources, each with its path at the target.
@@ -232,7 +201,7 @@ fn prepared(
         let is_directory = entry.attributes.kind == Kind::Directory;
         let is_inside = match is_directory {
             _ if job.sources.len() > 1 => true,
-            true => target.is_directory && !job.is_place,
+            true => target.is_directory,
             false => target.is_directory || is_directory_here(&target, caller),
         };
         let name = own_name(address)?.filter(|_| is_inside);
@@ -248,7 +217,7 @@ fn prepared(
         target,
         refused,
     };
-    prepared.make_parents(args.shape.parents, caller)?;
+    prepared.make_parents(args.parents, caller)?;
     Ok(prepared)
 }
 
@@ -354,7 +323,7 @@ fn copy(
     watched(&progress, interrupted, || {
         for (source, items) in prepared.groups() {
             let options = Options {
-                jobs: args.shape.jobs.into(),
+                jobs: args.jobs.into(),
                 recursive: args.recursive,
                 verify: verify(args, source),
                 skip_same: args.skip_same,

@@ -64,7 +64,7 @@ pub(super) struct StatArgs {
 /// Arguments of `finerail files du`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Prints, for each address, the space that its files use, their total length and their number. A file with several names
+Prints, for each address, the space that its files use, their total length and their number. A file with several names \
 counts once.
 
 Example
@@ -97,10 +97,10 @@ pub(super) struct CatArgs {
 
 /// The options of a listing.
 #[derive(Clone, Copy)]
-pub(crate) struct Shown {
-    pub(crate) long: bool,
-    pub(crate) all: bool,
-    pub(crate) json: bool,
+struct Shown {
+    long: bool,
+    all: bool,
+    json: bool,
 }
 
 pub(super) fn ls(args: &LsArgs) -> anyhow::Result<ExitCode> {
@@ -124,7 +124,7 @@ pub(super) fn whole(texts: &[OsString]) -> anyhow::Result<Vec<Address>> {
 }
 
 /// Lists directories.
-pub(crate) fn list(
+fn list(
     addresses: &[Address],
     shown: Shown,
     connection: &ConnectionArgs,
@@ -175,7 +175,7 @@ pub(crate) fn list(
 }
 
 /// Prints the attributes of objects.
-pub(crate) fn stat_all(
+fn stat_all(
     addresses: &[Address],
     json: bool,
     connection: &ConnectionArgs,

@@ -45,7 +45,7 @@ Example: the load of a file system on two servers while a job writes a checkpoin
   END
   finerail lst run flows.yaml
 
-The servers are test nodes: kernel nodes with the module lnet_selftest, or finerail lst serve. The
+The servers are test nodes: kernel nodes with the module lnet_selftest, or finerail lst serve. The \
 exit code is 1 if an RPC failed.
 ")]
 pub(super) struct RunArgs {

@@ -23,7 +23,7 @@ Example: a test node without privileges
   END
   finerail lst serve --config node.yaml --port 9988
 
-The console of any LNet node can start sessions on a test node and make it send load to others: every
+The console of any LNet node can start sessions on a test node and make it send load to others: every \
 node that can reach a test node can control it. Run test nodes only if that is acceptable.
 ")]
 pub(super) struct ServeArgs {

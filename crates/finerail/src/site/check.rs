@@ -17,7 +17,7 @@ Examples:
   finerail site check --sarif site/ > site.sarif
   finerail site check --html site/ > site.html
 
-Exit code: 0 no errors, 1 errors were found, 2 wrong usage or files that cannot be read; the findings of
+Exit code: 0 no errors, 1 errors were found, 2 wrong usage or files that cannot be read; the findings of \
 the other files are printed nevertheless.
 ")]
 pub(crate) struct CheckArgs {

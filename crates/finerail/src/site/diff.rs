@@ -13,7 +13,7 @@ use crate::common::print_bytes;
 /// Arguments of `finerail site diff`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Nodes are identified by their names. They are compared by the nodes that they reach, the paths that
+Nodes are identified by their names. They are compared by the nodes that they reach, the paths that \
 they take, and the number of alternative paths.
 
 Example:

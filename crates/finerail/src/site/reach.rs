@@ -13,8 +13,8 @@ use crate::common::{BAD_INPUT, NEGATIVE, print_bytes};
 /// Arguments of `finerail site reach`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-The code that sends messages selects each path, in the state in which nodes are after they have pinged
-their gateways. The command follows the path from node to node, in both directions. Senders and
+The code that sends messages selects each path, in the state in which nodes are after they have pinged \
+their gateways. The command follows the path from node to node, in both directions. Senders and \
 receivers are classes: nodes that differ only in their NIDs.
 
 Examples:
@@ -22,7 +22,7 @@ Examples:
   finerail site reach site/ client0001 'oss[1-4]'
   finerail site reach --html site/ > reach.html
 
-Exit code: 0 messages arrive between all classes that a network or router connects, 1 some do not
+Exit code: 0 messages arrive between all classes that a network or router connects, 1 some do not \
 arrive, 2 wrong usage or files that cannot be read.
 ")]
 pub(crate) struct ReachArgs {

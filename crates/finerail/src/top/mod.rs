@@ -39,7 +39,7 @@ use crate::ctl::LimitArgs;
 /// Arguments of `finerail top`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Keys: 1 2 3 or Tab for interfaces, peers, routes; < and > for the sort column, r to reverse the order;
+Keys: 1 2 3 or Tab for interfaces, peers, routes; < and > for the sort column, r to reverse the order; \
 / to show only rows that contain a text; ? for help; q to quit.
 
 Examples

@@ -24,13 +24,13 @@ use crate::service::{GRACE, StopSignals, raise_descriptor_limit};
 /// Arguments of `finerail zoid forward`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-EXPORT is dir:PATH, a directory of this machine, or lnet:NID[,NID…], gateways of one file system
-(finerail store serve) that the node of --config reaches. With several, the next gateway takes over if
+EXPORT is dir:PATH, a directory of this machine, or lnet:NID[,NID…], gateways of one file system \
+(finerail store serve) that the node of --config reaches. With several, the next gateway takes over if \
 one does not answer.
 
-The forwarder is the only server of the I/O-node daemon; compute processes reach it at zoid:. With
---listen it also serves BMI's tcp method. After a restart of the daemon the forwarder attaches to it,
-and clients continue. SIGTERM ends the forwarder after the exchanges in flight, within ten seconds.
+The forwarder is the only server of the I/O-node daemon; compute processes reach it at zoid:. With \
+--listen it also serves BMI's tcp method. After a restart of the daemon the forwarder attaches to it, \
+and clients continue. SIGTERM ends the forwarder after the exchanges in flight, within ten seconds. \
 docs/zoid-forward.md describes its limits and counters.
 
 Examples

@@ -26,7 +26,7 @@ use crate::service::raise_on_signals;
 /// Arguments of `finerail zoid top`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Rates are computed between two samples, so --once takes as long as --interval. The slowest client is
+Rates are computed between two samples, so --once takes as long as --interval. The slowest client is \
 the client with the lowest payload rate among those that transfer payload. q ends the live view.
 
 Examples
