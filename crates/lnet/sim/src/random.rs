@@ -1,41 +1,35 @@
-//! Random numbers whose sequences never change.
-//!
-//! The generator is SplitMix64 (Steele, Lea, Flood 2014), in integers only. The state grows by `0x9E3779B97F4A7C15`
-//! for each number, and a number is the state mixed by two xor-shift-multiply steps. A number below a limit is the
-//! upper half of the 128-bit product of a number and the limit. A change of any line here changes the meaning of
-//! every seed that was ever reported; the test below checks the first numbers.
+//! Random numbers whose sequences never change. A change of any line here changes the meaning of every seed that was
+//! ever reported; the test below checks the first numbers.
+
+use lnet_types::SplitMix64;
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// Returns the stream of a seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     /// Returns a separate stream for one purpose. Drawing more numbers for one purpose does not change the numbers
     /// of the others.
     #[must_use]
     pub fn stream(seed: u64, purpose: u64) -> Self {
-        let mut random = Self(seed ^ purpose.wrapping_mul(0xD6E8_FEB8_6659_FD93));
-        Self(random.number())
+        let mut random = Self::new(seed ^ purpose.wrapping_mul(0xD6E8_FEB8_6659_FD93));
+        Self::new(random.number())
     }
 
     /// Returns a number of 64 bits.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.0.number()
     }
 
     /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: u64) -> u64 {
-        ((u128::from(self.number()) * u128::from(limit)) >> 64) as u64
+        self.0.below(limit)
     }
 
     /// Returns a number from `low` to `high`, both included.

@@ -1,5 +1,5 @@
 //! The values that all other crates share: networks, NIDs, process ids, the expressions that match
-//! them, and a point in time.
+//! them, a point in time, and a generator of numbers from a seed.
 //!
 //! The types hold no state and do no I/O. They convert between a value, its text (`10.0.0.1@tcp5`,
 //! `10.0.0.[1-10/2]@o2ib1`) and its bytes on the wire (a 20-byte NID).
@@ -31,11 +31,13 @@ pub mod expr;
 mod net;
 mod nid;
 mod process;
+mod random;
 mod time;
 
 pub use net::{LndType, Net, ParseNetError};
 pub use nid::{Nid, ParseNidError};
 pub use process::{ParseProcessIdError, ProcessId};
+pub use random::SplitMix64;
 pub use time::Time;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lnet_types::Time;
+use lnet_types::{SplitMix64, Time};
 
 /// Which of the messages that match a rule the rule hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,26 +16,18 @@ pub enum Pace {
     HalfOfAll,
 }
 
-/// A random number generator whose sequence will never change (SplitMix64).
+/// The random numbers of the rules.
 #[derive(Debug)]
-pub(crate) struct Draw(u64);
+pub(crate) struct Draw(SplitMix64);
 
 impl Draw {
     pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        Self(SplitMix64::new(seed))
     }
 
     /// Returns a number below `limit`; 0 if `limit` is 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next().checked_rem(limit).unwrap_or(0)
+        self.0.number().checked_rem(limit).unwrap_or(0)
     }
 }
 

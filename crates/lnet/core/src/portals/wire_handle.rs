@@ -14,6 +14,7 @@
 
 use std::fmt;
 
+use lnet_types::SplitMix64;
 use lnet_wire::Handle;
 
 use crate::portals::md::MdHandle;
@@ -41,13 +42,8 @@ impl Entropy {
     /// Creates reproducible entropy, for a simulation or a test. Anybody who knows the seed can forge responses.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
-        // The first four numbers of SplitMix64.
-        Self([1, 2, 3, 4].map(|round: u64| {
-            let state = seed.wrapping_add(round.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-            let mixed = (state ^ state >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-            let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-            mixed ^ mixed >> 31
-        }))
+        let mut random = SplitMix64::new(seed);
+        Self(std::array::from_fn(|_| random.number()))
     }
 
     /// Returns a substitute for the entropy of a core whose state is copied. A copy selects the same paths, and its

@@ -22,7 +22,7 @@ mod tests;
 
 use std::time::Duration;
 
-use lnet_types::{Nid, ProcessId, Time};
+use lnet_types::{Nid, ProcessId, SplitMix64, Time};
 
 use crate::load::{Ended, Generator, Next, Shot, Work};
 use crate::pattern::Check;
@@ -61,7 +61,7 @@ pub struct FlowSpec {
 /// A flow that runs.
 pub struct Flow {
     spec: FlowSpec,
-    draw: Draw,
+    random: SplitMix64,
     /// Units that may send. A unit has at most one RPC under way.
     free: Vec<u32>,
     sent: u64,
@@ -81,7 +81,7 @@ impl Flow {
             .saturating_mul(spec.concurrency);
         Self {
             spec,
-            draw: Draw(seed),
+            random: SplitMix64::new(seed),
             // Units are taken from the back, so that the first RPCs go to different servers.
             free: (0..units).rev().collect(),
             sent: 0,
@@ -110,12 +110,12 @@ impl Flow {
     }
 
     fn work(&mut self) -> Work {
-        let operation = self.draw.weighted(&self.spec.mix);
+        let operation = weighted(&mut self.random, &self.spec.mix);
         if operation == PING {
             return Work::Ping;
         }
         let weights: Vec<u32> = self.spec.sizes.iter().map(|(_, weight)| *weight).collect();
-        let at = self.draw.weighted(&weights);
+        let at = weighted(&mut self.random, &weights);
         let size = self.spec.sizes.get(at).map_or(1, |(size, _)| *size);
         match operation {
             READ => Work::Read(size, self.spec.check),
@@ -190,28 +190,15 @@ impl Generator for Flow {
     }
 }
 
-/// A generator of numbers from a seed (SplitMix64). The same seed always gives the same numbers.
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Draws an index, with a probability proportional to its weight.
-    fn weighted(&mut self, weights: &[u32]) -> usize {
-        let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
-        let mut left = self.next() % total.max(1);
-        for (at, weight) in weights.iter().enumerate() {
-            match left.checked_sub(u64::from(*weight)) {
-                None => return at,
-                Some(rest) => left = rest,
-            }
+/// Draws an index, with a probability proportional to its weight.
+fn weighted(random: &mut SplitMix64, weights: &[u32]) -> usize {
+    let total: u64 = weights.iter().map(|weight| u64::from(*weight)).sum();
+    let mut left = random.number() % total.max(1);
+    for (at, weight) in weights.iter().enumerate() {
+        match left.checked_sub(u64::from(*weight)) {
+            None => return at,
+            Some(rest) => left = rest,
         }
-        0
     }
+    0
 }

@@ -404,7 +404,7 @@ impl<N: Network> Socklnd<N> {
             self.reject_large(peer, now, upper);
         }
         let counts = self.counts(peer);
-        let jitter = self.random.next();
+        let jitter = self.random.number();
         let Some(it) = self.peers.get_mut(peer) else {
             self.stats.broken("a peer that was dialled");
             return;

@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use lnd::{NiId, RxId};
-use lnet_types::{LndType, Nid, ProcessId, Time};
+use lnet_types::{LndType, Nid, ProcessId, SplitMix64, Time};
 use rustc_hash::FxHashMap;
 use slab::Slab;
 
@@ -142,7 +142,7 @@ impl<N: Network> Socklnd<N> {
             held: FxHashMap::default(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             spare_pieces: Vec::new(),
-            random: SplitMix64(seed),
+            random: SplitMix64::new(seed),
             log: LogLimiter::default(),
             stats: SocklndStats::default(),
             #[cfg(feature = "broken")]
@@ -345,18 +345,5 @@ impl<N: Network> Socklnd<N> {
         if let Some(time) = gone.armed {
             self.timers.remove(&(time, Timer::Peer(peer)));
         }
-    }
-}
-
-/// The generator of Steele, Lea and Flood: good enough to spread retries, and the same on every platform.
-struct SplitMix64(u64);
-
-impl SplitMix64 {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
     }
 }

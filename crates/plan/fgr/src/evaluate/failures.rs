@@ -7,12 +7,14 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use lnet_types::SplitMix64;
+
 use crate::evaluate::loads::parts_of;
 use crate::evaluate::rings::Rings;
 use crate::evaluate::{Gateways, clients_of_routers};
 use crate::machine::{Machine, Role};
 use crate::plan::Plan;
-use crate::random::SplitMix;
+use crate::random::draw;
 use crate::topology::{Fabric, Vertex};
 
 /// What dies together.
@@ -62,9 +64,9 @@ pub fn random_failures(
     let before = Before::new(machine, plan);
     let mut units = units(machine, unit);
     let count = count.min(units.len());
-    let mut random = SplitMix(seed);
+    let mut random = SplitMix64::new(seed);
     let trial = |_| {
-        random.draw(&mut units, count);
+        draw(&mut random, &mut units, count);
         before.fail(units[..count].concat())
     };
     (0..trials).map(trial).collect()

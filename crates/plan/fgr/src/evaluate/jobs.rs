@@ -6,11 +6,13 @@
 //! net, because a job that writes to all nets waits for the slowest one (planning, sections 4.1 and
 //! 4.3).
 
+use lnet_types::SplitMix64;
+
 use crate::evaluate::Gateways;
 use crate::evaluate::loads::parts_of;
 use crate::machine::Machine;
 use crate::plan::Plan;
-use crate::random::SplitMix;
+use crate::random::draw;
 
 /// Efficiency of jobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -98,9 +100,9 @@ pub fn scattered_jobs(
 ) -> JobEfficiency {
     let mut clients: Vec<usize> = (0..machine.clients.len()).collect();
     let size = size.min(clients.len());
-    let mut random = SplitMix(seed);
+    let mut random = SplitMix64::new(seed);
     JobEfficiency::of((0..jobs).map(|_| {
-        random.draw(&mut clients, size);
+        draw(&mut random, &mut clients, size);
         job_efficiency(machine, plan, &clients[..size])
     }))
 }

@@ -7,6 +7,7 @@
 
 use std::ops::ControlFlow;
 
+use lnet_types::SplitMix64;
 use rayon::prelude::*;
 
 use crate::machine::Role;
@@ -16,7 +17,6 @@ use crate::place::goal::Goal;
 use crate::place::{
     Effort, Figures, PlaceError, Point, Problem, Progress, State, WalkState, moved,
 };
-use crate::random::SplitMix;
 use crate::rule::Axes;
 
 /// Part of a step towards better figures (cost, balance, write, read) that each walk takes.
@@ -86,7 +86,7 @@ enum Score {
 
 /// One walk.
 struct Walk {
-    random: SplitMix,
+    random: SplitMix64,
     score: Score,
     owner: Vec<Option<usize>>,
     goal: Figures,
@@ -264,7 +264,7 @@ impl Walk {
     fn new(problem: &Problem<'_>, state: &WalkState, mut score: Score) -> Self {
         score.set_goal(&state.goal);
         let mut walk = Self {
-            random: SplitMix(state.random),
+            random: SplitMix64::new(state.random),
             owner: Vec::new(),
             goal: state.goal,
             found: Archive::default(),
@@ -285,7 +285,7 @@ impl Walk {
     fn state(&self) -> WalkState {
         WalkState {
             at: self.score.at().to_vec(),
-            random: self.random.0,
+            random: self.random.seed(),
             goal: self.goal,
         }
     }
@@ -493,7 +493,7 @@ fn restart_walks(
 /// The state before the first round: every walk at the start.
 pub(super) fn begin(effort: &Effort, start: &Figures, at: &[u32]) -> State {
     let seed = effort.seed;
-    let mut seeds = SplitMix(seed);
+    let mut seeds = SplitMix64::new(seed);
     let walks = AIMS.iter().map(|_| WalkState {
         at: at.to_vec(),
         random: seeds.below(u64::MAX),

@@ -1,8 +1,9 @@
 //! Searches on the small machine: rules that hold for every result.
 
+use lnet_types::SplitMix64;
+
 use super::*;
 use crate::input::{Synthetic, synthetic};
-use crate::random::SplitMix;
 use crate::topology::{Dimension, Fabric, Grid, Tie, Vertex};
 
 fn small() -> Machine {
@@ -120,7 +121,7 @@ fn follow(problem: &Problem<'_>, moves: u32) {
     let mut board = board::Board::new(problem, &at).unwrap();
     let start = Figures::of(&moved(problem, &at), problem.policy).unwrap();
     board.set_goal(&start);
-    let mut random = SplitMix(11);
+    let mut random = SplitMix64::new(11);
     let (mut made, mut refused) = (0, 0);
     for number in 0..moves {
         let module = random.below(at.len() as u64) as usize;
