@@ -6,7 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use lnet_wire::{
-    Body, ByteOrder, FrameType, Header, HeaderForm, Hello, HelloVersion, KsockHeader, ZcAck,
+    Body, ByteOrder, Connreq, DecodeError, FrameType, Header, HeaderForm, Hello, HelloVersion,
+    KsockHeader, ZcAck,
 };
 use sys::TcpFigures;
 
@@ -177,6 +178,21 @@ impl Link {
     pub(crate) fn end_after_bytes(&mut self) {
         thread::sleep(CUT_APART);
         self.end_writing();
+    }
+
+    /// Reads the connection request of a node that has dialled the checker.
+    pub(crate) fn request(&mut self) -> Result<Connreq, Stop> {
+        let mut bytes = Vec::new();
+        loop {
+            let bad =
+                |error: DecodeError| Stop::failed(format!("no connection request came: {error}"));
+            let needed = Connreq::needed(&bytes).map_err(bad)?;
+            if needed <= bytes.len() {
+                return Connreq::decode(&bytes).map_err(bad);
+            }
+            let more = self.read("a connection request", needed - bytes.len())?;
+            bytes.extend(more);
+        }
     }
 
     /// Reads the node's HELLO.

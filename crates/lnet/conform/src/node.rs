@@ -15,6 +15,9 @@ use crate::exchange::Way;
 use crate::link::first_ready;
 use crate::probe::{Check, Outcome, Probe, SINK_MAX, Stop, Verdict};
 
+/// Pause between two polls of a listener and a connection.
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
+
 /// Source ports of kernels, which use the highest first.
 // [CONN-2]
 const PRIVILEGED_PORTS: std::ops::RangeInclusive<u16> = 512..=1023;
@@ -32,6 +35,13 @@ pub struct Subject {
     pub privileged: bool,
     /// The timeout of each check.
     pub timeout: Duration,
+}
+
+impl Subject {
+    /// The address at which the node would dial the checker.
+    pub(crate) const fn own_address(&self) -> SocketAddr {
+        SocketAddr::new(self.source, self.address.port())
+    }
 }
 
 /// Why a node cannot be checked.
@@ -241,6 +251,18 @@ fn incarnation() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     // 64 bits of nanoseconds suffice until the year 2554.
     since.map_or(1, |elapsed| elapsed.as_nanos() as u64)
+}
+
+/// Listens for connections of the node. An accept waits [`LOOK`] at most.
+pub(crate) fn listen(own: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(own), Type::STREAM, Some(Protocol::TCP))?;
+    // Connections of a node that ran on this port may still be in TIME-WAIT.
+    socket.set_reuse_address(true)?;
+    socket.bind(&own.into())?;
+    socket.listen(8)?;
+    // On Linux, this timeout applies to accept, too.
+    socket.set_read_timeout(Some(LOOK))?;
+    Ok(socket)
 }
 
 /// Connects to the node.

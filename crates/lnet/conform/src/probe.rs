@@ -1,6 +1,7 @@
 //! One run of one check: its identity, its connections, its deadline.
 
 use std::io;
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use lnet_types::{Nid, ProcessId};
@@ -172,15 +173,29 @@ impl<'a> Probe<'a> {
     /// A TCP connection for a HELLO of this version, or the system's error.
     pub(crate) fn reach(&mut self, version: HelloVersion) -> io::Result<Link> {
         let stream = connect(self.subject())?;
+        Ok(self.link(stream, version))
+    }
+
+    /// A connection that the node has made to the checker.
+    pub(crate) fn accepted(&mut self, stream: TcpStream) -> Link {
+        self.link(stream, self.hello(Ctype::CONTROL).version)
+    }
+
+    fn link(&mut self, stream: TcpStream, version: HelloVersion) -> Link {
         let number = self.connections;
         self.connections += 1;
-        Ok(Link::new(
+        Link::new(
             stream,
             number,
             self.deadline,
             version,
             self.transcript.clone(),
-        ))
+        )
+    }
+
+    /// Returns whether the time of the check is over.
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline
     }
 
     /// The connection request that the node must accept.

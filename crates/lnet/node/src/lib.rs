@@ -68,6 +68,7 @@ mod options;
 mod ping;
 mod queue;
 mod rest;
+pub mod shares;
 pub mod stack;
 mod stats;
 mod sync;

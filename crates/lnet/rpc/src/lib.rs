@@ -19,7 +19,7 @@
 //! * **A server does not begin a call whose client has stopped waiting**, however long a server or a router
 //!   held the request. A handler can ask the same question while it runs ([`Call::is_over`]).
 //! * **Memory is limited** on both sides. A server that reaches a limit answers "busy", and the client retries.
-//!   What a server keeps for a peer is charged to this peer, and no peer gets all of it (`shares`): clients, calls,
+//!   What a server keeps for a peer is charged to this peer, and no peer gets all of it (`lnet_node::shares`): clients, calls,
 //!   replies, and answers that the peer has not acknowledged. Requests of a peer that leaves too many answers
 //!   unacknowledged are dropped and counted.
 //! * **Late messages reach no memory.** Each attempt has match bits of its own that no other node can guess.
@@ -44,7 +44,6 @@ mod memory;
 pub mod proto;
 mod retry;
 mod server;
-mod shares;
 mod silent;
 #[cfg(test)]
 mod simulation_tests;

@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
+use lnet_node::shares::{Payer, Shares};
 use lnet_node::{
     EventKind, EventQueue, MatchEntry, Md, MdHandle, MdOptions, Node, NodeError, NodeEvent,
     PutRequest, SendHints, WaitError,
@@ -43,7 +44,6 @@ use crate::proto::{
     self, ClientId, MESSAGE_MAX, Outcome, REPLY_BODY_MAX, REPLY_PORTAL, REQUEST_MATCH_BITS,
     REQUEST_PORTAL, ReplyHeader, RequestHeader,
 };
-use crate::shares::{Payer, Shares};
 use crate::silent::SilentGateway;
 use crate::table::{Address, Limits, Table};
 

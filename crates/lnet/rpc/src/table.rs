@@ -17,7 +17,7 @@
 //! network repeats, delays or reorders.
 //!
 //! Everything has a limit: clients, clients of one NID, calls of a client, calls that run, bytes of replies. The
-//! clients of a peer are charged to this peer, who never gets all of a limit ([`crate::shares`]). If a limit is
+//! clients of a peer are charged to this peer, who never gets all of a limit ([`lnet_node::shares`]). If a limit is
 //! reached, the server answers "busy". A limit makes the table forget one kind of record only: the session of a
 //! client that never began a call, for which nothing was executed and nothing is kept. The oldest such session of a
 //! peer makes room for a new client of this peer; if there is no room at all, the oldest of all makes room.
@@ -28,13 +28,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bytes::Bytes;
+use lnet_node::shares::{Payer, Shares};
 use lnet_types::{Nid, ProcessId, Time};
 
 use crate::handler::{Reply, Restored, Session};
 use crate::proto::{
     ClientId, OPCODE_CONNECT, OPCODE_GOODBYE, Outcome, RESERVED_OPCODES, RequestHeader,
 };
-use crate::shares::{Payer, Shares};
 
 /// The address of one attempt: where the client receives the reply, and where its bulk memory is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! The table of checks.
 
+mod crossing;
 mod frames;
 mod handshake;
 mod messages;
@@ -174,6 +175,8 @@ pub static CHECKS: &[Check] = &[
     intrusive("siblings-error", "12.2", "A protocol error closes every connection of the peer", siblings::error),
     // [SET-10]
     intrusive("siblings-end", "2.10", "The end of one connection closes every connection of the peer", siblings::end),
+    // [SET-14] [SET-15]
+    intrusive("dial-crossing", "2.6", "A connection that crosses one that the node has just dialled is answered with NONE", crossing::dials),
     // [SET-9]
     intrusive("restart", "2.6", "A HELLO of another incarnation ends the connections of the one before", siblings::restart),
 

@@ -6,18 +6,15 @@
 
 use std::io::{self, ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use lnet_types::{Nid, ProcessId};
 use lnet_wire::{Connreq, Ctype, KsockHeader, PING_BUFFER_MIN};
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::Socket;
 
 use super::{Diagnosis, reason};
 use crate::link::Link;
-use crate::node::NodeUnderTest;
-
-/// Pause between two polls of the listener and the connection.
-const LOOK: Duration = Duration::from_millis(50);
+use crate::node::{LOOK, NodeUnderTest, listen};
 
 /// The reaction to the ping.
 enum Came {
@@ -32,7 +29,7 @@ enum Came {
 pub(super) fn way_back(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
     let name = "way back";
     let subject = node.subject();
-    let own = SocketAddr::new(subject.source, subject.address.port());
+    let own = subject.own_address();
     let listener = match listen(own) {
         Ok(listener) => listener,
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
@@ -70,17 +67,6 @@ pub(super) fn way_back(node: &NodeUnderTest, diagnosis: &mut Diagnosis) {
             ),
         ),
     }
-}
-
-fn listen(own: SocketAddr) -> io::Result<Socket> {
-    let socket = Socket::new(Domain::for_address(own), Type::STREAM, Some(Protocol::TCP))?;
-    // Connections of a node that ran on this port may still be in TIME-WAIT.
-    socket.set_reuse_address(true)?;
-    socket.bind(&own.into())?;
-    socket.listen(8)?;
-    // On Linux, this timeout applies to accept, too.
-    socket.set_read_timeout(Some(LOOK))?;
-    Ok(socket)
 }
 
 fn wait(listener: &Socket, link: &Link, deadline: Instant) -> Came {

@@ -218,7 +218,7 @@ pub(crate) const REJECTIONS: &[Defect] = &[
     ),
     says(
         "does not say that it rejects a version",
-        &["hello-version-unknown"],
+        &["hello-version-unknown", "dial-crossing"],
         |unit, _, bytes| {
             if unit == Unit::Hello && u32_at(bytes, 48) == NONE {
                 bytes.clear();
@@ -227,7 +227,7 @@ pub(crate) const REJECTIONS: &[Defect] = &[
     ),
     says(
         "rejects a version with a type",
-        &["hello-version-unknown"],
+        &["hello-version-unknown", "dial-crossing"],
         |unit, _, bytes| {
             if unit == Unit::Hello && u32_at(bytes, 48) == NONE {
                 bytes[48..52].copy_from_slice(&[1, 0, 0, 0]);

@@ -61,7 +61,7 @@ fn start_so(options: NodeOptions) -> Node {
 
 fn connect(nid: Nid, address: SocketAddr, timeout: Duration) -> Result<NodeUnderTest, SetupError> {
     let source: IpAddr = match address {
-        SocketAddr::V4(_) => Ipv4Addr::new(127, 0, 0, 9).into(),
+        SocketAddr::V4(_) => proxy::checker().into(),
         SocketAddr::V6(_) => address.ip(),
     };
     NodeUnderTest::new(Subject {
@@ -135,6 +135,7 @@ fn a_node_that_takes_each_connection_for_a_peer_of_its_own_is_not_failed_for_it(
         "reply-connection",
         "siblings-error",
         "siblings-end",
+        "dial-crossing",
         "restart",
     ];
     assert_eq!(names, due, "{excused:?}");

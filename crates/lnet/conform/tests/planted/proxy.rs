@@ -1,10 +1,12 @@
 //! A proxy between the checker and a node, which changes the bytes of either.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::thread;
 
 use lnet_wire::{ACCEPTOR_MAGIC, KsockHeader};
+use socket2::{Domain, Socket, Type};
 
 /// A unit of the node's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,22 @@ pub(crate) struct Defect {
     pub(crate) hears_end: bool,
 }
 
+/// The networks of proxies and of checkers: each has an address of its own, because all use the node's port.
+const PROXIES: [u8; 2] = [127, 1];
+const CHECKERS: [u8; 2] = [127, 2];
+
+/// Returns a loopback address that nobody else has.
+fn next_address([a, b]: [u8; 2]) -> Ipv4Addr {
+    static NUMBER: AtomicU16 = AtomicU16::new(1);
+    let [c, d] = NUMBER.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    Ipv4Addr::new(a, b, c, d)
+}
+
+/// Returns an address for a checker.
+pub(crate) fn checker() -> Ipv4Addr {
+    next_address(CHECKERS)
+}
+
 /// A proxy in front of a node.
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -59,12 +77,13 @@ pub(crate) struct Proxy {
 impl Proxy {
     /// Starts a proxy that runs until the process ends.
     pub(crate) fn start(node: SocketAddr, defect: &Defect) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
+        // At the node's port, which the node dials, too.
+        let address = SocketAddr::from((next_address(PROXIES), node.port()));
+        let listener = TcpListener::bind(address).unwrap();
         let defect = *defect;
         thread::spawn(move || {
             for (connection, checker) in listener.incoming().map_while(Result::ok).enumerate() {
-                let node = TcpStream::connect(node).unwrap();
+                let node = connect_from(checker.peer_addr().unwrap().ip(), node);
                 let place = Place {
                     connection,
                     ..Place::default()
@@ -78,6 +97,14 @@ impl Proxy {
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
     }
+}
+
+/// Connects from the checker's address: a peer with another address than its NID's is another peer.
+fn connect_from(own: IpAddr, node: SocketAddr) -> TcpStream {
+    let socket = Socket::new(Domain::for_address(node), Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::new(own, 0).into()).unwrap();
+    socket.connect(&node.into()).unwrap();
+    socket.into()
 }
 
 fn join(checker: &TcpStream, node: &TcpStream, defect: Defect, place: Place) {

@@ -44,6 +44,8 @@ pub struct Drops {
     pub operation: u64,
     /// Bulk, or a list of destinations, did not arrive or could not be sent.
     pub bulk: u64,
+    /// The peer has its share of the RPCs that this node serves at once.
+    pub crowded: u64,
 }
 
 impl Drops {
@@ -57,8 +59,9 @@ impl Drops {
             ping_magic,
             operation,
             bulk,
+            crowded,
         } = *self;
-        length + magic + message_type + ping_magic + operation + bulk
+        length + magic + message_type + ping_magic + operation + bulk + crowded
     }
 }
 

@@ -1,18 +1,20 @@
 //! RPCs for this node: request buffers, the answer to each request, and the bulk.
 //!
 //! ```text
-//!   buffer ── request ──▶ refused, or answered ─────────────────────▶ reply ──▶ buffer again
-//!                     └──▶ bulk, or a list of destinations, moves ──▶ reply ──▶ buffer again
-//!                                                      └── fails ──────────────▶ buffer again
+//!   buffer ── request ──▶ refused, or answered ─────────────────────▶ reply ──▶ end
+//!     ▲           │   └──▶ bulk, or a list of destinations, moves ──▶ reply ──▶ end
+//!     └── again ──┘                                    └── fails ──────────────▶ end
 //! ```
 //!
-//! Each service has a fixed number of buffers, and an RPC keeps its buffer until the RPC has ended. Further
-//! requests wait at the lazy portal, so that a flood of requests takes no memory here. A peer that does not
-//! read its replies, or does not send its bulk, keeps buffers until LNet's timeout.
+//! The buffers only hold requests that this node has not read yet. An RPC, and the memory of its bulk, is charged to
+//! its peer ([`Shares`]): a peer that does not read its replies, or does not send its bulk, keeps its share until
+//! LNet's timeout, and the others have theirs. Requests beyond a share are dropped. Writes beyond it wait for memory.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::Bytes;
+use lnet_node::shares::{Payer, Shares};
 use lnet_node::{
     Errno, EventQueue, GetRequest, MatchEntry, Md, MdHandle, MdOptions, Memory, Node, NodeError,
     NodeEvent, PutRequest,
@@ -33,10 +35,14 @@ use crate::wire::{
 
 /// Request buffers of each framework service; consoles send one request at a time.
 const FRAMEWORK_BUFFERS: usize = 16;
-/// Request buffers of each test service: more than a client with the usual concurrency has under way.
+/// Request buffers of each test service: more than arrive between two turns of this node.
 const TEST_BUFFERS: usize = 256;
+/// The limit of RPCs of all peers: 64 of each of 250 clients, or a third of it of one client.
+const CALLS_MAX: usize = 16_384;
 /// The limit of writes that have memory, at most 1 MiB each; other writes wait.
 const ROOMS_MAX: usize = 64;
+/// How long a write waits for memory: as long as the clients of kernels wait for an answer.
+const WAIT_MAX: Duration = Duration::from_secs(64);
 /// Length of a page in requests without [`FEATURE_BULK_LEN`], in bytes.
 const PAGE: u32 = 4096;
 
@@ -50,7 +56,10 @@ pub(super) struct Server {
     numbers: u64,
     /// Writes that wait for memory, by number, in the order of their arrival.
     waiting: VecDeque<u64>,
-    rooms_out: usize,
+    /// The RPCs.
+    calls: Shares,
+    /// The writes that have memory.
+    writes: Shares,
     rooms: Rooms,
     /// Good data in both byte orders, as long as bulk can be; made on first use.
     data: [Option<Bytes>; 2],
@@ -59,13 +68,12 @@ pub(super) struct Server {
 /// An RPC for this node.
 struct Rpc {
     peer: ProcessId,
+    payer: Payer,
+    arrival: Time,
     /// The NID that the request was sent to; the reply is sent from this NID.
     local: Nid,
     order: Order,
-    service: Service,
     reply_id: u64,
-    /// The buffer of the request; posted for the next request when this RPC has ended.
-    buffer: Vec<u8>,
     bulk: Moving,
     /// True if all of the bulk has moved.
     is_moved: bool,
@@ -91,7 +99,8 @@ impl Server {
             posted: FxHashSet::default(),
             numbers: 0,
             waiting: VecDeque::new(),
-            rooms_out: 0,
+            calls: Shares::new(CALLS_MAX),
+            writes: Shares::new(ROOMS_MAX),
             rooms: Rooms::default(),
             data: [None, None],
         }
@@ -150,7 +159,7 @@ impl Server {
         Ok(())
     }
 
-    /// Posts the buffer of an RPC for the next request. A node that rejects the buffer is shutting down.
+    /// Posts a buffer for the next request. A node that rejects the buffer is shutting down.
     fn repost(&mut self, service: Service, buffer: Vec<u8>) {
         if let Err(error) = self.post(service, buffer) {
             tracing::debug!(%error, "cannot post a request buffer again");
@@ -175,22 +184,28 @@ impl Server {
             Ok(()) => decode(buffer.get(..length).unwrap_or_default(), service),
             Err(_) => Err((|drops| drops.length += 1) as Count),
         };
+        self.repost(service, buffer);
         let (message, order) = match decoded {
             Ok(decoded) => decoded,
-            Err(count) => {
-                count(&mut counters.dropped);
-                self.repost(service, buffer);
-                return;
-            }
+            Err(count) => return count(&mut counters.dropped),
         };
+        let payer = Payer {
+            source: event.event.source.nid,
+            bringer: event.event.sender,
+        };
+        if !self.calls.has_room(payer) {
+            counters.dropped.crowded += 1;
+            return;
+        }
+        self.calls.take(payer, 1);
         counters.received += 1;
         let rpc = Rpc {
             peer: event.event.source,
+            payer,
+            arrival: now,
             local: event.event.target.nid,
             order,
-            service,
             reply_id: message.body.reply_id().unwrap_or(0),
-            buffer,
             bulk: Moving::Nothing,
             is_moved: false,
         };
@@ -231,7 +246,7 @@ impl Server {
             }
             Body::PingRequest(_) => {
                 counters.dropped.ping_magic += 1;
-                self.repost(rpc.service, rpc.buffer);
+                self.end(&rpc);
             }
             _ => {
                 let verdict = if other_version {
@@ -260,7 +275,7 @@ impl Server {
             }
             Verdict::Drop => {
                 counters.dropped.operation += 1;
-                self.repost(rpc.service, rpc.buffer);
+                self.end(&rpc);
             }
         }
     }
@@ -274,7 +289,7 @@ impl Server {
             }
             Work::Write(len, check) => {
                 rpc.bulk = Moving::Get(bulk_id, len, check);
-                if self.rooms_out < ROOMS_MAX {
+                if self.writes.has_room(rpc.payer) {
                     self.fetch_write(rpc, counters);
                 } else {
                     let number = self.keep(rpc);
@@ -288,7 +303,7 @@ impl Server {
     fn fetch_write(&mut self, rpc: Rpc, counters: &mut TestNodeCounters) {
         if let Moving::Get(bulk_id, len, check) = rpc.bulk {
             let room = self.rooms.sink(len, check);
-            self.rooms_out += 1;
+            self.writes.take(rpc.payer, 1);
             self.fetch(rpc, bulk_id, room, counters);
         }
     }
@@ -364,9 +379,9 @@ impl Server {
         {
             counters.dropped.bulk += 1;
             if matches!(rpc.bulk, Moving::Get(..)) {
-                self.rooms_out -= 1;
+                self.writes.release(rpc.payer, 1);
             }
-            self.repost(rpc.service, rpc.buffer);
+            self.end(&rpc);
         }
     }
 
@@ -389,7 +404,7 @@ impl Server {
         if event.event.unlinked
             && let Some(rpc) = self.serving.remove(&number)
         {
-            self.repost(rpc.service, rpc.buffer);
+            self.end(&rpc);
         }
     }
 
@@ -400,6 +415,7 @@ impl Server {
         number: u64,
         event: NodeEvent,
         framework: &mut Framework,
+        now: Time,
         counters: &mut TestNodeCounters,
     ) {
         // The events of a GET come in either order; the memory comes with the last of them.
@@ -438,7 +454,7 @@ impl Server {
             }
         };
         if matches!(rpc.bulk, Moving::Get(..)) {
-            self.rooms_out -= 1;
+            self.writes.release(rpc.payer, 1);
             self.rooms.free(room);
         }
         match body {
@@ -446,15 +462,41 @@ impl Server {
             // The client's RPC expires by itself.
             None => {
                 counters.dropped.bulk += 1;
-                self.repost(rpc.service, rpc.buffer);
+                self.end(&rpc);
             }
         }
-        if self.rooms_out < ROOMS_MAX
-            && let Some(next) = self.waiting.pop_front()
+        self.begin_writes(now, counters);
+    }
+
+    /// Begins the writes that wait and have room, in the order of their arrival.
+    fn begin_writes(&mut self, now: Time, counters: &mut TestNodeCounters) {
+        while self.writes.used() < ROOMS_MAX
+            && let Some(next) = self.next_write()
             && let Some(rpc) = self.serving.remove(&next)
         {
-            self.fetch_write(rpc, counters);
+            if now.saturating_since(rpc.arrival) < WAIT_MAX {
+                self.fetch_write(rpc, counters);
+            } else {
+                // The client's RPC has expired.
+                counters.dropped.bulk += 1;
+                self.end(&rpc);
+            }
         }
+    }
+
+    /// Takes the oldest waiting write of a peer that may have more memory.
+    fn next_write(&mut self) -> Option<u64> {
+        let may_begin = |number| {
+            let rpc = self.serving.get(number);
+            rpc.is_none_or(|rpc| self.writes.has_room(rpc.payer))
+        };
+        let at = self.waiting.iter().position(may_begin)?;
+        self.waiting.remove(at)
+    }
+
+    /// Gives back what an RPC was charged with.
+    fn end(&mut self, rpc: &Rpc) {
+        self.calls.release(rpc.payer, 1);
     }
 }
 

@@ -116,7 +116,8 @@ impl Station {
             Part::ServedReply => self.server.reply_event(number, &event, &mut self.counters),
             Part::ServedBulk => {
                 let (framework, counters) = (&mut self.framework, &mut self.counters);
-                self.server.bulk_event(number, event, framework, counters);
+                self.server
+                    .bulk_event(number, event, framework, now, counters);
             }
         }
         self.carry_out(now);

@@ -19,16 +19,16 @@ use lnet_types::Nid;
 
 /// The peer that a request is charged to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Payer {
+pub struct Payer {
     /// The source that the request names.
-    pub(crate) source: Nid,
+    pub source: Nid,
     /// The NID that the request was received from: a NID of the source's node, or of a router.
-    pub(crate) bringer: Nid,
+    pub bringer: Nid,
 }
 
 /// A limited resource, and who holds how much of it.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub struct Shares {
     limit: usize,
     used: usize,
     sources: BTreeMap<Nid, usize>,
@@ -36,7 +36,9 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    pub(crate) fn new(limit: usize) -> Self {
+    /// Returns the shares of a resource of which there is as much as `limit`, in any unit.
+    #[must_use]
+    pub fn new(limit: usize) -> Self {
         Self {
             limit,
             used: 0,
@@ -46,7 +48,8 @@ impl Shares {
     }
 
     /// Returns whether this peer may take more.
-    pub(crate) fn has_room(&self, payer: Payer) -> bool {
+    #[must_use]
+    pub fn has_room(&self, payer: Payer) -> bool {
         let held = |by: &BTreeMap<Nid, usize>, nid| by.get(&nid).copied().unwrap_or_default();
         let free = self.limit.saturating_sub(self.used);
         let room = free.saturating_sub(held(&self.bringers, payer.bringer));
@@ -54,7 +57,7 @@ impl Shares {
     }
 
     /// Charges an amount to a peer, also beyond what the peer may take.
-    pub(crate) fn take(&mut self, payer: Payer, amount: usize) {
+    pub fn take(&mut self, payer: Payer, amount: usize) {
         if amount > 0 {
             self.used += amount;
             *self.sources.entry(payer.source).or_default() += amount;
@@ -63,25 +66,27 @@ impl Shares {
     }
 
     /// Takes back an amount that was charged to this peer.
-    pub(crate) fn release(&mut self, payer: Payer, amount: usize) {
+    pub fn release(&mut self, payer: Payer, amount: usize) {
         self.used = self.used.saturating_sub(amount);
         lower(&mut self.sources, payer.source, amount);
         lower(&mut self.bringers, payer.bringer, amount);
     }
 
     /// Returns how much all peers hold.
-    pub(crate) fn used(&self) -> usize {
+    #[must_use]
+    pub fn used(&self) -> usize {
         self.used
     }
 
     /// Returns how much a source holds.
-    pub(crate) fn of_source(&self, source: Nid) -> usize {
+    #[must_use]
+    pub fn of_source(&self, source: Nid) -> usize {
         self.sources.get(&source).copied().unwrap_or_default()
     }
 
     /// Returns whether nobody holds anything, and nobody is remembered.
-    #[cfg(test)]
-    pub(crate) fn are_free(&self) -> bool {
+    #[must_use]
+    pub fn are_free(&self) -> bool {
         self.used == 0 && self.sources.is_empty() && self.bringers.is_empty()
     }
 }
