@@ -21,7 +21,7 @@ use crate::ping::{endpoint_address, own_address, seconds};
 /// Arguments of `finerail conform`.
 #[derive(clap::Args)]
 #[command(after_help = "\
-Each check has a name, and the section of the wire description that contains its rule. Without --intrusive \
+Each check has a name, and the rules of docs/protocol that it checks. Without --intrusive \
 only those checks run that send what correct nodes send, and that leave no state in the node: these are safe \
 for a server in production. The others send malformed input, which a kernel logs, and make the node close \
 connections.
@@ -192,9 +192,9 @@ impl Made {
         };
         let (result, why) = self.result();
         let Check {
-            id, section, title, ..
+            id, rules, title, ..
         } = self.check;
-        let mut text = format!("{result:<15} {id:<24} section {section:<5} {title}\n");
+        let mut text = format!("{result:<15} {id:<24} {rules:<16} {title}\n");
         if let Some(why) = why {
             text.push_str(&format!("    {why}\n"));
         }
@@ -251,7 +251,7 @@ struct Report {
 #[derive(Serialize)]
 struct CheckRow {
     id: &'static str,
-    section: &'static str,
+    rules: &'static str,
     title: &'static str,
     intrusive: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -321,7 +321,7 @@ impl CheckRow {
     fn of(check: &Check) -> Self {
         Self {
             id: check.id,
-            section: check.section,
+            rules: check.rules,
             title: check.title,
             intrusive: check.risk == Risk::Intrusive,
             result: None,
@@ -370,9 +370,9 @@ fn list(json: bool) -> anyhow::Result<String> {
             Risk::Intrusive => "intrusive",
         };
         let Check {
-            id, section, title, ..
+            id, rules, title, ..
         } = check;
-        format!("{id:<24} section {section:<5} {risk:<10} {title}\n")
+        format!("{id:<24} {rules:<16} {risk:<10} {title}\n")
     };
     Ok(CHECKS.iter().map(line).collect())
 }

@@ -60,8 +60,8 @@ fn a_node_passes_the_intrusive_checks_too() {
         .find(|check| check["id"] == "push-ack")
         .unwrap();
     assert_eq!(
-        (&push["section"], &push["result"]),
-        (&"7.4".into(), &"passed".into())
+        (&push["rules"], &push["result"]),
+        (&"PUSH-1, DATA-2".into(), &"passed".into())
     );
     let ways: Vec<&Value> = push["observed"]
         .as_array()
@@ -118,7 +118,7 @@ fn a_check_that_does_not_exist_and_a_node_that_does_not_are_told_apart() {
 fn the_list_names_each_check_with_its_section_and_whether_it_is_safe() {
     let text = run(finerail(["conform", "--list"])).expect_code(0).out;
     assert!(
-        text.contains("push-ack                 section 7.4   intrusive "),
+        text.contains("push-ack                 PUSH-1, DATA-2   intrusive "),
         "{text}"
     );
     let json = run(finerail(["conform", "--list", "--json"]))

@@ -5,7 +5,7 @@
 //!  Subject --new--> NodeUnderTest --run(CHECKS[i])--> Outcome { verdict, observed bytes }
 //! ```
 //!
-//! Each check is a row of one table, [`CHECKS`]: a name, the section with the rule, a title, the
+//! Each check is a row of one table, [`CHECKS`]: a name, the rules of `docs/protocol`, a title, the
 //! risk, and a function. Checks share no state: each dials its own connections under its own
 //! identity, so that checks do not affect each other. A check waits for an answer until the timeout
 //! of the subject. To show that no answer comes, it sends a ping and expects the answer to the ping

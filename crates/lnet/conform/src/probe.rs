@@ -29,8 +29,8 @@ pub enum Risk {
 pub struct Check {
     /// The name, unique in the table.
     pub id: &'static str,
-    /// The section of the wire description with the rule.
-    pub section: &'static str,
+    /// The rules of `docs/protocol` that are checked, such as `PING-5, PING-6`.
+    pub rules: &'static str,
     /// The rule, in a sentence.
     pub title: &'static str,
     /// The risk of the check.
@@ -146,7 +146,7 @@ impl<'a> Probe<'a> {
         }
         Err(Stop::NotApplicable(
             "the node takes each connection from an unprivileged port for a peer of its own \
-             (section 2.11); --privileged"
+             (HELLO-19); --privileged"
                 .to_owned(),
         ))
     }

@@ -6,8 +6,7 @@ use super::messages::{UNUSED_PORTAL, spoiled};
 use crate::link::{Answer, Link, first_ready};
 use crate::probe::{Probe, SINK_MAX, Stop, ensure, equal};
 
-/// The smallest payload for which a kernel can be configured to ask for an acknowledgement (section
-/// 3.4).
+/// The smallest payload for which a kernel can be configured to ask for an acknowledgement: [ZC-1].
 const ZERO_COPY_MIN: usize = 2048;
 
 pub(super) fn fields(probe: &mut Probe<'_>) -> Result<(), Stop> {

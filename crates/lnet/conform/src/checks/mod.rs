@@ -13,177 +13,172 @@ use crate::probe::{Check, Probe, Risk, Stop};
 
 type Run = fn(&mut Probe<'_>) -> Result<(), Stop>;
 
-const fn safe(id: &'static str, section: &'static str, title: &'static str, run: Run) -> Check {
+const fn safe(id: &'static str, rules: &'static str, title: &'static str, run: Run) -> Check {
     Check {
         id,
-        section,
+        rules,
         title,
         risk: Risk::Safe,
         run,
     }
 }
 
-const fn intrusive(
-    id: &'static str,
-    section: &'static str,
-    title: &'static str,
-    run: Run,
-) -> Check {
+const fn intrusive(id: &'static str, rules: &'static str, title: &'static str, run: Run) -> Check {
     Check {
         id,
-        section,
+        rules,
         title,
         risk: Risk::Intrusive,
         run,
     }
 }
 
-/// Every check in the order of the sections; checks that wait for the node's own timers come last.
+/// Every check in the order of the protocol; checks that wait for the node's own timers come last.
 #[rustfmt::skip]
 pub static CHECKS: &[Check] = &[
     // [HELLO-2]
-    safe("hello-version", "2.4", "A HELLO is answered in its own version", handshake::version),
+    safe("hello-version", "HELLO-2", "A HELLO is answered in its own version", handshake::version),
     // [HELLO-3]
-    safe("hello-order", "2.4", "The HELLO of the node is little-endian", handshake::order),
+    safe("hello-order", "HELLO-3", "The HELLO of the node is little-endian", handshake::order),
     // [HELLO-5]
-    safe("hello-source", "2.4", "The HELLO names the NID that was dialled, and process 12345", handshake::source),
+    safe("hello-source", "HELLO-5", "The HELLO names the NID that was dialled, and process 12345", handshake::source),
     // [HELLO-6]
-    safe("hello-echo", "2.4", "Destination process and incarnation of a HELLO are returned unchanged", handshake::echo),
+    safe("hello-echo", "HELLO-6", "Destination process and incarnation of a HELLO are returned unchanged", handshake::echo),
     // [HELLO-7]
-    safe("hello-destination", "2.4", "The destination in a HELLO is not checked", handshake::destination),
+    safe("hello-destination", "HELLO-7", "The destination in a HELLO is not checked", handshake::destination),
     // [HELLO-2]
-    safe("hello-v2", "2.4", "A HELLO of version 2 is accepted and answered in version 2", handshake::version_2),
+    safe("hello-v2", "HELLO-2", "A HELLO of version 2 is accepted and answered in version 2", handshake::version_2),
     // [HELLO-12]
-    safe("hello-addresses", "2.4", "Up to 16 addresses behind a HELLO are read and ignored", handshake::addresses),
+    safe("hello-addresses", "HELLO-12", "Up to 16 addresses behind a HELLO are read and ignored", handshake::addresses),
     // [CONN-8]
-    safe("hello-pieces", "2.1", "A handshake that comes in small pieces is accepted", handshake::pieces),
+    safe("hello-pieces", "CONN-8", "A handshake that comes in small pieces is accepted", handshake::pieces),
     // [HELLO-9]
-    safe("type-control", "2.5", "CONTROL is answered with CONTROL", handshake::control),
+    safe("type-control", "HELLO-9", "CONTROL is answered with CONTROL", handshake::control),
     // [HELLO-9]
-    safe("type-bulk-in", "2.5", "BULK_IN is answered with BULK_OUT", handshake::bulk_in),
+    safe("type-bulk-in", "HELLO-9", "BULK_IN is answered with BULK_OUT", handshake::bulk_in),
     // [HELLO-9]
-    safe("type-bulk-out", "2.5", "BULK_OUT is answered with BULK_IN", handshake::bulk_out),
+    safe("type-bulk-out", "HELLO-9", "BULK_OUT is answered with BULK_IN", handshake::bulk_out),
     // [HELLO-18]
-    safe("incarnation", "2.12", "Every connection of an NI shows the same incarnation, which is not 0", handshake::incarnation),
+    safe("incarnation", "HELLO-18", "Every connection of an NI shows the same incarnation, which is not 0", handshake::incarnation),
     // [LARGE-9]
-    intrusive("request-v2", "2.3", "A connection request of version 2 is accepted for an 8-byte NID", handshake::request_2),
+    intrusive("request-v2", "LARGE-9", "A connection request of version 2 is accepted for an 8-byte NID", handshake::request_2),
     // [HELLO-4] [MSG-1]
-    intrusive("hello-big-endian", "2.4", "A big-endian HELLO turns the frame headers behind it, and no LNet header", handshake::big_endian),
+    intrusive("hello-big-endian", "HELLO-4, MSG-1", "A big-endian HELLO turns the frame headers behind it, and no LNet header", handshake::big_endian),
 
     // [REQ-5]
-    intrusive("request-junk", "2.3", "A wrong magic number in the first word closes the connection without a reply", rejections::request_junk),
+    intrusive("request-junk", "REQ-5", "A wrong magic number in the first word closes the connection without a reply", rejections::request_junk),
     // [REQ-6]
-    intrusive("request-lnet-magic", "12.2", "LNet's magic in place of a request is answered with 16 bytes and a close", rejections::request_lnet_magic),
+    intrusive("request-lnet-magic", "REQ-6", "LNet's magic in place of a request is answered with 16 bytes and a close", rejections::request_lnet_magic),
     // [REQ-6]
-    intrusive("request-version", "12.2", "A request of an unknown version is answered with 16 bytes and a close", rejections::request_version),
+    intrusive("request-version", "REQ-6", "A request of an unknown version is answered with 16 bytes and a close", rejections::request_version),
     // [REQ-7]
-    intrusive("request-other-nid", "2.3", "A request for a NID that the node does not have closes the connection without a reply", rejections::request_other_nid),
+    intrusive("request-other-nid", "REQ-7", "A request for a NID that the node does not have closes the connection without a reply", rejections::request_other_nid),
     // [REQ-7]
-    intrusive("request-loopback", "12.2", "A request for 0@lo closes the connection without a reply", rejections::request_loopback),
+    intrusive("request-loopback", "REQ-7", "A request for 0@lo closes the connection without a reply", rejections::request_loopback),
     // [HELLO-15]
-    intrusive("hello-magic", "12.2", "A HELLO with a wrong magic number closes the connection without a reply", rejections::hello_magic),
+    intrusive("hello-magic", "HELLO-15", "A HELLO with a wrong magic number closes the connection without a reply", rejections::hello_magic),
     // [HELLO-16]
-    intrusive("hello-version-unknown", "2.4", "A HELLO of an unknown version is answered with a HELLO of type NONE and a close", rejections::hello_version),
+    intrusive("hello-version-unknown", "HELLO-16", "A HELLO of an unknown version is answered with a HELLO of type NONE and a close", rejections::hello_version),
     // [HELLO-13]
-    intrusive("hello-17-addresses", "12.2", "A HELLO with more than 16 addresses closes the connection without a reply", rejections::hello_17_addresses),
+    intrusive("hello-17-addresses", "HELLO-13", "A HELLO with more than 16 addresses closes the connection without a reply", rejections::hello_17_addresses),
     // [HELLO-13]
-    intrusive("hello-zero-address", "12.2", "A HELLO with a zero address closes the connection without a reply", rejections::hello_zero_address),
+    intrusive("hello-zero-address", "HELLO-13", "A HELLO with a zero address closes the connection without a reply", rejections::hello_zero_address),
     // [HELLO-14]
-    intrusive("hello-any", "12.2", "A HELLO from the wildcard NID closes the connection without a reply", rejections::hello_any),
+    intrusive("hello-any", "HELLO-14", "A HELLO from the wildcard NID closes the connection without a reply", rejections::hello_any),
     // [HELLO-11]
-    intrusive("hello-type", "2.5", "A HELLO of an undefined type closes the connection without a reply", rejections::hello_type),
+    intrusive("hello-type", "HELLO-11", "A HELLO of an undefined type closes the connection without a reply", rejections::hello_type),
 
     // [FRAME-3]
-    safe("frame-fields", "3.1", "A frame has checksum 0 and acknowledges nothing that did not ask", frames::fields),
+    safe("frame-fields", "FRAME-3", "A frame has checksum 0 and acknowledges nothing that did not ask", frames::fields),
     // [KEEP-3]
-    safe("frame-noop", "3.7", "Keepalives and empty NOOP frames are accepted", frames::noop),
+    safe("frame-noop", "KEEP-3", "Keepalives and empty NOOP frames are accepted", frames::noop),
     // [FRAME-2]
-    intrusive("frame-type", "12.2", "A frame of an undefined type closes the connection", frames::undefined),
+    intrusive("frame-type", "FRAME-2", "A frame of an undefined type closes the connection", frames::undefined),
     // [FRAME-4]
-    intrusive("frame-checksum", "3.2", "A NOOP with a wrong checksum closes the connection (version 2)", frames::checksum),
+    intrusive("frame-checksum", "FRAME-4", "A NOOP with a wrong checksum closes the connection (version 2)", frames::checksum),
     // [ZC-6]
-    intrusive("frame-ack-unknown", "3.4", "An acknowledgement without a request closes the connection", frames::ack_unknown),
+    intrusive("frame-ack-unknown", "ZC-6", "An acknowledgement without a request closes the connection", frames::ack_unknown),
     // [ZC-7]
-    intrusive("frame-ack-keepalive", "12.2", "The keepalive cookie with another one closes the connection", frames::ack_keepalive),
+    intrusive("frame-ack-keepalive", "ZC-7", "The keepalive cookie with another one closes the connection", frames::ack_keepalive),
     // [FRAME-10]
-    intrusive("frame-cut", "12.2", "An end inside a frame closes the connection", frames::cut),
+    intrusive("frame-cut", "FRAME-10", "An end inside a frame closes the connection", frames::cut),
     // [ZC-1] [ZC-2]
-    intrusive("zero-copy", "3.4", "Every zero-copy request is acknowledged once, of dropped messages too", frames::zero_copy),
+    intrusive("zero-copy", "ZC-1, ZC-2", "Every zero-copy request is acknowledged once, of dropped messages too", frames::zero_copy),
 
     // [TYPE-6] [DATA-3]
-    safe("reply-handle", "4.3", "A REPLY carries the handle of its GET, bit for bit", messages::reply_handle),
+    safe("reply-handle", "TYPE-6, DATA-3", "A REPLY carries the handle of its GET, bit for bit", messages::reply_handle),
     // [DATA-4]
-    safe("reply-addresses", "5.7", "A REPLY goes from the NID that was asked to the process that asked", messages::reply_addresses),
+    safe("reply-addresses", "DATA-4", "A REPLY goes from the NID that was asked to the process that asked", messages::reply_addresses),
     // [MSG-6]
-    safe("reply-reserved", "4.3", "Unused bytes of a REPLY's header are zero", messages::reply_reserved),
+    safe("reply-reserved", "MSG-6", "Unused bytes of a REPLY's header are zero", messages::reply_reserved),
     // [DATA-3]
-    safe("reply-once", "15", "There is one REPLY for each GET", messages::reply_once),
+    safe("reply-once", "DATA-3", "There is one REPLY for each GET", messages::reply_once),
     // [MSG-3]
-    intrusive("message-type", "4.4", "A message of an undefined type closes the connection", messages::undefined),
+    intrusive("message-type", "MSG-3", "A message of an undefined type closes the connection", messages::undefined),
     // [MSG-3]
-    intrusive("message-hello", "4.3", "A HELLO as a message closes the connection", messages::hello),
+    intrusive("message-hello", "MSG-3", "A HELLO as a message closes the connection", messages::hello),
     // [MSG-4]
-    intrusive("message-get-payload", "4.4", "A GET with payload closes the connection", messages::payload_of_get),
+    intrusive("message-get-payload", "MSG-4", "A GET with payload closes the connection", messages::payload_of_get),
     // [MSG-5]
-    intrusive("message-too-long", "4.4", "A PUT above 1 MiB closes the connection", messages::too_long),
+    intrusive("message-too-long", "MSG-5", "A PUT above 1 MiB closes the connection", messages::too_long),
     // [MSG-9]
-    intrusive("destination-same-net", "5.1", "A message for another NID of this net closes the connection", messages::same_net),
+    intrusive("destination-same-net", "MSG-9", "A message for another NID of this net closes the connection", messages::same_net),
     // [MSG-10]
-    intrusive("destination-foreign-net", "5.1", "A node that is not a router drops a message for a foreign net", messages::foreign_net),
+    intrusive("destination-foreign-net", "MSG-10", "A node that is not a router drops a message for a foreign net", messages::foreign_net),
     // [MSG-12]
-    intrusive("put-no-match", "5.1", "A PUT that matches nothing is dropped without an answer", messages::put_no_match),
+    intrusive("put-no-match", "MSG-12", "A PUT that matches nothing is dropped without an answer", messages::put_no_match),
     // [TYPE-9]
-    intrusive("put-portal", "5.3", "A PUT to portal 64 is dropped without an answer", messages::put_portal),
+    intrusive("put-portal", "TYPE-9", "A PUT to portal 64 is dropped without an answer", messages::put_portal),
     // [TYPE-9]
-    intrusive("get-portal", "5.3", "A GET from portal 64 is dropped without an answer", messages::portal_of_get),
+    intrusive("get-portal", "TYPE-9", "A GET from portal 64 is dropped without an answer", messages::portal_of_get),
     // [DATA-8]
-    intrusive("ack-unknown", "12.2", "An ACK with an unknown handle is dropped", messages::ack_unknown),
+    intrusive("ack-unknown", "DATA-8", "An ACK with an unknown handle is dropped", messages::ack_unknown),
     // [DATA-8]
-    intrusive("reply-unknown", "12.2", "A REPLY with an unknown handle is dropped", messages::reply_unknown),
+    intrusive("reply-unknown", "DATA-8", "A REPLY with an unknown handle is dropped", messages::reply_unknown),
 
     // [PING-1] [SET-4]
-    safe("ping-reply", "6.1", "A lone CONTROL connection gets its ping answered", ping::reply),
+    safe("ping-reply", "PING-1, SET-4", "A lone CONTROL connection gets its ping answered", ping::reply),
     // [PING-5] [PING-6]
-    safe("ping-valid", "6.6", "Ping info has its magic, NI_STATUS, 1 to 4096 entries, and 0@lo first", ping::valid),
+    safe("ping-valid", "PING-5, PING-6", "Ping info has its magic, NI_STATUS, 1 to 4096 entries, and 0@lo first", ping::valid),
     // [PING-10]
-    safe("ping-size", "6.2", "A REPLY to a ping is as long as its ping info says", ping::size),
+    safe("ping-size", "PING-10", "A REPLY to a ping is as long as its ping info says", ping::size),
     // [PING-8]
-    safe("ping-nid", "6.6", "The NID that is pinged is in the list", ping::contains_nid),
+    safe("ping-nid", "PING-8", "The NID that is pinged is in the list", ping::contains_nid),
     // [TYPE-5]
-    safe("ping-pid", "6.2", "Ping info names process 12345", ping::pid),
-    safe("ping-status", "6.2", "The status of an interface is up, down or unknown", ping::status),
-    safe("ping-features", "6.4", "Feature bits go together as they do in every release", ping::features),
+    safe("ping-pid", "TYPE-5", "Ping info names process 12345", ping::pid),
+    safe("ping-status", "PING-5", "The status of an interface is up, down or unknown", ping::status),
+    safe("ping-features", "PING-5", "Feature bits go together as they do in every release", ping::features),
     // [PING-2]
-    safe("ping-cut", "6.1", "A ping with little room gets the first bytes, and no more than it has room for", ping::cut),
+    safe("ping-cut", "PING-2", "A ping with little room gets the first bytes, and no more than it has room for", ping::cut),
     // [PING-9]
-    safe("ping-sequence", "6.5", "The sequence number begins at 1 and never falls", ping::sequence),
+    safe("ping-sequence", "PING-9", "The sequence number begins at 1 and never falls", ping::sequence),
     // [PING-4]
-    intrusive("ping-bits", "6.6", "A GET from portal 0 with other match bits gets no answer", ping::other_bits),
+    intrusive("ping-bits", "PING-4", "A GET from portal 0 with other match bits gets no answer", ping::other_bits),
 
     // [PUSH-1] [DATA-2]
-    intrusive("push-ack", "7.4", "A push is acknowledged: handle and match bits copied, its length accepted", push::acknowledged),
+    intrusive("push-ack", "PUSH-1, DATA-2", "A push is acknowledged: handle and match bits copied, its length accepted", push::acknowledged),
     // [DATA-1]
-    intrusive("push-no-ack", "15", "A push that wants no ACK gets none", push::unacknowledged),
+    intrusive("push-no-ack", "DATA-1", "A push that wants no ACK gets none", push::unacknowledged),
     // [PUSH-1]
-    intrusive("push-again", "7.4", "A second push is acknowledged too", push::again),
+    intrusive("push-again", "PUSH-1", "A second push is acknowledged too", push::again),
     // [PUSH-6]
-    intrusive("push-malformed", "7.4", "A malformed push is acknowledged, and the connection kept", push::malformed),
+    intrusive("push-malformed", "PUSH-6", "A malformed push is acknowledged, and the connection kept", push::malformed),
 
     // [FRAME-14]
-    safe("reply-connection", "3.6", "The node sends no message on its BULK_IN", siblings::reply_connection),
+    safe("reply-connection", "FRAME-14", "The node sends no message on its BULK_IN", siblings::reply_connection),
     // [SET-10]
-    intrusive("siblings-error", "12.2", "A protocol error closes every connection of the peer", siblings::error),
+    intrusive("siblings-error", "SET-10", "A protocol error closes every connection of the peer", siblings::error),
     // [SET-10]
-    intrusive("siblings-end", "2.10", "The end of one connection closes every connection of the peer", siblings::end),
+    intrusive("siblings-end", "SET-10", "The end of one connection closes every connection of the peer", siblings::end),
     // [SET-14] [SET-15]
-    intrusive("dial-crossing", "2.6", "A connection that crosses one that the node has just dialled is answered with NONE", crossing::dials),
+    intrusive("dial-crossing", "SET-14, SET-15", "A connection that crosses one that the node has just dialled is answered with NONE", crossing::dials),
     // [SET-9]
-    intrusive("restart", "2.6", "A HELLO of another incarnation ends the connections of the one before", siblings::restart),
+    intrusive("restart", "SET-9", "A HELLO of another incarnation ends the connections of the one before", siblings::restart),
 
     // [CONN-5]
-    intrusive("request-silent", "12.2", "The connection of a silent client is closed in time", rejections::silent),
+    intrusive("request-silent", "CONN-5", "The connection of a silent client is closed in time", rejections::silent),
     // [CONN-5]
-    intrusive("hello-short", "12.2", "A client that stops inside its HELLO is closed in time", rejections::hello_short),
+    intrusive("hello-short", "CONN-5", "A client that stops inside its HELLO is closed in time", rejections::hello_short),
 ];
 
 #[cfg(test)]

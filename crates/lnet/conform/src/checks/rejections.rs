@@ -119,7 +119,7 @@ fn sent_rejection(ended: &Ended) -> Result<(), Stop> {
 fn not_destroyed(ended: &Ended) -> Result<(), Stop> {
     if ended.reset && ended.said.is_empty() {
         return Err(Stop::NotApplicable(
-            "the node reset the connection, which destroys what it may have said before (section 2.4)"
+            "the node reset the connection, which destroys what it may have said before (HELLO-16)"
                 .to_owned(),
         ));
     }
