@@ -4,7 +4,7 @@
 //!   BmiFiles (a FileSystem) ──▶ bmi ═══ any method ═══ bmi ──▶ Forwarder ──▶ any FileSystem
 //! ```
 //!
-//! An exchange is one attempt to execute an operation. It has a tag of its own (bmi-zoid specification, section 6.2):
+//! An exchange is one attempt to execute an operation. It has a tag of its own:
 //!
 //! ```text
 //!   client                                                    forwarder

@@ -70,7 +70,6 @@ impl Default for ForwarderOptions {
             memory: 64 << 20,
             piece: 1 << 20,
             schedule: Schedule::default(),
-            // Both numbers are those of the specification, section 6.2.
             quantum: 8,
             batch: 16,
             clients_max: 4096,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Errno, Handle};
 
-/// Limit of a path in bytes (bmi-zoid specification, section 6.1).
+/// Limit of a path in bytes.
 pub const PATH_MAX: usize = 4096;
 /// Limit of a component in bytes, as in Linux file systems.
 pub const COMPONENT_MAX: usize = 255;

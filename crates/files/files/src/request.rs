@@ -10,8 +10,7 @@ use crate::{
 
 /// Limit of the number of segments of a read or write.
 pub const SEGMENTS_MAX: usize = 1024;
-/// Limit of one read or write in bytes: the most that BMI carries in one message (bmi-zoid
-/// specification, section 1.6).
+/// Limit of one read or write in bytes: the most that BMI carries in one message.
 pub const TRANSFER_MAX: u64 = 128 << 20;
 /// Limit of one append in bytes. Every server holds all bytes in memory to write them at once.
 pub const APPEND_MAX: u64 = 4 << 20;
@@ -33,8 +32,7 @@ const SMALL_REPLY: usize = 512;
 
 /// An operation.
 ///
-/// The numbers of operations are those of the bmi-zoid specification, section 6.1, for the operations
-/// that it defines. Its `resize` is [`Request::SetAttr`] with a size.
+/// A file is resized by [`Request::SetAttr`] with a size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// Makes a round trip. → [`Reply::Done`]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::Path;
 
-/// The name of an object at a server: 32 bytes (bmi-zoid specification, section 6.1) that only the
+/// The name of an object at a server: 32 bytes that only the
 /// server interprets.
 ///
 /// The first 4 bytes are reserved for a layer that distributes requests among servers.

@@ -298,8 +298,7 @@ structures! {
 }
 
 choices! {
-    // The numbers 0 to 15 are those of the bmi-zoid specification, section 6.1. Number 12, resize,
-    // is left out, because setattr includes it.
+    // Number 12, resize, is left out, because setattr includes it.
     Request {
         0 Null
         1 GetAttr { handle }
@@ -343,7 +342,6 @@ choices! {
         10 Offset(offset)
         11 Export(export)
     }
-    // The numbers are those of the bmi-zoid specification, section 6.1.
     Kind {
         1 File
         2 Directory

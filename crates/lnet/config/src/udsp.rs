@@ -17,8 +17,7 @@ pub struct UdspEntry {
     pub dst: Option<String>,
     /// The gateway.
     pub rte: Option<String>,
-    /// The action of the rule; `None` is the one that its descriptors imply (selection, section
-    /// 4.7).
+    /// The action of the rule; `None` is the one that its descriptors imply.
     pub action: Option<UdspAction>,
     /// True for a rule that is kept without effect. Kernels have no such rules.
     pub disabled: bool,

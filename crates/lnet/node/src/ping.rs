@@ -123,8 +123,7 @@ impl PingError {
     }
 }
 
-/// The size of the receive buffer, which `lnetctl ping` has used since 2.16: room for 246 interfaces (section
-/// 18).
+/// The size of the receive buffer, which `lnetctl ping` has used since 2.16: room for 246 interfaces: [PING-3].
 const SINK_LENGTH: usize = 3960;
 
 /// The most entries taken from a reply, as in current kernels.

@@ -22,8 +22,8 @@ impl ProcessId {
     pub const LUSTRE_PID: u32 = 12345;
     /// Matches every process id.
     pub const ANY_PID: u32 = 0xFFFF_FFFF;
-    /// The bit that marks the process id of a peer that dialled from an unprivileged port (section
-    /// 2.11).
+    /// The bit that marks the process id of a peer that dialled from an unprivileged port:
+    /// [HELLO-19].
     pub const USER_FLAG: u32 = 0x8000_0000;
     /// Matches every process.
     pub const ANY: Self = Self {

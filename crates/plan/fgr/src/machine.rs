@@ -7,7 +7,7 @@
 //!
 //! Parts refer to each other by indices into the vectors of [`Machine`], so that plans are tables
 //! of small numbers. The destination net determines the group, because the cabling does: every
-//! client uses every group (planning, section 2.1).
+//! client uses every group.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -136,7 +136,7 @@ pub struct Machine {
     pub groups: Vec<Group>,
     /// The nets, in ascending order.
     pub nets: Vec<NetEntry>,
-    /// Number of planes of the windowed dimension that a module occupies (planning, section 2.2).
+    /// Number of planes of the windowed dimension that a module occupies.
     pub footprint: u16,
     /// Indices of the routers that the description marks as down.
     pub down: BTreeSet<u16>,

@@ -54,7 +54,7 @@ pub enum Policy {
         /// Whether windows wrap round the torus.
         wrap: bool,
     },
-    /// Algorithm 1 as corrected in section 2.3.
+    /// Algorithm 1 of the published description, with its windows corrected.
     Strict {
         /// The rule for ties.
         tie: TieRule,

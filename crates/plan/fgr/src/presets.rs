@@ -1,7 +1,7 @@
 //! Models of large machines of today. Their sizes are public, everything else is assumed, and every
 //! assumption is a warning of the machine, so that it accompanies every result.
 //!
-//! | Preset | Public (planning, section 6) | Assumed |
+//! | Preset | Public | Assumed |
 //! |---|---|---|
 //! | `frontier` | 74 groups of 32 switches, 9,408 nodes, 160 LNet routers | nets, places, links |
 //! | `aurora` | 166 racks of 64 blades | routers at all, nets, places, links |

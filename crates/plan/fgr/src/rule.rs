@@ -1,4 +1,4 @@
-//! The windows of Algorithm 1, for any torus or mesh (planning, sections 2.2, 2.3 and 5).
+//! The windows of Algorithm 1, for any torus or mesh.
 //!
 //! The dimension with the highest cost per hop has windows: each sub-group serves the planes around
 //! its modules. Within the sub-group, the primary is the nearest module in the dimension with the

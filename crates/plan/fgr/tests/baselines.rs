@@ -1,5 +1,4 @@
-//! The printed figures of Titan: policies, jobs, failures, lower limits (planning, sections 4.2 to
-//! 4.6).
+//! The printed figures of Titan: policies, jobs, failures, lower limits.
 
 #![allow(
     clippy::unwrap_used,

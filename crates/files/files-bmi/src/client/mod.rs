@@ -46,7 +46,7 @@ pub struct BmiFiles {
     counters: ClientCounters,
 }
 
-/// How long posts wait in the daemon: an hour (section 6.2).
+/// How long posts wait in the daemon: an hour.
 const POST_TIMEOUT: Duration = Duration::from_secs(3600);
 /// First and last pause between attempts. Each pause is twice the one before, up to the last.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(1));

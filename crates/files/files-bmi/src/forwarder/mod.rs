@@ -72,7 +72,7 @@ struct Shared {
     ends: AtomicBool,
 }
 
-/// Limit of the messages or completions of one test, and how long a test waits for them (section 6.2).
+/// Limit of the messages or completions of one test, and how long a test waits for them.
 const AT_ONCE: usize = 64;
 const TEST: Duration = Duration::from_secs(1);
 /// How long a test waits while there are exchanges, which may have to be cancelled.

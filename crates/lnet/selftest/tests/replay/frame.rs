@@ -40,15 +40,15 @@ const fn may(name: &'static str, range: Range<usize>, reason: &'static str) -> D
     }
 }
 
-const FRESH: &str = "where the sender waits for it: a number of its own (section 11.2)";
+const FRESH: &str = "where the sender waits for it: a number of its own (LST-2)";
 const BATCHES: &str = "counts the batches of the console since its module was loaded";
 const SENT: &str = "when it was sent";
 const AGE: &str = "the age of the session in milliseconds";
 const COUNTERS: &str =
     "counted since the kernel's module was loaded; what they rise by is compared";
 const LNET: &str = "LNet's own counters, which have everything in them that the nodes ever said";
-const COOKIE: &str = "a sender whose memory the socket has copied asks for no zero-copy acknowledgement (section 3.4)";
-const HANDLE: &str = "names the initiator's descriptor, which alone reads it (section 1.6)";
+const COOKIE: &str = "a sender whose memory the socket has copied asks for no zero-copy acknowledgement (ZC-1)";
+const HANDLE: &str = "names the initiator's descriptor, which alone reads it (TYPE-8)";
 
 /// All bytes that may differ. Offsets count from the start of the frame: the payload begins at 96, the body at
 /// 120.

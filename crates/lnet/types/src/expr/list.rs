@@ -17,8 +17,8 @@ use crate::nid::Nid;
 pub struct NidList(Vec<NidExpr>);
 
 impl NidList {
-    /// The most expressions of a list. A kernel takes 128 NIDs in a command (selection, section
-    /// 0.2), so the limit rejects no useful list, and a hostile list cannot fill the memory.
+    /// The most expressions of a list. A kernel takes 128 NIDs in a command
+    /// ([CONF-7]), so the limit rejects no useful list, and a hostile list cannot fill the memory.
     pub const MAX_EXPRS: usize = 1024;
 
     /// The expressions in the order in which they were written; at least one.

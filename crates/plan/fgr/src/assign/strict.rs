@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Backups are modules of the same sub-group as far as the disjointness rule permits, then the
-//! group's other modules in order of cost (planning, section 2.3).
+//! group's other modules in order of cost.
 
 use rayon::prelude::*;
 

@@ -74,7 +74,7 @@ pub(super) struct Index<'a> {
     nodes: Vec<Router<'a>>,
     by_nid: BTreeMap<Nid, usize>,
     /// The interfaces of routers that some node pings. The others count as down once LNet's window
-    /// has passed (selection, section 3.8).
+    /// has passed.
     pinged: BTreeSet<Nid>,
     /// Those that other nodes than clients ping, also while no client is up.
     pinged_early: BTreeSet<Nid>,
@@ -181,8 +181,7 @@ impl<'a> Index<'a> {
     }
 
     /// Returns whether LNet uses a route once it has noticed what is down. The far side counts if
-    /// the route has one hop, or if the router is known to be on the net (selection, section
-    /// 2.6.1).
+    /// the route has one hop, or if the router is known to be on the net.
     fn is_usable(&self, class: &Class, route: &RouteConfig, state: &State) -> bool {
         let near = route.gateway.net();
         let Some(router) = self.router(route.gateway) else {

@@ -11,14 +11,13 @@
 //!
 //! Of the usable routes LNet takes those that a selection rule prefers, of these the routes with
 //! the lowest priority, and of these the routes with the fewest hops. Messages are spread over the
-//! routes that remain (planning, section 3.2). A response takes the router of its request. A
-//! message arrives if every interface on its path works and, with `drop_asym_route`, the receiver
-//! has a route by the router that forwarded the message. If no node pings an interface of a router,
-//! the interface counts as down after a while, and with it the routes over it. A server knows a
-//! client by the NID of the client's first request, and the client keeps that NID (selection,
-//! section 2.11): if no gateway is left on the net of that NID, requests are lost although the
-//! client has a route from another NID. With discovery a server knows all NIDs of a client, and the
-//! client may use any of them.
+//! routes that remain. A response takes the router of its request. A message arrives if every
+//! interface on its path works and, with `drop_asym_route`, the receiver has a route by the router
+//! that forwarded the message. If no node pings an interface of a router, the interface counts as
+//! down after a while, and with it the routes over it. A server knows a client by the NID of the
+//! client's first request, and the client keeps that NID: if no gateway is left on the net of that
+//! NID, requests are lost although the client has a route from another NID. With discovery a server
+//! knows all NIDs of a client, and the client may use any of them.
 //!
 //! Kernel nodes behave as described. Finerail's own nodes differ twice if a configuration is wrong.
 //! A kernel node stays with a gateway that answers pings, even if the server drops the messages

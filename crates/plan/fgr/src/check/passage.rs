@@ -7,7 +7,7 @@
 //!     └ takes the best of the routes that it believes usable        └ answers the same way back
 //! ```
 //!
-//! The response takes the router of the request (selection, section 2.4). It arrives if the request
+//! The response takes the router of the request. It arrives if the request
 //! arrived: the interfaces are the same, and the sender has the route.
 
 use lnet_types::{Net, Nid};

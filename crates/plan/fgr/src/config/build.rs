@@ -16,8 +16,7 @@ use crate::machine::Machine;
 use crate::plan::Plan;
 use crate::problem::shown;
 
-/// Router buffers of one page and of 1 MiB: four times the kernel's minimum per CPU partition
-/// (planning, sections 3.2 and 3.4).
+/// Router buffers of one page and of 1 MiB: four times the kernel's minimum per CPU partition.
 const BUFFERS: Buffers = Buffers {
     tiny: None,
     small: Some(16_384),
@@ -300,7 +299,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Makes a class on these nets. With slot nets discovery is off, because it would merge the
-    /// nets of a peer and with them the slots (planning, section 3.2).
+    /// nets of a peer and with them the slots.
     fn class(
         &self,
         role: NodeRole,
@@ -339,8 +338,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Every route has `hop: 1`: LNet tracks the state of the far side only for such routes (planning,
-/// section 3.2).
+/// Every route has `hop: 1`: LNet tracks the state of the far side only for such routes.
 fn add_route(class: &mut Class, net: Net, gateway: Nid, priority: u32) {
     class.config.routes.push(RouteConfig {
         net,

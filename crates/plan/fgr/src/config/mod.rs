@@ -12,7 +12,7 @@
 //! the net of every slot. The net of its source NID therefore says which router brought the
 //! message, and the response takes the same router. A backup is used on the slot net of the
 //! primary: the client's source NID stays the same if the primary dies, so that servers still reach
-//! the client (planning, section 3.1). In the Multi-Rail form all clients are on one net, and
+//! the client. In the Multi-Rail form all clients are on one net, and
 //! selection rules choose the router. Nodes with equal configurations share one [`Class`]; a
 //! [`SiteNode`] holds what differs: name, blade and NIDs.
 //!

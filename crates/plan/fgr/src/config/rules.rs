@@ -1,7 +1,7 @@
 //! Selection rules of the Multi-Rail form: which router is preferred for which destination.
 //!
 //! A kernel does not apply a rule with a net as destination to peers that it learns of later, but
-//! it does apply a rule whose destination has an address part (selection, sections 4.4 and 4.5).
+//! it does apply a rule whose destination has an address part.
 //! Every rule made here therefore has an address part, even if it means a whole net.
 
 use std::collections::BTreeMap;

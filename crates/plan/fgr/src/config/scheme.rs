@@ -13,7 +13,7 @@ pub enum BackupPriority {
     /// Priorities 1, 2, … in the order of the plan.
     #[default]
     Ranked,
-    /// All have priority 1 and share the messages of a dead primary (planning, section 3.4).
+    /// All have priority 1 and share the messages of a dead primary.
     Equal,
 }
 
@@ -60,7 +60,7 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// LNet's defaults (planning, section 3.2).
+    /// LNet's defaults.
     pub const LNET: Self = Self {
         check_interval: 60,
         ping_timeout: 50,

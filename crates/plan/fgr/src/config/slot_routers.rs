@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A backup replaces a primary on the slot net of the primary: the client's source NID stays the
-//! same, so messages that servers start still reach the client (planning, section 3.1). A router
+//! same, so messages that servers start still reach the client. A router
 //! therefore has its own slot and the slots of the primaries that it backs up.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -51,7 +51,7 @@ pub enum ModprobeRefusal {
 }
 
 impl ModprobeRefusal {
-    /// Most characters of a module parameter in a kernel (planning, section 3.2).
+    /// Most characters of a module parameter in a kernel.
     pub const MAX_PARAMETER: usize = 1_024;
 }
 

@@ -1,5 +1,4 @@
-//! Lower limits on what any plan and any placement of the modules can reach (planning, section
-//! 4.6).
+//! Lower limits on what any plan and any placement of the modules can reach.
 //!
 //! `Policy::Balanced` is an exact optimum for a given placement, net by net. [`by_module`] is the
 //! optimum of plans that choose whole modules, as the strict rule does.

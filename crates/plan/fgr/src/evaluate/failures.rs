@@ -242,8 +242,7 @@ fn capacities(fabric: &Fabric) -> Vec<f64> {
 }
 
 /// Returns the expected number of `sets` sets of `size` units that are completely dead if `dead` of
-/// `units` units die at random: `sets · C(units - size, dead - size) / C(units, dead)` (section
-/// 4.4).
+/// `units` units die at random: `sets · C(units - size, dead - size) / C(units, dead)`.
 #[must_use]
 pub fn expected_unreachable(units: u32, size: u32, sets: u32, dead: u32) -> f64 {
     // The chance that the first unit of the set is dead, then the second of the remaining units,

@@ -3,8 +3,7 @@
 //! A job of `n` clients that writes to a net with `r` routers is as fast as the router with the
 //! most of its clients: its efficiency is `(n / r) / max`. This is 1 if the clients are spread
 //! evenly, and `1 / r` if all have the same primary. The efficiency of a job is that of its worst
-//! net, because a job that writes to all nets waits for the slowest one (planning, sections 4.1 and
-//! 4.3).
+//! net, because a job that writes to all nets waits for the slowest one.
 
 use lnet_types::SplitMix64;
 

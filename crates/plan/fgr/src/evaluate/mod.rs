@@ -3,7 +3,7 @@
 //!
 //! All figures are for data nets; metadata is too little to load a link. Utilisation is units
 //! divided by GB/s: `units / utilisation` of the hottest link is the rate in GB/s that all clients
-//! together reach before that link is full (planning, section 4.1).
+//! together reach before that link is full.
 
 pub mod bounds;
 mod failures;

@@ -1,5 +1,5 @@
 //! Machines without known coordinates: a rule spreads router modules over a torus of three
-//! dimensions (planning, section 1.5). The origin of such a machine is `synthetic`.
+//! dimensions. The origin of such a machine is `synthetic`.
 //!
 //! ```text
 //!   sub-group s of group g at y0 = (0 or 2, by turns) + 4 s

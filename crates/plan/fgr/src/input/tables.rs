@@ -397,8 +397,7 @@ fn client(
 }
 
 /// Two service blades of Titan that are not file I/O modules. They are in cabinets of group A, far
-/// from each other. The places of the real metadata modules are not published (planning, section
-/// 1.4).
+/// from each other. The places of the real metadata modules are not published.
 const METADATA_BLADES: [&str; 2] = ["c7-2c1s3", "c14-1c1s0"];
 
 /// Makes the two metadata modules of Titan at synthetic places, with their eight nodes on `net`.

@@ -29,7 +29,7 @@ pub struct RandomLosses {
     /// Units per GB/s on the hottest link of the worst trial when clients read. Only on grids.
     pub read_max: Option<f64>,
     /// Expected number of sub-groups (of modules) or nets of sub-groups (of nodes) that lose all
-    /// their routers (planning, section 4.4). Only for groups whose sub-groups are alike.
+    /// their routers. Only for groups whose sub-groups are alike.
     pub expected_dead: f64,
 }
 

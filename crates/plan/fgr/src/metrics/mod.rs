@@ -7,7 +7,7 @@
 //! ```
 //!
 //! These figures describe a plan; they choose nothing. Figures of distance come with a lower limit
-//! for any placement of the same number of modules (planning, section 4.6).
+//! for any placement of the same number of modules.
 
 mod failures;
 
@@ -133,7 +133,7 @@ pub struct LeafCrossing {
     pub flat: f64,
 }
 
-/// Calculates the leaf crossings of a plan if each net is one leaf switch (planning, section 4.1).
+/// Calculates the leaf crossings of a plan if each net is one leaf switch.
 #[must_use]
 pub fn leaf_crossing(machine: &Machine, plan: &Plan) -> LeafCrossing {
     let nets: Vec<usize> = machine.data_nets().collect();

@@ -9,7 +9,7 @@
 //!
 //! The torus is folded, so that no cable is long: X runs out over the odd columns and back over the
 //! even ones; rows fold in the same way. NIDs run along Z, then Y, then X downwards, and reverse
-//! direction at each turn (planning, section 1.1).
+//! direction at each turn.
 
 use std::fmt;
 use std::str::FromStr;
@@ -203,8 +203,7 @@ fn number(rest: &mut &[u8], mark: u8, limit: u16) -> Option<u16> {
     (count > 0 && number < limit).then_some(number)
 }
 
-/// Titan's torus with the planner's costs 4, 8, 1 and the raw capacities of its links in GB/s
-/// (planning, section 1.2).
+/// Titan's torus with the planner's costs 4, 8, 1 and the raw capacities of its links in GB/s.
 ///
 /// # Errors
 ///

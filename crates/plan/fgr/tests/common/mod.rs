@@ -1,5 +1,4 @@
-//! The machines of the tests: Titan, if its data is available, and the small synthetic machine of
-//! the planning description, section 2.6.
+//! The machines of the tests: Titan, if its data is available, and a small synthetic machine.
 
 #![allow(
     dead_code,

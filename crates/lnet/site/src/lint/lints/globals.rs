@@ -21,7 +21,7 @@ const HEALTH_MAX: u32 = 1000;
 /// The defaults of kernels since 2.16; `docs/selection/releases.md` has those of each release.
 const TRANSACTION_TIMEOUT: u32 = 150;
 const RETRY_COUNT: u32 = 2;
-/// The LND's own timeout, in seconds, that release 2.17.0 shows if nobody set one (lnet-selection, section 11.2).
+/// The LND's own timeout, in seconds, that release 2.17.0 shows if nobody set one.
 const LND_TIMEOUT_2_17: u32 = 50;
 
 /// Returns true for an LND's timeout that a release has if nobody set one: the share of an attempt, which releases up
