@@ -8,6 +8,7 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use clap::ValueEnum;
 use lnet_config::Config;
 use lnet_node::{AcceptMode, Globals, Node, NodeOptions, SourcePorts};
 use lnet_noded::{
-    ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions, ServiceMetric,
+    ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions, Service,
 };
 use lnet_policy::Profile;
 use lnet_store::Printable;
@@ -252,7 +253,8 @@ pub struct ServiceArgs {
     #[arg(long, value_enum, value_name = "NAME", default_value = "design")]
     profile: ProfileName,
     /// Accept a peer only if it connects from the address of its NID. Kernel nodes do not check this. A peer behind address
-    /// translation, or with several addresses on one network, may be refused
+    /// translation, or with several addresses on one network, may be refused. `global: match_addresses` of the
+    /// configuration has precedence
     #[arg(long)]
     match_addresses: bool,
 }
@@ -390,7 +392,7 @@ impl MetricsArgs {
     pub fn open_with(
         &self,
         node: &Node,
-        service: impl Fn() -> Vec<ServiceMetric> + Send + Sync + 'static,
+        service: Arc<Service>,
     ) -> anyhow::Result<Option<MetricsEndpoint>> {
         let Some(address) = self.metrics else {
             return Ok(None);

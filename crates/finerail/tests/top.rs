@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use common::finerail;
 use common::process::{Ended, Process, run};
-use common::site::Site;
+use common::site::{Site, yaml};
 
 /// Starts a client, a router and a storage node. The client has a control socket.
 fn site() -> (Site, Vec<Process>) {
@@ -59,6 +59,23 @@ fn once_shows_interfaces_peers_and_routes_with_what_went_along_them() {
     assert_eq!(seen["routes"][0]["gateway"], "127.0.0.2@tcp");
     assert_eq!(seen["routes"][0]["state"], "up");
     nodes.into_iter().for_each(|node| drop(node.stop()));
+}
+
+#[test]
+fn once_shows_the_clients_of_a_gateway() {
+    let site = Site::new();
+    site.write("gateway.yaml", yaml(&["127.0.0.1@tcp"], ""));
+    std::fs::create_dir(site.path("files")).unwrap();
+    let control = format!("--control={}", site.path("control").display());
+    let words = ["store", "serve", "--identity", "server", &control];
+    let mut serve = site.command("gateway", &words);
+    serve.arg(site.path("files"));
+    let gateway = Process::start(serve);
+    gateway.wait_for_output("ready: ");
+    let text = top(&site.path("control"), &["--once"]).expect_code(0).out;
+    let line = "service  sessions 0  busy/s 0  crowded/s 0  refused/s 0  malformed/s 0";
+    assert!(text.lines().any(|each| each == line), "{text}");
+    gateway.stop().expect_code(0);
 }
 
 #[test]

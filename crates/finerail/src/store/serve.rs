@@ -1,9 +1,10 @@
 //! `finerail store serve`: runs a storage gateway.
 
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::Context;
-use lnet_noded::ServiceMetric;
+use lnet_noded::{Service, ServiceMetric};
 use lnet_rpc::{Entropy, Server, ServerNumbers, ServerOptions};
 
 use super::export::ExportArgs;
@@ -47,12 +48,12 @@ pub(super) struct ServeArgs {
 }
 
 /// Returns a function that reads what the gateway counts.
-fn watch(numbers: ServerNumbers) -> impl Fn() -> Vec<ServiceMetric> + Send + Sync + 'static {
-    move || {
+fn watch(numbers: ServerNumbers) -> Arc<Service> {
+    Arc::new(move || {
         let mut metrics = gauges(&numbers);
         metrics.extend(counters(&numbers));
         metrics
-    }
+    })
 }
 
 fn gauges(numbers: &ServerNumbers) -> Vec<ServiceMetric> {
@@ -169,8 +170,10 @@ pub(super) fn run(args: &ServeArgs) -> anyhow::Result<ExitCode> {
     };
     let server = Server::start(node.clone(), gateway, &entropy()?, options)
         .context("cannot start the service")?;
+    let service = watch(server.numbers());
+    managed.set_service(Arc::clone(&service));
     let control = args.control.open(&managed)?;
-    let metrics = args.metrics.open_with(node, watch(server.numbers()))?;
+    let metrics = args.metrics.open_with(node, service)?;
     let nids: Vec<String> = node.nids().iter().map(ToString::to_string).collect();
     let (nids, port) = (nids.join(", "), args.transport.port);
     let ready = format!(

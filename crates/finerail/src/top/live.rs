@@ -58,7 +58,7 @@ pub(super) fn run(
         }
         is_changed |= model.age(seen.elapsed(), interval);
         if std::mem::take(&mut is_changed) {
-            let rows = screen::rows_in(screen.terminal.size()?.height);
+            let rows = screen::rows_in(screen.terminal.size()?.height, &model);
             model.scroll_into(rows);
             let drawn = |frame: &mut ratatui::Frame<'_>| screen::draw(frame, &model, colours);
             screen.terminal.draw(drawn)?;
@@ -91,6 +91,6 @@ fn answer(model: &mut Model, event: &Event, screen: &Screen) -> io::Result<bool>
     let Some(action) = keys::action(*key, model.is_editing) else {
         return Ok(true);
     };
-    let rows = screen::rows_in(screen.terminal.size()?.height);
+    let rows = screen::rows_in(screen.terminal.size()?.height, model);
     Ok(model.act(action, rows))
 }

@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use lnet_dlc::protocol::ServiceNumber;
+
 use super::feed::Look;
 use super::frame::{Page, Row};
 use super::keys::Action;
@@ -138,6 +140,17 @@ impl Model {
             failures: span.rate(old.failures, new.failures),
             timeouts: span.rate(old.response_timeouts, new.response_timeouts),
         })
+    }
+
+    /// Returns how fast a counter of the service grows, per second.
+    pub(super) fn service_rate(&self, now: &ServiceNumber) -> Option<f64> {
+        let before = self
+            .before
+            .service
+            .iter()
+            .find(|number| number.name == now.name);
+        let span = self.span()?;
+        Some(span.rate(before.map_or(0, |number| number.value), now.value))
     }
 
     pub(super) fn uptime(&self) -> Option<Duration> {

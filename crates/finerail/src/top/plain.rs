@@ -1,5 +1,6 @@
 //! Formats the model as text and as JSON, and lays out the columns of a table.
 
+use lnet_dlc::protocol::ServiceNumber;
 use lnet_store::Printable;
 use serde_json::{Map, Value, json};
 
@@ -10,15 +11,48 @@ use super::text;
 /// The limit of the width of a column, in characters.
 const WIDTH_MAX: usize = 43;
 
-/// Returns four lines about the whole node, each of at most 80 characters unless names are long.
-pub(super) fn summary(model: &Model) -> [String; 4] {
+/// Returns four lines about the whole node, and one about the service on it, if there is one. Each has at most 80
+/// characters unless names are long.
+pub(super) fn summary(model: &Model) -> Vec<String> {
     let totals = model.totals();
-    [
+    let mut lines = vec![
         first_line(model),
         messages(totals.as_ref()),
         payload(totals.as_ref()),
         standing(model),
-    ]
+    ];
+    lines.extend(service(model));
+    lines
+}
+
+/// The numbers of a storage gateway that are shown, of all that it counts.
+const OF_SERVICE: [&str; 5] = [
+    "rpc_sessions",
+    "rpc_busy",
+    "rpc_crowded",
+    "rpc_refused",
+    "rpc_malformed",
+];
+
+fn service(model: &Model) -> Option<String> {
+    let numbers = &model
+        .sample()
+        .filter(|sample| !sample.service.is_empty())?
+        .service;
+    let shown = OF_SERVICE.iter().filter_map(|name| {
+        let number = numbers.iter().find(|number| number.name == *name)?;
+        let title = name.trim_start_matches("rpc_");
+        Some(match number.is_counter {
+            false => format!("{title} {}", number.value),
+            true => {
+                let rate = model
+                    .service_rate(number)
+                    .map_or("-".to_owned(), text::short);
+                format!("{title}/s {rate}")
+            }
+        })
+    });
+    Some(format!("service  {}", shown.collect::<Vec<_>>().join("  ")))
 }
 
 fn first_line(model: &Model) -> String {
@@ -100,7 +134,7 @@ fn standing(model: &Model) -> String {
 
 /// Formats everything as text. Each table has as many columns as fit into `width` characters.
 pub(super) fn text(model: &Model, width: usize) -> String {
-    let mut lines: Vec<String> = summary(model).into();
+    let mut lines = summary(model);
     for page in Page::ALL {
         let rows = model.rows_of(page);
         let layout = Layout::fitting(page.columns(), &rows, width);
@@ -129,11 +163,19 @@ pub(super) fn json(model: &Model) -> serde_json::Result<String> {
     let whole = json!({
         "node": model.sample().map(|sample| &sample.node),
         "per_second": model.totals().as_ref().map(of_totals),
+        "service": model.sample().map(|sample| of_service(&sample.service)),
         "interfaces": page(Page::Interfaces),
         "routes": page(Page::Routes),
         "peers": page(Page::Peers),
     });
     serde_json::to_string(&whole)
+}
+
+fn of_service(numbers: &[ServiceNumber]) -> Value {
+    let named = numbers
+        .iter()
+        .map(|number| (number.name.clone(), json!(number.value)));
+    Value::Object(named.collect())
 }
 
 fn of_totals(totals: &Totals) -> Value {

@@ -1,6 +1,8 @@
 //! One sample of a node.
 
-use lnet_dlc::protocol::{NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers};
+use lnet_dlc::protocol::{
+    NiNumbers, NodeNumbers, Part, PeerNiNumbers, RouteNumbers, ServiceNumber,
+};
 
 /// The counters of a node at one time.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +11,8 @@ pub(crate) struct Sample {
     pub(crate) nis: Vec<NiNumbers>,
     pub(crate) routes: Vec<RouteNumbers>,
     pub(crate) peer_nis: Vec<PeerNiNumbers>,
+    /// Empty without a service on the node.
+    pub(crate) service: Vec<ServiceNumber>,
 }
 
 impl Sample {
@@ -18,6 +22,7 @@ impl Sample {
             Part::Nis(nis) => self.nis.extend(nis),
             Part::Routes(routes) => self.routes.extend(routes),
             Part::PeerNis(peer_nis) => self.peer_nis.extend(peer_nis),
+            Part::Service(numbers) => self.service = numbers,
             // This program does not request connections.
             Part::Connections(_) => {}
         }

@@ -1,7 +1,7 @@
 //! Draws the model on a screen.
 //!
 //! ```text
-//!  summary   4 lines: the node and its uptime; messages and bytes a second; what is in flight
+//!  summary   4 lines: the node and its uptime; messages and bytes a second; what is in flight; one more for a service
 //!  tabs      the pages, with the number of rows of each
 //!  titles    of the columns that fit
 //!  rows …
@@ -20,28 +20,25 @@ use super::model::Model;
 use super::plain::{self, Layout as Columns};
 use super::text;
 
-/// Lines that are not rows.
-const AROUND: u16 = SUMMARY + 3;
-const SUMMARY: u16 = 4;
+/// Lines that are neither rows nor the summary.
+const AROUND: u16 = 3;
 
 /// Returns the number of rows that fit on a screen of this height.
-pub(super) fn rows_in(height: u16) -> usize {
-    height.saturating_sub(AROUND).into()
+pub(super) fn rows_in(height: u16, model: &Model) -> usize {
+    let summary = plain::summary(model).len();
+    usize::from(height.saturating_sub(AROUND)).saturating_sub(summary)
 }
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, colours: bool) {
     let paint = Paint { colours };
     let one = Constraint::Length(1);
-    let parts = [
-        Constraint::Length(SUMMARY),
-        one,
-        one,
-        Constraint::Fill(1),
-        one,
-    ];
+    let lines = plain::summary(model);
+    // A few lines.
+    let height = Constraint::Length(lines.len() as u16);
+    let parts = [height, one, one, Constraint::Fill(1), one];
     let [summary, tabs, titles, rows, footer] = Layout::vertical(parts).areas(frame.area());
-    let lines = plain::summary(model).into_iter();
     let lines: Vec<Line<'_>> = lines
+        .into_iter()
         .enumerate()
         .map(|(at, line)| paint.summary(at, line, model))
         .collect();

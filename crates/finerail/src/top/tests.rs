@@ -12,7 +12,8 @@ use std::time::Duration;
 use std::{env, fs};
 
 use lnet_dlc::protocol::{
-    Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, Traffic,
+    Condition, NiNumbers, NodeNumbers, PeerNiNumbers, PoolNumbers, RouteNumbers, ServiceNumber,
+    Traffic,
 };
 use proptest::prelude::*;
 use ratatui::Terminal;
@@ -124,6 +125,29 @@ fn sample(at: u64, peers: u64) -> Sample {
             route("tcp8", "10.1.0.8@tcp1", false, at),
         ],
         peer_nis: (0..peers).map(|number| peer(number, at)).collect(),
+        service: Vec::new(),
+    }
+}
+
+/// Returns the counters of a node with a storage gateway.
+fn gateway_sample(at: u64) -> Sample {
+    let number = |(name, value, is_counter): (&str, u64, bool)| ServiceNumber {
+        name: name.to_owned(),
+        value,
+        is_counter,
+    };
+    let service = [
+        ("rpc_sessions", 12, false),
+        ("rpc_running", 3, false),
+        ("rpc_requests", at * 900, true),
+        ("rpc_busy", at * 40, true),
+        ("rpc_crowded", at, true),
+        ("rpc_refused", 0, true),
+        ("rpc_malformed", at * 5000, true),
+    ];
+    Sample {
+        service: service.map(number).to_vec(),
+        ..sample(at, 2)
     }
 }
 
@@ -178,7 +202,7 @@ fn compare(name: &str, found: &str) {
 #[test]
 fn each_page_fits_into_80_columns_and_24_lines() {
     let mut model = watched(1034);
-    let rows = screen::rows_in(24);
+    let rows = screen::rows_in(24, &model);
     compare("interfaces", &drawn(&model, 80, 24));
     press(&mut model, "2", rows);
     compare("peers", &drawn(&model, 80, 24));
@@ -187,9 +211,20 @@ fn each_page_fits_into_80_columns_and_24_lines() {
 }
 
 #[test]
+fn a_gateway_has_a_line_of_its_own() {
+    let mut model = Model::new("/run/finerail/control.sock".to_owned());
+    model.take(Ok(gateway_sample(180)));
+    model.take(Ok(gateway_sample(182)));
+    compare("gateway", &drawn(&model, 80, 24));
+    let json: serde_json::Value = serde_json::from_str(&plain::json(&model).unwrap()).unwrap();
+    assert_eq!(json["service"]["rpc_requests"], 182 * 900);
+}
+
+#[test]
 fn a_wide_terminal_shows_more_columns() {
     let mut model = watched(30);
-    press(&mut model, "2", screen::rows_in(30));
+    let rows = screen::rows_in(30, &model);
+    press(&mut model, "2", rows);
     compare("wide", &drawn(&model, 120, 30));
 }
 
@@ -357,7 +392,8 @@ proptest! {
     ) {
         let mut model = watched(peers);
         for action in actions {
-            prop_assert!(model.act(action, screen::rows_in(height)));
+            let rows = screen::rows_in(height, &model);
+            prop_assert!(model.act(action, rows));
             let rows = model.rows().len();
             prop_assert!(rows == 0 || model.first < rows);
             drawn(&model, width, height);

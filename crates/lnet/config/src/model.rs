@@ -151,6 +151,9 @@ pub struct Globals {
     pub avoid_asym_router_failure: Option<bool>,
     /// The profile of path selection. No kernel has this parameter.
     pub profile: Option<Profile>,
+    /// Whether a peer is accepted only if it connects from the address of its NID. No kernel has
+    /// this parameter.
+    pub match_addresses: Option<bool>,
 }
 
 impl Globals {
@@ -182,6 +185,7 @@ impl Globals {
                 .avoid_asym_router_failure
                 .or(self.avoid_asym_router_failure),
             profile: other.profile.or(self.profile),
+            match_addresses: other.match_addresses.or(self.match_addresses),
         }
     }
 
@@ -213,6 +217,7 @@ impl Globals {
                 .avoid_asym_router_failure
                 .and(self.avoid_asym_router_failure),
             profile: other.profile.and(self.profile),
+            match_addresses: other.match_addresses.and(self.match_addresses),
         }
     }
 }

@@ -182,6 +182,11 @@ impl Engine {
         self.stack.lnd.tune(ni, lnd);
     }
 
+    /// Sets [`NodeOptions::match_addresses`] for later connections.
+    pub fn match_addresses(&mut self, on: bool) {
+        self.stack.lnd.match_addresses(on);
+    }
+
     /// Changes the parameters of the whole node.
     ///
     /// # Errors

@@ -25,7 +25,7 @@ mod users;
 
 pub use control::{ControlEndpoint, ControlError, ControlOptions, ReconfigureError};
 pub use managed::{ManagedNode, start, start_recorded, start_with_or_without_networks};
-pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, ServiceMetric, metrics};
+pub use metrics::{MetricsEndpoint, MetricsError, MetricsOptions, Service, ServiceMetric, metrics};
 pub use record::{RecordFile, RecordStatus};
 pub use setup::StartError;
 pub use users::UsersFile;

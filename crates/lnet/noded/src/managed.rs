@@ -16,6 +16,7 @@ use lnet_core::{Core, Recorder};
 use lnet_node::{Engine, Node, NodeOptions};
 use lnet_types::Time;
 
+use crate::metrics::{Service, ServiceMetric};
 use crate::record::{RecordFile, RecordView};
 use crate::setup::{self, Kept, StartError};
 
@@ -38,6 +39,7 @@ pub(crate) struct Shared {
     document: Mutex<Config>,
     /// The file of the node's record, also after the record has ended.
     record: OnceLock<RecordView>,
+    service: OnceLock<Arc<Service>>,
 }
 
 /// The parts that a configuration configures: a node's engine, and the settings kept beside it.
@@ -112,6 +114,7 @@ fn start_if(
             options,
             document: Mutex::new(networks(config)),
             record: OnceLock::new(),
+            service: OnceLock::new(),
         }),
     })
 }
@@ -133,6 +136,15 @@ impl ManagedNode {
     #[must_use]
     pub const fn node(&self) -> &Node {
         &self.node
+    }
+
+    /// Sets what reads the numbers of the service on this node, which `finerail top` shows. Later calls have no effect.
+    pub fn set_service(&self, service: Arc<Service>) {
+        let _first = self.shared.service.get_or_init(|| service);
+    }
+
+    pub(crate) fn service(&self) -> Option<Vec<ServiceMetric>> {
+        self.shared.service.get().map(|service| service())
     }
 
     /// Returns the node alone, for a program that does not change its configuration.

@@ -63,10 +63,12 @@ pub(crate) struct Kept {
     pub(crate) labels: BTreeMap<NiId, String>,
     /// True if the name of a system interface stands for its IPv6 address (`lnetctl lnet configure --large`).
     pub(crate) large: bool,
-    /// Parameters that the node stores and shows but does not use.
+    /// Parameters that the node stores and shows, and that its core does not have.
     pub(crate) globals: KeptGlobals,
     /// The parameters that hold if the configuration does not name them.
     base: Globals,
+    /// The same of [`NodeOptions::match_addresses`].
+    match_addresses: bool,
 }
 
 impl Kept {
@@ -77,6 +79,7 @@ impl Kept {
             large: false,
             globals: KeptGlobals::of(&config.globals),
             base: options.globals,
+            match_addresses: options.match_addresses,
         }
     }
 }
@@ -91,6 +94,10 @@ pub(crate) fn node_options(
         globals: globals(&config.globals, options.globals).checked()?,
         buffers: router_buffers(config.buffers),
         routing: config.routing.unwrap_or(false),
+        match_addresses: config
+            .globals
+            .match_addresses
+            .unwrap_or(options.match_addresses),
         ..options.clone()
     })
 }
@@ -139,6 +146,8 @@ pub(crate) fn change_globals(
 ) -> Result<(), lnet_core::ConfigError> {
     let wanted = globals(given, node.kept.base);
     node.engine.change_globals(wanted, now)?;
+    let match_addresses = given.match_addresses.unwrap_or(node.kept.match_addresses);
+    node.engine.match_addresses(match_addresses);
     node.kept.globals = KeptGlobals::of(given);
     Ok(())
 }
@@ -432,13 +441,15 @@ fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
     }
 }
 
-/// Parameters that a node stores and shows but does not use.
+/// Parameters that a node stores and shows, and that its core does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeptGlobals {
     /// The most interfaces in ping information; this node has no limit.
     pub(crate) max_interfaces: u32,
     /// Deprecated: kept and shown, without effect.
     pub(crate) router_sensitivity: u32,
+    /// A parameter of the LND; `None` if the configuration does not name it.
+    pub(crate) match_addresses: Option<bool>,
 }
 
 impl KeptGlobals {
@@ -452,6 +463,7 @@ impl KeptGlobals {
             router_sensitivity: given
                 .router_sensitivity
                 .unwrap_or(default.router_sensitivity),
+            match_addresses: given.match_addresses,
         }
     }
 }
@@ -462,6 +474,7 @@ impl Default for KeptGlobals {
         Self {
             max_interfaces: 200,
             router_sensitivity: 100,
+            match_addresses: None,
         }
     }
 }

@@ -1,7 +1,10 @@
 //! The counters of clients and servers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use lnet_types::Time;
 use serde::Serialize;
 
 /// A number that only rises.
@@ -17,13 +20,38 @@ impl Counter {
         self.add(1);
     }
 
-    /// Counts one. Returns whether it is the first, which goes to the log: a flood must not fill a disk.
-    pub(crate) fn is_first(&self) -> bool {
-        self.0.fetch_add(1, Ordering::Relaxed) == 0
+    fn value(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The time between two lines in the log about one kind of event: a flood must not fill a disk.
+const LINE_EVERY: Duration = Duration::from_secs(60);
+
+/// A counter of events that go to the log.
+#[derive(Debug, Default)]
+pub(crate) struct LoggedCounter {
+    counter: Counter,
+    /// The time of the last line, and the count at that time.
+    line: Mutex<Option<(Time, u64)>>,
+}
+
+impl LoggedCounter {
+    /// Counts one. Returns the number of events since the last line, this one included, if a line is due.
+    pub(crate) fn one(&self, now: Time) -> Option<u64> {
+        self.counter.one();
+        let count = self.counter.value();
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        let counted = match *line {
+            Some((at, _)) if now.saturating_since(at) < LINE_EVERY => return None,
+            last => last.map_or(0, |(_, counted)| counted),
+        };
+        *line = Some((now, count));
+        Some(count - counted)
     }
 
     fn value(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.counter.value()
     }
 }
 
@@ -82,15 +110,15 @@ pub(crate) struct ServerCounting {
     pub(crate) repeated: Counter,
     pub(crate) replayed: Counter,
     pub(crate) ignored: Counter,
-    pub(crate) malformed: Counter,
-    pub(crate) busy: Counter,
+    pub(crate) malformed: LoggedCounter,
+    pub(crate) busy: LoggedCounter,
     pub(crate) expired: Counter,
     pub(crate) late: Counter,
-    pub(crate) crowded: Counter,
-    pub(crate) full: Counter,
-    pub(crate) displaced: Counter,
-    pub(crate) unread: Counter,
-    pub(crate) refused: Counter,
+    pub(crate) crowded: LoggedCounter,
+    pub(crate) full: LoggedCounter,
+    pub(crate) displaced: LoggedCounter,
+    pub(crate) unread: LoggedCounter,
+    pub(crate) refused: LoggedCounter,
     pub(crate) voided: Counter,
     pub(crate) forgotten: Counter,
     pub(crate) replies_lost: Counter,
@@ -170,5 +198,21 @@ impl ServerCounting {
             bulk_written: self.bulk_written.value(),
             bulk_restarts: self.bulk_restarts.value(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_flood_is_logged_and_none_fills_the_log() {
+        let counter = LoggedCounter::default();
+        let at = |second| Time::from_secs(second);
+        assert_eq!(counter.one(at(100)), Some(1));
+        assert!((0..500).all(|_| counter.one(at(159)).is_none()));
+        assert_eq!(counter.one(at(160)), Some(501));
+        assert_eq!(counter.one(at(7200)), Some(1));
+        assert_eq!(counter.value(), 503);
     }
 }

@@ -580,8 +580,10 @@ impl Shared {
         let header = match proto::decode_request(&message) {
             Ok((header, _)) => header,
             Err(error) => {
-                self.counting.malformed.one();
-                return debug!(%error, from = %event.event.source, "an invalid request");
+                if let Some(times) = self.counting.malformed.one(now) {
+                    warn!(%error, from = %event.event.source, times, "drops messages that are no requests");
+                }
+                return;
             }
         };
         self.counting.requests.one();

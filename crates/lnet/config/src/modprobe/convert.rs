@@ -178,10 +178,13 @@ impl ModuleOptions {
 }
 
 /// Removes the parameters for which kernels' `lnetctl` has no name. The module has options for all
-/// of them except the profile.
+/// of them except those that no kernel has.
 fn unnamed_options(globals: &mut Globals, notes: &mut Vec<String>) -> Vec<OtherOption> {
     if globals.profile.take().is_some() {
         notes.push("profile: no kernel has this parameter".to_owned());
+    }
+    if globals.match_addresses.take().is_some() {
+        notes.push("match_addresses: no kernel has this parameter".to_owned());
     }
     let switch = |value: &mut Option<bool>| value.take().map(u32::from);
     let options = [

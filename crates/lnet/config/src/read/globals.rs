@@ -6,7 +6,7 @@ use crate::error::{Fault, Problem};
 use crate::model::Globals;
 use crate::yaml::{Entry, Node, Value};
 
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "numa_range",
     "max_interfaces",
     "discovery",
@@ -25,6 +25,7 @@ const KEYS: [&str; 18] = [
     "check_routers_before_use",
     "avoid_asym_router_failure",
     "profile",
+    "match_addresses",
 ];
 
 /// The largest value without another limit; kernels hold the values as signed 32-bit numbers.
@@ -85,6 +86,7 @@ fn switch(globals: &mut Globals, entry: &Entry<'_>) -> Result<bool, Fault> {
         "drop_asym_route" => &mut globals.drop_asym_route,
         "check_routers_before_use" => &mut globals.check_routers_before_use,
         "avoid_asym_router_failure" => &mut globals.avoid_asym_router_failure,
+        "match_addresses" => &mut globals.match_addresses,
         _ => return Ok(false),
     };
     set(field, entry, entry.unsigned(0..=1)? == 1)?;

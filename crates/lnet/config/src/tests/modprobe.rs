@@ -378,6 +378,7 @@ fn sayable(mut config: Config) -> Config {
         check_routers_before_use: None,
         avoid_asym_router_failure: None,
         profile: None,
+        match_addresses: None,
         ..config.globals
     };
     let local: Vec<_> = config.nets.iter().map(|net| net.net).collect();
@@ -408,15 +409,17 @@ fn interfaces(config: &Config) -> Vec<(String, Vec<u32>, Tunables)> {
 
 #[test]
 fn parameters_that_lnetctl_does_not_name_become_options_of_the_module() {
-    let yaml =
-        "global: {alive_router_check_interval: 5, avoid_asym_router_failure: 0, profile: lustre}\n";
+    let yaml = "global: {alive_router_check_interval: 5, avoid_asym_router_failure: 0, profile: lustre, match_addresses: 1}\n";
     let (options, notes) = ModuleOptions::from_config(&parse(yaml).unwrap());
     let text = options.to_modprobe().unwrap();
     assert_eq!(
         text,
         "options lnet alive_router_check_interval=5\noptions lnet avoid_asym_router_failure=0\n"
     );
-    assert_eq!(notes, ["profile: no kernel has this parameter"]);
+    assert_eq!(
+        notes,
+        ["profile", "match_addresses"].map(|key| format!("{key}: no kernel has this parameter"))
+    );
     assert_eq!(ModuleOptions::parse(&text, Dialect::Kernel), Ok(options));
 }
 

@@ -132,6 +132,7 @@ fn any_globals() -> impl Strategy<Value = Globals> {
         of(any::<bool>()),
         of(any::<bool>()),
         of(profile),
+        of(any::<bool>()),
     );
     (first, second, unshown).prop_map(|(first, second, unshown)| Globals {
         numa_range: first.0,
@@ -150,6 +151,7 @@ fn any_globals() -> impl Strategy<Value = Globals> {
         check_routers_before_use: unshown.2,
         avoid_asym_router_failure: unshown.3,
         profile: unshown.4,
+        match_addresses: unshown.5,
     })
 }
 

@@ -196,6 +196,7 @@ fn globals(out: &mut Emitter<'_>, document: &Document) {
             "avoid_asym_router_failure",
             globals.avoid_asym_router_failure.map(u32::from),
         ),
+        ("match_addresses", globals.match_addresses.map(u32::from)),
     ];
     let is_set = |(_, value): &(&str, Option<u32>)| value.is_some();
     if numbers.iter().any(is_set) || globals.profile.is_some() {

@@ -48,7 +48,7 @@ mod watch;
 pub use frame::{Code, Frame, FrameError, Header};
 pub use numbers::{
     Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers,
-    RouteNumbers, RoutingChange, Traffic,
+    RouteNumbers, RoutingChange, ServiceNumber, Traffic,
 };
 pub use path::default_socket_path;
 pub use request::{

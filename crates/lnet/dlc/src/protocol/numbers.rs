@@ -24,6 +24,19 @@ pub enum Part {
     PeerNis(Vec<PeerNiNumbers>),
     /// Some connections of the socket LND.
     Connections(Vec<ConnectionNumbers>),
+    /// What the service on the node counts, if there is a service.
+    Service(Vec<ServiceNumber>),
+}
+
+/// A number of a service on a node, such as a storage gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceNumber {
+    /// The name of the metric, without prefix and ending.
+    pub name: String,
+    /// The value now.
+    pub value: u64,
+    /// Whether the number only grows.
+    pub is_counter: bool,
 }
 
 /// A connection of the socket LND. Sizes are in bytes.

@@ -10,13 +10,14 @@ use lnet_core::{
 };
 use lnet_dlc::protocol::{
     Condition, ConnectionNumbers, NiNumbers, NodeNumbers, Part, PeerNiNumbers, PoolNumbers, Reply,
-    RouteNumbers, RoutingChange, Traffic,
+    RouteNumbers, RoutingChange, ServiceNumber, Traffic,
 };
 use lnet_node::{ConnectionView, Engine};
 use lnet_types::{Nid, Time};
 
 use super::connection::Pieces;
 use crate::managed::ManagedNode;
+use crate::metrics::ServiceMetric;
 
 /// Peers that are read under one lock, which takes some 100 µs.
 const PEERS_PER_PAGE: usize = 64;
@@ -43,8 +44,21 @@ pub(super) fn tell(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
     for page in routes.chunks(ROUTES_PER_PIECE) {
         send(piece(&Part::Routes(page.iter().map(of_route).collect()))?)?;
     }
+    if let Some(metrics) = node.service() {
+        send(piece(&Part::Service(
+            metrics.iter().map(of_metric).collect(),
+        ))?)?;
+    }
     peers(node, send)?;
     Ok(Reply::Done)
+}
+
+fn of_metric(metric: &ServiceMetric) -> ServiceNumber {
+    ServiceNumber {
+        name: metric.name.to_owned(),
+        value: metric.value,
+        is_counter: metric.is_counter,
+    }
 }
 
 fn peers(node: &ManagedNode, send: Pieces<'_>) -> io::Result<()> {

@@ -170,6 +170,7 @@ pub(super) fn globals(node: &Configured<'_>) -> Document {
                 usual.avoid_asym_router_failure,
             ),
             profile: (own.profile != usual.profile).then_some(own.profile),
+            match_addresses: kept.match_addresses,
         },
         derived: DerivedGlobals {
             recovery_interval: Some(1),

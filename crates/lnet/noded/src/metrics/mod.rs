@@ -40,7 +40,7 @@ use tracing::{debug, error};
 
 use crate::serving::{self, Clients, Full};
 use peers::Walk;
-pub use service::ServiceMetric;
+pub use service::{Service, ServiceMetric};
 use snapshot::Snapshot;
 
 /// The address at which metrics are served, and the limits of the number of series.
@@ -124,7 +124,7 @@ impl MetricsEndpoint {
     pub fn open_with(
         node: &Node,
         options: &MetricsOptions,
-        service: impl Fn() -> Vec<ServiceMetric> + Send + Sync + 'static,
+        service: Arc<Service>,
     ) -> Result<Self, MetricsError> {
         let (node, options) = (node.clone(), *options);
         let walk: Mutex<Walk> = Mutex::default();

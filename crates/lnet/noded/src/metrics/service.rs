@@ -15,6 +15,9 @@ pub struct ServiceMetric {
     pub is_counter: bool,
 }
 
+/// Reads what a service counts.
+pub type Service = dyn Fn() -> Vec<ServiceMetric> + Send + Sync;
+
 /// The end of an exposition.
 const END: &str = "# EOF\n";
 

@@ -1,6 +1,6 @@
 //! What the server does with a request that it could decode: asks the table, then executes or answers it.
 
-use lnet_types::Time;
+use lnet_types::{Nid, Time};
 use tracing::{debug, warn};
 
 use super::{Mail, Shared};
@@ -19,6 +19,7 @@ impl Shared {
         let Some(admission) = self.admit(&header, address, now) else {
             return;
         };
+        let from = address.process.nid;
         match admission {
             Admission::Execute => self.execute(header, message, address),
             Admission::NewerAttempt => {
@@ -32,7 +33,7 @@ impl Shared {
                 self.send_reply(header.client, header.xid, address, reply);
             }
             Admission::Opened(number, displaced) => {
-                self.opened(&header, address, number, displaced)
+                self.opened(&header, address, number, displaced, now)
             }
             Admission::Connected(session) => {
                 let body = proto::encode_session(session, self.options.idle);
@@ -48,19 +49,19 @@ impl Shared {
                 self.answer(&header, address, Outcome::Busy, &[]);
             }
             Admission::Crowded => {
-                if self.counting.crowded.is_first() {
-                    warn!(from = %address.process.nid, "refuses a client: its NID or router has as many sessions as it may have");
+                if let Some(times) = self.counting.crowded.one(now) {
+                    warn!(%from, times, "refuses clients whose NID or router has as many sessions as it may have");
                 }
                 self.answer(&header, address, Outcome::Busy, &[]);
             }
             Admission::Full => {
-                if self.counting.full.is_first() {
-                    warn!(from = %address.process.nid, "refuses a client: the server is full");
+                if let Some(times) = self.counting.full.one(now) {
+                    warn!(%from, times, "refuses clients: the server is full");
                 }
                 self.answer(&header, address, Outcome::Busy, &[]);
             }
             Admission::Answer(outcome) => {
-                self.count_answer(outcome);
+                self.count_answer(outcome, from, now);
                 self.answer(&header, address, outcome, &[]);
             }
             Admission::Ignore(why) => {
@@ -77,8 +78,9 @@ impl Shared {
             return Some(state.table.admit(header, address, now));
         }
         // An answer would be one more message that waits for this peer. The client asks again.
-        if self.counting.unread.is_first() {
-            warn!(from = %address.process.nid, "drops requests of a peer that leaves too many answers unacknowledged");
+        if let Some(times) = self.counting.unread.one(now) {
+            let from = address.process.nid;
+            warn!(%from, times, "drops requests of peers that leave too many answers unacknowledged");
         }
         None
     }
@@ -90,11 +92,12 @@ impl Shared {
         address: Address,
         number: u64,
         displaced: Option<ClientId>,
+        now: Time,
     ) {
         let (client, nid) = (header.client, address.process.nid);
         if let Some(displaced) = displaced {
-            if self.counting.displaced.is_first() {
-                warn!(by = %nid, "ends sessions that never began a call, to make room");
+            if let Some(times) = self.counting.displaced.one(now) {
+                warn!(by = %nid, times, "ends sessions that never began a call, to make room");
             }
             self.handler.session_ended(displaced);
         }
@@ -116,10 +119,18 @@ impl Shared {
         }
     }
 
-    fn count_answer(&self, outcome: Outcome) {
+    fn count_answer(&self, outcome: Outcome, from: Nid, now: Time) {
         match outcome {
-            Outcome::Busy => self.counting.busy.one(),
-            Outcome::Refused => self.counting.refused.one(),
+            Outcome::Busy => {
+                if let Some(times) = self.counting.busy.one(now) {
+                    warn!(%from, times, "answers \"busy\": a limit is reached");
+                }
+            }
+            Outcome::Refused => {
+                if let Some(times) = self.counting.refused.one(now) {
+                    warn!(%from, times, "refuses requests that ask for more than the server accepts");
+                }
+            }
             Outcome::WrongIncarnation | Outcome::UnknownClient => self.counting.voided.one(),
             Outcome::Done => {}
         }

@@ -47,7 +47,8 @@ const AGE: &str = "the age of the session in milliseconds";
 const COUNTERS: &str =
     "counted since the kernel's module was loaded; what they rise by is compared";
 const LNET: &str = "LNet's own counters, which have everything in them that the nodes ever said";
-const COOKIE: &str = "a sender whose memory the socket has copied asks for no zero-copy acknowledgement (ZC-1)";
+const COOKIE: &str =
+    "a sender whose memory the socket has copied asks for no zero-copy acknowledgement (ZC-1)";
 const HANDLE: &str = "names the initiator's descriptor, which alone reads it (TYPE-8)";
 
 /// All bytes that may differ. Offsets count from the start of the frame: the payload begins at 96, the body at

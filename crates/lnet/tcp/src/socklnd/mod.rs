@@ -231,6 +231,11 @@ impl<N: Network> Socklnd<N> {
         self.config.sock_timeout = timeout;
     }
 
+    /// Sets [`SocklndConfig::match_addresses`], for later connections.
+    pub fn match_addresses(&mut self, on: bool) {
+        self.config.match_addresses = on;
+    }
+
     fn listen(&mut self, address: IpAddr) -> Result<(), AddNiError> {
         let entry = self.slots.vacant_entry();
         let socket = self.network.listen(entry.key(), address, &self.config)?;
