@@ -97,6 +97,23 @@ fn section_3_4_an_answer_that_went_with_the_server_is_not_waited_for() {
     assert_eq!(client.hear(test), Some(format!("{answer} 100")));
 }
 
+/// One wait without an end, as a program in C makes it: the limit ends it.
+#[test]
+fn what_waits_for_a_server_that_was_killed_fails_if_no_other_comes() {
+    for threads in ["", "single-thread=on\n"] {
+        let scene = Scene::new();
+        let mut server = scene.server();
+        let settings = format!("server-timeout-ms=500\n{threads}");
+        let mut client = client_with(&scene, settings.trim_end());
+        server.take_greeting(&mut client);
+        let [receive, send] = wait_for_a_server(&mut client);
+        let test = client.tell(&format!("test {receive} 600000"));
+        server.kill();
+        assert_eq!(client.hear(test), Some(format!("{receive} ConnReset")));
+        assert_eq!(client.wait(send), "ConnReset");
+    }
+}
+
 #[test]
 fn section_3_4_a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
     let scene = Scene::new();

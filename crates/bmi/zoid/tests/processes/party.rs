@@ -130,6 +130,9 @@ impl Party {
                 "pipelined" => options.pipelined = true,
                 "keep-on-server-restart" => options.keep_on_server_restart = true,
                 "reconnect-ms" => options.reconnect = Duration::from_millis(value.parse().unwrap()),
+                "server-timeout-ms" => {
+                    options.server_timeout = Some(Duration::from_millis(value.parse().unwrap()));
+                }
                 "client-memory" => options.client_memory = client_memory(value),
                 // Like a set-user-id program, or one that has read secrets.
                 "undumpable" => nix::sys::prctl::set_dumpable(false).unwrap(),
