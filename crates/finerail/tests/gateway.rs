@@ -66,7 +66,7 @@ fn at(path: &str) -> Place {
 #[test]
 fn killed_at_any_step_of_any_operation_the_gateway_knows_what_became_of_it() {
     let mut lab = Lab::new();
-    let files = lab.client(1);
+    let files = lab.client();
     for round in 0..scaled(1, 20) {
         let all = STEPS
             .iter()
@@ -90,7 +90,7 @@ fn killed_at_any_step_of_any_operation_the_gateway_knows_what_became_of_it() {
 #[test]
 fn many_operations_under_way_when_the_gateway_is_killed_happen_once_or_are_unknown() {
     let mut lab = Lab::new();
-    let clients = [lab.client(1), lab.client(2)];
+    let clients = [lab.client(), lab.client()];
     for round in 0..scaled(5, 100) {
         let mut random = random(1000 + round);
         let step = STEPS[random.next_u32() as usize % STEPS.len()];
@@ -125,7 +125,7 @@ fn many_operations_under_way_when_the_gateway_is_killed_happen_once_or_are_unkno
 #[test]
 fn without_a_log_an_operation_under_way_at_the_kill_is_unknown() {
     let mut lab = Lab::new();
-    let files = lab.client(1);
+    let files = lab.client();
     lab.start_without_a_log();
     files.null(&Caller::default()).unwrap();
     lab.stop_the_process();
@@ -142,7 +142,7 @@ fn without_a_log_an_operation_under_way_at_the_kill_is_unknown() {
 #[test]
 fn a_gateway_that_shares_its_file_system_says_that_it_does_not_know() {
     let mut lab = Lab::new();
-    let files = lab.client(1);
+    let files = lab.client();
     lab.restart(&[
         "--coherent",
         "scratch",
@@ -163,7 +163,7 @@ fn a_gateway_that_shares_its_file_system_says_that_it_does_not_know() {
 #[test]
 fn without_coherent_what_is_there_after_a_restart_counts_as_the_gateway_s_work() {
     let mut lab = Lab::new();
-    let files = lab.client(1);
+    let files = lab.client();
     lab.restart(&["--failpoint", "after-intent=kill"]);
     let result = thread::scope(|scope| {
         let called = scope.spawn(|| files.mkdir(&Caller::default(), at("d"), 0o755));
@@ -180,7 +180,7 @@ fn without_coherent_what_is_there_after_a_restart_counts_as_the_gateway_s_work()
 fn the_log_is_on_the_disk_before_an_operation_begins() {
     let mut lab = Lab::new();
     lab.restart(&[]);
-    let files = lab.client(1);
+    let files = lab.client();
     files.null(&Caller::default()).unwrap();
     let calls = lab.state().join("calls");
     let Some(strace) = trace(lab.id(), "fdatasync,mkdirat", &calls) else {
@@ -205,8 +205,8 @@ fn a_gateway_that_stands_still_ends_no_operation_twice() {
     lab.restart(&[]);
     let caller = Caller::default();
     let (patient, hasty) = (
-        lab.client(1),
-        lab.client_with_patience(2, Duration::from_secs(1)),
+        lab.client(),
+        lab.client_with_patience(Duration::from_secs(1)),
     );
     patient.null(&caller).unwrap();
     hasty.null(&caller).unwrap();
@@ -251,7 +251,7 @@ fn a_gateway_that_was_taken_over_executes_nothing_that_it_still_held() {
     assert!(taken_over >= 10, "{taken_over} were carried out");
     lab.signal(Signal::SIGCONT);
     // All requests arrived before this one, on the same connection.
-    lab.client(9).null(&Caller::default()).unwrap();
+    lab.client().null(&Caller::default()).unwrap();
     let said = lab.stop_and_hear();
     for prepared in &prepared {
         assert_eq!(prepared.times(&lab.kept()), 0, "{prepared:?}: {said}");
@@ -298,10 +298,10 @@ fn clients_that_never_read_their_replies_keep_nobody_else_out() {
     let mut lab = Lab::new();
     lab.restart(&[]);
     let caller = Caller::default();
-    let good = lab.client(1);
+    let good = lab.client();
     thread::scope(|scope| {
-        for number in 0..8_u8 {
-            let deaf = lab.client_with_patience(10 + number, Duration::from_millis(1));
+        for number in 0..8 {
+            let deaf = lab.client_with_patience(Duration::from_millis(1));
             let caller = &caller;
             scope.spawn(move || {
                 for call in 0..50 {
@@ -356,7 +356,7 @@ fn sixty_four_clients_lose_nothing_and_the_gateway_stays_within_its_buffers() {
     const CLIENTS: usize = 64;
     let mut lab = Lab::new();
     lab.restart(&[]);
-    let clients: Vec<RemoteFiles> = (1..=64).map(|seed| lab.client(seed)).collect();
+    let clients: Vec<RemoteFiles> = (0..64).map(|_| lab.client()).collect();
     let before = lab.resident_kib();
     let over = AtomicBool::new(false);
     let (mut highest, mut rounds) = (before, 0);
@@ -391,7 +391,7 @@ fn sixty_four_clients_lose_nothing_and_the_gateway_stays_within_its_buffers() {
 fn without_its_state_directory_the_gateway_refuses_what_it_could_not_remember() {
     let mut lab = Lab::new();
     lab.restart(&[]);
-    let (files, caller) = (lab.client(1), Caller::default());
+    let (files, caller) = (lab.client(), Caller::default());
     files.mkdir(&caller, at("before"), 0o755).unwrap();
     fs::rename(lab.state(), lab.state().with_extension("gone")).unwrap();
     let refused = files.mkdir(&caller, at("without"), 0o755);
@@ -427,7 +427,7 @@ fn a_full_disk_below_the_log_refuses_and_harms_nothing() {
         ],
     );
     lab.restart(&[]);
-    let (files, caller) = (lab.client(1), Caller::default());
+    let (files, caller) = (lab.client(), Caller::default());
     let filler = state.join("filler");
     let made = |number: usize| {
         files
@@ -460,7 +460,7 @@ fn a_full_disk_below_the_log_refuses_and_harms_nothing() {
 fn a_log_in_use_damaged_or_of_another_directory_is_refused_in_words() {
     let mut lab = Lab::new();
     lab.restart(&[]);
-    let (files, caller) = (lab.client(1), Caller::default());
+    let (files, caller) = (lab.client(), Caller::default());
     files.mkdir(&caller, at("d"), 0o755).unwrap();
     let second = lab.serve_and_fail(&[]);
     assert!(second.contains("is in use by another gateway"), "{second}");

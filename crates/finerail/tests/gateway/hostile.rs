@@ -52,13 +52,14 @@ impl Victim {
     }
 
     /// Checks that a client without a session gets one, and an answer.
-    fn serves_a_new_client(&self, seed: u8) {
-        let files = self.lab.client_with_patience(seed, PROMPT);
+    fn serves_a_new_client(&self) {
+        let files = self.lab.client_with_patience(PROMPT);
         files.lookup(&Caller::default(), at("d")).unwrap();
     }
 
-    /// Floods the gateway by this stranger. Meanwhile clients come and are served.
-    fn outlives(&self, mut stranger: Stranger) {
+    /// Floods the gateway by this stranger. Meanwhile clients come and are served. Returns the gateway's memory
+    /// afterwards, in KiB.
+    fn outlives(&self, mut stranger: Stranger) -> u64 {
         let before = self.lab.resident_kib();
         let is_over = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -67,18 +68,18 @@ impl Victim {
                 is_over.store(true, Ordering::SeqCst);
                 sent
             });
-            let mut seed = 20;
-            while !is_over.load(Ordering::SeqCst) || seed == 20 {
-                self.serves_a_new_client(seed);
-                seed = seed.checked_add(1).unwrap_or(20);
+            let mut clients = 0;
+            while !is_over.load(Ordering::SeqCst) || clients == 0 {
+                self.serves_a_new_client();
+                clients += 1;
             }
             println!(
                 "{} requests in {} clients' time",
                 flood.join().unwrap(),
-                seed - 20
+                clients
             );
         });
-        self.serves_a_new_client(11);
+        self.serves_a_new_client();
         let added = self.lab.resident_kib().saturating_sub(before);
         println!("{added} KiB added");
         assert!(added <= ADDED_KIB_MAX, "{added} KiB");
@@ -88,25 +89,34 @@ impl Victim {
             (self.metric("finerail_responses_awaited") < 8 && owed < 8).then_some(())
         });
         assert!(self.metric("finerail_rpc_unread_total") > 0);
-        self.serves_a_new_client(12);
+        self.serves_a_new_client();
+        self.lab.resident_kib()
     }
 }
 
 #[test]
 fn a_client_that_floods_and_reads_no_answer_costs_a_bounded_amount_and_delays_nobody() {
     let victim = Victim::start();
-    let files = victim.lab.client(1);
+    let files = victim.lab.client();
     files.mkdir(&Caller::default(), at("d"), 0o755).unwrap();
-    let mut stranger = victim.lab.stranger("127.0.0.99@tcp");
-    stranger.answer_discovery();
-    victim.outlives(stranger);
+    let [first, second] = ["127.0.0.98@tcp", "127.0.0.99@tcp"].map(|nid| {
+        let mut stranger = victim.lab.stranger(nid);
+        stranger.answer_discovery();
+        victim.outlives(stranger)
+    });
+    // What the first has taken serves the second.
+    println!("{first} KiB, then {second} KiB");
+    assert!(
+        second <= first + ADDED_KIB_MAX / 8,
+        "{first} KiB, then {second} KiB"
+    );
     victim.lab.end();
 }
 
 #[test]
 fn a_client_that_floods_and_does_not_answer_discovery_costs_a_bounded_amount_and_delays_nobody() {
     let victim = Victim::start();
-    let files = victim.lab.client(1);
+    let files = victim.lab.client();
     files.mkdir(&Caller::default(), at("d"), 0o755).unwrap();
     victim.outlives(victim.lab.stranger("127.0.0.99@tcp"));
     victim.lab.end();
@@ -115,7 +125,7 @@ fn a_client_that_floods_and_does_not_answer_discovery_costs_a_bounded_amount_and
 #[test]
 fn sessions_under_forged_nids_keep_no_client_out() {
     let victim = Victim::start();
-    let files = victim.lab.client(1);
+    let files = victim.lab.client();
     files.mkdir(&Caller::default(), at("d"), 0o755).unwrap();
     let mut stranger = victim.lab.stranger("127.0.0.99@tcp");
     let own = stranger.nid();
@@ -133,7 +143,7 @@ fn sessions_under_forged_nids_keep_no_client_out() {
     eventually("every request has arrived", || {
         (arrived() >= 6_000).then_some(())
     });
-    victim.serves_a_new_client(30);
+    victim.serves_a_new_client();
     assert!(
         victim.metric("finerail_rpc_sessions") <= 260,
         "those of one NID, and the clients of this test"

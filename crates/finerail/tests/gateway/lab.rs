@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use files::spread::{Real, Server, Spread};
@@ -74,25 +74,19 @@ impl Lab {
         self.site.path("state")
     }
 
-    pub(crate) fn client(&self, seed: u8) -> RemoteFiles {
-        self.client_with_patience(seed, PATIENCE)
+    pub(crate) fn client(&self) -> RemoteFiles {
+        self.client_with_patience(PATIENCE)
     }
 
-    pub(crate) fn client_with_patience(&self, seed: u8, patience: Duration) -> RemoteFiles {
-        self.client_of(GATEWAYS[0], seed, patience)
+    pub(crate) fn client_with_patience(&self, patience: Duration) -> RemoteFiles {
+        self.client_of(GATEWAYS[0], patience)
     }
 
     /// Returns a client that changes from the first gateway to the second one after a second.
     pub(crate) fn client_of_both(&self) -> Spread {
-        // Each client needs its own seed: otherwise the gateway would mistake one client for another.
-        static SEED: AtomicU8 = AtomicU8::new(100);
         let server = |nid: &str| Server {
             name: nid.to_owned(),
-            files: Arc::new(self.client_of(
-                nid,
-                SEED.fetch_add(1, Ordering::Relaxed),
-                Duration::from_secs(1),
-            )),
+            files: Arc::new(self.client_of(nid, Duration::from_secs(1))),
         };
         let servers = GATEWAYS.into_iter().map(server).collect();
         let options = files::spread::Options {
@@ -104,14 +98,18 @@ impl Lab {
         Spread::new(servers, options, Real::new()).unwrap()
     }
 
-    fn client_of(&self, gateway: &str, seed: u8, patience: Duration) -> RemoteFiles {
+    fn client_of(&self, gateway: &str, patience: Duration) -> RemoteFiles {
+        // Each client needs a number of its own: otherwise the gateway would mistake one client for another.
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let mut random = [0; 32];
+        random[..8].copy_from_slice(&NUMBER.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         let options = ClientOptions {
             attempt_timeout: Duration::from_millis(200),
             backoff_max: Duration::from_millis(200),
             ..ClientOptions::default()
         };
         let server = gateway.parse().unwrap();
-        let entropy = Entropy::new([seed; 32]);
+        let entropy = Entropy::new(random);
         RemoteFiles::new(
             Client::new(self.near.clone(), server, entropy, options),
             patience,
