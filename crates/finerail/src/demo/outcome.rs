@@ -19,7 +19,8 @@ pub(super) struct Outcome {
     pub(super) mount: String,
     /// How long the compute processes worked, in milliseconds.
     pub(super) work_ms: u64,
-    /// When the last payload passed a router, in milliseconds since the work began.
+    /// When payload last passed the routers at a rate that counts as progress, in milliseconds since the work began. The
+    /// small files that are completed after the last large one carry little.
     pub(super) carried_ms: u64,
     /// Commands that the compute processes completed. The next field is the bytes of the files that they
     /// carried.

@@ -36,7 +36,8 @@ pub(super) fn page(outcome: &Outcome) -> String {
                 p { (outcome.world) " " (outcome.mount) }
                 (path())
                 h2 { "Throughput and faults" }
-                p { "Payload in MB/s that each node moved. A shaded band is a fault." }
+                p { "Payload in MB/s that each node moved. A shaded band is a fault. After the last large file, the small files that are under way \
+                come to their end; they carry little, and this time counts in no rate." }
                 div.wide { (timeline(outcome)) }
                 h2 { "Faults" }
                 div.wide { (faults(outcome)) }

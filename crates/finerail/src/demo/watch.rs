@@ -22,6 +22,10 @@ const AFTER_FAULT: u64 = 3000;
 /// attributes move less.
 const NO_PROGRESS: u64 = 64 << 10;
 
+/// Less than this share of what moves on average between two samples does not count as progress either: in the graph,
+/// the node stands still.
+const LEAST_SHARE: u64 = 20;
+
 /// A node to sample.
 pub(super) struct Watched {
     pub(super) name: String,
@@ -96,13 +100,13 @@ impl Track {
             .collect()
     }
 
-    /// Returns the times at which more than [`NO_PROGRESS`] bytes had moved since the sample before.
-    fn progress(&self) -> impl Iterator<Item = u64> {
+    /// Returns the times at which more than `least` bytes had moved since the sample before.
+    fn progress(&self, least: u64) -> impl Iterator<Item = u64> {
         let mut bytes = None;
         self.points.iter().filter_map(move |point| {
             let before = bytes;
             bytes = point.answered.then_some(point.bytes).or(bytes);
-            let has_moved = before.is_some_and(|before| point.bytes.abs_diff(before) > NO_PROGRESS);
+            let has_moved = before.is_some_and(|before| point.bytes.abs_diff(before) > least);
             has_moved.then_some(point.at_ms)
         })
     }
@@ -119,10 +123,14 @@ pub(super) struct Flow {
 impl Flow {
     /// Returns the flow through some routers.
     pub(super) fn through(routers: &[Track]) -> Self {
-        let mut times: Vec<u64> = routers.iter().flat_map(Track::progress).collect();
+        let ends = || routers.iter().filter_map(|track| track.points.last());
+        let end = ends().map(|point| point.at_ms).max().unwrap_or(0);
+        let samples = (end / INTERVAL.as_millis() as u64).max(1);
+        let mean = ends().map(|point| point.bytes).sum::<u64>() / samples;
+        let least = NO_PROGRESS.max(mean / LEAST_SHARE);
+        let progress = routers.iter().flat_map(|track| track.progress(least));
+        let mut times: Vec<u64> = progress.collect();
         times.sort_unstable();
-        let ends = routers.iter().filter_map(|track| track.points.last());
-        let end = ends.map(|point| point.at_ms).max().unwrap_or(0);
         Self { times, end }
     }
 
@@ -232,6 +240,15 @@ mod tests {
         assert_eq!(track.longest_pause(100, counts_until(200, Some(500))), 100);
         assert_eq!(track.longest_pause(500, counts_until(600, None)), 300);
         assert_eq!(counts_until(2000, Some(9000)), 5000);
+    }
+
+    #[test]
+    fn a_trickle_is_no_progress() {
+        let mut flow = [0, 100, 200, 201, 202, 203, 300].to_vec();
+        assert_eq!(self::flow(&flow).longest_pause(0, 600), 400);
+        flow[4] += 20;
+        flow[5] += 20;
+        assert_eq!(self::flow(&flow).longest_pause(0, 600), 200);
     }
 
     #[test]
