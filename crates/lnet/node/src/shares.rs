@@ -18,7 +18,7 @@ use std::collections::btree_map::Entry;
 use lnet_types::Nid;
 
 /// The peer that a request is charged to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Payer {
     /// The source that the request names.
     pub source: Nid,

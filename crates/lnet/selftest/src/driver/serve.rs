@@ -10,7 +10,7 @@
 //! its peer ([`Shares`]): a peer that does not read its replies, or does not send its bulk, keeps its share until
 //! LNet's timeout, and the others have theirs. Requests beyond a share are dropped. Writes beyond it wait for memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -54,8 +54,8 @@ pub(super) struct Server {
     /// Buffers that are posted, so that `close` can take them back.
     posted: FxHashSet<MdHandle>,
     numbers: u64,
-    /// Writes that wait for memory, by number, in the order of their arrival.
-    waiting: VecDeque<u64>,
+    /// The numbers of writes that wait for memory, by peer, in the order of their arrival.
+    waiting: BTreeMap<Payer, VecDeque<u64>>,
     /// The RPCs.
     calls: Shares,
     /// The writes that have memory.
@@ -98,7 +98,7 @@ impl Server {
             serving: FxHashMap::default(),
             posted: FxHashSet::default(),
             numbers: 0,
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             calls: Shares::new(CALLS_MAX),
             writes: Shares::new(ROOMS_MAX),
             rooms: Rooms::default(),
@@ -292,8 +292,9 @@ impl Server {
                 if self.writes.has_room(rpc.payer) {
                     self.fetch_write(rpc, counters);
                 } else {
+                    let payer = rpc.payer;
                     let number = self.keep(rpc);
-                    self.waiting.push_back(number);
+                    self.waiting.entry(payer).or_default().push_back(number);
                 }
             }
             Work::Ping => {}
@@ -486,12 +487,15 @@ impl Server {
 
     /// Takes the oldest waiting write of a peer that may have more memory.
     fn next_write(&mut self) -> Option<u64> {
-        let may_begin = |number| {
-            let rpc = self.serving.get(number);
-            rpc.is_none_or(|rpc| self.writes.has_room(rpc.payer))
-        };
-        let at = self.waiting.iter().position(may_begin)?;
-        self.waiting.remove(at)
+        let may_begin = |(payer, _): &(&Payer, _)| self.writes.has_room(**payer);
+        let peers = self.waiting.iter().filter(may_begin);
+        let (&payer, _) = peers.min_by_key(|(_, numbers)| numbers.front())?;
+        let numbers = self.waiting.get_mut(&payer)?;
+        let next = numbers.pop_front();
+        if numbers.is_empty() {
+            self.waiting.remove(&payer);
+        }
+        next
     }
 
     /// Gives back what an RPC was charged with.
