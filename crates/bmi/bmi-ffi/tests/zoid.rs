@@ -150,17 +150,17 @@ fn the_examples_are_clean_under_valgrind_over_zoid() {
 }
 
 #[test]
-fn section_5_3_a_child_that_fork_made_has_no_interface_and_takes_none_away() {
+fn a_child_that_fork_made_has_no_interface_and_takes_none_away() {
     run(Under::Nothing, "tests/c/fork.c", &[]);
 }
 
 #[test]
-fn section_5_3_memory_of_a_server_that_is_not_what_its_caller_says_is_refused() {
+fn memory_of_a_server_that_is_not_what_its_caller_says_is_refused() {
     run(Under::Nothing, "tests/c/memory.c", &[]);
 }
 
 #[test]
-fn section_5_3_a_storm_of_signals_amid_transfers_is_not_noticed() {
+fn a_storm_of_signals_amid_transfers_is_not_noticed() {
     let said = run(Under::Nothing, "tests/c/storm.c", &[]);
     println!("{said}");
 }

@@ -21,7 +21,7 @@ use crate::id::{ContextId, OpId};
 use crate::payload::Payload;
 use crate::table::Table;
 
-/// The most contexts that may be open at a time (section 1.1 of BMI's description).
+/// The most contexts that may be open at a time.
 const CONTEXTS_MAX: usize = 16;
 
 /// A collected operation.

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn section_4_9_everything_is_explained_in_the_text() {
+    fn everything_is_explained_in_the_text() {
         let counters = Counters::default();
         counters.posts().add(3);
         counters.longest_memory_wait_us().raise(9);

@@ -45,8 +45,7 @@ const BEHAVIOURS: &str = include_str!("behaviours.txt");
 const TRACEABILITY_HEAD: &str = "
 ## From the design's lines to the requirements
 
-Made from `crates/bmi/zoid/tests/traceability.txt`: section 2.8 of the method's description. The tests of a
-requirement are in the table above.
+Made from `crates/bmi/zoid/tests/traceability.txt`. The tests of a requirement are in the table above.
 
 | Design | Requirements | Tests |
 |---|---|---|
@@ -55,7 +54,7 @@ requirement are in the table above.
 const BAD_INPUT_HEAD: &str = "
 ## Bad input and faults
 
-Made from `crates/bmi/zoid/tests/bad-input.txt`: the items of section 5.3.
+Made from `crates/bmi/zoid/tests/bad-input.txt`.
 
 | What | Tests |
 |---|---|
@@ -64,7 +63,7 @@ Made from `crates/bmi/zoid/tests/bad-input.txt`: the items of section 5.3.
 const BEHAVIOURS_HEAD: &str = "
 ## Behaviours and further tests
 
-Made from `crates/bmi/zoid/tests/behaviours.txt`: the programs of section 5.1, the tests of section 5.2.
+Made from `crates/bmi/zoid/tests/behaviours.txt`.
 Those of the crate `bmi` are its conformance suite, which `crates/bmi/zoid/tests/system/conformance.rs` and
 `crates/bmi/bmi/tests/tcp_conformance.rs` run over each method and carrier.
 

@@ -124,7 +124,7 @@ const SCRAPES: usize = SLOTS + REPLY_SLOTS as usize;
 /// The first token of the clients.
 const CLIENTS: usize = 1024;
 
-/// The interval of heartbeats in the segment's header; section 3.1.2 requires 100 ms at most.
+/// The interval of heartbeats in the segment's header: 100 ms at most, so that a server notices a dead daemon soon.
 const BEAT: Duration = Duration::from_millis(50);
 
 /// The most events taken from one poll.

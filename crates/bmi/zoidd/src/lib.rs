@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The crate `zbmi` decides which message goes to which buffer, and `zoid-proto` defines the bytes. This
-//! crate owns descriptors, names, clocks and processes. "R7" and "section 3.1.7" refer to the description of
-//! the zoid method, as in `zbmi`.
+//! crate owns descriptors, names, clocks and processes. "R7" is a requirement of the zoid method:
+//! `docs/bmi-requirements.md`.
 //!
 //! # Example
 //!

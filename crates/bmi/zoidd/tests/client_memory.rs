@@ -190,7 +190,7 @@ fn hello(client: &mut Client) -> Welcome {
 }
 
 #[test]
-fn section_4_7_a_message_is_read_out_of_the_client_and_written_into_it() {
+fn a_message_is_read_out_of_the_client_and_written_into_it() {
     let _alone = alone();
     let Some(mut meeting) = Meeting::proven() else {
         return;
@@ -233,7 +233,7 @@ fn section_4_7_a_message_is_read_out_of_the_client_and_written_into_it() {
 }
 
 #[test]
-fn section_4_7_who_does_not_hold_the_number_gets_the_stream() {
+fn who_does_not_hold_the_number_gets_the_stream() {
     let _alone = alone();
     let wrong = Span::from(vec![0; 8]);
     let beyond = MemoryPart { len: 8, ..NOWHERE };
@@ -259,7 +259,7 @@ fn section_4_7_who_does_not_hold_the_number_gets_the_stream() {
 }
 
 #[test]
-fn section_4_7_a_number_that_is_gone_ends_copies_and_not_messages() {
+fn a_number_that_is_gone_ends_copies_and_not_messages() {
     let _alone = alone();
     let mut meeting = Meeting::new();
     let mark = Span::from(meeting.number.to_ne_bytes().to_vec());
@@ -295,7 +295,7 @@ fn section_4_7_a_number_that_is_gone_ends_copies_and_not_messages() {
 }
 
 #[test]
-fn section_4_7_memory_that_is_not_there_fails_its_operation_alone() {
+fn memory_that_is_not_there_fails_its_operation_alone() {
     let _alone = alone();
     let Some(mut meeting) = Meeting::proven() else {
         return;
@@ -347,7 +347,7 @@ fn section_4_7_memory_that_is_not_there_fails_its_operation_alone() {
 }
 
 #[test]
-fn section_4_7_ten_thousand_pieces_are_copied_in_order() {
+fn ten_thousand_pieces_are_copied_in_order() {
     let _alone = alone();
     let Some(mut meeting) = Meeting::proven() else {
         return;
@@ -371,7 +371,7 @@ fn section_4_7_ten_thousand_pieces_are_copied_in_order() {
 }
 
 #[test]
-fn section_4_7_places_that_do_not_sum_up_end_the_connection() {
+fn places_that_do_not_sum_up_end_the_connection() {
     let _alone = alone();
     let part = |len| MemoryPart { address: 4096, len };
     for lens in [
@@ -390,7 +390,7 @@ fn section_4_7_places_that_do_not_sum_up_end_the_connection() {
 }
 
 #[test]
-fn section_4_7_places_that_nobody_asked_for_end_the_connection() {
+fn places_that_nobody_asked_for_end_the_connection() {
     let _alone = alone();
     let memory = Span::from(bytes(SHORTEST));
     let breaks: [fn(&mut Meeting, MemoryPart); 6] = [
@@ -433,7 +433,7 @@ fn section_4_7_places_that_nobody_asked_for_end_the_connection() {
 }
 
 #[test]
-fn section_4_7_a_client_that_was_not_offered_it_may_not_name_places() {
+fn a_client_that_was_not_offered_it_may_not_name_places() {
     let _alone = alone();
     let memory = Span::from(bytes(SHORTEST));
     for setting in ["off", "on"] {
@@ -450,7 +450,7 @@ fn section_4_7_a_client_that_was_not_offered_it_may_not_name_places() {
 }
 
 #[test]
-fn section_4_7_a_client_may_give_a_grant_back_or_rather_send() {
+fn a_client_may_give_a_grant_back_or_rather_send() {
     let _alone = alone();
     let Some(mut meeting) = Meeting::proven() else {
         return;
@@ -478,7 +478,7 @@ fn section_4_7_a_client_may_give_a_grant_back_or_rather_send() {
 }
 
 #[test]
-fn section_4_7_a_transfer_that_stalls_waiting_for_places_ends_and_its_places_come_too_late() {
+fn a_transfer_that_stalls_waiting_for_places_ends_and_its_places_come_too_late() {
     let _alone = alone();
     let Some(mut meeting) = Meeting::stalling() else {
         return;

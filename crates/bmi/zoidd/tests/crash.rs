@@ -81,7 +81,7 @@ fn conversation_of_new_server(daemon: &Process) {
 }
 
 #[test]
-fn section_3_4_a_cleanup_after_all_three_were_killed_leaves_nothing() {
+fn a_cleanup_after_all_three_were_killed_leaves_nothing() {
     let _alone = alone();
     let mut daemon = Process::start(&[]);
     let mut process = idle_process();

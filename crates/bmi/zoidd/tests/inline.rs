@@ -57,7 +57,7 @@ fn done(bmi_id: u64, len: u64) -> Completion {
 }
 
 #[test]
-fn section_4_6_a_short_message_and_its_receive_meet_in_either_order() {
+fn a_short_message_and_its_receive_meet_in_either_order() {
     let _alone = alone();
     let (daemon, mut server, mut client) = three();
     for message in [vec![], vec![1; 8], vec![2; INLINE_MAX]] {
@@ -96,7 +96,7 @@ fn r26_a_short_message_without_a_receive_is_refused_and_leaves_nothing() {
 }
 
 #[test]
-fn section_1_4_a_short_message_that_is_longer_than_its_receive_fails_both() {
+fn a_short_message_that_is_longer_than_its_receive_fails_both() {
     let _alone = alone();
     let (_daemon, mut server, mut client) = three();
     server.post_recv(client.pid, 5, 1, &place(8)).unwrap();
@@ -118,7 +118,7 @@ fn r24_a_short_unexpected_message_may_come_with_its_request() {
 }
 
 #[test]
-fn section_4_4_a_wake_gives_a_waiting_short_message_up() {
+fn a_wake_gives_a_waiting_short_message_up() {
     let _alone = alone();
     let (_daemon, mut server, mut client) = three();
     let request = client.ask_inline(MessageKind::Expected, 5, &[7; 8], SOON);

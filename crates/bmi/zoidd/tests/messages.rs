@@ -490,7 +490,7 @@ fn the_client_after_the_last_is_told_that_the_daemon_is_busy() {
 }
 
 #[test]
-fn section_4_1_256_clients_are_served_each_its_own() {
+fn clients_are_served_each_its_own() {
     let _alone = alone();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);

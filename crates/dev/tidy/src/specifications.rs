@@ -388,7 +388,7 @@ fn citations(source: &Source) -> Vec<Citation> {
         let Some(comment) = line.trim().strip_prefix("//") else {
             continue;
         };
-        for id in numbers(comment) {
+        for id in numbers(comment).into_iter().chain(section(comment)) {
             let (evidence, place) = place(source, index);
             found.push(Citation {
                 id,
@@ -418,6 +418,22 @@ fn numbers(comment: &str) -> Vec<String> {
         .filter(is_number)
         .map(str::to_owned)
         .collect()
+}
+
+/// A section that a comment cites: of a text that nobody has, unless it is an RFC's.
+fn section(comment: &str) -> Option<String> {
+    let mut words = comment
+        .split([' ', '('])
+        .skip_while(|word| !word.starts_with("section"));
+    let number = words
+        .nth(1)
+        .filter(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    number.filter(|_| !comment.contains("RFC")).map(|number| {
+        format!(
+            "section {}",
+            number.trim_end_matches(|last: char| !last.is_ascii_digit())
+        )
+    })
 }
 
 fn place(source: &Source, index: usize) -> (Evidence, String) {
@@ -561,6 +577,14 @@ mod tests {
         let text = "// [REQ-3]\nfn a() {} // see [A-1], [REQ-x] and [`Vec`]\n";
         let found = protocol(&[("crates/a/src/b.rs", text)], "").problems();
         assert_eq!(found[0], "crates/a/src/b.rs:1: [REQ-3] is no rule");
+        assert_eq!(found.len(), 3);
+    }
+
+    #[test]
+    fn a_citation_of_a_section_is_a_problem_unless_it_is_of_an_rfc() {
+        let text = "// As in section 3.4).\n/// (RFC 1122, section 3.2), a section of 3 lines.\nfn a() {}\n";
+        let found = protocol(&[("crates/a/src/b.rs", text)], "").problems();
+        assert_eq!(found[0], "crates/a/src/b.rs:1: [section 3.4] is no rule");
         assert_eq!(found.len(), 3);
     }
 

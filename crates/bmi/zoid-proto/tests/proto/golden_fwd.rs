@@ -283,7 +283,7 @@ fn r51_the_frames_of_a_copy_by_the_daemon() {
 }
 
 #[test]
-fn section_4_6_a_short_message_comes_with_its_request() {
+fn a_short_message_comes_with_its_request() {
     let request = SendReq {
         kind: MessageKind::Expected,
         class: 0,

@@ -11,7 +11,7 @@
 //!
 //! Payload moves only after a GRANT, against a credit, or into the window that the daemon reserves for short
 //! messages. If the connection is lost before the first byte of payload has moved, nothing has changed and
-//! the attempt may be repeated. After that the result is unknown (section 3.4). A daemon that has kept this
+//! the attempt may be repeated. After that the result is unknown. A daemon that has kept this
 //! client's place recognises a repeated send by its order and answers with its result; without such a daemon
 //! the operation fails.
 

@@ -5,10 +5,10 @@
 //!      replies 4711 88541               reply queues of process 4711, which started at tick 88541
 //! ```
 //!
-//! Queues cannot be listed if their file system is not mounted, so a name is recorded before it is created
-//! (section 3.4). The daemon learns of a server with INIT; a server that is killed before that leaves this
-//! line. The line is written completely or not at all, and once: a server that attaches again finds it. A
-//! server works without a journal, too; the daemon's own line covers it from INIT on.
+//! Queues cannot be listed if their file system is not mounted, so a name is recorded before it is created.
+//! The daemon learns of a server with INIT; a server that is killed before that leaves this line. The line is
+//! written completely or not at all, and once: a server that attaches again finds it. A server works without
+//! a journal, too; the daemon's own line covers it from INIT on.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};

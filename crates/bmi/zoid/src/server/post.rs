@@ -423,8 +423,7 @@ const fn command(post: Post<'_>, receives: bool) -> Command<'_> {
     }
 }
 
-/// Returns what an operation needs of the pool (section 3.1.6: space for a long list is like a temporary
-/// buffer).
+/// Returns what an operation needs of the pool: space for a long list is like a temporary buffer.
 fn need(request: &Request, external: bool) -> Need {
     let parts = request.segments.iter().filter(|span| !span.is_empty());
     let list = match parts.count() {

@@ -60,7 +60,7 @@ fn both_ways(server: &mut Process, client: &mut Process, tag: u32, len: usize) {
 }
 
 #[test]
-fn section_4_7_every_size_is_copied_from_process_to_process() {
+fn every_size_is_copied_from_process_to_process() {
     let scene = Scene::with(&[ON]);
     let Some((mut server, mut client)) = readable_pair(&scene) else {
         return;
@@ -84,7 +84,7 @@ fn section_4_7_every_size_is_copied_from_process_to_process() {
 }
 
 #[test]
-fn section_4_7_clients_of_one_thread_and_those_whose_posts_do_not_wait_are_served() {
+fn clients_of_one_thread_and_those_whose_posts_do_not_wait_are_served() {
     for settings in ["single-thread=1\n", "pipelined=1\n"] {
         let scene = Scene::with(&[ON]);
         let (mut server, mut client) = (scene.server(), client(&scene, settings));
@@ -113,7 +113,7 @@ fn of_nobody(settings: &[(&str, &str)]) -> Option<(Scene, impl Fn(&str, &str) ->
 }
 
 #[test]
-fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_counted() {
+fn a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_counted() {
     let Some((scene, start)) = of_nobody(&[ON]) else {
         return;
     };
@@ -152,7 +152,7 @@ fn section_4_7_a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_c
 }
 
 #[test]
-fn section_4_7_a_client_of_another_user_gets_the_stream() {
+fn a_client_of_another_user_gets_the_stream() {
     if !may_be_nobody() {
         println!("skipped: setpriv cannot make another user of this one");
         return;
@@ -171,7 +171,7 @@ fn section_4_7_a_client_of_another_user_gets_the_stream() {
 }
 
 #[test]
-fn section_3_4_a_client_killed_amid_a_copy_fails_its_operation_and_no_other() {
+fn a_client_killed_amid_a_copy_fails_its_operation_and_no_other() {
     for (failpoint, client_does, server_does) in [
         // Two greetings pass that place before.
         ("amid-arrival=stop@3", "send", "receive"),
@@ -205,7 +205,7 @@ fn section_3_4_a_client_killed_amid_a_copy_fails_its_operation_and_no_other() {
 }
 
 #[test]
-fn section_3_4_a_daemon_killed_amid_a_copy_fails_the_operation_and_is_not_waited_for() {
+fn a_daemon_killed_amid_a_copy_fails_the_operation_and_is_not_waited_for() {
     for (failpoint, client_does, server_does) in [
         ("amid-arrival=kill@3", "send", "receive"),
         ("amid-delivery=kill@2", "receive", "send"),
@@ -247,7 +247,7 @@ fn standing_still(scene: &Scene) -> Option<(Process, Process, u64)> {
 }
 
 #[test]
-fn section_4_7_an_operation_ends_only_when_a_daemon_that_stands_still_has_let_go_of_its_memory() {
+fn an_operation_ends_only_when_a_daemon_that_stands_still_has_let_go_of_its_memory() {
     let settings = [
         ON,
         ("failpoint", "amid-delivery=stop@2"),
@@ -266,7 +266,7 @@ fn section_4_7_an_operation_ends_only_when_a_daemon_that_stands_still_has_let_go
 }
 
 #[test]
-fn section_4_7_a_cancel_amid_a_copy_comes_too_late() {
+fn a_cancel_amid_a_copy_comes_too_late() {
     let settings = [
         ON,
         ("failpoint", "amid-delivery=stop@2"),
@@ -291,7 +291,7 @@ fn section_4_7_a_cancel_amid_a_copy_comes_too_late() {
 }
 
 #[test]
-fn section_4_7_who_ends_amid_a_copy_waits_for_its_end() {
+fn who_ends_amid_a_copy_waits_for_its_end() {
     let settings = [
         ON,
         ("failpoint", "amid-delivery=stop@2"),
@@ -311,7 +311,7 @@ fn section_4_7_who_ends_amid_a_copy_waits_for_its_end() {
 }
 
 #[test]
-fn section_4_7_who_ends_with_a_copy_that_no_thread_waits_for_waits_for_its_end() {
+fn who_ends_with_a_copy_that_no_thread_waits_for_waits_for_its_end() {
     let settings = [
         ON,
         ("failpoint", "amid-delivery=stop@2"),
@@ -337,7 +337,7 @@ fn section_4_7_who_ends_with_a_copy_that_no_thread_waits_for_waits_for_its_end()
 }
 
 #[test]
-fn section_4_7_a_daemon_that_dies_while_it_stands_still_has_let_go() {
+fn a_daemon_that_dies_while_it_stands_still_has_let_go() {
     let settings = [
         ON,
         ("failpoint", "amid-delivery=stop@2"),

@@ -1,4 +1,4 @@
-//! Deaths from the point of view of the survivors (section 3.4): clients that outlive their server, or client
+//! Deaths from the point of view of the survivors: clients that outlive their server, or client
 //! and server that outlive their daemon, and the fate of operations posted before.
 
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ fn serve(server: &mut Process, client: &mut Process, ops: [usize; 2]) {
 }
 
 #[test]
-fn section_3_4_what_waits_for_a_server_outlives_its_farewell() {
+fn what_waits_for_a_server_outlives_its_farewell() {
     let scene = Scene::new();
     let (mut server, mut client) = scene.greeted_pair();
     let ops = wait_for_a_server(&mut client);
@@ -44,7 +44,7 @@ fn section_3_4_what_waits_for_a_server_outlives_its_farewell() {
 }
 
 #[test]
-fn section_3_4_what_a_dead_server_may_have_known_of_fails_when_the_next_one_comes() {
+fn what_a_dead_server_may_have_known_of_fails_when_the_next_one_comes() {
     let scene = Scene::with(&[("unexp", "64k")]);
     let (mut server, mut client) = scene.greeted_pair();
     let ops = wait_for_a_server(&mut client);
@@ -75,7 +75,7 @@ fn section_3_4_what_a_dead_server_may_have_known_of_fails_when_the_next_one_come
 }
 
 #[test]
-fn section_3_4_an_answer_that_went_with_the_server_is_not_waited_for() {
+fn an_answer_that_went_with_the_server_is_not_waited_for() {
     let scene = Scene::new();
     let (mut server, mut client) = scene.greeted_pair();
     for tag in [4, 5] {
@@ -115,7 +115,7 @@ fn what_waits_for_a_server_that_was_killed_fails_if_no_other_comes() {
 }
 
 #[test]
-fn section_3_4_a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
+fn a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
     let scene = Scene::new();
     let mut server = scene.server();
     let mut client = client_with(&scene, "keep-on-server-restart=on");
@@ -128,7 +128,7 @@ fn section_3_4_a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
 }
 
 #[test]
-fn section_3_4_a_send_to_a_server_that_dies_amid_it_fails() {
+fn a_send_to_a_server_that_dies_amid_it_fails() {
     let scene = Scene::with(&[("stall-ms", "600000"), ("heartbeat-ms", "60000")]);
     let mut server = scene.server();
     let relay = Relay::to(&scene.socket(), "relay", usize::MAX / 2);
@@ -154,7 +154,7 @@ fn section_3_4_a_send_to_a_server_that_dies_amid_it_fails() {
 }
 
 #[test]
-fn section_3_4_a_daemon_that_dies_for_good_fails_everything_in_time() {
+fn a_daemon_that_dies_for_good_fails_everything_in_time() {
     let mut scene = Scene::new();
     let mut server = scene.server();
     let mut client = client_with(&scene, "reconnect-ms=1000");

@@ -38,7 +38,7 @@ pub(crate) fn public_copy() -> (TempDir, PathBuf) {
 }
 
 #[test]
-fn section_5_3_who_may_not_open_queue_or_segment_is_told() {
+fn who_may_not_open_queue_or_segment_is_told() {
     if !may_be_nobody() {
         println!("skipped: setpriv cannot make another user of this one");
         return;
@@ -97,7 +97,7 @@ const SMALL: QueueShape = QueueShape {
 };
 
 #[test]
-fn section_5_3_without_a_queue_left_calls_of_a_server_take_turns() {
+fn without_a_queue_left_calls_of_a_server_take_turns() {
     let scene = Scene::new();
     let (mut server, mut client) = scene.greeted_pair();
     let ops: Vec<_> = (0..3)
@@ -118,7 +118,7 @@ fn section_5_3_without_a_queue_left_calls_of_a_server_take_turns() {
 }
 
 #[test]
-fn section_5_3_without_a_queue_left_a_server_is_told_which_limit_it_is() {
+fn without_a_queue_left_a_server_is_told_which_limit_it_is() {
     let scene = Scene::new();
     let settings = scene.party_settings(&scene.socket());
     let is_root = sys::effective_user() == 0;
@@ -135,7 +135,7 @@ fn section_5_3_without_a_queue_left_a_server_is_told_which_limit_it_is() {
 }
 
 #[test]
-fn section_5_3_a_segment_cut_by_a_third_party_ends_its_daemon_and_nobody_else() {
+fn a_segment_cut_by_a_third_party_ends_its_daemon_and_nobody_else() {
     let mut scene = Scene::new();
     let path = format!("/dev/shm{}", scene.instance.segment());
     if !Path::new(&path).exists() {
@@ -191,7 +191,7 @@ fn jumping_clock(directory: &Path) -> Option<String> {
 }
 
 #[test]
-fn section_5_3_a_clock_that_jumps_changes_nothing() {
+fn a_clock_that_jumps_changes_nothing() {
     let directory = TempDir::new().unwrap();
     let Some(preload) = jumping_clock(directory.path()) else {
         println!("skipped: no C compiler");
@@ -232,7 +232,7 @@ fn section_5_3_a_clock_that_jumps_changes_nothing() {
 }
 
 #[test]
-fn section_5_3_all_three_stopped_and_continued_amid_transfers_lose_nothing() {
+fn all_three_stopped_and_continued_amid_transfers_lose_nothing() {
     let scene = Scene::with(&[("heartbeat-ms", "60000")]);
     let mut server = scene.server();
     server.tell("echo");

@@ -59,7 +59,7 @@ fn run(scene: &Scene) -> [Process; 3] {
 }
 
 #[test]
-fn section_3_4_kill_9_of_any_party_leaves_nothing() {
+fn kill_9_of_any_party_leaves_nothing() {
     let mut scene = Scene::new();
     scene.daemon.end();
     assert_eq!(left_behind(&scene), (false, Vec::new()));
@@ -119,7 +119,7 @@ fn survivors_work(scene: &mut Scene, round: usize, server: &mut Process, bystand
 }
 
 #[test]
-fn section_3_4_a_daemon_started_after_kills_removes_what_they_left() {
+fn a_daemon_started_after_kills_removes_what_they_left() {
     let mut scene = Scene::new();
     let all = queues_left();
     for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! The crash matrix for clients that were attached before (section 5.2): the daemon dies or stops at each
+//! The crash matrix for clients that were attached before: the daemon dies or stops at each
 //! step of the protocol while clients have a request, posts and tests in flight. Each of these ends, and the
 //! same clients are served afterwards.
 //!
@@ -199,7 +199,7 @@ fn row_of_the_next(step: &str) {
 }
 
 #[test]
-fn section_5_2_whatever_step_a_daemon_is_killed_at_old_clients_are_served_by_the_next() {
+fn whatever_step_a_daemon_is_killed_at_old_clients_are_served_by_the_next() {
     for step in STEPS {
         for size in SIZES {
             row(step, size, End::Killed);
@@ -208,7 +208,7 @@ fn section_5_2_whatever_step_a_daemon_is_killed_at_old_clients_are_served_by_the
 }
 
 #[test]
-fn section_5_2_whatever_step_a_daemon_stands_still_at_nothing_is_lost() {
+fn whatever_step_a_daemon_stands_still_at_nothing_is_lost() {
     for step in STEPS {
         for size in SIZES {
             row(step, size, End::Continued);
@@ -217,7 +217,7 @@ fn section_5_2_whatever_step_a_daemon_stands_still_at_nothing_is_lost() {
 }
 
 #[test]
-fn section_5_2_a_daemon_that_dies_at_its_start_leaves_old_clients_to_the_next() {
+fn a_daemon_that_dies_at_its_start_leaves_old_clients_to_the_next() {
     for step in FIRST_STEPS {
         row_of_the_next(step);
     }

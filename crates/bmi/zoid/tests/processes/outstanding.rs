@@ -1,5 +1,5 @@
 //! A daemon that is killed and restarted, or stopped, while surviving clients have outstanding requests: none
-//! of them waits forever, and both sides agree on the results or fail (section 3.4).
+//! of them waits forever, and both sides agree on the results or fail.
 //!
 //! Heartbeats have their default interval.
 
@@ -124,7 +124,7 @@ fn round(blow: Blow, reattach_ms: &str) {
 }
 
 #[test]
-fn section_3_4_requests_outstanding_at_old_clients_end_whatever_the_daemon_suffers() {
+fn requests_outstanding_at_old_clients_end_whatever_the_daemon_suffers() {
     let rounds = if is_long() { 100 } else { 5 };
     for number in 0..rounds {
         let (blow, reattach_ms) = ROUNDS[number % ROUNDS.len()];
@@ -134,7 +134,7 @@ fn section_3_4_requests_outstanding_at_old_clients_end_whatever_the_daemon_suffe
 }
 
 #[test]
-fn section_3_4_an_answer_that_went_with_the_daemon_is_not_waited_for() {
+fn an_answer_that_went_with_the_daemon_is_not_waited_for() {
     let mut scene = scene("0");
     let mut server = scene.server();
     let mut client = scene.client();
@@ -154,7 +154,7 @@ fn section_3_4_an_answer_that_went_with_the_daemon_is_not_waited_for() {
 }
 
 #[test]
-fn section_3_4_an_idle_client_does_not_notice_that_its_daemon_was_replaced() {
+fn an_idle_client_does_not_notice_that_its_daemon_was_replaced() {
     let mut scene = scene("0");
     let mut server = scene.server();
     let mut client = scene.client();
@@ -165,7 +165,7 @@ fn section_3_4_an_idle_client_does_not_notice_that_its_daemon_was_replaced() {
 }
 
 #[test]
-fn section_3_4_nor_does_an_idle_client_whose_posts_wait() {
+fn nor_does_an_idle_client_whose_posts_wait() {
     let mut scene = scene("0");
     let mut server = scene.server();
     let mut client = scene.client();
@@ -183,7 +183,7 @@ fn section_3_4_nor_does_an_idle_client_whose_posts_wait() {
 }
 
 #[test]
-fn section_3_4_a_client_that_asks_for_it_keeps_what_waits_when_the_daemon_is_replaced() {
+fn a_client_that_asks_for_it_keeps_what_waits_when_the_daemon_is_replaced() {
     let mut scene = scene("0");
     let mut server = scene.server();
     let settings = scene.party_settings(&scene.socket()) + "keep-on-server-restart=on\n";

@@ -9,17 +9,17 @@ use std::process::Command;
 use crate::faults::{NOBODY, may_be_nobody, public_copy};
 use crate::scene::take_turn;
 
-/// The bytes of queues that Linux allows a user by default, as in sections 3.1.1 and 3.4.
+/// The bytes of queues that Linux allows a user by default.
 const QUEUE_BYTES: &str = "819200";
 
 /// The tests that need most queues, and one of each kind.
 const AGAIN: [&str; 7] = [
-    "kills::section_3_4_kill_9_of_any_party_leaves_nothing",
-    "kills::section_3_4_a_daemon_started_after_kills_removes_what_they_left",
+    "kills::kill_9_of_any_party_leaves_nothing",
+    "kills::a_daemon_started_after_kills_removes_what_they_left",
     "requirements::client::r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else",
     "requirements::server::r47_every_sleeping_call_has_a_reply_queue_and_queues_are_used_again",
     "requirements::server::r64_a_test_of_any_operation_collects_what_other_threads_posted",
-    "faults::section_5_3_without_a_queue_left_a_server_is_told_which_limit_it_is",
+    "faults::without_a_queue_left_a_server_is_told_which_limit_it_is",
     "stock_limits::this_user_has_the_stock_limits",
 ];
 

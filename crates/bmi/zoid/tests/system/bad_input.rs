@@ -32,7 +32,7 @@ fn a_daemon_that_answers_with_nonsense_is_a_protocol_error() {
 }
 
 #[test]
-fn section_5_1_a_server_does_not_talk_to_itself_or_to_other_servers() {
+fn a_server_does_not_talk_to_itself_or_to_other_servers() {
     let bed = Bed::new();
     let server = bed.serve();
     // A server may look up its own address, which names itself; nobody can post to it.

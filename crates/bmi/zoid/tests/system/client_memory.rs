@@ -19,7 +19,7 @@ fn copies(bed: &Bed) -> f64 {
 }
 
 #[test]
-fn section_4_7_the_daemon_copies_unless_it_is_told_not_to() {
+fn the_daemon_copies_unless_it_is_told_not_to() {
     let default = zoidd::Options::default().client_memory;
     assert_eq!(default, Wish::Auto);
     let bed = Bed::with(|options| options.client_memory = default);
@@ -75,7 +75,7 @@ const SIZES: [usize; 10] = [
 ];
 
 #[test]
-fn section_4_7_long_messages_are_copied_and_short_ones_are_streamed() {
+fn long_messages_are_copied_and_short_ones_are_streamed() {
     let bed = bed();
     let (server, client) = bed.greeted_pair();
     both_ways(&server, &client, &SIZES);
@@ -94,7 +94,7 @@ fn section_4_7_long_messages_are_copied_and_short_ones_are_streamed() {
 }
 
 #[test]
-fn section_4_7_posts_that_do_not_wait_are_copied_too() {
+fn posts_that_do_not_wait_are_copied_too() {
     let bed = bed().pipelined();
     let (server, client) = (bed.serve(), bed.join());
     let server = {
@@ -109,7 +109,7 @@ fn section_4_7_posts_that_do_not_wait_are_copied_too() {
 }
 
 #[test]
-fn section_4_7_unexpected_messages_and_memory_from_outside_are_copied_too() {
+fn unexpected_messages_and_memory_from_outside_are_copied_too() {
     const LEN: usize = 200_000;
     let bed = Bed::with(|options| {
         options.client_memory = Wish::On;
@@ -136,7 +136,7 @@ fn section_4_7_unexpected_messages_and_memory_from_outside_are_copied_too() {
 }
 
 #[test]
-fn section_4_7_with_a_credit_an_unexpected_message_goes_along_with_its_request() {
+fn with_a_credit_an_unexpected_message_goes_along_with_its_request() {
     const LEN: usize = 100_000;
     let bed = Bed::with(|options| {
         options.client_memory = Wish::On;
@@ -150,7 +150,7 @@ fn section_4_7_with_a_credit_an_unexpected_message_goes_along_with_its_request()
 }
 
 #[test]
-fn section_4_7_lists_are_copied_piece_by_piece() {
+fn lists_are_copied_piece_by_piece() {
     let bed = bed();
     let (server, client) = bed.greeted_pair();
     let lens = [1, 0, 70_000, 4096, 3, 100_000];
@@ -178,7 +178,7 @@ fn section_4_7_lists_are_copied_piece_by_piece() {
 }
 
 #[test]
-fn section_4_7_ten_thousand_pieces_go_by_the_stream() {
+fn ten_thousand_pieces_go_by_the_stream() {
     let bed = bed();
     let (server, client) = bed.greeted_pair();
     let pieces = 10_000;
@@ -204,7 +204,7 @@ fn section_4_7_ten_thousand_pieces_go_by_the_stream() {
 }
 
 #[test]
-fn section_4_7_who_refuses_and_who_is_not_asked_gets_the_stream() {
+fn who_refuses_and_who_is_not_asked_gets_the_stream() {
     for (wish, client_memory) in [
         (Wish::On, ClientMemory::Reject),
         (Wish::Off, ClientMemory::Offer),
@@ -224,7 +224,7 @@ fn section_4_7_who_refuses_and_who_is_not_asked_gets_the_stream() {
 }
 
 #[test]
-fn section_4_7_clients_over_tcp_are_not_asked() {
+fn clients_over_tcp_are_not_asked() {
     let bed = Bed::with(|options| {
         options.client_memory = Wish::On;
         options.listen = Some("127.0.0.1:0".parse().unwrap());
@@ -245,7 +245,7 @@ fn section_4_7_clients_over_tcp_are_not_asked() {
 }
 
 #[test]
-fn section_4_7_a_receive_that_is_cancelled_is_not_copied_into() {
+fn a_receive_that_is_cancelled_is_not_copied_into() {
     let bed = bed();
     let (server, client) = bed.greeted_pair();
     let op = pending(client.receive_into(1, 1 << 20));

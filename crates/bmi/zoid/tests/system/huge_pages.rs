@@ -75,7 +75,7 @@ fn exchange(bed: &Bed) {
 
 /// One test, because both parts use or change the state of the whole system.
 #[test]
-fn section_4_8_huge_pages_are_taken_where_there_are_and_others_where_not() {
+fn huge_pages_are_taken_where_there_are_and_others_where_not() {
     without_a_reserve();
     with_a_reserve();
 }

@@ -69,7 +69,7 @@ fn client(bed: &Bed, nodes: &[Node], extended_addresses: bool) -> Bmi {
 }
 
 #[test]
-fn section_4_2_one_client_talks_to_several_io_nodes_at_the_same_time() {
+fn one_client_talks_to_several_io_nodes_at_the_same_time() {
     let bed = Bed::new();
     let nodes = [Node::start("a"), Node::start("b")];
     let own = bed.serve();
@@ -122,7 +122,7 @@ fn section_4_2_one_client_talks_to_several_io_nodes_at_the_same_time() {
 }
 
 #[test]
-fn section_4_2_without_the_switch_there_is_one_io_node() {
+fn without_the_switch_there_is_one_io_node() {
     let bed = Bed::new();
     let nodes = [Node::start("c")];
     let client = client(&bed, &nodes, false);

@@ -24,7 +24,7 @@ fn pieces(server: &End, count: usize) -> Vec<Buffer> {
 }
 
 #[test]
-fn section_3_1_6_a_long_list_waits_for_memory_like_a_temporary_buffer() {
+fn a_long_list_waits_for_memory_like_a_temporary_buffer() {
     let bed = bed();
     let (server, client) = bed.greeted_pair();
     let list = pieces(&server, 300);
@@ -46,7 +46,7 @@ fn section_3_1_6_a_long_list_waits_for_memory_like_a_temporary_buffer() {
 }
 
 #[test]
-fn section_3_1_6_a_list_beyond_what_the_plugin_reads_is_copied() {
+fn a_list_beyond_what_the_plugin_reads_is_copied() {
     let bed = Bed::new();
     let (server, client) = bed.greeted_pair();
     let count = (1 << 16) + 1;

@@ -4,7 +4,7 @@ use zoidd::Metric;
 
 use crate::bed::{Bed, immediate, pattern, pending};
 
-/// A phrase of section 4.9, and what shows it: the daemon's metrics, by the beginning of their names,
+/// A phrase, and what shows it: the daemon's metrics, by the beginning of their names,
 /// and counters of the library.
 const PHRASES: [(&str, &[&str], &[&str]); 20] = [
     (
@@ -104,7 +104,7 @@ const PHRASES: [(&str, &[&str], &[&str]); 20] = [
 ];
 
 #[test]
-fn section_4_9_every_phrase_of_the_description_has_its_metric() {
+fn every_phrase_of_the_description_has_its_metric() {
     let bed = Bed::new();
     let (_server, client) = bed.greeted_pair();
     let metrics = bed.metrics();
@@ -126,7 +126,7 @@ fn section_4_9_every_phrase_of_the_description_has_its_metric() {
 }
 
 #[test]
-fn section_4_9_r12_copies_of_the_server_are_among_the_daemons_metrics() {
+fn r12_copies_of_the_server_are_among_the_daemons_metrics() {
     let bed = Bed::with(|options| options.job_weights = [(7, 2)].into());
     let (server, client) = bed.greeted_pair();
     for outside in [false, true] {

@@ -60,7 +60,7 @@ fn interruptible(bed: &Bed) -> (End, End) {
 }
 
 #[test]
-fn section_4_4_by_default_every_wait_goes_on_after_a_signal() {
+fn by_default_every_wait_goes_on_after_a_signal() {
     let bed = Bed::new();
     let (server, client) = bed.greeted_pair();
     let nothing = || {};
@@ -91,7 +91,7 @@ fn section_4_4_by_default_every_wait_goes_on_after_a_signal() {
 }
 
 #[test]
-fn section_4_4_a_server_that_asks_for_it_is_interrupted_in_every_test() {
+fn a_server_that_asks_for_it_is_interrupted_in_every_test() {
     let bed = Bed::new();
     let (server, client) = interruptible(&bed);
     let nothing = || {};
@@ -122,7 +122,7 @@ fn section_4_4_a_server_that_asks_for_it_is_interrupted_in_every_test() {
 }
 
 #[test]
-fn section_4_4_a_server_whose_operation_waits_for_memory_is_interrupted_too() {
+fn a_server_whose_operation_waits_for_memory_is_interrupted_too() {
     let bed = Bed::with(|options| options.total = options.unexpected + (64 << 10));
     let (server, _client) = interruptible(&bed);
     let _all = server.memory(64 << 10);
@@ -132,7 +132,7 @@ fn section_4_4_a_server_whose_operation_waits_for_memory_is_interrupted_too() {
 }
 
 #[test]
-fn section_4_4_a_client_that_asks_for_it_is_interrupted_in_tests_and_posts() {
+fn a_client_that_asks_for_it_is_interrupted_in_tests_and_posts() {
     let bed = Bed::new();
     let (server, client) = bed.greeted_pair();
     client.bmi.set(None, &setting::INTERRUPTIBLE).unwrap();
@@ -168,7 +168,7 @@ fn section_4_4_a_client_that_asks_for_it_is_interrupted_in_tests_and_posts() {
 }
 
 #[test]
-fn section_4_4_no_signal_breaks_a_message_apart() {
+fn no_signal_breaks_a_message_apart() {
     let bed = Bed::new();
     let (server, client) = interruptible(&bed);
     let bytes = pattern(20_000_000);
@@ -188,7 +188,7 @@ fn section_4_4_no_signal_breaks_a_message_apart() {
 }
 
 #[test]
-fn section_4_4_who_waits_for_a_daemon_is_interrupted() {
+fn who_waits_for_a_daemon_is_interrupted() {
     let nowhere = || Options {
         instance: "nobody-is-here".parse().unwrap(),
         interruptible: true,
@@ -206,7 +206,7 @@ fn section_4_4_who_waits_for_a_daemon_is_interrupted() {
 }
 
 #[test]
-fn section_4_4_signals_do_not_make_a_send_wait_longer_for_a_daemon_that_stands_still() {
+fn signals_do_not_make_a_send_wait_longer_for_a_daemon_that_stands_still() {
     let (over, is_over) = mpsc::channel::<()>();
     let alone = Options {
         single_thread: true,

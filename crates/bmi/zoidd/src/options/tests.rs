@@ -76,7 +76,7 @@ fn an_unknown_setting_is_answered_with_the_known_ones() {
 }
 
 #[test]
-fn section_4_1_job_weights_are_pairs_with_each_job_once() {
+fn job_weights_are_pairs_with_each_job_once() {
     let mut options = Options::default();
     assert!(options.job_weights.is_empty());
     let variables = environment(&[("ZBMI_JOB_WEIGHTS", "7:2, 9:4,")]);
@@ -101,7 +101,7 @@ fn a_group_has_a_name_or_a_number() {
 }
 
 #[test]
-fn section_4_8_huge_pages_are_named_by_size() {
+fn huge_pages_are_named_by_size() {
     for (text, pages) in [
         ("auto", HugePages::Auto),
         ("2M", HugePages::Huge2M),
@@ -126,7 +126,7 @@ fn every_setting_refuses_nonsense_and_none_panics() {
 }
 
 #[test]
-fn section_2_1_refuses_contradictions() {
+fn refuses_contradictions() {
     let check = |pairs: &[(&str, &str)]| {
         let mut options = Options::default();
         for (name, value) in pairs {

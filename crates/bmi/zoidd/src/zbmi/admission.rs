@@ -1,4 +1,4 @@
-//! Admission of large inbound transfers (section 3.2.5), with turns for jobs (section 4.1).
+//! Admission of large inbound transfers, with turns for jobs.
 //!
 //! Large transfers share `slots`. Transfers that find no free slot wait in one queue per job. The jobs take
 //! turns in the order of their numbers, each for as many grants as its weight; within a job, the first come

@@ -1,4 +1,4 @@
-//! Attaching and losing clients (section 3.4).
+//! Attaching and losing clients.
 
 use crate::zbmi::Engine;
 use crate::zbmi::client::Client;

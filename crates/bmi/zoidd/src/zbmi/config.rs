@@ -6,10 +6,10 @@ use std::time::Duration;
 use crate::zbmi::io::JobId;
 use crate::zbmi::pool::slot_len;
 
-/// The unit of the unexpected pool in bytes; every slot is a multiple (section 3.1.2).
+/// The unit of the unexpected pool in bytes; every slot is a multiple.
 pub const SLOT_UNIT: u64 = 64;
 
-/// Inbound transfers of at most this many bytes need no bulk slot (section 3.2.5).
+/// Inbound transfers of at most this many bytes need no bulk slot.
 pub const BULK_MIN: u64 = 64 << 10;
 
 /// The configuration of an engine. [`Config::default`] has the documented defaults.
@@ -33,18 +33,17 @@ pub struct Config {
     pub hold: Duration,
     /// How long a transfer may make no progress before it fails (R57).
     pub stall: Duration,
-    /// How long a client with a lost connection keeps its pid and the server's operations for it (section
-    /// 3.4); zero disables it.
+    /// How long a client with a lost connection keeps its pid and the server's operations for it; zero disables it.
     pub reattach: Duration,
     /// How long draining waits for running transfers.
     pub drain: Duration,
-    /// The most inbound transfers above [`BULK_MIN`] that run at once (section 3.2.5).
+    /// The most inbound transfers above [`BULK_MIN`] that run at once.
     pub bulk_slots: u32,
     /// The most bytes of the unexpected region that one client may hold; `None`: no limit.
     pub unexpected_share: Option<u64>,
-    /// The number of unexpected slots reserved for each client (section 4.6); the design has 0.
+    /// The number of unexpected slots reserved for each client; the design has 0.
     pub credits: u32,
-    /// The number of grants per turn of a job, if not 1 (section 4.1); 0 counts as 1.
+    /// The number of grants per turn of a job, if not 1; 0 counts as 1.
     pub job_weights: BTreeMap<JobId, u32>,
     /// The limits of the tables.
     pub limits: Limits,

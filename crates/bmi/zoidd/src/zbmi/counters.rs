@@ -1,4 +1,4 @@
-//! The counters of the engine (section 4.9). Counters never decrease; [`Gauges`] give the current state.
+//! The counters of the engine. Counters never decrease; [`Gauges`] give the current state.
 
 use std::time::Duration;
 

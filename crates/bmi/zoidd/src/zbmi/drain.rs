@@ -1,4 +1,4 @@
-//! Draining (section 3.4, last row): nothing new starts; running transfers may complete.
+//! Draining: nothing new starts; running transfers may complete.
 
 use crate::zbmi::Engine;
 use crate::zbmi::client::Request;

@@ -76,7 +76,7 @@ pub struct Segment {
     pub len: u64,
 }
 
-/// Why something failed, by BMI's names (section 1.7).
+/// Why something failed, by BMI's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 pub enum Errno {
     /// EINVAL: an argument is invalid.
@@ -136,7 +136,7 @@ pub struct PreviousStay {
 pub struct Attached {
     /// The client's id from now on.
     pub peer: Peer,
-    /// Unexpected slots reserved for it (section 4.6).
+    /// Unexpected slots reserved for it.
     pub credits: u32,
     /// Whether it has its former pid and the server's operations for it survived.
     pub reattached: bool,

@@ -1,4 +1,4 @@
-//! Matching of the server's operations with the calls of clients (section 3.1.7).
+//! Matching of the server's operations with the calls of clients.
 //!
 //! ```text
 //!        POST ─┬─ a call waits ────────────────────────────▶ CLAIMED(immediate)
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Claims a post for a call. If the message does not fit, both sides fail and both are consumed, so that
-    /// later pairs match in step (section 1.4).
+    /// later pairs match in step.
     fn claim(&mut self, now: Time, offer: Offer, plugin: PluginId, immediate: Option<CallId>) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;

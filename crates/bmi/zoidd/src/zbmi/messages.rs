@@ -1,4 +1,4 @@
-//! Unexpected messages for the server: order, fetching, freeing (section 3.1.8).
+//! Unexpected messages for the server: order, fetching, freeing.
 
 use crate::zbmi::Engine;
 use crate::zbmi::counters::Rejection;
@@ -120,7 +120,7 @@ impl Engine {
         }
     }
 
-    /// Wakes one UNEXP_TEST, which gets the message, and every TEST that asked to be woken (section 3.1.8).
+    /// Wakes one UNEXP_TEST, which gets the message, and every TEST that asked to be woken.
     pub(crate) fn announce_message(&mut self, class: Class) {
         let Some(server) = &self.server else {
             return;

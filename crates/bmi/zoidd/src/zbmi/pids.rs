@@ -1,4 +1,4 @@
-//! Assignment of pids to clients (section 3.4, "pid reuse").
+//! Assignment of pids to clients.
 //!
 //! A pid is given to another client only after the server has dropped the address, or after 2^20 other pids
 //! were given out: an address that the server still holds must not silently name another client.

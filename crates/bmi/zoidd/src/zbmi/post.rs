@@ -1,4 +1,4 @@
-//! The server's POST_SEND and POST_RECV: checks (section 3.1.5) and outcomes.
+//! The server's POST_SEND and POST_RECV: checks and outcomes.
 
 use std::sync::Arc;
 

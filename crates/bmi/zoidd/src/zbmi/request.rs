@@ -1,4 +1,4 @@
-//! The three calls of clients: zbmi_send, zbmi_recv, zbmi_test (sections 3.2.4, 2.6).
+//! The three calls of clients: zbmi_send, zbmi_recv, zbmi_test.
 //!
 //! A call claims a counterpart, or waits up to its timeout, or is answered "not now". A call that does not
 //! wait leaves no state behind (R21).

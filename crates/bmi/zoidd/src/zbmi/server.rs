@@ -9,7 +9,7 @@ use crate::zbmi::io::{
 };
 use crate::zbmi::time::Time;
 
-/// An operation that has not completed (section 3.1.7).
+/// An operation that has not completed.
 #[derive(Debug)]
 pub(crate) struct ServerPost {
     pub(crate) bmi: BmiId,

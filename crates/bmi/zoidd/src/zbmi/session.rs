@@ -1,4 +1,4 @@
-//! The server's session and its commands, except the posts (section 3.1.4).
+//! The server's session and its commands, except the posts.
 
 use crate::zbmi::Engine;
 use crate::zbmi::complete::Place;

@@ -242,7 +242,7 @@ fn r62_a_cancel_amid_the_registration_that_freed_memory_allows_reaches_the_plugi
 }
 
 #[test]
-fn section_5_2_posts_race_with_tests_of_the_context_in_both_roles() {
+fn posts_race_with_tests_of_the_context_in_both_roles() {
     let bed = Bed::new();
     let (server, client) = bed.greeted_pair();
     let rounds = if crate::bed::is_long() { 5000 } else { 300 };
@@ -282,7 +282,7 @@ fn section_5_2_posts_race_with_tests_of_the_context_in_both_roles() {
 }
 
 #[test]
-fn section_5_2_finalize_ends_every_call_that_sleeps_in_both_roles() {
+fn finalize_ends_every_call_that_sleeps_in_both_roles() {
     let bed = Bed::new();
     for ends_server in [true, false] {
         let (server, client) = bed.greeted_pair();

@@ -1,4 +1,4 @@
-//! Death and restart of clients and servers, row by row of section 3.4.
+//! Death and restart of clients and servers.
 
 use std::time::Duration;
 

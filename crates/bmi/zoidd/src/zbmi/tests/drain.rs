@@ -1,4 +1,4 @@
-//! Draining (section 3.4, last row).
+//! Draining.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Bulk slots and turns (sections 3.2.5, 4.1).
+//! Bulk slots and turns.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Matching: R26–R34, R57–R61, section 1.4.
+//! Matching: R26–R34, R57–R61, and messages of one tag in step.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Unexpected memory: R2, R5, R24, R25, R29, R53, sections 3.2.5 and 4.6.
+//! Unexpected memory: R2, R5, R24, R25, R29, R53.
 
 use std::time::Duration;
 

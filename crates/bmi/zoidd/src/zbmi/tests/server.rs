@@ -1,4 +1,4 @@
-//! The server's commands: R52, R64, R65, R68, sections 1.4, 3.1.5, 3.1.7.
+//! The server's commands: R52, R64, R65, R68.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Random schedules on both sides, compared with plain lists in order of arrival (section 5.2).
+//! Random schedules on both sides, compared with plain lists in order of arrival.
 //!
 //! Every step goes to the engine and to the reference. Both must give the same outputs, in any order within a
 //! step. After the schedule everything is ended, and no state may be left.
