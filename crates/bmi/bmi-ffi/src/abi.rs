@@ -97,6 +97,7 @@ pub mod option {
     /// `BMI_TCP_CHECK_UNEXPECTED`.
     pub const TCP_CHECK_UNEXPECTED: c_int = 15;
     /// `BMI_ZOID_POST_TIMEOUT`. In the OrangeFS dialect, 16 is another option.
+    // [CABI-5]
     pub const ZOID_POST_TIMEOUT: c_int = if cfg!(feature = "orangefs") { 116 } else { 16 };
     /// `BMI_TRANSPORT_METHODS_STRING`.
     pub const TRANSPORT_METHODS_STRING: c_int = if cfg!(feature = "orangefs") { 16 } else { 17 };
@@ -119,6 +120,7 @@ pub(crate) fn outcome(completion: &Completion) -> (ErrorCode, Size) {
 }
 
 /// Converts the wait of a test.
+// [CABI-11]
 pub(crate) fn idle(milliseconds: c_int) -> Result<Duration, Error> {
     let milliseconds = u64::try_from(milliseconds).map_err(|_| Error::Inval)?;
     Ok(Duration::from_millis(milliseconds))

@@ -49,6 +49,7 @@ pub unsafe extern "C" fn BMI_initialize(
     unsafe { initialize(methods, listen, flags) }
 }
 
+// [CABI-15]
 unsafe fn initialize(methods: *const c_char, listen: *const c_char, flags: c_int) -> c_int {
     crate::log::begin();
     // SAFETY: guaranteed by the callers of both exported functions.
@@ -214,6 +215,7 @@ pub extern "C" fn BMI_memalloc(address: Addr, size: Size, direction: OpType) -> 
 }
 
 /// Frees memory from `BMI_memalloc`. Null is ignored. The pointer is only compared, never dereferenced.
+// [CABI-20]
 #[unsafe(no_mangle)]
 pub extern "C" fn BMI_memfree(
     address: Addr,
@@ -266,6 +268,7 @@ pub extern "C" fn BMI_cancel(op: Op, _context: Context) -> c_int {
 
 /// Converts a number of `<errno.h>` to the BMI number and keeps the sign. Returns an unknown number
 /// unchanged.
+// [CABI-24]
 #[unsafe(no_mangle)]
 pub extern "C" fn bmi_errno_to_pvfs(error: c_int) -> c_int {
     let known = error.checked_abs().and_then(Error::from_errno);

@@ -69,6 +69,7 @@ unsafe fn setting(option: c_int, parameter: *mut c_void) -> Result<Setting, Erro
         option::OPTIMISTIC_BUFFER_REG => Setting::OptimisticRegistration,
         option::TCP_CHECK_UNEXPECTED => Setting::CheckUnexpected(number()? != 0),
         option::ZOID_POST_TIMEOUT => {
+            // [OPT-6]
             let milliseconds = u64::try_from(number()?).map_err(|_| Error::Inval)?;
             Setting::PostTimeout(Duration::from_millis(milliseconds))
         }
@@ -104,6 +105,7 @@ pub unsafe extern "C" fn BMI_get_info(
 /// # Safety
 ///
 /// As for [`BMI_get_info`].
+// [CABI-23]
 unsafe fn put_number(address: Addr, option: c_int, target: *mut c_void) -> Result<c_int, Error> {
     let interface = interface()?;
     let (address, question) = match option {
@@ -149,6 +151,7 @@ unsafe fn put_method_address(address: Addr, target: *mut c_void) -> Result<c_int
 /// # Safety
 ///
 /// As for [`BMI_get_info`].
+// [CABI-22]
 unsafe fn put_methods(target: *mut c_void) -> Result<c_int, Error> {
     if target.is_null() {
         return Err(Error::Inval);

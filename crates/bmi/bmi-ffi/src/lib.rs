@@ -36,6 +36,7 @@
 //! assert_eq!(BMI_finalize(), 0);
 //! ```
 
+// [CABI-3]
 pub mod abi;
 mod call;
 mod info;
@@ -44,6 +45,7 @@ mod post;
 mod state;
 mod test;
 
+// [CABI-1]
 pub use call::*;
 pub use info::{BMI_get_info, BMI_set_info};
 pub use post::*;

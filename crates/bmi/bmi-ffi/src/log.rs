@@ -15,6 +15,7 @@ const VARIABLE: &str = "FINERAIL_LOG";
 const WAITING: &str = "off,zoid::waiting=warn";
 
 /// Starts logging in the first call.
+// [CABI-25]
 pub(crate) fn begin() {
     static FIRST: Once = Once::new();
     FIRST.call_once(|| {

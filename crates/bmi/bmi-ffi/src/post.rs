@@ -50,6 +50,7 @@ enum Buffers {
 ///
 /// The pointers of the envelope are null or valid for writes, the arrays of a list are null or have `count`
 /// elements, and the buffers are valid until the operation completes.
+// [CABI-10]
 unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) -> c_int {
     let posted = || {
         if envelope.id.is_null() {
@@ -97,6 +98,7 @@ unsafe fn post(envelope: &Envelope, buffers: &Buffers, buffer_type: BufferType) 
 /// # Safety
 ///
 /// As for [`post`].
+// [CABI-11]
 unsafe fn segments(buffers: &Buffers, memory: Memory) -> Result<Segments, Error> {
     let (starts, sizes, count, total) = match *buffers {
         Buffers::One(start, size) => {
@@ -135,6 +137,7 @@ unsafe fn segments(buffers: &Buffers, memory: Memory) -> Result<Segments, Error>
 /// # Safety
 ///
 /// `size` bytes at `start` are valid until the operation completes.
+// [CABI-12]
 unsafe fn segment(start: *mut c_void, size: Size, memory: Memory) -> Result<Span, Error> {
     let len = usize::try_from(size).map_err(|_| Error::Inval)?;
     if start.is_null() && len > 0 {
@@ -362,6 +365,7 @@ pub unsafe extern "C" fn BMI_post_sendunexpected_list_class(
 /// # Safety
 ///
 /// As for [`BMI_post_send`].
+// [CABI-4]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn BMI_post_sendunexpected(
     id: *mut Op,

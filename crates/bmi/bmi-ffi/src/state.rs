@@ -53,6 +53,7 @@ static PROCESS: RwLock<Process> = RwLock::new(Process {
 });
 
 /// Starts the interface, or adds a reference.
+// [CABI-14]
 pub(crate) fn initialize(start: impl FnOnce() -> Result<Bmi, Error>) -> Result<(), Error> {
     let mut process = PROCESS.write().unwrap_or_else(PoisonError::into_inner);
     let ours = |interface: &Arc<Interface>| interface.mark.is_own();
@@ -94,10 +95,12 @@ pub(crate) fn finalize() -> Result<(), Error> {
 /// # Errors
 ///
 /// [`Error::NetDown`]: not initialised. [`Error::Inval`]: initialised by a parent process.
+// [CABI-16]
 pub(crate) fn interface() -> Result<Arc<Interface>, Error> {
     own(&PROCESS.read().unwrap_or_else(PoisonError::into_inner))
 }
 
+// [BMI-54]
 fn own(process: &Process) -> Result<Arc<Interface>, Error> {
     let interface = process.interface.as_ref().ok_or(Error::NetDown)?;
     if !interface.mark.is_own() {
@@ -174,6 +177,7 @@ impl Held {
 
     /// Returns a part of registered memory, which stays valid for an operation even if the program frees the
     /// memory.
+    // [CABI-21]
     pub(crate) fn part(&self, start: *mut u8, len: usize) -> Option<Span> {
         let held = self.lock();
         let (&first, span) = held.range(..=start.addr()).next_back()?;

@@ -27,6 +27,7 @@ impl Results {
     /// # Safety
     ///
     /// The count is null or valid for writes.
+    // [CABI-13]
     unsafe fn clear(self) -> Result<(), Error> {
         // SAFETY: the caller's guarantee.
         unsafe { abi::put(self.count, 0, 0) };
@@ -57,6 +58,7 @@ impl Results {
     /// # Safety
     ///
     /// The count is valid for writes.
+    // [CABI-13]
     unsafe fn report(self, count: usize) -> c_int {
         // SAFETY: the caller's guarantee. The capacity was a C int, so the count fits.
         unsafe { abi::put(self.count, 0, count as c_int) };

@@ -23,6 +23,7 @@ const CPP_MODES: [&str; 5] = [
 ];
 const TCP: &str = "tcp://127.0.0.1:0";
 
+// [CABI-3]
 #[test]
 fn the_header_is_clean_c_of_every_standard() {
     let prefix = Prefix::new();
@@ -32,6 +33,7 @@ fn the_header_is_clean_c_of_every_standard() {
     }
 }
 
+// [CABI-3]
 #[test]
 fn the_header_is_clean_cpp_of_every_standard() {
     let prefix = Prefix::new();
@@ -41,6 +43,7 @@ fn the_header_is_clean_cpp_of_every_standard() {
     }
 }
 
+// [BMI-50] [BMI-51] [OPT-1] [OPT-6] [CABI-10] [CABI-11] [CABI-12] [CABI-13] [CABI-14] [CABI-15] [CABI-16] [CABI-20] [CABI-22] [CABI-23] [CABI-24]
 #[test]
 fn arguments_that_cannot_be_are_answered() {
     let prefix = Prefix::new();
@@ -98,6 +101,7 @@ fn the_patterns_of_rpc_libraries_run_in_c_over_tcp() {
     run_pair(Under::Nothing, &program, PORTLESS, &[], &[]);
 }
 
+// [CABI-25]
 #[test]
 fn the_library_says_on_standard_error_what_it_is_asked_for_and_else_nothing() {
     let prefix = Prefix::new();
@@ -117,6 +121,7 @@ fn the_library_says_on_standard_error_what_it_is_asked_for_and_else_nothing() {
     }
 }
 
+// [CABI-25]
 #[test]
 fn a_server_without_a_daemon_says_what_it_waits_for() {
     let prefix = Prefix::new();

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+// [CABI-1] [CABI-4]
 #[test]
 fn the_library_exports_what_the_header_declares_and_nothing_else() {
     let output = Command::new("nm")
@@ -40,6 +41,7 @@ fn declared() -> BTreeSet<&'static str> {
         .collect()
 }
 
+// [CABI-2]
 #[test]
 fn the_shared_library_has_the_name_that_programs_load() {
     let output = Command::new("readelf")

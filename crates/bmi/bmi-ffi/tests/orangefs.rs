@@ -9,6 +9,7 @@ use std::process::Command;
 
 use common::Prefix;
 
+// [CABI-5]
 #[test]
 fn the_orangefs_dialect_is_clean_c_and_cpp() {
     let prefix = Prefix::new();

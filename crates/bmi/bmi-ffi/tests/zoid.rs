@@ -149,16 +149,19 @@ fn the_examples_are_clean_under_valgrind_over_zoid() {
     run(Under::Valgrind, "examples/pingpong.c", &["2"]);
 }
 
+// [BMI-54]
 #[test]
 fn a_child_that_fork_made_has_no_interface_and_takes_none_away() {
     run(Under::Nothing, "tests/c/fork.c", &[]);
 }
 
+// [MEM-6] [CABI-20] [CABI-21]
 #[test]
 fn memory_of_a_server_that_is_not_what_its_caller_says_is_refused() {
     run(Under::Nothing, "tests/c/memory.c", &[]);
 }
 
+// [ZOID-61]
 #[test]
 fn a_storm_of_signals_amid_transfers_is_not_noticed() {
     let said = run(Under::Nothing, "tests/c/storm.c", &[]);

@@ -8,6 +8,7 @@ use crate::method::Peer;
 use crate::table::Table;
 
 /// The longest address in bytes, including the terminating zero of C strings.
+// [ADDR-2]
 pub const ADDRESS_BYTES_MAX: usize = 256;
 
 /// The peer that an address stands for.
@@ -76,6 +77,7 @@ impl Addresses {
     /// # Errors
     ///
     /// [`Error::NoMem`]: 2³² addresses exist.
+    // [ADDR-5]
     pub(crate) fn of_target(&mut self, target: Target) -> Result<Address, Error> {
         if let Some(&address) = self.by_target.get(&target) {
             return Ok(address);
@@ -106,6 +108,7 @@ impl Addresses {
     /// # Errors
     ///
     /// [`Error::Inval`]: no such address, or it has no reference.
+    // [OPT-7]
     pub(crate) fn release(&mut self, address: Address) -> Result<Released, Error> {
         let entry = self.table.get_mut(address).ok_or(Error::Inval)?;
         entry.references = entry.references.checked_sub(1).ok_or(Error::Inval)?;
@@ -165,6 +168,7 @@ mod tests {
         }
     }
 
+    // [ADDR-5]
     #[test]
     fn a_peer_has_one_address_however_it_became_known() {
         let mut addresses = Addresses::default();
@@ -177,6 +181,7 @@ mod tests {
         assert_ne!(addresses.of_target(target(2)), Ok(learnt));
     }
 
+    // [OPT-7]
     #[test]
     fn references_do_not_go_below_zero() {
         let mut addresses = Addresses::default();
@@ -192,6 +197,7 @@ mod tests {
         assert_eq!(addresses.by_name("tcp://a:1"), None);
     }
 
+    // [ADDR-2]
     #[test]
     fn an_address_of_the_full_length_has_no_room_for_its_end() {
         let of_length = |len: usize| format!("tcp://{}", "x".repeat(len - 6));

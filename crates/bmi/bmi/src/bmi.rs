@@ -16,6 +16,7 @@ use crate::payload::{Buffer, Memory};
 /// test the same operation at once.
 ///
 /// Dropping the interface is the same as [`Bmi::finalize`].
+// [BMI-55]
 pub struct Bmi {
     pub(crate) slots: Vec<Slot>,
     pub(crate) ops: Arc<Ops>,
@@ -46,6 +47,7 @@ impl Bmi {
 
     /// Ends the interface. Operations and addresses are forgotten, and posted memory is no longer touched.
     /// Sleeping tests and all later calls return [`Error::NetDown`].
+    // [BMI-52]
     pub fn finalize(&self) {
         if self.closed.swap(true, Ordering::SeqCst) {
             return;
@@ -53,6 +55,7 @@ impl Bmi {
         for (_, method) in self.active() {
             method.close();
         }
+        // [BMI-53]
         self.ops.clear();
         self.addresses().clear();
     }
@@ -90,6 +93,7 @@ impl Bmi {
     pub fn lookup(&self, name: &str) -> Result<Address, Error> {
         self.check_open()?;
         check_length(name)?;
+        // [ADDR-1]
         if let Some(known) = self.addresses().by_name(name) {
             return Ok(known);
         }
@@ -108,11 +112,13 @@ impl Bmi {
     }
 
     /// Returns the first address of a list whose method is known, and the index of that method.
+    // [ADDR-3]
     fn first_known<'a>(&self, list: &'a str) -> Result<(usize, &'a str), Error> {
         for part in list.split(',') {
             let scheme = scheme(part)?;
             let of_scheme = |slot: &Slot| slot.usable && slot.factory.scheme() == scheme;
             let serves = |slot: &Slot| of_scheme(slot) && slot.factory.serves(part);
+            // [ADDR-4]
             if let Some(index) = self.slots.iter().position(serves) {
                 return Ok((index, part));
             }
@@ -130,12 +136,14 @@ impl Bmi {
 
     /// Returns the string that an address was looked up as. The string is empty if the address was learnt
     /// from an unexpected message. `None`: no such address.
+    // [ADDR-6]
     #[must_use]
     pub fn name(&self, address: Address) -> Option<String> {
         self.addresses().name(address).map(str::to_owned)
     }
 
     /// Returns a printable name of an address, also of one learnt from an unexpected message.
+    // [ADDR-6]
     #[must_use]
     pub fn peer_name(&self, address: Address) -> Option<String> {
         let (method, target) = self.resolve(address)?;
@@ -210,6 +218,7 @@ impl Bmi {
             (Question::IsDisconnected, Some((method, target))) => {
                 Ok(u64::from(method.may_forget(target.peer)))
             }
+            // [OPT-4]
             (Question::UnexpectedSize | Question::IsDisconnected, None) => Err(Error::Inval),
             (_, Some((method, target))) => method.get(Some(target.peer), question),
             (_, None) => self.first_answer(question),
@@ -243,8 +252,10 @@ impl Bmi {
     /// # Errors
     ///
     /// [`Error::NoSys`]: the method cannot cancel. [`Error::NetDown`].
+    // [BMI-40]
     pub fn cancel(&self, op: OpId) -> Result<(), Error> {
         self.check_open()?;
+        // [BMI-41]
         let Some(index) = self.ops.method_of(op) else {
             return Ok(());
         };
@@ -287,6 +298,7 @@ impl Bmi {
     }
 
     /// Forgets an address, here and in its method.
+    // [OPT-9]
     pub(crate) fn drop_address(&self, address: Address, unless_referred: bool) {
         let removed = self.addresses().remove(address, unless_referred);
         if let Some(target) = removed
@@ -296,6 +308,7 @@ impl Bmi {
         }
     }
 
+    // [OPT-8]
     fn dereference(&self, address: Address) -> Result<(), Error> {
         let released = self.addresses().release(address)?;
         if let Released::Last(target) = released
@@ -307,6 +320,7 @@ impl Bmi {
         Ok(())
     }
 
+    // [OPT-1]
     fn set_all(&self, setting: &Setting) -> Result<(), Error> {
         let mut any = false;
         for (index, method) in self.active() {
@@ -332,6 +346,7 @@ impl Bmi {
             .unwrap_or(0)
     }
 
+    // [OPT-3]
     fn first_answer(&self, question: Question) -> Result<u64, Error> {
         self.active()
             .find_map(|(_, method)| method.get(None, question).ok())

@@ -119,6 +119,7 @@ impl Builder {
     }
 
     /// Decides for each method whether and in which role it starts.
+    // [BMI-50]
     fn plan(&self) -> Result<Vec<Plan>, Error> {
         let listed = self.listed()?;
         let Some(listen) = &self.listen else {
@@ -156,6 +157,7 @@ impl Builder {
     }
 
     /// Returns for each method whether it is listed. `None` for every method if there is no list.
+    // [BMI-51]
     fn listed(&self) -> Result<Vec<Option<bool>>, Error> {
         let Some(list) = &self.listed else {
             return Ok(vec![None; self.factories.len()]);

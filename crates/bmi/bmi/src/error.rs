@@ -171,6 +171,7 @@ const fn other(number: i32) -> i32 {
     number | ERROR_BITS | NON_ERRNO_BIT
 }
 
+// [BMI-29]
 impl Error {
     /// Every error, in the order of the numbers.
     pub const ALL: [Error; 66] = [
@@ -456,6 +457,7 @@ const ERRNO: [(i32, Error); 52] = [
 mod tests {
     use super::*;
 
+    // [BMI-29]
     #[test]
     fn numbers_are_the_documented_ones() {
         assert_eq!(Error::Perm.number(), 0x4000_0081);
@@ -465,6 +467,7 @@ mod tests {
         assert_eq!(Error::TryAgain.number(), 0x6000_0087);
     }
 
+    // [BMI-29]
     #[test]
     fn every_error_is_found_again_by_either_sign_and_has_its_own_number_and_name() {
         for (index, error) in Error::ALL.into_iter().enumerate() {
@@ -497,6 +500,7 @@ mod tests {
         }
     }
 
+    // [CABI-24]
     #[test]
     fn an_error_of_the_system_keeps_its_meaning() {
         let reset = io::Error::from_raw_os_error(104);

@@ -58,6 +58,7 @@ id! {
 }
 
 /// Distinguishes messages between the same peers. Every value is legal.
+// [BMI-15]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub i32);
 

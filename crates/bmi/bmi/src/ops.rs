@@ -22,6 +22,7 @@ use crate::payload::Payload;
 use crate::table::Table;
 
 /// The most contexts that may be open at a time.
+// [BMI-30]
 const CONTEXTS_MAX: usize = 16;
 
 /// A collected operation.
@@ -105,6 +106,7 @@ impl Ops {
     }
 
     /// Closes a context. Its operations stay and can be collected by their ids.
+    // [BMI-33]
     pub(crate) fn close_context(&self, context: ContextId) {
         self.lock().contexts.remove(context);
     }
@@ -118,6 +120,7 @@ impl Ops {
     /// # Errors
     ///
     /// [`Error::Inval`]: no such context. [`Error::NoMem`]: 2³² operations exist.
+    // [BMI-31]
     pub(crate) fn reserve(&self, owner: Owner) -> Result<OpId, Error> {
         let mut inner = self.lock();
         if inner.contexts.get(owner.context).is_none() {
@@ -138,6 +141,7 @@ impl Ops {
 
     /// Records that the post has left the operation pending. Returns whether the operation has completed
     /// meanwhile.
+    // [BMI-21]
     pub(crate) fn publish(&self, op: OpId, payload: Payload) -> bool {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -159,6 +163,7 @@ impl Ops {
         early.is_some()
     }
 
+    // [BMI-20]
     pub(crate) fn complete(&self, op: OpId, result: Result<usize, Error>) {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -221,6 +226,7 @@ impl Ops {
     }
 
     /// Collects at most `capacity` operations of a context, oldest first.
+    // [BMI-26]
     pub(crate) fn collect_any(
         &self,
         context: ContextId,
@@ -253,6 +259,7 @@ impl Inner {
     }
 
     /// Queues a completed operation. An operation whose context was closed is in no queue.
+    // [BMI-32]
     fn enqueue(&mut self, op: OpId, owner: Owner) {
         if let Some(queue) = self.contexts.get_mut(owner.context) {
             queue.entries.push_back(op);
@@ -260,6 +267,7 @@ impl Inner {
         }
     }
 
+    // [BMI-4]
     fn take(&mut self, op: OpId) -> Option<Completion> {
         let State::Done(result) = self.table.get(op)?.state else {
             return None;

@@ -41,6 +41,7 @@ impl Buffer {
     /// # Errors
     ///
     /// [`Error::NoMem`].
+    // [MEM-1]
     pub fn zeroed(len: usize) -> Result<Buffer, Error> {
         Ok(Buffer {
             bytes: Exclusive::zeroed(len)?,
@@ -107,6 +108,7 @@ impl DerefMut for Buffer {
 ///
 /// `into()` converts a buffer or a list of buffers. The receiver's list may be divided differently from the
 /// sender's: only the sums of the lengths matter.
+// [BMI-14]
 #[derive(Clone, Default)]
 pub struct Payload {
     segments: Segments,

@@ -111,6 +111,7 @@ impl Bmi {
         )
     }
 
+    // [BMI-1]
     fn post(
         &self,
         context: ContextId,
@@ -125,6 +126,7 @@ impl Bmi {
             return reject(error, payload);
         }
         let Some((method, target)) = self.resolve(address) else {
+            // [BMI-2]
             return reject(Error::Proto, payload);
         };
         let limits = method.limits();
@@ -132,6 +134,7 @@ impl Bmi {
             RequestKind::SendUnexpected(_) => limits.unexpected,
             RequestKind::Send | RequestKind::Receive => limits.expected,
         };
+        // [BMI-3]
         let Some(total) = payload.total().filter(|&total| total <= limit) else {
             return reject(Error::MsgSize, payload);
         };
@@ -144,6 +147,7 @@ impl Bmi {
             Ok(op) => op,
             Err(error) => return reject(error, payload),
         };
+        // [BMI-5]
         let (segments, memory) = payload.into_parts();
         let request = Request {
             op,

@@ -98,6 +98,7 @@ impl<T> Table<T> {
     }
 
     /// Removes a value; its name is stale from now on.
+    // [ADDR-7]
     pub(crate) fn remove<N: Name>(&mut self, name: N) -> Option<T> {
         let (index, generation) = parts(name);
         let slot = self.slots.get_mut(index as usize)?;
@@ -125,6 +126,7 @@ fn parts<N: Name>(name: N) -> (u32, u32) {
 mod tests {
     use super::*;
 
+    // [ADDR-7]
     #[test]
     fn a_name_is_stale_once_its_thing_was_taken() {
         let mut table = Table::default();
@@ -139,6 +141,7 @@ mod tests {
         assert_eq!(table.len(), 1);
     }
 
+    // [ADDR-7]
     #[test]
     fn generations_stay_positive_when_they_begin_anew() {
         let mut table = Table::default();

@@ -34,8 +34,10 @@ impl Bmi {
     ///
     /// [`Error::Inval`]: no such operation: it was collected, or never posted. [`Error::NetDown`]: finalized,
     /// possibly during the wait.
+    // [BMI-22]
     pub fn test(&self, op: OpId, wait: Duration) -> Result<Option<Completion>, Error> {
         self.check_open()?;
+        // [BMI-24]
         let index = self.ops.method_of(op).ok_or_else(|| self.unknown())?;
         let ids = [op];
         let met = || self.ops.any_done(&ids);
@@ -69,6 +71,7 @@ impl Bmi {
     /// # Errors
     ///
     /// [`Error::Inval`]: there are ids, and none names an operation. [`Error::NetDown`].
+    // [BMI-25]
     pub fn test_some(
         &self,
         ops: &[OpId],
@@ -165,6 +168,7 @@ impl Bmi {
         }
         let mut done = Vec::new();
         let met = || self.ops.context_done(context) || stop();
+        // [BMI-27]
         let mut turns = Turns::new(if capacity == 0 { Duration::ZERO } else { wait });
         loop {
             self.ops.collect_any(context, capacity, &mut done);
@@ -178,6 +182,7 @@ impl Bmi {
             if relevant.is_empty() {
                 return Ok(done);
             }
+            // [BMI-28]
             if unexpected && self.unexpected_waiting() {
                 // One last poll without sleep takes in what has arrived.
                 left = Duration::ZERO;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// The turns of a test: at least one, then as many as its time allows.
+// [BMI-23]
 pub(crate) struct Turns {
     wait: Duration,
     /// `None` before the first turn, and for an unlimited wait.

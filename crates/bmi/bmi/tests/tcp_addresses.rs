@@ -35,6 +35,7 @@ fn reaches(client: &Bmi, address: &str, server: &Bmi) {
     client.close_context(context);
 }
 
+// [ADDR-20]
 #[test]
 fn a_server_without_a_port_listens_on_one_that_the_system_picks() {
     let server = server("tcp://127.0.0.1").unwrap();
@@ -46,6 +47,7 @@ fn a_server_without_a_port_listens_on_one_that_the_system_picks() {
     );
 }
 
+// [ADDR-21]
 #[test]
 fn addresses_of_version_6_and_those_with_a_path_are_understood() {
     let server = match server("tcp://[::1]:0/pvfs2-fs") {
@@ -62,6 +64,7 @@ fn addresses_of_version_6_and_those_with_a_path_are_understood() {
     }
 }
 
+// [ADDR-24]
 #[test]
 fn a_server_listens_whatever_host_its_address_names() {
     // OrangeFS's programs write NULL; the names of other hosts are those of an alias or of tomorrow.
@@ -75,6 +78,7 @@ fn a_server_listens_whatever_host_its_address_names() {
     assert_eq!(started.err(), Some(Error::HostNtFd));
 }
 
+// [TCP-3]
 #[test]
 fn a_peer_of_version_4_is_known_by_its_own_address() {
     let server = server("tcp://NULL:0").unwrap();
@@ -92,6 +96,7 @@ fn a_peer_of_version_4_is_known_by_its_own_address() {
     assert_eq!(found[0].from, known);
 }
 
+// [ADDR-4]
 #[test]
 fn of_a_list_the_first_address_counts_whose_method_there_is() {
     let server = server("ib://127.0.0.1:3335,tcp://127.0.0.1:0").unwrap();
@@ -107,6 +112,7 @@ fn of_a_list_the_first_address_counts_whose_method_there_is() {
     }
 }
 
+// [ADDR-3]
 #[test]
 fn an_unknown_scheme_is_an_unknown_protocol_and_no_scheme_is_no_address() {
     let client = client();
@@ -122,6 +128,7 @@ fn an_unknown_scheme_is_an_unknown_protocol_and_no_scheme_is_no_address() {
     assert_eq!(server("gm://node:1").err(), Some(Error::Inval));
 }
 
+// [ADDR-25]
 #[test]
 fn a_name_that_nobody_knows_yet_is_an_address_whose_posts_fail_until_somebody_does() {
     let client = client();

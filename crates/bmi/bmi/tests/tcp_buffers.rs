@@ -57,6 +57,7 @@ fn exchange(len: usize) {
     }
 }
 
+// [TCP-9]
 #[test]
 fn long_messages_pass_through_small_buffers() {
     for len in [4 << 10, 8 << 10, 64 << 10] {

@@ -79,6 +79,7 @@ fn both_sides(lengths: &[usize], listen: impl Fn() -> String) {
     }
 }
 
+// [TCP-32]
 #[test]
 fn a_completed_send_arrives_although_the_sender_finalizes() {
     both_sides(&LENGTHS, || "tcp://127.0.0.1:0".to_owned());
@@ -107,6 +108,7 @@ fn exchange(own: &Bmi, peer: &str, start: &Barrier) -> Result<usize, Error> {
     result
 }
 
+// [TCP-31]
 #[test]
 fn two_servers_that_end_together_receive_each_others_last_message() {
     for round in 0..200 {
@@ -124,6 +126,7 @@ fn two_servers_that_end_together_receive_each_others_last_message() {
     }
 }
 
+// [TCP-32]
 #[test]
 fn a_peer_that_reads_nothing_does_not_keep_the_sender_for_ever() {
     let (client, own, to, server, context, from) = connected("tcp://127.0.0.1:0");

@@ -82,6 +82,7 @@ fn original() -> Vec<u8> {
     bytes
 }
 
+// [TCP-7]
 #[test]
 fn a_peer_that_closes_without_a_greeting_is_noticed() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -132,6 +133,7 @@ fn first_kind(len: usize) -> u8 {
     }
 }
 
+// [TCP-10]
 #[test]
 fn messages_up_to_the_measured_bound_are_sent_without_asking() {
     for len in [0, 16 << 10, (16 << 10) + 1, 512 << 10, 1 << 20] {
@@ -140,6 +142,7 @@ fn messages_up_to_the_measured_bound_are_sent_without_asking() {
     assert_eq!(first_kind((1 << 20) + 1), 4);
 }
 
+// [TCP-2] [TCP-5] [TCP-6] [TCP-13] [TCP-20] [TCP-21]
 #[test]
 fn each_violation_closes_its_connection_and_is_counted() {
     let greeted = |rest: Vec<u8>| [hello(), rest].concat();
@@ -201,6 +204,7 @@ fn acquainted(server: &Server) -> (TcpStream, Address) {
     }
 }
 
+// [TCP-12]
 #[test]
 fn a_token_that_comes_again_is_a_violation_and_loses_no_operation() {
     let server = Server::new();
@@ -227,6 +231,7 @@ fn a_token_that_comes_again_is_a_violation_and_loses_no_operation() {
     assert_eq!(server.counters.violations(Violation::Token), 1);
 }
 
+// [TCP-22]
 #[test]
 fn a_peer_that_asks_without_end_and_never_listens_is_closed() {
     let server = Server::new();
@@ -253,6 +258,7 @@ fn a_peer_that_asks_without_end_and_never_listens_is_closed() {
     writing.join().unwrap();
 }
 
+// [TCP-20]
 #[test]
 fn unexpected_messages_beyond_the_window_are_a_violation() {
     let server = Server::new();
@@ -274,6 +280,7 @@ fn unexpected_messages_beyond_the_window_are_a_violation() {
     assert_eq!(found.len(), (1 << 20) / 64);
 }
 
+// [TCP-23]
 #[test]
 fn a_peer_that_comes_again_and_again_is_not_given_memory_each_time() {
     let server = Server::with(Tcp::new().held_limit(1 << 20));
@@ -316,6 +323,7 @@ fn a_peer_that_comes_again_and_again_is_not_given_memory_each_time() {
     assert_eq!(server.counters.violations(Violation::Overdrawn), 1);
 }
 
+// [TCP-8]
 #[test]
 fn a_frame_may_come_in_single_bytes() {
     let server = Server::new();
@@ -338,6 +346,7 @@ fn a_frame_may_come_in_single_bytes() {
     assert_eq!((found[0].tag, &*found[0].data), (Tag(-5), &b"abc"[..]));
 }
 
+// [TCP-30]
 #[test]
 fn a_lost_connection_fails_what_was_in_flight_and_the_next_send_dials_again() {
     let server = Server::new();
@@ -388,6 +397,7 @@ fn a_lost_connection_fails_what_was_in_flight_and_the_next_send_dials_again() {
     }
 }
 
+// [TCP-33]
 #[test]
 fn nobody_listening_is_a_refused_connection() {
     let port = Server::new().port();
@@ -402,6 +412,7 @@ fn nobody_listening_is_a_refused_connection() {
     assert_eq!(error, Error::ConnRefused);
 }
 
+// [TCP-31]
 #[test]
 fn what_was_sent_before_the_sender_left_is_received() {
     let server = Server::new();
@@ -437,6 +448,7 @@ fn what_was_sent_before_the_sender_left_is_received() {
     assert_eq!(&payload.into_buffer()[..len], b"last words");
 }
 
+// [TCP-3] [TCP-4]
 #[test]
 fn two_servers_talk_in_both_directions_as_one_peer_each() {
     let (one, two) = (Server::new(), Server::new());
@@ -475,6 +487,7 @@ fn two_servers_talk_in_both_directions_as_one_peer_each() {
     }
 }
 
+// [TCP-5]
 #[test]
 fn a_connection_that_says_nothing_disturbs_nobody() {
     let server = Server::new();

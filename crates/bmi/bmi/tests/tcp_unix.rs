@@ -43,6 +43,7 @@ impl Bed for Unix {
 
 bmi::conformance_tests!(bed());
 
+// [ADDR-23]
 #[test]
 fn the_path_is_removed_with_its_server_and_taken_over_from_one_that_was_killed() {
     let unix = bed();
@@ -72,6 +73,7 @@ fn the_path_is_removed_with_its_server_and_taken_over_from_one_that_was_killed()
     std::fs::remove_file(&unix.0).unwrap();
 }
 
+// [TCP-33]
 #[test]
 fn a_path_to_which_nobody_listens_is_a_refused_connection() {
     let unix = bed();

@@ -26,17 +26,21 @@ pub use test::{Readiness, TestEntry, TestReq};
 pub use transfer::{Data, Grant, MessageKind, Place, RecvReply, RecvReq, SendInline, SendReq};
 
 /// The longest body in bytes: 1 MiB.
+// [FWD-3]
 pub const MAX_BODY: u32 = 1 << 20;
 
 /// The most payload of one DATA frame in bytes: 4 MiB, so that other frames wait for one chunk at most.
+// [FWD-3]
 pub const MAX_CHUNK: u64 = 4 << 20;
 
 /// The longest message of SEND_INLINE in bytes: half of what a message queue carries in one message by
 /// default.
+// [FWD-32]
 pub const INLINE_MAX: usize = 4096;
 
 /// The most that the unanswered SEND_INLINE messages of a client may cost together, by [`inline_cost`]. The
 /// daemon reserves as much memory for each client that has such messages in flight.
+// [FWD-33]
 pub const INLINE_WINDOW: usize = 64 << 10;
 
 /// Returns the cost of a SEND_INLINE message: its bytes and a constant for bookkeeping, which limits empty

@@ -27,6 +27,7 @@ pub struct Instance(String);
 #[error("{0:?} is not a name of an instance: write 1 to 32 letters, digits, `_` and `-`")]
 pub struct BadInstance(pub String);
 
+// [CTL-2]
 impl Instance {
     /// The longest name in characters.
     pub const MAX_LEN: usize = 32;
@@ -101,6 +102,7 @@ impl fmt::Display for Instance {
     }
 }
 
+// [ADDR-14]
 impl FromStr for Instance {
     type Err = BadInstance;
 
@@ -124,6 +126,7 @@ pub fn runtime_directories(uid: u32) -> [String; 2] {
 mod tests {
     use super::*;
 
+    // [CTL-2]
     #[test]
     fn names_are_those_of_the_default_instance() {
         let instance = Instance::default();
@@ -133,6 +136,7 @@ mod tests {
         assert_eq!(instance.socket_file(), "zbmi.default.sock");
     }
 
+    // [ADDR-14]
     #[test]
     fn an_instance_has_1_to_32_plain_characters() {
         for good in ["a", "A-b_9", &"x".repeat(32)] {
@@ -143,6 +147,7 @@ mod tests {
         }
     }
 
+    // [CTL-2]
     #[test]
     fn slots_are_named_after_slot_0() {
         let instance = Instance::default();
@@ -150,6 +155,7 @@ mod tests {
         assert_eq!(other.unwrap(), "/zbmi.default.rep.17.12");
     }
 
+    // [CTL-10]
     #[test]
     fn a_reply_queue_outside_the_instance_is_refused() {
         let instance = Instance::default();

@@ -65,5 +65,6 @@ mod status;
 pub use error::{DecodeError, EncodeError, Problem};
 pub use instance::{BadInstance, Instance, runtime_directories};
 pub use list::{Array, Item, List};
+// [ZOID-6]
 pub use segment::{DaemonState, Extent, SEGMENT_HEADER_LEN, SegmentHeader, ServerStatistics};
 pub use status::Status;

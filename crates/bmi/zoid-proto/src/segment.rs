@@ -24,12 +24,14 @@ const MAGIC: u64 = u64::from_le_bytes(*b"ZBMISHM1");
 const VERSION: u32 = 1;
 
 /// The length of the header page in bytes.
+// [SEG-1]
 pub const SEGMENT_HEADER_LEN: usize = 4096;
 
 /// The daemon's state. Unknown values are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DaemonState(pub u32);
 
+// [SEG-4]
 impl DaemonState {
     /// The segment is not usable yet.
     pub const STARTING: Self = Self(0);
@@ -117,6 +119,7 @@ pub struct ServerStatistics {
     pub protocol_errors: u64,
 }
 
+// [SEG-6]
 impl ServerStatistics {
     /// The offset of the first word.
     pub const AT: usize = 2048;
@@ -178,6 +181,7 @@ impl SegmentHeader {
     ///
     /// A short input; a wrong magic, version or header size; an unexpected region that is not smaller than
     /// the total; epoch 0.
+    // [SEG-3]
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(WHAT, bytes);
         reader.require(Self::LEN)?;

@@ -12,6 +12,7 @@ const OTHER_BIT: i32 = 1 << 29;
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(pub i32);
 
+// [BMI-29]
 impl Status {
     /// No result: in requests, and in replies to a receive without a match.
     pub const NONE: Self = Self(0);
@@ -55,6 +56,7 @@ impl Status {
     }
 
     /// Returns whether the message should be kept and the send retried.
+    // [FWD-6]
     #[must_use]
     pub const fn is_not_now(self) -> bool {
         self.0 == Self::NO_MEMORY.0 || self.0 == Self::TRY_AGAIN.0
@@ -112,6 +114,7 @@ const fn other(number: i32) -> Status {
 mod tests {
     use super::*;
 
+    // [BMI-29]
     #[test]
     fn an_error_is_the_negated_number_with_its_family_s_bits() {
         assert_eq!(Status::NO_MEMORY.0, -0x4000_0088);
@@ -120,6 +123,7 @@ mod tests {
         assert_eq!(Status::TRY_AGAIN.0, -0x6000_0087);
     }
 
+    // [FWD-6]
     #[test]
     fn only_two_refusals_ask_for_another_attempt() {
         assert!(Status::NO_MEMORY.is_not_now() && Status::TRY_AGAIN.is_not_now());

@@ -58,10 +58,12 @@ fn sockets(instance: &Instance) -> Place {
 /// # Errors
 ///
 /// [`Error::Inval`]: anything but `zoid://`, unless `extended`.
+// [ADDR-10]
 pub(crate) fn parse(address: &str, extended: bool) -> Result<Daemon, Error> {
     if address == "zoid://" {
         return Ok(Daemon::Own);
     }
+    // [ADDR-11]
     if !extended {
         return Err(Error::Inval);
     }
@@ -103,6 +105,7 @@ mod tests {
         }
     }
 
+    // [ADDR-11]
     #[test]
     fn the_extension_names_instances_and_hosts() {
         let blue: Instance = "blue".parse().unwrap();

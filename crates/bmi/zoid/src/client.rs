@@ -127,6 +127,7 @@ impl Client {
             max_unexpected: AtomicU64::new(MAX_UNEXPECTED),
             keeper: Mutex::new(None),
         });
+        // [ZOID-60]
         if !client.options.single_thread {
             let keeper = Arc::downgrade(&client);
             let thread = std::thread::Builder::new().name("zoid".to_owned());
@@ -143,6 +144,7 @@ impl Client {
             .store(welcome.max_unexpected, Ordering::Relaxed);
     }
 
+    // [BMI-54]
     fn enter(&self) -> Result<Inside<'_>, Error> {
         if !self.process.is_own() {
             return Err(Error::Inval);
@@ -183,6 +185,7 @@ impl Client {
     }
 
     /// Begins the operation; tests complete it.
+    // [ZOID-64]
     fn post_pipelined(&self, op: Op, key: Key) -> Result<Posted, Error> {
         let state = self.lock();
         let begins = state.queue.is_oldest(&op) && !state.flights.are_full();
@@ -197,6 +200,7 @@ impl Client {
     }
 
     /// Queues an operation whose post found no counterpart, unless its session has ended meanwhile.
+    // [ZOID-28]
     fn leave_queued(&self, op: OpId, key: Key) -> Result<Posted, Error> {
         let mut state = self.lock();
         match state.queue.wait(op) {
@@ -214,6 +218,7 @@ impl Client {
     }
 }
 
+// [ZOID-5]
 impl Method for Client {
     fn traits(&self) -> Traits {
         Traits {
@@ -267,6 +272,7 @@ impl Method for Client {
         }
     }
 
+    // [ZOID-19]
     fn cancel(&self, op: OpId) -> Result<(), Error> {
         let _inside = self.enter()?;
         let mut state = self.lock();
@@ -291,6 +297,7 @@ impl Method for Client {
         self.run_test(wanted, wait)
     }
 
+    // [ZOID-3]
     fn test_unexpected(
         &self,
         _class: Class,
@@ -312,7 +319,9 @@ impl Method for Client {
         self.wake_sleepers(&state);
     }
 
+    // [OPT-2]
     fn set(&self, _peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
+        // [OPT-5]
         if let Setting::PostTimeout(time) = setting {
             let timeout = i32::try_from(time.as_millis()).map_err(|_| Error::Inval)?;
             self.post_timeout_ms
@@ -330,6 +339,7 @@ impl Method for Client {
     fn get(&self, _peer: Option<Peer>, question: Question) -> Result<u64, Error> {
         match question {
             Question::PostTimeout => Ok(self.post_timeout_ms.load(Ordering::Relaxed).into()),
+            // [WATCH-5]
             question::EPOCH => Ok(self.epoch()),
             question::LINK => Ok(u64::from(self.epoch() != 0)),
             _ => Err(Error::NoSys),
@@ -410,6 +420,7 @@ impl Client {
 
     /// Fails the operations that have waited too long for a server: the last one is gone, and no other has
     /// come.
+    // [DEATH-17]
     fn fail_overdue(&self) {
         let Some(limit) = self.server_limit() else {
             return;
@@ -435,6 +446,7 @@ impl Client {
     }
 
     /// Attempts an operation. `Lost`: the connection was lost before anything moved.
+    // [ZOID-11]
     fn post_once(&self, request: &Request) -> Result<Tried, Error> {
         // Notices a lost session first, so that the operation belongs to the current one. Without a daemon,
         // its attempt fails.

@@ -117,6 +117,7 @@ impl Counters {
     }
 
     /// Returns all counters in the text format of Prometheus.
+    // [WATCH-3]
     #[must_use]
     pub fn exposition(&self) -> String {
         let mut text = String::new();
@@ -211,6 +212,7 @@ impl Counter {
 mod tests {
     use super::*;
 
+    // [WATCH-3]
     #[test]
     fn everything_is_explained_in_the_text() {
         let counters = Counters::default();

@@ -23,6 +23,7 @@ pub(crate) fn of_lost_connection(error: &io::Error) -> Error {
 mod tests {
     use super::*;
 
+    // [FWD-6]
     #[test]
     fn r23_statuses_become_the_errors_of_the_same_name() {
         let pairs = [

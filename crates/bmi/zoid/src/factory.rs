@@ -50,6 +50,7 @@ impl Zoid {
     /// Returns a method for each of [`Options::io_nodes`], to be added after this one: it serves
     /// `zoid://NAME` of its instance, so that one client has a connection to each instance. Empty without
     /// [`Options::extended_addresses`].
+    // [ADDR-12]
     pub fn io_nodes(&self) -> impl Iterator<Item = Self> + use<> {
         let nodes = match self.options.extended_addresses && !self.over_tcp {
             true => self.options.io_nodes.clone(),
@@ -103,6 +104,7 @@ impl Factory for Zoid {
         }
     }
 
+    // [ZOID-1]
     fn start(&self, setup: Setup) -> Result<Arc<dyn Method>, Error> {
         let options = self.options.clone();
         let counters = Arc::clone(&self.counters);

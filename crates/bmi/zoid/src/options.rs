@@ -121,6 +121,7 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The longest time that a wait may spin: a tenth of the heartbeat of the server's daemon, so that everything
 /// checked between waits is still checked in time.
+// [ZOID-65]
 pub const SPIN_MAX: Duration = Duration::from_millis(10);
 
 impl Options {
@@ -240,6 +241,7 @@ mod tests {
         assert_eq!(options.io_nodes.len(), 2);
     }
 
+    // [DEATH-30]
     #[test]
     fn a_server_waits_for_the_daemon_without_a_limit_unless_told_otherwise() {
         assert_eq!(Options::from_variables(|_| None), Options::default());

@@ -178,6 +178,7 @@ impl Server {
         Ok(server)
     }
 
+    // [DEATH-30]
     fn attach_first(self: &Arc<Self>) -> Result<(), Error> {
         let began = Instant::now();
         let mut told = false;
@@ -213,6 +214,7 @@ impl Server {
     /// # Errors
     ///
     /// [`Error::Intr`]: a signal ended the sleep.
+    // [ZOID-62]
     fn sleep(&self, time: Duration) -> Result<(), Error> {
         match self.changed.wait(self.changed.count(), time) {
             Waited::Signal if self.interruptible() => Err(Error::Intr),
@@ -271,6 +273,7 @@ impl Server {
     }
 
     /// Returns the attachment, after a new attempt to attach if there is none.
+    // [DEATH-20]
     fn reattached(self: &Arc<Self>) -> Result<Arc<Attachment>, Error> {
         if let Ok(attachment) = self.attached() {
             return Ok(attachment);
@@ -316,6 +319,7 @@ impl Server {
         }
     }
 
+    // [DEATH-20]
     fn lose(&self, attachment: &Arc<Attachment>, error: Error) {
         let mut link = self.link();
         match &link.current {
@@ -375,6 +379,7 @@ impl Handle {
     }
 }
 
+// [ZOID-5]
 impl Method for Handle {
     fn traits(&self) -> Traits {
         Traits {
@@ -398,6 +403,7 @@ impl Method for Handle {
         }
     }
 
+    // [ADDR-13]
     fn peer_name(&self, peer: Peer) -> String {
         match lock(&self.0.peers).client(peer) {
             Some(client) => format!("zoid://#{}", client.pid),
@@ -449,6 +455,7 @@ impl Method for Handle {
         self.enter()?.allocate(len)
     }
 
+    // [OPT-2]
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
         let server = self.enter()?;
         if let (Some(peer), Setting::CloseConnection) = (peer, setting) {
@@ -467,6 +474,7 @@ impl Method for Handle {
         match question {
             // Posts of a server never wait for a client.
             Question::PostTimeout => Ok(0),
+            // [WATCH-5]
             question::EPOCH => Ok(self.0.attached().map_or(0, |attachment| attachment.epoch)),
             question::LINK => Ok(u64::from(self.0.attached().is_ok())),
             _ => Err(Error::NoSys),
@@ -491,6 +499,7 @@ impl Method for Handle {
 }
 
 impl Server {
+    // [BMI-54]
     fn enter(self: &Arc<Self>) -> Result<Inside<'_>, Error> {
         if !self.mark.is_own() {
             return Err(Error::Inval);
@@ -504,6 +513,7 @@ impl Server {
     }
 
     /// Allocates memory for the program, unless operations have waited for memory for too long.
+    // [MEM-3]
     fn allocate(&self, len: usize) -> Result<Span, Error> {
         let attachment = self.attached()?;
         let now = Instant::now();
@@ -525,6 +535,7 @@ impl Server {
 
     /// Handles the end of a client's address. The client's operations are cancelled; the plugin decides about
     /// those that it has registered, because it may be moving their bytes.
+    // [OPT-9]
     fn forget(self: &Arc<Self>, peer: Peer) {
         let Ok(_inside) = self.enter() else {
             return;
@@ -537,6 +548,7 @@ impl Server {
     }
 
     /// Closes a client's connection; operations with the client fail.
+    // [OPT-10]
     fn disconnect(&self, peer: Peer) {
         self.drop_peer(peer, true);
         lock(&self.peers).note_gone(peer);

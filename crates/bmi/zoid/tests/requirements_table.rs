@@ -14,8 +14,8 @@ const HEAD: &str = "# Requirements of BMI with the zoid method
 Made from `crates/bmi/zoid/tests/requirements.txt` and the names of the tests by
 `FINERAIL_REWRITE=1 cargo test -p zoid --test requirements_table`; do not edit.
 
-R numbers are those of the method's description. *Design* is the lines of the design's README that a
-requirement comes from; D stands for a decision of the description alone. *Parties* says how the client,
+R numbers count what the design's README requires, and a few decisions of ours; the rules of
+[docs/bmi](bmi/README.md) name them. *Design* is the lines of that README; D stands for a decision. *Parties* says how the client,
 the daemon and the server of a test run: as *processes* of their own, as *threads* of the test with the
 real daemon, as the *daemon* alone with raw clients and servers, or as a *unit* without any of them.
 

@@ -23,6 +23,7 @@ const SHORT: Duration = Duration::from_millis(1000);
 
 impl TestRate {
     /// Records a test with this timeout. Returns whether advice is due.
+    // [WATCH-4]
     pub(crate) fn test(&mut self, now: Time, timeout: Duration) -> bool {
         if timeout >= SHORT || self.said {
             return false;
@@ -50,6 +51,7 @@ mod tests {
         Time::after(Duration::from_millis(milliseconds))
     }
 
+    // [WATCH-4]
     #[test]
     fn advice_is_given_once_after_a_hundred_short_tests_in_a_second() {
         let mut rate = TestRate::default();
@@ -58,6 +60,7 @@ mod tests {
         assert_eq!(said, 1);
     }
 
+    // [WATCH-4]
     #[test]
     fn long_few_or_fruitful_tests_need_no_advice() {
         let mut rate = TestRate::default();

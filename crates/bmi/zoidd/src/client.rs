@@ -280,6 +280,7 @@ impl Client {
     /// # Errors
     ///
     /// Payload without a grant, too much of it, or at a wrong offset.
+    // [FWD-21]
     pub(crate) fn data(
         &mut self,
         data: Data,

@@ -125,6 +125,7 @@ const SCRAPES: usize = SLOTS + REPLY_SLOTS as usize;
 const CLIENTS: usize = 1024;
 
 /// The interval of heartbeats in the segment's header: 100 ms at most, so that a server notices a dead daemon soon.
+// [SEG-5]
 const BEAT: Duration = Duration::from_millis(50);
 
 /// The most events taken from one poll.
@@ -294,6 +295,7 @@ impl Daemon {
 
     /// Waits for events. After a turn with an event, polls first without sleeping, for the time of the option
     /// `spin`.
+    // [ZOID-65]
     fn await_events(&mut self, events: &mut Events) -> Result<(), Error> {
         let patience = self.poll_timeout();
         let spin = match self.lively {
@@ -346,6 +348,7 @@ impl Daemon {
         }
     }
 
+    // [DEATH-28]
     fn now(&self) -> Time {
         Time::after(self.start.elapsed())
     }
@@ -472,6 +475,7 @@ fn create_control(options: &Options) -> Result<MessageQueue, Error> {
     })
 }
 
+// [SAFE-1]
 fn bind(path: &Path, group: Option<u32>) -> Result<Listener, Error> {
     let listener = Listener::unix(path).map_err(Error::file("listen on", path))?;
     let mode = if group.is_some() { 0o660 } else { 0o600 };

@@ -136,6 +136,7 @@ impl Home {
     }
 
     /// Records a name; must be called before the name is created.
+    // [DEATH-41]
     pub(crate) fn record(&mut self, entry: &Entry) -> Result<(), Error> {
         if !self.recorded.insert(entry.clone()) {
             return Ok(());
@@ -183,6 +184,7 @@ impl Home {
 /// # Errors
 ///
 /// [`Error::AlreadyRunning`]: a daemon is running.
+// [DEATH-43]
 pub fn cleanup(instance: &Instance, directory: Option<&Path>) -> Result<Removed, Error> {
     let (home, first) = Home::take(instance, directory)?;
     let second = home.leave();
@@ -203,6 +205,7 @@ pub fn find_directory(user: u32) -> Option<PathBuf> {
     candidates.into_iter().find(is_own)
 }
 
+// [SAFE-2]
 fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
     let user = sys::effective_user();
     let [first, fallback] = runtime_directories(user).map(PathBuf::from);
@@ -230,6 +233,7 @@ fn prepare_directory(given: Option<&Path>) -> Result<PathBuf, Error> {
 
 /// Locks the file that is at `path` after locking; a lock on a file that a leaving daemon has removed means
 /// nothing.
+// [DEATH-40]
 fn lock(instance: &Instance, path: &Path) -> Result<File, Error> {
     loop {
         let mut options = OpenOptions::new();
@@ -323,6 +327,7 @@ enum Names {
 
 /// Removes every name in the journal, and the two names that an instance always has, in case the journal is
 /// lost. Returns the entries that must stay: the queues of living servers.
+// [DEATH-42]
 fn remove_leftovers(
     instance: &Instance,
     journal: BTreeSet<Entry>,
@@ -343,6 +348,7 @@ fn remove_leftovers(
     for entry in entries {
         match &entry {
             // Any process of this user can write the journal, so only names of this instance are accepted.
+            // [SAFE-3]
             Entry::Queue(name) if *name == instance.control_queue() => {
                 removed.queues += usize::from(sys::unlink_queue(name).is_ok());
             }
@@ -417,6 +423,7 @@ mod tests {
         }
     }
 
+    // [DEATH-40]
     #[test]
     fn a_second_daemon_of_an_instance_is_refused_while_the_first_lives() {
         let directory = tempfile::tempdir().unwrap();
@@ -428,6 +435,7 @@ mod tests {
         Home::take(&instance, Some(directory.path())).unwrap();
     }
 
+    // [DEATH-40]
     #[test]
     fn a_daemon_with_another_directory_keeps_its_names() {
         let [one, two] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -462,6 +470,7 @@ mod tests {
         assert_eq!(quicker.leave().segments, 1);
     }
 
+    // [DEATH-42]
     #[test]
     fn leftovers_of_a_dead_daemon_are_removed_and_a_living_servers_queues_stay() {
         let directory = tempfile::tempdir().unwrap();
@@ -505,6 +514,7 @@ mod tests {
         assert_eq!(remove_replies(&instance, own), 1);
     }
 
+    // [DEATH-41]
     #[test]
     fn a_name_is_written_down_once() {
         let directory = tempfile::tempdir().unwrap();
@@ -532,6 +542,7 @@ mod tests {
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 
+    // [SAFE-2]
     #[test]
     fn a_journal_is_not_followed_through_a_link() {
         let directory = tempfile::tempdir().unwrap();
@@ -546,6 +557,7 @@ mod tests {
         assert!(read_journal(&path).is_empty());
     }
 
+    // [SAFE-3]
     #[test]
     fn a_journal_that_names_things_of_others_removes_nothing_of_theirs() {
         let directory = tempfile::tempdir().unwrap();
@@ -559,6 +571,7 @@ mod tests {
         assert!(victim.exists());
     }
 
+    // [SAFE-2]
     #[test]
     fn a_directory_that_others_can_write_is_refused() {
         use std::os::unix::fs::PermissionsExt;

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The crate `zbmi` decides which message goes to which buffer, and `zoid-proto` defines the bytes. This
-//! crate owns descriptors, names, clocks and processes. "R7" is a requirement of the zoid method:
-//! `docs/bmi-requirements.md`.
+//! crate owns descriptors, names, clocks and processes. "R7" is a requirement of the zoid method
+//! (`docs/bmi-requirements.md`), and `[ZOID-12]` a rule of `docs/bmi`.
 //!
 //! # Example
 //!

@@ -22,6 +22,7 @@ struct Line {
 impl LogLimiter {
     /// Returns whether a line of this kind is to be written now: the number of lines suppressed since the
     /// last one, or `None`.
+    // [SAFE-6]
     pub(crate) fn admit(&mut self, kind: &'static str, now: Time) -> Option<u64> {
         let Some(line) = self.0.get_mut(kind) else {
             let (written, left_out) = (now, 0);
@@ -45,6 +46,7 @@ mod tests {
         Time::after(Duration::from_millis(milliseconds))
     }
 
+    // [SAFE-6]
     #[test]
     fn a_flood_is_one_line_a_second_that_says_how_many_were_left_out() {
         let mut log_limiter = LogLimiter::default();
@@ -54,6 +56,7 @@ mod tests {
         assert_eq!(lines, [0, 999, 999, 999]);
     }
 
+    // [SAFE-6]
     #[test]
     fn another_kind_is_heard_amid_a_flood() {
         let mut log_limiter = LogLimiter::default();

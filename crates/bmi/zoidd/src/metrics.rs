@@ -70,6 +70,7 @@ impl Sample {
 }
 
 /// Returns the text format of Prometheus, version 0.0.4.
+// [WATCH-1]
 pub(crate) fn exposition(samples: &[Sample]) -> String {
     let mut text = String::new();
     let mut last = "";
@@ -364,6 +365,7 @@ mod tests {
         exposition(&view.samples())
     }
 
+    // [WATCH-1]
     #[test]
     fn every_metric_is_explained_once_and_before_its_values() {
         let text = text();

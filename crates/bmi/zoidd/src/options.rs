@@ -231,9 +231,13 @@ impl Default for Options {
             socket: None,
             listen: None,
             group: None,
+            // [BOUND-3]
             total: 512 << 20,
+            // [BOUND-4]
             unexpected: 1 << 20,
+            // [BOUND-1]
             max_unexpected: 8192,
+            // [BOUND-2]
             max_expected: 128 << 20,
             huge_pages: HugePages::Off,
             prefault: Prefault::Auto,
@@ -242,6 +246,7 @@ impl Default for Options {
             reattach: Duration::ZERO,
             drain: Duration::from_secs(10),
             heartbeat: Duration::from_secs(2),
+            // [BOUND-9]
             max_clients: 4096,
             bulk_slots: 2,
             credits: 0,
@@ -379,6 +384,7 @@ impl Options {
     /// # Errors
     ///
     /// The first invalid value.
+    // [BOUND-5]
     pub fn read_environment(
         &mut self,
         environment: &BTreeMap<String, String>,
@@ -400,6 +406,7 @@ impl Options {
     /// # Errors
     ///
     /// Settings that contradict each other.
+    // [BOUND-7]
     pub fn check(&mut self) -> Result<Vec<String>, SettingError> {
         let mut remarks = Vec::new();
         let reject = |text: String| Err(SettingError::Contradiction(text));

@@ -50,6 +50,7 @@ pub(crate) struct Segment {
 
 impl Segment {
     /// Creates the segment under the instance's name, in state "starting".
+    // [SEG-7]
     pub(crate) fn create(options: &Options, epoch: u64) -> Result<Self, Error> {
         let name = options.instance.segment();
         let bytes = SEGMENT_HEADER_LEN as u64 + options.total;
@@ -182,6 +183,7 @@ impl Segment {
     }
 
     /// Returns places of the segment as memory, in order; `None` if one is outside the segment.
+    // [SEG-2]
     pub(crate) fn spans(&self, places: &[crate::zbmi::Segment]) -> Option<Vec<Span>> {
         places
             .iter()
@@ -195,6 +197,7 @@ impl Segment {
 
     /// Returns a copy of an extent of the expected region, where servers write lists that do not fit in a
     /// command. `None` if it is not inside that region or longer than `limit` bytes.
+    // [CTL-16]
     pub(crate) fn scratch(&self, extent: Extent, limit: usize) -> Option<Vec<u8>> {
         let len = usize::try_from(extent.len)
             .ok()
@@ -213,6 +216,7 @@ impl Segment {
     /// # Errors
     ///
     /// [`Error::SegmentCut`]: the object was truncated.
+    // [SEG-8]
     pub(crate) fn beat(&mut self, since_boot: Duration) -> Result<(), Error> {
         // An object without a name is sealed against truncation.
         let expected = self.page.len() as u64;
@@ -263,6 +267,7 @@ impl Segment {
 }
 
 /// Returns an object of huge pages from the system's reserve, if they are wanted and available.
+// [MEM-30]
 fn reserved_pages(options: &Options, length: usize) -> Option<(SharedMemory, Mapping, PageSize)> {
     let pages = match options.huge_pages {
         HugePages::Off => return None,
@@ -355,6 +360,7 @@ mod tests {
         );
     }
 
+    // [SEG-2]
     #[test]
     fn r49_offsets_count_from_the_end_of_the_header_page() {
         let made = segment("spans");
@@ -373,6 +379,7 @@ mod tests {
         assert!(made.0.spans(&[outside]).is_none());
     }
 
+    // [CTL-16]
     #[test]
     fn lists_are_read_from_the_expected_region_only() {
         let made = segment("scratch");
@@ -385,6 +392,7 @@ mod tests {
         assert_eq!(made.0.scratch(extent(u64::MAX, u64::MAX), 64), None);
     }
 
+    // [SEG-8]
     #[test]
     fn a_segment_cut_by_a_third_party_is_noticed_at_the_next_heartbeat() {
         let mut made = segment("cut");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 /// Parses a number of bytes: digits, then nothing or `k`, `M`, `G` for 2^10, 2^20, 2^30.
+// [BOUND-6]
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (digits, shift) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
@@ -32,6 +33,7 @@ pub(crate) fn parse_milliseconds(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
+    // [BOUND-6]
     #[test]
     fn suffixes_are_binary() {
         assert_eq!(parse_size("0"), Ok(0));

@@ -232,6 +232,7 @@ fn a_message_is_read_out_of_the_client_and_written_into_it() {
     assert_eq!(meeting.server.test(60_000)[0].outcome, Ok(MIB));
 }
 
+// [FWD-42]
 #[test]
 fn who_does_not_hold_the_number_gets_the_stream() {
     let _alone = alone();
@@ -258,6 +259,7 @@ fn who_does_not_hold_the_number_gets_the_stream() {
     }
 }
 
+// [FWD-44]
 #[test]
 fn a_number_that_is_gone_ends_copies_and_not_messages() {
     let _alone = alone();
@@ -294,6 +296,7 @@ fn a_number_that_is_gone_ends_copies_and_not_messages() {
     );
 }
 
+// [FWD-45]
 #[test]
 fn memory_that_is_not_there_fails_its_operation_alone() {
     let _alone = alone();
@@ -370,6 +373,7 @@ fn ten_thousand_pieces_are_copied_in_order() {
     meeting.works();
 }
 
+// [FWD-46]
 #[test]
 fn places_that_do_not_sum_up_end_the_connection() {
     let _alone = alone();
@@ -389,6 +393,7 @@ fn places_that_do_not_sum_up_end_the_connection() {
     }
 }
 
+// [FWD-46]
 #[test]
 fn places_that_nobody_asked_for_end_the_connection() {
     let _alone = alone();
@@ -432,6 +437,7 @@ fn places_that_nobody_asked_for_end_the_connection() {
     }
 }
 
+// [FWD-46]
 #[test]
 fn a_client_that_was_not_offered_it_may_not_name_places() {
     let _alone = alone();
@@ -449,6 +455,7 @@ fn a_client_that_was_not_offered_it_may_not_name_places() {
     }
 }
 
+// [FWD-47]
 #[test]
 fn a_client_may_give_a_grant_back_or_rather_send() {
     let _alone = alone();

@@ -52,6 +52,7 @@ fn conversation(daemon: &Process) -> Option<()> {
     Some(())
 }
 
+// [DEATH-43]
 #[test]
 fn a_killed_daemon_s_names_are_removed_by_the_next_one() {
     let _alone = alone();
@@ -80,6 +81,7 @@ fn conversation_of_new_server(daemon: &Process) {
     }
 }
 
+// [DEATH-42]
 #[test]
 fn a_cleanup_after_all_three_were_killed_leaves_nothing() {
     let _alone = alone();
@@ -104,6 +106,7 @@ fn a_cleanup_after_all_three_were_killed_leaves_nothing() {
     drop((client, server));
 }
 
+// [DEATH-42]
 #[test]
 fn cleaning_up_under_a_living_daemon_is_refused() {
     let _alone = alone();
@@ -175,6 +178,7 @@ fn conversation_or_death(daemon: &Process) {
     });
 }
 
+// [SEG-4] [DEATH-27]
 #[test]
 fn sigterm_removes_every_name_and_tells_everybody() {
     let _alone = alone();
@@ -198,6 +202,7 @@ fn sigterm_removes_every_name_and_tells_everybody() {
     server.session = 0;
 }
 
+// [DEATH-27]
 #[test]
 fn draining_finishes_a_transfer_and_refuses_the_next() {
     let _alone = alone();
@@ -215,6 +220,7 @@ fn draining_finishes_a_transfer_and_refuses_the_next() {
     assert!(daemon.wait());
 }
 
+// [DEATH-12]
 #[test]
 fn a_second_server_is_refused_while_the_first_lives_and_follows_when_it_dies() {
     let _alone = alone();
@@ -249,6 +255,7 @@ fn a_second_server_is_refused_while_the_first_lives_and_follows_when_it_dies() {
     assert_eq!(news, expected);
 }
 
+// [DEATH-1]
 #[test]
 fn a_client_that_dies_fails_the_servers_operations_for_it_and_no_other() {
     let _alone = alone();
@@ -284,6 +291,7 @@ fn a_client_that_dies_fails_the_servers_operations_for_it_and_no_other() {
     assert_eq!(server.test(60_000)[0].outcome, Ok(8));
 }
 
+// [DEATH-1]
 #[test]
 fn a_dead_clients_messages_stay_deliverable() {
     let _alone = alone();
@@ -301,6 +309,7 @@ fn a_dead_clients_messages_stay_deliverable() {
     assert_ne!(Client::attach(&daemon).pid, pid);
 }
 
+// [DEATH-4]
 #[test]
 fn a_client_that_comes_back_in_time_keeps_its_number_and_the_servers_operations() {
     let _alone = alone();
@@ -356,6 +365,7 @@ fn options(directory: &std::path::Path) -> Options {
     options
 }
 
+// [SEG-7]
 #[test]
 fn without_room_in_shared_memory_the_daemon_says_so_and_leaves_nothing() {
     let _alone = alone();
@@ -372,6 +382,7 @@ fn without_room_in_shared_memory_the_daemon_says_so_and_leaves_nothing() {
     assert_eq!(files(directory.path()), Vec::<String>::new());
 }
 
+// [CTL-5]
 #[test]
 fn without_room_for_queues_the_daemon_names_the_limit_and_the_remedy() {
     use nix::sys::resource::{Resource, setrlimit};

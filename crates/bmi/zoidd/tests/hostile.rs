@@ -68,6 +68,7 @@ fn goes_on(client: &mut Client, server: &mut Server) {
     }
 }
 
+// [FWD-7]
 #[test]
 fn frames_with_any_byte_flipped_end_at_most_their_own_connection() {
     let _alone = alone();
@@ -89,6 +90,7 @@ fn frames_with_any_byte_flipped_end_at_most_their_own_connection() {
     assert!(daemon.is_alive());
 }
 
+// [DEATH-8]
 #[test]
 fn connections_that_end_at_any_byte_leave_nothing() {
     let _alone = alone();
@@ -114,6 +116,7 @@ fn connections_that_end_at_any_byte_leave_nothing() {
     goes_on(&mut client, &mut server);
 }
 
+// [SAFE-4]
 #[test]
 fn random_bytes_on_both_carriers_end_at_most_their_own_connection() {
     let _alone = alone();
@@ -163,6 +166,7 @@ fn wrong_frames(grant: u64) -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
+// [FWD-7] [FWD-10] [FWD-21]
 #[test]
 fn every_broken_rule_is_told_counted_and_ends_the_connection() {
     let _alone = alone();
@@ -188,6 +192,7 @@ fn every_broken_rule_is_told_counted_and_ends_the_connection() {
     goes_on(&mut client, &mut server);
 }
 
+// [FWD-21]
 #[test]
 fn payload_that_came_before_its_grant_was_given_is_refused() {
     let _alone = alone();
@@ -209,6 +214,7 @@ fn payload_that_came_before_its_grant_was_given_is_refused() {
     daemon.until("zoidd_transfers", 0.0);
 }
 
+// [FWD-20]
 #[test]
 fn a_request_number_in_use_is_refused() {
     let _alone = alone();
@@ -220,6 +226,7 @@ fn a_request_number_in_use_is_refused() {
     daemon.until("zoidd_violations_total{rule=\"request_id\"}", 1.0);
 }
 
+// [FWD-10]
 #[test]
 fn anything_but_an_introduction_first_is_refused() {
     let _alone = alone();
@@ -230,6 +237,7 @@ fn anything_but_an_introduction_first_is_refused() {
     assert!(client.is_closed());
 }
 
+// [FWD-26]
 #[test]
 fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
     let _alone = alone();
@@ -256,6 +264,7 @@ fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
     assert!(daemon.is_alive());
 }
 
+// [DEATH-7]
 #[test]
 fn a_silent_client_is_lost_after_three_heartbeats_and_one_that_answers_is_not() {
     let _alone = alone();
@@ -266,6 +275,7 @@ fn a_silent_client_is_lost_after_three_heartbeats_and_one_that_answers_is_not() 
     assert!(is_shown);
 }
 
+// [DEATH-25]
 #[test]
 fn a_daemon_that_stood_still_loses_nobody_whom_it_did_not_ask() {
     let _alone = alone();
@@ -281,6 +291,7 @@ fn a_daemon_that_stood_still_loses_nobody_whom_it_did_not_ask() {
     assert_eq!(daemon.metric("zoidd_standstill_losses_total"), 0.0);
 }
 
+// [DEATH-25]
 #[test]
 fn a_daemon_that_stood_still_says_whom_it_has_lost_by_that() {
     let _alone = alone();
@@ -296,6 +307,7 @@ fn a_daemon_that_stood_still_says_whom_it_has_lost_by_that() {
     assert_eq!(daemon.metric("zoidd_clients_left_total"), 0.0);
 }
 
+// [FWD-15]
 #[test]
 fn a_client_that_says_goodbye_is_not_lost() {
     let _alone = alone();
@@ -326,6 +338,7 @@ fn loses_only_the_silent_one(heartbeat_ms: &str) -> bool {
     left == 1.0
 }
 
+// [ZOID-51]
 #[test]
 fn r57_a_client_that_does_not_take_its_message_fails_only_that_transfer() {
     let _alone = alone();
@@ -354,6 +367,7 @@ fn r57_a_client_that_does_not_take_its_message_fails_only_that_transfer() {
     assert!(slow.ping());
 }
 
+// [CTL-14] [SAFE-4]
 #[test]
 fn commands_with_any_byte_flipped_or_cut_off_end_nothing() {
     let _alone = alone();
@@ -398,6 +412,7 @@ fn commands_with_any_byte_flipped_or_cut_off_end_nothing() {
     assert!(daemon.is_alive());
 }
 
+// [CTL-22]
 #[test]
 fn a_server_that_never_reads_its_replies_delays_nobody_and_loses_nothing() {
     let _alone = alone();
@@ -438,6 +453,7 @@ fn a_server_that_never_reads_its_replies_delays_nobody_and_loses_nothing() {
     assert_eq!(found, 1);
 }
 
+// [WATCH-2]
 #[test]
 fn a_new_scrape_is_served_whatever_number_of_connections_say_nothing() {
     let _alone = alone();

@@ -56,6 +56,7 @@ fn done(bmi_id: u64, len: u64) -> Completion {
     }
 }
 
+// [FWD-32]
 #[test]
 fn a_short_message_and_its_receive_meet_in_either_order() {
     let _alone = alone();
@@ -78,6 +79,7 @@ fn a_short_message_and_its_receive_meet_in_either_order() {
     drop(daemon);
 }
 
+// [FWD-32]
 #[test]
 fn r26_a_short_message_without_a_receive_is_refused_and_leaves_nothing() {
     let _alone = alone();
@@ -95,6 +97,7 @@ fn r26_a_short_message_without_a_receive_is_refused_and_leaves_nothing() {
     assert_eq!(server.test(SOON), [done(1, 8)]);
 }
 
+// [ZOID-50]
 #[test]
 fn a_short_message_that_is_longer_than_its_receive_fails_both() {
     let _alone = alone();
@@ -106,6 +109,7 @@ fn a_short_message_that_is_longer_than_its_receive_fails_both() {
     assert_eq!(bytes(&server, 9), [0; 9]);
 }
 
+// [FWD-32]
 #[test]
 fn r24_a_short_unexpected_message_may_come_with_its_request() {
     let _alone = alone();
@@ -117,6 +121,7 @@ fn r24_a_short_unexpected_message_may_come_with_its_request() {
     assert_eq!(server.memory(found[0].offset, 5).to_vec(), b"hello");
 }
 
+// [FWD-24]
 #[test]
 fn a_wake_gives_a_waiting_short_message_up() {
     let _alone = alone();
@@ -133,6 +138,7 @@ fn a_wake_gives_a_waiting_short_message_up() {
     assert_eq!(bytes(&server, 8), [0; 8]);
 }
 
+// [FWD-33]
 #[test]
 fn a_client_with_more_short_messages_under_way_than_its_window_is_cut_off() {
     let _alone = alone();
@@ -161,6 +167,7 @@ fn post(peer: i32, bmi_id: u64, segments: &[Extent]) -> Post<'_> {
     }
 }
 
+// [CTL-21]
 #[test]
 fn r60_a_post_without_a_slot_is_registered_and_its_end_comes_by_a_test() {
     let _alone = alone();

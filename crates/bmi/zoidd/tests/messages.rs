@@ -76,6 +76,7 @@ fn r04_both_sides_learn_the_sizes_and_limits_from_the_daemon() {
     assert_eq!(client.unexpected(1, &[0; 4096]), Status::DONE);
 }
 
+// [FWD-13]
 #[test]
 fn the_handshake_in_bytes() {
     let _alone = alone();
@@ -86,6 +87,7 @@ fn the_handshake_in_bytes() {
     assert_eq!((client.bytes_out, client.bytes_in), (80, 88));
 }
 
+// [SEG-5]
 #[test]
 fn the_heartbeat_beats() {
     let _alone = alone();
@@ -150,6 +152,7 @@ fn r32_a_posted_send_is_fetched_and_completes_when_acknowledged() {
     assert_eq!((done[0].bmi_id, done[0].outcome), (78, Ok(9 * MIB)));
 }
 
+// [FWD-22]
 #[test]
 fn messages_without_bytes_match_and_complete() {
     let _alone = alone();
@@ -255,6 +258,7 @@ fn r52_unexpected_messages_are_named_and_lie_in_their_region() {
     daemon.until("zoidd_refusals_total{reason=\"bad_free\"}", 2.0);
 }
 
+// [BMI-22]
 #[test]
 fn a_sleeping_server_test_returns_when_a_client_comes() {
     let _alone = alone();
@@ -293,6 +297,7 @@ fn r39_a_clients_test_returns_when_the_server_posts() {
     assert_eq!(waiting.join().unwrap().0, [1]);
 }
 
+// [ZOID-50]
 #[test]
 fn a_message_longer_than_the_buffer_fails_on_both_sides_and_moves_nothing() {
     let _alone = alone();
@@ -307,6 +312,7 @@ fn a_message_longer_than_the_buffer_fails_on_both_sides_and_moves_nothing() {
     assert_eq!(server.test(60_000)[0].outcome, Err(Status::MESSAGE_SIZE));
 }
 
+// [CTL-15]
 #[test]
 fn posts_that_point_outside_the_expected_region_are_refused() {
     let _alone = alone();
@@ -332,6 +338,7 @@ fn posts_that_point_outside_the_expected_region_are_refused() {
     );
 }
 
+// [FWD-1]
 #[test]
 fn clients_over_tcp_are_clients_too() {
     let _alone = alone();
@@ -352,6 +359,7 @@ fn clients_over_tcp_are_clients_too() {
     assert!(client.recv(5, 16 * MIB, 0).unwrap() == message);
 }
 
+// [FWD-30]
 #[test]
 fn a_message_against_a_credit_needs_no_question() {
     let _alone = alone();
@@ -398,6 +406,7 @@ fn frames_that_come_together_are_all_read_though_none_is_answered() {
     }
 }
 
+// [FWD-40]
 #[test]
 fn a_trusted_client_gets_the_segment_and_copies_itself() {
     let _alone = alone();
@@ -426,6 +435,7 @@ fn a_trusted_client_gets_the_segment_and_copies_itself() {
     assert_eq!(server.test(60_000)[0].outcome, Ok(4));
 }
 
+// [FWD-40]
 #[test]
 fn a_client_that_is_not_trusted_does_not_get_the_segment() {
     let _alone = alone();
@@ -438,6 +448,7 @@ fn a_client_that_is_not_trusted_does_not_get_the_segment() {
     assert_eq!(client.hello(hello).unwrap().caps, Caps::empty());
 }
 
+// [FWD-14]
 #[test]
 fn clients_hear_of_servers_that_come_and_go() {
     let _alone = alone();
@@ -461,6 +472,7 @@ fn clients_hear_of_servers_that_come_and_go() {
     );
 }
 
+// [FWD-11]
 #[test]
 fn versions_that_do_not_meet_are_told_so() {
     let _alone = alone();
@@ -475,6 +487,7 @@ fn versions_that_do_not_meet_are_told_so() {
     assert!(client.is_closed());
 }
 
+// [FWD-12]
 #[test]
 fn the_client_after_the_last_is_told_that_the_daemon_is_busy() {
     let _alone = alone();
@@ -489,6 +502,7 @@ fn the_client_after_the_last_is_told_that_the_daemon_is_busy() {
     assert!(fourth.hello(introduction()).is_ok());
 }
 
+// [BOUND-9]
 #[test]
 fn clients_are_served_each_its_own() {
     let _alone = alone();

@@ -1,15 +1,18 @@
-//! The rules of the specifications `docs/protocol` and `docs/selection`, who cites them, and a table of both for each.
+//! The rules of the specifications `docs/protocol`, `docs/selection` and `docs/bmi`, who cites them, and a table of both
+//! for each.
 //!
 //! ```text
 //! docs/*/*.md ──────── "- **[HELLO-7]** …" ──▶ rules ─────┐
 //! docs/*-cases.md ──── case ──▶ tests ───────▶ cases ─────┤
+//! docs/bmi-requirements.md ── R ──▶ tests ───▶ cases ─────┤
 //! crates/**/*.rs ───── "// [HELLO-7]" ───────▶ citations ─┼─▶ tables, problems
 //! crates/dev/tidy/*-gaps.txt ────────────────────▶ gaps ──────┘
 //! ```
 //!
 //! A citation is a rule's number in brackets in a comment, documentation included. In test code it names the test that
 //! it stands in or directly above; in the table of `lnet-conform` it names the check of the next row. A rule of
-//! `docs/selection` ends with its class and may name the cases that test it: `K; T-S05, T-S06`.
+//! `docs/selection` ends with its class and may name the cases that test it: `K; T-S05, T-S06`. Those of a rule of
+//! `docs/bmi` are requirements: `D; R15, R29`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -35,7 +38,7 @@ pub struct Specification {
 }
 
 /// Every directory of rules. A rule's number is there once in all of them.
-pub const SPECIFICATIONS: [Specification; 2] = [
+pub const SPECIFICATIONS: [Specification; 3] = [
     Specification {
         directory: "docs/protocol",
         gaps: "protocol-gaps.txt",
@@ -60,13 +63,31 @@ Made from the rules of this directory, the cases that they name, and the comment
 A rule in *italics* is a known gap.
 ",
     },
+    Specification {
+        directory: "docs/bmi",
+        gaps: "bmi-gaps.txt",
+        classes: &["D", "O", "F"],
+        head: "# Coverage
+
+Made from the rules of this directory, the requirements that they name, and the comments in the code by
+`FINERAIL_REWRITE=1 cargo test -p tidy --test specifications`; do not edit.
+
+A rule in *italics* is a known gap.
+",
+    },
 ];
 /// The generated table, in each directory of rules.
 pub const TABLE: &str = "coverage.md";
-/// The tables of cases with their tests, which tests of `lnet-core` keep up to date.
-const CASES: [&str; 2] = ["docs/selection-cases.md", "docs/configuration-cases.md"];
+/// The tables of cases with their tests, which tests of `lnet-core` and of `zoid` keep up to date.
+const CASES: [&str; 3] = [
+    "docs/selection-cases.md",
+    "docs/configuration-cases.md",
+    "docs/bmi-requirements.md",
+];
 /// The table of checks that `finerail conform` runs.
 const CHECKS: &str = "crates/lnet/conform/src/checks/mod.rs";
+/// Tests that every method of BMI runs; they are no test code, because other crates call them.
+const SUITE: &str = "crates/bmi/bmi/src/conformance/";
 /// Words that make a sentence a rule (RFC 2119).
 const KEYWORDS: [&str; 3] = ["MUST", "SHOULD", "MAY"];
 /// The fewest words that can be the reason of a gap.
@@ -110,11 +131,11 @@ impl SpecifiedRule {
     }
 }
 
-/// Matches the ID of a case, such as `T-S05`, `T-H03s`, `W2` and `P13`.
+/// Matches the ID of a case, such as `T-S05`, `T-H03s`, `W2`, `P13`, and of a requirement, such as `R7`.
 fn is_case(text: &str) -> bool {
     let number = match text.strip_prefix("T-") {
         Some(rest) => rest.strip_prefix(|c: char| c.is_ascii_uppercase()),
-        None => text.strip_prefix(['W', 'P']),
+        None => text.strip_prefix(['W', 'P', 'R']),
     };
     number.is_some_and(|number| number.starts_with(|c: char| c.is_ascii_digit()))
 }
@@ -335,23 +356,32 @@ fn files(directory: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-/// Reads a table of cases, `| T-S01 | both | lnet-core: `t_s01_x` |`. A row without ID has another test of the case
+/// Reads a table of cases, `| T-S01 | both | lnet-core: `t_s01_x` |`, or of requirements,
+/// `| R7 | lines | what | parties | [`r07_x`](../crates/bmi/zoid/…) |`. A row without ID has another test of the case
 /// above.
 fn cases(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut last = "";
     for line in text.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [_, id, _, test, _] = cells.as_slice() else {
-            continue;
+        let (id, test) = match cells.as_slice() {
+            [_, id, _, test, _] => (id, Some(test.replace('`', ""))),
+            [_, id, _, _, _, test, _] => (id, linked_test(test)),
+            _ => continue,
         };
         last = if id.is_empty() { last } else { id };
-        if is_case(last) {
-            let tests = found.entry(last.to_owned()).or_default();
-            tests.push(test.replace('`', ""));
+        if let Some(test) = test.filter(|_| is_case(last)) {
+            found.entry(last.to_owned()).or_default().push(test);
         }
     }
     found
+}
+
+/// Returns the package and the name of a test that is a link to its file below `crates/bmi`.
+fn linked_test(link: &str) -> Option<String> {
+    let (name, path) = link.strip_prefix("[`")?.split_once("`](")?;
+    let package = path.split('/').skip_while(|part| *part != "bmi").nth(1)?;
+    Some(format!("{package}: {name}"))
 }
 
 /// A rule is a list item that begins with its number in bold brackets, and ends at an empty line or the next item.
@@ -445,7 +475,7 @@ fn place(source: &Source, index: usize) -> (Evidence, String) {
         let name = row.and_then(|line| line.split('"').nth(1));
         return (Evidence::Check, name.unwrap_or(file).to_owned());
     }
-    if !source.in_test(index + 1) {
+    if !source.in_test(index + 1) && !source.path.starts_with(SUITE) {
         return (Evidence::Code, file.to_owned());
     }
     let name = test_below(source, index).or_else(|| test_around(source, index));
@@ -507,6 +537,7 @@ mod tests {
 
     const PROTOCOL: &Specification = &SPECIFICATIONS[0];
     const SELECTION: &Specification = &SPECIFICATIONS[1];
+    const BMI: &Specification = &SPECIFICATIONS[2];
 
     fn protocol(files: &[(&str, &str)], gaps: &str) -> Specifications {
         let sources = files.iter().map(|(path, text)| source(path, text));
@@ -671,5 +702,27 @@ mod tests {
                 "docs/selection/a.md: [PATH-1] lacks test"
             ]
         );
+    }
+
+    #[test]
+    fn the_tests_of_a_requirement_that_a_rule_names_are_its_tests() {
+        let table = "| R | Design | Requirement | Parties | Test |\n|---|---|---|---|---|\n\
+            | R7 | 1-2 | a | unit | [`r07_a`](../crates/bmi/zoidd/src/b.rs) |\n\
+            | | | | threads | [`r07_b`](../crates/bmi/zoid/tests/c.rs) |\n\
+            \n| 1-2 | R7 | [`r07_a`](../crates/bmi/zoidd/src/b.rs) |\n";
+        let found = cases(table);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found["R7"], ["zoidd: r07_a", "zoid: r07_b"]);
+        let rule = &rules(BMI, "a.md", "- **[ZOID-1]** A client MUST a. D; R7\n")[0];
+        assert_eq!(rule.class_and_cases(), Some(("D", vec!["R7"])));
+    }
+
+    #[test]
+    fn a_citation_in_the_suite_of_the_methods_names_a_test() {
+        let path = format!("{SUITE}messages.rs");
+        let text = "/// Text.\n// [BMI-1]\npub fn early(bed: &impl Bed) {}\n";
+        let found = citations(&source(&path, text));
+        assert_eq!(found[0].evidence, Evidence::Test);
+        assert_eq!(found[0].place, "planted: early");
     }
 }

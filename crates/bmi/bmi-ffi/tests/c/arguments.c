@@ -224,6 +224,7 @@ int main(void)
     CHECK(BMI_initialize(NULL, NULL, BMI_AUTO_REF_COUNT) == 0);
     CHECK(BMI_initialize(NULL, NULL, 0) == 0);
     CHECK(BMI_get_info(0, BMI_CHECK_MAXSIZE, &value) == 0 && value == 4711);
+    CHECK(BMI_set_info(0, BMI_FORCEFUL_CANCEL_MODE, NULL) == -BMI_EINVAL);
     /* R17: the first initialize decides the role, until the last finalize. */
     CHECK(BMI_initialize("bmi_tcp", "tcp://127.0.0.1:0", BMI_INIT_SERVER) == 0);
     CHECK(BMI_get_info(0, BMI_TCP_GET_PORT, &value) == -BMI_ENOSYS && value == 4711);

@@ -7,6 +7,7 @@ use super::{Bed, LIMIT, Must, connected_pair, pending, rejection};
 use crate::{Address, Buffer, Class, ContextId, Error, Memory, OpId, Question, Setting, Tag};
 
 /// Sixteen contexts may be open. Posts and tests reject a context that is not open; close ignores it.
+// [BMI-30] [BMI-31]
 pub fn contexts_are_sixteen(bed: &impl Bed) {
     let (server, _client) = connected_pair(bed, Memory::External);
     let more: Vec<ContextId> = (1..16)
@@ -26,6 +27,7 @@ pub fn contexts_are_sixteen(bed: &impl Bed) {
 }
 
 /// Ids of operations and addresses that name nothing are rejected, also if they once named something.
+// [BMI-2] [BMI-24] [BMI-25] [BMI-27] [BMI-41]
 pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     let bmi = &client.bmi;
@@ -78,6 +80,7 @@ pub fn ids_that_name_nothing_are_refused(bed: &impl Bed) {
 }
 
 /// The same string has the same address; strings that are no addresses are rejected.
+// [ADDR-1] [ADDR-2] [ADDR-6]
 pub fn addresses_are_checked_and_stable(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     let name = bed.address(&server.bmi);
@@ -106,6 +109,7 @@ pub fn addresses_are_checked_and_stable(bed: &impl Bed) {
 }
 
 /// A message of exactly the limit is posted; one byte more is rejected.
+// [BMI-3] [TCP-13]
 pub fn limits_are_inclusive(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     let bmi = &client.bmi;
@@ -137,6 +141,7 @@ pub fn limits_are_inclusive(bed: &impl Bed) {
 }
 
 /// Every option is accepted, or rejected with a reason.
+// [OPT-1] [OPT-2] [OPT-3] [OPT-4]
 pub fn options_are_answered(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     let settings = [
@@ -165,6 +170,7 @@ pub fn options_are_answered(bed: &impl Bed) {
 }
 
 /// An address can lose as many references as were taken.
+// [OPT-7] [OPT-8] [OPT-9]
 pub fn references_are_counted(bed: &impl Bed) {
     let (server, _client) = connected_pair(bed, Memory::External);
     let set = |setting| server.bmi.set(Some(server.peer), &setting);
@@ -181,6 +187,7 @@ pub fn references_are_counted(bed: &impl Bed) {
 }
 
 /// A test that sleeps while the interface is finalized ends with an error, and so does every later call.
+// [BMI-52]
 pub fn finalize_ends_a_sleeping_test(bed: &impl Bed) {
     let (server, _client) = connected_pair(bed, Memory::External);
     let op = pending(server.post_receive(Tag(1), vec![0; 4], 0));

@@ -8,6 +8,7 @@ use crate::{Buffer, Class, Error, Memory, Post, Tag};
 
 /// The basic pair of programs: a request with the wanted size, an acknowledgement, then a message that is
 /// shorter than its receive and completes that receive once.
+// [BMI-11] [ADDR-6]
 pub fn a_short_message_completes_a_longer_receive(bed: &impl Bed) {
     const SENT: usize = 15_000;
     const ROOM: usize = 32_000;
@@ -38,6 +39,7 @@ pub fn a_short_message_completes_a_longer_receive(bed: &impl Bed) {
 
 /// Three segments of 8, 16 and 24 KiB are sent and received as two halves, then the same in the other
 /// direction. The user values come back unchanged.
+// [BMI-14]
 pub fn lists_and_single_buffers_are_one_message(bed: &impl Bed) {
     const KIB: usize = 1024;
     for memory in MEMORIES {
@@ -81,6 +83,7 @@ pub fn lists_and_single_buffers_are_one_message(bed: &impl Bed) {
 
 /// Two short messages have the same tag: one arrives before its receive is posted, one after. They are
 /// received in order, and the gaps between the segments of a list are untouched.
+// [BMI-10]
 pub fn early_messages_wait_in_order(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     let gapped = |end: &super::End| vec![end.room(3), end.room(3)];
@@ -123,6 +126,7 @@ impl Concat for Vec<Buffer> {
 
 /// A message that is longer than its receive fails at the receiver and uses up the receive; the next pair
 /// matches. The send fails too, unless it has completed before.
+// [BMI-12] [TCP-11]
 pub fn a_long_message_is_an_error_at_the_receiver(bed: &impl Bed) {
     for len in [10, 2 << 20] {
         let (server, client) = connected_pair(bed, Memory::External);
@@ -154,6 +158,7 @@ pub fn a_long_message_is_an_error_at_the_receiver(bed: &impl Bed) {
 }
 
 /// Messages of no bytes match: expected, unexpected, and as an empty list.
+// [BMI-13]
 pub fn messages_of_no_bytes_match(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
@@ -173,6 +178,7 @@ pub fn messages_of_no_bytes_match(bed: &impl Bed) {
 }
 
 /// The smallest and the largest tag are legal and match only themselves.
+// [BMI-15]
 pub fn the_extreme_tags_are_tags(bed: &impl Bed) {
     const TAGS: [i32; 5] = [i32::MIN, -1, 0, 1, i32::MAX];
     let (server, client) = connected_pair(bed, Memory::External);
@@ -198,6 +204,7 @@ pub fn the_extreme_tags_are_tags(bed: &impl Bed) {
 }
 
 /// A test for one class does not return messages of another; within a class, messages arrive in order.
+// [BMI-16]
 pub fn unexpected_classes_are_apart(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
@@ -227,6 +234,7 @@ pub fn unexpected_classes_are_apart(bed: &impl Bed) {
 
 /// A cancelled receive is collected once, with the error. Its memory is untouched, and it does not match a
 /// later message. Cancelling a completed or collected operation changes nothing.
+// [BMI-40]
 pub fn a_cancelled_operation_is_collected_once(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     for end in [&server, &client] {
@@ -258,6 +266,7 @@ pub fn a_cancelled_operation_is_collected_once(bed: &impl Bed) {
 
 /// Programs call `test_unexpected` without a wait, then `test_context` with a long one: the second call must
 /// not sleep while an unexpected message waits.
+// [BMI-28]
 pub fn a_test_of_a_context_ends_for_an_unexpected_message(bed: &impl Bed) {
     let (server, client) = connected_pair(bed, Memory::External);
     thread::scope(|scope| {
@@ -281,6 +290,7 @@ pub fn a_test_of_a_context_ends_for_an_unexpected_message(bed: &impl Bed) {
 
 /// Ten thousand receives with ten thousand tags are posted, then the sends. Each completes once, with its own
 /// bytes and its own user value.
+// [BMI-4] [BMI-20]
 pub fn ten_thousand_operations_complete_once(bed: &impl Bed) {
     const COUNT: u64 = 10_000;
     let (server, client) = connected_pair(bed, Memory::External);

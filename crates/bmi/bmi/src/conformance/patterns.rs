@@ -8,6 +8,7 @@ use crate::{Memory, Payload, Post, Question, Tag};
 
 /// Sends a message there and back in every power of two up to 4 MiB, each receive posted before its send;
 /// then unexpected messages up to their limit.
+// [TCP-11]
 pub fn pingpong_of_all_sizes(bed: &impl Bed) {
     for memory in MEMORIES {
         let (server, client) = connected_pair(bed, memory);
@@ -176,6 +177,7 @@ fn serve_reads(server: &super::End, reads: i32, pieces: u64, piece_len: usize) {
 
 /// Eight threads of one client, each with a context of its own, exchange messages with eight threads of one
 /// server.
+// [BMI-55]
 pub fn threads_share_an_interface(bed: &impl Bed) {
     const ROUNDS: u64 = 100;
     let (server, client) = connected_pair(bed, Memory::External);

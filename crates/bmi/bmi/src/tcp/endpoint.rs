@@ -61,6 +61,7 @@ impl Socket {
     ///
     /// Immediate errors of `socket(2)` and `connect(2)`. [`Error::ConnRefused`]: the path does not exist, as if
     /// nobody listened there any more.
+    // [TCP-33]
     pub(crate) fn connect(
         to: &Endpoint,
         prepare: impl FnOnce(&SockRef<'_>),
@@ -218,6 +219,7 @@ fn listen(at: SocketAddr) -> io::Result<TcpListener> {
 }
 
 /// Removes a socket file that a killed process left. Any other file stays, and `bind` then fails.
+// [ADDR-23]
 fn remove_stale(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt;
     let is_socket =

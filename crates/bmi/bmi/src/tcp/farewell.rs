@@ -20,6 +20,7 @@ const LOOK_MAX: Duration = Duration::from_millis(10);
 
 /// Ends the sending direction of all connections and waits until their peers have everything, for at most
 /// [`PATIENCE`].
+// [TCP-32]
 pub(crate) fn part(mut sockets: Vec<Socket>) {
     for socket in &sockets {
         socket.end_writing();

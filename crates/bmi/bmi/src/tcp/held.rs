@@ -29,6 +29,7 @@ impl Allowance {
     /// # Errors
     ///
     /// [`Violation::Overdrawn`]: the allowance is used up.
+    // [TCP-23]
     pub(crate) fn take(&self, len: usize) -> Result<Held, Violation> {
         let bytes = charge(len);
         // Only the thread that holds the method's lock reserves.

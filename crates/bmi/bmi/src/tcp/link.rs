@@ -258,6 +258,7 @@ impl Inbound {
     /// # Errors
     ///
     /// [`Violation::NotAFrame`], [`Violation::Foreign`].
+    // [TCP-8]
     pub(crate) fn next(&mut self) -> Result<Option<Item>, Violation> {
         let staged = &self.staging[self.start..self.end];
         if let Some(mut body) = self.body.take() {
@@ -409,6 +410,7 @@ fn connection_error(error: io::Error) -> Error {
 }
 
 /// Returns the first `len` bytes of the segments, without empty segments.
+// [BMI-13]
 pub(crate) fn trimmed(segments: &[Span], len: usize) -> Segments {
     let mut left = len;
     let mut trimmed = Segments::new();

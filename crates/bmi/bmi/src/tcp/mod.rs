@@ -133,6 +133,7 @@ const WAKER: Token = Token(usize::MAX - 2);
 
 /// Listens on all addresses of this machine, unless `specific`. Only then is a name resolved: elsewhere the
 /// host says no more than the version of IP, and file systems write names that nobody can resolve.
+// [ADDR-24]
 fn listener(listen: &str, specific: bool, registry: &Registry) -> Result<Listener, Error> {
     let every = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()];
     let at = |ip: IpAddr, port: u16| {
@@ -344,6 +345,7 @@ impl Method for TcpMethod {
     fn post(&self, request: &Request) -> Result<Posted, Error> {
         let mut shared = self.lock();
         self.check_open()?;
+        // [ADDR-25]
         if let Some(name) = shared.state.early(request.peer.0) {
             drop(shared);
             let remote = name.resolve()?;
@@ -376,6 +378,7 @@ impl Method for TcpMethod {
         wait: Duration,
         messages: &mut Vec<Received>,
     ) -> Result<(), Error> {
+        // [BMI-16]
         let waiting = |state: &State| {
             let queue = state.unexpected.get(&class.0);
             queue.is_some_and(|queue| !queue.is_empty())
@@ -407,6 +410,7 @@ impl Method for TcpMethod {
         self.wake_all(&mut shared);
     }
 
+    // [OPT-2]
     fn set(&self, peer: Option<Peer>, setting: &Setting) -> Result<(), Error> {
         let mut shared = self.lock();
         match (setting, peer) {

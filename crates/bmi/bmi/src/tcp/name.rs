@@ -40,6 +40,7 @@ impl Name {
     /// # Errors
     ///
     /// [`Error::Inval`]: neither `tcp://host` nor `tcp://host:port`.
+    // [ADDR-20]
     pub(crate) fn to_listen_on(address: &str) -> Result<Name, Error> {
         if let Some(path) = path(address)? {
             return Ok(Name::Path(path));
@@ -87,6 +88,7 @@ impl fmt::Display for Name {
 /// # Errors
 ///
 /// [`Error::Inval`]: the host is not numeric, or has fewer bits.
+// [ADDR-26]
 pub(crate) fn in_range(ip: IpAddr, wildcard: &str, bits: u32) -> Result<bool, Error> {
     let range: IpAddr = split(wildcard)?.0.parse().map_err(|_| Error::Inval)?;
     match (ip.to_canonical(), range.to_canonical()) {
@@ -113,6 +115,7 @@ fn at_most(bits: u32, limit: u32) -> Result<u32, Error> {
 const PATH_MAX: usize = 107;
 
 /// Returns the path of an address that has one.
+// [ADDR-22]
 fn path(address: &str) -> Result<Option<PathBuf>, Error> {
     let Some(rest) = address.strip_prefix(UNIX) else {
         return Ok(None);
@@ -127,6 +130,7 @@ fn path(address: &str) -> Result<Option<PathBuf>, Error> {
 
 /// Splits an address into host, without the brackets of IPv6, and optional port. Ignores what file systems
 /// append after a slash.
+// [ADDR-21]
 fn split(address: &str) -> Result<(String, Option<u16>), Error> {
     let rest = address.strip_prefix("tcp://").ok_or(Error::Inval)?;
     let rest = rest.split_once('/').map_or(rest, |(rest, _path)| rest);
@@ -158,6 +162,7 @@ mod tests {
         }
     }
 
+    // [ADDR-22]
     #[test]
     fn the_path_of_a_socket_is_an_address() {
         let address = "tcp://unix:/run/app/socket";
@@ -173,6 +178,7 @@ mod tests {
         assert_eq!(Name::of_peer(&long), Err(Error::NameTooLong));
     }
 
+    // [ADDR-21]
     #[test]
     fn a_path_behind_an_address_means_nothing() {
         for address in [
@@ -184,6 +190,7 @@ mod tests {
         assert_eq!(resolve("tcp://[::1]:1/"), Ok("[::1]:1".parse().unwrap()));
     }
 
+    // [ADDR-20]
     #[test]
     fn only_who_listens_may_leave_the_port_to_the_system() {
         for address in ["tcp://127.0.0.1", "tcp://[::1]", "tcp://127.0.0.1/path"] {
@@ -236,6 +243,7 @@ mod tests {
         assert_eq!(resolve("tcp://no such host:1"), Err(Error::HostNtFd));
     }
 
+    // [ADDR-26]
     #[test]
     fn a_range_is_the_leading_bits() {
         let ip = "10.1.2.3".parse().unwrap();

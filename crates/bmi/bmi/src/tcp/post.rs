@@ -183,6 +183,7 @@ impl State {
     }
 
     /// Cancels an operation, if possible.
+    // [BMI-40]
     pub(crate) fn cancel(&mut self, op: OpId) {
         let taken = match self.places.get(&op) {
             None | Some(Place::Claimed) => false,

@@ -15,6 +15,7 @@ pub(crate) struct Quiet(BTreeMap<&'static str, (Instant, u64)>);
 impl Quiet {
     /// Returns whether a line of this kind is to be written: the number of lines suppressed since the last
     /// one, or `None`.
+    // [TCP-25]
     pub(crate) fn admit(&mut self, kind: &'static str, now: Instant) -> Option<u64> {
         let Some((written, suppressed)) = self.0.get_mut(kind) else {
             self.0.insert(kind, (now, 0));
@@ -33,6 +34,7 @@ impl Quiet {
 mod tests {
     use super::*;
 
+    // [TCP-25]
     #[test]
     fn a_flood_is_one_line_a_second_that_counts_the_others() {
         let (mut quiet, start) = (Quiet::default(), Instant::now());

@@ -81,6 +81,7 @@ impl State {
     }
 
     /// Closes the connection of a peer that broke the protocol.
+    // [TCP-5]
     fn violated(&mut self, index: usize, violation: Violation) {
         let why = violation.explanation();
         if let Some(suppressed) = self.quiet.admit("violation", Instant::now()) {
@@ -92,6 +93,7 @@ impl State {
 
     /// Counts and logs a lost connection that was made but never answered with HELLO: the peer may be another
     /// program.
+    // [TCP-7]
     fn note_unanswered(&mut self, index: usize) {
         let Some(Some(link)) = self.links.get(index) else {
             return;
@@ -186,6 +188,7 @@ impl State {
     }
 
     /// Identifies the peer of an accepted link.
+    // [TCP-3]
     fn on_hello(&mut self, index: usize, header: Header) -> Result<(), Violation> {
         if header.tag != VERSION {
             return Err(Violation::Version);
@@ -219,6 +222,7 @@ impl State {
         Ok(())
     }
 
+    // [BMI-10]
     fn on_eager(&mut self, index: usize, peer: u64, header: Header) -> Result<(), Violation> {
         let len = bounded(header.length, EAGER_MAX)?;
         let (Some(link), Some(state)) = (&mut self.links[index], self.peers.get_mut(&peer)) else {
@@ -275,6 +279,7 @@ impl State {
             return Ok(());
         };
         let receiving = &mut link.receiving;
+        // [TCP-12]
         if header.token <= receiving.last_token {
             // Two requests have the same token: one of them would never complete.
             return Err(Violation::Token);
@@ -302,6 +307,7 @@ impl State {
 
     /// Asks for the data of a request, to be read into the memory of a receive. Rejects the request if the
     /// receive is too short.
+    // [BMI-12]
     pub(crate) fn grant(&mut self, index: usize, token: u64, length: usize, waiting: Waiting) {
         let mut header = Header {
             length: length as u64,
@@ -326,6 +332,7 @@ impl State {
         self.enqueue(index, Frame::control(header));
     }
 
+    // [TCP-11]
     fn on_ready(&mut self, index: usize, header: Header) -> Result<(), Violation> {
         let Some(link) = &mut self.links[index] else {
             return Ok(());
@@ -353,6 +360,7 @@ impl State {
         Ok(())
     }
 
+    // [TCP-11]
     fn on_refuse(&mut self, index: usize, token: u64) {
         let Some(link) = &mut self.links[index] else {
             return;
@@ -412,6 +420,7 @@ impl State {
         Ok(())
     }
 
+    // [TCP-21]
     fn on_credit(&mut self, index: usize, header: Header) -> Result<(), Violation> {
         let Some(link) = &mut self.links[index] else {
             return Ok(());
@@ -508,6 +517,7 @@ impl State {
     }
 
     /// Copies a stored message to the memory of its receive.
+    // [BMI-11]
     pub(crate) fn copy_out(&mut self, waiting: &Waiting, data: &Span) -> Result<usize, Error> {
         if data.len() > waiting.total {
             self.counters.add(Counter::Truncated);

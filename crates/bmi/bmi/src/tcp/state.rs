@@ -86,6 +86,7 @@ pub(crate) struct SocketBuffers {
 
 impl SocketBuffers {
     /// Sets the send size of future sockets; 0 leaves it to the system.
+    // [TCP-9]
     pub(crate) fn choose_send(&mut self, len: usize) {
         self.send = (len > 0).then_some(len);
     }
@@ -292,6 +293,7 @@ impl State {
     ///
     /// [`Error::ConnReset`]: the peer does not listen and its connection is gone. [`Error::Inval`]: no such
     /// peer. Immediate errors of dialling.
+    // [TCP-4]
     pub(crate) fn link_to(&mut self, peer: u64) -> Result<usize, Error> {
         let state = self.peers.get(&peer).ok_or(Error::Inval)?;
         let whole = |&index: &usize| {
@@ -342,6 +344,7 @@ impl State {
 
     /// Returns whether one more link may be made. If the table is full, closes a link that has not received a
     /// HELLO.
+    // [TCP-24]
     fn make_room(&mut self) -> bool {
         if self.links.len() - self.free_links.len() < LINKS_MAX {
             return true;
@@ -358,6 +361,7 @@ impl State {
     }
 
     /// Registers a link and sends HELLO to its peer.
+    // [TCP-2]
     fn add_link(&mut self, mut link: Link) -> Result<usize, Error> {
         let index = self.free_links.pop().unwrap_or(self.links.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
@@ -413,6 +417,7 @@ impl State {
 
     /// Stops sending on a link that cannot be written any more, and fails its sends. What the peer sent
     /// before it ended may still be unread; the link fails once that is read.
+    // [TCP-31]
     fn break_off(&mut self, index: usize, error: Error) {
         let Some(link) = &mut self.links[index] else {
             return;
@@ -478,6 +483,7 @@ impl State {
         }
     }
 
+    // [TCP-30]
     fn fail_operations(&mut self, mut link: Link, error: Error) {
         let sent = link.unsent();
         let Link {
@@ -572,6 +578,7 @@ mod tests {
         )
     }
 
+    // [TCP-9]
     #[test]
     fn a_buffer_size_of_zero_is_the_systems_default() {
         let mut buffers = SocketBuffers::default();

@@ -36,17 +36,23 @@ pub(crate) const HEADER_LEN: usize = 24;
 /// measured with the example `pingpong`: 31 instead of 14 µs for 32 KiB, 125 instead of 103 for 512 KiB, 270
 /// instead of 227 for 1 MiB. The relative cost for longer messages is negligible, and sending them without
 /// an announcement would need more memory for unmatched messages.
+// [TCP-10]
 pub(crate) const EAGER_MAX: usize = 1 << 20;
 /// The longest unexpected message, in bytes: that of the zoid method, so that a program works over both.
+// [TCP-13]
 pub(crate) const UNEXPECTED_MAX: usize = 8192;
 /// The longest expected message, in bytes: that of the zoid method.
+// [TCP-13]
 pub(crate) const EXPECTED_MAX: usize = 128 << 20;
 /// What a peer may send eagerly before it is consumed, in bytes by [`charge`]: three of the longest messages,
 /// so that one is under way while window is given back.
+// [TCP-20]
 pub(crate) const EAGER_WINDOW: u64 = 4 << 20;
 /// What a peer may send as unexpected messages before they are consumed, in bytes by [`charge`].
+// [TCP-20]
 pub(crate) const UNEXPECTED_WINDOW: u64 = 1 << 20;
 /// How many requests a peer may have open, and how many answers it may leave unread.
+// [TCP-22]
 pub(crate) const REQUESTS_MAX: usize = 1 << 16;
 
 /// Returns what a message costs of a window: its bytes and the memory of its bookkeeping.
@@ -61,6 +67,7 @@ pub(crate) const HELD_MAX: u64 = 1 << 30;
 const MAGIC: [u8; 2] = [0xB3, 0x17];
 
 /// The first bytes of a message of the original BMI: 51903, the lowest byte first.
+// [TCP-6]
 const MAGIC_OF_THE_ORIGINAL: [u8; 4] = [0xBF, 0xCA, 0, 0];
 
 /// The kind of a frame. The values are those on the wire.
@@ -159,6 +166,7 @@ impl Header {
         }
     }
 
+    // [TCP-1]
     pub(crate) fn encode(&self) -> [u8; HEADER_LEN] {
         let mut bytes = [0; HEADER_LEN];
         bytes[0] = self.kind as u8;
@@ -212,6 +220,7 @@ mod tests {
 
     use super::*;
 
+    // [TCP-1]
     #[test]
     fn the_bytes_of_every_kind_are_the_documented_ones() {
         let header = |kind, class, tag, length, token| Header {
@@ -285,6 +294,7 @@ mod tests {
             }
         }
 
+        // [TCP-1]
         #[test]
         fn any_header_comes_back(
             kind in 0..9_usize, class: u8, tag: i32, length: u64, token: u64

@@ -127,6 +127,7 @@ pub struct TestReply<'a> {
 }
 
 /// A completed operation.
+// [CTL-20]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// The server's id of the operation.

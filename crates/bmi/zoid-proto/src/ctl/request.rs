@@ -433,6 +433,7 @@ fn check_total(
     Err(reader.error(64, Problem::Contradiction { field, said, found }))
 }
 
+// [CTL-18]
 fn decode_test<'a>(reader: &Reader<'a>, spilled: bool) -> Result<Test<'a>, DecodeError> {
     reader.require(56)?;
     let count = reader.i32(44)?;

@@ -90,6 +90,7 @@ impl<'a> Frame<'a> {
     /// # Errors
     ///
     /// An unknown type; a length that does not match the body; a number outside its range.
+    // [FWD-4]
     pub fn decode(header: &FrameHeader, body: &'a [u8]) -> Result<Self, DecodeError> {
         let reader = Reader::new(header.frame_type.what(), body);
         let one_u64 = || reader.require_exactly(8).and_then(|()| reader.u64(0));

@@ -184,6 +184,7 @@ impl FrameHeader {
         if version != VERSION {
             return Err(reader.error(4, Problem::UnknownVersion(version.into())));
         }
+        // [FWD-2]
         let (found, computed) = (reader.u32(CHECKSUM_AT)?, checksum(&reader.array(0)?));
         if found != 0 && found != computed {
             return Err(reader.error(CHECKSUM_AT, Problem::BadChecksum { found, computed }));
@@ -220,6 +221,7 @@ impl FrameHeader {
     }
 
     /// Writes the header with its checksum.
+    // [FWD-1]
     pub(crate) fn encode(&self, buffer: &mut [u8]) -> Result<(), EncodeError> {
         let mut bytes = [0; Self::LEN];
         Writer::new(&mut bytes, Self::LEN)?

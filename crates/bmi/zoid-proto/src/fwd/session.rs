@@ -22,6 +22,7 @@ pub const PROTOCOL_VERSION: u16 = 1;
 
 bitflags! {
     /// Features that a client requests and a daemon grants. Unknown bits are kept.
+    // [FWD-5]
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct Caps: u32 {
         /// Several requests may be in flight at once.

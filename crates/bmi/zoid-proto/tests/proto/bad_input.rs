@@ -206,6 +206,7 @@ fn relength(bytes: &mut [u8]) {
     }
 }
 
+// [CTL-14]
 #[test]
 fn commands_and_replies_cut_or_prolonged_at_any_byte_are_refused() {
     for good in commands() {
@@ -229,6 +230,7 @@ fn commands_and_replies_cut_or_prolonged_at_any_byte_are_refused() {
     }
 }
 
+// [FWD-4]
 #[test]
 fn frames_cut_or_prolonged_at_any_byte_are_refused() {
     for good in frames() {
@@ -343,6 +345,7 @@ fn totals_that_overflow_or_have_no_segments_are_refused() {
     }
 }
 
+// [CTL-17]
 #[test]
 fn numbers_of_replies_outside_their_range_are_refused_where_they_stand() {
     let refused = |index: usize, at, value: u64| {
@@ -367,6 +370,7 @@ fn refused_body(index: usize, at: usize, value: u32) -> DecodeError {
     decode_frame(&bytes).unwrap_err()
 }
 
+// [FWD-4]
 #[test]
 fn numbers_of_frames_outside_their_range_are_refused_where_they_stand() {
     check(refused_body(0, 0, 2 | 1 << 16), 2, "newest version 1");
@@ -397,6 +401,7 @@ fn numbers_of_frames_outside_their_range_are_refused_where_they_stand() {
     check(decode_frame(&bad).unwrap_err(), 8, "credits");
 }
 
+// [FWD-3]
 #[test]
 fn bad_frame_headers_are_refused_where_they_are_bad() {
     let good = frame(&Frame::Ping, Status::NONE);
@@ -424,6 +429,7 @@ fn bad_frame_headers_are_refused_where_they_are_bad() {
     );
 }
 
+// [FWD-2]
 #[test]
 fn every_flipped_bit_of_a_frame_header_is_noticed() {
     let good = frame(&Frame::Wake, Status::DONE);

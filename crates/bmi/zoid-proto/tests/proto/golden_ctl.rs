@@ -29,6 +29,7 @@ fn check_reply(opcode: Opcode, body: &Reply<'_>, start: &str, rest: &str) {
 const NO_FLAGS: &str = "0000000000000000";
 const SPILL: &str = "0100000000000000";
 
+// [CTL-10]
 #[test]
 fn r51_init() {
     let init = Init {
@@ -139,6 +140,7 @@ fn r58_a_post_is_registered() {
     );
 }
 
+// [CTL-16]
 #[test]
 fn r58_a_long_list_of_segments_stands_in_the_segment() {
     let place = Extent {
@@ -200,6 +202,7 @@ fn r51_test_of_these_operations() {
     );
 }
 
+// [CTL-18]
 #[test]
 fn r64_test_of_any_operations_has_a_negative_count() {
     let test = Test {
@@ -215,6 +218,7 @@ fn r64_test_of_any_operations_has_a_negative_count() {
     );
 }
 
+// [CTL-20]
 #[test]
 fn r59_completions_carry_the_servers_ids() {
     let completions = [
@@ -241,6 +245,7 @@ fn r59_completions_carry_the_servers_ids() {
     );
 }
 
+// [CTL-20]
 #[test]
 fn r51_the_small_commands() {
     check_command(

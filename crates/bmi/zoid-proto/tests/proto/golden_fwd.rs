@@ -38,6 +38,7 @@ fn bitwise_crc32c(bytes: &[u8]) -> u32 {
         .fold(!0, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
+// [FWD-2]
 #[test]
 fn r51_the_checksum_is_the_published_one() {
     assert_eq!(bitwise_crc32c(b"123456789"), 0xE306_9283);
@@ -302,6 +303,7 @@ fn a_short_message_comes_with_its_request() {
     );
 }
 
+// [FWD-5]
 #[test]
 fn unknown_flags_and_caps_survive() {
     let header = FrameHeader {
@@ -314,6 +316,7 @@ fn unknown_flags_and_caps_survive() {
     assert_eq!(Caps::from_bits_retain(0x8000_0001).bits(), 0x8000_0001);
 }
 
+// [FWD-2]
 #[test]
 fn a_header_without_a_checksum_is_accepted() {
     let mut bytes = frame(&Frame::Ping, Status::NONE);

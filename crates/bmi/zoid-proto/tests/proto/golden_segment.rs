@@ -25,6 +25,7 @@ fn encoded() -> [u8; SegmentHeader::LEN] {
     bytes
 }
 
+// [SEG-3]
 #[test]
 fn r51_the_header_page() {
     let expected = hex(
@@ -36,12 +37,14 @@ fn r51_the_header_page() {
     assert_eq!(SegmentHeader::decode(&expected), Ok(HEADER));
 }
 
+// [SEG-1]
 #[test]
 fn r49_the_unexpected_region_comes_first_and_the_two_fill_the_total() {
     assert_eq!(HEADER.unexpected_region(), 0..1 << 20);
     assert_eq!(HEADER.expected_region(), 1 << 20..512 << 20);
 }
 
+// [SEG-4]
 #[test]
 fn the_words_that_change_stand_where_the_constants_say() {
     let bytes = encoded();
@@ -51,6 +54,7 @@ fn the_words_that_change_stand_where_the_constants_say() {
     assert_eq!(bytes[SegmentHeader::UNEXPECTED_READY_AT], 6);
 }
 
+// [SEG-6]
 #[test]
 fn the_servers_statistics_stand_in_the_header_page_behind_the_header() {
     let words = std::array::from_fn(|at| at as u64 + 1);
@@ -61,6 +65,7 @@ fn the_servers_statistics_stand_in_the_header_page_behind_the_header() {
     assert!(ServerStatistics::AT >= SegmentHeader::LEN && end <= zoid_proto::SEGMENT_HEADER_LEN);
 }
 
+// [SEG-3]
 #[test]
 fn a_bad_page_is_refused_where_it_is_bad() {
     let cases: [(usize, u8, &str); 6] = [

@@ -126,6 +126,7 @@ impl Client {
 
     /// Decides whether an operation is attempted again: if its result is unknown and the daemon remembers it.
     /// Waits a moment for a daemon that is gone.
+    // [DEATH-6]
     pub(super) fn decide(&self, outcome: Outcome, doubt: Option<Doubt>) -> Decision {
         let (stay, repetitions) = match (outcome, doubt) {
             (Outcome::Unknown(_) | Outcome::Lost(_) | Outcome::Unasked(_), Some(doubt)) => {
@@ -145,6 +146,7 @@ impl Client {
         Decision::Retry(Doubt { stay, repetitions })
     }
 
+    // [ZOID-10]
     fn attempt_once(&self, op: &Op, timeout_ms: u32, repeats: bool) -> Outcome {
         let calling = match self.begin(op.sink()) {
             Ok(calling) => calling,
@@ -320,6 +322,7 @@ impl Client {
     }
 
     /// Sends the message in pieces; an empty message is one empty piece.
+    // [FWD-22]
     fn stream(&self, ticket: &Ticket, op: &Op, grant: u64) -> Result<(), Error> {
         // A chunk fits in a usize.
         let chunk = MAX_CHUNK as usize;

@@ -270,6 +270,7 @@ impl Link {
         Ok(())
     }
 
+    // [ZOID-63]
     fn send_all(
         &self,
         head: &[u8],

@@ -159,6 +159,7 @@ impl Queue {
     }
 
     /// Begins an attempt of the oldest operation of a key. `None` while it is being attempted.
+    // [ZOID-18]
     pub(super) fn begin(&mut self, key: Key) -> Option<Op> {
         let id = self.keys.get(&key)?.front()?;
         let (op, state) = self.ops.get_mut(id)?;
@@ -217,6 +218,7 @@ impl Queue {
 
     /// Returns an error, once, if a new operation would wait for a counterpart that was lost with an earlier
     /// session.
+    // [DEATH-15]
     pub(super) fn take_rejection(&mut self, kind: RequestKind, tag: Tag) -> Option<Error> {
         let refused = is_expected(kind) && self.requests.is_lost(tag);
         self.ended.filter(|_| refused)
@@ -224,6 +226,7 @@ impl Queue {
 
     /// Handles a new server: requests that the dead one has fetched are lost. Removes and returns the
     /// expected operations.
+    // [DEATH-14]
     pub(super) fn change_server(&mut self, error: Error) -> Vec<OpId> {
         self.requests.lose();
         self.end_session(error)
@@ -290,6 +293,7 @@ impl Queue {
 
     /// Returns the queued operations among `ids` and older ones of the same keys. Also returns whether these
     /// are all: an operation that is being attempted may be queued again.
+    // [ZOID-22]
     pub(super) fn covering(&self, ids: &[OpId]) -> (Vec<Asked>, bool) {
         let mut reach: BTreeMap<Key, u64> = BTreeMap::new();
         for (op, _) in ids.iter().filter_map(|id| self.ops.get(id)) {

@@ -54,6 +54,7 @@ fn r43_a_new_operation_is_the_oldest_only_when_none_of_its_key_waits() {
     assert!(queue.is_oldest(&second));
 }
 
+// [ZOID-22]
 #[test]
 fn r43_a_test_of_one_covers_the_older_ones_of_its_key() {
     let queue = queue(&[(1, 7), (2, 8), (3, 7), (4, 7)]);

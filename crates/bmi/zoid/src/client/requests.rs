@@ -118,6 +118,7 @@ mod tests {
         assert!(requests.is_lost(Tag(2)));
     }
 
+    // [DEATH-16]
     #[test]
     fn a_request_that_the_next_server_sees_is_not_lost() {
         let mut requests = Requests::default();
@@ -134,6 +135,7 @@ mod tests {
         assert!(requests.is_lost(Tag(2)));
     }
 
+    // [DEATH-15]
     #[test]
     fn a_lost_request_is_told_once_and_not_after_it_was_made_again() {
         let mut requests = Requests::default();

@@ -455,6 +455,7 @@ impl Client {
         signals: Signals,
         mut ready: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<Option<R>, Error> {
+        // [ZOID-61]
         let ends = signals == Signals::End && self.interruptible.load(Ordering::Relaxed);
         let mut interrupted = false;
         let mut began = Instant::now();
@@ -610,6 +611,7 @@ impl Client {
 
     /// Returns how long a daemon may be silent. Closing the connection of a stopped daemon would lose its
     /// state, so it gets as much time as one that is gone and may come back.
+    // [DEATH-24]
     fn silence_limit(&self, heartbeat: Duration) -> Duration {
         (heartbeat * SILENT_HEARTBEATS).saturating_add(self.options.reconnect)
     }
@@ -722,6 +724,7 @@ impl Client {
 
     /// Waits for the answer to a call that sleeps in the daemon. A signal ends the sleep in the daemon but
     /// not this wait, because what the daemon has begun meanwhile continues.
+    // [ZOID-62]
     pub(super) fn first_answer(&self, calling: &Calling<'_>) -> Result<Answer, Error> {
         let request = calling.ticket.request;
         let ready = |state: &mut State| next_answer(state, request);

@@ -19,6 +19,7 @@ use super::session::{Answer, Server, Signals, header, next_answer};
 
 /// How long a test waits before it asks again, after ready operations were rejected twice and nothing
 /// completed in between. A daemon or server that behaves so would otherwise be asked without end.
+// [ZOID-27]
 const BACK_OFF: Duration = Duration::from_millis(1);
 
 /// How long a test waits before it asks again if there is no daemon.
@@ -163,6 +164,7 @@ impl Client {
     }
 
     /// Asks the daemon and sleeps until it answers or the plan is out of date.
+    // [ZOID-20]
     fn ask(&self, plan: &Plan, wanted: &Wanted<'_>, left: Duration) -> Result<Reply, Error> {
         let outdated = |state: &super::session::State| {
             let queued = plan.open && state.queued != plan.queued;
@@ -244,6 +246,7 @@ impl Client {
     }
 
     /// Attempts the ready operations, oldest first within each key.
+    // [ZOID-26]
     fn attempt_ready(&self, ready: &[(Key, usize)]) -> Tried {
         let (mut completed, mut rejected, mut elsewhere) = (false, false, None);
         for &(key, count) in ready {
@@ -334,6 +337,7 @@ impl Reply {
 
 /// Returns the entries of a request, and the key of each entry, so that a count is never applied to an
 /// operation that was not in the request.
+// [ZOID-21]
 fn entries(asked: &[Asked]) -> (Vec<TestEntry>, Vec<Key>) {
     let mut entries = Vec::new();
     let mut keys = Vec::new();

@@ -224,6 +224,7 @@ impl Attachment {
     }
 
     /// Returns the place in the segment of a span of the expected region.
+    // [MEM-2]
     pub(super) fn extent_of(&self, span: &Span) -> Option<Extent> {
         let region = self.pool.addresses();
         if !span.is_inside(&region) {

@@ -164,6 +164,7 @@ impl Control {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    // [CTL-5]
     fn make_slot(&self, index: u32) -> io::Result<Slot> {
         let name = self.instance.reply_queue(self.process, index);
         let shape = QueueShape {
@@ -193,6 +194,7 @@ impl Control {
     /// # Errors
     ///
     /// [`Error::TimedOut`]: none is free within `limit`. Errors of the watch if the daemon is gone.
+    // [CTL-4]
     pub(super) fn slot(&self, watch: &Watch, limit: Duration) -> Result<InUse<'_>, Error> {
         let began = Instant::now();
         let mut slots = self.lock();
@@ -416,6 +418,7 @@ impl Call<'_> {
         }
     }
 
+    // [CTL-6]
     fn is_answered_by(&self, header: &ReplyHeader) -> bool {
         // A plugin that does not know a command may answer with only the opcode correct.
         header.sequence == self.sequence

@@ -22,6 +22,7 @@ use crate::options::Options;
 const JOURNAL_MAX: u64 = 1 << 20;
 
 /// Records that this process is about to create reply queues.
+// [DEATH-41]
 pub(super) fn announce(options: &Options, process: u32) {
     let Some(start) = sys::process_start(process) else {
         return;
@@ -83,6 +84,7 @@ mod tests {
         }
     }
 
+    // [DEATH-41]
     #[test]
     fn a_server_writes_its_line_once_behind_what_is_there() {
         let directory = tempfile::tempdir().unwrap();
@@ -97,6 +99,7 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
     }
 
+    // [SAFE-2]
     #[test]
     fn a_journal_is_neither_made_nor_followed_to_elsewhere() {
         let directory = tempfile::tempdir().unwrap();

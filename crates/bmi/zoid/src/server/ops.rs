@@ -119,6 +119,7 @@ impl Op {
     }
 
     /// Copies the `len` received bytes out of the temporary buffer.
+    // [MEM-5]
     pub(super) fn copy_back(&self, len: usize, counters: &Counters) {
         if let Some(span) = self.temporary().and_then(Piece::span)
             && self.receives

@@ -28,6 +28,7 @@ pub(super) struct Peers {
 
 impl Peers {
     /// Returns the number of a client; a new one if the client is unknown.
+    // [ADDR-15]
     pub(super) fn number(&mut self, client: Client) -> Peer {
         if let Some(known) = self.numbers.get(&client) {
             return *known;

@@ -26,6 +26,7 @@ use sys::span::{Leases, Span};
 use crate::counters::Counters;
 
 /// The allocator's unit and the alignment of every piece, in bytes.
+// [MEM-1]
 pub(super) const UNIT: usize = 64;
 
 /// The value of every byte of a guard.
@@ -172,6 +173,7 @@ impl Pool {
 
     /// Returns the room after every piece allocated within the last `recently` is freed; older pieces count
     /// as permanent.
+    // [MEM-15]
     pub(super) fn room(&self, recently: Duration, now: Instant) -> Room {
         let inner = self.lock();
         let is_old = |since: Instant| now.saturating_duration_since(since) >= recently;
@@ -203,6 +205,7 @@ impl Pool {
 
 impl Inner {
     /// Allocates a multiple of the unit. Returns its start.
+    // [MEM-8]
     fn take(&mut self, bytes: usize, region: usize) -> Option<(Option<Allocation>, usize)> {
         if self.whole {
             return None;
@@ -248,6 +251,7 @@ impl Piece {
         }
     }
 
+    // [MEM-9]
     fn check_guards(&self) {
         let broken = |guard: &Span| guard.to_vec().iter().any(|&byte| byte != CANARY);
         if self

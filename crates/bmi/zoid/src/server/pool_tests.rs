@@ -44,6 +44,7 @@ fn r18_more_than_the_region_is_refused() {
     assert_eq!(pool.capacity(), 4096);
 }
 
+// [MEM-9]
 #[test]
 fn r18_a_write_beyond_a_piece_is_noticed_when_it_is_given_back() {
     for (from, broken) in [(0, 0), (1, 1)] {
@@ -78,6 +79,7 @@ fn r56_whoever_waits_for_memory_hears_of_each_piece_that_is_given_back() {
     assert_eq!(heard.load(std::sync::atomic::Ordering::Relaxed), 2);
 }
 
+// [MEM-15]
 #[test]
 fn r56_what_may_fit_counts_old_pieces_only() {
     let second = Duration::from_secs(1);

@@ -25,6 +25,7 @@ impl Server {
         let receives = match request.kind {
             RequestKind::Send => false,
             RequestKind::Receive => true,
+            // [ZOID-3]
             RequestKind::SendUnexpected(_) => return Err(Error::OpNotSupp),
         };
         let attachment = self.reattached()?;
@@ -37,6 +38,7 @@ impl Server {
             Memory::PreAllocated => self.is_of_former_segment(request, &attachment)?,
         };
         let need = need(request, external);
+        // [MEM-11]
         if need.bytes() > attachment.pool.capacity() {
             return Err(Error::NoMem);
         }
@@ -61,11 +63,13 @@ impl Server {
     /// # Errors
     ///
     /// [`Error::Inval`]: it is not the method's memory.
+    // [MEM-6]
     fn is_of_former_segment(
         &self,
         request: &Request,
         attachment: &Attachment,
     ) -> Result<bool, Error> {
+        // [MEM-7]
         let outside = |span: &&sys::span::Span| attachment.extent_of(span).is_none();
         let former = lock(&self.former);
         let mut outside = request.segments.iter().filter(outside).peekable();
@@ -77,6 +81,7 @@ impl Server {
         outside.all(is_former).then_some(copied).ok_or(Error::Inval)
     }
 
+    // [ZOID-4]
     fn check_peer(&self, request: &Request, attachment: &Attachment) -> Result<(), Error> {
         let client = lock(&self.peers).client(request.peer).ok_or(Error::Inval)?;
         if client.session != attachment.session {
@@ -86,6 +91,7 @@ impl Server {
     }
 
     /// Stores an operation and posts it to the plugin, or lets it wait for memory.
+    // [MEM-4]
     fn admit(
         self: &Arc<Self>,
         id: OpId,
@@ -143,6 +149,7 @@ impl Server {
 
     /// Posts to the plugin without waiting for an answer. The plugin uses the server's id, and errors arrive
     /// as completions.
+    // [ZOID-64]
     fn announce(&self, id: OpId, attachment: &Arc<Attachment>) -> Outcome {
         let mut ops = lock(&self.ops);
         match ops.get_mut(id) {
@@ -318,6 +325,7 @@ impl Server {
     }
 
     /// Cancels an operation that the plugin does not know (R62).
+    // [ZOID-36]
     fn cancel_waiting(&self, id: OpId) {
         let Some(op) = lock(&self.ops).remove(id) else {
             return;

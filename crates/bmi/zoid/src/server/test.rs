@@ -77,6 +77,7 @@ impl Drop for Named<'_> {
 const REPORT: Duration = Duration::from_millis(50);
 
 impl Server {
+    // [ZOID-37]
     pub(super) fn test(self: &Arc<Self>, wanted: &Wanted<'_>, wait: Duration) -> Result<(), Error> {
         let wakes = self.wakes.load(Ordering::SeqCst);
         let Ok(attachment) = self.reattached() else {
@@ -148,6 +149,7 @@ impl Server {
     }
 
     /// Returns whether a test of another thread waits for the operation.
+    // [ZOID-38]
     fn is_named_elsewhere(&self, which: Which<'_>, id: OpId, context: Option<ContextId>) -> bool {
         let named = lock(&self.named);
         let context = context.map(Sought::Context);
@@ -268,6 +270,7 @@ impl Server {
     }
 
     /// Converts an unexpected message for the program; its memory is in the segment.
+    // [MEM-21]
     fn received(
         self: &Arc<Self>,
         attachment: &Arc<Attachment>,

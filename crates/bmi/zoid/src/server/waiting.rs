@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use bmi::OpId;
 
 /// How often an operation may be overtaken before it blocks smaller ones ...
+// [MEM-13]
 const PASSED_MAX: u32 = 1000;
 
 /// ... or for how long.
@@ -25,6 +26,7 @@ pub(super) const AGE_MAX: Duration = Duration::from_secs(5);
 pub(super) type Key = (u64, i32, bool);
 
 /// The waiting operations.
+// [MEM-12]
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     /// By size, the largest first, then by age.
@@ -54,6 +56,7 @@ pub(super) struct Turn {
 
 impl Waiting {
     /// Adds an operation.
+    // [MEM-10]
     pub(super) fn add(&mut self, op: OpId, key: Key, size: usize, now: Instant) {
         self.arrivals += 1;
         let waiter = Waiter {
@@ -67,6 +70,7 @@ impl Waiting {
     }
 
     /// Returns whether a new operation of this key would overtake a waiting one.
+    // [MEM-14]
     pub(super) fn has(&self, key: Key) -> bool {
         self.keys.contains_key(&key)
     }
@@ -81,6 +85,7 @@ impl Waiting {
 
     /// Returns the size of the operation in favour of which the program's allocations are rejected: of those
     /// that have waited too long, the one that is served first.
+    // [MEM-15]
     pub(super) fn overdue(&self, now: Instant) -> Option<usize> {
         let overdue = |&(place, waiter): &(&(Reverse<usize>, u64), &Waiter)| {
             waiter.age(now) >= AGE_MAX && self.is_next_of_key(waiter.key, place.1)
@@ -195,6 +200,7 @@ mod tests {
         move |size| (size <= limit).then_some(size)
     }
 
+    // [MEM-12]
     #[test]
     fn r56_the_largest_that_fits_is_next() {
         let (mut waiting, now) = waiting(&[(1, 1, 10), (2, 2, 30), (3, 3, 20)]);
@@ -207,6 +213,7 @@ mod tests {
         assert_eq!(order, [Some(id(3)), None, Some(id(2)), Some(id(1))]);
     }
 
+    // [MEM-14]
     #[test]
     fn r56_a_key_keeps_its_order_until_the_older_one_is_registered() {
         let (mut waiting, now) = waiting(&[(1, 7, 30), (2, 7, 10)]);
@@ -218,6 +225,7 @@ mod tests {
         assert_eq!(waiting.next(now, fits(20)).unwrap().0.op, id(2));
     }
 
+    // [MEM-13]
     #[test]
     fn r56_who_was_passed_over_a_thousand_times_holds_smaller_ones_back() {
         let (mut waiting, now) = waiting(&[(1, 1, 100)]);
@@ -233,6 +241,7 @@ mod tests {
         assert_eq!(waiting.next(now, fits(100)).unwrap().0.op, id(1));
     }
 
+    // [MEM-13]
     #[test]
     fn r56_who_has_waited_five_seconds_holds_smaller_ones_back() {
         let (mut waiting, now) = waiting(&[(1, 1, 100), (2, 2, 10)]);

@@ -80,6 +80,7 @@ impl Watch {
     ///
     /// [`Error::NetReset`]: the daemon is dead. [`Error::NetDown`]: this side is closed, or the daemon has
     /// shut down in order.
+    // [DEATH-26]
     pub(super) fn check(&self) -> Result<(), Error> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::NetDown);

@@ -112,6 +112,7 @@ fn of_nobody(settings: &[(&str, &str)]) -> Option<(Scene, impl Fn(&str, &str) ->
     Some((scene, start))
 }
 
+// [FWD-44]
 #[test]
 fn a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_counted() {
     let Some((scene, start)) = of_nobody(&[ON]) else {
@@ -151,6 +152,7 @@ fn a_client_that_may_not_be_read_gets_the_stream_and_the_reason_is_counted() {
     scene.given_back();
 }
 
+// [FWD-43]
 #[test]
 fn a_client_of_another_user_gets_the_stream() {
     if !may_be_nobody() {
@@ -170,6 +172,7 @@ fn a_client_of_another_user_gets_the_stream() {
     assert_eq!(scene.metric(COPIES), 0.0);
 }
 
+// [DEATH-2]
 #[test]
 fn a_client_killed_amid_a_copy_fails_its_operation_and_no_other() {
     for (failpoint, client_does, server_does) in [
@@ -246,6 +249,7 @@ fn standing_still(scene: &Scene) -> Option<(Process, Process, u64)> {
     Some((server, client, receives))
 }
 
+// [FWD-48]
 #[test]
 fn an_operation_ends_only_when_a_daemon_that_stands_still_has_let_go_of_its_memory() {
     let settings = [
@@ -290,6 +294,7 @@ fn a_cancel_amid_a_copy_comes_too_late() {
     assert_eq!(server.wait(sends), LONG.to_string());
 }
 
+// [FWD-48]
 #[test]
 fn who_ends_amid_a_copy_waits_for_its_end() {
     let settings = [
@@ -336,6 +341,7 @@ fn who_ends_with_a_copy_that_no_thread_waits_for_waits_for_its_end() {
     assert_eq!(client.hear(ends).as_deref(), Some("ok"));
 }
 
+// [FWD-48]
 #[test]
 fn a_daemon_that_dies_while_it_stands_still_has_let_go() {
     let settings = [

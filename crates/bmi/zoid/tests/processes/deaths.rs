@@ -33,6 +33,7 @@ fn serve(server: &mut Process, client: &mut Process, ops: [usize; 2]) {
     }
 }
 
+// [DEATH-11]
 #[test]
 fn what_waits_for_a_server_outlives_its_farewell() {
     let scene = Scene::new();
@@ -43,6 +44,7 @@ fn what_waits_for_a_server_outlives_its_farewell() {
     serve(&mut server, &mut client, ops);
 }
 
+// [DEATH-14]
 #[test]
 fn what_a_dead_server_may_have_known_of_fails_when_the_next_one_comes() {
     let scene = Scene::with(&[("unexp", "64k")]);
@@ -74,6 +76,7 @@ fn what_a_dead_server_may_have_known_of_fails_when_the_next_one_comes() {
     assert_eq!(server.wait(op), "8");
 }
 
+// [DEATH-15]
 #[test]
 fn an_answer_that_went_with_the_server_is_not_waited_for() {
     let scene = Scene::new();
@@ -98,6 +101,7 @@ fn an_answer_that_went_with_the_server_is_not_waited_for() {
 }
 
 /// One wait without an end, as a program in C makes it: the limit ends it.
+// [DEATH-17]
 #[test]
 fn what_waits_for_a_server_that_was_killed_fails_if_no_other_comes() {
     for threads in ["", "single-thread=on\n"] {
@@ -114,6 +118,7 @@ fn what_waits_for_a_server_that_was_killed_fails_if_no_other_comes() {
     }
 }
 
+// [DEATH-14]
 #[test]
 fn a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
     let scene = Scene::new();
@@ -127,6 +132,7 @@ fn a_client_that_asks_for_it_keeps_what_waits_when_a_server_dies() {
     serve(&mut server, &mut client, ops);
 }
 
+// [DEATH-13]
 #[test]
 fn a_send_to_a_server_that_dies_amid_it_fails() {
     let scene = Scene::with(&[("stall-ms", "600000"), ("heartbeat-ms", "60000")]);
@@ -153,6 +159,7 @@ fn a_send_to_a_server_that_dies_amid_it_fails() {
     }
 }
 
+// [DEATH-21]
 #[test]
 fn a_daemon_that_dies_for_good_fails_everything_in_time() {
     let mut scene = Scene::new();

@@ -37,6 +37,7 @@ pub(crate) fn public_copy() -> (TempDir, PathBuf) {
     (directory, program)
 }
 
+// [SAFE-1]
 #[test]
 fn who_may_not_open_queue_or_segment_is_told() {
     if !may_be_nobody() {
@@ -96,6 +97,7 @@ const SMALL: QueueShape = QueueShape {
     message_bytes: 1,
 };
 
+// [CTL-5]
 #[test]
 fn without_a_queue_left_calls_of_a_server_take_turns() {
     let scene = Scene::new();
@@ -117,6 +119,7 @@ fn without_a_queue_left_calls_of_a_server_take_turns() {
     assert_eq!(server.wait(ops[1]), "8");
 }
 
+// [CTL-5]
 #[test]
 fn without_a_queue_left_a_server_is_told_which_limit_it_is() {
     let scene = Scene::new();
@@ -134,6 +137,7 @@ fn without_a_queue_left_a_server_is_told_which_limit_it_is() {
     drop(scene.greeted_pair());
 }
 
+// [SEG-8]
 #[test]
 fn a_segment_cut_by_a_third_party_ends_its_daemon_and_nobody_else() {
     let mut scene = Scene::new();
@@ -190,6 +194,7 @@ fn jumping_clock(directory: &Path) -> Option<String> {
     compiled.then(|| format!("LD_PRELOAD={}", library.display()))
 }
 
+// [DEATH-28]
 #[test]
 fn a_clock_that_jumps_changes_nothing() {
     let directory = TempDir::new().unwrap();
@@ -231,6 +236,7 @@ fn a_clock_that_jumps_changes_nothing() {
     assert_eq!(scene.metric("zoidd_servers_lost_total"), 0.0);
 }
 
+// [DEATH-26]
 #[test]
 fn all_three_stopped_and_continued_amid_transfers_lose_nothing() {
     let scene = Scene::with(&[("heartbeat-ms", "60000")]);

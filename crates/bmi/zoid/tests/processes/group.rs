@@ -42,6 +42,7 @@ fn is_possible() -> bool {
     run.is_ok_and(|run| run.status.success())
 }
 
+// [SAFE-1]
 #[test]
 fn a_daemon_a_server_and_a_client_of_three_users_share_a_group() {
     if !is_possible() {

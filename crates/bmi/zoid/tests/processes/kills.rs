@@ -58,6 +58,7 @@ fn run(scene: &Scene) -> [Process; 3] {
     [server, one, two]
 }
 
+// [DEATH-43]
 #[test]
 fn kill_9_of_any_party_leaves_nothing() {
     let mut scene = Scene::new();
@@ -118,6 +119,7 @@ fn survivors_work(scene: &mut Scene, round: usize, server: &mut Process, bystand
     }
 }
 
+// [DEATH-42]
 #[test]
 fn a_daemon_started_after_kills_removes_what_they_left() {
     let mut scene = Scene::new();

@@ -198,6 +198,7 @@ fn row_of_the_next(step: &str) {
     cast.converse_with_both();
 }
 
+// [DEATH-22]
 #[test]
 fn whatever_step_a_daemon_is_killed_at_old_clients_are_served_by_the_next() {
     for step in STEPS {
@@ -207,6 +208,7 @@ fn whatever_step_a_daemon_is_killed_at_old_clients_are_served_by_the_next() {
     }
 }
 
+// [DEATH-24]
 #[test]
 fn whatever_step_a_daemon_stands_still_at_nothing_is_lost() {
     for step in STEPS {

@@ -123,6 +123,7 @@ fn round(blow: Blow, reattach_ms: &str) {
     }
 }
 
+// [DEATH-22]
 #[test]
 fn requests_outstanding_at_old_clients_end_whatever_the_daemon_suffers() {
     let rounds = if is_long() { 100 } else { 5 };
@@ -133,6 +134,7 @@ fn requests_outstanding_at_old_clients_end_whatever_the_daemon_suffers() {
     }
 }
 
+// [DEATH-15]
 #[test]
 fn an_answer_that_went_with_the_daemon_is_not_waited_for() {
     let mut scene = scene("0");
@@ -153,6 +155,7 @@ fn an_answer_that_went_with_the_daemon_is_not_waited_for() {
     assert_eq!(client.count("sessions_lost"), 1);
 }
 
+// [DEATH-23]
 #[test]
 fn an_idle_client_does_not_notice_that_its_daemon_was_replaced() {
     let mut scene = scene("0");
@@ -164,6 +167,7 @@ fn an_idle_client_does_not_notice_that_its_daemon_was_replaced() {
     converse(&mut server, &mut client, 6);
 }
 
+// [DEATH-23]
 #[test]
 fn nor_does_an_idle_client_whose_posts_wait() {
     let mut scene = scene("0");
@@ -182,6 +186,7 @@ fn nor_does_an_idle_client_whose_posts_wait() {
     });
 }
 
+// [DEATH-22]
 #[test]
 fn a_client_that_asks_for_it_keeps_what_waits_when_the_daemon_is_replaced() {
     let mut scene = scene("0");

@@ -26,6 +26,7 @@ const AGAIN: [&str; 7] = [
 /// Requires that [`this_user_has_the_stock_limits`] holds.
 const ORDINARY: &str = "ZOID_TEST_ORDINARY_USER";
 
+// [CTL-3]
 #[test]
 fn the_suite_passes_with_the_limits_that_linux_ships_with() {
     if sys::effective_user() != 0 || !may_be_nobody() {

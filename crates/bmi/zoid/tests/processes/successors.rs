@@ -33,6 +33,7 @@ fn a_server_may_follow_one_that_has_finalized_and_whose_process_lives() {
     }
 }
 
+// [DEATH-12]
 #[test]
 fn a_server_may_follow_one_that_was_killed_before_the_system_has_buried_it() {
     let scene = Scene::with(&[("total", "64M")]);
@@ -49,6 +50,7 @@ fn a_server_may_follow_one_that_was_killed_before_the_system_has_buried_it() {
     }
 }
 
+// [CTL-12]
 #[test]
 fn a12_a_server_that_comes_while_another_serves_is_refused_in_the_end() {
     let scene = Scene::new();

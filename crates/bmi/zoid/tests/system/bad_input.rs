@@ -9,6 +9,7 @@ use zoid_proto::Status;
 use crate::bed::{Bed, pending};
 use crate::stub::{Reply, Stub};
 
+// [BMI-53]
 #[test]
 fn finalize_with_operations_pending_and_twice_is_an_end() {
     let bed = Bed::new();
@@ -22,6 +23,7 @@ fn finalize_with_operations_pending_and_twice_is_an_end() {
     }
 }
 
+// [FWD-8]
 #[test]
 fn a_daemon_that_answers_with_nonsense_is_a_protocol_error() {
     let stub = Stub::new(|_| Reply::Refused(Status(-5)));
@@ -31,6 +33,7 @@ fn a_daemon_that_answers_with_nonsense_is_a_protocol_error() {
     assert_eq!(post.unwrap_err().error, Error::Proto);
 }
 
+// [ZOID-4]
 #[test]
 fn a_server_does_not_talk_to_itself_or_to_other_servers() {
     let bed = Bed::new();

@@ -18,6 +18,7 @@ fn copies(bed: &Bed) -> f64 {
     bed.metric("zoidd_client_memory_copies_total")
 }
 
+// [FWD-41]
 #[test]
 fn the_daemon_copies_unless_it_is_told_not_to() {
     let default = zoidd::Options::default().client_memory;
@@ -74,6 +75,7 @@ const SIZES: [usize; 10] = [
     9 << 20,
 ];
 
+// [FWD-41]
 #[test]
 fn long_messages_are_copied_and_short_ones_are_streamed() {
     let bed = bed();
@@ -177,6 +179,7 @@ fn lists_are_copied_piece_by_piece() {
     assert_eq!(copies(&bed), 2.0);
 }
 
+// [FWD-47]
 #[test]
 fn ten_thousand_pieces_go_by_the_stream() {
     let bed = bed();
@@ -203,6 +206,7 @@ fn ten_thousand_pieces_go_by_the_stream() {
     assert_eq!(bed.metric(declined), 1.0);
 }
 
+// [FWD-41]
 #[test]
 fn who_refuses_and_who_is_not_asked_gets_the_stream() {
     for (wish, client_memory) in [
@@ -223,6 +227,7 @@ fn who_refuses_and_who_is_not_asked_gets_the_stream() {
     }
 }
 
+// [FWD-41]
 #[test]
 fn clients_over_tcp_are_not_asked() {
     let bed = Bed::with(|options| {

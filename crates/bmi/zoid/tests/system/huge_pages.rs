@@ -74,6 +74,7 @@ fn exchange(bed: &Bed) {
 }
 
 /// One test, because both parts use or change the state of the whole system.
+// [MEM-30]
 #[test]
 fn huge_pages_are_taken_where_there_are_and_others_where_not() {
     without_a_reserve();

@@ -68,6 +68,7 @@ fn client(bed: &Bed, nodes: &[Node], extended_addresses: bool) -> Bmi {
     builder.start().unwrap()
 }
 
+// [ADDR-12]
 #[test]
 fn one_client_talks_to_several_io_nodes_at_the_same_time() {
     let bed = Bed::new();
@@ -121,6 +122,7 @@ fn one_client_talks_to_several_io_nodes_at_the_same_time() {
     });
 }
 
+// [ADDR-11]
 #[test]
 fn without_the_switch_there_is_one_io_node() {
     let bed = Bed::new();

@@ -23,6 +23,7 @@ fn pieces(server: &End, count: usize) -> Vec<Buffer> {
     (0..count).map(|_| server.memory(8)).collect()
 }
 
+// [MEM-10]
 #[test]
 fn a_long_list_waits_for_memory_like_a_temporary_buffer() {
     let bed = bed();
@@ -45,6 +46,7 @@ fn a_long_list_waits_for_memory_like_a_temporary_buffer() {
     assert_eq!(used(&server), base);
 }
 
+// [CTL-16]
 #[test]
 fn a_list_beyond_what_the_plugin_reads_is_copied() {
     let bed = Bed::new();
@@ -56,6 +58,7 @@ fn a_list_beyond_what_the_plugin_reads_is_copied() {
     assert_eq!(server.counters.read().copies, 1);
 }
 
+// [MEM-15]
 #[test]
 fn r56_a_program_that_takes_and_frees_memory_without_pause_starves_nobody() {
     let bed = bed();

@@ -103,6 +103,7 @@ const PHRASES: [(&str, &[&str], &[&str]); 20] = [
     ("per client", &["client_sent_bytes_total{pid="], &[]),
 ];
 
+// [WATCH-1]
 #[test]
 fn every_phrase_of_the_description_has_its_metric() {
     let bed = Bed::new();
@@ -125,6 +126,7 @@ fn every_phrase_of_the_description_has_its_metric() {
     }
 }
 
+// [SEG-6]
 #[test]
 fn r12_copies_of_the_server_are_among_the_daemons_metrics() {
     let bed = Bed::with(|options| options.job_weights = [(7, 2)].into());

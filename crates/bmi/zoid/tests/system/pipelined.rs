@@ -83,6 +83,7 @@ fn both_ways(bed: &Bed) {
     );
 }
 
+// [ZOID-64]
 #[test]
 fn one_thread_has_several_messages_under_way_in_both_directions() {
     both_ways(&Bed::new());
@@ -100,6 +101,7 @@ fn so_it_has_where_the_daemon_copies_out_of_and_into_the_clients_memory() {
     }));
 }
 
+// [ZOID-18]
 #[test]
 fn messages_of_one_tag_arrive_in_the_order_of_their_posts() {
     const MESSAGES: u8 = 100;
@@ -119,6 +121,7 @@ fn messages_of_one_tag_arrive_in_the_order_of_their_posts() {
     });
 }
 
+// [BMI-23]
 #[test]
 fn a_test_that_does_not_wait_brings_operations_on() {
     let bed = Bed::new();
@@ -132,6 +135,7 @@ fn a_test_that_does_not_wait_brings_operations_on() {
     assert_eq!(server.wait(received).result, Ok(8));
 }
 
+// [ZOID-19]
 #[test]
 fn a_cancelled_post_ends_though_the_daemon_still_looks_for_its_counterpart() {
     let bed = Bed::new();
@@ -154,6 +158,7 @@ fn a_cancelled_post_ends_though_the_daemon_still_looks_for_its_counterpart() {
     assert_eq!(server.wait(received).payload.into_buffer()[..], [2; 8]);
 }
 
+// [ZOID-64]
 #[test]
 fn posts_wait_again_when_the_program_says_so() {
     let bed = Bed::new();
@@ -343,6 +348,7 @@ fn a_client_can_end_while_its_own_thread_sends_to_a_daemon_that_does_not_read() 
     daemon.join().unwrap();
 }
 
+// [DEATH-21]
 #[test]
 fn what_may_have_arrived_when_the_daemon_died_for_good_fails_all_at_once() {
     const SENDS: i32 = 60;

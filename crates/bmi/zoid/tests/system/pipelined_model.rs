@@ -354,6 +354,7 @@ fn agree(bed: &Bed, client: &End, server: &End) {
     assert_eq!(bed.metric("zoidd_reconnections_total"), 0.0);
 }
 
+// [ZOID-64]
 #[test]
 fn both_sides_agree_with_the_model() {
     let bed = Bed::with(|options| options.credits = 2);

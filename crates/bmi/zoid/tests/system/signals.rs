@@ -59,6 +59,7 @@ fn interruptible(bed: &Bed) -> (End, End) {
     (server, client)
 }
 
+// [ZOID-61]
 #[test]
 fn by_default_every_wait_goes_on_after_a_signal() {
     let bed = Bed::new();
@@ -90,6 +91,7 @@ fn by_default_every_wait_goes_on_after_a_signal() {
     assert!(found.unwrap().is_empty());
 }
 
+// [ZOID-62]
 #[test]
 fn a_server_that_asks_for_it_is_interrupted_in_every_test() {
     let bed = Bed::new();
@@ -121,6 +123,7 @@ fn a_server_that_asks_for_it_is_interrupted_in_every_test() {
     );
 }
 
+// [ZOID-62]
 #[test]
 fn a_server_whose_operation_waits_for_memory_is_interrupted_too() {
     let bed = Bed::with(|options| options.total = options.unexpected + (64 << 10));
@@ -131,6 +134,7 @@ fn a_server_whose_operation_waits_for_memory_is_interrupted_too() {
     assert!(found.is_none());
 }
 
+// [ZOID-62]
 #[test]
 fn a_client_that_asks_for_it_is_interrupted_in_tests_and_posts() {
     let bed = Bed::new();
@@ -167,6 +171,7 @@ fn a_client_that_asks_for_it_is_interrupted_in_tests_and_posts() {
     assert_eq!(server.finish(room).0, Ok(8));
 }
 
+// [ZOID-63]
 #[test]
 fn no_signal_breaks_a_message_apart() {
     let bed = Bed::new();
@@ -187,6 +192,7 @@ fn no_signal_breaks_a_message_apart() {
     assert_eq!(client.counters.read().reconnects, 0);
 }
 
+// [ZOID-62]
 #[test]
 fn who_waits_for_a_daemon_is_interrupted() {
     let nowhere = || Options {
@@ -205,6 +211,7 @@ fn who_waits_for_a_daemon_is_interrupted() {
     assert_eq!(pester(usize::MAX, || {}, lookup), Some(Error::Intr));
 }
 
+// [DEATH-24]
 #[test]
 fn signals_do_not_make_a_send_wait_longer_for_a_daemon_that_stands_still() {
     let (over, is_over) = mpsc::channel::<()>();

@@ -50,6 +50,7 @@ fn welcome(version: u16, status: Status) -> Vec<u8> {
     bytes
 }
 
+// [FWD-11]
 #[test]
 fn a_client_is_told_when_the_daemon_does_not_speak_its_version() {
     let refused = welcome(2, NOT_MY_VERSION);
@@ -60,6 +61,7 @@ fn a_client_is_told_when_the_daemon_does_not_speak_its_version() {
     assert_eq!(client_told(newer_frame), Error::Proto);
 }
 
+// [SEG-3]
 #[test]
 fn a_server_is_told_when_the_segment_is_of_another_version() {
     let plugin = Plugin::raw(2, |_, _, request| panic!("{request:?}"));

@@ -22,6 +22,7 @@ fn unlucky(bed: &Bed) -> (Proxy, End) {
     (proxy, client)
 }
 
+// [DEATH-5]
 #[test]
 fn a_send_of_unknown_end_is_repeated_and_arrives_once_when_the_daemon_keeps_the_place() {
     let bed = Bed::with(|options| options.reattach = Duration::from_secs(60));
@@ -37,6 +38,7 @@ fn a_send_of_unknown_end_is_repeated_and_arrives_once_when_the_daemon_keeps_the_
     assert_eq!(client.counters.read().reconnects, 1);
 }
 
+// [DEATH-6]
 #[test]
 fn a_send_of_unknown_end_fails_rather_than_arrive_twice_when_nobody_knows_it() {
     let bed = Bed::new();
@@ -111,6 +113,7 @@ fn be_silent(bed: &Bed) {
     stream.read_to_end(&mut said).unwrap();
 }
 
+// [ZOID-60] [DEATH-7]
 #[test]
 fn r14_a_client_without_a_thread_may_compute_longer_than_any_heartbeat() {
     let bed = Bed::with(|options| options.heartbeat = Duration::from_secs(1));

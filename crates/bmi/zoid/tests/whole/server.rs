@@ -31,6 +31,7 @@ fn greet(server: &End, client: &End) -> Unexpected {
     }
 }
 
+// [DEATH-20]
 #[test]
 fn a_post_without_a_daemon_is_refused_because_of_that() {
     let bed = Bed::new();
@@ -47,6 +48,7 @@ fn a_post_without_a_daemon_is_refused_because_of_that() {
     }
 }
 
+// [MEM-7]
 #[test]
 fn memory_of_a_segment_that_is_gone_is_copied_and_messages_in_it_stay_readable() {
     let mut bed = Bed::new();
@@ -84,6 +86,7 @@ fn r68_memory_that_is_in_no_segment_is_refused_as_pre_allocated() {
     assert_eq!(refused.unwrap_err().error, Error::Inval);
 }
 
+// [OPT-10]
 #[test]
 fn a_connection_that_the_server_closes_fails_its_operations_and_may_be_made_anew() {
     let bed = Bed::new();
@@ -101,6 +104,7 @@ fn a_connection_that_the_server_closes_fails_its_operations_and_may_be_made_anew
     assert_eq!(client.counters.read().reconnects, 1);
 }
 
+// [OPT-9]
 #[test]
 fn r69_operations_with_a_forgotten_client_fail_wherever_they_are() {
     let bed = Bed::with(|options| options.total = (1 << 20) + (160 << 20));
@@ -118,6 +122,7 @@ fn r69_operations_with_a_forgotten_client_fail_wherever_they_are() {
     assert_ne!(again.from, server.peer);
 }
 
+// [WATCH-5]
 #[test]
 fn both_sides_tell_whether_there_is_a_daemon_and_which() {
     let mut bed = Bed::new();

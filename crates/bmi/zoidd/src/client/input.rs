@@ -37,6 +37,7 @@ pub(crate) struct Input {
     taken: usize,
 }
 
+// [SAFE-5]
 impl Input {
     /// Returns the next frame whose header and body are complete. Its payload is still in the stream; see
     /// [`take`](Self::take).
@@ -228,6 +229,7 @@ mod tests {
             prop_assert_eq!(read(&stream, step, false).0, types);
         }
 
+        // [SAFE-5]
         #[test]
         fn no_bytes_make_it_panic_or_hold_more_than_came(
             bytes in proptest::collection::vec(any::<u8>(), 0..500),
@@ -244,6 +246,7 @@ mod tests {
         }
     }
 
+    // [SAFE-5]
     #[test]
     fn an_announced_body_takes_memory_only_as_it_comes() {
         let mut bytes = frame(&Frame::Ping, 0);

@@ -52,6 +52,7 @@ use zoid_proto::fwd::{MAX_CHUNK, Places};
 use super::{Client, Stream, Violation};
 
 /// The shortest message that is copied; for shorter ones the exchange of PLACES costs more than the stream.
+// [FWD-41]
 pub(crate) const SHORTEST: u64 = 64 << 10;
 
 /// The length of the number that a client stores, in bytes.
@@ -233,6 +234,7 @@ impl Failure {
 impl Memory {
     /// Returns the memory of the process that connected this socket; whether it is accessible is not known
     /// yet. `number` is random.
+    // [FWD-43]
     pub(crate) fn of(stream: &Stream, number: u64) -> Result<Self, Obstacle> {
         let Stream::Unix(stream) = stream else {
             return Err(Obstacle::NotOffered);
@@ -297,6 +299,7 @@ impl Memory {
     }
 
     /// Checks whether the number is where the client says.
+    // [FWD-42]
     fn prove(&mut self, part: RemotePart) -> Result<(), Failure> {
         self.mark = Ok(part);
         let proven = self.check();
@@ -437,6 +440,7 @@ impl Client {
     /// # Errors
     ///
     /// PLACES was not asked for, or its length differs from the message's.
+    // [FWD-46]
     pub(crate) fn places(&mut self, places: &Places<'_>) -> Result<Named, Violation> {
         let Some(memory) = &mut self.memory else {
             return Err(Violation::Grant);

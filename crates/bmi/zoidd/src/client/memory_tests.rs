@@ -120,6 +120,7 @@ fn a_step_is_a_chunk_at_most() {
     assert!(to.to_vec() == from.to_vec());
 }
 
+// [FWD-42]
 #[test]
 fn bytes_of_a_process_without_the_number_do_not_count_and_none_are_written_to_it() {
     let mark = Span::from(8_u64.to_ne_bytes().to_vec());

@@ -89,6 +89,7 @@ impl Output {
     }
 
     /// Returns whether so much output waits that the client's requests are not read.
+    // [FWD-26]
     pub(crate) fn is_backed_up(&self) -> bool {
         self.control.len() > BACKED_UP
     }
@@ -109,6 +110,7 @@ impl Output {
     /// # Errors
     ///
     /// There is no memory for the zeros; the connection must be closed.
+    // [FWD-25]
     pub(crate) fn stop(&mut self, grant: u64) -> io::Result<()> {
         self.deliveries.retain(|one| one.grant != grant);
         if let Some(chunk) = &mut self.chunk
@@ -261,6 +263,7 @@ mod tests {
         assert!(output.is_empty() && !output.is_sending(1));
     }
 
+    // [FWD-3]
     #[test]
     fn a_long_message_is_cut_into_chunks_with_their_offsets() {
         let mut output = Output::default();
@@ -278,6 +281,7 @@ mod tests {
         );
     }
 
+    // [FWD-25]
     #[test]
     fn a_stopped_message_ends_its_frame_with_zeros_and_sends_no_further_one() {
         let (near, mut far) = UnixStream::pair().unwrap();

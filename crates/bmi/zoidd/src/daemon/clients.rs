@@ -304,6 +304,7 @@ impl Daemon {
         }
     }
 
+    // [SAFE-4]
     fn next_frame(&mut self, key: usize, input: &mut Input) -> Result<bool, (u32, Violation)> {
         let (header, frame) = match input.next() {
             Ok(None) => return Ok(false),
@@ -350,6 +351,7 @@ impl Daemon {
                 self.hello(key, header, hello);
                 return Ok(Payload::None);
             }
+            // [FWD-10]
             (Frame::Hello(_), Some(_)) | (_, None) => return Err(Violation::Introduction),
             (_, Some(peer)) => peer,
         };
@@ -379,6 +381,7 @@ impl Daemon {
                 self.push(key, pong, &Frame::Pong);
             }
             Frame::Pong => {}
+            // [FWD-15]
             Frame::Bye => self.lose(key, Departure::Orderly),
             _ => return Err(Violation::Malformed),
         }
@@ -403,6 +406,7 @@ impl Daemon {
                 pid: previous,
             }),
         };
+        // [FWD-11]
         if hello.common_version().is_none() {
             info!(
                 process = hello.unix_pid,
@@ -440,6 +444,7 @@ impl Daemon {
         };
         let local = matches!(client.stream, Stream::Unix(_));
         let wished = hello.caps.contains(Caps::SHARED_MEMORY);
+        // [FWD-40]
         client.shared = self.options.trust_clients && local && wished;
         let mark = self.reach(key, hello);
         let Some(client) = self.clients.get_mut(key) else {
@@ -454,6 +459,7 @@ impl Daemon {
         caps.set(Caps::CLIENT_MEMORY, mark.is_some());
         caps.set(Caps::REATTACH, !self.options.reattach.is_zero());
         caps.set(Caps::REATTACHED, attached.reattached);
+        // [FWD-13]
         let welcome = Welcome {
             pid: i32::try_from(attached.peer.pid.0).unwrap_or(-1),
             epoch: self.segment.epoch(),
@@ -615,6 +621,7 @@ impl Daemon {
         let Some(client) = self.clients.get_mut(key) else {
             return Err(Violation::RequestId);
         };
+        // [FWD-20]
         if header.request == 0 || client.requests.contains_key(&header.request) {
             return Err(Violation::RequestId);
         }
@@ -633,6 +640,7 @@ impl Daemon {
     }
 
     /// Handles a violation: sends an error to the client and closes its connection.
+    // [FWD-7]
     fn violate(&mut self, key: usize, request: u32, violation: Violation) {
         self.counters.violate(violation);
         let rule = violation.name();
@@ -658,6 +666,7 @@ impl Daemon {
     }
 
     /// Disconnects a client, on request of the server.
+    // [OPT-10]
     pub(super) fn disconnect(&mut self, pid: Pid) {
         let peer = self.engine.peer(pid);
         if let Some(key) = peer.and_then(|peer| self.keys.get(&peer).copied()) {

@@ -73,6 +73,7 @@ impl Daemon {
             return self.init(&header, init);
         }
         let current = self.server.as_ref().map(|server| server.session);
+        // [CTL-13]
         if current != Some(Session(header.session)) {
             // The reply queues of an unknown session are unknown as well, so nothing can be answered.
             return self.bad_command(&"no such session");
@@ -101,6 +102,7 @@ impl Daemon {
         }
     }
 
+    // [CTL-14]
     fn bad_command(&mut self, why: &dyn std::fmt::Display) {
         self.counters.bad_commands += 1;
         debug!(%why, "a command is invalid or cannot be answered");
@@ -267,6 +269,7 @@ impl Daemon {
 
     // ---- attaching and leaving ----
 
+    // [CTL-10]
     fn init(&mut self, header: &RequestHeader, init: &Init<'_>) {
         self.look_after_server();
         self.supersede(init.unix_pid);
@@ -326,6 +329,7 @@ impl Daemon {
         }
     }
 
+    // [CTL-11]
     fn init_reply(&self, session: Session) -> InitReply {
         InitReply {
             session: session.0,
@@ -356,6 +360,7 @@ impl Daemon {
     }
 
     /// Checks whether the server's process has ended.
+    // [DEATH-12]
     pub(super) fn look_after_server(&mut self) {
         let now = self.now();
         let ended = self
@@ -368,6 +373,7 @@ impl Daemon {
         }
     }
 
+    // [FWD-14]
     fn server_left(&mut self, how: Departure) {
         let Some(server) = &self.server else { return };
         let session = server.session;
@@ -392,6 +398,7 @@ impl Daemon {
     }
 
     /// Tells clients which of their requests the next server will receive. The others are lost with this one.
+    // [DEATH-16]
     fn name_kept_messages(&mut self) {
         let kept: Vec<(Peer, Tag)> = self.engine.unfetched().collect();
         for (peer, tag) in kept {

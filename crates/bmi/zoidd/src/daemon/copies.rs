@@ -171,6 +171,7 @@ impl Daemon {
     }
 
     /// Moves the message by the stream, from its start.
+    // [FWD-44]
     fn stream_instead(&mut self, key: usize, failed: Failed) {
         let (grant, message) = (failed.grant, failed.message);
         let Some(client) = self.clients.get_mut(key) else {
@@ -193,6 +194,7 @@ impl Daemon {
 
     /// Fails an operation whose memory does not exist. For the server the transfer counts as aborted, or as
     /// not accepted.
+    // [FWD-45]
     fn fault(&mut self, key: usize, failed: &Failed) {
         let (now, grant) = (self.now(), GrantId(failed.grant));
         let request = failed.message.request;

@@ -77,6 +77,7 @@ impl Daemon {
     }
 
     /// Writes a message that arrived with its request to the place that the engine has found.
+    // [FWD-32]
     fn place_inline(&mut self, key: usize, transfer: &Transfer) {
         self.options.failpoints.pass(failpoint::Place::BeforeGrant);
         self.options.failpoints.pass(failpoint::Place::AmidArrival);

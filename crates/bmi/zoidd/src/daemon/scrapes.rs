@@ -45,6 +45,7 @@ struct Scrape {
 }
 
 impl Scrapes {
+    // [WATCH-1]
     pub(super) fn bind(path: &Path) -> Result<Self, Error> {
         let listener = UnixListener::bind(path).map_err(Error::file("listen on", path))?;
         let owner = fs::Permissions::from_mode(0o600);
@@ -60,6 +61,7 @@ impl Scrapes {
         registry.register(&mut self.listener, token, Interest::READABLE)
     }
 
+    // [WATCH-2]
     pub(super) fn accept(&mut self, registry: &Registry, first_token: usize) {
         while let Ok((mut stream, _)) = self.listener.accept() {
             let free = self.scrapes.iter().position(Option::is_none);

@@ -57,6 +57,7 @@ impl Daemon {
     /// Handles a time in which this process did not run because it or its machine was stopped. No client was
     /// asked meanwhile, so silence does not count. Clients time out earlier than the daemon; the next check
     /// shows which of them have left.
+    // [DEATH-25]
     fn resume(&mut self, now: Time, standstill: Duration) {
         self.counters.standstills += 1;
         self.stood_still = Some((standstill, self.lost_before));
@@ -84,6 +85,7 @@ impl Daemon {
     }
 
     /// Sends PING to idle clients, and closes the connections of those that never answer.
+    // [DEATH-7]
     fn look_after_clients(&mut self, now: Time) {
         let heartbeat = self.options.heartbeat;
         let mut silent = Vec::new();

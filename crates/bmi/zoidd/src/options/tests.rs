@@ -25,6 +25,7 @@ fn r02_to_r05_the_defaults_are_the_designs() {
     assert!(options.check().unwrap().is_empty());
 }
 
+// [ZOID-65]
 #[test]
 fn the_daemon_spins_for_as_long_as_it_is_told_but_not_past_its_signs_of_life() {
     let mut options = Options::default();
@@ -36,6 +37,7 @@ fn the_daemon_spins_for_as_long_as_it_is_told_but_not_past_its_signs_of_life() {
     assert!(options.set("--spin-us", "spin-us", "-1").is_err());
 }
 
+// [BOUND-5]
 #[test]
 fn later_sources_win_over_earlier_ones() {
     let mut options = Options::default();
@@ -53,6 +55,7 @@ fn later_sources_win_over_earlier_ones() {
     assert_eq!(options.max_expected, 1 << 20);
 }
 
+// [BOUND-7]
 #[test]
 fn a_bad_line_is_named_by_file_and_line() {
     let mut options = Options::default();
@@ -125,6 +128,7 @@ fn every_setting_refuses_nonsense_and_none_panics() {
     }
 }
 
+// [BOUND-7]
 #[test]
 fn refuses_contradictions() {
     let check = |pairs: &[(&str, &str)]| {
@@ -151,6 +155,7 @@ fn a_small_total_alone_is_no_reason_for_a_remark() {
     assert_eq!(options.check().unwrap(), [""; 0]);
 }
 
+// [BOUND-7]
 #[test]
 fn a_total_of_broken_pages_is_rounded_up_and_said() {
     let mut options = Options::default();

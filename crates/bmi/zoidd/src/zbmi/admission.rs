@@ -85,6 +85,7 @@ impl Admission {
     }
 
     /// Returns the job whose turn it is; at least one grant is left in the turn.
+    // [ZOID-54]
     fn job_in_turn(&mut self) -> Option<JobId> {
         let (current, left) = self.turn;
         if left > 0 && self.waiting.contains_key(&current) {
@@ -125,11 +126,13 @@ mod tests {
             .collect()
     }
 
+    // [ZOID-54]
     #[test]
     fn one_job_is_served_first_come_first_served() {
         assert_eq!(order(&[], &[(3, 1), (3, 2), (3, 3)]), [1, 2, 3]);
     }
 
+    // [ZOID-54]
     #[test]
     fn jobs_take_turns_by_weight() {
         let waiting = [(1, 7), (5, 8), (1, 9), (5, 10), (5, 11)];

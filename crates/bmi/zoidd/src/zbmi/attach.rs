@@ -18,6 +18,7 @@ impl Engine {
         if let Some(peer) = self.returning(&attach) {
             return Ok(self.welcome_back(now, peer));
         }
+        // [FWD-12]
         if self.clients.len() >= self.config.limits.clients {
             self.counters.reject(Rejection::ClientLimit);
             return Err(Errno::Busy);
@@ -73,6 +74,7 @@ impl Engine {
     }
 
     /// Returns the client that reattaches: the same process at the same daemon.
+    // [DEATH-4]
     fn returning(&self, attach: &Attach) -> Option<Peer> {
         let previous = attach.previous?;
         if self.config.reattach.is_zero() || previous.epoch != self.config.epoch {
@@ -106,6 +108,7 @@ impl Engine {
     }
 
     /// Ends everything that needs the client's connection.
+    // [DEATH-8]
     fn forget_work(&mut self, now: Time, peer: Peer) {
         let Some(client) = self.client(peer) else {
             return;
@@ -123,6 +126,7 @@ impl Engine {
         self.withdraw_credits(peer);
     }
 
+    // [DEATH-1]
     fn remove_client(&mut self, now: Time, peer: Peer) {
         let Some(client) = self.clients.get(&peer.pid) else {
             return;

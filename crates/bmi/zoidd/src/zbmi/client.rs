@@ -14,6 +14,7 @@ use crate::zbmi::time::Time;
 /// The number of completed sends whose results are stored, to answer a client that repeats a send after a
 /// lost connection. The description requires one. A client with several threads, or with posts that do not
 /// wait, may have had many in flight.
+// [DEATH-5]
 const REMEMBERED_SENDS: usize = 128;
 
 /// What must be equal for two operations to match, besides the client.

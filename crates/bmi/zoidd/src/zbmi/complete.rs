@@ -10,6 +10,7 @@ impl Engine {
     /// Completes an operation of the server. A command that waits for its success is answered "immediate". A
     /// failure is always collected by a test: in the answer to a post it would mean that the post itself was
     /// invalid.
+    // [ZOID-34]
     pub(crate) fn complete_post(&mut self, now: Time, plugin: PluginId, result: Ended) {
         let held = self.end_hold(plugin);
         let Some(post) = self.posts.remove(&plugin) else {

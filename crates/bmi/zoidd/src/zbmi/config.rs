@@ -7,6 +7,7 @@ use crate::zbmi::io::JobId;
 use crate::zbmi::pool::slot_len;
 
 /// The unit of the unexpected pool in bytes; every slot is a multiple.
+// [MEM-20]
 pub const SLOT_UNIT: u64 = 64;
 
 /// Inbound transfers of at most this many bytes need no bulk slot.
@@ -91,6 +92,7 @@ pub struct Limits {
     pub test_ids: usize,
 }
 
+// [BOUND-8]
 impl Default for Limits {
     fn default() -> Self {
         Self {

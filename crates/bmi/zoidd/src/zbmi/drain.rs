@@ -21,6 +21,7 @@ impl Engine {
     /// Starts draining. Waiting requests are answered, new ones rejected, and running transfers have
     /// [`crate::zbmi::Config::drain`] to complete. Then the server's unanswered commands fail with
     /// [`Errno::NetDown`], and [`Output::Drained`] is the last output.
+    // [DEATH-27]
     pub fn drain(&mut self, now: Time) {
         if self.stopping != Stopping::No {
             return;

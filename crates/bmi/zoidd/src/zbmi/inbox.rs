@@ -77,6 +77,7 @@ impl Inbox {
     }
 
     /// Hands out at most `capacity` messages of a class, oldest first.
+    // [ZOID-40]
     pub(crate) fn fetch(&mut self, class: Class, capacity: usize) -> Vec<Message> {
         let Some(queue) = self.ready.get_mut(&class) else {
             return Vec::new();

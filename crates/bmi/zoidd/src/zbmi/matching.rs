@@ -36,6 +36,7 @@ pub(crate) struct Offer {
 
 impl Engine {
     /// Matches a client's call with the oldest post of its key. Returns false if there is none.
+    // [BMI-10]
     pub(crate) fn claim_post(&mut self, now: Time, offer: Offer) -> bool {
         let oldest = self
             .client(offer.peer)
@@ -91,6 +92,7 @@ impl Engine {
 
     /// Claims a post for a call. If the message does not fit, both sides fail and both are consumed, so that
     /// later pairs match in step.
+    // [ZOID-15]
     fn claim(&mut self, now: Time, offer: Offer, plugin: PluginId, immediate: Option<CallId>) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
@@ -108,6 +110,7 @@ impl Engine {
         if let Some(client) = self.client_mut(offer.peer) {
             client.unqueue_post(offer.key, plugin);
         }
+        // [ZOID-50]
         if total > room {
             return self.mismatch(now, offer, plugin);
         }
@@ -130,6 +133,7 @@ impl Engine {
         }
     }
 
+    // [BMI-12]
     fn mismatch(&mut self, now: Time, offer: Offer, plugin: PluginId) {
         self.counters.size_mismatches += 1;
         let error = Errno::MessageSize;
@@ -142,6 +146,7 @@ impl Engine {
 
     /// Releases a claim that moved no message: the post waits again in its old place, and its command is
     /// answered.
+    // [ZOID-52]
     pub(crate) fn release_claim(&mut self, now: Time, plugin: PluginId) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
@@ -161,6 +166,7 @@ impl Engine {
     }
 
     /// Makes the post wait for a counterpart. Answers its command, if that is unanswered.
+    // [ZOID-30]
     pub(crate) fn register(&mut self, plugin: PluginId, call: Option<CallId>) {
         let Some(post) = self.posts.get_mut(&plugin) else {
             return;
@@ -176,6 +182,7 @@ impl Engine {
     }
 
     /// Holds the post: it keeps its place, and its command stays unanswered meanwhile (R57).
+    // [ZOID-32]
     pub(crate) fn hold(&mut self, now: Time, plugin: PluginId, call: CallId) {
         let until = now + self.config.hold;
         if let Some(post) = self.posts.get_mut(&plugin) {
@@ -206,6 +213,7 @@ impl Engine {
 }
 
 /// Returns the segments of the first `total` bytes of a buffer; all segments if it is shorter.
+// [BMI-11]
 fn first_bytes(segments: &Arc<[Segment]>, total: u64) -> Arc<[Segment]> {
     let mut left = total;
     let mut pieces = Vec::new();

@@ -53,6 +53,7 @@ impl Engine {
     }
 
     /// Returns whether a new message of this client would overtake another one.
+    // [MEM-24]
     fn must_queue(&self, peer: Peer) -> bool {
         let waiters = &self.memory.waiters;
         if self.config.unexpected_share.is_none() {
@@ -82,6 +83,7 @@ impl Engine {
     }
 
     /// Serves the next in order, after memory was freed or a waiting send that blocked others has ended.
+    // [MEM-23]
     pub(crate) fn serve_memory(&mut self, now: Time) {
         self.serve_waiters(now);
         self.pay_credits();
@@ -187,6 +189,7 @@ impl Engine {
         reserved
     }
 
+    // [FWD-30]
     fn reserve_credit(&mut self, peer: Peer) -> bool {
         let Some(slot) = self.allocate_in_turn(peer, self.config.max_unexpected) else {
             return false;

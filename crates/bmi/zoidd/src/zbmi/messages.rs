@@ -48,6 +48,7 @@ impl Engine {
 
     /// UNEXP_FREE of the message at this offset. An offset at which the server holds no message is counted
     /// and ignored.
+    // [MEM-22]
     pub fn unexp_free(&mut self, now: Time, session: Session, offset: u64) {
         if !self.is_session(session) {
             return self.counters.reject(Rejection::UnknownSession);
@@ -68,6 +69,7 @@ impl Engine {
 
     /// Handles an unexpected message whose bytes have all arrived: it can be fetched, and so can those that
     /// waited for it.
+    // [BMI-16]
     pub(crate) fn message_arrived(&mut self, peer: Peer, offset: u64) {
         self.inbox.arrived(offset);
         let class = self.client(peer).and_then(|client| {

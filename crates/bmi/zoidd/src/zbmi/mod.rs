@@ -1,8 +1,8 @@
 //! The zbmi plugin engine: matches messages of clients with buffers of the server, as a state machine without
 //! I/O.
 //!
-//! "R7" is a requirement of the zoid method: `docs/bmi-requirements.md`. `DESIGN.md` of this crate explains
-//! states, tables, fairness, memory and failures.
+//! "R7" is a requirement of the zoid method (`docs/bmi-requirements.md`), and `[ZOID-12]` a rule of `docs/bmi`.
+//! `DESIGN.md` of this crate explains states, tables, fairness, memory and failures.
 //!
 //! [`Engine`] is the plugin. Its inputs are a client's call, a command of the server, a report on a transfer,
 //! and the time; its outputs are [`Output`]s. The caller owns the clock, the connections, the queues and the

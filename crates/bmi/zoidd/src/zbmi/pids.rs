@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::zbmi::io::{Peer, Pid};
 
 /// The number of other pids given out before one that the server did not drop is reused.
+// [DEATH-3]
 const OTHERS_BEFORE_REUSE: u64 = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -71,6 +72,7 @@ impl Pids {
 mod tests {
     use super::*;
 
+    // [DEATH-3]
     #[test]
     fn a_pid_that_was_not_dropped_rests_until_2_to_the_20_others_were_given_out() {
         let mut pids = Pids::default();

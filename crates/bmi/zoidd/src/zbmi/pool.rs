@@ -118,6 +118,7 @@ mod tests {
         assert_eq!(pool.allocate(5000), Some(slots[3]));
     }
 
+    // [MEM-20]
     #[test]
     fn an_empty_message_has_a_slot_of_its_own() {
         let mut pool = Pool::new(128);

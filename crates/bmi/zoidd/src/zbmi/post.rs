@@ -22,6 +22,7 @@ impl Engine {
             Ok(plugin) => plugin,
             Err(answer) => return self.answer(call, answer),
         };
+        // [ZOID-33]
         if post.not_immediate {
             self.register(plugin, Some(call));
             if !self.claim_waiter(now, plugin, None) {
@@ -34,6 +35,7 @@ impl Engine {
 
     /// A post without an answer: the operation is registered under the server's id, and an error becomes its
     /// completion.
+    // [CTL-21]
     pub fn announce(&mut self, now: Time, session: Session, post: Post) {
         if !self.is_session(session) {
             return self.counters.reject(Rejection::UnknownSession);
@@ -95,6 +97,7 @@ impl Engine {
     }
 
     /// Completes a post at once if a client waits for it (R57).
+    // [ZOID-31]
     fn try_immediate(&mut self, now: Time, plugin: PluginId, call: CallId) {
         if let Some(server) = &mut self.server {
             server.calls.insert(call, Call::Post);
@@ -112,11 +115,13 @@ impl Engine {
     }
 
     /// Returns the post's segments without empty ones, or why the post is rejected.
+    // [BMI-13]
     fn check_post(&self, post: &Post) -> Result<Arc<[Segment]>, (Rejection, Answer)> {
         let failed = |reason, error| Err((reason, Answer::Failed(error)));
         if self.is_stopping() {
             return failed(Rejection::Draining, Errno::NetDown);
         }
+        // [ZOID-2]
         if self.client(post.peer).is_none() {
             return failed(Rejection::PeerGone, Errno::ConnectionReset);
         }
@@ -135,6 +140,7 @@ impl Engine {
         let sum = pieces
             .iter()
             .try_fold(0_u64, |sum, piece| sum.checked_add(piece.len));
+        // [CTL-15]
         let fine = pieces.iter().filter(inside).count() == pieces.len()
             && sum == Some(post.total)
             && post.total <= self.config.max_expected;

@@ -17,6 +17,7 @@ const FLAGGED_UNEXPECTED_MAX: usize = 1024;
 
 impl Engine {
     /// Returns the number of ready operations of each entry.
+    // [ZOID-23]
     pub(crate) fn readiness(&mut self, peer: Peer, entries: &[TestEntry]) -> Vec<u32> {
         if self.is_stopping() {
             return vec![0; entries.len()];
@@ -53,6 +54,7 @@ impl Engine {
         ready
     }
 
+    // [ZOID-24]
     fn try_memory(&mut self, peer: Peer, size: u64, multiplicity: u32, trial: &mut Trial) -> u32 {
         if size > self.config.max_unexpected {
             // Ready, because the call will be rejected.
@@ -104,6 +106,7 @@ impl Engine {
     }
 
     /// Answers a sleeping test if anything is ready. Returns whether it did.
+    // [ZOID-25]
     fn flag_test(&mut self, peer: Peer, request: RequestId) -> bool {
         let test = self
             .client(peer)

@@ -120,6 +120,7 @@ impl Engine {
 
     /// Ends a waiting request early (WAKE), with the answer of its timeout. A request whose transfer runs
     /// continues.
+    // [FWD-24]
     pub fn wake(&mut self, now: Time, peer: Peer, request: RequestId) {
         let found = self
             .client(peer)
@@ -160,6 +161,7 @@ impl Engine {
         }
     }
 
+    // [ZOID-14]
     fn send_expected(&mut self, now: Time, peer: Peer, request: RequestId, send: SendRequest) {
         let key = Key {
             direction: Direction::ToServer,
@@ -190,6 +192,7 @@ impl Engine {
         );
     }
 
+    // [ZOID-13]
     fn send_unexpected(&mut self, now: Time, peer: Peer, request: RequestId, send: SendRequest) {
         if let Some(slot) = self.allocate_in_turn(peer, send.total) {
             return self.grant_message(now, peer, request, send, slot);
@@ -210,6 +213,7 @@ impl Engine {
         );
     }
 
+    // [FWD-31]
     fn send_inline(&mut self, now: Time, peer: Peer, request: RequestId, send: SendRequest) {
         match self
             .client_mut(peer)
@@ -224,6 +228,7 @@ impl Engine {
     }
 
     /// Returns whether this request is accepted; otherwise it has been rejected or ignored.
+    // [FWD-20]
     fn accepts(&mut self, peer: Peer, request: RequestId) -> bool {
         let limit = self.config.limits.requests_per_client;
         let Some(client) = self
@@ -250,6 +255,7 @@ impl Engine {
         self.reply(peer, request, Reply::Failed(Errno::MessageSize));
     }
 
+    // [ZOID-17]
     fn wait(&mut self, peer: Peer, request: RequestId, waiting: Request) {
         let Some(client) = self.client_mut(peer) else {
             return;
@@ -306,6 +312,7 @@ impl Engine {
         Some(taken)
     }
 
+    // [ZOID-12]
     pub(crate) fn not_now(&mut self, peer: Peer, request: RequestId) {
         self.counters.not_now += 1;
         if let Some(client) = self.client_mut(peer) {

@@ -111,6 +111,7 @@ impl Server {
     }
 
     /// Returns the oldest sleeping command for which `is_for` is true.
+    // [CTL-24]
     pub(crate) fn first_sleeper(&self, is_for: impl Fn(&Call) -> bool) -> Option<CallId> {
         let mut sleepers = self.sleepers.iter().copied();
         sleepers.find(|call| self.calls.get(call).is_some_and(&is_for))

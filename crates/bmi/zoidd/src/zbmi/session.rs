@@ -13,6 +13,7 @@ use crate::zbmi::transfer::Target;
 
 impl Engine {
     /// Attaches a server (INIT). [`Errno::Busy`]: one is attached; [`Errno::TryAgain`]: draining.
+    // [CTL-12]
     pub fn server_attached(&mut self) -> Result<Session, Errno> {
         if self.is_stopping() {
             self.counters.reject(Rejection::Draining);
@@ -32,6 +33,7 @@ impl Engine {
     /// Detaches the server (FINI, or its process died). Its operations are dropped, their transfers stopped,
     /// and the messages that it held freed. After FINI its unanswered commands are answered with
     /// [`Errno::NetDown`]; otherwise they are forgotten. Waiting clients continue to wait.
+    // [DEATH-10]
     pub fn server_lost(&mut self, now: Time, session: Session, how: Departure) {
         if !self.is_session(session) {
             return self.counters.reject(Rejection::UnknownSession);
@@ -97,6 +99,7 @@ impl Engine {
 
     /// CANCEL. Cancels the operation unless it is claimed or complete (R61). In both cases the operation
     /// completes exactly once, and a test reports the result.
+    // [ZOID-35]
     pub fn cancel(&mut self, now: Time, session: Session, plugin: PluginId) {
         let Some(server) = self
             .server
@@ -126,6 +129,7 @@ impl Engine {
     }
 
     /// RECALL: cancels an operation that was posted without an answer, by the server's id.
+    // [CTL-21]
     pub fn recall(&mut self, now: Time, session: Session, bmi: BmiId) {
         let named = self.posts.iter().find(|(_, post)| post.bmi == bmi);
         match named.map(|(&plugin, _)| plugin) {
@@ -150,6 +154,7 @@ impl Engine {
     }
 
     /// WAKE: every sleeping TEST and UNEXP_TEST returns now.
+    // [CTL-23]
     pub fn server_wake(&mut self, session: Session) {
         let Some(server) = self
             .server
@@ -179,6 +184,7 @@ impl Engine {
 
     /// Takes back an answer that could not be delivered because its reply slot vanished. Its contents are
     /// reported again, before everything else.
+    // [CTL-22]
     pub fn undelivered(&mut self, session: Session, answer: Answer) {
         if !self.is_session(session) {
             return self.counters.reject(Rejection::UnknownSession);
@@ -235,6 +241,7 @@ impl Engine {
     }
 
     /// Returns the operations that a TEST asks for; `None` if there are none.
+    // [CTL-19]
     fn wanted(&self, selection: Selection) -> Option<Wanted> {
         match selection {
             Selection::Any(capacity) => (capacity > 0).then_some(Wanted::Any(capacity)),
@@ -258,6 +265,7 @@ impl Engine {
         done || self.posts.contains_key(&plugin)
     }
 
+    // [ZOID-39]
     pub(crate) fn sleep(&mut self, call: CallId, sleeping: Call, deadline: Time) {
         if let Some(server) = &mut self.server {
             server.calls.insert(call, sleeping);

@@ -53,6 +53,7 @@ pub(crate) struct Begun {
 }
 
 impl Running {
+    // [ZOID-53]
     fn is_bulk(&self) -> bool {
         self.direction == Direction::ToServer && self.total > BULK_MIN
     }
@@ -115,6 +116,7 @@ impl Engine {
     }
 
     /// Reports that the client received an [`Output::Deliver`] (RECV_ACK), or rejected it.
+    // [FWD-23]
     pub fn transfer_acknowledged(&mut self, now: Time, grant: GrantId, result: Result<(), Errno>) {
         let Some(over) = self.end_begun(now, grant, Direction::ToClient) else {
             return self.counters.reject(Rejection::StaleReport);
@@ -149,6 +151,7 @@ impl Engine {
         grant
     }
 
+    // [ZOID-16]
     fn begin(&mut self, now: Time, grant: GrantId) {
         let check_at = now + self.config.stall;
         let Some(running) = self.transfers.get_mut(&grant) else {
@@ -171,6 +174,7 @@ impl Engine {
     }
 
     /// Handles the stall timer: fails the transfer unless bytes moved meanwhile (R57).
+    // [ZOID-51]
     pub(crate) fn check_stall(&mut self, now: Time, grant: GrantId) {
         let Some(running) = self.transfers.get(&grant) else {
             return;
@@ -194,6 +198,7 @@ impl Engine {
 
     /// Fails all transfers for which `is_hit` is true. Those that wait for a bulk slot fail first; otherwise
     /// they would begin when the others release their slots. The caller then calls `serve_memory`, once.
+    // [DEATH-13]
     pub(crate) fn fail_transfers(&mut self, now: Time, is_hit: impl Fn(&Running) -> bool) {
         let hit = self.transfers.iter().filter(|(_, running)| is_hit(running));
         let mut grants: Vec<(bool, GrantId)> = hit
@@ -207,6 +212,7 @@ impl Engine {
 
     /// Fails a transfer: it may no longer touch the segment, and both sides fail. The caller then calls
     /// `serve_memory`.
+    // [DEATH-2]
     fn fail_transfer(&mut self, now: Time, grant: GrantId, error: Errno) {
         let Some((over, awaited)) = self.end_transfer(now, grant) else {
             return;
@@ -226,6 +232,7 @@ impl Engine {
     }
 
     /// Ends a transfer on a report of the caller, if the report is valid.
+    // [FWD-27]
     fn end_begun(&mut self, now: Time, grant: GrantId, direction: Direction) -> Option<Running> {
         let running = self.transfers.get(&grant)?;
         if running.begun.is_none() || running.direction != direction {

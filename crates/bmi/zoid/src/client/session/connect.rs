@@ -28,6 +28,7 @@ const RETURN: Duration = Duration::from_secs(1);
 
 impl Client {
     /// Returns the connection; tries to connect if there is none.
+    // [DEATH-23]
     pub(in crate::client) fn connected(&self) -> Result<Arc<Link>, Error> {
         let mut state = self.lock();
         if self.closed.load(Ordering::Relaxed) {
@@ -42,6 +43,7 @@ impl Client {
                 connecting,
             } => (*since, *next_try, *connecting),
         };
+        // [DEATH-21]
         if now.duration_since(since) > self.options.reconnect {
             let condemned = state.queue.take(|_| true);
             drop(state);
@@ -161,6 +163,7 @@ impl Client {
 
     /// Handles a new connection: a daemon that has kept this client's place continues its operations; any
     /// other daemon has no counterparts for them.
+    // [DEATH-22]
     fn compare(&self, mut state: MutexGuard<'_, State>, before: &Welcome) {
         let welcome = state.welcome;
         let resumed = welcome.caps.contains(Caps::REATTACHED);
@@ -244,6 +247,7 @@ impl Client {
     ///
     /// [`Error::ConnRefused`]: no daemon in time. [`Error::Acces`]: this user may not use its socket.
     /// [`Error::Intr`]: a signal ended the wait. Errors in the daemon's WELCOME.
+    // [DEATH-31]
     pub(in crate::client) fn connect_first(&self) -> Result<(), Error> {
         let deadline = Instant::now().checked_add(self.options.client_connect);
         let limit = self.options.client_connect.min(HANDSHAKE);

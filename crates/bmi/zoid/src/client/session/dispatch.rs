@@ -92,6 +92,7 @@ impl State {
     }
 
     /// Returns whether a call waits for the message.
+    // [FWD-8]
     fn announce(&mut self, request: u32, grant: u64, total: usize) -> io::Result<bool> {
         let Some(call) = self.calls.get_mut(&request) else {
             return Ok(false);
@@ -106,6 +107,7 @@ impl State {
         Ok(true)
     }
 
+    // [FWD-8]
     pub(super) fn expect_payload(
         &mut self,
         grant: u64,
@@ -151,6 +153,7 @@ impl State {
             _ => {}
         }
         match event {
+            // [DEATH-11]
             Event::ServerGone(_) => self.server_died = status.is_error(),
             Event::Kept(tag) => self.queue.keep_request(Tag(tag)),
             Event::ServerAttached(_) if self.server_died && !keep => {

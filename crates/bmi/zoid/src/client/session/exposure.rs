@@ -29,6 +29,7 @@ use crate::client::link::Link;
 use crate::options::ClientMemory;
 
 /// The most pieces; longer lists use the stream.
+// [FWD-47]
 const PIECES_MAX: usize = 4096;
 
 impl State {
@@ -38,6 +39,7 @@ impl State {
     }
 
     /// Returns whether the daemon may be copying over a lost connection.
+    // [FWD-48]
     pub(in crate::client) fn is_held(&self) -> bool {
         let exposed = self.calls.values().filter_map(|call| call.exposed.as_ref());
         exposed.into_iter().any(|link| !link.is_closed_by_daemon())

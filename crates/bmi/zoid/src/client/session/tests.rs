@@ -14,6 +14,7 @@ fn receiving() -> State {
     state
 }
 
+// [FWD-8]
 #[test]
 fn a_message_that_is_announced_twice_is_a_violation_whatever_its_grant() {
     for grant in [0, 7] {
@@ -26,6 +27,7 @@ fn a_message_that_is_announced_twice_is_a_violation_whatever_its_grant() {
     }
 }
 
+// [FWD-8]
 #[test]
 fn payload_before_its_announcement_touches_no_memory() {
     let mut state = receiving();

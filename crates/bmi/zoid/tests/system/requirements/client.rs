@@ -84,6 +84,7 @@ fn r11_an_operation_is_reported_in_its_context_and_survives_it() {
 }
 
 /// A server that has gone, and no other comes: what waits for it ends.
+// [DEATH-17]
 #[test]
 fn operations_do_not_wait_for_ever_for_a_server_that_does_not_come() {
     for single_thread in [false, true] {
@@ -123,6 +124,7 @@ fn operations_do_not_wait_for_ever_for_a_server_that_does_not_come() {
 }
 
 /// Server and daemon die together, and only the daemon comes back.
+// [DEATH-17]
 #[test]
 fn operations_do_not_wait_for_ever_for_a_server_that_went_with_its_daemon() {
     for single_thread in [false, true] {
@@ -466,6 +468,7 @@ fn r45_r13_memory_is_aligned_and_zeroed_on_both_sides() {
     }
 }
 
+// [DEATH-31]
 #[test]
 fn a_client_without_a_daemon_is_refused_after_its_time() {
     let bed = Bed::new();

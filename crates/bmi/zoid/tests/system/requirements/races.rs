@@ -281,6 +281,7 @@ fn posts_race_with_tests_of_the_context_in_both_roles() {
     }
 }
 
+// [BMI-52]
 #[test]
 fn finalize_ends_every_call_that_sleeps_in_both_roles() {
     let bed = Bed::new();

@@ -25,6 +25,7 @@ fn greet(client: &End) {
     }
 }
 
+// [DEATH-20]
 #[test]
 fn the_servers_operations_fail_with_the_daemon_and_the_next_one_serves_both_sides() {
     let mut bed = Bed::new();

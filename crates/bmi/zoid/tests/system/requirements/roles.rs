@@ -263,6 +263,7 @@ fn r44_the_list_of_a_post_may_be_overwritten_after_it() {
     assert!(list.iter().all(|span| span.to_vec() == [0; 10]));
 }
 
+// [MEM-2]
 #[test]
 fn r13_r68_memory_need_not_be_aligned() {
     let bed = Bed::new();

@@ -308,6 +308,7 @@ fn r69_each_client_has_its_own_address() {
     assert_eq!(peers.len(), 8);
 }
 
+// [CTL-12]
 #[test]
 fn a12_a_second_server_is_refused_while_the_first_lives() {
     let bed = Bed::new();

@@ -41,6 +41,7 @@ fn r09_eight_threads_of_one_client_do_not_mind_one_another() {
     assert_eq!(client.counters.read().protocol_errors, 0);
 }
 
+// [ZOID-65]
 #[test]
 fn parties_that_spin_exchange_messages_and_sleep_when_there_are_none() {
     let spin = Duration::from_millis(1);
@@ -102,6 +103,7 @@ fn r36_threads_of_one_client_with_one_tag_wait_for_each_other_without_a_timer() 
     assert_eq!(counts.fixed_pauses, 0, "{counts:?}");
 }
 
+// [ZOID-38]
 #[test]
 fn r64_a_test_by_id_ends_when_a_test_of_all_was_told_of_its_operation() {
     let bed = Bed::new();
@@ -181,6 +183,7 @@ fn r59_whoever_tests_first_sees_the_ids_that_posts_return() {
     assert!(server.bmi.test(op, Duration::ZERO).unwrap().is_none());
 }
 
+// [OPT-9]
 #[test]
 fn a_test_does_not_sleep_on_for_operations_whose_address_was_dropped() {
     // No heartbeat ends the sleep for another reason.

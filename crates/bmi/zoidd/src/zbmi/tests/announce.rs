@@ -51,6 +51,7 @@ fn r57_a_post_without_an_answer_and_one_with_an_answer_keep_their_order() {
     assert_eq!(rig.collect(), [(second, Ok(20))]);
 }
 
+// [CTL-21]
 #[test]
 fn r61_a_recall_cancels_by_the_servers_name() {
     let mut rig = Rig::new();
@@ -76,6 +77,7 @@ fn r61_a_recall_amid_the_transfer_is_ignored() {
     assert_eq!(collect(&mut rig), [(BmiId(1), Ok(10))]);
 }
 
+// [CTL-21]
 #[test]
 fn r68_what_is_wrong_with_a_post_without_an_answer_is_its_completion() {
     let mut rig = Rig::with(|config| config.limits.posts = 2);
@@ -100,6 +102,7 @@ fn r68_what_is_wrong_with_a_post_without_an_answer_is_its_completion() {
     assert_eq!(collect(&mut rig), [gone(2), gone(3), gone(5)]);
 }
 
+// [BOUND-8]
 #[test]
 fn refused_posts_without_an_answer_do_not_pile_up_without_a_limit() {
     let mut rig = Rig::with(|config| config.limits.posts = 2);
@@ -111,6 +114,7 @@ fn refused_posts_without_an_answer_do_not_pile_up_without_a_limit() {
     assert_eq!(collect(&mut rig).len(), 4);
 }
 
+// [CTL-13]
 #[test]
 fn r50_a_post_of_another_session_is_not_taken_in() {
     let mut rig = Rig::new();

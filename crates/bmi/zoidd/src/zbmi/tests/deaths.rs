@@ -8,6 +8,7 @@ use crate::zbmi::*;
 
 const NOW: Duration = Duration::ZERO;
 
+// [DEATH-1]
 #[test]
 fn a_client_that_dies_idle_fails_the_posts_for_it_and_its_messages_stay() {
     let mut rig = Rig::new();
@@ -48,6 +49,7 @@ fn a_client_that_dies_while_it_waits_is_forgotten() {
     assert_eq!(rig.engine.next_deadline(), None);
 }
 
+// [DEATH-2]
 #[test]
 fn a_client_that_dies_between_grant_and_last_byte_fails_the_receive() {
     let mut rig = Rig::new();
@@ -66,6 +68,7 @@ fn a_client_that_dies_between_grant_and_last_byte_fails_the_receive() {
     assert_eq!(rig.rejections(Rejection::StaleReport), 1);
 }
 
+// [DEATH-2]
 #[test]
 fn a_client_that_dies_before_its_acknowledgement_fails_the_send() {
     let mut rig = Rig::new();
@@ -76,6 +79,7 @@ fn a_client_that_dies_before_its_acknowledgement_fails_the_send() {
     assert_eq!(rig.collect(), [(plugin, Err(Errno::ConnectionReset))]);
 }
 
+// [ZOID-34]
 #[test]
 fn a_client_that_dies_under_an_immediate_or_held_post_leaves_it_to_a_test() {
     let mut rig = Rig::with(|config| config.hold = ms(2));
@@ -90,6 +94,7 @@ fn a_client_that_dies_under_an_immediate_or_held_post_leaves_it_to_a_test() {
     assert_eq!(rig.collect(), expected);
 }
 
+// [DEATH-10]
 #[test]
 fn after_a_farewell_the_servers_work_vanishes_and_clients_wait_on() {
     let mut rig = Rig::new();
@@ -126,6 +131,7 @@ fn after_a_farewell_the_servers_work_vanishes_and_clients_wait_on() {
     assert_eq!(rig.delivers[0].request, waiting);
 }
 
+// [DEATH-10]
 #[test]
 fn a_farewell_answers_what_sleeps_and_a_death_does_not() {
     for (how, expected) in [
@@ -142,6 +148,7 @@ fn a_farewell_answers_what_sleeps_and_a_death_does_not() {
     }
 }
 
+// [DEATH-13]
 #[test]
 fn transfers_of_a_dead_server_are_stopped_and_clients_told() {
     let mut rig = Rig::with(|config| config.bulk_slots = 1);
@@ -176,6 +183,7 @@ fn transfers_of_a_dead_server_are_stopped_and_clients_told() {
     );
 }
 
+// [DEATH-3]
 #[test]
 fn a_new_client_never_has_the_pid_of_a_dead_one_whose_address_the_server_holds() {
     let mut rig = Rig::new();
@@ -195,6 +203,7 @@ fn a_new_client_never_has_the_pid_of_a_dead_one_whose_address_the_server_holds()
     );
 }
 
+// [DEATH-3]
 #[test]
 fn r69_a_dropped_pid_rests_while_a_message_of_its_client_is_to_be_fetched() {
     let mut rig = Rig::new();
@@ -212,6 +221,7 @@ fn r69_three_hundred_clients_are_three_hundred_peers() {
     assert_eq!(peers.len(), 300);
 }
 
+// [FWD-12]
 #[test]
 fn a_full_table_of_clients_is_busy() {
     let mut rig = Rig::with(|config| config.limits.clients = 1);
@@ -243,6 +253,7 @@ fn attach_as(rig: &mut Rig, epoch: u64, previous: Option<Pid>) -> Attached {
     attached
 }
 
+// [DEATH-4]
 #[test]
 fn a_client_that_comes_back_in_time_keeps_its_pid_and_the_posts_for_it() {
     let mut rig = Rig::with(|config| config.reattach = ms(1000));
@@ -274,6 +285,7 @@ fn a_client_that_comes_back_in_time_keeps_its_pid_and_the_posts_for_it() {
     }
 }
 
+// [DEATH-4]
 #[test]
 fn a_client_that_comes_back_late_or_from_another_epoch_is_a_new_one() {
     let mut rig = Rig::with(|config| config.reattach = ms(1000));
@@ -299,6 +311,7 @@ fn a_client_may_come_back_before_its_old_link_is_known_to_be_dead() {
     assert_eq!(rig.engine.gauges().clients, 1);
 }
 
+// [FWD-15]
 #[test]
 fn a_farewell_is_for_good() {
     let mut rig = Rig::with(|config| config.reattach = ms(1000));
@@ -307,6 +320,7 @@ fn a_farewell_is_for_good() {
     assert!(!attach_as(&mut rig, 1, Some(peer.pid)).reattached);
 }
 
+// [DEATH-5]
 #[test]
 fn a_send_repeated_after_a_broken_link_is_answered_and_not_sent_twice() {
     let mut rig = Rig::with(|config| config.reattach = ms(1000));
@@ -333,6 +347,7 @@ fn a_send_repeated_after_a_broken_link_is_answered_and_not_sent_twice() {
     assert_eq!(rig.grants[1].request, next);
 }
 
+// [DEATH-5]
 #[test]
 fn a_send_that_was_told_not_now_may_be_tried_again_under_its_number() {
     let mut rig = Rig::new();

@@ -8,6 +8,7 @@ use crate::zbmi::*;
 
 const NOW: Duration = Duration::ZERO;
 
+// [DEATH-27]
 #[test]
 fn draining_answers_what_waits_and_refuses_what_is_new() {
     let mut rig = Rig::with(|config| config.hold = ms(2));
@@ -54,6 +55,7 @@ fn draining_ends_with_the_last_transfer_and_answers_the_server() {
     assert_eq!(plugin, PluginId(1));
 }
 
+// [DEATH-27]
 #[test]
 fn draining_does_not_wait_for_ever() {
     let mut rig = Rig::with(|config| config.stall = ms(60_000));

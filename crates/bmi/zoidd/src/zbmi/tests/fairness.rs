@@ -14,6 +14,7 @@ fn inbound(rig: &mut Rig, peer: Peer, size: u64) -> RequestId {
     rig.send(peer, 5, size, NOW)
 }
 
+// [ZOID-53]
 #[test]
 fn large_inbound_transfers_share_the_bulk_slots_and_others_pass() {
     let mut rig = Rig::new();
@@ -30,6 +31,7 @@ fn large_inbound_transfers_share_the_bulk_slots_and_others_pass() {
     assert_eq!(rig.engine.gauges().bulk_waiting, 1);
 }
 
+// [ZOID-53]
 #[test]
 fn a_transfer_that_waits_for_a_slot_does_not_stall() {
     let mut rig = Rig::with(|config| config.bulk_slots = 1);
@@ -52,6 +54,7 @@ fn a_stalled_transfer_gives_its_slot_to_the_next() {
     assert_eq!(rig.grants[1].request, next);
 }
 
+// [ZOID-54]
 #[test]
 fn jobs_take_turns_whatever_each_has_waiting() {
     let mut rig = Rig::with(|config| {

@@ -94,6 +94,7 @@ fn r15_a_call_waits_as_long_as_it_asked_to_and_no_longer() {
     assert_eq!(rig.reply(peer, recv), Some(Reply::NotNow));
 }
 
+// [BMI-10]
 #[test]
 fn messages_of_one_key_are_matched_in_post_order_on_both_sides() {
     let mut rig = Rig::new();
@@ -113,6 +114,7 @@ fn messages_of_one_key_are_matched_in_post_order_on_both_sides() {
     assert_eq!(rig.delivers[0].request, waiting);
 }
 
+// [BMI-10]
 #[test]
 fn another_client_tag_or_direction_is_another_key() {
     let mut rig = Rig::new();
@@ -128,6 +130,7 @@ fn another_client_tag_or_direction_is_another_key() {
     }
 }
 
+// [BMI-12]
 #[test]
 fn a_message_larger_than_the_buffer_fails_on_both_sides_and_consumes_both() {
     let mut rig = Rig::new();
@@ -154,6 +157,7 @@ fn a_message_larger_than_the_buffer_fails_on_both_sides_and_consumes_both() {
     assert_eq!((rig.grants.len(), rig.delivers.len()), (1, 0));
 }
 
+// [ZOID-50]
 #[test]
 fn a_mismatch_with_a_waiting_call_is_collected_by_a_test() {
     let mut rig = Rig::new();
@@ -164,6 +168,7 @@ fn a_mismatch_with_a_waiting_call_is_collected_by_a_test() {
     assert_eq!(rig.collect(), [(plugin, Err(Errno::MessageSize))]);
 }
 
+// [BMI-11]
 #[test]
 fn a_short_message_goes_to_the_first_pieces_and_empty_ones_are_skipped() {
     let mut rig = Rig::new();
@@ -183,6 +188,7 @@ fn a_short_message_goes_to_the_first_pieces_and_empty_ones_are_skipped() {
     assert_eq!(rig.grants[0].segments[..], [piece(64, 8), piece(0, 4)]);
 }
 
+// [BMI-13]
 #[test]
 fn empty_messages_match_and_complete() {
     let mut rig = Rig::new();
@@ -215,6 +221,7 @@ fn r57_a_post_that_finds_a_waiting_call_is_answered_when_the_bytes_have_moved() 
     assert_eq!(rig.engine.counters().posts_immediate, 1);
 }
 
+// [ZOID-32]
 #[test]
 fn r57_a_post_is_held_for_the_follow_up_of_a_test() {
     let mut rig = Rig::with(|config| config.hold = ms(2));
@@ -230,6 +237,7 @@ fn r57_a_post_is_held_for_the_follow_up_of_a_test() {
     assert_eq!(rig.engine.counters().holds_used, 1);
 }
 
+// [ZOID-32]
 #[test]
 fn r57_a_hold_ends_at_its_deadline_and_the_post_keeps_its_place() {
     let mut rig = Rig::with(|config| config.hold = ms(2));
@@ -251,6 +259,7 @@ fn r57_a_hold_ends_at_its_deadline_and_the_post_keeps_its_place() {
     assert_eq!(rig.engine.counters().holds_expired, 1);
 }
 
+// [ZOID-32]
 #[test]
 fn r57_without_a_hold_time_a_test_is_flagged_and_the_post_registered() {
     let mut rig = Rig::new();

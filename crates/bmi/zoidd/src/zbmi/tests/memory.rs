@@ -87,6 +87,7 @@ fn r25_a_send_succeeds_after_the_server_freed_one_message() {
     assert_eq!(rig.message(peer, 8192), fetched[17].offset);
 }
 
+// [MEM-23]
 #[test]
 fn r29_a_send_that_waits_gets_the_memory_that_is_freed() {
     let mut rig = Rig::new();
@@ -104,6 +105,7 @@ fn r29_a_send_that_waits_gets_the_memory_that_is_freed() {
     assert_eq!(rig.reply(peer, waiting), Some(Reply::Sent));
 }
 
+// [MEM-23]
 #[test]
 fn waiting_for_memory_is_strictly_first_come_first_served() {
     let mut rig = Rig::with(|config| config.unexpected_size = 16_384);
@@ -145,6 +147,7 @@ fn who_waited_behind_one_that_gave_up_is_served() {
     assert_eq!(rig.grants[0].request, small);
 }
 
+// [MEM-22]
 #[test]
 fn r53_what_is_not_the_servers_to_free_is_counted_and_ignored() {
     let mut rig = Rig::new();
@@ -162,6 +165,7 @@ fn r53_what_is_not_the_servers_to_free_is_counted_and_ignored() {
     assert_eq!(rig.rejections(Rejection::BadFree), 4, "freed twice");
 }
 
+// [MEM-24]
 #[test]
 fn a_clients_share_of_the_memory_does_not_hold_up_others() {
     let mut rig = Rig::with(|config| {
@@ -195,6 +199,7 @@ fn inline(total: u64) -> SendRequest {
     }
 }
 
+// [FWD-30]
 #[test]
 fn credits_are_reserved_slots_and_come_back_when_the_message_is_freed() {
     let mut rig = Rig::with(|config| config.credits = 2);
@@ -248,6 +253,7 @@ fn a_client_that_comes_back_has_its_credits_and_no_more() {
     assert_eq!(rig.credits, []);
 }
 
+// [FWD-31]
 #[test]
 fn an_inline_message_without_a_credit_is_refused_at_once() {
     let mut rig = Rig::with(|config| config.credits = 1);
@@ -261,6 +267,7 @@ fn an_inline_message_without_a_credit_is_refused_at_once() {
     assert_eq!(rig.rejections(Rejection::NoCredit), 1);
 }
 
+// [MEM-23]
 #[test]
 fn waiting_sends_come_before_owed_credits() {
     let mut rig = Rig::with(|config| {

@@ -29,6 +29,7 @@ fn r38_of_one_key_the_first_k_entries_are_flagged() {
     );
 }
 
+// [ZOID-24]
 #[test]
 fn r38_unexpected_entries_are_flagged_while_their_memory_is_free() {
     let mut rig = Rig::with(|config| config.unexpected_size = 16_384 + 64);
@@ -39,6 +40,7 @@ fn r38_unexpected_entries_are_flagged_while_their_memory_is_free() {
     assert_eq!(rig.engine.counters().pool_high_water, 0);
 }
 
+// [ZOID-24]
 #[test]
 fn r38_nothing_is_flagged_for_memory_that_others_wait_for() {
     let mut rig = Rig::with(|config| config.unexpected_size = 8192);
@@ -65,6 +67,7 @@ fn r39_a_test_sleeps_until_the_first_readiness() {
     assert_eq!(rig.engine.next_deadline(), None);
 }
 
+// [BMI-23]
 #[test]
 fn r39_without_a_timeout_a_test_is_answered_at_once() {
     let mut rig = Rig::new();
@@ -97,6 +100,7 @@ fn r41_a_flag_whose_post_was_cancelled_leads_to_not_now() {
     assert_eq!(rig.reply(peer, send), Some(Reply::NotNow));
 }
 
+// [FWD-24]
 #[test]
 fn r36_a_wake_ends_a_sleeping_call_as_its_timeout_would() {
     let mut rig = Rig::new();
@@ -112,6 +116,7 @@ fn r36_a_wake_ends_a_sleeping_call_as_its_timeout_would() {
     assert_eq!(rig.rejections(Rejection::StaleWake), 1);
 }
 
+// [ZOID-24]
 #[test]
 fn one_test_of_huge_multiplicity_does_not_cost_as_many_trials() {
     let mut rig = Rig::with(|config| {
@@ -123,6 +128,7 @@ fn one_test_of_huge_multiplicity_does_not_cost_as_many_trials() {
     assert_eq!(rig.reply(peer, test), Some(Reply::Ready(vec![1024, 0])));
 }
 
+// [BOUND-8]
 #[test]
 fn sleeping_tests_of_one_client_have_a_limit_together() {
     let mut rig = Rig::with(|config| config.limits.test_entries = 3);

@@ -23,6 +23,7 @@ fn with_done(count: u64) -> (Rig, Peer, Vec<PluginId>) {
     (rig, peer, done)
 }
 
+// [CTL-17]
 #[test]
 fn r64_testcontext_returns_at_most_its_capacity_oldest_first_and_keeps_the_rest() {
     let (mut rig, _, done) = with_done(3);
@@ -47,6 +48,7 @@ fn r64_a_post_that_ends_while_another_thread_sleeps_wakes_it() {
     assert_eq!(completions(&rig.answers[&call]), [(plugin, Ok(10))]);
 }
 
+// [CTL-24]
 #[test]
 fn sleeping_tests_are_served_in_order_each_what_it_asked_for() {
     let mut rig = Rig::new();
@@ -82,6 +84,7 @@ fn r39_a_test_of_the_server_sleeps_no_longer_than_it_asked_to() {
     assert_eq!(rig.engine.counters().server_tests_timed_out, 1);
 }
 
+// [CTL-18] [CTL-19]
 #[test]
 fn tests_that_ask_for_nothing_are_refused() {
     let (mut rig, _, done) = with_done(1);
@@ -98,6 +101,7 @@ fn tests_that_ask_for_nothing_are_refused() {
     assert_eq!(rig.rejections(Rejection::BadTest), 4);
 }
 
+// [CTL-19]
 #[test]
 fn unknown_and_repeated_ids_among_known_ones_are_passed_over() {
     let (mut rig, _, done) = with_done(2);
@@ -106,6 +110,7 @@ fn unknown_and_repeated_ids_among_known_ones_are_passed_over() {
     assert_eq!(completions(&rig.answers[&call]), [(done[1], Ok(1))]);
 }
 
+// [BMI-28]
 #[test]
 fn a_test_returns_early_when_an_unexpected_message_is_there_or_comes() {
     let mut rig = Rig::new();
@@ -147,6 +152,7 @@ fn r52_messages_are_fetched_in_order_each_once_and_stay_where_they_are() {
     assert_eq!(rig.fetch(), []);
 }
 
+// [ZOID-40]
 #[test]
 fn r52_one_message_wakes_one_sleeping_fetch() {
     let mut rig = Rig::new();
@@ -157,6 +163,7 @@ fn r52_one_message_wakes_one_sleeping_fetch() {
     assert_eq!(rig.answer(calls[1]), None);
 }
 
+// [BMI-16]
 #[test]
 fn classes_are_separate_streams() {
     let mut rig = Rig::new();
@@ -187,6 +194,7 @@ fn classes_are_separate_streams() {
     assert_eq!(messages(&rig.answers[&call])[0].tag, Tag(i32::MIN));
 }
 
+// [BMI-16]
 #[test]
 fn a_message_does_not_overtake_an_earlier_one_whose_bytes_come_later() {
     let mut rig = Rig::new();
@@ -201,6 +209,7 @@ fn a_message_does_not_overtake_an_earlier_one_whose_bytes_come_later() {
     assert_eq!(sizes, [8192, 1]);
 }
 
+// [CTL-23]
 #[test]
 fn r36_a_wake_returns_every_sleeping_test() {
     let mut rig = Rig::new();
@@ -223,6 +232,7 @@ fn r36_a_wake_returns_every_sleeping_test() {
     );
 }
 
+// [CTL-22]
 #[test]
 fn an_answer_that_was_not_delivered_is_given_again_first() {
     let (mut rig, peer, done) = with_done(3);
@@ -303,6 +313,7 @@ fn r68_a_buffer_outside_the_expected_region_is_refused() {
     rig.plugin(call);
 }
 
+// [CTL-15]
 #[test]
 fn r07_a_post_for_somebody_who_is_not_attached_is_refused() {
     let mut rig = Rig::new();
@@ -324,6 +335,7 @@ fn r07_a_post_for_somebody_who_is_not_attached_is_refused() {
     }
 }
 
+// [BOUND-8]
 #[test]
 fn a_full_table_of_posts_answers_no_memory() {
     let mut rig = Rig::with(|config| config.limits.posts = 1);
@@ -342,6 +354,7 @@ fn a_full_table_of_posts_answers_no_memory() {
     rig.registered(ToClient, peer, 5, 10);
 }
 
+// [BOUND-8]
 #[test]
 fn the_segments_of_all_posts_have_a_limit_together() {
     let mut rig = Rig::with(|config| config.limits.segments = 3);
@@ -364,6 +377,7 @@ fn the_segments_of_all_posts_have_a_limit_together() {
     rig.plugin(call);
 }
 
+// [CTL-12]
 #[test]
 fn a_second_server_is_refused_while_the_first_lives() {
     let mut rig = Rig::new();
@@ -374,6 +388,7 @@ fn a_second_server_is_refused_while_the_first_lives() {
     assert_ne!(next, rig.session);
 }
 
+// [CTL-13]
 #[test]
 fn commands_of_an_expired_session_are_refused() {
     let mut rig = Rig::new();
@@ -407,6 +422,7 @@ fn r65_a_sleeping_test_delays_no_other_command() {
     rig.registered(ToServer, peer, 5, 10);
 }
 
+// [CTL-4]
 #[test]
 fn more_commands_than_reply_slots_are_refused() {
     let mut rig = Rig::with(|config| config.limits.server_calls = 2);

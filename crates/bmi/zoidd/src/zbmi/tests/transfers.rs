@@ -18,6 +18,7 @@ fn r30_no_segment_is_named_before_a_buffer_is_claimed() {
     assert_eq!((rig.grants.len(), rig.delivers.len()), (0, 0));
 }
 
+// [ZOID-34]
 #[test]
 fn r57_a_stalled_immediate_post_is_pending_and_fails_later() {
     let mut rig = Rig::new();
@@ -38,6 +39,7 @@ fn r57_a_stalled_immediate_post_is_pending_and_fails_later() {
     assert_eq!(rig.engine.counters().stalls, 1);
 }
 
+// [ZOID-51]
 #[test]
 fn r57_progress_puts_the_stall_off_and_so_does_that_of_the_stream_it_waits_in() {
     let mut rig = Rig::new();
@@ -63,6 +65,7 @@ fn r57_progress_puts_the_stall_off_and_so_does_that_of_the_stream_it_waits_in() 
     assert_eq!(rig.stops.len(), 3);
 }
 
+// [ZOID-51]
 #[test]
 fn a_stalled_unexpected_message_is_not_delivered_and_frees_its_memory() {
     let mut rig = Rig::new();
@@ -76,6 +79,7 @@ fn a_stalled_unexpected_message_is_not_delivered_and_frees_its_memory() {
     assert_eq!(rig.engine.gauges().pool_used, 64);
 }
 
+// [ZOID-52]
 #[test]
 fn an_aborted_grant_gives_the_post_its_place_back() {
     let mut rig = Rig::new();
@@ -95,6 +99,7 @@ fn an_aborted_grant_gives_the_post_its_place_back() {
     assert_eq!(rig.collect(), [(first, Ok(2)), (second, Ok(3))]);
 }
 
+// [ZOID-52]
 #[test]
 fn an_aborted_grant_goes_to_the_call_that_waits() {
     let mut rig = Rig::new();
@@ -134,6 +139,7 @@ fn an_aborted_immediate_post_is_registered() {
     rig.plugin(call);
 }
 
+// [ZOID-52]
 #[test]
 fn an_aborted_unexpected_message_frees_its_memory() {
     let mut rig = Rig::new();
@@ -145,6 +151,7 @@ fn an_aborted_unexpected_message_frees_its_memory() {
     assert_eq!(rig.fetch(), []);
 }
 
+// [FWD-23]
 #[test]
 fn a_message_that_the_client_could_not_take_fails_the_send() {
     let mut rig = Rig::new();
@@ -158,6 +165,7 @@ fn a_message_that_the_client_could_not_take_fails_the_send() {
     assert_eq!(rig.collect(), [(plugin, Err(Errno::ConnectionReset))]);
 }
 
+// [FWD-27]
 #[test]
 fn reports_that_name_nothing_or_the_wrong_thing_are_counted_and_ignored() {
     let mut rig = Rig::new();
@@ -179,6 +187,7 @@ fn reports_that_name_nothing_or_the_wrong_thing_are_counted_and_ignored() {
     assert_eq!(rig.engine.gauges().transfers, 1);
 }
 
+// [FWD-20]
 #[test]
 fn requests_that_reuse_a_number_or_are_too_many_are_refused() {
     let mut rig = Rig::with(|config| config.limits.requests_per_client = 1);
