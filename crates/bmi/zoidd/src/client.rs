@@ -201,6 +201,12 @@ impl Client {
         self.payload.is_some()
     }
 
+    /// Drops what waits to be written: the client takes no more.
+    pub(crate) fn discard_output(&mut self) {
+        self.output = Output::default();
+        self.writable = false;
+    }
+
     /// Returns whether a complete frame was read and not handled.
     pub(crate) fn has_frame(&self) -> bool {
         !self.in_payload() && self.input.has_frame()

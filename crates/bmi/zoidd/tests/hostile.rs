@@ -318,6 +318,22 @@ fn a_client_that_says_goodbye_is_not_lost() {
     assert_eq!(daemon.metric("zoidd_clients_lost_total"), 0.0);
 }
 
+// [FWD-15]
+#[test]
+fn what_a_client_said_last_is_heard_though_it_reads_none_of_its_answers() {
+    let _alone = alone();
+    let daemon = Process::start(&[]);
+    let mut deaf = Client::attach(&daemon);
+    let ping = encode(FrameHeader::new(FrameType::PING, 1), &Frame::Ping, &[]);
+    // More answers than the daemon keeps for the client, and few enough that the last words fit into the socket.
+    let answers = 6 << 17;
+    assert!(deaf.raw(&ping.repeat(answers / ping.len())));
+    deaf.say(FrameHeader::new(FrameType::BYE, 0), &Frame::Bye, &[]);
+    drop(deaf);
+    daemon.until("zoidd_clients_left_total", 1.0);
+    assert_eq!(daemon.metric("zoidd_clients_lost_total"), 0.0);
+}
+
 /// `false` if the lively client was lost as well, having been as silent for two heartbeats.
 fn loses_only_the_silent_one(heartbeat_ms: &str) -> bool {
     let daemon = Process::start(&[("heartbeat-ms", heartbeat_ms)]);

@@ -27,6 +27,10 @@ pub(super) const SLICE: usize = 4 << 20;
 /// The most reads per turn, so that a client with many small frames does not starve others.
 const READS: usize = 16;
 
+/// Most turns of reading from a client that takes no more output. What it sent before its connection broke takes fewer;
+/// one that only shut its connection down for reading could go on for ever.
+const LAST_READS: usize = 16;
+
 /// The number of connections beyond the limit of clients; they receive an error.
 const SPARE: usize = 64;
 
@@ -261,12 +265,31 @@ impl Daemon {
                 Some(Err(error)) if error.kind() == ErrorKind::Interrupted => {}
                 Some(Err(error)) => {
                     debug!(%error, key, "a client's connection broke");
+                    self.hear_last_words(key);
                     self.lose(key, Departure::Broken);
                     break;
                 }
             }
         }
         moved
+    }
+
+    /// Reads what a client sent before it closed its connection: an acknowledgement completes a message that arrived,
+    /// and a goodbye is one. What waits for the client goes nowhere, so it does not keep the daemon from reading.
+    // [FWD-15]
+    fn hear_last_words(&mut self, key: usize) {
+        for _ in 0..LAST_READS {
+            let Some(client) = self.clients.get_mut(key) else {
+                return;
+            };
+            client.discard_output();
+            client.readable = true;
+            let moved = self.read(key);
+            let is_backed_up = |client: &Client| client.output.is_backed_up();
+            if moved == 0 && !self.clients.get(key).is_some_and(is_backed_up) {
+                return;
+            }
+        }
     }
 
     fn wrote(&mut self, key: usize, wrote: crate::client::Wrote) {
