@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use fgr::config::{BackupPriority, Form, Scheme, Server, Site, Slots, Timing};
 use fgr::{Machine, Options, Plan, Policy, assign, read_machine};
+use lnet_config::Config;
 use lnet_node::{Globals, Node, NodeOptions};
 use lnet_types::{Net, Nid};
 use nix::sys::signal::Signal;
@@ -85,30 +86,44 @@ fn site_in(machine: &Machine, plan: &Plan, form: Form, backups: BackupPriority) 
     Site::new(machine, plan, &scheme, &servers).unwrap()
 }
 
+/// Returns the documents of all nodes, as the planner writes them.
+fn configs(site: &Site) -> Vec<Config> {
+    let files = site.node_files();
+    files
+        .map(|(path, text)| lnet_config::parse(&text).unwrap_or_else(|e| panic!("{path}: {e}")))
+        .collect()
+}
+
 impl Running {
     /// Starts every node from its own file in the order of a roll-out: routers, server, client. Otherwise the client
     /// would find its gateways dead before they are started.
     fn start(site: &Site) -> Self {
+        let mut configs = configs(site);
+        // The client comes first; move it to the end.
+        configs.rotate_left(1);
+        let globals = Globals {
+            alive_router_check_interval: Duration::from_secs(INTERVAL),
+            ..Globals::default()
+        };
+        let running = Self::start_all(&configs, globals);
+        assert_eq!(running.nodes.len(), 5);
+        running
+    }
+
+    fn start_all(configs: &[Config], globals: Globals) -> Self {
         let options = NodeOptions {
             port: testkit::port(),
-            globals: Globals {
-                alive_router_check_interval: Duration::from_secs(1),
-                ..Globals::default()
-            },
+            globals,
             ..NodeOptions::default()
         };
-        let mut nodes = BTreeMap::new();
-        let mut files: Vec<(String, String)> = site.node_files().collect();
-        // The file of the client comes first; move it to the end.
-        files.rotate_left(1);
-        for (path, text) in files {
-            let config = lnet_config::parse(&text).unwrap_or_else(|e| panic!("{path}: {e}"));
-            let node = lnet_noded::start(&config, options.clone());
+        let nodes = configs.iter().map(|config| {
+            let node = lnet_noded::start(config, options.clone());
             let node = node.unwrap().into_node();
-            nodes.insert(node.primary_nid().number() & 0xFF, node);
+            (node.primary_nid().number() & 0xFF, node)
+        });
+        Self {
+            nodes: nodes.collect(),
         }
-        assert_eq!(nodes.len(), 5);
-        Self { nodes }
     }
 
     /// Waits until a router has forwarded one message in each direction.
@@ -159,6 +174,41 @@ fn messages_take_the_planned_primary_and_after_its_end_the_planned_backups() {
     running.stop(4);
     running.ask();
     running.expect_both_ways(2);
+}
+
+/// Starts a site without its client, and returns whether every route of the server stays up much longer than a router
+/// waits for a ping.
+fn routes_stay_up(configs: &[Config]) -> bool {
+    let (interval, timeout) = (Duration::from_secs(INTERVAL), Duration::from_secs(TIMEOUT));
+    let globals = Globals {
+        alive_router_check_interval: interval,
+        router_ping_timeout: timeout,
+        ..Globals::default()
+    };
+    let running = Running::start_all(configs, globals);
+    let server = &running.nodes[&5];
+    let are_up = || server.look(|engine| engine.core().routes().all(|route| route.alive));
+    eventually("every route is up", || are_up().then_some(()));
+    let begin = Instant::now();
+    while begin.elapsed() < 3 * (interval + timeout) {
+        if !are_up() {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    true
+}
+
+#[test]
+fn before_the_first_client_comes_every_route_of_a_server_is_up() {
+    let (machine, plan) = planned();
+    let mut configs = configs(&site(&machine, &plan));
+    configs.remove(0);
+    assert!(routes_stay_up(&configs));
+    for config in &mut configs {
+        config.peers.clear();
+    }
+    assert!(!routes_stay_up(&configs), "the routers know nobody to ask");
 }
 
 /// A client and a server in this process, with routers as processes.

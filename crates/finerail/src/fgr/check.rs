@@ -150,9 +150,17 @@ fn start(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "at the start, on {nets} nets: servers reach the first client at their next check, {interval} s at most with \
-         kernel routers; its first mount waits for this and for its own retry"
-    )
+        "at the start, on {nets} nets: with kernel routers, servers reach the first client at their next check, within \
+         {interval} s, and its first mount waits for this and for its own retry"
+    )?;
+    write!(
+        out,
+        "  Finerail routers with the files of --per-node ask each other, so that no client waits"
+    )?;
+    match report.waits_alone.len() {
+        0 => writeln!(out),
+        alone => writeln!(out, " but on {alone} nets with one router"),
+    }
 }
 
 fn line(outage: &Outage, out: &mut String) -> std::fmt::Result {

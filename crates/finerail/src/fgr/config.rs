@@ -43,7 +43,8 @@ pub(crate) struct ConfigArgs {
     /// Write the files into this directory; made if missing
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
-    /// Also write nodes/NAME.yaml for every node, with its NIDs instead of names of interfaces
+    /// Also write nodes/NAME.yaml for every node, with its NIDs instead of names of interfaces, and for routers with
+    /// other routers as peers, whom routers of Finerail ask whether a net works
     #[arg(long)]
     per_node: bool,
 }

@@ -112,7 +112,18 @@ fn the_first_client_of_a_net_waits_unless_another_node_pings_the_routers_there()
             .filter(|class| class.role == NodeRole::Client)
             .flat_map(|class| class.config.routes.iter().map(|route| route.gateway.net()))
             .collect();
-        assert_eq!(check(&site).waits_at_start, nets, "{:?}", scheme.form);
+        let report = check(&site);
+        assert_eq!(report.waits_at_start, nets, "{:?}", scheme.form);
+        let routers = site
+            .nodes
+            .iter()
+            .filter(|node| site.class_of(node).role == NodeRole::Router);
+        let nids: Vec<Net> = routers
+            .flat_map(|node| node.nids.iter().map(|nid| nid.net()))
+            .collect();
+        let is_alone = |net: &&Net| nids.iter().filter(|known| known == net).count() == 1;
+        let alone: BTreeSet<Net> = nets.iter().filter(is_alone).copied().collect();
+        assert_eq!(report.waits_alone, alone, "{:?}", scheme.form);
     }
     let mut site = mini_site();
     let mut monitor = site.classes[0].clone();

@@ -3,6 +3,7 @@
 //! The answer is an ordinary descriptor on portal 0 whose memory the core owns. The information is rebuilt after every
 //! change; messages that carry the old information keep it until they are sent.
 
+use std::cmp::Reverse;
 use std::time::Duration;
 
 use lnet_policy::Profile;
@@ -20,7 +21,8 @@ use crate::portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeSpec};
 use crate::router::routing::RoutingState;
 use crate::timer::Timer;
 
-/// Peers that are pinged on a net on which nobody pings this node. One that answers is enough.
+/// Peers of each kind that are pinged on a net on which nobody pings this node: those that the configuration names, and
+/// others. One that answers is enough.
 const PEERS_ASKED: usize = 4;
 
 /// The descriptor that answers pings, and the numbers of its information.
@@ -201,53 +203,64 @@ impl Core {
     pub(crate) fn watch_net(&mut self, net: Net, now: Time) {
         let (window, unasked) = self.quiet_times();
         let on = self.config.routing && !self.config.globals.alive_router_check_interval.is_zero();
+        let asks = self.asks_known_peers();
         let Some(state) = self.nis.net_mut(net) else {
             return;
         };
         if let Some(at) = state.watch.take() {
             self.timers.disarm(at, Timer::Quiet(net));
         }
-        if on {
-            let next = if state.asked { window } else { unasked };
-            let at = (state.last_ping + next).max(now);
+        let at = match (state.quiet, state.asked) {
+            (true, _) => now + window,
+            (false, true) => state.last_ping + window,
+            (false, false) => state.last_ping + unasked,
+        };
+        if on && (asks || !state.quiet) {
+            let at = at.max(now);
             state.watch = Some(at);
             self.timers.arm(at, Timer::Quiet(net));
         }
     }
 
+    /// Returns whether this node pings the peers that it knows on a net before it calls the net down. Kernels do not.
+    fn asks_known_peers(&self) -> bool {
+        self.config.globals.profile == Profile::Design
+    }
+
     /// Returns after which time without a ping a net counts as down, and after which time this node pings peers on the
-    /// net: peers that check their gateways have pinged by then, and there is time for the answer. Kernels do not ping.
+    /// net: peers that check their gateways have pinged by then, and there is time for the answer.
     fn quiet_times(&self) -> (Duration, Duration) {
         let globals = &self.config.globals;
         let window = globals.quiet_window();
-        let asks = globals.profile == Profile::Design;
         let answer = globals.router_ping_timeout / 2;
-        (
-            window,
-            if asks {
-                window.saturating_sub(answer)
-            } else {
-                window
-            },
-        )
+        let unasked = match self.asks_known_peers() {
+            true => window.saturating_sub(answer),
+            false => window,
+        };
+        (window, unasked)
     }
 
     /// Handles a net's timer. A net on which no ping arrived during the whole window counts as down. A peer on the net
     /// that answers a ping of this node proves that the net works, so that a net whose nodes use no other router, or
-    /// only rarely this one, is not down when they begin.
-    // [ROUTE-16] [GATE-33]
+    /// only rarely this one, is not down when they begin. While the net is down, this node asks once in a window: when
+    /// the whole net was away, nobody else may ever ask.
+    // [ROUTE-16] [GATE-33] [GATE-37]
     pub(crate) fn net_is_quiet(&mut self, net: Net, now: Time) {
         let (window, unasked) = self.quiet_times();
         let Some(state) = self.nis.net_mut(net) else {
             return;
         };
         state.watch = None;
-        if state.last_ping + window <= now {
-            state.quiet = true;
-            return self.rewrite_ping_info();
+        let is_news = !state.quiet && state.last_ping + window <= now;
+        state.quiet |= is_news;
+        let is_due = state.quiet || (!state.asked && state.last_ping + unasked <= now);
+        let asks = is_due && self.asks_known_peers();
+        if let Some(state) = self.nis.net_mut(net) {
+            state.asked |= asks;
         }
-        let asks = !state.asked && state.last_ping + unasked <= now;
-        state.asked |= asks;
+        if is_news {
+            self.rewrite_ping_info();
+        }
         self.watch_net(net, now);
         if asks {
             for peer in self.known_on(net) {
@@ -256,13 +269,25 @@ impl Core {
         }
     }
 
-    /// Returns some peers on a net that were heard of, or are kept because they are configured or discovered.
-    fn known_on(&self, net: Net) -> SmallVec<[Nid; PEERS_ASKED]> {
-        let peers = self.peers.iter().filter(|peer_ni| {
-            let is_known = || peer_ni.last_alive.is_some() || self.peers.owner(peer_ni).is_some();
-            let is_ours = || self.nis.by_nid(peer_ni.nid).is_some();
-            peer_ni.nid.net() == net && is_known() && !is_ours()
-        });
-        peers.map(|peer_ni| peer_ni.nid).take(PEERS_ASKED).collect()
+    /// Returns some peers on a net, those heard of last first: peers that the configuration names, then others that
+    /// were heard of or discovered.
+    fn known_on(&self, net: Net) -> SmallVec<[Nid; 2 * PEERS_ASKED]> {
+        let (mut named, mut others) = (Vec::new(), Vec::new());
+        for peer_ni in self.peers.iter() {
+            if peer_ni.nid.net() != net || self.nis.by_nid(peer_ni.nid).is_some() {
+                continue;
+            }
+            match self.peers.owner(peer_ni) {
+                Some(peer) if peer.configured => named.push(peer_ni),
+                None if peer_ni.last_alive.is_none() => {}
+                _ => others.push(peer_ni),
+            }
+        }
+        let mut known = SmallVec::new();
+        for peers in [&mut named, &mut others] {
+            peers.sort_by_key(|peer_ni| Reverse(peer_ni.last_alive));
+            known.extend(peers.iter().take(PEERS_ASKED).map(|peer_ni| peer_ni.nid));
+        }
+        known
     }
 }

@@ -176,6 +176,107 @@ fn a_gateway_that_stays_silent_is_dead_after_router_ping_timeout() {
     assert_eq!(net.nodes[0].gateways, [(nid("10.0.0.9@tcp"), false)]);
 }
 
+/// Two routers on one net of clients, each of which knows the other by its configuration, or not.
+fn siblings(known: bool) -> Net {
+    let mut net = Net::new();
+    let router = |cookie| CoreConfig {
+        routing: true,
+        ..config(cookie)
+    };
+    let nids = ["10.0.0.8@tcp", "10.0.0.9@tcp"];
+    for (cookie, own) in (1..).zip(nids) {
+        net.add_configured(router(cookie), &[own]);
+    }
+    for (node, other) in [(0, nid(nids[1])), (1, nid(nids[0]))] {
+        if known {
+            net.core(node).add_peer(other, &[other], false).unwrap();
+        }
+    }
+    net
+}
+
+/// Sets whether the second router lives. A node that is dead here receives nothing, but its core would go on to ping.
+fn second_lives(net: &mut Net, alive: bool) {
+    let usual = super::net::globals();
+    let silent = Globals {
+        alive_router_check_interval: Duration::ZERO,
+        ..usual
+    };
+    net.nodes[1].alive = alive;
+    let now = net.now;
+    let globals = if alive { usual } else { silent };
+    net.core(1).set_globals(globals, now);
+}
+
+fn up(net: &mut Net, node: usize) -> bool {
+    net.core(node).nis().nth(1).unwrap().up
+}
+
+// [GATE-37]
+#[test]
+fn a_router_that_nobody_pings_asks_the_peers_of_its_configuration() {
+    let mut net = siblings(false);
+    net.advance(SECOND * 300);
+    assert!(!up(&mut net, 0) && !up(&mut net, 1), "nobody asks");
+    let mut net = siblings(true);
+    for _ in 0..30 {
+        net.advance(SECOND * 10);
+        assert!(up(&mut net, 0) && up(&mut net, 1));
+    }
+    net.assert_at_rest();
+}
+
+// [GATE-37]
+#[test]
+fn a_net_that_was_away_is_up_again_without_a_client() {
+    let mut net = siblings(true);
+    second_lives(&mut net, false);
+    net.advance(SECOND * 300);
+    assert!(!up(&mut net, 0));
+    second_lives(&mut net, true);
+    net.advance(SECOND * 120);
+    assert!(up(&mut net, 0));
+    assert!(up(&mut net, 1));
+}
+
+// [GATE-37]
+#[test]
+fn a_router_asks_the_four_that_it_heard_of_last_beside_those_of_its_configuration() {
+    let mut net = siblings(true);
+    let clients: Vec<String> = (1..=6).map(|host| format!("10.0.0.{host}@tcp")).collect();
+    for (cookie, own) in (3..).zip(&clients) {
+        net.add_configured(config(cookie), &[own]);
+    }
+    for client in 0..6 {
+        net.advance(SECOND);
+        let get = GetRequest {
+            md: net.bind(client + 2, &[0; 512], 2),
+            source: None,
+            target: ProcessId::lustre(nid("10.0.0.8@tcp")),
+            portal: lnet_wire::LNET_PORTAL,
+            match_bits: lnet_wire::PING_MATCH_BITS,
+            offset: 0,
+        };
+        let now = net.now;
+        net.core(client + 2).get(get, now).unwrap();
+        net.run();
+    }
+    second_lives(&mut net, false);
+    for client in &mut net.nodes[2..] {
+        client.alive = false;
+    }
+    net.trace.clear();
+    net.advance(SECOND * 100);
+    let asked = net.trace.iter().filter(|(node, _)| *node == 0);
+    let asked: Vec<String> = asked
+        .map(|(_, header)| header.dest_nid.to_string())
+        .collect();
+    let named = "10.0.0.9@tcp".to_owned();
+    let last = clients.iter().rev().take(4).cloned();
+    let expected: Vec<String> = std::iter::once(named).chain(last).collect();
+    assert_eq!(asked, expected);
+}
+
 #[test]
 fn no_live_route_is_no_path() {
     let mut net = routed();

@@ -154,6 +154,12 @@ impl<'a> Index<'a> {
         !routes.is_empty() && !far.any(|nid| self.pinged_early.contains(&nid))
     }
 
+    /// Returns whether a net has a single router, which has no other to ask whether the net works.
+    pub(super) fn has_one_router(&self, net: Net) -> bool {
+        let on_net = self.nodes.iter().filter(|node| node.nid_on(net).is_some());
+        on_net.take(2).count() == 1
+    }
+
     /// Returns the router with this NID.
     pub(super) fn router(&self, nid: Nid) -> Option<&Router<'a>> {
         self.by_nid.get(&nid).map(|&number| &self.nodes[number])

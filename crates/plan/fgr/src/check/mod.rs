@@ -272,10 +272,13 @@ pub struct Report {
     pub outages: Vec<Outage>,
     /// How nodes watch their gateways, with the longest transaction timeout of clients and servers.
     pub timing: Timing,
-    /// Nets on which a server's messages wait for the first client when the site starts: as long as
-    /// no client is up, no node pings the routers' interfaces on these nets, so servers hold the
-    /// routes to them down until their next check.
+    /// Nets on which a server's messages wait for the first client when the site starts, if the
+    /// routers are kernel nodes: as long as no client is up, no node pings the routers' interfaces
+    /// on these nets, so servers hold the routes to them down until their next check.
     pub waits_at_start: BTreeSet<Net>,
+    /// Those of them on which messages wait with Finerail routers as well: the net has one router,
+    /// which can ask no other whether the net works.
+    pub waits_alone: BTreeSet<Net>,
 }
 
 impl Report {
@@ -457,6 +460,9 @@ impl Check<'_> {
             let calm = State::default();
             if self.index.waits_at_start(&talk) {
                 self.report.waits_at_start.insert(talk.session);
+                if self.index.has_one_router(talk.session) {
+                    self.report.waits_alone.insert(talk.session);
+                }
             }
             let usual = Direction::ALL
                 .map(|direction| (direction, talk.passages(self.index, direction, &calm)));

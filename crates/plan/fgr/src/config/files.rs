@@ -25,6 +25,7 @@ use lnet_types::Nid;
 
 use crate::config::nids::Nids;
 use crate::config::scheme::Server;
+use crate::config::siblings::Siblings;
 use crate::config::text::yaml;
 use crate::config::{Class, ModprobeRefusal, NodeRole, Site, SiteNode};
 use crate::input::{Layout, fits, hosts, read_rows};
@@ -89,11 +90,13 @@ impl Site {
     }
 
     /// Returns a document for each node, by path, with the node's NIDs instead of the names of
-    /// interfaces.
+    /// interfaces, and for a router with other routers as peers.
     pub fn node_files(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        self.nodes.iter().map(|node| {
+        let siblings = Siblings::new(self);
+        self.nodes.iter().enumerate().map(move |(index, node)| {
             let path = format!("nodes/{}.yaml", node.name);
-            (path, yaml(&self.node_config(node)))
+            let config = self.config_with(node, siblings.peers_of(index));
+            (path, yaml(&config))
         })
     }
 

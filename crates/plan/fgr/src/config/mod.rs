@@ -25,13 +25,16 @@ mod join;
 mod nids;
 mod rules;
 mod scheme;
+mod siblings;
 mod slot_routers;
 mod text;
 
-use lnet_config::Config;
+use lnet_config::{Config, PeerConfig};
 use lnet_policy::Rule;
 use lnet_types::Net;
 use thiserror::Error;
+
+use siblings::Siblings;
 
 pub use files::{ClassFiles, NodeLine, read_nodes, read_servers};
 pub use gather::{ClassText, nids, read_timing};
@@ -118,11 +121,19 @@ impl Site {
         &self.classes[node.class]
     }
 
-    /// Returns the configuration of one node with its rules and with NIDs instead of names of
-    /// interfaces. For nodes whose addresses already exist, such as user-space nodes.
+    /// Returns the configuration of one node with its rules, with NIDs instead of names of
+    /// interfaces, and for a router with other routers as peers. For nodes whose addresses already
+    /// exist, such as user-space nodes.
     #[must_use]
     pub fn node_config(&self, node: &SiteNode) -> Config {
+        let index = self.nodes.iter().position(|known| known == node);
+        let peers = index.map(|index| Siblings::new(self).peers_of(index));
+        self.config_with(node, peers.unwrap_or_default())
+    }
+
+    fn config_with(&self, node: &SiteNode, peers: Vec<PeerConfig>) -> Config {
         let mut config = self.class_of(node).config.clone();
+        config.peers = peers;
         for (net, nid) in config.nets.iter_mut().zip(node.nids.iter()) {
             for ni in &mut net.nis {
                 ni.nid = Some(nid);
