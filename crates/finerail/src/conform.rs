@@ -199,7 +199,10 @@ impl Made {
             text.push_str(&format!("    {why}\n"));
         }
         if verbose || matches!(outcome.verdict, Verdict::Failed(_) | Verdict::Unsteady(_)) {
-            outcome.observed.iter().for_each(|it| dump(it, &mut text));
+            outcome
+                .observed
+                .iter()
+                .for_each(|observed| dump(observed, &mut text));
         }
         text
     }
@@ -275,7 +278,12 @@ struct ExchangeRow {
 
 impl Report {
     fn new(node: &NodeUnderTest, results: &[Made]) -> Self {
-        let count = |result| results.iter().filter(|it| it.result().0 == result).count();
+        let count = |result| {
+            results
+                .iter()
+                .filter(|one| one.result().0 == result)
+                .count()
+        };
         let subject = node.subject();
         Self {
             nid: subject.nid.to_string(),
@@ -287,7 +295,7 @@ impl Report {
             unsteady: count("unsteady"),
             not_applicable: count("not applicable"),
             checks: results.iter().map(CheckRow::made).collect(),
-            not_allowed: results.iter().filter(|it| it.outcome.is_none()).count(),
+            not_allowed: results.iter().filter(|one| one.outcome.is_none()).count(),
         }
     }
 
@@ -334,11 +342,11 @@ impl CheckRow {
     fn made(made: &Made) -> Self {
         let (result, reason) = made.result();
         let outcome = made.outcome.as_ref();
-        let observed = outcome.map(|it| it.observed.iter().map(row).collect());
+        let observed = outcome.map(|outcome| outcome.observed.iter().map(row).collect());
         Self {
             result: Some(result),
             reason: reason.map(str::to_owned),
-            milliseconds: outcome.map(|it| it.elapsed.as_secs_f64() * 1_000.0),
+            milliseconds: outcome.map(|outcome| outcome.elapsed.as_secs_f64() * 1_000.0),
             observed: observed.unwrap_or_default(),
             ..Self::of(made.check)
         }

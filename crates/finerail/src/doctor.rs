@@ -369,17 +369,17 @@ impl Examined {
     }
 
     fn row(&self) -> Row<'_> {
-        let step = |it: &Step| StepRow {
-            step: it.name,
-            tested: it.tested,
-            seen: it.seen.clone(),
+        let step = |step: &Step| StepRow {
+            step: step.name,
+            tested: step.tested,
+            seen: step.seen.clone(),
         };
-        let finding = |it: &Finding| FindingRow {
-            name: it.kind.name,
-            severity: it.kind.severity.to_string(),
-            seen: it.seen.clone(),
-            means: it.kind.finds,
-            to_do: it.kind.helps,
+        let finding = |finding: &Finding| FindingRow {
+            name: finding.kind.name,
+            severity: finding.kind.severity.to_string(),
+            seen: finding.seen.clone(),
+            means: finding.kind.finds,
+            to_do: finding.kind.helps,
         };
         Row {
             nid: &self.nid,

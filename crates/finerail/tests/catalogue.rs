@@ -44,7 +44,8 @@ impl Bed {
         command.args(words.iter().map(AsRef::as_ref));
         command.env("FINERAIL_CONTROL", socket(&self.site));
         let output = command.output().unwrap();
-        let [out, err] = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
+        let [out, err] =
+            [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
         (output.status.code().unwrap_or(-1), out + &err)
     }
 

@@ -67,7 +67,7 @@ fn a_node_passes_the_intrusive_checks_too() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|it| &it["way"])
+        .map(|message| &message["way"])
         .collect();
     assert_eq!(ways, ["sent", "received", "sent", "received"]);
     drop(node.stop());

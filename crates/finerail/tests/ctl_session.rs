@@ -280,7 +280,7 @@ fn lctl_lists_connections_by_type_and_peers_with_their_number() {
     let letters: Vec<&str> = lists
         .lines()
         .filter_map(|line| line.split_once("  "))
-        .map(|(_, it)| it.trim())
+        .map(|(_, text)| text.trim())
         .collect();
     assert!(
         letters

@@ -149,7 +149,10 @@ fn ping_all_ways(bed: &Bed) {
         ),
     ] {
         let out = bed.ok(words);
-        let mut names: Vec<&str> = out.lines().filter_map(|it| it.split(": ").next()).collect();
+        let mut names: Vec<&str> = out
+            .lines()
+            .filter_map(|line| line.split(": ").next())
+            .collect();
         names.sort_unstable();
         assert_eq!(names.join(" "), pinged, "{words}");
     }

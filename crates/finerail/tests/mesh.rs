@@ -204,7 +204,10 @@ fn config(machine: usize) -> String {
     let mut text = String::from("net:\n");
     for net in 0..3 {
         let interfaces = interfaces(machine);
-        let on = interfaces.iter().enumerate().filter(|(_, it)| it.1 == net);
+        let on = interfaces
+            .iter()
+            .enumerate()
+            .filter(|(_, interface)| interface.1 == net);
         let named: Vec<String> = on
             .enumerate()
             .map(|(place, (number, _))| format!("{place}: eth{number}"))
@@ -426,21 +429,27 @@ impl Mesh {
         let interfaces = entries(&shown(&["net", "show", "-v", "2"]), "nid");
         let mut lines = Vec::new();
         for nid in nids(machine) {
-            if !interfaces.iter().any(|it| it.name == nid) {
+            if !interfaces.iter().any(|interface| interface.name == nid) {
                 lines.push(format!("interface {nid} is missing"));
             }
         }
-        let own = interfaces.iter().filter(|it| it.name != "0@lo");
-        lines.extend(own.filter_map(|it| it.complaint("interface")));
+        let own = interfaces
+            .iter()
+            .filter(|interface| interface.name != "0@lo");
+        lines.extend(own.filter_map(|interface| interface.complaint("interface")));
         let peers = entries(&shown(&["peer", "show", "-v", "2"]), "nid");
-        lines.extend(peers.iter().filter_map(|it| it.complaint("peer interface")));
+        lines.extend(
+            peers
+                .iter()
+                .filter_map(|peer| peer.complaint("peer interface")),
+        );
         let routes_shown = entries(&shown(&["route", "show", "-v", "2"]), "gateway");
         let (have, want) = (routes_shown.len(), routes(machine).len());
         if have != want {
             lines.push(format!("{have} routes instead of {want}"));
         }
-        let down = routes_shown.iter().filter(|it| it.state != "up");
-        lines.extend(down.map(|it| format!("route by {} is {}", it.name, it.state)));
+        let down = routes_shown.iter().filter(|route| route.state != "up");
+        lines.extend(down.map(|route| format!("route by {} is {}", route.name, route.state)));
         let lines = lines.iter().map(|line| format!("{} {line}", room(machine)));
         lines.collect()
     }
@@ -469,7 +478,7 @@ impl Mesh {
             .out;
         let line = shown
             .lines()
-            .find_map(|it| it.trim().strip_prefix("send_length: "));
+            .find_map(|line| line.trim().strip_prefix("send_length: "));
         line.unwrap().parse().unwrap()
     }
 
@@ -510,7 +519,11 @@ impl Mesh {
 
     /// Runs a load in both directions, which must end without any error.
     fn prove(&self) -> Result<(), String> {
-        let sent = || -> Vec<u64> { (ROUTERS..MACHINES).map(|it| self.sent(it)).collect() };
+        let sent = || -> Vec<u64> {
+            (ROUTERS..MACHINES)
+                .map(|router| self.sent(router))
+                .collect()
+        };
         let before = sent();
         let place = &self.place;
         let ok = |command| {
@@ -604,7 +617,9 @@ struct Shown {
 impl Shown {
     fn complaint(&self, what: &str) -> Option<String> {
         let Self { name, state, .. } = self;
-        let health = self.health.map_or("no".to_owned(), |it| it.to_string());
+        let health = self
+            .health
+            .map_or("no".to_owned(), |health| health.to_string());
         // The state is known only for routers.
         let is_well = (state == "up" || state == "NA") && health == "1000";
         (!is_well).then(|| format!("{what} {name} is {state}, health {health}"))
@@ -745,7 +760,7 @@ net:
     let complaints = entries(text, "nid");
     let complaints: Vec<String> = complaints
         .iter()
-        .filter_map(|it| it.complaint("interface"))
+        .filter_map(|interface| interface.complaint("interface"))
         .collect();
     let expected = [
         "interface 10.0.0.2@tcp is down, health 1000",

@@ -183,8 +183,12 @@ fn rows(list: &'static str) -> impl Iterator<Item = (&'static str, &'static str)
 
 /// Returns the requirements of one line of [`TRACEABILITY`].
 fn of_lines(requirements: &str) -> Vec<u8> {
-    let numbers = requirements.split(", ").map(|it| it.strip_prefix('R'));
-    numbers.map(|it| it.unwrap().parse().unwrap()).collect()
+    let numbers = requirements
+        .split(", ")
+        .map(|number| number.strip_prefix('R'));
+    numbers
+        .map(|number| number.unwrap().parse().unwrap())
+        .collect()
 }
 
 /// Formats a list whose second column names tests as a table.
@@ -299,17 +303,24 @@ fn every_line_of_the_design_leads_to_its_requirements_and_back() {
         let numbers = of_lines(numbers);
         let of_number = |number| lines(requirements[number]);
         let designs: Vec<u16> = numbers.iter().flat_map(of_number).collect();
-        let missing = lines(ranges).into_iter().find(|it| !designs.contains(it));
+        let missing = lines(ranges)
+            .into_iter()
+            .find(|line| !designs.contains(line));
         assert_eq!(missing, None, "{ranges} of {numbers:?}");
         for number in numbers {
             from_design.entry(number).or_default().extend(lines(ranges));
         }
     }
-    for (number, design) in requirements.into_iter().filter(|(_, it)| *it != "D") {
+    for (number, design) in requirements
+        .into_iter()
+        .filter(|(_, design)| *design != "D")
+    {
         // R45 is the client's part of the lines of R13.
         let traced = from_design.get(if number == 45 { &13 } else { &number });
         let traced = traced.unwrap_or_else(|| panic!("no line leads to R{number}"));
-        let missing = lines(design).into_iter().find(|it| !traced.contains(it));
+        let missing = lines(design)
+            .into_iter()
+            .find(|line| !traced.contains(line));
         assert_eq!(missing, None, "R{number}");
     }
 }

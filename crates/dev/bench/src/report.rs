@@ -133,7 +133,10 @@ impl Report {
                 );
             }
         }
-        let beside = self.bystander.iter().map(|it| (it.text(), it.met));
+        let beside = self
+            .bystander
+            .iter()
+            .map(|measured| (measured.text(), measured.met));
         let crowds = self.crowds.iter().map(|crowd| (crowd.text(), crowd.met));
         for (line, met) in beside.chain(crowds) {
             push(&mut text, format_args!("\n{line}, {}\n", verdict(met)));

@@ -106,7 +106,7 @@ pub(super) fn run(args: &ConsoleArgs) -> anyhow::Result<ExitCode> {
     let _ended = shared.console().end_session();
     node.shutdown(GRACE);
     let log = log_path(&args.socket);
-    if fs::metadata(&log).is_ok_and(|it| it.len() == 0) {
+    if fs::metadata(&log).is_ok_and(|metadata| metadata.len() == 0) {
         let _removed = fs::remove_file(log);
     }
     Ok(ExitCode::SUCCESS)

@@ -86,7 +86,7 @@ pub(super) fn run(args: &RunArgs) -> anyhow::Result<ExitCode> {
     let specs = flow::parse(&text).with_context(|| args.what.clone())?;
     if let Some(endless) = specs
         .iter()
-        .find(|it| it.count.is_none() && it.duration.is_none())
+        .find(|flow| flow.count.is_none() && flow.duration.is_none())
     {
         bail!(
             "{}: flow {} has neither seconds nor count",
@@ -239,11 +239,22 @@ fn table(flows: &[FlowReport]) -> Table {
     ]);
     for flow in flows {
         let used = flow.operations();
-        let used = used.iter().filter(|(_, it)| it.done + it.errors > 0);
+        let used = used
+            .iter()
+            .filter(|(_, counts)| counts.done + counts.errors > 0);
         for (name, report) in used {
             let ms = |us: u64| format!("{:.2}", us as f64 / 1000.0);
             let latency = report.latency_us;
-            let latency = latency.map(|it| [it.p50, it.p90, it.p99, it.p999, it.max].map(ms));
+            let latency = latency.map(|latency| {
+                [
+                    latency.p50,
+                    latency.p90,
+                    latency.p99,
+                    latency.p999,
+                    latency.max,
+                ]
+                .map(ms)
+            });
             let mut row = vec![
                 flow.name.clone(),
                 (*name).to_owned(),

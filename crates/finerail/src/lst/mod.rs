@@ -205,5 +205,5 @@ pub(crate) fn run(args: &LstArgs) -> anyhow::Result<ExitCode> {
 
 fn is_file(what: &str) -> bool {
     let extension = Path::new(what).extension();
-    extension.is_some_and(|it| it == "yaml" || it == "yml")
+    extension.is_some_and(|extension| extension == "yaml" || extension == "yml")
 }

@@ -185,7 +185,7 @@ fn start(socket: &Path) -> anyhow::Result<()> {
     // The console has ended; its exit code does not matter.
     let _code = child.wait();
     let mut why = String::new();
-    let said = File::open(&log).and_then(|it| it.take(LINE_MAX).read_to_string(&mut why));
+    let said = File::open(&log).and_then(|file| file.take(LINE_MAX).read_to_string(&mut why));
     said.with_context(|| format!("cannot start the console, nor read {}", log.display()))?;
     let _removed = fs::remove_file(&log);
     let why = why.trim().trim_start_matches("finerail: ");

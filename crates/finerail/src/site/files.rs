@@ -148,7 +148,9 @@ impl Reader {
                 above => format!("{above}/{name}"),
             };
             match fs::metadata(&path) {
-                Ok(it) if it.is_dir() => self.enter(&path, &below, identity(&it), above)?,
+                Ok(metadata) if metadata.is_dir() => {
+                    self.enter(&path, &below, identity(&metadata), above)?
+                }
                 _ => self.file(&path, below)?,
             }
         }

@@ -306,7 +306,10 @@ impl Core {
         let was_down = peer_ni.down_since.is_some();
         peer_ni.notify(ni, alive, now);
         if peer_ni.down_since.is_some() {
-            let is_gateway = self.peers.owner_of(peer).is_some_and(|it| it.routes > 0);
+            let is_gateway = self
+                .peers
+                .owner_of(peer)
+                .is_some_and(|owner| owner.routes > 0);
             self.paths_lost += u64::from(is_gateway && !was_down);
             self.gateway_disconnected(peer, now);
         }

@@ -108,7 +108,7 @@ impl DlcError {
 }
 
 fn connect_text(path: &Path, error: &io::Error) -> String {
-    let is_socket = fs::metadata(path).is_ok_and(|it| it.file_type().is_socket());
+    let is_socket = fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_socket());
     let path = path.display();
     match error.kind() {
         io::ErrorKind::PermissionDenied => {

@@ -158,7 +158,11 @@ impl RecordView {
 impl Drop for RecordFile {
     fn drop(&mut self) {
         self.shared.close();
-        if self.thread.take().is_some_and(|it| it.join().is_err()) {
+        if self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().is_err())
+        {
             warn!("the thread of the record ended with a panic");
         }
     }

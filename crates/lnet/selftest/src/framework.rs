@@ -206,7 +206,7 @@ impl Framework {
     pub fn ended(&mut self, test: TestId) {
         if let Some(session) = &mut self.session {
             let mut tests = session.batches.values_mut().flatten();
-            if let Some(test) = tests.find(|it| it.id == test) {
+            if let Some(test) = tests.find(|known| known.id == test) {
                 test.is_active = false;
             }
         }
@@ -232,7 +232,10 @@ impl Framework {
 
     /// Ends the session if its console has been silent for too long. Returns true if a session ended.
     pub fn tick(&mut self, now: Time) -> bool {
-        let is_over = self.session.as_ref().is_some_and(|it| it.expires <= now);
+        let is_over = self
+            .session
+            .as_ref()
+            .is_some_and(|session| session.expires <= now);
         if is_over {
             self.end_session();
         }
@@ -257,7 +260,7 @@ impl Framework {
         let reply = |status: Option<Errno>, session: Option<&Session>, name| {
             Body::MakeReply(MakeReply {
                 status: errno(status),
-                session: session.map_or(SessionId::NONE, |it| it.id),
+                session: session.map_or(SessionId::NONE, |session| session.id),
                 timeout: session.map_or(0, |_| timeout_s()),
                 name,
             })
@@ -386,7 +389,11 @@ impl Framework {
                 time: 0,
             }))
         };
-        let Some(session) = self.session.as_mut().filter(|it| it.id == request.session) else {
+        let Some(session) = self
+            .session
+            .as_mut()
+            .filter(|session| session.id == request.session)
+        else {
             return reply(Some(ESRCH), 0);
         };
         let Some(tests) = session.batches.get_mut(&request.batch) else {
@@ -439,7 +446,10 @@ impl Framework {
         if is_client && request.destinations as usize > DESTINATIONS_MAX {
             return Some(Errno::EINVAL);
         }
-        let session = self.session.as_ref().filter(|it| it.id == request.session);
+        let session = self
+            .session
+            .as_ref()
+            .filter(|session| session.id == request.session);
         let Some(session) = session.filter(|_| Service::TESTS.contains(&service)) else {
             return Some(Errno::ENOENT);
         };

@@ -272,7 +272,7 @@ mod tests {
         let shots: Vec<Shot> = std::iter::from_fn(|| send(&mut units)).collect();
         let hosts: Vec<u32> = shots
             .iter()
-            .map(|it| it.target.nid.number() & 0xFF)
+            .map(|request| request.target.nid.number() & 0xFF)
             .collect();
         assert_eq!(hosts, [1, 1, 2, 2]);
     }

@@ -368,7 +368,7 @@ fn a_server_that_stands_still_costs_a_timeout_and_nothing_else() {
     assert!(
         results
             .iter()
-            .all(|it| *it == Err(lnet_selftest::CallError::TimedOut))
+            .all(|result| *result == Err(lnet_selftest::CallError::TimedOut))
     );
     let counters = client.counters();
     assert_eq!((counters.expired, counters.failed), (50, 50));

@@ -234,8 +234,11 @@ impl Checker {
 
     /// Returns the number of operations that began, and how many of them failed.
     pub(crate) fn figures(&self) -> (u64, u64) {
-        let begun = self.records.iter().filter(|it| it.started.is_some());
-        let failed = begun.clone().filter(|it| it.failed);
+        let begun = self
+            .records
+            .iter()
+            .filter(|record| record.started.is_some());
+        let failed = begun.clone().filter(|record| record.failed);
         (begun.count() as u64, failed.count() as u64)
     }
 }

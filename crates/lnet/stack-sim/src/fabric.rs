@@ -215,7 +215,7 @@ impl Fabric {
             return self.answer(line, Stage::Failed(DialFailure::Refused));
         }
         self.answer(line, Stage::Up);
-        let address = self.lines.get(&line).map(|it| it.ends[1].address);
+        let address = self.lines.get(&line).map(|found| found.ends[1].address);
         let listener = address.and_then(|address| self.listeners.get_mut(&address));
         if let Some(listener) = listener {
             listener.waiting.push_back(line);
@@ -270,8 +270,8 @@ impl Fabric {
 
     /// Handles the arrival of bytes. The first bytes for the acceptor are the connection request.
     fn begins(&mut self, line: u64, at: usize) {
-        let is_answered = |it: &Line| it.ends[1].wrote > 0 || it.ends[1].took > 0;
-        if at == 1 && self.lines.get(&line).is_some_and(|it| !is_answered(it)) {
+        let is_answered = |line: &Line| line.ends[1].wrote > 0 || line.ends[1].took > 0;
+        if at == 1 && self.lines.get(&line).is_some_and(|line| !is_answered(line)) {
             self.strike(line);
         }
     }
@@ -341,7 +341,11 @@ impl Fabric {
                     .agenda
                     .plan(now + AGAIN_NS, Happening::Arrival(line, at));
             }
-            let Some(arrived) = self.lines.get_mut(&line).and_then(|it| it.arrive(at, now)) else {
+            let Some(arrived) = self
+                .lines
+                .get_mut(&line)
+                .and_then(|line| line.arrive(at, now))
+            else {
                 break;
             };
             match arrived {

@@ -115,9 +115,9 @@ fn select(views: &[ConnectionView], local: IpAddr, remote: IpAddr) -> Vec<Connec
 fn between(own: &[ConnectionView], theirs: &[ConnectionView]) -> Option<String> {
     let (count, other_count) = (own.len(), theirs.len());
     let known = |view: &ConnectionView| {
-        theirs.iter().any(|it| {
-            (it.local, it.remote, it.dialled) == (view.remote, view.local, !view.dialled)
-                && Some(it.ctype) == view.ctype.inverse()
+        theirs.iter().any(|other| {
+            (other.local, other.remote, other.dialled) == (view.remote, view.local, !view.dialled)
+                && Some(other.ctype) == view.ctype.inverse()
         })
     };
     if count != other_count {
@@ -135,8 +135,8 @@ fn between(own: &[ConnectionView], theirs: &[ConnectionView]) -> Option<String> 
         .into_iter()
         .find_map(|ctype| {
             let of = |dialled: bool| {
-                let of_type = own.iter().filter(|it| it.ctype == ctype);
-                of_type.filter(|it| it.dialled == dialled).count()
+                let of_type = own.iter().filter(|link| link.ctype == ctype);
+                of_type.filter(|link| link.dialled == dialled).count()
             };
             let (dialled, accepted) = (of(true), of(false));
             let wrong = dialled + accepted == 0 || dialled > 1 || accepted > 1;

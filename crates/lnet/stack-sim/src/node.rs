@@ -264,7 +264,11 @@ impl Drive for Node {
 
 fn core(plan: &Plan, machine: u32, life: u32, now: Time) -> Core {
     let cookie = plan.seed ^ (u64::from(machine) << 32 | u64::from(life));
-    let buffers = match plan.machines.get(machine as usize).map(|it| it.program) {
+    let buffers = match plan
+        .machines
+        .get(machine as usize)
+        .map(|machine| machine.program)
+    {
         Some(Program::Router(buffers)) => Some(buffers),
         _ => None,
     };

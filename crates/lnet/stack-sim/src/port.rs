@@ -57,9 +57,9 @@ impl Stream for Handle {
     fn read(&self, room: &mut Scatter<'_>) -> io::Result<usize> {
         let mut fabric = self.fabric.lock();
         let now = fabric.now;
-        let it = fabric.line_mut(self.line).ok_or(ErrorKind::NotConnected)?;
-        let latency = it.latency_ns;
-        let end = &mut it.ends[self.at];
+        let line = fabric.line_mut(self.line).ok_or(ErrorKind::NotConnected)?;
+        let latency = line.latency_ns;
+        let end = &mut line.ends[self.at];
         if end.readable()? == 0 {
             return Ok(0);
         }
@@ -67,7 +67,7 @@ impl Stream for Handle {
         end.inbox.drain(..taken);
         end.took += taken as u64;
         let other = 1 - self.at;
-        if it.ends[other].wants_room {
+        if line.ends[other].wants_room {
             let what = Happening::Room(self.line, other);
             fabric.agenda.plan(now + latency, what);
         }
@@ -76,12 +76,12 @@ impl Stream for Handle {
 
     fn write(&self, bytes: &Gather<'_>, _more: bool) -> io::Result<usize> {
         let mut fabric = self.fabric.lock();
-        let it = fabric.line(self.line).ok_or(ErrorKind::NotConnected)?;
-        if it.ends[self.at].reset {
+        let line = fabric.line(self.line).ok_or(ErrorKind::NotConnected)?;
+        if line.ends[self.at].reset {
             return Err(ErrorKind::ConnectionReset.into());
         }
-        let room = it.room(self.at);
-        let is_whole = it.capacity == room && bytes.len() <= WHOLE;
+        let room = line.room(self.at);
+        let is_whole = line.capacity == room && bytes.len() <= WHOLE;
         let mut count = bytes.len().min(room);
         if count > 1 && !is_whole && fabric.random.one_in(SHORT_WRITE_ONE_IN) {
             count = 1 + fabric.random.below(count as u64) as usize;
@@ -120,9 +120,9 @@ impl Handle {
     /// Records that the writer found the line full, and plans the report that the line has room.
     fn ask_for_room(&self, fabric: &mut Fabric) {
         let at = fabric.now + fabric.random.within(10_000, 500_000);
-        if let Some(it) = fabric.line_mut(self.line) {
-            it.ends[self.at].wants_room = true;
-            if it.room(self.at) > 0 {
+        if let Some(line) = fabric.line_mut(self.line) {
+            line.ends[self.at].wants_room = true;
+            if line.room(self.at) > 0 {
                 fabric.agenda.plan(at, Happening::Room(self.line, self.at));
             }
         }

@@ -69,8 +69,11 @@ impl Stranger {
         let own = *spec.nids.first()?;
         let mut lnd = lnd(plan, machine, life, fabric);
         serve(&mut lnd, NI, own, life).ok()?;
-        let nodes = plan.machines.iter().filter(|it| it.program.is_node());
-        let reachable = nodes.flat_map(|it| it.nids.iter().copied());
+        let nodes = plan
+            .machines
+            .iter()
+            .filter(|machine| machine.program.is_node());
+        let reachable = nodes.flat_map(|machine| machine.nids.iter().copied());
         Some(Self {
             lnd,
             side: Side {

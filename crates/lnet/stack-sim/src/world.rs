@@ -574,7 +574,7 @@ impl World {
                 let what = format!("machine {number} closed a connection: {reason:?}");
                 self.checker.broken(now, 10, what);
             }
-            let frames = node.stack.lnd.connections().map(|it| it.queued_frames);
+            let frames = node.stack.lnd.connections().map(|link| link.queued_frames);
             let most = frames.max().unwrap_or(0);
             if most > limits.queued_messages_max
                 || stats.handshakes_open > limits.handshakes_max as u64
@@ -649,7 +649,10 @@ impl World {
                 return Some((invariant, format!("machine {number}: {what}")));
             }
             let queued = node.stack.lnd.connections();
-            if queued.into_iter().any(|it| it.queued_frames > 0 || it.held) {
+            if queued
+                .into_iter()
+                .any(|link| link.queued_frames > 0 || link.held)
+            {
                 return Some((9, format!("machine {number}: a connection has frames left")));
             }
         }
@@ -702,7 +705,11 @@ impl World {
             .plan
             .sound_from
             .filter(|_| self.plan.globals.discovery)?;
-        let proofs = self.plan.operations.iter().filter(|it| it.at >= from);
+        let proofs = self
+            .plan
+            .operations
+            .iter()
+            .filter(|operation| operation.at >= from);
         proofs.into_iter().find_map(|proof| {
             let target = self.plan.machines.get(proof.to as usize)?;
             let Running::Node(node) = &self.machines.get(proof.from as usize)?.running else {
@@ -710,7 +717,7 @@ impl World {
             };
             let mut peers = node.stack.side.core.peers();
             let is_whole = peers.any(|peer| {
-                let knows = |nid: &Nid| peer.nis.iter().any(|it| it.nid == *nid);
+                let knows = |nid: &Nid| peer.nis.iter().any(|ni| ni.nid == *nid);
                 peer.multi_rail
                     && peer.nis.len() == target.nids.len()
                     && target.nids.iter().all(knows)
@@ -775,13 +782,15 @@ impl World {
 fn recovering(core: &Core) -> Option<String> {
     let is_far = |nid: Nid| core.nis().all(|ni| ni.nid.net() != nid.net());
     let mut behind = core.peers().flat_map(|peer| peer.nis);
-    if let Some(it) = behind.find(|it| is_far(it.nid) && !it.health.health.is_full()) {
-        return Some(format!("{} is not at full health", it.nid));
+    if let Some(peer_ni) =
+        behind.find(|peer_ni| is_far(peer_ni.nid) && !peer_ni.health.health.is_full())
+    {
+        return Some(format!("{} is not at full health", peer_ni.nid));
     }
     let own = core.nis().map(|ni| (ni.nid, ni.health.in_recovery));
     let peers = core.peers().flat_map(|peer| peer.nis);
-    let heard_of = peers.filter(|it| it.last_alive.is_some());
-    let mut all = own.chain(heard_of.map(|it| (it.nid, it.health.in_recovery)));
+    let heard_of = peers.filter(|peer_ni| peer_ni.last_alive.is_some());
+    let mut all = own.chain(heard_of.map(|peer_ni| (peer_ni.nid, peer_ni.health.in_recovery)));
     let (nid, _) = all.find(|(_, in_recovery)| *in_recovery)?;
     Some(format!("{nid} is still being recovered"))
 }

@@ -56,5 +56,5 @@ fn a_node_that_ignores_the_rule_of_races_is_found() {
         ..Options::default()
     };
     let mut found = (0..20).filter_map(|seed| World::run(chaos(seed), options).violation);
-    assert_eq!(found.next().map(|it| it.invariant), Some(13));
+    assert_eq!(found.next().map(|violation| violation.invariant), Some(13));
 }

@@ -187,7 +187,7 @@ proptest! {
     ) {
         let have = TypeCounts { any, control, bulk_in, bulk_out };
         let dialled = order(have, true, pairs);
-        let of = |ctype| dialled.iter().filter(|it| **it == ctype).count();
+        let of = |ctype| dialled.iter().filter(|one| **one == ctype).count();
         prop_assert_eq!(of(Ctype::CONTROL), usize::from(control == 0));
         prop_assert_eq!(of(Ctype::BULK_IN), pairs.saturating_sub(bulk_in));
         prop_assert_eq!(of(Ctype::BULK_OUT), pairs.saturating_sub(bulk_out));

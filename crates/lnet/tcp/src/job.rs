@@ -251,7 +251,7 @@ fn read_into_pipe(
     let is_end = moved == 0 && error.is_none();
     let may_be_full = error
         .as_ref()
-        .is_none_or(|it| it.kind() == ErrorKind::WouldBlock);
+        .is_none_or(|error| error.kind() == ErrorKind::WouldBlock);
     if !is_end && may_be_full && pipe.is_full() {
         return match pipe.empty_into(memory)? {
             true => Ok((moved, true)),

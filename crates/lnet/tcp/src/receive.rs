@@ -522,7 +522,10 @@ fn deliver(
     upper: &mut impl Above,
 ) -> Result<(), CloseReason> {
     if let (Some(rx), Some((expected, checksum))) = (payload.rx, payload.completion.checksum)
-        && sum(checksum, payload.landing.as_ref().map(|it| &it.memory)) != expected
+        && sum(
+            checksum,
+            payload.landing.as_ref().map(|landing| &landing.memory),
+        ) != expected
     {
         upper.received(rx, Err(Failure::RemoteError), around.now);
         return Err(CloseReason::Protocol(ProtocolError::Checksum));

@@ -314,8 +314,8 @@ proptest! {
         for (index, landing) in ends.landings.iter().enumerate() {
             prop_assert_eq!(landing.to_vec(), &payloads[index][..landing.len()]);
         }
-        let wanted = messages.iter().enumerate().filter(|it| it.1.1.is_some());
-        let wanted: Vec<_> = wanted.map(|it| RxId(it.0 as u64)).collect();
+        let wanted = (0..).zip(&messages).filter(|(_, message)| message.1.is_some());
+        let wanted: Vec<_> = wanted.map(|(index, _)| RxId(index)).collect();
         prop_assert_eq!(&ends.received, &wanted);
         let all: Vec<_> = (0..messages.len()).map(|index| TxId(index as u64)).collect();
         prop_assert_eq!(&ends.sent, &all);
@@ -442,7 +442,7 @@ fn what_a_write_has_under_way_neither_expires_nor_is_overtaken() {
     let (_, outcome) = run(&pipe, work, &mut Staging::default());
     let mut gone = Vec::new();
     let mut stats = SocklndStats::default();
-    let mut departed = |it: Departed| gone.push(it.tx);
+    let mut departed = |departed: Departed| gone.push(departed.tx);
     tx.has_written(outcome, &mut stats, late, &mut departed)
         .unwrap();
     assert_eq!(gone, [TxId(0), TxId(1)]);

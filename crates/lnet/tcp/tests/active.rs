@@ -247,7 +247,10 @@ fn none_is_asked_again_within_a_second_for_as_long_as_a_pass_may_take() {
         refusals += 1;
         dial.node.pass(Duration::from_millis(499));
         assert_eq!(
-            dial.listener.accept().map(|_| ()).map_err(|it| it.kind()),
+            dial.listener
+                .accept()
+                .map(|_| ())
+                .map_err(|error| error.kind()),
             Err(std::io::ErrorKind::WouldBlock)
         );
         dial.node.pass(Duration::from_millis(501));
@@ -285,7 +288,11 @@ fn a_peer_with_another_incarnation_in_each_answer_is_dialled_again_after_a_pause
     for _ in 0..100 {
         dial.node.turn();
     }
-    let waits = dial.listener.accept().map(|_| ()).map_err(|it| it.kind());
+    let waits = dial
+        .listener
+        .accept()
+        .map(|_| ())
+        .map_err(|error| error.kind());
     assert_eq!(waits, Err(std::io::ErrorKind::WouldBlock));
     assert_eq!(dial.failures(), [(DialFailure::Unsteady, 1)]);
     dial.node.pass(Duration::from_secs(1));
@@ -394,7 +401,7 @@ fn a_dial_that_crossed_ours_is_answered_with_none_and_a_later_one_is_not() {
     assert_eq!(dial.node.lnd.stats().refused.of(Refusal::Duplicate), 3);
     assert_eq!(dial.node.open(), 3);
     ours.iter_mut().for_each(Raw::poll);
-    assert!(ours.iter().all(|it| !it.closed));
+    assert!(ours.iter().all(|link| !link.closed));
     // The peer has lost the connection, or it would not dial.
     dial.node.pass(Duration::from_secs(1));
     let mut theirs = dial.cross(Ctype::BULK_IN);

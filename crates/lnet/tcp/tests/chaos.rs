@@ -100,8 +100,8 @@ impl World {
                 self.one.send(self.other.id(), message.clone()),
                 self.other.send(self.one.id(), message.clone()),
             ];
-            self.run_until(|it| {
-                it.one.result(sent[0]).is_some() && it.other.result(sent[1]).is_some()
+            self.run_until(|pair| {
+                pair.one.result(sent[0]).is_some() && pair.other.result(sent[1]).is_some()
             });
             let ok = |node: &Node, tx| node.result(tx) == Some(Ok(()));
             let arrived = ok(&self.one, sent[0]) && ok(&self.other, sent[1]);
@@ -115,13 +115,13 @@ impl World {
     }
 
     fn has(&self, message: &[u8]) -> bool {
-        let holds = |node: &Node| contents(node).iter().any(|it| it == message);
+        let holds = |node: &Node| contents(node).iter().any(|known| known == message);
         holds(&self.one) && holds(&self.other)
     }
 
     /// Runs both nodes until their connections agree, as they must.
     fn settle(&mut self) {
-        self.run_until(|it| agree(&views(&it.one), &views(&it.other)));
+        self.run_until(|pair| agree(&views(&pair.one), &views(&pair.other)));
     }
 
     fn run_for(&mut self, turns: u32, step: Duration) {
@@ -155,13 +155,14 @@ fn views(node: &Node) -> Vec<ConnectionView> {
 /// Returns whether both ends know the same connections, each type is there, and no connection was dialled twice.
 fn agree(own: &[ConnectionView], theirs: &[ConnectionView]) -> bool {
     let known = |view: &ConnectionView| {
-        theirs.iter().any(|it| {
-            (it.local, it.remote, it.dialled) == (view.remote, view.local, !view.dialled)
-                && Some(it.ctype) == view.ctype.inverse()
+        theirs.iter().any(|other| {
+            (other.local, other.remote, other.dialled) == (view.remote, view.local, !view.dialled)
+                && Some(other.ctype) == view.ctype.inverse()
         })
     };
-    let types: BTreeSet<(Ctype, bool)> = own.iter().map(|it| (it.ctype, it.dialled)).collect();
-    let kinds: BTreeSet<Ctype> = own.iter().map(|it| it.ctype).collect();
+    let types: BTreeSet<(Ctype, bool)> =
+        own.iter().map(|link| (link.ctype, link.dialled)).collect();
+    let kinds: BTreeSet<Ctype> = own.iter().map(|link| link.ctype).collect();
     own.len() == theirs.len()
         && own.iter().all(known)
         && types.len() == own.len()
@@ -169,8 +170,14 @@ fn agree(own: &[ConnectionView], theirs: &[ConnectionView]) -> bool {
 }
 
 fn contents(node: &Node) -> Vec<Vec<u8>> {
-    let whole = node.upper.received.iter().filter(|it| it.1.is_ok());
-    whole.map(|it| node.upper.landed(it.0)).collect()
+    let whole = node
+        .upper
+        .received
+        .iter()
+        .filter(|(_, result)| result.is_ok());
+    whole
+        .map(|(message, _)| node.upper.landed(*message))
+        .collect()
 }
 
 // [SET-5] [SET-6]

@@ -31,7 +31,7 @@ fn forward(node: &mut Node, to: Nid, tx: u64, bytes: usize) -> TxId {
 }
 
 fn versions(node: &Node) -> Vec<HelloVersion> {
-    let mut versions: Vec<_> = node.lnd.connections().map(|it| it.version).collect();
+    let mut versions: Vec<_> = node.lnd.connections().map(|link| link.version).collect();
     versions.sort_unstable();
     versions
 }
@@ -98,8 +98,8 @@ fn connections_of_version_3_get_others_of_version_4_beside_them_which_then_carry
     assert_eq!(versions(&a), [three, three, three, four, four, four]);
     a.send(b.id(), pattern(50_000));
     a.send(b.id(), vec![3]);
-    let busy = a.lnd.connections().filter(|it| it.queued_frames > 0);
-    let busy: Vec<_> = busy.map(|it| it.version).collect();
+    let busy = a.lnd.connections().filter(|link| link.queued_frames > 0);
+    let busy: Vec<_> = busy.map(|link| link.version).collect();
     assert_eq!(busy, [four, four]);
     run(&mut [&mut a, &mut b], |nodes| {
         nodes[1].upper.received.len() == 3

@@ -239,7 +239,7 @@ fn three_pairs_against_one_are_settled() {
         assert!(a.now < end, "{} connections", a.open());
     }
     run(&mut [&mut a, &mut b], |nodes| nodes[1].open() == 7);
-    let count = |ctype| a.types().iter().filter(|it| **it == ctype).count();
+    let count = |ctype| a.types().iter().filter(|known| **known == ctype).count();
     assert_eq!(count(Ctype::CONTROL), 1);
     assert_eq!(count(Ctype::BULK_IN), 3);
     assert_eq!(count(Ctype::BULK_OUT), 3);
@@ -407,7 +407,7 @@ fn interfaces_with_one_address_share_the_port() {
     run(&mut [&mut a, &mut b], |nodes| {
         nodes[1].upper.received.len() == 1
     });
-    assert!(b.lnd.connections().all(|it| it.ni == NiId(8)));
+    assert!(b.lnd.connections().all(|link| link.ni == NiId(8)));
     b.lnd.remove_ni(NiId(8), b.now, &mut b.upper);
     assert_eq!(b.open(), 0);
     a.send(b.id(), vec![1]);
@@ -488,7 +488,7 @@ fn nodes_with_ipv6_addresses_speak_hello_version_4() {
     assert!(
         node.lnd
             .connections()
-            .all(|it| it.version == HelloVersion::V4)
+            .all(|link| link.version == HelloVersion::V4)
     );
     assert_eq!(node.upper.landed(node.upper.headers[0].2), pattern(10_000));
 }

@@ -21,7 +21,8 @@ fn refused(bytes: impl FnOnce(&Node) -> Vec<u8>) -> (Vec<u8>, Vec<Refusal>) {
     let bytes = bytes(&node);
     raw.write(&bytes);
     let said = raw.expect_close(&mut node);
-    let reasons = node.lnd.stats().refused.iter().map(|it| it.0).collect();
+    let refused = &node.lnd.stats().refused;
+    let reasons = refused.iter().map(|(reason, _)| reason).collect();
     assert_eq!((node.open(), node.upper.changes.len()), (0, 0));
     (said, reasons)
 }
@@ -33,7 +34,8 @@ fn closed(bytes: impl FnOnce(&Node) -> Vec<u8>) -> Vec<CloseReason> {
     let bytes = bytes(&node);
     raw.write(&bytes);
     raw.expect_close(&mut node);
-    let reasons = node.lnd.stats().closed.iter().map(|it| it.0).collect();
+    let closed = &node.lnd.stats().closed;
+    let reasons = closed.iter().map(|(reason, _)| reason).collect();
     assert_eq!(node.open(), 0);
     reasons
 }
@@ -605,7 +607,8 @@ fn what_came_before_the_end_is_delivered_before_the_close() {
     raw.write(&frame(0, &put(node.nid, node.nid, 4), b"word"));
     drop(raw);
     until(&mut node, |node| (node.open() == 0).then_some(()));
-    let results: Vec<_> = node.upper.received.iter().map(|it| it.1).collect();
+    let received = node.upper.received.iter();
+    let results: Vec<_> = received.map(|(_, result)| *result).collect();
     assert_eq!(results, [Ok(()), Ok(())]);
 }
 
@@ -656,7 +659,8 @@ fn a_connection_whose_sibling_ended_is_closed_after_a_while() {
     node.pass(Duration::from_millis(600));
     assert_eq!(node.open(), 0);
     other.expect_close(&mut node);
-    let results: Vec<_> = node.upper.received.iter().map(|it| it.1).collect();
+    let received = node.upper.received.iter();
+    let results: Vec<_> = received.map(|(_, result)| *result).collect();
     assert_eq!(results, [Err(Failure::RemoteDropped)]);
     let downs = node.upper.changes.iter().filter(|change| !change.1).count();
     assert_eq!(downs, 1);

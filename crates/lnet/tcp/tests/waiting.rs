@@ -105,7 +105,7 @@ fn a_peer_that_takes_nothing_is_given_up_after_the_socket_timeout() {
     assert!(
         node.upper.sent[sent..]
             .iter()
-            .all(|it| it.1 == Err(Failure::NetworkTimeout))
+            .all(|(_, result)| *result == Err(Failure::NetworkTimeout))
     );
     drop(raw);
 }
@@ -129,7 +129,7 @@ fn a_queued_message_whose_time_is_up_fails_and_the_begun_one_goes_on() {
     assert!(
         node.upper.sent[sent..]
             .iter()
-            .all(|it| it.1 == Err(Failure::NetworkTimeout))
+            .all(|(_, result)| *result == Err(Failure::NetworkTimeout))
     );
 }
 

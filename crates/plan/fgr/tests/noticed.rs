@@ -1,5 +1,5 @@
-//! How long failures go unnoticed by kernel nodes and by nodes of Finerail, and what the first clients of a site wait
-//! for.
+//! How long failures go unnoticed by kernel nodes and by nodes of Finerail, what the first clients of a site wait for,
+//! and whom routers ask so that clients need not wait.
 
 #![expect(
     clippy::unwrap_used,
@@ -8,14 +8,14 @@
 
 mod common;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 use fgr::check::{FailureKind, check};
-use fgr::config::{BackupPriority, Form, NodeRole, Scheme, Server, Site, Slots, Timing};
+use fgr::config::{BackupPriority, Form, NodeRole, Scheme, Server, Site, SiteNode, Slots, Timing};
 use fgr::diff::differences;
 use fgr::{Machine, Options, Policy, assign};
-use lnet_types::Net;
+use lnet_types::{Net, Nid};
 
 use common::mini;
 
@@ -145,4 +145,38 @@ fn the_first_client_of_a_net_waits_unless_another_node_pings_the_routers_there()
     site.classes.push(monitor);
     site.nodes.push(node);
     assert_eq!(check(&site).waits_at_start, BTreeSet::new());
+}
+
+#[test]
+fn a_router_has_up_to_four_others_of_each_net_as_peers_and_nobody_else_has_any() {
+    let site = mini_site();
+    let routers: Vec<_> = site
+        .nodes
+        .iter()
+        .filter(|node| is_router(&site, node))
+        .collect();
+    let files: BTreeMap<String, String> = site.node_files().collect();
+    for node in &site.nodes {
+        let config = site.node_config(node);
+        let file = lnet_config::parse(&files[&format!("nodes/{}.yaml", node.name)]).unwrap();
+        assert_eq!(file.peers, config.peers, "{}", node.name);
+        if !is_router(&site, node) {
+            assert_eq!(config.peers, []);
+            continue;
+        }
+        for net in node.nids.iter().map(|nid| nid.net()) {
+            let is_on = |nid: Nid| nid.net() == net;
+            let on_net = routers.iter().filter(|other| other.nids.iter().any(is_on));
+            let others = on_net.count() - 1;
+            let peers = config.peers.iter();
+            let known = peers.filter(|peer| peer.nids.iter().any(|&nid| is_on(nid)));
+            assert!(known.count() >= others.min(4), "{} on {net}", node.name);
+        }
+        let own: Vec<Nid> = node.nids.iter().collect();
+        assert!(config.peers.iter().all(|peer| !own.contains(&peer.nids[0])));
+    }
+}
+
+fn is_router(site: &Site, node: &SiteNode) -> bool {
+    site.class_of(node).role == NodeRole::Router
 }

@@ -15,7 +15,7 @@ use std::net::Ipv4Addr;
 use fgr::check::{Direction, Failure, FailureKind, Finding, Loss, Report, When, check, rollout};
 use fgr::config::{
     BackupPriority, ClassText, Form, ModprobeRefusal, NodeRole, Scheme, Server, Site, SiteError,
-    SiteNode, Slots, Timing, nids, read_nodes, read_servers, read_timing, read_udsp,
+    Slots, Timing, nids, read_nodes, read_servers, read_timing, read_udsp,
 };
 use fgr::diff::differences;
 use fgr::{Machine, Options, Policy, assign};
@@ -786,38 +786,4 @@ proptest! {
         prop_assert_eq!(check(&site).findings, []);
         prop_assert_eq!(reread(&site), site);
     }
-}
-
-#[test]
-fn a_router_has_up_to_four_others_of_each_net_as_peers_and_nobody_else_has_any() {
-    let site = mini_site();
-    let routers: Vec<_> = site
-        .nodes
-        .iter()
-        .filter(|node| is_router(&site, node))
-        .collect();
-    let files: BTreeMap<String, String> = site.node_files().collect();
-    for node in &site.nodes {
-        let config = site.node_config(node);
-        let file = lnet_config::parse(&files[&format!("nodes/{}.yaml", node.name)]).unwrap();
-        assert_eq!(file.peers, config.peers, "{}", node.name);
-        if !is_router(&site, node) {
-            assert_eq!(config.peers, []);
-            continue;
-        }
-        for net in node.nids.iter().map(|nid| nid.net()) {
-            let is_on = |nid: Nid| nid.net() == net;
-            let on_net = routers.iter().filter(|other| other.nids.iter().any(is_on));
-            let others = on_net.count() - 1;
-            let peers = config.peers.iter();
-            let known = peers.filter(|peer| peer.nids.iter().any(|&nid| is_on(nid)));
-            assert!(known.count() >= others.min(4), "{} on {net}", node.name);
-        }
-        let own: Vec<Nid> = node.nids.iter().collect();
-        assert!(config.peers.iter().all(|peer| !own.contains(&peer.nids[0])));
-    }
-}
-
-fn is_router(site: &Site, node: &SiteNode) -> bool {
-    site.class_of(node).role == NodeRole::Router
 }

@@ -151,13 +151,14 @@ impl Party {
             "server" => builder.listen("zoid://").start(),
             _ => builder.start(),
         };
-        let (bmi, server) = match bmi.and_then(|bmi| bmi.lookup("zoid://").map(|it| (bmi, it))) {
-            Ok(pair) => pair,
-            Err(error) => {
-                println!("\n0 {error:?}");
-                std::process::exit(0);
-            }
-        };
+        let (bmi, server) =
+            match bmi.and_then(|bmi| bmi.lookup("zoid://").map(|server| (bmi, server))) {
+                Ok(pair) => pair,
+                Err(error) => {
+                    println!("\n0 {error:?}");
+                    std::process::exit(0);
+                }
+            };
         println!("\n0 ready");
         Party {
             context: bmi.open_context().unwrap(),

@@ -111,7 +111,9 @@ fn rivals(subject: &Subject, place: &Placement, effort: &Effort) -> anyhow::Resu
         return Ok(Vec::new());
     };
     let programs = effort.peers.iter().copied();
-    let programs: Vec<Program> = programs.filter(|it| carriers.contains(it)).collect();
+    let programs: Vec<Program> = programs
+        .filter(|program| carriers.contains(program))
+        .collect();
     let label = subject.label();
     let what = (label.as_str(), subject.unit().name(), test);
     Rival::all(&programs, what, place, effort.measurement)

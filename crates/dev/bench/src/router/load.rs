@@ -102,7 +102,10 @@ impl Loader {
         let len = u32::try_from(LARGE)?;
         let check = Check::Discard;
         let joined = console.add_group("servers", &[server])?;
-        ensure!(joined.iter().all(|(_, it)| it.is_ok()), "{joined:?}");
+        ensure!(
+            joined.iter().all(|(_, result)| result.is_ok()),
+            "{joined:?}"
+        );
         let kind = Kind::Bulk {
             is_write: false,
             len,
@@ -110,7 +113,7 @@ impl Loader {
             offset: 0,
         };
         let added = console.add_servers("batch", "servers", kind, in_flight)?;
-        ensure!(added.iter().all(|(_, it)| it.is_ok()), "{added:?}");
+        ensure!(added.iter().all(|(_, result)| result.is_ok()), "{added:?}");
         let spec = FlowSpec {
             name: "reads".to_owned(),
             servers: vec![server],

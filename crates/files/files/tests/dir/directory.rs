@@ -30,15 +30,15 @@ fn with(options: Options) -> Fixture {
     }
 }
 
-fn fixture() -> Fixture {
-    with(Options::default())
-}
-
 fn at(path: &str) -> Place {
     Place::from_root(path.as_bytes()).unwrap()
 }
 
 impl Fixture {
+    fn new() -> Self {
+        with(Options::default())
+    }
+
     fn path(&self) -> &FilePath {
         self.directory.path()
     }
@@ -82,20 +82,23 @@ impl Fixture {
 
 #[test]
 fn what_was_written_is_read_back_and_stands_on_the_disk() {
-    let it = fixture();
-    let handle = it.file("a", b"hello world");
-    assert_eq!(it.content(handle), Ok(b"hello world".to_vec()));
-    assert_eq!(fs::read(it.path().join("a")).unwrap(), b"hello world");
-    let attributes = it.files.getattr(&it.caller, handle).unwrap();
+    let fixture = Fixture::new();
+    let handle = fixture.file("a", b"hello world");
+    assert_eq!(fixture.content(handle), Ok(b"hello world".to_vec()));
+    assert_eq!(fs::read(fixture.path().join("a")).unwrap(), b"hello world");
+    let attributes = fixture.files.getattr(&fixture.caller, handle).unwrap();
     assert_eq!((attributes.kind, attributes.size), (Kind::File, 11));
-    assert_eq!(it.files.commit(&it.caller, handle, false), Ok(()));
-    assert_eq!(it.files.commit(&it.caller, Handle::ROOT, true), Ok(()));
+    assert_eq!(fixture.files.commit(&fixture.caller, handle, false), Ok(()));
+    assert_eq!(
+        fixture.files.commit(&fixture.caller, Handle::ROOT, true),
+        Ok(())
+    );
 }
 
 #[test]
 fn segments_of_memory_and_of_the_file_are_independent() {
-    let it = fixture();
-    let handle = it.create("a");
+    let fixture = Fixture::new();
+    let handle = fixture.create("a");
     let segments = vec![
         Segment {
             offset: 10,
@@ -119,22 +122,26 @@ fn segments_of_memory_and_of_the_file_are_independent() {
         handle,
         segments: segments.clone(),
     };
-    let written = it.files.call(&it.caller, &request, Data::Write(&memory));
+    let written = fixture
+        .files
+        .call(&fixture.caller, &request, Data::Write(&memory));
     assert_eq!(written, Ok(Reply::Counts(vec![3, 0, 5])));
-    assert_eq!(it.content(handle), Ok(b"defgh\0\0\0\0\0abc".to_vec()));
+    assert_eq!(fixture.content(handle), Ok(b"defgh\0\0\0\0\0abc".to_vec()));
 
     let (mut first, mut second) = ([0; 1], [0; 7]);
     let mut memory = [IoSliceMut::new(&mut first), IoSliceMut::new(&mut second)];
     let request = Request::Read { handle, segments };
-    let read = it.files.call(&it.caller, &request, Data::Read(&mut memory));
+    let read = fixture
+        .files
+        .call(&fixture.caller, &request, Data::Read(&mut memory));
     assert_eq!(read, Ok(Reply::Counts(vec![3, 0, 5])));
     assert_eq!((&first, &second), (b"a", b"bcdefgh"));
 }
 
 #[test]
 fn a_read_is_short_at_the_end_and_does_not_move_the_next_segment() {
-    let it = fixture();
-    let handle = it.file("a", b"0123456789");
+    let fixture = Fixture::new();
+    let handle = fixture.file("a", b"0123456789");
     let segments = vec![
         Segment {
             offset: 8,
@@ -148,15 +155,17 @@ fn a_read_is_short_at_the_end_and_does_not_move_the_next_segment() {
     let mut memory = [b'x'; 7];
     let request = Request::Read { handle, segments };
     let mut list = [IoSliceMut::new(&mut memory)];
-    let read = it.files.call(&it.caller, &request, Data::Read(&mut list));
+    let read = fixture
+        .files
+        .call(&fixture.caller, &request, Data::Read(&mut list));
     assert_eq!(read, Ok(Reply::Counts(vec![2, 2])));
     assert_eq!((&memory[..2], &memory[5..]), (&b"89"[..], &b"12"[..]));
 }
 
 #[test]
 fn memory_that_does_not_fit_the_request_is_refused() {
-    let it = fixture();
-    let handle = it.create("a");
+    let fixture = Fixture::new();
+    let handle = fixture.create("a");
     let segments = vec![Segment {
         offset: 0,
         length: 2,
@@ -165,7 +174,7 @@ fn memory_that_does_not_fit_the_request_is_refused() {
     let short = [IoSlice::new(b"a")];
     for data in [Data::None, Data::Write(&short)] {
         assert_eq!(
-            it.files.call(&it.caller, &request, data),
+            fixture.files.call(&fixture.caller, &request, data),
             Err(Errno::EINVAL)
         );
     }
@@ -173,131 +182,149 @@ fn memory_that_does_not_fit_the_request_is_refused() {
 
 #[test]
 fn appending_tells_where_the_bytes_went() {
-    let it = fixture();
-    let handle = it.file("a", b"12345");
-    assert_eq!(it.files.append(&it.caller, handle, b"67"), Ok((5, 2)));
-    assert_eq!(it.files.append(&it.caller, handle, b"8"), Ok((7, 1)));
-    assert_eq!(it.files.append(&it.caller, handle, b""), Ok((8, 0)));
-    assert_eq!(it.content(handle), Ok(b"12345678".to_vec()));
+    let fixture = Fixture::new();
+    let handle = fixture.file("a", b"12345");
+    assert_eq!(
+        fixture.files.append(&fixture.caller, handle, b"67"),
+        Ok((5, 2))
+    );
+    assert_eq!(
+        fixture.files.append(&fixture.caller, handle, b"8"),
+        Ok((7, 1))
+    );
+    assert_eq!(
+        fixture.files.append(&fixture.caller, handle, b""),
+        Ok((8, 0))
+    );
+    assert_eq!(fixture.content(handle), Ok(b"12345678".to_vec()));
 }
 
 #[test]
 fn create_gives_an_existing_file_unless_it_is_exclusive() {
-    let it = fixture();
-    let handle = it.file("a", b"x");
-    let again = it.files.create(&it.caller, at("a"), 0o600, false).unwrap();
+    let fixture = Fixture::new();
+    let handle = fixture.file("a", b"x");
+    let again = fixture
+        .files
+        .create(&fixture.caller, at("a"), 0o600, false)
+        .unwrap();
     assert_eq!((again.0.handle, again.1), (handle, false));
-    let exclusive = it.files.create(&it.caller, at("a"), 0o600, true);
+    let exclusive = fixture.files.create(&fixture.caller, at("a"), 0o600, true);
     assert_eq!(exclusive, Err(Errno::EEXIST));
-    it.mkdir("d");
-    let directory = it.files.create(&it.caller, at("d"), 0o600, false);
+    fixture.mkdir("d");
+    let directory = fixture.files.create(&fixture.caller, at("d"), 0o600, false);
     assert_eq!(directory, Err(Errno::EISDIR));
 }
 
 #[test]
 fn the_handle_of_a_removed_file_is_stale_and_that_of_a_hard_link_is_not() {
-    let it = fixture();
-    let handle = it.file("a", b"x");
-    it.files.link(&it.caller, handle, at("b")).unwrap();
-    it.remove("a", None).unwrap();
-    assert_eq!(it.content(handle), Ok(b"x".to_vec()));
-    it.remove("b", Some(false)).unwrap();
-    assert_eq!(it.content(handle), Err(Errno::ESTALE));
+    let fixture = Fixture::new();
+    let handle = fixture.file("a", b"x");
+    fixture
+        .files
+        .link(&fixture.caller, handle, at("b"))
+        .unwrap();
+    fixture.remove("a", None).unwrap();
+    assert_eq!(fixture.content(handle), Ok(b"x".to_vec()));
+    fixture.remove("b", Some(false)).unwrap();
+    assert_eq!(fixture.content(handle), Err(Errno::ESTALE));
 }
 
 #[test]
 fn a_file_that_was_replaced_by_a_rename_is_stale_and_the_new_one_keeps_its_handle() {
-    let it = fixture();
-    let (old, new) = (it.file("old", b"o"), it.file("new", b"n"));
-    it.rename("new", "old", RenameMode::Replace).unwrap();
-    assert_eq!(it.content(old), Err(Errno::ESTALE));
-    assert_eq!(it.content(new), Ok(b"n".to_vec()));
-    assert_eq!(it.lookup("old").unwrap().handle, new);
+    let fixture = Fixture::new();
+    let (old, new) = (fixture.file("old", b"o"), fixture.file("new", b"n"));
+    fixture.rename("new", "old", RenameMode::Replace).unwrap();
+    assert_eq!(fixture.content(old), Err(Errno::ESTALE));
+    assert_eq!(fixture.content(new), Ok(b"n".to_vec()));
+    assert_eq!(fixture.lookup("old").unwrap().handle, new);
 }
 
 #[test]
 fn rename_keeps_or_exchanges_where_it_shall() {
-    let it = fixture();
-    let (a, d) = (it.file("a", b"a"), it.mkdir("d"));
-    it.file("d/x", b"x");
-    assert_eq!(it.rename("a", "d", RenameMode::Keep), Err(Errno::EEXIST));
-    it.rename("a", "d", RenameMode::Exchange).unwrap();
-    assert_eq!(it.lookup("d").unwrap().handle, a);
-    assert_eq!(it.lookup("a").unwrap().handle, d);
-    assert_eq!(it.lookup("a/x").unwrap().attributes.size, 1);
+    let fixture = Fixture::new();
+    let (a, d) = (fixture.file("a", b"a"), fixture.mkdir("d"));
+    fixture.file("d/x", b"x");
     assert_eq!(
-        it.rename("a", "none", RenameMode::Exchange),
+        fixture.rename("a", "d", RenameMode::Keep),
+        Err(Errno::EEXIST)
+    );
+    fixture.rename("a", "d", RenameMode::Exchange).unwrap();
+    assert_eq!(fixture.lookup("d").unwrap().handle, a);
+    assert_eq!(fixture.lookup("a").unwrap().handle, d);
+    assert_eq!(fixture.lookup("a/x").unwrap().attributes.size, 1);
+    assert_eq!(
+        fixture.rename("a", "none", RenameMode::Exchange),
         Err(Errno::ENOENT)
     );
 }
 
 #[test]
 fn handles_hold_without_descriptors_also_after_renames() {
-    let it = with(Options {
+    let fixture = with(Options {
         descriptors_max: 1,
         ..Options::default()
     });
-    it.mkdir("d");
-    it.mkdir("d/e");
-    let handle = it.file("d/e/f", b"x");
-    it.rename("d", "c", RenameMode::Replace).unwrap();
-    it.rename("c/e/f", "c/g", RenameMode::Replace).unwrap();
+    fixture.mkdir("d");
+    fixture.mkdir("d/e");
+    let handle = fixture.file("d/e/f", b"x");
+    fixture.rename("d", "c", RenameMode::Replace).unwrap();
+    fixture.rename("c/e/f", "c/g", RenameMode::Replace).unwrap();
     for other in 0..5 {
-        it.create(&format!("other{other}"));
+        fixture.create(&format!("other{other}"));
     }
-    assert_eq!(it.content(handle), Ok(b"x".to_vec()));
+    assert_eq!(fixture.content(handle), Ok(b"x".to_vec()));
 }
 
 #[test]
 fn what_others_replaced_is_stale() {
-    let it = with(Options {
+    let fixture = with(Options {
         descriptors_max: 1,
         ..Options::default()
     });
-    let handle = it.file("a", b"x");
-    it.create("other");
-    fs::rename(it.path().join("a"), it.path().join("away")).unwrap();
-    fs::write(it.path().join("a"), b"new").unwrap();
-    assert_eq!(it.content(handle), Err(Errno::ESTALE));
+    let handle = fixture.file("a", b"x");
+    fixture.create("other");
+    fs::rename(fixture.path().join("a"), fixture.path().join("away")).unwrap();
+    fs::write(fixture.path().join("a"), b"new").unwrap();
+    assert_eq!(fixture.content(handle), Err(Errno::ESTALE));
 }
 
 #[test]
 fn handles_of_an_earlier_start_are_stale_and_the_root_is_not() {
-    let it = fixture();
-    let handle = it.file("a", b"x");
-    let again = LocalDirectory::open(it.path(), Options::default()).unwrap();
-    assert_eq!(again.getattr(&it.caller, handle), Err(Errno::ESTALE));
-    assert!(again.getattr(&it.caller, Handle::ROOT).is_ok());
+    let fixture = Fixture::new();
+    let handle = fixture.file("a", b"x");
+    let again = LocalDirectory::open(fixture.path(), Options::default()).unwrap();
+    assert_eq!(again.getattr(&fixture.caller, handle), Err(Errno::ESTALE));
+    assert!(again.getattr(&fixture.caller, Handle::ROOT).is_ok());
 }
 
 #[test]
 fn no_operation_follows_a_link_out_of_the_directory() {
     let outside = TempDir::new().unwrap();
     fs::write(outside.path().join("secret"), b"s").unwrap();
-    let it = fixture();
-    symlink(outside.path(), it.path().join("out")).unwrap();
-    symlink(outside.path().join("secret"), it.path().join("file")).unwrap();
-    let caller = &it.caller;
+    let fixture = Fixture::new();
+    symlink(outside.path(), fixture.path().join("out")).unwrap();
+    symlink(outside.path().join("secret"), fixture.path().join("file")).unwrap();
+    let caller = &fixture.caller;
 
-    assert_eq!(it.lookup("out/secret"), Err(Errno::ELOOP));
-    let made = it.files.create(caller, at("out/new"), 0o644, false);
+    assert_eq!(fixture.lookup("out/secret"), Err(Errno::ELOOP));
+    let made = fixture.files.create(caller, at("out/new"), 0o644, false);
     assert_eq!(made, Err(Errno::ELOOP));
-    assert_eq!(it.remove("out/secret", None), Err(Errno::ELOOP));
+    assert_eq!(fixture.remove("out/secret", None), Err(Errno::ELOOP));
     assert_eq!(
-        it.rename("out/secret", "x", RenameMode::Replace),
+        fixture.rename("out/secret", "x", RenameMode::Replace),
         Err(Errno::ELOOP)
     );
-    let link = it.lookup("file").unwrap();
+    let link = fixture.lookup("file").unwrap();
     assert_eq!(link.attributes.kind, Kind::Symlink);
-    assert_eq!(it.content(link.handle), Err(Errno::EINVAL));
+    assert_eq!(fixture.content(link.handle), Err(Errno::EINVAL));
     assert_eq!(
-        it.files.write(caller, link.handle, 0, b"x"),
+        fixture.files.write(caller, link.handle, 0, b"x"),
         Err(Errno::EINVAL)
     );
-    let made = it.files.create(caller, at("file"), 0o644, false);
+    let made = fixture.files.create(caller, at("file"), 0o644, false);
     assert_eq!(made, Err(Errno::EEXIST));
-    let below = Place::of(it.lookup("out").unwrap().handle, b"secret").unwrap();
-    assert_eq!(it.files.lookup(caller, below), Err(Errno::ELOOP));
+    let below = Place::of(fixture.lookup("out").unwrap().handle, b"secret").unwrap();
+    assert_eq!(fixture.files.lookup(caller, below), Err(Errno::ELOOP));
     assert_eq!(fs::read(outside.path().join("secret")).unwrap(), b"s");
     assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 1);
 }
@@ -306,19 +333,19 @@ fn no_operation_follows_a_link_out_of_the_directory() {
 fn a_directory_that_became_a_link_between_look_up_and_use_leads_nowhere_else() {
     let outside = TempDir::new().unwrap();
     for descriptors_max in [1, 100] {
-        let it = with(Options {
+        let fixture = with(Options {
             descriptors_max,
             ..Options::default()
         });
-        let directory = it.mkdir("d");
-        it.create("other");
-        fs::rename(it.path().join("d"), it.path().join("moved")).unwrap();
-        symlink(outside.path(), it.path().join("d")).unwrap();
+        let directory = fixture.mkdir("d");
+        fixture.create("other");
+        fs::rename(fixture.path().join("d"), fixture.path().join("moved")).unwrap();
+        symlink(outside.path(), fixture.path().join("d")).unwrap();
         let place = Place::of(directory, b"x").unwrap();
-        let made = it.files.create(&it.caller, place, 0o644, true);
+        let made = fixture.files.create(&fixture.caller, place, 0o644, true);
         match descriptors_max {
             1 => assert_eq!(made.unwrap_err(), Errno::ESTALE),
-            _ => assert!(it.path().join("moved/x").exists()),
+            _ => assert!(fixture.path().join("moved/x").exists()),
         }
         assert_eq!(fs::read_dir(outside.path()).unwrap().count(), 0);
     }
@@ -326,33 +353,36 @@ fn a_directory_that_became_a_link_between_look_up_and_use_leads_nowhere_else() {
 
 #[test]
 fn each_bad_operation_has_its_error() {
-    let it = fixture();
-    let (caller, files) = (&it.caller, &it.files);
-    let file = it.file("f", b"x");
-    let directory = it.mkdir("d");
-    it.create("d/x");
-    assert_eq!(it.lookup("none"), Err(Errno::ENOENT));
-    assert_eq!(it.lookup("f/x"), Err(Errno::ENOTDIR));
+    let fixture = Fixture::new();
+    let (caller, files) = (&fixture.caller, &fixture.files);
+    let file = fixture.file("f", b"x");
+    let directory = fixture.mkdir("d");
+    fixture.create("d/x");
+    assert_eq!(fixture.lookup("none"), Err(Errno::ENOENT));
+    assert_eq!(fixture.lookup("f/x"), Err(Errno::ENOTDIR));
     assert_eq!(files.mkdir(caller, at("d"), 0o755), Err(Errno::EEXIST));
     assert_eq!(files.mkdir(caller, at("none/d"), 0o755), Err(Errno::ENOENT));
-    assert_eq!(it.remove("d", None), Err(Errno::ENOTEMPTY));
-    assert_eq!(it.remove("d", Some(false)), Err(Errno::EISDIR));
-    assert_eq!(it.remove("f", Some(true)), Err(Errno::ENOTDIR));
-    assert_eq!(it.remove("none", None), Err(Errno::ENOENT));
+    assert_eq!(fixture.remove("d", None), Err(Errno::ENOTEMPTY));
+    assert_eq!(fixture.remove("d", Some(false)), Err(Errno::EISDIR));
+    assert_eq!(fixture.remove("f", Some(true)), Err(Errno::ENOTDIR));
+    assert_eq!(fixture.remove("none", None), Err(Errno::ENOENT));
     assert_eq!(
-        it.rename("d", "d/e", RenameMode::Replace),
+        fixture.rename("d", "d/e", RenameMode::Replace),
         Err(Errno::EINVAL)
     );
-    assert_eq!(it.rename("f", "d", RenameMode::Replace), Err(Errno::EISDIR));
     assert_eq!(
-        it.rename("d", "f", RenameMode::Replace),
+        fixture.rename("f", "d", RenameMode::Replace),
+        Err(Errno::EISDIR)
+    );
+    assert_eq!(
+        fixture.rename("d", "f", RenameMode::Replace),
         Err(Errno::ENOTDIR)
     );
     assert_eq!(files.link(caller, directory, at("l")), Err(Errno::EPERM));
     assert_eq!(files.link(caller, file, at("d")), Err(Errno::EEXIST));
     assert_eq!(files.symlink(caller, at("f"), b"x"), Err(Errno::EEXIST));
     assert_eq!(files.readlink(caller, file), Err(Errno::EINVAL));
-    assert_eq!(it.content(directory), Err(Errno::EISDIR));
+    assert_eq!(fixture.content(directory), Err(Errno::EISDIR));
     assert_eq!(files.write(caller, directory, 0, b"x"), Err(Errno::EISDIR));
     assert_eq!(
         files.readdir(caller, file, 0, 1, false),
@@ -369,17 +399,17 @@ fn each_bad_operation_has_its_error() {
 
 #[test]
 fn a_directory_is_listed_page_by_page() {
-    let it = fixture();
+    let fixture = Fixture::new();
     let names: Vec<String> = (0..50).map(|number| format!("file-{number}")).collect();
     for name in &names {
-        it.create(name);
+        fixture.create(name);
     }
     for page in [1, 3, 1024] {
         let (mut found, mut cookie) = (Vec::new(), 0);
         loop {
-            let listing = it
+            let listing = fixture
                 .files
-                .readdir(&it.caller, Handle::ROOT, cookie, page, true)
+                .readdir(&fixture.caller, Handle::ROOT, cookie, page, true)
                 .unwrap();
             assert!(listing.entries.len() <= page as usize);
             for entry in &listing.entries {
@@ -411,23 +441,23 @@ fn a_directory_is_listed_page_by_page() {
 
 #[test]
 fn the_root_does_not_tell_what_is_above_it() {
-    let it = fixture();
-    let listing = it
+    let fixture = Fixture::new();
+    let listing = fixture
         .files
-        .readdir(&it.caller, Handle::ROOT, 0, 10, false)
+        .readdir(&fixture.caller, Handle::ROOT, 0, 10, false)
         .unwrap();
     let above = listing
         .entries
         .iter()
         .find(|entry| entry.name == b"..")
         .unwrap();
-    assert_eq!(above.file, fs::metadata(it.path()).unwrap().ino());
+    assert_eq!(above.file, fs::metadata(fixture.path()).unwrap().ino());
 }
 
 #[test]
 fn attributes_are_set() {
-    let it = fixture();
-    let handle = it.file("a", b"0123456789");
+    let fixture = Fixture::new();
+    let handle = fixture.file("a", b"0123456789");
     let time = Timestamp {
         seconds: -86_400,
         nanoseconds: 5,
@@ -439,80 +469,89 @@ fn attributes_are_set() {
         modified: Some(SetTime::To(time)),
         ..SetAttributes::default()
     };
-    let attributes = it.files.setattr(&it.caller, handle, set).unwrap();
+    let attributes = fixture.files.setattr(&fixture.caller, handle, set).unwrap();
     assert_eq!((attributes.mode, attributes.size), (0o4711, 4));
     assert_eq!(attributes.modified, time);
     assert!(attributes.accessed.seconds > 0);
-    assert_eq!(it.content(handle), Ok(b"0123".to_vec()));
+    assert_eq!(fixture.content(handle), Ok(b"0123".to_vec()));
 }
 
 #[test]
 fn symbolic_links_pipes_and_sockets_are_objects() {
-    let it = fixture();
-    let link = it
+    let fixture = Fixture::new();
+    let link = fixture
         .files
-        .symlink(&it.caller, at("l"), b"../any where\xff")
+        .symlink(&fixture.caller, at("l"), b"../any where\xff")
         .unwrap();
     assert_eq!(
-        it.files.readlink(&it.caller, link.handle),
+        fixture.files.readlink(&fixture.caller, link.handle),
         Ok(b"../any where\xff".to_vec())
     );
     for (name, node, kind) in [
         ("p", Node::Fifo, Kind::Fifo),
         ("s", Node::Socket, Kind::Socket),
     ] {
-        let made = it.files.mknod(&it.caller, at(name), node, 0o600).unwrap();
+        let made = fixture
+            .files
+            .mknod(&fixture.caller, at(name), node, 0o600)
+            .unwrap();
         assert_eq!(made.attributes.kind, kind);
-        assert_eq!(it.content(made.handle), Err(Errno::EINVAL));
+        assert_eq!(fixture.content(made.handle), Err(Errno::EINVAL));
     }
 }
 
 #[test]
 fn extended_attributes_are_kept() {
-    let it = fixture();
-    let (handle, caller) = (it.create("a"), &it.caller);
-    let set = |value: &[u8], mode| it.files.setxattr(caller, handle, b"user.k", value, mode);
+    let fixture = Fixture::new();
+    let (handle, caller) = (fixture.create("a"), &fixture.caller);
+    let set = |value: &[u8], mode| {
+        fixture
+            .files
+            .setxattr(caller, handle, b"user.k", value, mode)
+    };
     assert_eq!(set(b"1", XattrMode::Replace), Err(Errno::ENODATA));
     assert_eq!(set(b"1", XattrMode::Create), Ok(()));
     assert_eq!(set(b"2", XattrMode::Create), Err(Errno::EEXIST));
     assert_eq!(set(b"22", XattrMode::Any), Ok(()));
     assert_eq!(
-        it.files.getxattr(caller, handle, b"user.k"),
+        fixture.files.getxattr(caller, handle, b"user.k"),
         Ok(b"22".to_vec())
     );
     assert_eq!(
-        it.files.listxattr(caller, handle),
+        fixture.files.listxattr(caller, handle),
         Ok(vec![b"user.k".to_vec()])
     );
-    assert_eq!(it.files.removexattr(caller, handle, b"user.k"), Ok(()));
-    assert_eq!(it.files.listxattr(caller, handle), Ok(Vec::new()));
+    assert_eq!(fixture.files.removexattr(caller, handle, b"user.k"), Ok(()));
+    assert_eq!(fixture.files.listxattr(caller, handle), Ok(Vec::new()));
 }
 
 #[test]
 fn space_is_taken_and_given_back_and_holes_are_found() {
-    let it = fixture();
-    let (handle, caller) = (it.create("a"), &it.caller);
+    let fixture = Fixture::new();
+    let (handle, caller) = (fixture.create("a"), &fixture.caller);
     let segment = |offset, length| Segment { offset, length };
-    let seek = |offset, target| it.files.seek(caller, handle, offset, target);
-    it.files.write(caller, handle, 1 << 20, b"x").unwrap();
+    let seek = |offset, target| fixture.files.seek(caller, handle, offset, target);
+    fixture.files.write(caller, handle, 1 << 20, b"x").unwrap();
     assert_eq!(seek(0, SeekTarget::Data), Ok(1 << 20));
     assert_eq!(seek(0, SeekTarget::Hole), Ok(0));
     assert_eq!(seek(1 << 21, SeekTarget::Data), Err(Errno::ENXIO));
     let whole = segment(0, 1 << 21);
-    it.files
+    fixture
+        .files
         .allocate(caller, handle, AllocateMode::PunchHole, whole)
         .unwrap();
     assert_eq!(seek(0, SeekTarget::Data), Err(Errno::ENXIO));
-    it.files
+    fixture
+        .files
         .allocate(caller, handle, AllocateMode::Extend, segment(0, 1 << 21))
         .unwrap();
-    assert_eq!(it.files.getattr(caller, handle).unwrap().size, 1 << 21);
+    assert_eq!(fixture.files.getattr(caller, handle).unwrap().size, 1 << 21);
 }
 
 #[test]
 fn the_file_system_tells_how_full_it_is() {
-    let it = fixture();
-    let space = it.files.statfs(&it.caller, Handle::ROOT).unwrap();
+    let fixture = Fixture::new();
+    let space = fixture.files.statfs(&fixture.caller, Handle::ROOT).unwrap();
     assert!(space.blocks >= space.blocks_free && space.block_size > 0);
     assert_eq!(space.name_max, 255);
 }
@@ -559,11 +598,11 @@ fn operations_run_as_the_caller_where_configured() {
         uid: 65534,
         gid: 65534,
     };
-    let it = with(Options {
+    let fixture = with(Options {
         identity,
         ..Options::default()
     });
-    fs::set_permissions(it.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    fs::set_permissions(fixture.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let caller = |uid| Caller {
         uid,
         gid: 100,
@@ -571,28 +610,28 @@ fn operations_run_as_the_caller_where_configured() {
     };
     let (one, other, root) = (caller(1000), caller(1001), Caller::default());
 
-    let file = it.files.create(&one, at("f"), 0o444, true).unwrap().0;
+    let file = fixture.files.create(&one, at("f"), 0o444, true).unwrap().0;
     assert_eq!((file.attributes.uid, file.attributes.gid), (1000, 100));
     // The creator may write to the file despite its bits. No other user may, not even root.
-    assert_eq!(it.files.write(&one, file.handle, 0, b"x"), Ok(1));
+    assert_eq!(fixture.files.write(&one, file.handle, 0, b"x"), Ok(1));
     assert_eq!(
-        it.files.write(&other, file.handle, 0, b"y"),
+        fixture.files.write(&other, file.handle, 0, b"y"),
         Err(Errno::EACCES)
     );
     assert_eq!(
-        it.files.write(&root, file.handle, 0, b"y"),
+        fixture.files.write(&root, file.handle, 0, b"y"),
         Err(Errno::EACCES)
     );
-    let by_root = it.files.mkdir(&root, at("d"), 0o700).unwrap();
+    let by_root = fixture.files.mkdir(&root, at("d"), 0o700).unwrap();
     assert_eq!(by_root.attributes.uid, 65534);
     let below = Place::of(by_root.handle, b"x").unwrap();
-    assert_eq!(it.files.mkdir(&one, below, 0o755), Err(Errno::EACCES));
+    assert_eq!(fixture.files.mkdir(&one, below, 0o755), Err(Errno::EACCES));
     let mode = SetAttributes {
         mode: Some(0o777),
         ..SetAttributes::default()
     };
     assert_eq!(
-        it.files.setattr(&other, file.handle, mode),
+        fixture.files.setattr(&other, file.handle, mode),
         Err(Errno::EPERM)
     );
     // A supplementary group of the caller counts.
@@ -600,9 +639,12 @@ fn operations_run_as_the_caller_where_configured() {
         gid: Some(7),
         ..SetAttributes::default()
     };
-    assert_eq!(it.files.setattr(&one, file.handle, group).unwrap().gid, 7);
+    assert_eq!(
+        fixture.files.setattr(&one, file.handle, group).unwrap().gid,
+        7
+    );
     // This thread has its own identity again.
-    assert!(fs::write(it.path().join("d/own"), b"x").is_ok());
+    assert!(fs::write(fixture.path().join("d/own"), b"x").is_ok());
 }
 
 #[test]
@@ -623,15 +665,16 @@ fn a_directory_that_is_none_is_refused() {
 
 #[test]
 fn threads_that_make_the_same_file_agree_on_who_made_it() {
-    let it = fixture();
+    let fixture = Fixture::new();
     for round in 0..50 {
         let name = format!("f{round}");
         let made: Vec<bool> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..3)
                 .map(|_| {
                     scope.spawn(|| {
-                        it.files
-                            .create(&it.caller, at(&name), 0o644, false)
+                        fixture
+                            .files
+                            .create(&fixture.caller, at(&name), 0o644, false)
                             .unwrap()
                             .1
                     })
@@ -689,7 +732,7 @@ fn a_held_file_is_used_after_its_last_name_until_it_is_released() {
 
 #[test]
 fn a_file_that_is_not_held_is_stale_after_its_last_name() {
-    let fixture = fixture();
+    let fixture = Fixture::new();
     let (files, caller) = (&fixture.files, &fixture.caller);
     let handle = fixture.file("a", b"content");
     files.remove(caller, at("a"), Some(false)).unwrap();

@@ -267,7 +267,10 @@ impl Core {
             state.fault = Some(RouteFault::Silent);
         }
         self.set_gateway_nis(gateway, false, |_| true);
-        let was_alive = self.routes.gateway(gateway).is_some_and(|it| it.alive);
+        let was_alive = self
+            .routes
+            .gateway(gateway)
+            .is_some_and(|known| known.alive);
         self.set_gateway_alive(gateway, false);
         self.report_routes(gateway);
         self.ping_soon(gateway);
@@ -281,7 +284,7 @@ impl Core {
     /// returned meanwhile, which may be a minute. Kernels wait for that check.
     // [GATE-19]
     fn ping_replacements(&mut self, lost: Nid) {
-        let nets: SmallVec<[Net; 4]> = self.routes.via(lost).map(|it| it.route.net).collect();
+        let nets: SmallVec<[Net; 4]> = self.routes.via(lost).map(|via| via.route.net).collect();
         for net in nets {
             let routes = self.routes.to(net);
             if routes.iter().any(|state| self.routes.is_alive(state)) {
@@ -296,8 +299,8 @@ impl Core {
     }
 
     fn ping_replacement(&mut self, nid: Nid) {
-        let dead = self.routes.gateway(nid).filter(|it| !it.alive);
-        let Some((last, planned)) = dead.map(|it| (it.last_check, it.next_check)) else {
+        let dead = self.routes.gateway(nid).filter(|known| !known.alive);
+        let Some((last, planned)) = dead.map(|known| (known.last_check, known.next_check)) else {
             return;
         };
         let at = last + FIRST_PAUSE;

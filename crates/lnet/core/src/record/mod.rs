@@ -116,7 +116,10 @@ impl Core {
     /// Returns how much has been recorded; `None` if there is no recorder.
     #[must_use]
     pub fn recorded(&self) -> Option<Recorded> {
-        self.tape.recorder.as_ref().map(|it| it.progress())
+        self.tape
+            .recorder
+            .as_ref()
+            .map(|recorder| recorder.progress())
     }
 
     /// Ends a recording and returns the recorder; `None` if there is none.

@@ -347,7 +347,7 @@ impl Core {
 
     fn sent_in_no_form_unrecorded(&mut self, tx: TxId, now: Time) {
         self.note_time(now);
-        if self.tx.get_mut(tx).is_none_or(|it| it.is_queued()) {
+        if self.tx.get_mut(tx).is_none_or(|sent| sent.is_queued()) {
             self.counters.stale_answers += 1;
             return;
         }

@@ -72,7 +72,7 @@ fn a_third_party_cannot_answer_a_get() {
     }
     let counters = net.core(0).counters();
     let dropped =
-        [DropReason::WrongResponder, DropReason::BadSource].map(|it| counters.dropped(it));
+        [DropReason::WrongResponder, DropReason::BadSource].map(|reason| counters.dropped(reason));
     assert_eq!(
         dropped,
         [3, 2],

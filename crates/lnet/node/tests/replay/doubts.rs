@@ -30,12 +30,12 @@ fn rule_for(message: &Message, at: usize) -> Option<Allowed> {
     let field = message
         .fields()
         .into_iter()
-        .find(|it| it.range.contains(&at))
+        .find(|field| field.range.contains(&at))
         .unwrap_or_else(|| panic!("byte {at} of {} is in no field", message.name()));
     MAY_DIFFER
         .iter()
-        .find(|it| it.message == message.name() && it.field == field.name)
-        .map(|it| it.allowed)
+        .find(|rule| rule.message == message.name() && rule.field == field.name)
+        .map(|rule| rule.allowed)
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn every_rule_is_about_a_field_that_exists_and_says_why() {
     for rule in MAY_DIFFER {
         let has_it = |message: &Message| {
             let fields = message.fields();
-            message.name() == rule.message && fields.iter().any(|it| it.name == rule.field)
+            message.name() == rule.message && fields.iter().any(|field| field.name == rule.field)
         };
         assert!(messages().any(|message| has_it(&message)), "{}", rule.field);
         assert!(!rule.reason.is_empty());
@@ -76,14 +76,19 @@ fn a_shorter_or_longer_answer_is_a_difference() {
         shorter.0.pop();
         for other in [longer, shorter] {
             let found = Comparator::default().compare(&message, &other);
-            assert!(found.iter().any(|it| it.field == "length"), "{found:?}");
+            assert!(
+                found.iter().any(|doubt| doubt.field == "length"),
+                "{found:?}"
+            );
         }
     }
 }
 
 #[test]
 fn an_incarnation_that_changes_is_a_difference() {
-    let hello = messages().find(|it| it.name() == "HELLO").unwrap();
+    let hello = messages()
+        .find(|message| message.name() == "HELLO")
+        .unwrap();
     let mut other = hello.clone();
     other.0[32] ^= 1;
     let mut comparator = Comparator::default();
@@ -95,7 +100,7 @@ fn an_incarnation_that_changes_is_a_difference() {
 
 #[test]
 fn a_handle_that_is_used_again_is_a_difference() {
-    let get = messages().find(|it| it.name() == "GET").unwrap();
+    let get = messages().find(|message| message.name() == "GET").unwrap();
     let mut comparator = Comparator::default();
     assert_eq!(comparator.compare(&get, &get), []);
     assert_eq!(comparator.compare(&get, &get)[0].field, "handle object");
@@ -138,7 +143,10 @@ fn a_node_with_another_nid_is_told_apart() {
 #[test]
 fn a_missing_answer_is_told() {
     let mut script = answering();
-    let answer = script.steps.iter().find(|it| it.message.name() == "REPLY");
+    let answer = script
+        .steps
+        .iter()
+        .find(|step| step.message.name() == "REPLY");
     let again = answer.unwrap().clone();
     script.steps.push(again);
     let casting = Casting {
@@ -152,7 +160,7 @@ fn a_missing_answer_is_told() {
 #[test]
 fn an_answer_too_many_is_told() {
     let mut script = answering();
-    let is_answer = |it: &Step| it.party == Party::Node && it.message.name() == "REPLY";
+    let is_answer = |step: &Step| step.party == Party::Node && step.message.name() == "REPLY";
     let last = script.steps.iter().rposition(is_answer).unwrap();
     script.steps.truncate(last);
     let found = problems(&script, &Casting::default());

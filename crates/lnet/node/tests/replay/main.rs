@@ -177,7 +177,7 @@ fn our_node_behind_a_kernel_router_is_pinged_and_discovered_as_a_kernel_is() {
 fn race_lives() -> Option<Vec<Vec<Captured>>> {
     let lives = lives(&shared_capture("k-race.pcap")?);
     let refusals = |life: &Vec<Captured>| {
-        let refusals = life.iter().filter(|it| it.message.is_refusal());
+        let refusals = life.iter().filter(|step| step.message.is_refusal());
         refusals.count()
     };
     let refusals: Vec<_> = lives.iter().map(refusals).collect();
@@ -217,8 +217,8 @@ fn three_pairs_against_one_are_content_with_one() {
         return;
     };
     let script = Script::new(&lives[1], HIGHER);
-    let is_bulk_in = |it: &&script::Step| {
-        it.party == Party::Node && it.message.name() == "HELLO" && it.message.0[48] == 2
+    let is_bulk_in = |step: &&script::Step| {
+        step.party == Party::Node && step.message.name() == "HELLO" && step.message.0[48] == 2
     };
     let bulk_in = script.steps.iter().find(is_bulk_in).unwrap().connection;
     let script = script.with_refused_dials(bulk_in, 3);

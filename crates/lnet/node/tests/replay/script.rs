@@ -77,11 +77,14 @@ pub(crate) fn lives(capture: &[u8]) -> Vec<Vec<Captured>> {
     let mut known = BTreeMap::new();
     let mut life = 0;
     let mut life_of = BTreeMap::new();
-    for captured in all.iter().filter(|it| it.message.name() == "HELLO") {
+    for captured in all
+        .iter()
+        .filter(|captured| captured.message.name() == "HELLO")
+    {
         let incarnation = &captured.message.0[32..40];
         if known
             .get(&captured.from)
-            .is_some_and(|it| *it != incarnation)
+            .is_some_and(|known| *known != incarnation)
         {
             known.clear();
             life += 1;
@@ -149,15 +152,19 @@ impl Script {
             false => Party::Kernel,
         };
         // Messages between other nodes are not part of the script.
-        let is_its = |it: &&Captured| is_of(it.from, node) || is_of(it.to, node);
+        let is_its = |captured: &&Captured| is_of(captured.from, node) || is_of(captured.to, node);
         let life: Vec<&Captured> = life.iter().filter(is_its).collect();
-        let others = life.iter().flat_map(|it| [it.from, it.to]);
+        let others = life
+            .iter()
+            .flat_map(|captured| [captured.from, captured.to]);
         let kernel = others.into_iter().find(|address| !is_of(*address, node));
-        let dialled = life.iter().map(|it| (it.connection, it.dialled));
-        let steps = life.iter().map(|it| Step {
-            connection: it.connection,
-            party: party(it.from),
-            message: it.message.clone(),
+        let dialled = life
+            .iter()
+            .map(|captured| (captured.connection, captured.dialled));
+        let steps = life.iter().map(|captured| Step {
+            connection: captured.connection,
+            party: party(captured.from),
+            message: captured.message.clone(),
         });
         let mut script = Self {
             node,
@@ -292,8 +299,9 @@ impl Script {
     /// Appends `times` dials of our node like connection `like`, each answered with NONE: a kernel with one pair of
     /// bulk connections rejects a second pair so.
     pub(crate) fn with_refused_dials(mut self, like: u32, times: u32) -> Self {
-        let is_handshake =
-            |it: &&Step| it.connection == like && matches!(it.message.name(), "CONNREQ" | "HELLO");
+        let is_handshake = |step: &&Step| {
+            step.connection == like && matches!(step.message.name(), "CONNREQ" | "HELLO")
+        };
         let handshake: Vec<_> = self.steps.iter().filter(is_handshake).cloned().collect();
         let first = self.dialled.keys().max().map_or(0, |last| last + 1);
         let ports = self.dialled.values().map(|ends| ends.source_port);

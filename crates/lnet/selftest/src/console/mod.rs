@@ -477,7 +477,9 @@ impl Session {
     /// Returns the state of a node as of the last request to it.
     #[must_use]
     pub fn state(&self, nid: Nid) -> State {
-        self.nodes.get(&nid).map_or(State::Unknown, |it| it.state)
+        self.nodes
+            .get(&nid)
+            .map_or(State::Unknown, |node| node.state)
     }
 
     /// Returns all nodes.
@@ -563,5 +565,8 @@ fn map<T>(answers: Vec<Answer<Body>>, of: impl Fn(Body) -> Option<T>) -> Vec<Ans
 
 fn only_failures(answers: Vec<Answer<Body>>) -> Vec<Answer<()>> {
     let answers = map(answers, |_| Some(()));
-    answers.into_iter().filter(|(_, it)| it.is_err()).collect()
+    answers
+        .into_iter()
+        .filter(|(_, answer)| answer.is_err())
+        .collect()
 }

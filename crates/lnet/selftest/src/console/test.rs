@@ -198,7 +198,10 @@ pub(crate) fn parse_size(text: &str) -> Result<u32, ConsoleError> {
             None => (text, 1_u32),
         },
     };
-    let size = number.parse().ok().and_then(|it: u32| it.checked_mul(unit));
+    let size = number
+        .parse()
+        .ok()
+        .and_then(|number: u32| number.checked_mul(unit));
     size.ok_or_else(|| {
         ConsoleError::BadParameter(format!("'{text}' is no size such as 4096, 4K or 1M"))
     })

@@ -32,7 +32,7 @@ impl Fabric {
             Verdict::Reply(_, body) => Ok(body),
             Verdict::Fetch(test, _) => {
                 let list = request.source.as_ref();
-                let list = list.and_then(|it| decode_destinations(it, Order::Little));
+                let list = list.and_then(|list| decode_destinations(list, Order::Little));
                 Ok(node.add_client(&test, list).1)
             }
             Verdict::Drop => Err(CallError::TimedOut),
@@ -53,7 +53,7 @@ impl Caller for Fabric {
             .collect();
         let said = requests
             .into_iter()
-            .map(|it| (it.target, it.body, it.source));
+            .map(|call| (call.target, call.body, call.source));
         self.said.borrow_mut().extend(said);
         answers
     }
@@ -121,7 +121,7 @@ fn a_session_is_made_at_every_node_once_and_removed_at_the_end() {
             .nodes
             .borrow()
             .values()
-            .all(|it| it.session().is_none())
+            .all(|node| node.session().is_none())
     );
     assert_eq!(console.end_session().unwrap_err(), ConsoleError::NoSession);
 }

@@ -209,7 +209,10 @@ impl FlowText {
         let sizes = match &self.sizes {
             Sizes::Number(size) => vec![(size.to_string(), 1)],
             Sizes::One(size) => vec![(size.clone(), 1)],
-            Sizes::Weighted(sizes) => sizes.iter().map(|(text, it)| (text.clone(), *it)).collect(),
+            Sizes::Weighted(sizes) => sizes
+                .iter()
+                .map(|(text, weight)| (text.clone(), *weight))
+                .collect(),
         };
         if sizes.iter().all(|(_, weight)| *weight == 0) {
             return Err("sizes has no weight above 0".to_owned());

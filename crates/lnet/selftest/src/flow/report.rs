@@ -146,6 +146,9 @@ impl FlowReport {
     /// Returns how many RPCs failed.
     #[must_use]
     pub fn errors(&self) -> u64 {
-        self.operations().iter().map(|(_, it)| it.errors).sum()
+        self.operations()
+            .iter()
+            .map(|(_, operation)| operation.errors)
+            .sum()
     }
 }

@@ -579,14 +579,16 @@ impl Params {
         }
         match self {
             Self::Other(bytes) => codec.bytes(bytes),
-            Self::Ping { size, flags } => [size, flags].into_iter().for_each(|it| codec.u32(it)),
+            Self::Ping { size, flags } => [size, flags]
+                .into_iter()
+                .for_each(|number| codec.u32(number)),
             Self::Pages {
                 operation,
                 pages,
                 flags,
             } => [operation, pages, flags]
                 .into_iter()
-                .for_each(|it| codec.u32(it)),
+                .for_each(|number| codec.u32(number)),
             Self::Bytes {
                 operation,
                 flags,

@@ -96,7 +96,7 @@ fn a_kernel_console_and_its_pings_are_answered_as_a_kernel_answers() {
         return;
     };
     // In this capture the kernel has counted nothing before.
-    let received: Vec<u64> = counters.iter().map(|it| it[2]).collect();
+    let received: Vec<u64> = counters.iter().map(|row| row[2]).collect();
     assert_eq!(received, [8, 9, 10]);
     assert_eq!(test_node.session(), None);
 }

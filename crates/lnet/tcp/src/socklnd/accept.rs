@@ -150,7 +150,7 @@ impl<N: Network> Socklnd<N> {
         if handshake.stage == Stage::Request && !self.read_request(slot, now) {
             return;
         }
-        match self.handshake_mut(slot).map(|it| it.stage) {
+        match self.handshake_mut(slot).map(|handshake| handshake.stage) {
             Some(Stage::Hello(ni)) => self.read_hello(slot, ni, now, upper),
             Some(Stage::Rejected { .. }) => self.drop_rest(slot),
             _ => {}
@@ -219,7 +219,7 @@ impl<N: Network> Socklnd<N> {
         let mut socket = Bytes(&*handshake.stream);
         let result = match handshake.reader.read(&mut socket, Hello::needed) {
             Ok(None) => return,
-            Ok(Some(bytes)) => Hello::decode(bytes).map(|it| (it.hello, it.order)),
+            Ok(Some(bytes)) => Hello::decode(bytes).map(|decoded| (decoded.hello, decoded.order)),
             Err(ReadError::Malformed(error)) => Err(error),
             Err(ReadError::Disconnected) => {
                 return self.fail_passive(slot, Refusal::Disconnected, now);
@@ -273,8 +273,8 @@ impl<N: Network> Socklnd<N> {
         match admit(&self.inquiry(slot, our.nid, key, ctype, hello, now)) {
             Admission::Accept => {}
             Admission::AcceptAfterRestart => {
-                if let Some(&peer) = self.peer_by_key.get(&key) {
-                    displaced = self.displace(peer, hello.src_incarnation, now, upper);
+                if let Some(&index) = self.peer_by_key.get(&key) {
+                    displaced = self.displace(index, hello.src_incarnation, now, upper);
                 }
             }
             Admission::Decline(refusal) => {
@@ -287,22 +287,22 @@ impl<N: Network> Socklnd<N> {
         if !self.answer(slot, &answer) {
             return self.fail_passive(slot, Refusal::Disconnected, now);
         }
-        let peer = self.peer_index(key);
+        let index = self.peer_index(key);
         self.stats.accepted += 1;
-        if let Some(it) = self.peers.get_mut(peer) {
-            it.displaced = displaced.or(it.displaced);
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.displaced = displaced.or(peer.displaced);
         }
-        self.establish(slot, peer, ctype, order, hello, now, upper);
-        let Some(it) = self.peers.get_mut(peer) else {
+        self.establish(slot, index, ctype, order, hello, now, upper);
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats
                 .broken("the peer of a connection that was accepted");
             return;
         };
-        it.dialler.met();
-        if it.dialler.is_waiting() {
+        peer.dialler.met();
+        if peer.dialler.is_waiting() {
             // A connection that the peer has rejected may exist now.
-            self.continue_pass(peer, now, upper);
-            self.arm(peer, now);
+            self.continue_pass(index, now, upper);
+            self.arm(index, now);
         }
     }
 
@@ -326,14 +326,16 @@ impl<N: Network> Socklnd<N> {
         let peer_in_race = peer.filter(|_| !self.ignores_races);
         #[cfg(not(feature = "broken"))]
         let peer_in_race = peer;
-        let links = peer.map(|it| it.links.iter().chain(&it.parting));
+        let links = peer.map(|peer| peer.links.iter().chain(&peer.parting));
         let same_type = links
             .into_iter()
             .flatten()
             .filter_map(|&link| self.connection(link))
-            .filter(|it| it.terms.ctype == ctype && Some(it.terms.remote.ip()) == remote);
-        let made = same_type.clone().filter(|it| {
-            it.terms.version == hello.version && it.terms.dialled && now < it.made_at + CROSSING
+            .filter(|link| link.terms.ctype == ctype && Some(link.terms.remote.ip()) == remote);
+        let made = same_type.clone().filter(|link| {
+            link.terms.version == hello.version
+                && link.terms.dialled
+                && now < link.made_at + CROSSING
         });
         // A connection from this node to itself has both its ends among these.
         let is_own = self.ni_by_nid.contains_key(&key.id.nid);
@@ -342,8 +344,8 @@ impl<N: Network> Socklnd<N> {
             our_nid,
             peer_nid: key.id.nid,
             remote: remote.filter(|_| self.config.match_addresses),
-            is_dialling: peer_in_race.is_some_and(|it| {
-                it.dialler.is_connecting() && it.address.map(|address| address.ip()) == remote
+            is_dialling: peer_in_race.is_some_and(|peer| {
+                peer.dialler.is_connecting() && peer.address.map(|address| address.ip()) == remote
             }),
             incarnation: hello.src_incarnation,
             known_incarnation: index.and_then(|index| self.known_incarnation(index)),
@@ -360,7 +362,7 @@ impl<N: Network> Socklnd<N> {
             return false;
         };
         self.handshake_mut(slot)
-            .is_some_and(|it| send_whole(&*it.stream, &bytes[..len]).is_ok())
+            .is_some_and(|peer| send_whole(&*peer.stream, &bytes[..len]).is_ok())
     }
 
     // [SET-5] [SET-6]

@@ -44,11 +44,11 @@ impl<N: Network> Socklnd<N> {
             match timer {
                 Timer::Handshake(slot) => self.handshake_is_late(slot, now, upper),
                 Timer::Listener(slot) => self.accept(slot, now, upper),
-                Timer::Peer(peer) => {
-                    if let Some(it) = self.peers.get_mut(peer) {
-                        it.armed = None;
+                Timer::Peer(index) => {
+                    if let Some(peer) = self.peers.get_mut(index) {
+                        peer.armed = None;
                     }
-                    self.tend(peer, now, upper);
+                    self.tend(index, now, upper);
                 }
             }
         }
@@ -61,32 +61,35 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Sets the peer's timer to the time of its next work.
-    pub(super) fn arm(&mut self, peer: usize, now: Time) {
-        let Some(it) = self.peers.get_mut(peer) else {
+    pub(super) fn arm(&mut self, index: usize, now: Time) {
+        let Some(peer) = self.peers.get_mut(index) else {
             return;
         };
-        let Some(due) = it.next_due() else {
+        let Some(due) = peer.next_due() else {
             return;
         };
         let due = due.max(now + PEER_STEP);
-        if it.armed.is_some_and(|armed| armed <= due) {
+        if peer.armed.is_some_and(|armed| armed <= due) {
             return;
         }
-        if let Some(armed) = it.armed.replace(due) {
-            self.timers.remove(&(armed, Timer::Peer(peer)));
+        if let Some(armed) = peer.armed.replace(due) {
+            self.timers.remove(&(armed, Timer::Peer(index)));
         }
-        self.timers.insert((due, Timer::Peer(peer)));
+        self.timers.insert((due, Timer::Peer(index)));
     }
 
     /// Returns the interval between checks of a peer's connections. The first check comes one interval after the
     /// first connection.
-    pub(super) fn check_interval(&self, peer: usize) -> Duration {
-        self.timeout(peer) / CHECKS_PER_TIMEOUT
+    pub(super) fn check_interval(&self, index: usize) -> Duration {
+        self.timeout(index) / CHECKS_PER_TIMEOUT
     }
 
     /// Returns how long a peer's connections may be without progress.
-    pub(super) fn timeout(&self, peer: usize) -> Duration {
-        let ni = self.peers.get(peer).and_then(|it| self.nis.get(&it.key.ni));
+    pub(super) fn timeout(&self, index: usize) -> Duration {
+        let ni = self
+            .peers
+            .get(index)
+            .and_then(|peer| self.nis.get(&peer.key.ni));
         let of_ni = ni.and_then(|ni| ni.tuning.timeout);
         of_ni.unwrap_or(self.config.sock_timeout)
     }
@@ -96,52 +99,52 @@ impl<N: Network> Socklnd<N> {
         self.end_handshake(slot, Refusal::TooSlow, DialFailure::TimedOut, now, upper);
     }
 
-    fn tend(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        self.expire_waiting(peer, now, upper);
+    fn tend(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        self.expire_waiting(index, now, upper);
         if self
             .peers
-            .get(peer)
-            .is_some_and(|it| it.parting_until <= now)
+            .get(index)
+            .is_some_and(|peer| peer.parting_until <= now)
         {
-            self.close_parting(peer, CloseReason::Eof, now, upper);
+            self.close_parting(index, CloseReason::Eof, now, upper);
         }
         if self
             .peers
-            .get(peer)
-            .is_some_and(|it| it.dialler.is_due(now))
+            .get(index)
+            .is_some_and(|peer| peer.dialler.is_due(now))
         {
-            self.continue_pass(peer, now, upper);
+            self.continue_pass(index, now, upper);
         }
         if self
             .peers
-            .get(peer)
-            .is_some_and(|it| it.check_at <= now && !it.links.is_empty())
+            .get(index)
+            .is_some_and(|peer| peer.check_at <= now && !peer.links.is_empty())
         {
-            self.check_connections(peer, now, upper);
+            self.check_connections(index, now, upper);
         }
-        self.arm(peer, now);
-        self.forget_if_idle(peer, now);
+        self.arm(index, now);
+        self.forget_if_idle(index, now);
     }
 
-    fn expire_waiting(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        let Some(it) = self.peers.get_mut(peer) else {
+    fn expire_waiting(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        let Some(peer) = self.peers.get_mut(index) else {
             return;
         };
-        for request in it.take_expired(now) {
+        for request in peer.take_expired(now) {
             let failed = (Unsent::Expired, Failure::NetworkTimeout);
-            self.report_unsent(peer, &request, failed, now, upper);
+            self.report_unsent(index, &request, failed, now, upper);
         }
     }
 
     // [FRAME-8] [FRAME-11]
-    fn check_connections(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        let interval = self.check_interval(peer);
-        let timeout = self.timeout(peer);
-        let Some(it) = self.peers.get_mut(peer) else {
+    fn check_connections(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        let interval = self.check_interval(index);
+        let timeout = self.timeout(index);
+        let Some(peer) = self.peers.get_mut(index) else {
             return;
         };
-        it.check_at = now + interval;
-        let links = it.links.clone();
+        peer.check_at = now + interval;
+        let links = peer.links.clone();
         for slot in links {
             self.expire_queued(slot, now, upper);
             let Some(connection) = self.connection_mut(slot) else {
@@ -151,7 +154,7 @@ impl<N: Network> Socklnd<N> {
                 self.close(slot, reason, now, upper);
             }
         }
-        self.keep_alive(peer, now);
+        self.keep_alive(index, now);
     }
 
     fn expire_queued(&mut self, slot: usize, now: Time, upper: &mut impl Above) {
@@ -181,12 +184,12 @@ impl<N: Network> Socklnd<N> {
     /// keepalive is not possible: its cookie would acknowledge a message that was never sent, and the peer would
     /// close everything.
     // [KEEP-1] [KEEP-4]
-    fn keep_alive(&mut self, peer: usize, now: Time) {
-        let Some(it) = self.peers.get(peer) else {
+    fn keep_alive(&mut self, index: usize, now: Time) {
+        let Some(peer) = self.peers.get(index) else {
             return;
         };
         let connections = || {
-            it.links
+            peer.links
                 .iter()
                 .filter_map(|&slot| Some((slot, self.connection(slot)?)))
         };
@@ -199,11 +202,11 @@ impl<N: Network> Socklnd<N> {
             .filter(|(_, connection)| connection.tx.is_empty())
             .map(|(slot, _)| slot);
         let silent = alive_at.is_some_and(|at| now - at >= self.config.keepalive);
-        let Some(slot) = chosen.filter(|_| silent && now >= it.keepalive_at) else {
+        let Some(slot) = chosen.filter(|_| silent && now >= peer.keepalive_at) else {
             return;
         };
-        if let Some(it) = self.peers.get_mut(peer) {
-            it.keepalive_at = now + KEEPALIVE_GAP;
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.keepalive_at = now + KEEPALIVE_GAP;
         }
         if let Some(connection) = self.connection_mut(slot) {
             connection.note_queueing(now);

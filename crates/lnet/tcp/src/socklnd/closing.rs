@@ -73,32 +73,32 @@ impl<N: Network> Socklnd<N> {
         let Some(connection) = self.connection(slot) else {
             return;
         };
-        let peer = connection.terms.peer;
+        let index = connection.terms.peer;
         let address = connection.terms.remote.ip();
         let ctype = connection.terms.ctype;
         let may_be_second =
             !connection.is_used && reason == CloseReason::Eof && !self.takes_crossed();
         if connection.parting {
             self.close_one(slot, CloseReason::Sibling, reason, now, upper);
-            self.forget_if_idle(peer, now);
+            self.forget_if_idle(index, now);
             return;
         }
         self.log_close(slot, reason, now);
         self.close_one(slot, reason, reason, now, upper);
-        let links = self.peers.get(peer).map(|it| it.links.clone());
+        let links = self.peers.get(index).map(|peer| peer.links.clone());
         let mut siblings = links.unwrap_or_default();
         siblings.retain(|link| {
-            let terms = self.connection(*link).map(|it| it.terms);
+            let terms = self.connection(*link).map(|connection| connection.terms);
             terms.is_some_and(|terms| terms.remote.ip() == address)
         });
         // The peer had two connections of the type, and has ended the one that carried nothing.
         // [SET-15]
         let is_second = |link: &usize| {
-            let terms = self.connection(*link).map(|it| it.terms);
+            let terms = self.connection(*link).map(|connection| connection.terms);
             terms.is_some_and(|terms| terms.ctype == ctype)
         };
         if may_be_second && siblings.iter().any(is_second) {
-            return self.after_close(peer, now, upper);
+            return self.after_close(index, now, upper);
         }
         for sibling in siblings {
             if reason == CloseReason::Eof {
@@ -107,7 +107,7 @@ impl<N: Network> Socklnd<N> {
                 self.close_one(sibling, CloseReason::Sibling, reason, now, upper);
             }
         }
-        self.after_close(peer, now, upper);
+        self.after_close(index, now, upper);
     }
 
     /// Parts the old connections of a peer that dials a new CONTROL connection. No node dials a second CONTROL
@@ -122,16 +122,16 @@ impl<N: Network> Socklnd<N> {
         if new.dialled || new.ctype != Ctype::CONTROL || is_own {
             return;
         }
-        let links = self.peers.get(new.peer).map(|it| it.links.clone());
+        let links = self.peers.get(new.peer).map(|peer| peer.links.clone());
         let mut old = links.unwrap_or_default();
         old.retain(|link| {
-            let terms = self.connection(*link).map(|it| it.terms);
+            let terms = self.connection(*link).map(|connection| connection.terms);
             // Connections that we dialled stay: both sides may dial at the same time, and then both connections are
             // wanted.
             terms.is_some_and(|terms| !terms.dialled && terms.remote.ip() == new.remote.ip())
         });
         let is_control = |link: &usize| {
-            let terms = self.connection(*link).map(|it| it.terms);
+            let terms = self.connection(*link).map(|connection| connection.terms);
             terms.is_some_and(|terms| terms.ctype == Ctype::CONTROL)
         };
         if old.iter().any(is_control) {
@@ -192,12 +192,12 @@ impl<N: Network> Socklnd<N> {
     /// Closes the connections of a peer that are only read.
     pub(super) fn close_parting(
         &mut self,
-        peer: usize,
+        index: usize,
         cause: CloseReason,
         now: Time,
         upper: &mut impl Above,
     ) {
-        let parting = self.peers.get(peer).map(|it| it.parting.clone());
+        let parting = self.peers.get(index).map(|peer| peer.parting.clone());
         for slot in parting.unwrap_or_default() {
             self.close_one(slot, CloseReason::Sibling, cause, now, upper);
         }
@@ -206,35 +206,35 @@ impl<N: Network> Socklnd<N> {
     /// Closes all connections of a peer.
     pub(super) fn close_peer(
         &mut self,
-        peer: usize,
+        index: usize,
         reason: CloseReason,
         now: Time,
         upper: &mut impl Above,
     ) {
         let links = self
             .peers
-            .get(peer)
-            .map(|it| it.links.clone())
+            .get(index)
+            .map(|peer| peer.links.clone())
             .unwrap_or_default();
-        self.close_parting(peer, reason, now, upper);
+        self.close_parting(index, reason, now, upper);
         for slot in links {
             self.close_one(slot, reason, reason, now, upper);
         }
-        self.after_close(peer, now, upper);
+        self.after_close(index, now, upper);
     }
 
     /// Closes the connections of a peer that has another incarnation now. Returns the incarnation before.
     pub(super) fn displace(
         &mut self,
-        peer: usize,
+        index: usize,
         incarnation: u64,
         now: Time,
         upper: &mut impl Above,
     ) -> Option<u64> {
-        let it = self.peers.get(peer)?;
-        let (id, address, known) = (it.key.id, it.address, it.incarnation);
+        let peer = self.peers.get(index)?;
+        let (id, address, known) = (peer.key.id, peer.address, peer.incarnation);
         // A node that restarts never comes back with an earlier incarnation.
-        let is_back = it.displaced == Some(incarnation);
+        let is_back = peer.displaced == Some(incarnation);
         if is_back
             && let Some(address) = address
             && let Some(left_out) = self.log.admit("two nodes", address.ip(), now)
@@ -248,7 +248,7 @@ impl<N: Network> Socklnd<N> {
             true => CloseReason::NidClaimedTwice,
             false => CloseReason::PeerRestarted,
         };
-        self.close_peer(peer, reason, now, upper);
+        self.close_peer(index, reason, now, upper);
         known
     }
 
@@ -299,20 +299,20 @@ impl<N: Network> Socklnd<N> {
         }
     }
 
-    fn after_close(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        let Some(it) = self.peers.get_mut(peer) else {
+    fn after_close(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats
                 .broken("the peer of connections that were closed");
             return;
         };
-        let was_last = it.links.is_empty();
-        it.dialler.lost(was_last);
-        it.forget_refusal();
+        let was_last = peer.links.is_empty();
+        peer.dialler.lost(was_last);
+        peer.forget_refusal();
         if was_last {
-            upper.peer_changed(it.key.ni, it.key.id, false, it.incarnation, now);
+            upper.peer_changed(peer.key.ni, peer.key.id, false, peer.incarnation, now);
         }
-        self.arm(peer, now);
-        self.forget_if_idle(peer, now);
+        self.arm(index, now);
+        self.forget_if_idle(index, now);
     }
 
     /// Closes the connections with a NID through which no response came in time, if one of them has bytes that the
@@ -322,16 +322,16 @@ impl<N: Network> Socklnd<N> {
     // [SET-16]
     pub fn doubt(&mut self, nid: Nid, now: Time, upper: &mut impl Above) {
         let of_nid = |(index, peer): (usize, &Peer)| (peer.key.id.nid == nid).then_some(index);
-        let peers: Vec<usize> = self.peers.iter().filter_map(of_nid).collect();
-        for peer in peers {
-            if self.is_stuck(peer, now) {
-                self.close_peer(peer, CloseReason::Silent, now, upper);
+        let indices: Vec<usize> = self.peers.iter().filter_map(of_nid).collect();
+        for index in indices {
+            if self.is_stuck(index, now) {
+                self.close_peer(index, CloseReason::Silent, now, upper);
             }
         }
     }
 
-    fn is_stuck(&mut self, peer: usize, now: Time) -> bool {
-        let links = self.peers.get(peer).map(|it| it.links.clone());
+    fn is_stuck(&mut self, index: usize, now: Time) -> bool {
+        let links = self.peers.get(index).map(|peer| peer.links.clone());
         let mut owes = false;
         for link in links.unwrap_or_default() {
             let Some(connection) = self.connection_mut(link) else {
@@ -349,9 +349,9 @@ impl<N: Network> Socklnd<N> {
     /// fail at once instead of at a timeout; a later message makes new connections. Kernels wait.
     pub fn ni_went_down(&mut self, ni: NiId, now: Time, upper: &mut impl Above) {
         let of_ni = |(index, peer): (usize, &Peer)| (peer.key.ni == ni).then_some(index);
-        let peers: Vec<usize> = self.peers.iter().filter_map(of_ni).collect();
-        for peer in peers {
-            let dialled = self.peers.get(peer).and_then(|it| it.dial_slot);
+        let indices: Vec<usize> = self.peers.iter().filter_map(of_ni).collect();
+        for index in indices {
+            let dialled = self.peers.get(index).and_then(|peer| peer.dial_slot);
             if let Some(slot) = dialled {
                 self.end_handshake(
                     slot,
@@ -361,9 +361,12 @@ impl<N: Network> Socklnd<N> {
                     upper,
                 );
             }
-            let connected = self.peers.get(peer).is_some_and(|it| !it.links.is_empty());
+            let connected = self
+                .peers
+                .get(index)
+                .is_some_and(|peer| !peer.links.is_empty());
             if connected {
-                self.close_peer(peer, CloseReason::NiDown, now, upper);
+                self.close_peer(index, CloseReason::NiDown, now, upper);
             }
         }
     }
@@ -376,9 +379,9 @@ impl<N: Network> Socklnd<N> {
         };
         self.ni_by_nid.remove(&gone.nid);
         let of_ni = |(index, peer): (usize, &Peer)| (peer.key.ni == ni).then_some(index);
-        let peers: Vec<usize> = self.peers.iter().filter_map(of_ni).collect();
-        for peer in peers {
-            self.shut_down_peer(peer, now, upper);
+        let indices: Vec<usize> = self.peers.iter().filter_map(of_ni).collect();
+        for index in indices {
+            self.shut_down_peer(index, now, upper);
         }
         let address = gone.nid.ip();
         if self.config.accept != AcceptMode::None
@@ -406,24 +409,25 @@ impl<N: Network> Socklnd<N> {
         self.writes.clear();
     }
 
-    fn shut_down_peer(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        let Some(it) = self.peers.get_mut(peer) else {
+    fn shut_down_peer(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats.broken("the peer of an interface that goes");
             return;
         };
-        let connected = !it.links.is_empty();
-        if let Some(slot) = it.dial_slot {
+        let connected = !peer.links.is_empty();
+        if let Some(slot) = peer.dial_slot {
             self.end_handshake(slot, Refusal::Shutdown, DialFailure::Shutdown, now, upper);
         }
-        self.fail_waiting(peer, (Unsent::Shutdown, Failure::LocalError), now, upper);
-        self.close_parting(peer, CloseReason::Shutdown, now, upper);
+        self.fail_waiting(index, (Unsent::Shutdown, Failure::LocalError), now, upper);
+        self.close_parting(index, CloseReason::Shutdown, now, upper);
         if connected {
-            self.close_peer(peer, CloseReason::Shutdown, now, upper);
+            self.close_peer(index, CloseReason::Shutdown, now, upper);
         }
-        if let Some(gone) = self.peers.try_remove(peer) {
+        if let Some(gone) = self.peers.try_remove(index) {
             self.peer_by_key.remove(&gone.key);
             if let Some(time) = gone.armed {
-                self.timers.remove(&(time, super::clock::Timer::Peer(peer)));
+                self.timers
+                    .remove(&(time, super::clock::Timer::Peer(index)));
             }
         }
     }
@@ -431,18 +435,18 @@ impl<N: Network> Socklnd<N> {
     /// Reports every message that waits for a connection to a peer as not sent.
     pub(super) fn fail_waiting(
         &mut self,
-        peer: usize,
+        index: usize,
         failed: (Unsent, Failure),
         now: Time,
         upper: &mut impl Above,
     ) {
         let waiting = self
             .peers
-            .get_mut(peer)
+            .get_mut(index)
             .map(Peer::take_waiting)
             .unwrap_or_default();
         for request in waiting {
-            self.report_unsent(peer, &request, failed, now, upper);
+            self.report_unsent(index, &request, failed, now, upper);
         }
     }
 

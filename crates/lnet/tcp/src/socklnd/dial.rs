@@ -45,31 +45,31 @@ struct Reply {
 
 impl<N: Network> Socklnd<N> {
     /// Begins a dialling pass, if we dial this peer and a connection type is missing.
-    pub(super) fn dial_what_is_missing(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        let timeout = self.timeout(peer);
-        let Some(it) = self.peers.get_mut(peer) else {
+    pub(super) fn dial_what_is_missing(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        let timeout = self.timeout(index);
+        let Some(peer) = self.peers.get_mut(index) else {
             return;
         };
-        if !it.is_dialled || it.key.id.is_userspace() || !it.dialler.may_begin(now) {
+        if !peer.is_dialled || peer.key.id.is_userspace() || !peer.dialler.may_begin(now) {
             return;
         }
-        if self.missing(peer).is_none() {
+        if self.missing(index).is_none() {
             return;
         }
-        if let Some(it) = self.peers.get_mut(peer) {
-            it.dialler.begin(now, timeout);
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.dialler.begin(now, timeout);
         }
-        self.continue_pass(peer, now, upper);
+        self.continue_pass(index, now, upper);
     }
 
     /// Counts a peer's connections by type. If the peer needs version 4, only connections of that version count.
-    fn counts(&self, peer: usize) -> TypeCounts {
-        let it = self.peers.get(peer);
-        let wants_large = it.is_some_and(|it| it.large_nids == LargeNids::Wanted);
+    fn counts(&self, index: usize) -> TypeCounts {
+        let peer = self.peers.get(index);
+        let wants_large = peer.is_some_and(|peer| peer.large_nids == LargeNids::Wanted);
         let links = self
             .peers
-            .get(peer)
-            .map(|it| it.links.as_slice())
+            .get(index)
+            .map(|peer| peer.links.as_slice())
             .unwrap_or_default();
         TypeCounts::of(
             links
@@ -83,66 +83,66 @@ impl<N: Network> Socklnd<N> {
     /// Returns the version in which a peer is dialled: the version that messages to it need, else the version that it
     /// asked for, else the version of its connections, else the usual one.
     // [HELLO-1] [LARGE-6] [LARGE-8]
-    fn version_for(&self, it: &Peer, usual: HelloVersion) -> HelloVersion {
-        if it.large_nids == LargeNids::Wanted {
+    fn version_for(&self, peer: &Peer, usual: HelloVersion) -> HelloVersion {
+        if peer.large_nids == LargeNids::Wanted {
             return HelloVersion::V4;
         }
-        let links = it.links.iter();
+        let links = peer.links.iter();
         let spoken = links.filter_map(|&slot| Some(self.connection(slot)?.terms.version));
-        it.dialler.version().or(spoken.max()).unwrap_or(usual)
+        peer.dialler.version().or(spoken.max()).unwrap_or(usual)
     }
 
     // [SET-2]
-    fn missing(&self, peer: usize) -> Option<Ctype> {
-        let pairs = self.pairs(self.peers.get(peer)?.key.ni);
-        self.counts(peer).missing(self.config.typed, pairs)
+    fn missing(&self, index: usize) -> Option<Ctype> {
+        let pairs = self.pairs(self.peers.get(index)?.key.ni);
+        self.counts(index).missing(self.config.typed, pairs)
     }
 
     /// Returns how many pairs of bulk connections an interface wants with each peer.
     pub(super) fn pairs(&self, ni: NiId) -> usize {
-        let tuning = self.nis.get(&ni).map(|it| it.tuning);
+        let tuning = self.nis.get(&ni).map(|interface| interface.tuning);
         usize::from(tuning.map_or(1, |tuning| tuning.conns_per_peer.max(1)))
     }
 
     /// Opens the next connection of a pass; ends the pass if no type is missing.
-    pub(super) fn continue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        let missing = self.missing(peer);
-        let Some(it) = self.peers.get_mut(peer) else {
+    pub(super) fn continue_pass(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        let missing = self.missing(index);
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats.broken("a peer that is dialled");
             return;
         };
         let Some(ctype) = missing else {
-            it.dialler.rest();
+            peer.dialler.rest();
             return;
         };
-        let opened = if now >= it.dialler.deadline() {
-            Err(it.dialler.why_late())
+        let opened = if now >= peer.dialler.deadline() {
+            Err(peer.dialler.why_late())
         } else {
-            self.open(peer, ctype, now)
+            self.open(index, ctype, now)
         };
         match opened {
             Ok(slot) => {
-                if let Some(it) = self.peers.get_mut(peer) {
-                    it.dialler.connecting();
-                    it.dial_slot = Some(slot);
+                if let Some(peer) = self.peers.get_mut(index) {
+                    peer.dialler.connecting();
+                    peer.dial_slot = Some(slot);
                 }
             }
-            Err(why) => self.dial_failed(peer, why, now, upper),
+            Err(why) => self.dial_failed(index, why, now, upper),
         }
     }
 
     // [CONN-4] [REQ-1]
-    fn open(&mut self, peer: usize, ctype: Ctype, now: Time) -> Result<usize, DialFailure> {
-        let it = self.peers.get(peer).ok_or(DialFailure::Shutdown)?;
-        let remote = it.address.ok_or(DialFailure::NoAddress)?;
-        let ni = self.nis.get(&it.key.ni).ok_or(DialFailure::Shutdown)?;
+    fn open(&mut self, index: usize, ctype: Ctype, now: Time) -> Result<usize, DialFailure> {
+        let peer = self.peers.get(index).ok_or(DialFailure::Shutdown)?;
+        let remote = peer.address.ok_or(DialFailure::NoAddress)?;
+        let ni = self.nis.get(&peer.key.ni).ok_or(DialFailure::Shutdown)?;
         let local = ni.nid.ip().ok_or(DialFailure::NoAddress)?;
         if local.is_ipv4() != remote.is_ipv4() {
             return Err(DialFailure::NoAddress);
         }
-        let usual = Hello::dial(ni.nid, it.key.id.nid, ni.incarnation, ctype).version;
-        let version = self.version_for(it, usual);
-        let deadline = it.dialler.deadline().min(now + ATTEMPT);
+        let usual = Hello::dial(ni.nid, peer.key.id.nid, ni.incarnation, ctype).version;
+        let version = self.version_for(peer, usual);
+        let deadline = peer.dialler.deadline().min(now + ATTEMPT);
         let entry = self.slots.vacant_entry();
         let slot = entry.key();
         let stream = self
@@ -151,7 +151,7 @@ impl<N: Network> Socklnd<N> {
         entry.insert(Slot::Handshake(Box::new(Handshake {
             stream: Arc::new(stream),
             role: Role::Active {
-                peer,
+                peer: index,
                 ctype,
                 version,
             },
@@ -169,26 +169,26 @@ impl<N: Network> Socklnd<N> {
     /// messages, and delays the next pass.
     pub(super) fn dial_failed(
         &mut self,
-        peer: usize,
+        index: usize,
         why: DialFailure,
         now: Time,
         upper: &mut impl Above,
     ) {
         self.stats.dial_failures.add(why);
         let (min, max) = (self.config.reconnect_min, self.config.reconnect_max);
-        let Some(it) = self.peers.get_mut(peer) else {
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats.broken("a peer that was dialled");
             return;
         };
-        it.dial_slot = None;
-        it.last_failure = Some(why);
-        it.dialler.failed(now, min, max);
-        it.forget_refusal();
-        let (key, address, has_links) = (it.key, it.address, !it.links.is_empty());
-        let incarnation = it.incarnation;
+        peer.dial_slot = None;
+        peer.last_failure = Some(why);
+        peer.dialler.failed(now, min, max);
+        peer.forget_refusal();
+        let (key, address, has_links) = (peer.key, peer.address, !peer.links.is_empty());
+        let incarnation = peer.incarnation;
         // A peer that has dialled us meanwhile is not down, nor is a peer whose interface is being removed. Reports
         // the peer down before failing its messages; otherwise the freed credits would send more to it.
-        if it.links.is_empty() && why != DialFailure::Shutdown {
+        if peer.links.is_empty() && why != DialFailure::Shutdown {
             upper.peer_changed(key.ni, key.id, false, incarnation, now);
         }
         self.log_dial_failure(key.id, address, why, now);
@@ -198,8 +198,8 @@ impl<N: Network> Socklnd<N> {
         } else {
             (Unsent::DialFailed, failure_of(why))
         };
-        self.fail_waiting(peer, failed, now, upper);
-        self.arm(peer, now);
+        self.fail_waiting(index, failed, now, upper);
+        self.arm(index, now);
     }
 
     /// Continues a handshake that we began.
@@ -238,14 +238,14 @@ impl<N: Network> Socklnd<N> {
         let Some(Slot::Handshake(handshake)) = slots.get_mut(slot) else {
             return;
         };
-        let Role::Active { peer, .. } = handshake.role else {
+        let Role::Active { peer: index, .. } = handshake.role else {
             return;
         };
-        let Some(it) = peers.get(peer) else {
+        let Some(peer) = peers.get(index) else {
             return;
         };
         timers.remove(&(handshake.deadline, Timer::Handshake(slot)));
-        handshake.deadline = it.dialler.deadline();
+        handshake.deadline = peer.dialler.deadline();
         timers.insert((handshake.deadline, Timer::Handshake(slot)));
     }
 
@@ -256,14 +256,14 @@ impl<N: Network> Socklnd<N> {
             return Err(DialFailure::Shutdown);
         };
         let Role::Active {
-            peer,
+            peer: index,
             ctype,
             version,
         } = handshake.role
         else {
             return Err(DialFailure::Shutdown);
         };
-        let key = self.peers.get(peer).ok_or(DialFailure::Shutdown)?.key;
+        let key = self.peers.get(index).ok_or(DialFailure::Shutdown)?.key;
         let ni = self.nis.get(&key.ni).ok_or(DialFailure::Shutdown)?;
         let local = handshake
             .stream
@@ -312,7 +312,7 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         let Role::Active {
-            peer,
+            peer: index,
             ctype,
             version,
         } = handshake.role
@@ -324,51 +324,51 @@ impl<N: Network> Socklnd<N> {
             return self.fail_active(slot, DialFailure::Version, now, upper);
         }
         if hello.ctype == Ctype::NONE {
-            return self.declined(slot, peer, (hello.version, version), now, upper);
+            return self.declined(slot, index, (hello.version, version), now, upper);
         }
         let id = ProcessId {
             nid: hello.src_nid,
             pid: hello.src_pid,
         };
-        if self.peers.get(peer).is_none_or(|it| it.key.id != id) {
+        if self.peers.get(index).is_none_or(|peer| peer.key.id != id) {
             return self.fail_active(slot, DialFailure::WrongPeer, now, upper);
         }
         if hello.ctype.inverse() != Some(ctype) {
             return self.fail_active(slot, DialFailure::WrongType, now, upper);
         }
         if hello.version < version {
-            self.reject_large(peer, now, upper);
+            self.reject_large(index, now, upper);
         }
         if self
-            .known_incarnation(peer)
+            .known_incarnation(index)
             .is_some_and(|known| known != hello.src_incarnation)
         {
-            let before = self.displace(peer, hello.src_incarnation, now, upper);
-            let Some(it) = self.peers.get_mut(peer) else {
+            let before = self.displace(index, hello.src_incarnation, now, upper);
+            let Some(peer) = self.peers.get_mut(index) else {
                 return;
             };
-            it.displaced = before;
-            if it.dialler.restarted() {
+            peer.displaced = before;
+            if peer.dialler.restarted() {
                 return self.fail_active(slot, DialFailure::Unsteady, now, upper);
             }
         }
-        if let Some(it) = self.peers.get_mut(peer) {
-            it.dial_slot = None;
-            it.dialler.connected();
+        if let Some(peer) = self.peers.get_mut(index) {
+            peer.dial_slot = None;
+            peer.dialler.connected();
         }
         #[cfg(feature = "broken")]
-        if self.closes_crossed && self.has_accepted(peer, ctype) {
+        if self.closes_crossed && self.has_accepted(index, ctype) {
             self.drop_handshake(slot);
-            return self.pursue_pass(peer, now, upper);
+            return self.pursue_pass(index, now, upper);
         }
         self.stats.dialled += 1;
-        self.establish(slot, peer, ctype, reply.order, &hello, now, upper);
-        self.pursue_pass(peer, now, upper);
+        self.establish(slot, index, ctype, reply.order, &hello, now, upper);
+        self.pursue_pass(index, now, upper);
     }
 
     #[cfg(feature = "broken")]
-    fn has_accepted(&self, peer: usize, ctype: Ctype) -> bool {
-        let links = self.peers.get(peer).map(|it| it.links.as_slice());
+    fn has_accepted(&self, index: usize, ctype: Ctype) -> bool {
+        let links = self.peers.get(index).map(|peer| peer.links.as_slice());
         let mut terms = links
             .unwrap_or_default()
             .iter()
@@ -377,15 +377,15 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Continues the pass with the next missing type and sets the peer's timer.
-    fn pursue_pass(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        self.continue_pass(peer, now, upper);
-        self.arm(peer, now);
+    fn pursue_pass(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        self.continue_pass(index, now, upper);
+        self.arm(index, now);
     }
 
     /// Returns the incarnation of a peer's open connections; `None` if it has none.
-    pub(super) fn known_incarnation(&self, peer: usize) -> Option<u64> {
-        let it = self.peers.get(peer)?;
-        it.incarnation.filter(|_| !it.links.is_empty())
+    pub(super) fn known_incarnation(&self, index: usize) -> Option<u64> {
+        let peer = self.peers.get(index)?;
+        peer.incarnation.filter(|_| !peer.links.is_empty())
     }
 
     /// Handles the answer `NONE`, in our version or in another one.
@@ -393,7 +393,7 @@ impl<N: Network> Socklnd<N> {
     fn declined(
         &mut self,
         slot: usize,
-        peer: usize,
+        index: usize,
         (version, spoken): (HelloVersion, HelloVersion),
         now: Time,
         upper: &mut impl Above,
@@ -401,45 +401,45 @@ impl<N: Network> Socklnd<N> {
         self.stats.dial_failures.add(DialFailure::Declined);
         self.drop_handshake(slot);
         if version < spoken {
-            self.reject_large(peer, now, upper);
+            self.reject_large(index, now, upper);
         }
-        let counts = self.counts(peer);
+        let counts = self.counts(index);
         let jitter = self.random.number();
-        let Some(it) = self.peers.get_mut(peer) else {
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats.broken("a peer that was dialled");
             return;
         };
-        it.dial_slot = None;
-        match it.dialler.refused(now, version, spoken, counts, jitter) {
-            AfterRejection::Wait | AfterRejection::Content => self.arm(peer, now),
-            AfterRejection::AtOnce => self.pursue_pass(peer, now, upper),
+        peer.dial_slot = None;
+        match peer.dialler.refused(now, version, spoken, counts, jitter) {
+            AfterRejection::Wait | AfterRejection::Content => self.arm(index, now),
+            AfterRejection::AtOnce => self.pursue_pass(index, now, upper),
         }
     }
 
     /// Notes that a peer with a 4-byte address reads no HELLO of version 4: fails the messages that
     /// need this version.
     // [LARGE-10]
-    fn reject_large(&mut self, peer: usize, now: Time, upper: &mut impl Above) {
-        let Some(it) = self
+    fn reject_large(&mut self, index: usize, now: Time, upper: &mut impl Above) {
+        let Some(peer) = self
             .peers
-            .get_mut(peer)
-            .filter(|it| it.large_nids == LargeNids::Wanted)
+            .get_mut(index)
+            .filter(|peer| peer.large_nids == LargeNids::Wanted)
         else {
             return;
         };
-        it.large_nids = LargeNids::Refused;
-        let (id, ip) = (it.key.id, it.address.map(|address| address.ip()));
-        let (gone, kept) = it
+        peer.large_nids = LargeNids::Refused;
+        let (id, ip) = (peer.key.id, peer.address.map(|address| address.ip()));
+        let (gone, kept) = peer
             .take_waiting()
             .into_iter()
-            .partition::<Vec<_>, _>(|request| it.needs_more_than_usual(&request.header));
+            .partition::<Vec<_>, _>(|request| peer.needs_more_than_usual(&request.header));
         for request in kept {
             let deadline = request.deadline;
-            it.wait(request, deadline);
+            peer.wait(request, deadline);
         }
         for request in gone {
             let failed = (Unsent::NotEncodable, Failure::Unwritable);
-            self.report_unsent(peer, &request, failed, now, upper);
+            self.report_unsent(index, &request, failed, now, upper);
         }
         if let Some(ip) = ip
             && let Some(left_out) = self.log.admit("reads no large NIDs", ip, now)
@@ -464,31 +464,36 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         let is_connecting = handshake.stage == Stage::Connecting;
-        let Role::Active { peer, version, .. } = handshake.role else {
+        let Role::Active {
+            peer: index,
+            version,
+            ..
+        } = handshake.role
+        else {
             return;
         };
         // A release that does not know version 4 answers NONE in version 3 and closes with unread bytes, so its
         // answer may be lost. Therefore a disconnection counts as that answer.
-        let is_small = |it: &Peer| !it.key.id.nid.is_large();
+        let is_small = |peer: &Peer| !peer.key.id.nid.is_large();
         if why == DialFailure::Disconnected
             && version == HelloVersion::V4
-            && self.peers.get(peer).is_some_and(is_small)
+            && self.peers.get(index).is_some_and(is_small)
         {
             let versions = (HelloVersion::V3, version);
-            return self.declined(slot, peer, versions, now, upper);
+            return self.declined(slot, index, versions, now, upper);
         }
         self.drop_handshake(slot);
         // TCP did not connect within one attempt; the pass has time for another.
-        if let Some(it) = self.peers.get_mut(peer)
+        if let Some(peer) = self.peers.get_mut(index)
             && why == DialFailure::TimedOut
             && is_connecting
-            && now < it.dialler.deadline()
+            && now < peer.dialler.deadline()
         {
-            it.dial_slot = None;
-            return self.pursue_pass(peer, now, upper);
+            peer.dial_slot = None;
+            return self.pursue_pass(index, now, upper);
         }
-        self.dial_failed(peer, why, now, upper);
-        self.forget_if_idle(peer, now);
+        self.dial_failed(index, why, now, upper);
+        self.forget_if_idle(index, now);
     }
 
     /// Makes a connection of a handshake that both sides agreed on.
@@ -499,7 +504,7 @@ impl<N: Network> Socklnd<N> {
     pub(super) fn establish(
         &mut self,
         slot: usize,
-        peer: usize,
+        index: usize,
         ctype: Ctype,
         order: ByteOrder,
         hello: &Hello,
@@ -510,15 +515,15 @@ impl<N: Network> Socklnd<N> {
             self.stats.broken("a handshake that became a connection");
             return;
         };
-        let Some(it) = self.peers.get_mut(peer) else {
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats.broken("the peer of a new connection");
             self.slots.remove(slot);
             return;
         };
         let terms = Terms {
-            peer,
-            ni: it.key.ni,
-            id: it.key.id,
+            peer: index,
+            ni: peer.key.ni,
+            id: peer.key.id,
             ctype,
             version: hello.version,
             order,
@@ -526,15 +531,15 @@ impl<N: Network> Socklnd<N> {
             remote: handshake.remote,
             dialled: matches!(handshake.role, Role::Active { .. }),
         };
-        let is_first = it.links.is_empty();
+        let is_first = peer.links.is_empty();
         self.part_replaced(&terms, now, upper);
-        let Some(it) = self.peers.get_mut(peer) else {
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats.broken("the peer of a new connection");
             return;
         };
-        it.incarnation = Some(hello.src_incarnation);
-        it.links.push(slot);
-        it.last_failure = None;
+        peer.incarnation = Some(hello.src_incarnation);
+        peer.links.push(slot);
+        peer.last_failure = None;
         self.next_serial += 1;
         let mut connection = Connection::new(handshake.stream, self.next_serial, terms, now);
         connection.peer_closed = handshake.peer_closed;
@@ -544,7 +549,7 @@ impl<N: Network> Socklnd<N> {
         }
         self.slots[slot] = Slot::Connection(Box::new(connection));
         self.stats.connections_open += 1;
-        self.welcome(slot, peer, is_first, now, upper);
+        self.welcome(slot, index, is_first, now, upper);
     }
 
     /// Starts a new connection: queues the waiting messages on it, and reads it at once, because the handshake
@@ -552,33 +557,33 @@ impl<N: Network> Socklnd<N> {
     fn welcome(
         &mut self,
         slot: usize,
-        peer: usize,
+        index: usize,
         is_first: bool,
         now: Time,
         upper: &mut impl Above,
     ) {
-        let check_at = now + self.check_interval(peer);
-        let Some(it) = self.peers.get_mut(peer) else {
+        let check_at = now + self.check_interval(index);
+        let Some(peer) = self.peers.get_mut(index) else {
             self.stats.broken("the peer of a new connection");
             return;
         };
         if is_first {
-            it.check_at = check_at;
-            upper.peer_changed(it.key.ni, it.key.id, true, it.incarnation, now);
+            peer.check_at = check_at;
+            upper.peer_changed(peer.key.ni, peer.key.id, true, peer.incarnation, now);
         }
-        for request in it.take_waiting() {
-            match self.choose_connection(peer, &request) {
+        for request in peer.take_waiting() {
+            match self.choose_connection(index, &request) {
                 Some(slot) => self.enqueue(slot, &request, now, upper),
                 None => {
-                    if let Some(it) = self.peers.get_mut(peer) {
+                    if let Some(peer) = self.peers.get_mut(index) {
                         let deadline = request.deadline;
-                        it.wait(request, deadline);
+                        peer.wait(request, deadline);
                     }
                 }
             }
         }
         self.want_read(slot);
-        self.arm(peer, now);
+        self.arm(index, now);
     }
 
     fn log_dial_failure(
@@ -617,7 +622,7 @@ impl<N: Network> Socklnd<N> {
         now: Time,
         upper: &mut impl Above,
     ) {
-        match self.handshake_mut(slot).map(|it| it.role) {
+        match self.handshake_mut(slot).map(|handshake| handshake.role) {
             Some(Role::Active { .. }) => self.fail_active(slot, failure, now, upper),
             Some(Role::Passive { .. }) => self.fail_passive(slot, refusal, now),
             None => {}

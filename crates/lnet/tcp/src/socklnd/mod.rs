@@ -295,8 +295,8 @@ impl<N: Network> Socklnd<N> {
     pub fn dial_failure(&self, nid: Nid) -> Option<DialFailure> {
         let id = ProcessId::lustre(nid);
         self.nis.keys().find_map(|&ni| {
-            let peer = *self.peer_by_key.get(&PeerKey { ni, id })?;
-            self.peers.get(peer)?.last_failure
+            let index = *self.peer_by_key.get(&PeerKey { ni, id })?;
+            self.peers.get(index)?.last_failure
         })
     }
 
@@ -337,18 +337,18 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Removes a peer of which nothing needs to be remembered.
-    fn forget_if_idle(&mut self, peer: usize, now: Time) {
+    fn forget_if_idle(&mut self, index: usize, now: Time) {
         if !self
             .peers
-            .get(peer)
-            .is_some_and(|it| it.is_forgettable(now))
+            .get(index)
+            .is_some_and(|peer| peer.is_forgettable(now))
         {
             return;
         }
-        let gone = self.peers.remove(peer);
+        let gone = self.peers.remove(index);
         self.peer_by_key.remove(&gone.key);
         if let Some(time) = gone.armed {
-            self.timers.remove(&(time, Timer::Peer(peer)));
+            self.timers.remove(&(time, Timer::Peer(index)));
         }
     }
 }

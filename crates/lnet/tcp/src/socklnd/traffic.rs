@@ -23,85 +23,85 @@ impl<N: Network> Socklnd<N> {
             upper.sent(request.tx, Err(Failure::LocalError), now);
             return;
         }
-        let peer = self.peer_index(PeerKey {
+        let index = self.peer_index(PeerKey {
             ni: request.ni,
             id: request.to,
         });
         let cost = cost(request.header.payload_length);
         let limits = &self.config.limits;
-        let it = &mut self.peers[peer];
-        let full = it.queued_messages >= limits.queued_messages_max
-            || it.queued_bytes + cost > limits.queued_bytes_max;
-        it.queued_messages += 1;
-        it.queued_bytes += cost;
+        let peer = &mut self.peers[index];
+        let full = peer.queued_messages >= limits.queued_messages_max
+            || peer.queued_bytes + cost > limits.queued_bytes_max;
+        peer.queued_messages += 1;
+        peer.queued_bytes += cost;
         if full {
             self.report_unsent(
-                peer,
+                index,
                 &request,
                 (Unsent::QueueFull, Failure::LocalError),
                 now,
                 upper,
             );
-        } else if let Some(slot) = self.choose_connection(peer, &request) {
+        } else if let Some(slot) = self.choose_connection(index, &request) {
             self.enqueue(slot, &request, now, upper);
-            self.dial_what_is_missing(peer, now, upper);
-        } else if self.may_be_carried(peer, &request.header) {
-            self.queue_and_dial(peer, request, now, upper);
+            self.dial_what_is_missing(index, now, upper);
+        } else if self.may_be_carried(index, &request.header) {
+            self.queue_and_dial(index, request, now, upper);
         } else {
             let failed = (Unsent::NotEncodable, Failure::Unwritable);
-            self.report_unsent(peer, &request, failed, now, upper);
+            self.report_unsent(index, &request, failed, now, upper);
         }
     }
 
     /// Returns whether the header can be sent to the peer. If it needs another version than usual, returns false once
     /// the peer has rejected that version; otherwise the peer is dialled in that version from now on.
-    fn may_be_carried(&mut self, peer: usize, header: &Header) -> bool {
-        let Some(it) = self.peers.get_mut(peer) else {
+    fn may_be_carried(&mut self, index: usize, header: &Header) -> bool {
+        let Some(peer) = self.peers.get_mut(index) else {
             return true;
         };
-        if !it.needs_more_than_usual(header) {
+        if !peer.needs_more_than_usual(header) {
             return true;
         }
-        if it.large_nids == LargeNids::Untried && !it.key.id.is_userspace() {
-            it.large_nids = LargeNids::Wanted;
-            it.dialler.want_more();
+        if peer.large_nids == LargeNids::Untried && !peer.key.id.is_userspace() {
+            peer.large_nids = LargeNids::Wanted;
+            peer.dialler.want_more();
         }
-        it.large_nids == LargeNids::Wanted
+        peer.large_nids == LargeNids::Wanted
     }
 
     /// Queues the message until there is a connection, if the peer can be dialled; fails it otherwise.
     // [SET-12] [HELLO-19]
     fn queue_and_dial(
         &mut self,
-        peer: usize,
+        index: usize,
         request: SendRequest,
         now: Time,
         upper: &mut impl Above,
     ) {
-        let timeout = self.timeout(peer);
-        let it = &mut self.peers[peer];
-        let dialable = !it.key.id.is_userspace();
-        if !dialable || !(it.dialler.is_active() || it.dialler.may_begin(now)) {
-            let failed = if it.links.is_empty() {
+        let timeout = self.timeout(index);
+        let peer = &mut self.peers[index];
+        let dialable = !peer.key.id.is_userspace();
+        if !dialable || !(peer.dialler.is_active() || peer.dialler.may_begin(now)) {
+            let failed = if peer.links.is_empty() {
                 (Unsent::NoRoute, Failure::RemoteError)
             } else {
                 // The connections have a version that cannot carry the message.
                 (Unsent::NotEncodable, Failure::Unwritable)
             };
-            self.report_unsent(peer, &request, failed, now, upper);
-            self.forget_if_idle(peer, now);
+            self.report_unsent(index, &request, failed, now, upper);
+            self.forget_if_idle(index, now);
             return;
         }
         let deadline = request.deadline.min(now + timeout);
-        it.wait(request, deadline);
-        it.is_dialled = true;
-        self.dial_what_is_missing(peer, now, upper);
-        self.arm(peer, now);
+        peer.wait(request, deadline);
+        peer.is_dialled = true;
+        self.dial_what_is_missing(index, now, upper);
+        self.arm(index, now);
     }
 
-    pub(super) fn choose_connection(&self, peer: usize, request: &SendRequest) -> Option<usize> {
+    pub(super) fn choose_connection(&self, index: usize, request: &SendRequest) -> Option<usize> {
         let min_bulk = self.config.min_bulk;
-        choose(self.peers[peer].links.iter().filter_map(|&slot| {
+        choose(self.peers[index].links.iter().filter_map(|&slot| {
             let connection = self.connection(slot)?;
             let version = connection.terms.version;
             if !carries(version, &request.header) {
@@ -135,12 +135,12 @@ impl<N: Network> Socklnd<N> {
         };
         connection.last_use = last_use;
         connection.note_queueing(now);
-        let peer = connection.terms.peer;
+        let index = connection.terms.peer;
         match connection.tx.push(connection.terms.version, request) {
             Ok(()) => self.want_write(slot),
             Err(_) => {
                 let failed = (Unsent::NotEncodable, Failure::LocalError);
-                self.report_unsent(peer, request, failed, now, upper);
+                self.report_unsent(index, request, failed, now, upper);
             }
         }
     }
@@ -148,14 +148,14 @@ impl<N: Network> Socklnd<N> {
     /// Reports a message that is on no connection as not sent.
     pub(super) fn report_unsent(
         &mut self,
-        peer: usize,
+        index: usize,
         request: &SendRequest,
         (why, failure): (Unsent, Failure),
         now: Time,
         upper: &mut impl Above,
     ) {
-        if let Some(it) = self.peers.get_mut(peer) {
-            settle(it, cost(request.header.payload_length));
+        if let Some(peer) = self.peers.get_mut(index) {
+            settle(peer, cost(request.header.payload_length));
         }
         self.stats.unsent.add(why);
         upper.sent(request.tx, Err(failure), now);

@@ -270,7 +270,7 @@ impl Node {
 
     /// Returns the types of all connections, sorted.
     pub fn types(&self) -> Vec<Ctype> {
-        let mut types: Vec<_> = self.lnd.connections().map(|it| it.ctype).collect();
+        let mut types: Vec<_> = self.lnd.connections().map(|link| link.ctype).collect();
         types.sort();
         types
     }

@@ -306,7 +306,10 @@ fn r69_three_hundred_clients_have_addresses_and_a_dropped_one_returns() {
         })
     };
     let clients: Vec<End> = (0..300).map(|_| single()).collect();
-    let peers: Vec<_> = clients.iter().map(|it| server.greeted_by(it)).collect();
+    let peers: Vec<_> = clients
+        .iter()
+        .map(|client| server.greeted_by(client))
+        .collect();
     let mut distinct = peers.clone();
     distinct.sort_unstable();
     distinct.dedup();

@@ -301,7 +301,10 @@ fn r69_each_client_has_its_own_address() {
     let bed = Bed::new();
     let server = bed.serve();
     let clients: Vec<End> = (0..8).map(|_| bed.join()).collect();
-    let mut peers: Vec<_> = clients.iter().map(|it| server.greeted_by(it)).collect();
+    let mut peers: Vec<_> = clients
+        .iter()
+        .map(|client| server.greeted_by(client))
+        .collect();
     assert_eq!(server.greeted_by(&clients[3]), peers[3]);
     peers.sort_unstable();
     peers.dedup();
