@@ -122,9 +122,10 @@ impl<'a> View<'a> {
                 .map(|ni| direct(ni, search.target))
                 .ok_or(SelectError::NothingLeft);
         }
+        // [PATH-52]
         let pinned = self
             .pinned(search)
-            .filter(|ni| ni.nid.net() == net && check(ni).is_ok());
+            .filter(|ni| !search.reserved && ni.nid.net() == net && check(ni).is_ok());
         pinned
             .or_else(|| self.best_ni(search, net, check, observer))
             .map(|ni| direct(ni, search.target))

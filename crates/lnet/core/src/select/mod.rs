@@ -92,7 +92,8 @@ pub(crate) struct Request {
     pub(crate) source: Option<Nid>,
     /// The destination.
     pub(crate) target: ProcessId,
-    /// True for traffic of portal 0, such as pings, which sets the pinned source and does not use it.
+    /// True for traffic of portal 0, such as pings. Every first message sets the source that a peer sees from then on;
+    /// this traffic uses the source only through gateways.
     pub(crate) reserved: bool,
     /// Whether other NIDs of the peer may replace the target. A message that is always exact does not use loopback.
     pub(crate) exact: Exact,
@@ -178,6 +179,8 @@ struct Search<'a> {
     cpt: u16,
     /// True if a peer that is not Multi-Rail must see the interface that it has always seen.
     pins: bool,
+    /// True for traffic of portal 0, which uses this interface only through gateways.
+    reserved: bool,
     /// The gateway to avoid.
     avoid: Option<Nid>,
     /// The peer that sent the message to this node; as a gateway it is excluded.
@@ -249,7 +252,8 @@ impl<'a> View<'a> {
             source,
             target,
             cpt: request.cpt,
-            pins: source.is_none() && !request.reserved,
+            pins: source.is_none(),
+            reserved: request.reserved,
             avoid: request.avoid,
             came_from: None,
             limits,
@@ -312,6 +316,7 @@ impl<'a> View<'a> {
             target,
             cpt: 0,
             pins: false,
+            reserved: false,
             avoid: None,
             came_from: Some(from),
             limits: Limits::new(self.globals, retry),

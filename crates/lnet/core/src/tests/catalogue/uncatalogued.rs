@@ -77,6 +77,16 @@ fn messages_of_portal_0_take_turns_and_pin_an_interface_for_others() {
     assert_eq!(bench.sources(2, P1), [N1; 2]);
 }
 
+// [PATH-52]
+#[test]
+fn messages_of_portal_0_that_pass_a_gateway_use_the_pinned_interface() {
+    const FAR: &str = "10.5.0.1@tcp5";
+    let mut bench = Bench::new(&[N1, N2]);
+    bench.route("tcp5", "10.0.0.9@tcp", None, 0);
+    bench.ping_from(N2, FAR);
+    assert_eq!([(); 4].map(|()| ask(&mut bench, FAR)), [N2; 4]);
+}
+
 /// Delivers a PUT that wants an ACK, fails the ACK, and returns whether the ACK is sent again.
 fn ack_is_sent_again(profile: fn(&mut Globals)) -> bool {
     let mut bench = Bench::two_by_two().with(profile);
