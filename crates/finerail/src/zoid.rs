@@ -122,10 +122,6 @@ pub(crate) struct DaemonArgs {
     /// Unexpected messages that a client may send without a request first [default: 0]
     #[arg(long, value_name = "N")]
     credits: Option<String>,
-    /// Let clients of this machine map the shared memory: this saves a copy, but every client can
-    /// write all of it: on or off [default: off]
-    #[arg(long, value_name = "SWITCH")]
-    trust_clients: Option<String>,
     /// Copy messages of 64k and more directly from and to the memory of clients of this machine, if
     /// the system allows it: on, auto (on without a warning if it does not) or off [default: auto]
     #[arg(long, value_name = "WHEN")]
@@ -193,7 +189,7 @@ impl DaemonArgs {
     }
 
     /// Returns the flags that are settings, by name.
-    fn flags(&self) -> [(&'static str, &Option<String>); 23] {
+    fn flags(&self) -> [(&'static str, &Option<String>); 22] {
         [
             ("instance", &self.instance),
             ("directory", &self.directory),
@@ -213,7 +209,6 @@ impl DaemonArgs {
             ("max-clients", &self.max_clients),
             ("bulk-slots", &self.bulk_slots),
             ("credits", &self.credits),
-            ("trust-clients", &self.trust_clients),
             ("spin-us", &self.spin_us),
             ("client-memory", &self.client_memory),
             ("unexp-share", &self.unexp_share),

@@ -13,7 +13,7 @@
 //! | Is that process still alive, and still the same process? | [`ProcessHandle`], [`process_start`] |
 //! | How is another process's memory read and written? | [`read_memory`], [`write_memory`], [`allow_trace`] |
 //! | Is this still the process, or a child that `fork` made of it? | [`ForkMark`] |
-//! | Who is at the other end of a local socket, has it closed, and how is a descriptor passed? | [`peer_credentials`], [`peer_groups`], [`send_descriptors`], [`has_hung_up`] |
+//! | Who is at the other end of a local socket, and has it closed? | [`peer_credentials`], [`peer_groups`], [`has_hung_up`] |
 //! | How is a file opened, created or replaced safely if others may have put a link there? | [`without_following`], [`create_file`], [`replace_file`], [`create_new`] |
 //! | Does a directory belong to this user alone? Can others replace what is created in it? | [`own_directory`], [`require_trusted_parent`] |
 //! | How does one thread end another's wait? | [`Alarm`], [`Event`] |
@@ -48,12 +48,12 @@
 
 mod alarm;
 mod cpu;
-mod descriptors;
 mod event;
 mod file;
 mod fork;
 mod interface;
 mod link;
+mod local_socket;
 mod mapping;
 mod mqueue;
 mod peer_memory;
@@ -68,10 +68,6 @@ mod wait;
 
 pub use alarm::{Alarm, Woken};
 pub use cpu::{allowed_cpus, pin_to_cpu, pin_to_cpus};
-pub use descriptors::{
-    DESCRIPTORS_MAX, PeerCredentials, effective_user, peer_credentials, peer_groups,
-    receive_descriptors, send_descriptors, share_with_group,
-};
 pub use event::{Event, Waited};
 pub use file::{
     create_file, create_new, own_directory, replace_file, require_trusted_parent,
@@ -80,6 +76,9 @@ pub use file::{
 pub use fork::ForkMark;
 pub use interface::{InterfaceAddress, interface_addresses};
 pub use link::{LinkWatch, links};
+pub use local_socket::{
+    PeerCredentials, effective_user, peer_credentials, peer_groups, share_with_group,
+};
 pub use mapping::Mapping;
 pub use mqueue::{
     MessageQueue, QueueAccess, QueueShape, explain_queue_error, queue_bytes_max, unlink_queue,

@@ -12,7 +12,7 @@ use std::ffi::CString;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::num::NonZeroUsize;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use nix::errno::Errno;
@@ -117,12 +117,6 @@ impl SharedMemory {
         options.read(true).write(true).custom_flags(flags.bits());
         let path = format!("/proc/{process}/fd/{descriptor}");
         Ok(Self(options.open(path)?))
-    }
-
-    /// Takes over an object that another process passed as a descriptor.
-    #[must_use]
-    pub fn from_descriptor(descriptor: OwnedFd) -> Self {
-        Self(File::from(descriptor))
     }
 
     fn allocate(&self, bytes: u64) -> io::Result<()> {

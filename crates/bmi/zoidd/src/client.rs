@@ -90,8 +90,6 @@ pub(crate) struct Client {
     pub(crate) pinged: Time,
     /// Whether payload may come without a grant, against a credit.
     pub(crate) credits: bool,
-    /// Whether its grants name places in the segment, which the client has mapped.
-    pub(crate) shared: bool,
     /// Its memory, if messages are copied directly.
     pub(crate) memory: Option<Memory>,
     /// The request that fails because its memory does not exist.
@@ -181,7 +179,6 @@ impl Client {
             heard: now,
             pinged: now,
             credits: false,
-            shared: false,
             memory: None,
             faulty: None,
             quiet: false,
@@ -220,9 +217,8 @@ impl Client {
     /// Errors of `readv(2)`, including [`io::ErrorKind::WouldBlock`].
     pub(crate) fn receive(&mut self, nowhere: &mut [u8]) -> io::Result<Received> {
         let Some(payload) = &mut self.payload else {
-            // Payload can come only against a credit or a grant, and never from a client that has mapped the
-            // segment.
-            let careful = self.credits || (!self.shared && !self.incoming.is_empty());
+            // Payload can come only against a credit or a grant.
+            let careful = self.credits || !self.incoming.is_empty();
             let room = self.input.room(careful);
             let count = span::receive(&self.stream, &[], 0, room)?;
             self.readable = count == room.len() || self.read_closed;
@@ -280,8 +276,7 @@ impl Client {
         }
     }
 
-    /// Begins a DATA frame. Returns the arrival of a message that needs no further bytes: an empty one, or
-    /// one that the client has written to the segment itself.
+    /// Begins a DATA frame. Returns the arrival of a message that needs no further bytes: an empty one.
     ///
     /// # Errors
     ///
@@ -308,9 +303,7 @@ impl Client {
         {
             return Err(Violation::Payload);
         }
-        if self.shared && len == 0 && data.offset == incoming.total {
-            incoming.received = incoming.total;
-        } else if data.offset != incoming.received || len > incoming.total - incoming.received {
+        if data.offset != incoming.received || len > incoming.total - incoming.received {
             return Err(Violation::Payload);
         }
         self.begin(data.grant, len, input)

@@ -29,7 +29,7 @@ use crate::failpoint::Failpoints;
 use crate::size::{parse_milliseconds, parse_size};
 
 /// Every setting: its name and a one-line description.
-pub const SETTINGS: [(&str, &str); 23] = [
+pub const SETTINGS: [(&str, &str); 22] = [
     ("instance", "name of this daemon and its pset"),
     ("directory", "where lock, journal and sockets are"),
     ("socket", "path of the clients' Unix socket"),
@@ -74,10 +74,6 @@ pub const SETTINGS: [(&str, &str); 23] = [
     (
         "credits",
         "unexpected slots reserved for each client; 0: none",
-    ),
-    (
-        "trust-clients",
-        "on or off: clients of this machine may map the segment and copy from and to it",
     ),
     (
         "spin-us",
@@ -209,8 +205,6 @@ pub struct Options {
     pub bulk_slots: u32,
     /// The number of unexpected slots reserved for each client.
     pub credits: u32,
-    /// Whether local clients that ask for it get the segment, all of which they can then write.
-    pub trust_clients: bool,
     /// How long the daemon polls before it sleeps, at most 10 ms.
     pub spin: Duration,
     /// Whether messages are copied directly from and to local clients' memory.
@@ -250,7 +244,6 @@ impl Default for Options {
             max_clients: 4096,
             bulk_slots: 2,
             credits: 0,
-            trust_clients: false,
             spin: Duration::ZERO,
             client_memory: ClientMemory::default(),
             unexpected_share: 100,
@@ -344,7 +337,6 @@ impl Options {
             "max-clients" => self.max_clients = number(value)?,
             "bulk-slots" => self.bulk_slots = number(value)?,
             "credits" => self.credits = number(value)?,
-            "trust-clients" => self.trust_clients = switch(value)?,
             "spin-us" => self.spin = Duration::from_micros(number(value)?).min(SPIN_MAX),
             "client-memory" => self.client_memory = client_memory(value)?,
             "job-weights" => self.job_weights = job_weights(value)?,
@@ -545,14 +537,6 @@ fn client_memory(value: &str) -> Result<ClientMemory, String> {
         "auto" => Ok(ClientMemory::Auto),
         "off" => Ok(ClientMemory::Off),
         _ => Err("is on, auto or off".to_owned()),
-    }
-}
-
-fn switch(value: &str) -> Result<bool, String> {
-    match value {
-        "on" => Ok(true),
-        "off" => Ok(false),
-        _ => Err("is on or off".to_owned()),
     }
 }
 

@@ -162,8 +162,8 @@ impl Segment {
         self.header.epoch
     }
 
-    /// Returns the object that contains the regions, to be passed to processes that may map it.
-    pub(crate) fn object(&self) -> &SharedMemory {
+    /// Returns the object that contains the regions.
+    fn object(&self) -> &SharedMemory {
         self.regions.as_ref().unwrap_or(&self.object)
     }
 

@@ -131,7 +131,7 @@ impl Meeting {
         self.next_grant(Place::Memory)
     }
 
-    fn next_grant(&mut self, place: Place<'_>) -> u64 {
+    fn next_grant(&mut self, place: Place) -> u64 {
         let got = self.client.hear();
         match got.frame() {
             Frame::Grant(Grant { grant, place: way }) if way == place => grant,

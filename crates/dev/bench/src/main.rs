@@ -63,7 +63,7 @@ enum Subject {
     Select(select::SelectArgs),
     /// Control of a node: shows and imports, and how long they delay its messages
     Ctl(ctl::CtlArgs),
-    /// BMI: the zoid method by stream and by zero copy, and tcp, compared with queues, sockets and memory
+    /// BMI: the zoid method by stream and by process copy, and tcp, compared with queues, sockets and memory
     Bmi(bmi::BmiArgs),
     /// Routers and many peers: one more hop, discovery, pushes, and the load of `lst`
     Router(router::RouterArgs),

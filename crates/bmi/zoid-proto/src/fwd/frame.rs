@@ -18,7 +18,7 @@ pub enum Frame<'a> {
     /// Client: requests to send a message.
     SendReq(SendReq),
     /// Daemon: a buffer is reserved; send the message.
-    Grant(Grant<'a>),
+    Grant(Grant),
     /// Either: payload.
     Data(Data),
     /// Client: the granted buffer will not be filled.
@@ -31,7 +31,7 @@ pub enum Frame<'a> {
     /// Client: requests a message for a buffer.
     RecvReq(RecvReq),
     /// Daemon: a message follows, or the error.
-    RecvReply(RecvReply<'a>),
+    RecvReply(RecvReply),
     /// Client: the message has arrived, or why it was not accepted.
     RecvAck {
         /// The transfer.
@@ -129,11 +129,11 @@ impl<'a> Frame<'a> {
             Self::Hello(_) => Hello::LEN,
             Self::Welcome(_) => Welcome::LEN,
             Self::SendReq(_) => SendReq::LEN,
-            Self::Grant(grant) => grant.encoded_len(),
+            Self::Grant(_) => Grant::LEN,
             Self::Data(_) => Data::LEN,
             Self::Abort { .. } | Self::RecvAck { .. } => 8,
             Self::RecvReq(_) => RecvReq::LEN,
-            Self::RecvReply(reply) => reply.encoded_len(),
+            Self::RecvReply(_) => RecvReply::LEN,
             Self::TestReq(test) => test.encoded_len(),
             Self::TestReply(readiness) => readiness.encoded_len(),
             Self::Event(_) => Event::LEN,

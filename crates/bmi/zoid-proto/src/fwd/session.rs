@@ -27,8 +27,6 @@ bitflags! {
     pub struct Caps: u32 {
         /// Several requests may be in flight at once.
         const MULTIPLEX = 1;
-        /// Grants may name places in the segment, whose descriptor arrived with WELCOME.
-        const SHARED_MEMORY = 2;
         /// The client has no thread for answering PING: it answers only while it waits. Only the end of its
         /// stream says that the client is gone.
         const QUIET = 4;

@@ -4,17 +4,14 @@
 //!  SEND_REQ    kind u8, class u8, 0 u16, tag i32, total u64, timeout ms i32, 0 u32, order u64
 //!  SEND_INLINE what SEND_REQ has, the message
 //!  RECV_REQ    tag i32, 0 u32, capacity u64, timeout ms i32, 0 u32, order u64
-//!  GRANT       grant u64, mode u8, 0 [3], count u32, {offset u64, length u64} of the segment ...
-//!              modes: 0 stream, 1 segment, 2 the client's memory (see PLACES)
-//!  RECV_REPLY  total u64, grant u64, mode u8, 0 [3], count u32, {offset u64, length u64} ...
+//!  GRANT       grant u64, mode u8, 0 [7]; modes: 0 stream, 2 the client's memory (see PLACES)
+//!  RECV_REPLY  total u64, grant u64, mode u8, 0 [7]
 //!  DATA        grant u64, offset u64; payload
 //! ```
 
-use super::{INLINE_MAX, MAX_BODY};
+use super::INLINE_MAX;
 use crate::bytes::{Reader, Writer, at_most, check_milliseconds, in_range};
 use crate::error::{DecodeError, EncodeError, Problem};
-use crate::list::List;
-use crate::segment::Extent;
 
 /// Whether the receiver must have posted a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -174,89 +171,54 @@ impl RecvReq {
     }
 }
 
-/// The modes on the wire.
+/// The modes on the wire. 1 is not used any more.
 const STREAM: u8 = 0;
-const SHARED: u8 = 1;
 const MEMORY: u8 = 2;
 
 /// How the bytes of a granted transfer travel.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Place<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
     /// In DATA frames.
     Stream,
-    /// By a copy by the client into or out of these places of the segment, in order.
-    Shared(List<'a, Extent>),
     /// By a copy by the daemon out of or into memory that the client names with PLACES.
     Memory,
 }
 
-impl<'a> Place<'a> {
-    /// Returns the length of mode, count and list in bytes.
-    const fn encoded_len(&self) -> usize {
-        8 + match self {
-            Self::Stream | Self::Memory => 0,
-            Self::Shared(segments) => segments.encoded_len(),
+impl Place {
+    /// The length of the mode with its padding in bytes.
+    const LEN: usize = 8;
+
+    /// Decodes the mode at `at`, which ends the body.
+    fn decode(reader: &Reader<'_>, at: usize) -> Result<Self, DecodeError> {
+        reader.require_exactly(at + Self::LEN)?;
+        match reader.u8(at)? {
+            STREAM => Ok(Self::Stream),
+            MEMORY => Ok(Self::Memory),
+            value => Err(unknown(reader, at, "mode", value)),
         }
     }
 
-    /// Decodes mode, count and list from `at` to the end of the body.
-    fn decode(reader: &Reader<'a>, at: usize) -> Result<Self, DecodeError> {
-        reader.require(at + 8)?;
-        let mode = reader.u8(at)?;
-        let max = match mode {
-            STREAM | MEMORY => 0,
-            SHARED => u64::from(MAX_BODY) / Extent::LEN as u64,
-            value => return Err(unknown(reader, at, "mode", value)),
-        };
-        let count = u64::from(reader.u32(at + 4)?);
-        let count = in_range(reader, at + 4, "segment count", count, (0, max))?;
-        reader.require_exactly(at + 8 + count as usize * Extent::LEN)?;
-        match mode {
-            STREAM => return Ok(Self::Stream),
-            MEMORY => return Ok(Self::Memory),
-            _ => {}
+    const fn mode(self) -> u8 {
+        match self {
+            Self::Stream => STREAM,
+            Self::Memory => MEMORY,
         }
-        List::decode("", reader.tail(at + 8))
-            .map(Self::Shared)
-            .map_err(|error| reader.error(at + 8 + error.offset, error.problem))
-    }
-
-    fn encode(&self, buffer: &mut [u8]) -> Result<(), EncodeError> {
-        let (mode, segments) = match self {
-            Self::Stream => (STREAM, List::new(&[])),
-            Self::Shared(segments) => (SHARED, *segments),
-            Self::Memory => (MEMORY, List::new(&[])),
-        };
-        let count = segments.len() as u64;
-        at_most(
-            "segment count",
-            count,
-            u64::from(MAX_BODY) / Extent::LEN as u64,
-        )?;
-        Writer::new(buffer, 8)?
-            .u8(mode)
-            .reserved(3)
-            .u32(count as u32);
-        segments.encode(buffer.get_mut(8..).unwrap_or_default())?;
-        Ok(())
     }
 }
 
 /// A buffer is reserved.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Grant<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
     /// The transfer.
     pub grant: u64,
     /// How its bytes travel.
-    pub place: Place<'a>,
+    pub place: Place,
 }
 
-impl<'a> Grant<'a> {
-    pub(crate) const fn encoded_len(&self) -> usize {
-        8 + self.place.encoded_len()
-    }
+impl Grant {
+    pub(crate) const LEN: usize = 8 + Place::LEN;
 
-    pub(crate) fn decode(reader: &Reader<'a>) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(reader: &Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             place: Place::decode(reader, 8)?,
             grant: reader.u64(0)?,
@@ -264,23 +226,26 @@ impl<'a> Grant<'a> {
     }
 
     pub(crate) fn encode(&self, body: &mut [u8]) -> Result<(), EncodeError> {
-        Writer::new(body, 8)?.u64(self.grant);
-        self.place.encode(body.get_mut(8..).unwrap_or_default())
+        Writer::new(body, Self::LEN)?
+            .u64(self.grant)
+            .u8(self.place.mode())
+            .reserved(7);
+        Ok(())
     }
 }
 
 /// Answers [`RecvReq`]. The numbers mean something only if the header's status is 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RecvReply<'a> {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecvReply {
     /// The length of the message in bytes.
     pub total: u64,
     /// The transfer, for DATA and RECV_ACK.
     pub grant: u64,
     /// How its bytes travel.
-    pub place: Place<'a>,
+    pub place: Place,
 }
 
-impl<'a> RecvReply<'a> {
+impl RecvReply {
     /// The body of a reply without a message.
     pub const NOTHING: Self = Self {
         total: 0,
@@ -288,11 +253,9 @@ impl<'a> RecvReply<'a> {
         place: Place::Stream,
     };
 
-    pub(crate) const fn encoded_len(&self) -> usize {
-        16 + self.place.encoded_len()
-    }
+    pub(crate) const LEN: usize = 16 + Place::LEN;
 
-    pub(crate) fn decode(reader: &Reader<'a>) -> Result<Self, DecodeError> {
+    pub(crate) fn decode(reader: &Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Self {
             place: Place::decode(reader, 16)?,
             total: reader.u64(0)?,
@@ -301,8 +264,12 @@ impl<'a> RecvReply<'a> {
     }
 
     pub(crate) fn encode(&self, body: &mut [u8]) -> Result<(), EncodeError> {
-        Writer::new(body, 16)?.u64(self.total).u64(self.grant);
-        self.place.encode(body.get_mut(16..).unwrap_or_default())
+        Writer::new(body, Self::LEN)?
+            .u64(self.total)
+            .u64(self.grant)
+            .u8(self.place.mode())
+            .reserved(7);
+        Ok(())
     }
 }
 

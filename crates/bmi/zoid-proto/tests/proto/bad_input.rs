@@ -136,7 +136,6 @@ fn frames() -> Vec<Vec<u8>> {
         tag: 1,
         multiplicity: 1,
     }];
-    let shared = Place::Shared(List::new(SEGMENTS));
     let hello = Hello {
         version_min: 1,
         version_max: 1,
@@ -159,7 +158,7 @@ fn frames() -> Vec<Vec<u8>> {
         Frame::SendReq(SEND),
         Frame::Grant(Grant {
             grant: 1,
-            place: shared,
+            place: Place::Memory,
         }),
         Frame::Data(Data {
             grant: 1,
@@ -171,7 +170,7 @@ fn frames() -> Vec<Vec<u8>> {
         Frame::RecvReply(RecvReply {
             total: 300,
             grant: 1,
-            place: shared,
+            place: Place::Memory,
         }),
         Frame::RecvAck { grant: 1 },
         Frame::TestReq(TestReq {

@@ -16,11 +16,11 @@
 //! the operation fails.
 
 use bmi::{Error, RequestKind};
+use zoid_proto::Status;
 use zoid_proto::fwd::{
     Data, Frame, FrameFlags, FrameHeader, FrameType, INLINE_MAX, MAX_CHUNK, MessageKind, RecvReq,
     SendInline, SendReq,
 };
-use zoid_proto::{Extent, SEGMENT_HEADER_LEN, Status};
 
 use super::Client;
 use super::queue::Op;
@@ -239,25 +239,14 @@ impl Client {
     /// Carries out what an answer asks for.
     pub(super) fn advance(&self, ticket: &Ticket, op: &Op, step: Step, answer: Answer) -> Progress {
         let outcome = match (step, answer) {
-            (Step::Grant, Answer::Granted(grant, places)) => {
-                let moved = match places {
-                    None => self.stream(ticket, op, grant),
-                    Some(places) => self.copy_to_segment(ticket, op, grant, &places),
-                };
-                match moved {
-                    Ok(()) => return Progress::Waits(Step::Taken),
-                    Err(Error::Proto) => Outcome::Failed(Error::Proto),
-                    Err(_) => Outcome::Unknown(ticket.stay),
-                }
-            }
             (Step::Grant, Answer::GrantedInMemory(grant)) => {
                 if self.show(ticket, grant, &op.segments) {
                     return Progress::Waits(Step::Taken);
                 }
                 return self.stream_granted(ticket, op, grant);
             }
-            // The daemon could not copy the message.
-            (Step::Taken, Answer::Granted(grant, None)) => {
+            // With `Step::Taken`: the daemon could not copy the message.
+            (Step::Grant | Step::Taken, Answer::Granted(grant)) => {
                 return self.stream_granted(ticket, op, grant);
             }
             // With `Step::Grant`: the answer to a repeated send whose first attempt has arrived.
@@ -266,7 +255,7 @@ impl Client {
             }
             (Step::Message, Answer::Done(Status::NONE)) => Outcome::NotNow,
             (_, Answer::Done(status)) if !matches!(step, Step::Rest { .. }) => of_rejection(status),
-            (Step::Message, Answer::Coming(grant, total, None)) => {
+            (Step::Message, Answer::Coming(grant, total)) => {
                 return Progress::Waits(Step::Rest { grant, total });
             }
             (Step::Message, Answer::ComingInMemory(grant, total)) => {
@@ -274,10 +263,6 @@ impl Client {
                     self.decline(ticket, grant);
                 }
                 return Progress::Waits(Step::Rest { grant, total });
-            }
-            (Step::Message, Answer::Coming(grant, total, Some(places))) => {
-                let received = self.copy_from_segment(op, total, &places);
-                self.acknowledge(ticket, grant, received.map(|()| total))
             }
             (Step::Rest { grant, total }, answer) => {
                 self.acknowledge(ticket, grant, last_byte(&answer).map(|()| total))
@@ -350,33 +335,6 @@ impl Client {
         }
     }
 
-    fn copy_to_segment(
-        &self,
-        ticket: &Ticket,
-        op: &Op,
-        grant: u64,
-        places: &[Extent],
-    ) -> Result<(), Error> {
-        let target = self.segment_spans(places).ok_or(Error::Proto)?;
-        if spans::copy(&op.segments, &target) < op.total {
-            return Err(Error::Proto);
-        }
-        let frame = Frame::Data(Data {
-            grant,
-            offset: op.total as u64,
-        });
-        self.write_frame(ticket, &frame, header(FrameType::DATA), &[])
-    }
-
-    fn copy_from_segment(&self, op: &Op, total: usize, places: &[Extent]) -> Result<(), Error> {
-        let source = self.segment_spans(places).ok_or(Error::Proto)?;
-        let source = spans::part(&source, 0, total);
-        if spans::copy(&source, &op.segments) < total {
-            return Err(Error::Proto);
-        }
-        Ok(())
-    }
-
     fn acknowledge(&self, ticket: &Ticket, grant: u64, received: Result<usize, Error>) -> Outcome {
         let status = match received {
             Ok(_) => Status::DONE,
@@ -386,18 +344,6 @@ impl Client {
         // The message has arrived, even if the acknowledgement is lost.
         let _lost = self.write_frame(ticket, &Frame::RecvAck { grant }, header, &[]);
         received.map_or_else(Outcome::Failed, Outcome::Done)
-    }
-
-    /// Returns the given places of the segment in this process; `None` if the segment is not mapped or they
-    /// lie outside.
-    fn segment_spans(&self, places: &[Extent]) -> Option<Vec<sys::span::Span>> {
-        let segment = self.lock().segment.clone()?;
-        let span = |place: &Extent| {
-            let offset = usize::try_from(place.offset).ok()?;
-            let len = usize::try_from(place.len).ok()?;
-            segment.span(offset.checked_add(SEGMENT_HEADER_LEN)?, len)
-        };
-        places.iter().map(span).collect()
     }
 }
 

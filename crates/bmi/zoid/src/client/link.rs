@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use socket2::{Domain, SockAddr, SockRef, Socket, Type};
 use sys::span::Span;
-use sys::{Alarm, Readiness, Woken, receive_descriptors, wait_until_ready};
+use sys::{Alarm, Readiness, Woken, span, wait_until_ready};
 use zoid_proto::fwd::{Frame, FrameHeader, MAX_BODY, SEND_BUFFER};
 
 use crate::address::Place;
@@ -306,36 +306,29 @@ impl Link {
         Ok(())
     }
 
-    /// Reads the first frame of the connection, and the descriptors that come with it.
+    /// Reads the first frame of the connection.
     ///
     /// # Errors
     ///
     /// The connection is lost, the bytes are not a frame, or nothing arrives within `limit`.
-    pub(super) fn receive_first(
-        &self,
-        limit: Duration,
-    ) -> io::Result<(FrameHeader, Vec<u8>, Vec<OwnedFd>)> {
+    pub(super) fn receive_first(&self, limit: Duration) -> io::Result<(FrameHeader, Vec<u8>)> {
         let mut bytes = vec![0; FrameHeader::LEN];
-        let mut descriptors = self.receive_exactly(&mut bytes, limit)?;
+        self.receive_exactly(&mut bytes, limit)?;
         let header = FrameHeader::decode(&bytes).map_err(invalid)?;
         let mut body = vec![0; header.body_len as usize];
-        descriptors.extend(self.receive_exactly(&mut body, limit)?);
+        self.receive_exactly(&mut body, limit)?;
         self.counters.frames_received().up();
         self.counters.bytes_received().add(bytes.len() + body.len());
-        Ok((header, body, descriptors))
+        Ok((header, body))
     }
 
-    fn receive_exactly(&self, bytes: &mut [u8], limit: Duration) -> io::Result<Vec<OwnedFd>> {
+    fn receive_exactly(&self, bytes: &mut [u8], limit: Duration) -> io::Result<()> {
         let began = Instant::now();
-        let mut descriptors = Vec::new();
         let mut done = 0;
         while let Some(rest) = bytes.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            match receive_descriptors(&self.stream, rest) {
-                Ok((0, _)) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok((count, more)) => {
-                    done += count;
-                    descriptors.extend(more);
-                }
+            match span::receive(&self.stream, &[], 0, rest) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(count) => done += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     let left = Some(limit.saturating_sub(began.elapsed()));
@@ -346,7 +339,7 @@ impl Link {
                 Err(error) => return Err(error),
             }
         }
-        Ok(descriptors)
+        Ok(())
     }
 
     /// Passes every frame that has arrived to `receive`; if there is none, waits at most `limit` for the

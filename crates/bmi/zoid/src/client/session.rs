@@ -27,9 +27,9 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use bmi::{Error, OpId};
-use sys::{Event as Turn, Mapping, Waited};
+use sys::{Event as Turn, Waited};
+use zoid_proto::Status;
 use zoid_proto::fwd::{Frame, FrameHeader, FrameType, INLINE_WINDOW, Welcome, inline_cost};
-use zoid_proto::{Extent, Status};
 
 use self::dispatch::invalid_data;
 use super::Client;
@@ -108,8 +108,6 @@ pub(super) struct State {
     fallen: Vec<(OpId, Error)>,
     /// The call whose payload is being read, and the number of its bytes.
     filling: Option<(u32, usize)>,
-    /// The daemon's segment, if the daemon shares it with its clients.
-    pub(super) segment: Option<Mapping>,
     welcome: Welcome,
     stay: Stay,
     pub(super) place: Place,
@@ -184,14 +182,14 @@ impl Sink {
 /// An answer to a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// GRANT: a buffer is reserved; with places in the segment if the client may write to it.
-    Granted(u64, Option<Vec<Extent>>),
+    /// GRANT: a buffer is reserved.
+    Granted(u64),
     /// GRANT: a buffer is reserved, and the daemon copies the message.
     GrantedInMemory(u64),
     /// SEND_DONE, or a RECV_REPLY without a message.
     Done(Status),
-    /// RECV_REPLY: a message of this length follows; with places in the segment if the client may read it.
-    Coming(u64, usize, Option<Vec<Extent>>),
+    /// RECV_REPLY: a message of this length follows.
+    Coming(u64, usize),
     /// RECV_REPLY: a message of this length has arrived, and the daemon copies it.
     ComingInMemory(u64, usize),
     /// The last byte has arrived.
@@ -269,7 +267,6 @@ impl State {
             server: Server::Awaited,
             fallen: Vec::new(),
             filling: None,
-            segment: None,
             welcome: Welcome {
                 pid: -1,
                 heartbeat_ms: 2000,
@@ -397,7 +394,6 @@ impl State {
             next_try: now,
             connecting: false,
         };
-        self.segment = None;
         self.credits = 0;
         self.window = None;
         let sends = self.calls.values().filter(|call| call.sink.is_none());

@@ -16,12 +16,6 @@ mod tcp {
     }));
 }
 
-mod same_host {
-    use super::*;
-
-    bmi::conformance_tests!(Bed::with(|options| options.trust_clients = true));
-}
-
 mod client_memory {
     use super::*;
 
@@ -48,10 +42,4 @@ mod pipelined {
     use super::*;
 
     bmi::conformance_tests!(Bed::new().pipelined());
-}
-
-mod pipelined_same_host {
-    use super::*;
-
-    bmi::conformance_tests!(Bed::with(|options| options.trust_clients = true).pipelined());
 }

@@ -38,11 +38,10 @@ impl Drop for Reserved {
     }
 }
 
-fn bed(total: u64, pages: HugePages, trust: bool) -> Bed {
+fn bed(total: u64, pages: HugePages) -> Bed {
     Bed::with(|options| {
         options.total = total;
         options.huge_pages = pages;
-        options.trust_clients = trust;
     })
 }
 
@@ -86,7 +85,7 @@ fn without_a_reserve() {
     let free = number("free_hugepages");
     let total = (free << 21) + (64 << 20);
     for pages in [HugePages::Auto, HugePages::Huge2M, HugePages::Huge1G] {
-        let bed = bed(total, pages, false);
+        let bed = bed(total, pages);
         assert_eq!(
             bed.metric("zoidd_segment_huge_page_bytes"),
             0.0,
@@ -101,9 +100,9 @@ fn with_a_reserve() {
         println!("skipped: FINERAIL_LONG=1 and the right to write {POOL}/nr_hugepages are needed");
         return;
     };
-    for (pages, trust) in [(HugePages::Auto, false), (HugePages::Huge2M, true)] {
+    for pages in [HugePages::Auto, HugePages::Huge2M] {
         let free = number("free_hugepages");
-        let mut bed = bed(64 << 20, pages, trust);
+        let mut bed = bed(64 << 20, pages);
         assert_eq!(bed.metric("zoidd_segment_huge_page_bytes"), 2_097_152.0);
         assert_eq!(number("free_hugepages"), free - 33);
         exchange(&bed);

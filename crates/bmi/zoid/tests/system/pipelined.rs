@@ -90,11 +90,6 @@ fn one_thread_has_several_messages_under_way_in_both_directions() {
 }
 
 #[test]
-fn so_it_has_where_the_client_copies_into_the_segment() {
-    both_ways(&Bed::with(|options| options.trust_clients = true));
-}
-
-#[test]
 fn so_it_has_where_the_daemon_copies_out_of_and_into_the_clients_memory() {
     both_ways(&Bed::with(|options| {
         options.client_memory = zoidd::ClientMemory::On
@@ -189,7 +184,7 @@ fn what_was_under_way_when_the_daemon_went_fails_or_finds_the_next_one() {
 #[test]
 fn eight_threads_share_what_is_under_way() {
     const ROUNDS: u8 = 50;
-    let bed = Bed::with(|options| options.trust_clients = true);
+    let bed = Bed::new();
     let (server, client) = pipelined_pair(&bed);
     let (server, client) = (&server, &client);
     std::thread::scope(|scope| {

@@ -363,13 +363,6 @@ fn both_sides_agree_with_the_model() {
 }
 
 #[test]
-fn they_do_where_the_client_copies_into_the_segment() {
-    let bed = Bed::with(|options| options.trust_clients = true);
-    let (server, client) = bed.greeted_pair();
-    agree(&bed, &client, &server);
-}
-
-#[test]
 fn they_do_where_the_daemon_copies_out_of_and_into_the_clients_memory() {
     let bed = Bed::with(|options| options.client_memory = zoidd::ClientMemory::On);
     let (server, client) = bed.greeted_pair();

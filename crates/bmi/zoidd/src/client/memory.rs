@@ -8,8 +8,8 @@
 //!                                                                ◀─ RECV_ACK
 //! ```
 //!
-//! A message is copied once, as with `trust-clients`, but the client never sees the segment. The daemon
-//! accesses only addresses from PLACES.
+//! A message is copied once, and the client never sees the segment. The daemon accesses only addresses from
+//! PLACES.
 //!
 //! # Which process is accessed
 //!

@@ -1,11 +1,11 @@
 //! Connections of clients: converts frames to calls of the engine.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::mem;
 use std::time::Duration;
 
 use mio::{Interest, Token};
-use sys::{peer_credentials, send_descriptors};
+use sys::peer_credentials;
 use tracing::{debug, info, warn};
 use zoid_proto::Status;
 use zoid_proto::fwd::{
@@ -462,13 +462,6 @@ impl Daemon {
     }
 
     fn welcome(&mut self, key: usize, header: &FrameHeader, hello: &Hello, attached: Attached) {
-        let Some(client) = self.clients.get_mut(key) else {
-            return;
-        };
-        let local = matches!(client.stream, Stream::Unix(_));
-        let wished = hello.caps.contains(Caps::SHARED_MEMORY);
-        // [FWD-40]
-        client.shared = self.options.trust_clients && local && wished;
         let mark = self.reach(key, hello);
         let Some(client) = self.clients.get_mut(key) else {
             return;
@@ -478,11 +471,10 @@ impl Daemon {
         client.quiet = hello.caps.contains(Caps::QUIET);
         let mut caps = Caps::MULTIPLEX | Caps::QUIET;
         caps.set(Caps::INLINE, self.segment.takes_writes());
-        caps.set(Caps::SHARED_MEMORY, client.shared);
         caps.set(Caps::CLIENT_MEMORY, mark.is_some());
         caps.set(Caps::REATTACH, !self.options.reattach.is_zero());
         caps.set(Caps::REATTACHED, attached.reattached);
-        // [FWD-13]
+        // [FWD-13] [FWD-40]
         let welcome = Welcome {
             pid: i32::try_from(attached.peer.pid.0).unwrap_or(-1),
             epoch: self.segment.epoch(),
@@ -503,35 +495,8 @@ impl Daemon {
         self.options.failpoints.pass(Place::BeforeWelcome);
         let header = FrameHeader::new(FrameType::WELCOME, header.request).with_status(Status::DONE);
         let frame = Frame::Welcome(welcome);
-        if !welcome.caps.contains(Caps::SHARED_MEMORY) {
-            self.push(key, header, &frame);
-            return self.push_mark(key, mark);
-        }
-        if let Err(error) = self.pass_segment(key, header, &frame) {
-            warn!(%error, "cannot pass the segment to a client");
-            self.lose(key, Departure::Broken);
-        }
-    }
-
-    /// Sends WELCOME with the segment's descriptor. This is the first output to the connection, so there is
-    /// room for all of it.
-    fn pass_segment(
-        &mut self,
-        key: usize,
-        header: FrameHeader,
-        frame: &Frame<'_>,
-    ) -> io::Result<()> {
-        let mut bytes = vec![0; frame.encoded_len()];
-        frame.encode(header, &mut bytes).map_err(io::Error::other)?;
-        let Some(client) = self.clients.get(key) else {
-            return Ok(());
-        };
-        let sent = send_descriptors(&client.stream, &bytes, &[self.segment.object()])?;
-        self.counters.bytes_out += sent as u64;
-        match sent == bytes.len() {
-            true => Ok(()),
-            false => Err(ErrorKind::WriteZero.into()),
-        }
+        self.push(key, header, &frame);
+        self.push_mark(key, mark);
     }
 
     fn send_request(

@@ -24,7 +24,7 @@ impl Daemon {
     pub(super) fn reach(&mut self, key: usize, hello: &Hello) -> Option<u64> {
         let client = self.clients.get_mut(key)?;
         let wanted = self.options.client_memory != ClientMemory::Off;
-        if !wanted || client.shared || !client.stream.is_local() {
+        if !wanted || !client.stream.is_local() {
             return None;
         }
         let found = match hello.caps.contains(Caps::CLIENT_MEMORY) {

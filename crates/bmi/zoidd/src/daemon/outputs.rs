@@ -2,7 +2,7 @@
 
 use tracing::error;
 use zoid_proto::fwd::{Event, Frame, FrameHeader, FrameType, Grant, Place, Readiness, RecvReply};
-use zoid_proto::{Extent, List, Status};
+use zoid_proto::{List, Status};
 
 use super::Daemon;
 use crate::client::{Message, RequestKind};
@@ -63,14 +63,9 @@ impl Daemon {
         if client.inline_message(transfer.request.0).is_some() {
             return self.place_inline(key, transfer);
         }
-        let extents = extents(transfer);
         let copied = client.is_copied(transfer.total);
         client.ask_places(grant, copied);
-        let place = match client.shared {
-            true => Place::Shared(List::new(&extents)),
-            false if copied => Place::Memory,
-            false => Place::Stream,
-        };
+        let place = if copied { Place::Memory } else { Place::Stream };
         self.options.failpoints.pass(failpoint::Place::BeforeGrant);
         let header = FrameHeader::new(FrameType::GRANT, transfer.request.0);
         self.push(key, header, &Frame::Grant(Grant { grant, place }));
@@ -112,10 +107,8 @@ impl Daemon {
             return self.outside(transfer);
         };
         client.deliver(grant, request);
-        let (total, shared) = (transfer.total, client.shared);
-        let extents = extents(transfer);
+        let total = transfer.total;
         let place = match &mut client.memory {
-            _ if shared => Place::Shared(List::new(&extents)),
             Some(memory) if memory.takes(total) => {
                 let message = Message {
                     request,
@@ -226,16 +219,6 @@ impl Daemon {
             self.push_event(key, event, status);
         }
     }
-}
-
-fn extents(transfer: &Transfer) -> Vec<Extent> {
-    let places = transfer.segments.iter();
-    places
-        .map(|place| Extent {
-            offset: place.offset,
-            len: place.len,
-        })
-        .collect()
 }
 
 /// Converts an error of the engine to its status.

@@ -60,12 +60,7 @@ impl fmt::Display for Party {
 }
 
 /// The methods with a daemon, in the order of `daemons` and of the last servers.
-pub(super) const WITH_DAEMON: [Method; 4] = [
-    Method::Zoid,
-    Method::ZeroCopy,
-    Method::Spinning,
-    Method::ProcessCopy,
-];
+pub(super) const WITH_DAEMON: [Method; 3] = [Method::Zoid, Method::Spinning, Method::ProcessCopy];
 
 /// The result of several clients that ran at the same time.
 #[derive(Clone, Debug)]
@@ -86,23 +81,13 @@ impl Bed {
         let limits = Initiator::connect(directory.path(), limits_target.port())?;
         let mut servers = Processes(vec![limits_target]);
         let mut daemons = Processes(Vec::new());
-        for role in [
-            Role::Daemon,
-            Role::TrustingDaemon,
-            Role::SpinningDaemon,
-            Role::CopyingDaemon,
-        ] {
+        for role in [Role::Daemon, Role::SpinningDaemon, Role::CopyingDaemon] {
             daemons.0.push(start(role)?);
         }
         let tcp_server = start(Role::TcpServer)?;
         let tcp_port = tcp_server.port();
         servers.0.push(tcp_server);
-        for role in [
-            Role::Server,
-            Role::ZeroCopyServer,
-            Role::SpinningServer,
-            Role::ProcessCopyServer,
-        ] {
+        for role in [Role::Server, Role::SpinningServer, Role::ProcessCopyServer] {
             servers.0.push(start(role)?);
         }
         Ok(Self {

@@ -72,7 +72,7 @@ impl End {
     fn connect(place: &Place, method: Method) -> anyhow::Result<Self> {
         let (builder, counters) = match method {
             Method::Tcp => (Bmi::builder().method(bmi::tcp::Tcp::new()), None),
-            Method::Zoid | Method::ZeroCopy | Method::Spinning | Method::ProcessCopy => {
+            Method::Zoid | Method::Spinning | Method::ProcessCopy => {
                 let zoid = Zoid::new(place.client_options(method)?);
                 let counters = zoid.counters();
                 (Bmi::builder().method(zoid), Some(counters))

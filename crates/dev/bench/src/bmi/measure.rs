@@ -163,9 +163,9 @@ fn one_round(bed: &mut Bed, row: &mut Row, round: u16) -> anyhow::Result<()> {
 /// Returns the methods, message sizes and numbers of clients for the comparison of many clients with one.
 fn crowds(short: bool) -> Vec<(Method, usize, usize)> {
     if short {
-        return vec![(Method::Zoid, MIB, 64), (Method::ZeroCopy, MIB, 64)];
+        return vec![(Method::Zoid, MIB, 64), (Method::ProcessCopy, MIB, 64)];
     }
-    let methods = [Method::Zoid, Method::ZeroCopy, Method::Tcp];
+    let methods = [Method::Zoid, Method::ProcessCopy, Method::Tcp];
     let sizes = [8, 8192, 65_536, MIB];
     let each = |method| {
         sizes
@@ -253,8 +253,6 @@ fn count(bed: &mut Bed) -> anyhow::Result<Vec<Counted>> {
     for (method, what, frames) in [
         // The frames: SEND_REQ, GRANT, DATA, SEND_DONE; RECV_REQ, RECV_REPLY, DATA, RECV_ACK.
         (Method::Zoid, "frames of an exchange, post timeout on", 8.0),
-        // The same frames without the message that comes through the segment.
-        (Method::ZeroCopy, "the same with zero copy", 7.0),
     ] {
         let task = task(Pattern::Exchange, Origin::Pre, 8, 1);
         let task = Task {

@@ -61,16 +61,12 @@ pub(crate) enum Role {
     Limits,
     /// A daemon
     Daemon,
-    /// A daemon that lets clients into its segment
-    TrustingDaemon,
     /// A daemon that spins
     SpinningDaemon,
     /// A daemon that copies directly from and to its clients' memory
     CopyingDaemon,
     /// The server at the daemon
     Server,
-    /// The server at the daemon that trusts
-    ZeroCopyServer,
     /// The server at the daemon that spins
     SpinningServer,
     /// The server at the daemon that copies
@@ -92,9 +88,7 @@ impl Place {
     /// Returns the address of a method's server.
     pub(super) fn server(&self, method: Method) -> String {
         match method {
-            Method::Zoid | Method::ZeroCopy | Method::Spinning | Method::ProcessCopy => {
-                "zoid://".to_owned()
-            }
+            Method::Zoid | Method::Spinning | Method::ProcessCopy => "zoid://".to_owned(),
             Method::Tcp => format!("tcp://127.0.0.1:{}", self.port),
         }
     }
@@ -121,7 +115,6 @@ impl Place {
                 _ => SEGMENT,
             },
             spin: spin(method),
-            trust_clients: method == Method::ZeroCopy,
             client_memory: match method {
                 Method::ProcessCopy => zoidd::ClientMemory::On,
                 _ => zoidd::ClientMemory::Off,
@@ -168,11 +161,9 @@ fn serve(args: &BmiPeerArgs) -> anyhow::Result<()> {
     };
     match args.role {
         Role::Daemon => daemon(&place, Method::Zoid),
-        Role::TrustingDaemon => daemon(&place, Method::ZeroCopy),
         Role::SpinningDaemon => daemon(&place, Method::Spinning),
         Role::CopyingDaemon => daemon(&place, Method::ProcessCopy),
         Role::Server => zoid_server(&place, Method::Zoid),
-        Role::ZeroCopyServer => zoid_server(&place, Method::ZeroCopy),
         Role::SpinningServer => zoid_server(&place, Method::Spinning),
         Role::ProcessCopyServer => zoid_server(&place, Method::ProcessCopy),
         Role::TcpServer => tcp_server(),

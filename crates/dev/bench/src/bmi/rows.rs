@@ -78,7 +78,6 @@ impl Subject {
         let fitting = u32::try_from(BYTES_IN_FLIGHT / bytes.max(1)).unwrap_or(u32::MAX);
         let goal = match method {
             Method::Zoid | Method::ProcessCopy => Some(0.9),
-            Method::ZeroCopy => Some(0.95),
             Method::Spinning | Method::Tcp => None,
         };
         let aimed = bytes >= MIB && origin == Origin::Pre;
@@ -87,7 +86,7 @@ impl Subject {
             task: task(pattern, origin, bytes, fitting.clamp(1, IN_FLIGHT)),
             limit: match method {
                 Method::Zoid | Method::Spinning => Limit::UnixStream,
-                Method::ZeroCopy | Method::ProcessCopy => Limit::Ring,
+                Method::ProcessCopy => Limit::Ring,
                 Method::Tcp => Limit::TcpStream,
             },
             target: goal.filter(|_| aimed).map(Target::AtLeast),
@@ -126,7 +125,7 @@ impl Subject {
     /// spinning process would wait for itself.
     pub(super) fn all(short: bool, one_core: bool) -> Vec<Self> {
         let mut subjects = Vec::new();
-        for method in [Method::Zoid, Method::ZeroCopy, Method::Tcp] {
+        for method in [Method::Zoid, Method::Tcp] {
             let latencies: &[usize] = if short { &[WORD] } else { &SIZES };
             for &bytes in latencies {
                 subjects.push(Self::exchange(method, Pattern::Exchange, bytes));
@@ -294,7 +293,6 @@ mod tests {
                 "zoid 8 B, one way",
                 "zoid 1 MiB, PRE_ALLOC, 8 in flight",
                 "zoid 128 MiB, PRE_ALLOC, 1 in flight",
-                "zero-copy 1 MiB, PRE_ALLOC, 8 in flight",
                 "process-copy 1 MiB, PRE_ALLOC, 8 in flight",
                 "zoid 8 B, PRE_ALLOC, 64 in flight",
             ] {

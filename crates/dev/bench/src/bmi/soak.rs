@@ -16,12 +16,7 @@ use super::task::{Method, Origin, Pattern, Task};
 
 /// The methods that cover every path of large messages. Spinning uses the path of zoid, with a segment for small
 /// messages.
-const METHODS: [Method; 4] = [
-    Method::Zoid,
-    Method::ZeroCopy,
-    Method::ProcessCopy,
-    Method::Tcp,
-];
+const METHODS: [Method; 3] = [Method::Zoid, Method::ProcessCopy, Method::Tcp];
 
 const CLIENTS: u64 = 8;
 /// The bytes of the largest message.
@@ -73,7 +68,7 @@ pub(super) fn run(duration: Duration) -> anyhow::Result<String> {
         .map(|(party, bytes)| format!("{party} {} KiB", bytes / 1024))
         .collect();
     Ok(format!(
-        "{CLIENTS} clients, {messages} messages of 1 B to {} in {:.0} s over zoid, zero copy, process copy and tcp: \
+        "{CLIENTS} clients, {messages} messages of 1 B to {} in {:.0} s over zoid, process copy and tcp: \
          every byte right\n{kept}most growth of a process: {}\nno name is left\n",
         size(LARGEST),
         begun.elapsed().as_secs_f64(),

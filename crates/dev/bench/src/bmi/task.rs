@@ -17,8 +17,6 @@ use serde::Serialize;
 pub(super) enum Method {
     /// The zoid method; payload goes through the daemon's socket.
     Zoid,
-    /// The zoid method; the client copies payload into and out of the segment.
-    ZeroCopy,
     /// The zoid method; all processes poll for work for a limited time before they sleep.
     Spinning,
     /// The zoid method; the daemon copies long messages directly from and to the client's memory.

@@ -6,7 +6,6 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 use bmi::Error;
-use sys::{Mapping, SharedMemory};
 use zoid_proto::List;
 use zoid_proto::fwd::{Caps, Event, Frame, Hello, PROTOCOL_VERSION, Places, Welcome};
 
@@ -122,7 +121,7 @@ impl Client {
         let lost = |error: io::Error| of_lost_connection(&error);
         self.send(&link, &Frame::Hello(hello), 0, limit)
             .map_err(lost)?;
-        let (header, body, descriptors) = link.receive_first(limit).map_err(lost)?;
+        let (header, body) = link.receive_first(limit).map_err(lost)?;
         let Ok(Frame::Welcome(welcome)) = Frame::decode(&header, &body) else {
             return Err(Error::Proto);
         };
@@ -135,12 +134,6 @@ impl Client {
         if welcome.caps.contains(Caps::CLIENT_MEMORY) {
             self.open_memory(&link, limit)?;
         }
-        let shared = welcome.caps.contains(Caps::SHARED_MEMORY);
-        let segment = descriptors
-            .into_iter()
-            .next()
-            .filter(|_| shared)
-            .and_then(map_segment);
         let heartbeat = Duration::from_millis(welcome.heartbeat_ms.max(1).into());
         link.wait_in_calls(self.silence_limit(heartbeat))?;
         let link = Arc::new(link);
@@ -152,7 +145,6 @@ impl Client {
         state.welcome = welcome;
         state.credits = welcome.credits;
         state.window = welcome.caps.contains(Caps::INLINE).then_some(0);
-        state.segment = segment;
         state.server_died = false;
         state.server = state.server.after_connecting(welcome.server_session != 0);
         state.connection = Connection::Up(Arc::clone(&link));
@@ -204,7 +196,7 @@ impl Client {
     /// where the mark is.
     fn open_memory(&self, link: &Link, limit: Duration) -> Result<(), Error> {
         let lost = |error: io::Error| of_lost_connection(&error);
-        let (header, body, _) = link.receive_first(limit).map_err(lost)?;
+        let (header, body) = link.receive_first(limit).map_err(lost)?;
         let Ok(Frame::Event(Event::Mark(number))) = Frame::decode(&header, &body) else {
             return Err(Error::Proto);
         };
@@ -226,7 +218,6 @@ impl Client {
         caps.set(Caps::QUIET, self.options.single_thread);
         caps.insert(Caps::REATTACH | Caps::REATTACHED | Caps::INLINE);
         let local = matches!(state.place, Place::Unix(_));
-        caps.set(Caps::SHARED_MEMORY, local);
         let offers = self.options.client_memory != ClientMemory::Reject;
         caps.set(Caps::CLIENT_MEMORY, local && offers);
         Hello {
@@ -264,10 +255,4 @@ impl Client {
             self.sleep(None, Some(now + RETRY), Signals::End, |_| None::<()>)?;
         }
     }
-}
-
-fn map_segment(descriptor: std::os::fd::OwnedFd) -> Option<Mapping> {
-    let object = SharedMemory::from_descriptor(descriptor);
-    let size = usize::try_from(object.size().ok()?).ok()?;
-    object.map(size).ok()
 }

@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 use std::time::Instant;
 
 use bmi::{Error, Tag};
+use zoid_proto::Status;
 use zoid_proto::fwd::{Event, Frame, FrameHeader, Place as Way};
-use zoid_proto::{Extent, Status};
 
 use super::{Answer, Server, State};
 use crate::client::link::Verdict;
@@ -25,7 +25,7 @@ impl State {
                 self.conceal(request);
                 let answer = match grant.place {
                     Way::Memory => Answer::GrantedInMemory(grant.grant),
-                    _ => Answer::Granted(grant.grant, places(&grant.place)),
+                    Way::Stream => Answer::Granted(grant.grant),
                 };
                 self.answer(request, answer);
             }
@@ -42,7 +42,7 @@ impl State {
                 let total = usize::try_from(reply.total).unwrap_or(usize::MAX);
                 match reply.place {
                     Way::Memory => self.coming_in_memory(request, reply.grant, total)?,
-                    _ => self.coming(request, reply.grant, total, places(&reply.place))?,
+                    Way::Stream => self.coming(request, reply.grant, total)?,
                 }
             }
             Frame::TestReply(ready) => {
@@ -62,19 +62,12 @@ impl State {
     }
 
     /// Handles the announcement of a message for a receive.
-    pub(super) fn coming(
-        &mut self,
-        request: u32,
-        grant: u64,
-        total: usize,
-        places: Option<Vec<Extent>>,
-    ) -> io::Result<()> {
+    pub(super) fn coming(&mut self, request: u32, grant: u64, total: usize) -> io::Result<()> {
         if !self.announce(request, grant, total)? {
             return Ok(());
         }
-        let complete = places.is_none() && total == 0;
-        self.answer(request, Answer::Coming(grant, total, places));
-        if complete {
+        self.answer(request, Answer::Coming(grant, total));
+        if total == 0 {
             self.answer(request, Answer::Received);
         }
         Ok(())
@@ -165,13 +158,6 @@ impl State {
             Event::Credits(more) => self.credits = self.credits.saturating_add(more),
             Event::ServerAttached(_) | Event::Draining | Event::Mark(_) | Event::Unknown(..) => {}
         }
-    }
-}
-
-fn places(way: &Way<'_>) -> Option<Vec<Extent>> {
-    match way {
-        Way::Stream | Way::Memory => None,
-        Way::Shared(places) => Some(places.iter().collect()),
     }
 }
 

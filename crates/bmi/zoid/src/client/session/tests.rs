@@ -19,10 +19,10 @@ fn receiving() -> State {
 fn a_message_that_is_announced_twice_is_a_violation_whatever_its_grant() {
     for grant in [0, 7] {
         let mut state = receiving();
-        state.coming(1, grant, 8, None).unwrap();
+        state.coming(1, grant, 8).unwrap();
         state.expect_payload(grant, 0, 8).unwrap();
         state.filled();
-        let again = state.coming(1, grant, 4, None).unwrap_err();
+        let again = state.coming(1, grant, 4).unwrap_err();
         assert_eq!(again.kind(), ErrorKind::InvalidData);
     }
 }
@@ -47,7 +47,7 @@ fn a_lost_connection_leaves_the_memory_marked_that_is_being_written() {
     let link = Arc::new(link);
     let mut state = receiving();
     state.connection = Connection::Up(Arc::clone(&link));
-    state.coming(1, 7, 8, None).unwrap();
+    state.coming(1, 7, 8).unwrap();
     state.expect_payload(7, 0, 4).unwrap();
     state.lose(&link, Error::ConnReset);
     assert_eq!(state.filling, Some((1, 4)));
