@@ -103,8 +103,6 @@ counters! {
     memory_returned,
     /// Reply queues that a server created.
     reply_queues,
-    /// Guards around a server's memory that were found overwritten.
-    broken_guards,
     /// Unexpected messages that a server received.
     unexpected_received,
 }

@@ -19,7 +19,6 @@ use zoid_proto::Instance;
 /// | `ZOID_ON_SERVER_RESTART` | `keep`: operations that wait for a server survive its death and the daemon's; `fail`: they fail when the next one comes | `fail` |
 /// | `ZOID_SERVER_TIMEOUT` | how long, in seconds, an operation waits for a server after the last one has gone; 0: no limit | 60 |
 /// | `ZOID_SINGLE_THREAD` | `1`: a client has no thread of its own; the program calls from one thread at a time | off |
-/// | `ZOID_GUARDS` | `1`: writes beside a server's memory are detected and reported | off |
 /// | `ZOID_EXTENDED_ADDR` | `1`: addresses with an instance or a host are accepted | off |
 /// | `ZOID_IO_NODES` | with `ZOID_EXTENDED_ADDR`: further instances that one client uses at the same time, as `zoid://NAME`, separated by commas | none |
 /// | `ZOID_INTERRUPTIBLE` | `1`: a signal ends waits | off |
@@ -60,8 +59,6 @@ pub struct Options {
     /// Then the operation fails with [`bmi::Error::ConnReset`]. Before the first server there is no limit, and
     /// with [`Options::keep_on_server_restart`] there is none.
     pub server_timeout: Option<Duration>,
-    /// Guards around every piece of a server's memory, checked when the piece is freed.
-    pub guards: bool,
     /// A signal that a thread handles ends its tests with no results and its waiting posts as pending, in
     /// both roles. May be changed with [`setting::INTERRUPTIBLE`](crate::setting::INTERRUPTIBLE).
     pub interruptible: bool,
@@ -106,7 +103,6 @@ impl Default for Options {
             single_thread: false,
             keep_on_server_restart: false,
             server_timeout: Some(SERVER_TIMEOUT),
-            guards: false,
             interruptible: false,
             job: 0,
             pipelined: false,
@@ -147,7 +143,6 @@ impl Options {
         options.reconnect = milliseconds("ZOID_RECONNECT_MS").unwrap_or(options.reconnect);
         let is_on = |name| variable(name).as_deref() == Some("1");
         options.single_thread = is_on("ZOID_SINGLE_THREAD");
-        options.guards = is_on("ZOID_GUARDS");
         options.extended_addresses = is_on("ZOID_EXTENDED_ADDR");
         options.io_nodes = variable("ZOID_IO_NODES").map_or_else(Vec::new, |text| instances(&text));
         options.pipelined = is_on("ZOID_PIPELINED");
@@ -220,7 +215,7 @@ mod tests {
                 "ZOID_RECONNECT_MS" => "70",
                 "ZOID_SERVER_TIMEOUT" => "0",
                 "ZOID_EXTENDED_ADDR" | "ZOID_INTERRUPTIBLE" => "1",
-                "ZOID_SINGLE_THREAD" | "ZOID_GUARDS" => "1",
+                "ZOID_SINGLE_THREAD" => "1",
                 "ZOID_ON_SERVER_RESTART" => "keep",
                 "ZOID_CLIENT_MEMORY" => "allow",
                 "ZOID_SPIN_US" => "99000000",
@@ -235,7 +230,7 @@ mod tests {
         assert_eq!(options.reconnect, Duration::from_millis(70));
         assert_eq!(options.server_timeout, None);
         assert!(options.extended_addresses && options.interruptible);
-        assert!(options.single_thread && options.guards && options.keep_on_server_restart);
+        assert!(options.single_thread && options.keep_on_server_restart);
         assert_eq!(options.client_memory, ClientMemory::Allow);
         assert_eq!(options.spin, SPIN_MAX);
         assert_eq!(options.io_nodes.len(), 2);

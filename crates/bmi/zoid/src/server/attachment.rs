@@ -136,12 +136,7 @@ impl Attachment {
                 .is_some_and(|caps| caps & SegmentHeader::UNANSWERED_POSTS != 0),
             control,
             watch,
-            pool: Pool::new(
-                Arc::clone(&regions),
-                expected,
-                options.guards,
-                Arc::clone(counters),
-            ),
+            pool: Pool::new(Arc::clone(&regions), expected, Arc::clone(counters)),
             regions,
             expected_offsets: header.expected_region(),
             unexpected_offsets: header.unexpected_region(),

@@ -3,13 +3,6 @@
 //! A thin layer over an offset allocator, whose metadata are in this process: a stray write to the segment
 //! cannot corrupt them. Pieces are multiples of 64 bytes, aligned to 64 bytes; BMI promises 16.
 //!
-//! ```text
-//!          guard 64         piece                 guard 64      guards on demand only
-//!  ... ┌────────────┬───────────────────────┬────────────┐ ...
-//!      │ C5 C5 ...  │ the program's         │ C5 C5 ...  │
-//!      └────────────┴───────────────────────┴────────────┘
-//! ```
-//!
 //! The offset allocator sorts free memory into size classes an eighth apart, so it may reject a piece
 //! although a free stretch is just long enough. This module therefore hands out the whole region itself if
 //! all of it is free: a piece that fits the region can always be allocated once everything is free.
@@ -29,15 +22,11 @@ use crate::counters::Counters;
 // [MEM-1]
 pub(super) const UNIT: usize = 64;
 
-/// The value of every byte of a guard.
-const CANARY: u8 = 0xC5;
-
 /// The expected region's allocator.
 pub(super) struct Pool {
     leases: Arc<Leases>,
     /// The region within the memory of `leases`.
     region: Range<usize>,
-    guards: bool,
     counters: Arc<Counters>,
     inner: Mutex<Inner>,
     freed: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -50,17 +39,14 @@ pub(super) struct Room {
     longest: usize,
     /// Whether that is the whole region.
     whole: bool,
-    /// The length of the guards of a piece in bytes.
-    guards: usize,
 }
 
 impl Room {
     /// Returns whether a piece of `len` bytes can be allocated there, whatever the size classes are.
     pub(super) fn fits(self, len: usize) -> bool {
-        let Some(units) = len.max(1).checked_next_multiple_of(UNIT) else {
+        let Some(taken) = len.max(1).checked_next_multiple_of(UNIT) else {
             return false;
         };
-        let taken = units.saturating_add(self.guards);
         let spare = match self.whole {
             true => 0,
             false => (taken / 8).next_multiple_of(UNIT),
@@ -82,12 +68,12 @@ pub(super) struct Piece {
     pool: Arc<Pool>,
     /// `None` for the whole region.
     allocation: Option<Allocation>,
-    /// The offset of the program's first byte in the region.
+    /// The offset of the first byte in the region.
     pub(super) start: usize,
-    /// The length of the program's part in bytes.
+    /// The length in bytes that the program asked for.
     pub(super) len: usize,
-    /// Offset and length, in bytes, of everything allocated for the piece.
-    taken: (usize, usize),
+    /// The length in bytes that is allocated.
+    taken: usize,
 }
 
 impl fmt::Debug for Piece {
@@ -97,12 +83,10 @@ impl fmt::Debug for Piece {
 }
 
 impl Pool {
-    /// Returns the allocator of a free region, which is a part of the memory of `leases`. With `guards`, every piece is surrounded by bytes that are
-    /// checked when it is freed.
+    /// Returns the allocator of a free region, which is a part of the memory of `leases`.
     pub(super) fn new(
         leases: Arc<Leases>,
         region: Range<usize>,
-        guards: bool,
         counters: Arc<Counters>,
     ) -> Arc<Self> {
         // Of a region of 2^38 bytes or more, only the beginning is used.
@@ -115,7 +99,6 @@ impl Pool {
         Arc::new(Self {
             leases,
             region,
-            guards,
             counters,
             inner: Mutex::new(inner),
             freed: OnceLock::new(),
@@ -148,27 +131,24 @@ impl Pool {
 
     /// Returns the length of the longest piece that could ever be allocated.
     pub(super) fn capacity(&self) -> usize {
-        let guards = if self.guards { 2 * UNIT } else { 0 };
-        (self.region.len() / UNIT * UNIT).saturating_sub(guards)
+        self.region.len() / UNIT * UNIT
     }
 
     /// Allocates a piece of `len` bytes, at least one unit; its contents are undefined.
     pub(super) fn allocate(self: &Arc<Self>, len: usize) -> Option<Piece> {
-        let (guard, taken) = self.taken(len)?;
+        let taken = len.max(1).checked_next_multiple_of(UNIT)?;
         let mut inner = self.lock();
         let (allocation, at) = inner.take(taken, self.region.len())?;
         inner.pieces.insert(at, (taken, Instant::now()));
         drop(inner);
         self.counters.memory_taken().add(taken);
-        let piece = Piece {
+        Some(Piece {
             pool: Arc::clone(self),
             allocation,
-            start: at + guard,
+            start: at,
             len,
-            taken: (at, taken),
-        };
-        piece.fill_guards();
-        Some(piece)
+            taken,
+        })
     }
 
     /// Returns the room after every piece allocated within the last `recently` is freed; older pieces count
@@ -187,15 +167,7 @@ impl Pool {
         Room {
             longest: longest.max(self.region.len() - free_from),
             whole: free_from == 0,
-            guards: if self.guards { 2 * UNIT } else { 0 },
         }
-    }
-
-    /// Returns the length of a guard and the total length for a piece of `len` bytes.
-    fn taken(&self, len: usize) -> Option<(usize, usize)> {
-        let guard = if self.guards { UNIT } else { 0 };
-        let taken = len.max(1).checked_next_multiple_of(UNIT)?;
-        Some((guard, taken.checked_add(2 * guard)?))
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -233,50 +205,18 @@ impl Piece {
         let pool = Arc::clone(&self.pool);
         pool.lease(self.start..self.start + self.len, self)
     }
-
-    /// Returns the memory before and after the program's part.
-    fn guards(&self) -> Option<[Span; 2]> {
-        let (at, taken) = self.taken;
-        let end = self.start + self.len;
-        let lease = |range| self.pool.lease(range, ());
-        match self.pool.guards {
-            true => Some([lease(at..self.start)?, lease(end..at + taken)?]),
-            false => None,
-        }
-    }
-
-    fn fill_guards(&self) {
-        for guard in self.guards().into_iter().flatten() {
-            guard.copy_in(&vec![CANARY; guard.len()]);
-        }
-    }
-
-    // [MEM-9]
-    fn check_guards(&self) {
-        let broken = |guard: &Span| guard.to_vec().iter().any(|&byte| byte != CANARY);
-        if self
-            .guards()
-            .into_iter()
-            .flatten()
-            .any(|guard| broken(&guard))
-        {
-            self.pool.counters.broken_guards().up();
-            tracing::error!(piece = ?self, "the guards of a piece of memory were overwritten");
-        }
-    }
 }
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        self.check_guards();
         let mut inner = self.pool.lock();
         match self.allocation {
             Some(allocation) => inner.allocator.free(allocation),
             None => inner.whole = false,
         }
-        inner.pieces.remove(&self.taken.0);
+        inner.pieces.remove(&self.start);
         drop(inner);
-        self.pool.counters.memory_returned().add(self.taken.1);
+        self.pool.counters.memory_returned().add(self.taken);
         if let Some(hook) = self.pool.freed.get() {
             hook();
         }
