@@ -100,7 +100,7 @@ fn the_page_of_commands_has_the_help_text_of_each() {
     generated::compare("commands.md", &generated::commands());
 }
 
-/// After a change that is meant: as above.
+/// `FINERAIL_OVERWRITE=1` writes this page anew, too.
 #[test]
 fn the_page_of_metrics_has_every_metric_that_the_services_serve() {
     if let Some(made) = generated::metrics() {

@@ -122,7 +122,7 @@ const KEPT_PER_CLIENT_MAX: usize = 16 << 20;
 const KEPT_MAX: usize = 256 << 20;
 /// A log shorter than this is never rewritten because of its length. In bytes.
 const REWRITE_MIN: u64 = 4 << 20;
-/// The limit of news that wait for a call to be written to the log.
+/// The limit of changes that wait until the next call writes them to the log.
 const NEWS_MAX: usize = 1024;
 /// The size that a call counts besides its own bytes, in bytes.
 const CALL_OVERHEAD: usize = 128;

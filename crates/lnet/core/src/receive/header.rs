@@ -18,8 +18,9 @@ use crate::status::{DropReason, IllegalMessage};
 /// sends requests but reads no responses would fill the memory.
 pub(crate) const ANSWERS_QUEUED_MAX: usize = 8192;
 
-/// The messages under way, over all peers, from which on a peer may have fewer waiting responses than
-/// [`ANSWERS_QUEUED_MAX`]: as many as are left. A peer that takes its responses is answered whatever others do.
+/// The limit of messages under way over all peers. Near this limit, the limit of waiting responses of each peer falls
+/// from [`ANSWERS_QUEUED_MAX`] to the number of messages that are left. A peer that takes its responses is answered
+/// whatever others do.
 const MESSAGES_MAX: usize = 1 << 18;
 
 impl Core {
