@@ -76,7 +76,7 @@ pub use file_system::{Data, FileSystem, Located};
 pub use path::{COMPONENT_MAX, PATH_MAX, Path, Place};
 pub use request::{
     APPEND_MAX, AllocateMode, ENTRIES_MAX, HANDLES_MAX, HOLD_TIME, Node, RenameMode, Reply,
-    Request, SEGMENTS_MAX, SeekTarget, TRANSFER_MAX, XATTR_MAX, XattrMode,
+    Request, SEGMENTS_MAX, SeekTarget, TRANSFER_MAX, XATTR_MAX, XattrMode, check_xattr_name,
 };
 pub use types::{
     Attributes, COHERENT_MAX, Caller, DirectoryEntry, Entry, Export, GROUPS_MAX, Handle, Kind,

@@ -257,6 +257,24 @@ pub enum XattrMode {
     Replace,
 }
 
+/// Checks that requests may name an extended attribute: one of users, or an access control list. All
+/// other namespaces belong to the server's machine, so a client need not ask for them.
+///
+/// # Errors
+///
+/// `EOPNOTSUPP`.
+pub fn check_xattr_name(name: &[u8]) -> Result<(), Errno> {
+    let is_acl = matches!(
+        name,
+        b"system.posix_acl_access" | b"system.posix_acl_default"
+    );
+    if name.starts_with(b"user.") || is_acl {
+        Ok(())
+    } else {
+        Err(Errno::EOPNOTSUPP)
+    }
+}
+
 /// What [`Request::Allocate`] does with a part of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AllocateMode {

@@ -102,6 +102,10 @@ pub struct Attributes {
     /// Time of creation, which distinguishes the object from an earlier object with the same
     /// number. All zeros if the server's file system does not have it.
     pub born: Timestamp,
+    /// True if the object has no extended attribute that requests may name
+    /// ([`check_xattr_name`](crate::check_xattr_name)), and so no access control list. False if it
+    /// may have some.
+    pub no_xattrs: bool,
 }
 
 /// The new value of a time.

@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// The version of the protocol. A server with another version replies `EPROTONOSUPPORT`.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Limit of a request in bytes: enough for the longest value of an extended attribute with all other
 /// fields, and more than two paths need.
 pub const REQUEST_MAX: usize = 72 << 10;
@@ -286,7 +286,7 @@ structures! {
     Timestamp { seconds, nanoseconds }
     Attributes {
         kind, mode, links, uid, gid, size, blocks, block_size, device, filesystem, file, accessed, modified, changed,
-        born
+        born, no_xattrs
     }
     SetAttributes { mode, uid, gid, size, accessed, modified }
     Entry { handle, attributes }

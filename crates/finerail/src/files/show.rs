@@ -428,6 +428,7 @@ mod tests {
             modified: zero,
             changed: zero,
             born: zero,
+            no_xattrs: true,
         };
         let line = long_line(b"a\n", &attributes);
         assert_eq!(line, "-rw-r-----           1234 1970-01-01T00:00:00Z a\\n");

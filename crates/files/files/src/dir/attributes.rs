@@ -1,6 +1,6 @@
 //! Attributes, including extended attributes.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::{
     AtFlags, CWD, FileType, Gid, Mode, Statx, StatxTimestamp, Timespec, Timestamps, UTIME_NOW,
@@ -13,8 +13,11 @@ use crate::dir::identity::{Acting, errno};
 use crate::dir::table::{Access, Identity, Open};
 use crate::{
     Attributes, Errno, Handle, Kind, Reply, Request, SetAttributes, SetTime, Space, Timestamp,
-    XATTR_MAX, XattrMode,
+    XATTR_MAX, XattrMode, check_xattr_name,
 };
+
+/// The bytes of the names of extended attributes among which a request looks for its own.
+const NAMES_SEEN: usize = 1024;
 
 impl LocalDirectory {
     pub(crate) fn on_attributes(&self, acting: &Acting, request: &Request) -> Result<Reply, Errno> {
@@ -38,7 +41,7 @@ impl LocalDirectory {
 
     fn attributes_of(&self, handle: Handle) -> Result<Reply, Errno> {
         let (_, open) = self.resolve(handle)?;
-        attributes(&status(open.fd.as_fd(), b"")?).map(Reply::Attributes)
+        attributes_at(open.fd.as_fd(), b"").map(|(_, attributes)| Reply::Attributes(attributes))
     }
 
     fn set_attributes(
@@ -53,7 +56,7 @@ impl LocalDirectory {
         }
         let (_, open) = self.resolve(handle)?;
         acting.run(|| set_owner_mode_and_times(&open, set))?;
-        attributes(&status(open.fd.as_fd(), b"")?).map(Reply::Attributes)
+        attributes_at(open.fd.as_fd(), b"").map(|(_, attributes)| Reply::Attributes(attributes))
     }
 
     fn link_target(&self, handle: Handle) -> Result<Reply, Errno> {
@@ -80,7 +83,7 @@ impl LocalDirectory {
     }
 
     fn xattr(&self, acting: &Acting, handle: Handle, name: &[u8]) -> Result<Reply, Errno> {
-        check_namespace(name)?;
+        check_xattr_name(name)?;
         let (_, open) = self.resolve(handle)?;
         let path = proc_path(open.fd.as_fd());
         let mut value = vec![0; XATTR_MAX];
@@ -97,7 +100,7 @@ impl LocalDirectory {
         let read = || rustix::fs::listxattr(&path, &mut list[..]).map_err(errno);
         let length = acting.run(read)?;
         let names = list[..length].split(|&byte| byte == 0);
-        let shown = names.filter(|name| check_namespace(name).is_ok());
+        let shown = names.filter(|name| check_xattr_name(name).is_ok());
         Ok(Reply::Names(shown.map(<[u8]>::to_vec).collect()))
     }
 
@@ -109,7 +112,7 @@ impl LocalDirectory {
         value: &[u8],
         mode: XattrMode,
     ) -> Result<Reply, Errno> {
-        check_namespace(name)?;
+        check_xattr_name(name)?;
         let (_, open) = self.resolve(handle)?;
         let path = proc_path(open.fd.as_fd());
         let flags = match mode {
@@ -122,7 +125,7 @@ impl LocalDirectory {
     }
 
     fn remove_xattr(&self, acting: &Acting, handle: Handle, name: &[u8]) -> Result<Reply, Errno> {
-        check_namespace(name)?;
+        check_xattr_name(name)?;
         let (_, open) = self.resolve(handle)?;
         let path = proc_path(open.fd.as_fd());
         acting.run(|| rustix::fs::removexattr(&path, name).map_err(errno))?;
@@ -140,8 +143,36 @@ pub(crate) fn identity(status: &Statx) -> Identity {
     }
 }
 
+/// Returns identity and attributes of the object with this name, or of the open object if the name is empty.
+pub(crate) fn attributes_at(
+    at: BorrowedFd<'_>,
+    name: &[u8],
+) -> Result<(Identity, Attributes), Errno> {
+    let status = status(at, name)?;
+    let attributes = attributes(&status, has_no_xattrs(at, name))?;
+    Ok((identity(&status), attributes))
+}
+
+/// Returns whether an object certainly has no extended attribute that requests may name.
+fn has_no_xattrs(at: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let mut path = proc_path(at).into_bytes();
+    // Without a name the path is that of the open object itself, which the call must follow.
+    let mut list = [0; NAMES_SEEN];
+    let length = if name.is_empty() {
+        rustix::fs::listxattr(path, &mut list[..])
+    } else {
+        path.push(b'/');
+        path.extend_from_slice(name);
+        rustix::fs::llistxattr(path, &mut list[..])
+    };
+    length.is_ok_and(|length| {
+        let mut names = list[..length].split(|&byte| byte == 0);
+        names.all(|name| check_xattr_name(name).is_err())
+    })
+}
+
 /// Returns the attributes of an object.
-pub(crate) fn attributes(status: &Statx) -> Result<Attributes, Errno> {
+fn attributes(status: &Statx, no_xattrs: bool) -> Result<Attributes, Errno> {
     let mode = u32::from(status.stx_mode);
     Ok(Attributes {
         kind: kind(FileType::from_raw_mode(mode)).ok_or(Errno::EIO)?,
@@ -159,6 +190,7 @@ pub(crate) fn attributes(status: &Statx) -> Result<Attributes, Errno> {
         modified: timestamp(status.stx_mtime),
         changed: timestamp(status.stx_ctime),
         born: timestamp(status.stx_btime),
+        no_xattrs,
     })
 }
 
@@ -213,19 +245,5 @@ fn timespec(time: Option<SetTime>) -> Timespec {
             tv_sec: time.seconds,
             tv_nsec: time.nanoseconds.into(),
         },
-    }
-}
-
-/// Permits the namespace of users and access control lists only: the other namespaces belong to the
-/// server.
-fn check_namespace(name: &[u8]) -> Result<(), Errno> {
-    let is_acl = matches!(
-        name,
-        b"system.posix_acl_access" | b"system.posix_acl_default"
-    );
-    if name.starts_with(b"user.") || is_acl {
-        Ok(())
-    } else {
-        Err(Errno::EOPNOTSUPP)
     }
 }

@@ -214,14 +214,10 @@ impl LocalDirectory {
 
     /// Records an open object under the name by which it was opened.
     pub(crate) fn note(&self, directory: Id, name: &[u8], open: Arc<Open>) -> Result<Entry, Errno> {
-        let status = status(open.fd.as_fd(), b"")?;
-        let attributes = attributes::attributes(&status)?;
+        let (identity, attributes) = attributes::attributes_at(open.fd.as_fd(), b"")?;
+        let spot = (directory, name.into());
         let mut table = self.table();
-        let (object, handle) = table.note(
-            attributes::identity(&status),
-            attributes.kind,
-            (directory, name.into()),
-        );
+        let (object, handle) = table.note(identity, attributes.kind, spot);
         table.keep(object.id, open);
         Ok(Entry { handle, attributes })
     }

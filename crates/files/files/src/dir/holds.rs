@@ -15,8 +15,7 @@ use std::time::Instant;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dir::LocalDirectory;
-use crate::dir::attributes::attributes;
-use crate::dir::directory::status;
+use crate::dir::attributes::attributes_at;
 use crate::dir::table::{Id, Open, Table};
 use crate::{Attributes, Errno, HOLD_TIME, Handle, Kind, Reply};
 
@@ -156,7 +155,7 @@ impl LocalDirectory {
 
     fn hold_at(&self, holder: u64, handle: Handle, now: Instant) -> Result<Attributes, Errno> {
         let (object, open) = self.resolve(handle)?;
-        let attributes = attributes(&status(open.fd.as_fd(), b"")?)?;
+        let (_, attributes) = attributes_at(open.fd.as_fd(), b"")?;
         if object.kind == Kind::File {
             self.table().hold_for(holder, object.id, open, now)?;
         }

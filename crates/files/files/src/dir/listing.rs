@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use rustix::fs::{RawDir, RawDirEntry, SeekFrom};
 
 use crate::dir::LocalDirectory;
-use crate::dir::attributes::{attributes, identity, kind};
-use crate::dir::directory::{ROOT, reopen_directory, require_directory, status};
+use crate::dir::attributes::{attributes_at, kind};
+use crate::dir::directory::{ROOT, reopen_directory, require_directory};
 use crate::dir::identity::{Acting, errno};
 use crate::dir::table::{Object, Open};
 use crate::{DirectoryEntry, Entry, Errno, Handle, Listing, Reply};
@@ -59,10 +59,10 @@ impl LocalDirectory {
         open: &Open,
         name: &[u8],
     ) -> Option<Entry> {
-        let status = acting.run(|| status(open.fd.as_fd(), name)).ok()?;
-        let attributes = attributes(&status).ok()?;
+        let found = acting.run(|| attributes_at(open.fd.as_fd(), name));
+        let (identity, attributes) = found.ok()?;
         let spot = (directory.id, name.into());
-        let (_, handle) = self.table().note(identity(&status), attributes.kind, spot);
+        let (_, handle) = self.table().note(identity, attributes.kind, spot);
         Some(Entry { handle, attributes })
     }
 }

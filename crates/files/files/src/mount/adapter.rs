@@ -617,12 +617,8 @@ impl Filesystem for Adapter {
             _ => return empty(Err(Errno::EINVAL), reply),
         };
         let caller = self.caller(request);
-        let files = &self.tree.files;
-        let set = self
-            .tree
-            .handle(ino.0)
-            .and_then(|handle| files.setxattr(&caller, handle, name.as_bytes(), value, mode));
-        empty(set, reply);
+        let name = name.as_bytes();
+        empty(self.tree.setxattr(&caller, ino.0, name, value, mode), reply);
     }
 
     fn getxattr(
@@ -635,19 +631,16 @@ impl Filesystem for Adapter {
     ) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let files = &self.tree.files;
         let value = self
             .tree
-            .handle(ino.0)
-            .and_then(|handle| files.getxattr(&caller, handle, name.as_bytes()));
+            .getxattr(&caller, ino.0, name.as_bytes(), self.cache);
         xattr(value, size, reply);
     }
 
     fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let handle = self.tree.handle(ino.0);
-        let names = handle.and_then(|handle| self.tree.files.listxattr(&caller, handle));
+        let names = self.tree.listxattr(&caller, ino.0, self.cache);
         let list =
             |names: Vec<Vec<u8>>| names.into_iter().flat_map(|name| [name, vec![0]].concat());
         xattr(names.map(|names| list(names).collect()), size, reply);
@@ -656,12 +649,10 @@ impl Filesystem for Adapter {
     fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let reply = self.pending(request, reply);
         let caller = self.caller(request);
-        let files = &self.tree.files;
-        let removed = self
-            .tree
-            .handle(ino.0)
-            .and_then(|handle| files.removexattr(&caller, handle, name.as_bytes()));
-        empty(removed, reply);
+        empty(
+            self.tree.removexattr(&caller, ino.0, name.as_bytes()),
+            reply,
+        );
     }
 
     fn fallocate(

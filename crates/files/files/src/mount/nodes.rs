@@ -5,6 +5,8 @@
 //! Otherwise the node gets a number with the highest bit set. An object with a new handle is another node: its server
 //! restarted, or another file has got its number.
 
+use std::time::{Duration, Instant};
+
 use rustc_hash::FxHashMap;
 
 use crate::{Attributes, Caller, Entry, Errno, Handle, Place, Timestamp};
@@ -43,6 +45,8 @@ struct Node {
     hidden: Option<Box<Hidden>>,
     removals: u64,
     told: Option<Version>,
+    /// When the server last said that the object has no extended attribute.
+    no_xattrs_at: Option<Instant>,
 }
 
 /// All nodes.
@@ -110,11 +114,26 @@ impl Nodes {
     pub(crate) fn tell(&mut self, number: u64, mut attributes: Attributes) -> Attributes {
         if let Some(node) = self.by_number.get_mut(&number) {
             node.told = Some(version(&attributes));
+            node.no_xattrs_at = attributes.no_xattrs.then(Instant::now);
             if node.hidden.is_some() {
                 attributes.links = attributes.links.saturating_sub(1);
             }
         }
         attributes
+    }
+
+    /// Returns whether the server said within this time that a node has no extended attribute.
+    pub(crate) fn has_no_xattrs(&self, number: u64, within: Duration) -> bool {
+        let node = self.by_number.get(&number);
+        let said = node.and_then(|node| node.no_xattrs_at);
+        said.is_some_and(|at| at.elapsed() < within)
+    }
+
+    /// Notes that a node may have extended attributes from now on.
+    pub(crate) fn set_xattrs(&mut self, number: u64) {
+        if let Some(node) = self.by_number.get_mut(&number) {
+            node.no_xattrs_at = None;
+        }
     }
 
     /// Returns whether the content differs from the last version that the kernel was told.
@@ -263,6 +282,7 @@ mod tests {
             modified: zero,
             changed: zero,
             born: zero,
+            no_xattrs: false,
         };
         Entry {
             handle: Handle([handle; 32]),

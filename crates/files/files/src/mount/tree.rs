@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use slab::Slab;
 use tracing::warn;
@@ -12,7 +13,7 @@ use crate::mount::nodes::{HIDDEN_PREFIX, Hidden, Nodes, ROOT};
 use crate::mount::stream::{Listed, Stream};
 use crate::{
     APPEND_MAX, Attributes, Caller, DirectoryEntry, Entry, Errno, FileSystem, Handle, Kind, Node,
-    Place, RenameMode, SetAttributes,
+    Place, RenameMode, SetAttributes, XattrMode, check_xattr_name,
 };
 
 /// A file system as the kernel uses it.
@@ -142,6 +143,65 @@ impl Tree {
         self.settle(number);
         let attributes = self.files.setattr(caller, self.handle(number)?, set)?;
         Ok(self.nodes().tell(number, attributes))
+    }
+
+    /// Returns the value of an extended attribute. The kernel asks for attributes that no server serves, such as
+    /// `security.capability` before a write, and programs that list files ask each for its access control list. The
+    /// answer needs no request if the server serves no attribute of this name, or said within the time `fresh` that the
+    /// object has none.
+    pub(crate) fn getxattr(
+        &self,
+        caller: &Caller,
+        number: u64,
+        name: &[u8],
+        fresh: Duration,
+    ) -> Result<Vec<u8>, Errno> {
+        check_xattr_name(name)?;
+        let handle = self.handle(number)?;
+        if self.nodes().has_no_xattrs(number, fresh) {
+            return Err(Errno::ENODATA);
+        }
+        self.files.getxattr(caller, handle, name)
+    }
+
+    /// Returns the names of the extended attributes, without a request where [`Self::getxattr`] needs none.
+    pub(crate) fn listxattr(
+        &self,
+        caller: &Caller,
+        number: u64,
+        fresh: Duration,
+    ) -> Result<Vec<Vec<u8>>, Errno> {
+        let handle = self.handle(number)?;
+        if self.nodes().has_no_xattrs(number, fresh) {
+            return Ok(Vec::new());
+        }
+        self.files.listxattr(caller, handle)
+    }
+
+    pub(crate) fn setxattr(
+        &self,
+        caller: &Caller,
+        number: u64,
+        name: &[u8],
+        value: &[u8],
+        mode: XattrMode,
+    ) -> Result<(), Errno> {
+        check_xattr_name(name)?;
+        let handle = self.handle(number)?;
+        let set = self.files.setxattr(caller, handle, name, value, mode);
+        // Also after an error, which may mean that the outcome is unknown.
+        self.nodes().set_xattrs(number);
+        set
+    }
+
+    pub(crate) fn removexattr(
+        &self,
+        caller: &Caller,
+        number: u64,
+        name: &[u8],
+    ) -> Result<(), Errno> {
+        check_xattr_name(name)?;
+        self.files.removexattr(caller, self.handle(number)?, name)
     }
 
     /// Creates a file, a named pipe or a socket. `mode` contains the type, as in mknod(2).
@@ -563,6 +623,7 @@ fn unseen(listed: &DirectoryEntry) -> Attributes {
         modified: zero,
         changed: zero,
         born: zero,
+        no_xattrs: false,
     }
 }
 

@@ -319,6 +319,10 @@ fn thing(files: &dyn FileSystem, caller: &Caller, entry: &Entry) -> Result<Thing
             xattrs.insert(String::from_utf8_lossy(&name).into_owned(), value);
         }
     }
+    assert!(
+        !attributes.no_xattrs || xattrs.is_empty(),
+        "{attributes:?} has {xattrs:?}"
+    );
     Ok(Thing {
         seen: seen(attributes),
         content,

@@ -31,6 +31,7 @@ fn attributes() -> Attributes {
         modified: time(2, 0),
         changed: time(3, 1),
         born: time(1, 2),
+        no_xattrs: true,
     }
 }
 

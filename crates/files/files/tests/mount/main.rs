@@ -1,0 +1,168 @@
+//! The requests that a mount sends for the operations of programs. Each costs a round trip to the server.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use files::dir::LocalDirectory;
+use files::mount::{Mounted, Options};
+use files::{Caller, Data, Errno, FileSystem, Reply, Request};
+use tempfile::TempDir;
+
+/// Counts the requests by their names.
+struct Counted {
+    files: LocalDirectory,
+    counts: Arc<Mutex<BTreeMap<&'static str, u32>>>,
+}
+
+impl FileSystem for Counted {
+    fn call(&self, caller: &Caller, request: &Request, data: Data<'_>) -> Result<Reply, Errno> {
+        *self
+            .counts
+            .lock()
+            .unwrap()
+            .entry(request.name())
+            .or_default() += 1;
+        self.files.call(caller, request, data)
+    }
+}
+
+/// A directory `kept`, mounted at `seen`.
+struct Bed {
+    directory: TempDir,
+    counts: Arc<Mutex<BTreeMap<&'static str, u32>>>,
+    _mounted: Mounted,
+}
+
+impl Bed {
+    /// Returns `None` where nothing can be mounted.
+    fn new() -> Option<Self> {
+        if !nix::unistd::geteuid().is_root() || !Path::new("/dev/fuse").exists() {
+            testkit::absent("mounts need root here, and /dev/fuse");
+            return None;
+        }
+        let directory = TempDir::with_prefix("finerail-test-").unwrap();
+        let [kept, seen] = ["kept", "seen"].map(|name| directory.path().join(name));
+        fs::create_dir(&kept).unwrap();
+        fs::create_dir(&seen).unwrap();
+        let counts = Arc::default();
+        let files = Counted {
+            files: LocalDirectory::open(&kept, files::dir::Options::default()).unwrap(),
+            counts: Arc::clone(&counts),
+        };
+        let mounted = Mounted::open(Arc::new(files), &seen, &Options::default()).unwrap();
+        Some(Self {
+            directory,
+            counts,
+            _mounted: mounted,
+        })
+    }
+
+    fn seen(&self, name: &str) -> PathBuf {
+        self.directory.path().join("seen").join(name)
+    }
+
+    /// Returns the requests that an operation causes, by name, without those that go on in the background. The kernel
+    /// knows the attributes of the root and of the files there.
+    fn requests(&self, operation: impl FnOnce()) -> Vec<(&'static str, u32)> {
+        for entry in fs::read_dir(self.seen("")).unwrap() {
+            entry.unwrap().metadata().unwrap();
+        }
+        self.counts.lock().unwrap().clear();
+        operation();
+        let counts = self.counts.lock().unwrap();
+        let counts = counts.iter().map(|(name, count)| (*name, *count));
+        counts.filter(|(name, _)| *name != "renew").collect()
+    }
+}
+
+#[test]
+fn attributes_that_no_server_serves_cost_no_request() {
+    let Some(bed) = Bed::new() else { return };
+    let path = bed.seen("a");
+    fs::write(&path, "x").unwrap();
+    for name in [
+        "security.capability",
+        "security.selinux",
+        "trusted.t",
+        "system.nfs4_acl",
+    ] {
+        let mut value = [0; 16];
+        let asked = bed.requests(|| {
+            let got = rustix::fs::getxattr(&path, name, &mut value[..]);
+            assert_eq!(got, Err(rustix::io::Errno::OPNOTSUPP), "{name}");
+        });
+        assert_eq!(asked, [], "{name}");
+    }
+    let ask = || {
+        let got = rustix::fs::getxattr(&path, "user.none", &mut [0; 16][..]);
+        assert_eq!(got, Err(rustix::io::Errno::NODATA));
+    };
+    assert_eq!(bed.requests(ask), [], "the file has no attribute");
+    rustix::fs::setxattr(&path, "user.some", b"1", rustix::fs::XattrFlags::empty()).unwrap();
+    assert_eq!(bed.requests(ask), [("getxattr", 1)]);
+}
+
+#[test]
+fn small_files_cost_these_requests() {
+    let Some(bed) = Bed::new() else { return };
+    let path = bed.seen("new");
+    let written = bed.requests(|| fs::write(&path, [7; 4096]).unwrap());
+    assert_eq!(written, [("create", 1), ("lookup", 1), ("write", 1)]);
+    let read = bed.requests(|| assert_eq!(fs::read(&path).unwrap().len(), 4096));
+    // What the mount holds stays if another client removes it.
+    assert_eq!(read, [("hold", 1), ("read", 1)]);
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    let overwritten = bed.requests(|| assert_eq!(file.write_at(b"again", 0).unwrap(), 5));
+    assert_eq!(overwritten, [("write", 1)]);
+    drop(file);
+    let status = bed.requests(|| assert_eq!(fs::metadata(&path).unwrap().len(), 4096));
+    assert_eq!(status, []);
+    let renamed = bed.requests(|| fs::rename(&path, bed.seen("renamed")).unwrap());
+    assert_eq!(renamed, [("lookup", 1), ("rename", 1)]);
+    let made = bed.requests(|| fs::create_dir(bed.seen("d")).unwrap());
+    assert_eq!(made, [("lookup", 1), ("mkdir", 1)]);
+}
+
+#[test]
+fn a_long_listing_asks_no_file_for_its_attributes() {
+    let Some(bed) = Bed::new() else { return };
+    for number in 0..100 {
+        fs::write(bed.seen(&number.to_string()), "x").unwrap();
+    }
+    let mut list = Command::new("ls");
+    list.arg("-l").arg(bed.seen(""));
+    let asked = bed.requests(|| assert!(list.output().unwrap().status.success()));
+    let of_files: u32 = asked.iter().map(|(_, count)| count).sum();
+    assert!(of_files <= 8, "{asked:?}");
+}
+
+#[test]
+fn an_attribute_that_is_set_is_there_at_once_and_a_list_that_another_client_gave_soon() {
+    let Some(bed) = Bed::new() else { return };
+    let path = bed.seen("a");
+    fs::write(&path, "x").unwrap();
+    let value = |path: &Path, name: &str| {
+        let mut value = [0; 64];
+        rustix::fs::getxattr(path, name, &mut value[..]).map(|length| value[..length].to_vec())
+    };
+    assert_eq!(value(&path, "user.a"), Err(rustix::io::Errno::NODATA));
+    let flags = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(&path, "user.a", b"1", flags).unwrap();
+    assert_eq!(value(&path, "user.a"), Ok(b"1".to_vec()));
+
+    let other = bed.seen("other");
+    fs::write(&other, "x").unwrap();
+    assert_eq!(value(&other, "user.a"), Err(rustix::io::Errno::NODATA));
+    let kept = bed.directory.path().join("kept/other");
+    rustix::fs::setxattr(&kept, "user.a", b"2", flags).unwrap();
+    testkit::eventually("the mount asks again", || value(&other, "user.a").is_ok());
+}
