@@ -21,7 +21,7 @@ use lnet_noded::{
     ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions, Service,
 };
 use lnet_policy::Profile;
-use lnet_store::Printable;
+use files_lnet::Printable;
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
 

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use lnet_site::lint::{Input, Report, lint, list};
-use lnet_store::Printable;
+use files_lnet::Printable;
 
 use crate::common::{BAD_INPUT, NEGATIVE, complaint, print_bytes, read_standard_input, read_text};
 

@@ -26,7 +26,7 @@ use std::thread;
 use std::time::Duration;
 
 use files::{Caller, Errno, FileSystem, Handle, OUTCOME_UNKNOWN, Place, RenameMode};
-use lnet_store::files::RemoteFiles;
+use files_lnet::files::RemoteFiles;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::Signal;
 use proptest::prelude::Rng;

@@ -25,7 +25,7 @@ pub fn file_head(data: &[u8]) {
 
 /// A gateway's log of replies, as a crash may leave it.
 pub fn reply_log(data: &[u8]) {
-    lnet_store::files::fuzz_log(data);
+    files_lnet::files::fuzz_log(data);
 }
 
 /// A selftest message in either byte order, or a list of destinations.

@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn this_crate_is_among_the_packages_of_its_workspace() {
-        let directory = root().join(directory_of("lnet-testkit"));
+        let directory = root().join(directory_of("testkit"));
         assert_eq!(directory, Path::new(env!("CARGO_MANIFEST_DIR")));
     }
 }

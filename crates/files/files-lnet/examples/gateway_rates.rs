@@ -2,7 +2,7 @@
 //! a long file in a second. For comparison, measures the same on the directory itself.
 //!
 //! ```sh
-//! cargo run --release -p lnet-store --example gateway_rates -- /dev/shm /var/tmp   # files, and the log
+//! cargo run --release -p files-lnet --example gateway_rates -- /dev/shm /var/tmp   # files, and the log
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "a program for developers")]
@@ -16,7 +16,7 @@ use files::dir::{LocalDirectory, Options};
 use files::{Caller, FileSystem, Place};
 use lnet_node::{Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy, Server, ServerOptions};
-use lnet_store::files::{FileGateway, RemoteFiles, ReplyLog};
+use files_lnet::files::{FileGateway, RemoteFiles, ReplyLog};
 use tempfile::TempDir;
 
 const LENGTH: usize = 512 << 20;

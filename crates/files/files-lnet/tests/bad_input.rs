@@ -17,7 +17,7 @@ use files::{
 };
 use lnet_node::Node;
 use lnet_rpc::{Bulk, Client, Entropy, Idempotence, Server, ServerOptions};
-use lnet_store::files::{FileGateway, RemoteFiles};
+use files_lnet::files::{FileGateway, RemoteFiles};
 use tempfile::TempDir;
 
 use common::{PATIENCE, quick_client, start};

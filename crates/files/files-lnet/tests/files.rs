@@ -14,7 +14,7 @@ use files::{
 };
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
-use lnet_store::files::{FileGateway, PIECE, RemoteFiles};
+use files_lnet::files::{FileGateway, PIECE, RemoteFiles};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;

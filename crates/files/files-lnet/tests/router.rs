@@ -9,7 +9,7 @@ use files::dir::{LocalDirectory, Options};
 use files::{Caller, FileSystem, Place};
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
-use lnet_store::files::{FileGateway, PIECE, RemoteFiles};
+use files_lnet::files::{FileGateway, PIECE, RemoteFiles};
 use tempfile::TempDir;
 
 use common::{PATIENCE, quick_client, start};

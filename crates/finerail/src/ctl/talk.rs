@@ -9,7 +9,7 @@ use std::time::Duration;
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
 use lnet_dlc::protocol::{Failure, Fault, Request, Section, Show};
 use lnet_dlc::{Dlc, DlcError};
-use lnet_store::Printable;
+use files_lnet::Printable;
 
 use super::args::WatchArgs;
 use super::{Partner, Tool};

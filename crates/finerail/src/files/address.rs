@@ -21,7 +21,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use files::Path;
-use lnet_store::Printable;
+use files_lnet::Printable;
 use lnet_types::Nid;
 use zoid_proto::Instance;
 

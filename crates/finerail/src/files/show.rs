@@ -9,7 +9,7 @@ use files::tools::{Entries, Failures, Found, Progress, Tree};
 use files::{Attributes, Kind, Path};
 use indicatif::HumanBytes;
 use jiff::Timestamp;
-use lnet_store::Printable;
+use files_lnet::Printable;
 use serde::Serialize;
 
 use super::address::Address;

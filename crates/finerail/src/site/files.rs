@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use lnet_site::{Gathered, Site, SiteFile, gather, is_wanted, may_hold};
-use lnet_store::Printable;
+use files_lnet::Printable;
 
 use crate::common::{complaint, read_text};
 

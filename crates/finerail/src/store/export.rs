@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use clap::ValueEnum;
 use files::dir::{Identity, LocalDirectory, Squash};
 use lnet_rpc::Entropy;
-use lnet_store::files::{FileGateway, ReplyLog, Step};
+use files_lnet::files::{FileGateway, ReplyLog, Step};
 use nix::sys::signal::{Signal, raise};
 use nix::sys::stat::{Mode, umask};
 

@@ -143,7 +143,7 @@ const PREFIXES: [&str; 7] = [
 /// Crates whose sources only tests and benches use.
 const DEVELOPMENT: [&str; 5] = [
     "finerail-bench",
-    "lnet-testkit",
+    "testkit",
     "mutations",
     "tidy",
     "lnet-fuzz",

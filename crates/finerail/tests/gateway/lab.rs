@@ -11,7 +11,7 @@ use std::time::Duration;
 use files::spread::{Real, Server, Spread};
 use lnet_node::{Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy};
-use lnet_store::files::RemoteFiles;
+use files_lnet::files::RemoteFiles;
 use nix::sys::signal::Signal;
 
 use crate::common::process::{Process, run};
