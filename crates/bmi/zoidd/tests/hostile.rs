@@ -318,7 +318,7 @@ fn a_client_that_says_goodbye_is_not_lost() {
     assert_eq!(daemon.metric("zoidd_clients_lost_total"), 0.0);
 }
 
-// [FWD-15]
+// [DEATH-9]
 #[test]
 fn what_a_client_said_last_is_heard_though_it_reads_none_of_its_answers() {
     let _alone = alone();

@@ -276,7 +276,7 @@ impl Daemon {
 
     /// Reads what a client sent before it closed its connection: an acknowledgement completes a message that arrived,
     /// and a goodbye is one. What waits for the client goes nowhere, so it does not keep the daemon from reading.
-    // [FWD-15]
+    // [DEATH-9]
     fn hear_last_words(&mut self, key: usize) {
         for _ in 0..LAST_READS {
             let Some(client) = self.clients.get_mut(key) else {
