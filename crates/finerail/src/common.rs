@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::ValueEnum;
+use files_lnet::Printable;
 use lnet_config::Config;
 use lnet_node::{AcceptMode, Globals, Node, NodeOptions, SourcePorts};
 use lnet_noded::{
     ControlEndpoint, ControlOptions, ManagedNode, MetricsEndpoint, MetricsOptions, Service,
 };
 use lnet_policy::Profile;
-use files_lnet::Printable;
 use nix::unistd::Group;
 use tracing_subscriber::EnvFilter;
 

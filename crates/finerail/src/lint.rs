@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use lnet_site::lint::{Input, Report, lint, list};
 use files_lnet::Printable;
+use lnet_site::lint::{Input, Report, lint, list};
 
 use crate::common::{BAD_INPUT, NEGATIVE, complaint, print_bytes, read_standard_input, read_text};
 

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use files::dir::{LocalDirectory, Options};
 use files::{Caller, FileSystem, Place};
+use files_lnet::files::{FileGateway, RemoteFiles, ReplyLog};
 use lnet_node::{Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy, Server, ServerOptions};
-use files_lnet::files::{FileGateway, RemoteFiles, ReplyLog};
 use tempfile::TempDir;
 
 const LENGTH: usize = 512 << 20;

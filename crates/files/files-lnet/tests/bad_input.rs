@@ -15,9 +15,9 @@ use files::{
     AllocateMode, Caller, Data, Errno, FileSystem, Handle, Node as Special, Place, RenameMode,
     Reply, Request, SeekTarget, Segment, SetAttributes, XattrMode,
 };
+use files_lnet::files::{FileGateway, RemoteFiles};
 use lnet_node::Node;
 use lnet_rpc::{Bulk, Client, Entropy, Idempotence, Server, ServerOptions};
-use files_lnet::files::{FileGateway, RemoteFiles};
 use tempfile::TempDir;
 
 use common::{PATIENCE, quick_client, start};

@@ -12,9 +12,9 @@ use files::{
     Caller, Errno, Export, FileSystem, Handle, OUTCOME_UNKNOWN, Place, Request, Segment,
     SetAttributes, XattrMode,
 };
+use files_lnet::files::{FileGateway, PIECE, RemoteFiles};
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
-use files_lnet::files::{FileGateway, PIECE, RemoteFiles};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;

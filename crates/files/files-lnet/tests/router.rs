@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use files::dir::{LocalDirectory, Options};
 use files::{Caller, FileSystem, Place};
+use files_lnet::files::{FileGateway, PIECE, RemoteFiles};
 use lnet_node::Node;
 use lnet_rpc::{Entropy, Server, ServerOptions};
-use files_lnet::files::{FileGateway, PIECE, RemoteFiles};
 use tempfile::TempDir;
 
 use common::{PATIENCE, quick_client, start};

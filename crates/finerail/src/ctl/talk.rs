@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
+use files_lnet::Printable;
 use lnet_config::{Document, ErrorBlock, ErrorLayout, Reply};
 use lnet_dlc::protocol::{Failure, Fault, Request, Section, Show};
 use lnet_dlc::{Dlc, DlcError};
-use files_lnet::Printable;
 
 use super::args::WatchArgs;
 use super::{Partner, Tool};

@@ -7,9 +7,9 @@ use std::process::ExitCode;
 use anyhow::Context;
 use files::tools::{Entries, Failures, Found, Progress, Tree};
 use files::{Attributes, Kind, Path};
+use files_lnet::Printable;
 use indicatif::HumanBytes;
 use jiff::Timestamp;
-use files_lnet::Printable;
 use serde::Serialize;
 
 use super::address::Address;

@@ -6,8 +6,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use lnet_site::{Gathered, Site, SiteFile, gather, is_wanted, may_hold};
 use files_lnet::Printable;
+use lnet_site::{Gathered, Site, SiteFile, gather, is_wanted, may_hold};
 
 use crate::common::{complaint, read_text};
 

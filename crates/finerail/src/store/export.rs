@@ -8,8 +8,8 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::ValueEnum;
 use files::dir::{Identity, LocalDirectory, Squash};
-use lnet_rpc::Entropy;
 use files_lnet::files::{FileGateway, ReplyLog, Step};
+use lnet_rpc::Entropy;
 use nix::sys::signal::{Signal, raise};
 use nix::sys::stat::{Mode, umask};
 

@@ -1,7 +1,7 @@
 //! Formats the model as text and as JSON, and lays out the columns of a table.
 
-use lnet_dlc::protocol::ServiceNumber;
 use files_lnet::Printable;
+use lnet_dlc::protocol::ServiceNumber;
 use serde_json::{Map, Value, json};
 
 use super::frame::{Cell, Column, Page, Row};

@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use files::spread::{Real, Server, Spread};
+use files_lnet::files::RemoteFiles;
 use lnet_node::{Node, NodeOptions};
 use lnet_rpc::{Client, ClientOptions, Entropy};
-use files_lnet::files::RemoteFiles;
 use nix::sys::signal::Signal;
 
 use crate::common::process::{Process, run};

@@ -376,11 +376,9 @@ fn numbers_of_frames_outside_their_range_are_refused_where_they_stand() {
     check(refused_body(2, 0, 2), 0, "unknown kind 0x2");
     check(refused_body(2, 16, u32::MAX), 16, "timeout ms -1");
     check(refused_body(3, 8, 3), 8, "unknown mode 0x3");
-    check(refused_body(3, 8, 2), 12, "segment count 1");
-    check(refused_body(3, 8, 0), 12, "segment count 1");
-    check(refused_body(3, 12, 65537), 12, "segment count 65537");
+    check(refused_body(3, 8, 1), 8, "unknown mode 0x1");
     check(refused_body(7, 16, 1 << 31), 16, "timeout ms");
-    check(refused_body(8, 20, 2), 40, "needs 56 bytes");
+    check(refused_body(8, 16, 1), 16, "unknown mode 0x1");
     check(refused_body(10, 0, u32::MAX), 0, "timeout ms -1");
     check(refused_body(10, 4, 43_691), 4, "count 43691");
     check(refused_body(10, 12, 3), 12, "unknown direction 0x3");
