@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use files::dir::{Identity, LocalDirectory, Options, Squash};
-use files::wire::{decode_reply, encode_request};
+use files::wire::{VERSION, decode_reply, encode_request};
 use files::{
     AllocateMode, Caller, Data, Errno, FileSystem, Handle, Node as Special, Place, RenameMode,
     Reply, Request, SeekTarget, Segment, SetAttributes, XattrMode,
@@ -139,7 +139,7 @@ fn names_that_nobody_may_use_have_their_errors() {
     }
     assert_eq!(site.answer(with_path(b"")), Errno::ENOENT);
     assert_eq!(site.answer(vec![9; 40]), Errno::EPROTONOSUPPORT);
-    assert_eq!(site.answer(vec![1, 200, 0]), Errno::EPROTO);
+    assert_eq!(site.answer(vec![VERSION, 200, 0]), Errno::EPROTO);
     let longest = "y".repeat(255);
     site.files.mkdir(&root(), at(&longest), 0o755).unwrap();
     site.files.lookup(&root(), at(&longest)).unwrap();
