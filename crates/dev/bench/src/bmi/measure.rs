@@ -250,22 +250,16 @@ fn count(bed: &mut Bed) -> anyhow::Result<Vec<Counted>> {
         SENDS,
         255.0,
     )];
-    for (method, what, frames) in [
-        // The frames: SEND_REQ, GRANT, DATA, SEND_DONE; RECV_REQ, RECV_REPLY, DATA, RECV_ACK.
-        (Method::Zoid, "frames of an exchange, post timeout on", 8.0),
-    ] {
-        let task = task(Pattern::Exchange, Origin::Pre, 8, 1);
-        let task = Task {
-            count: EXCHANGES,
-            ..task
-        };
-        let done = bed.run(method, &task)?;
-        counted.push(Counted::at_most(what, done.frames, EXCHANGES, frames));
-        if method == Method::Zoid {
-            let what = "calls forwarded for an exchange, post timeout on";
-            counted.push(Counted::at_most(what, done.exchanges, EXCHANGES, 2.0));
-        }
-    }
+    // The frames: SEND_REQ, GRANT, DATA, SEND_DONE; RECV_REQ, RECV_REPLY, DATA, RECV_ACK.
+    let exchange = Task {
+        count: EXCHANGES,
+        ..task(Pattern::Exchange, Origin::Pre, 8, 1)
+    };
+    let done = bed.run(Method::Zoid, &exchange)?;
+    let what = "frames of an exchange, post timeout on";
+    counted.push(Counted::at_most(what, done.frames, EXCHANGES, 8.0));
+    let what = "calls forwarded for an exchange, post timeout on";
+    counted.push(Counted::at_most(what, done.exchanges, EXCHANGES, 2.0));
     let silence = task(Pattern::Silence, Origin::Ext, 8, 1);
     let silence = bed.run(
         Method::Zoid,
