@@ -77,7 +77,7 @@ pub fn effective_user() -> u32 {
 ///
 /// # Errors
 ///
-/// [`ErrorKind::PermissionDenied`] if this process is not in the group.
+/// [`io::ErrorKind::PermissionDenied`] if this process is not in the group.
 pub fn share_with_group(descriptor: &impl AsFd, group: u32) -> io::Result<()> {
     fchown(descriptor, None, Some(Gid::from_raw(group)))?;
     let file = std::fs::File::from(descriptor.as_fd().try_clone_to_owned()?);
