@@ -150,8 +150,9 @@ fn start(report: &Report, out: &mut String) -> std::fmt::Result {
     }
     writeln!(
         out,
-        "at the start, on {nets} nets: with kernel routers, servers reach the first client at their next check, within \
-         {interval} s, and its first mount waits for this and for its own retry"
+        "at the start, on {}: with kernel routers, servers reach the first client at their next check, within \
+         {interval} s, and its first mount waits for this and for its own retry",
+        counted(nets)
     )?;
     write!(
         out,
@@ -159,7 +160,14 @@ fn start(report: &Report, out: &mut String) -> std::fmt::Result {
     )?;
     match report.waits_alone.len() {
         0 => writeln!(out),
-        alone => writeln!(out, " but on {alone} nets with one router"),
+        alone => writeln!(out, ", but on {} with a single router", counted(alone)),
+    }
+}
+
+fn counted(nets: usize) -> String {
+    match nets {
+        1 => "1 net".to_owned(),
+        _ => format!("{nets} nets"),
     }
 }
 

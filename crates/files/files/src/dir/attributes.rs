@@ -16,7 +16,7 @@ use crate::{
     XATTR_MAX, XattrMode, check_xattr_name,
 };
 
-/// The bytes of the names of extended attributes among which a request looks for its own.
+/// Bytes of names of extended attributes that are looked through. An object with longer names may have some.
 const NAMES_SEEN: usize = 1024;
 
 impl LocalDirectory {
@@ -156,9 +156,9 @@ pub(crate) fn attributes_at(
 /// Returns whether an object certainly has no extended attribute that requests may name.
 fn has_no_xattrs(at: BorrowedFd<'_>, name: &[u8]) -> bool {
     let mut path = proc_path(at).into_bytes();
-    // Without a name the path is that of the open object itself, which the call must follow.
     let mut list = [0; NAMES_SEEN];
     let length = if name.is_empty() {
+        // The path is a link to the open object, which the call must follow.
         rustix::fs::listxattr(path, &mut list[..])
     } else {
         path.push(b'/');

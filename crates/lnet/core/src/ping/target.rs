@@ -247,6 +247,7 @@ impl Core {
     // [ROUTE-16] [GATE-33] [GATE-37]
     pub(crate) fn net_is_quiet(&mut self, net: Net, now: Time) {
         let (window, unasked) = self.quiet_times();
+        let may_ask = self.asks_known_peers();
         let Some(state) = self.nis.net_mut(net) else {
             return;
         };
@@ -254,10 +255,8 @@ impl Core {
         let is_news = !state.quiet && state.last_ping + window <= now;
         state.quiet |= is_news;
         let is_due = state.quiet || (!state.asked && state.last_ping + unasked <= now);
-        let asks = is_due && self.asks_known_peers();
-        if let Some(state) = self.nis.net_mut(net) {
-            state.asked |= asks;
-        }
+        let asks = may_ask && is_due;
+        state.asked |= asks;
         if is_news {
             self.rewrite_ping_info();
         }

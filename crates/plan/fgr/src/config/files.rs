@@ -93,10 +93,9 @@ impl Site {
     /// interfaces, and for a router with other routers as peers.
     pub fn node_files(&self) -> impl Iterator<Item = (String, String)> + '_ {
         let siblings = Siblings::new(self);
-        self.nodes.iter().enumerate().map(move |(index, node)| {
+        self.nodes.iter().map(move |node| {
             let path = format!("nodes/{}.yaml", node.name);
-            let config = self.config_with(node, siblings.peers_of(index));
-            (path, yaml(&config))
+            (path, yaml(&self.config_among(node, &siblings)))
         })
     }
 

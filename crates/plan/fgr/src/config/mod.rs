@@ -29,7 +29,7 @@ mod siblings;
 mod slot_routers;
 mod text;
 
-use lnet_config::{Config, PeerConfig};
+use lnet_config::Config;
 use lnet_policy::Rule;
 use lnet_types::Net;
 use thiserror::Error;
@@ -126,14 +126,12 @@ impl Site {
     /// exist, such as user-space nodes.
     #[must_use]
     pub fn node_config(&self, node: &SiteNode) -> Config {
-        let index = self.nodes.iter().position(|known| known == node);
-        let peers = index.map(|index| Siblings::new(self).peers_of(index));
-        self.config_with(node, peers.unwrap_or_default())
+        self.config_among(node, &Siblings::new(self))
     }
 
-    fn config_with(&self, node: &SiteNode, peers: Vec<PeerConfig>) -> Config {
+    fn config_among(&self, node: &SiteNode, siblings: &Siblings<'_>) -> Config {
         let mut config = self.class_of(node).config.clone();
-        config.peers = peers;
+        config.peers = siblings.peers_of(node);
         for (net, nid) in config.nets.iter_mut().zip(node.nids.iter()) {
             for ni in &mut net.nis {
                 ni.nid = Some(nid);

@@ -11,12 +11,12 @@
 //! the document of a node only: in the documents of classes they would make every router a class of
 //! its own, and kernel routers do not ask.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::PeerConfig;
 use lnet_types::{Net, Nid};
 
-use crate::config::{NodeRole, Site};
+use crate::config::{NodeRole, Site, SiteNode};
 
 /// Siblings of a router on each of its nets. One that answers is enough, and a router asks no more.
 const SIBLINGS: usize = 4;
@@ -24,7 +24,7 @@ const SIBLINGS: usize = 4;
 /// The routers of each net.
 pub(super) struct Siblings<'a> {
     site: &'a Site,
-    /// Indices of nodes, ascending.
+    /// Indices of nodes, in the order of the site.
     on_net: BTreeMap<Net, Vec<usize>>,
 }
 
@@ -43,27 +43,26 @@ impl<'a> Siblings<'a> {
     }
 
     /// Returns the peers of a node: for a router the next routers on each of its nets, in a circle,
-    /// so that no router is asked by all others. A peer has the NIDs that the node reaches
-    /// directly.
-    pub(super) fn peers_of(&self, index: usize) -> Vec<PeerConfig> {
-        let node = &self.site.nodes[index];
-        let config = &self.site.class_of(node).config;
-        if self.site.class_of(node).role != NodeRole::Router {
+    /// so that no router is asked by all others; none for another node. A peer has the NIDs that
+    /// the node reaches directly.
+    pub(super) fn peers_of(&self, node: &SiteNode) -> Vec<PeerConfig> {
+        let class = self.site.class_of(node);
+        if class.role != NodeRole::Router {
             return Vec::new();
         }
-        let mut siblings: Vec<usize> = Vec::new();
+        let mut siblings: BTreeSet<usize> = BTreeSet::new();
         for nid in node.nids.iter() {
             let on_net = self.on_net.get(&nid.net()).map_or(&[][..], Vec::as_slice);
-            let (before, after) = on_net.split_at(on_net.partition_point(|&other| other <= index));
-            let circle = after.iter().chain(before).filter(|&&other| other != index);
-            siblings.extend(circle.take(SIBLINGS));
+            let is_node = |index: &usize| self.site.nodes[*index].name == node.name;
+            if let Some(at) = on_net.iter().position(is_node) {
+                let circle = on_net[at + 1..].iter().chain(&on_net[..at]);
+                siblings.extend(circle.take(SIBLINGS));
+            }
         }
-        siblings.sort_unstable();
-        siblings.dedup();
         let reached = |nid: &Nid| node.nids.iter().any(|own| own.net() == nid.net());
         let peers = siblings.into_iter().map(|other| PeerConfig {
             nids: self.site.nodes[other].nids.iter().filter(reached).collect(),
-            multi_rail: config.globals.discovery == Some(true),
+            multi_rail: class.config.globals.discovery == Some(true),
         });
         peers.collect()
     }
