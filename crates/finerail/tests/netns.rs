@@ -155,10 +155,8 @@ fn files_cross_a_router_between_machines_on_port_988() {
     );
     assert!(fs::read(back).unwrap() == data, "what came back differs");
     storage.stop().expect_code(0);
-    // Links that come up after the node was started are logged. The node must log nothing else.
     let said = router.stop().expect_code(0).err;
-    let is_news = |line: &str| line.contains("lnet_node::links: ");
-    assert!(said.lines().all(is_news), "{said}");
+    assert_eq!(said, "", "a router without trouble has nothing to log");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::process::{Ended, Process, run};
-use super::{can_run, finerail_by, is_root};
+use super::{can_run, eventually, finerail_by, is_root};
 
 /// Some namespaces, which are removed with this value. A room is one of them.
 pub(crate) struct Lab {
@@ -66,6 +66,9 @@ impl Lab {
         for end in ends {
             self.address(end);
         }
+        for end in ends {
+            self.wait_for_link(end);
+        }
     }
 
     /// Connects an interface to a port of a bridge in another room.
@@ -87,6 +90,7 @@ impl Lab {
         ]));
         self.ip(switch, &["link", "set", port, "master", bridge, "up"]);
         self.address(end);
+        self.wait_for_link(end);
     }
 
     fn address(&self, end: &End<'_>) {
@@ -97,6 +101,16 @@ impl Lab {
         }
         self.ip(end.room, &add);
         self.ip(end.room, &["link", "set", end.interface, "up"]);
+    }
+
+    /// Waits until the kernel says that the link is up, which it does up to a second after both ends were set
+    /// up. A node that starts before finds an NI without a link.
+    fn wait_for_link(&self, end: &End<'_>) {
+        let namespace = self.namespace(end.room);
+        let show = ["-n", &namespace, "link", "show", "dev", end.interface, "up"];
+        eventually("a link is up", || {
+            run(ip(&show)).out.contains(" state UP ").then_some(())
+        });
     }
 
     /// Runs a shell script in a room. The script must succeed.
