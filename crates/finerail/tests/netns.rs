@@ -156,7 +156,10 @@ fn files_cross_a_router_between_machines_on_port_988() {
     assert!(fs::read(back).unwrap() == data, "what came back differs");
     storage.stop().expect_code(0);
     let said = router.stop().expect_code(0).err;
-    assert_eq!(said, "", "a router without trouble has nothing to log");
+    // The storage node asks each client who it is. A command that ends before it is asked is not reached,
+    // which the router logs. It has nothing else to log.
+    let left = |line: &str| line.contains("peer interface 10.1.0.1@tcp has ");
+    assert!(said.lines().all(left), "{said}");
 }
 
 #[test]
