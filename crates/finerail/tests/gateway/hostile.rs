@@ -53,8 +53,9 @@ impl Victim {
 
     /// Checks that a client without a session gets one, and an answer.
     fn serves_a_new_client(&self) {
-        let files = self.lab.client_with_patience(PROMPT);
-        files.lookup(&Caller::default(), at("d")).unwrap();
+        self.lab.with_client(PROMPT, |files| {
+            files.lookup(&Caller::default(), at("d")).unwrap();
+        });
     }
 
     /// Floods the gateway by this stranger. Meanwhile clients come and are served. Returns the gateway's memory

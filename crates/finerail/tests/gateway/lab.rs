@@ -82,6 +82,14 @@ impl Lab {
         self.client_of(GATEWAYS[0], patience)
     }
 
+    /// Lets a client without a session use the gateway. The client says goodbye afterwards, as every command does: the
+    /// gateway keeps the sessions of a limited number of clients of one NID.
+    pub(crate) fn with_client(&self, patience: Duration, work: impl FnOnce(&RemoteFiles)) {
+        let client = self.rpc_client(GATEWAYS[0]);
+        work(&RemoteFiles::new(client.clone(), patience));
+        client.close(patience);
+    }
+
     /// Returns a client that changes from the first gateway to the second one after a second.
     pub(crate) fn client_of_both(&self) -> Spread {
         let server = |nid: &str| Server {
@@ -99,6 +107,10 @@ impl Lab {
     }
 
     fn client_of(&self, gateway: &str, patience: Duration) -> RemoteFiles {
+        RemoteFiles::new(self.rpc_client(gateway), patience)
+    }
+
+    fn rpc_client(&self, gateway: &str) -> Client {
         // Each client needs a number of its own: otherwise the gateway would mistake one client for another.
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         let mut random = [0; 32];
@@ -110,10 +122,7 @@ impl Lab {
         };
         let server = gateway.parse().unwrap();
         let entropy = Entropy::new(random);
-        RemoteFiles::new(
-            Client::new(self.near.clone(), server, entropy, options),
-            patience,
-        )
+        Client::new(self.near.clone(), server, entropy, options)
     }
 
     fn command(&self, node: &str, more: &[&str]) -> Command {
