@@ -71,7 +71,7 @@ fn nothing_is_assumed_of_a_state_that_a_node_sent() {
     let node = lnet_explain::import(&[source], &lnet_explain::Settings::default())
         .unwrap()
         .node;
-    let sent = lnet_state::to_json(node.state, node.now).unwrap();
+    let sent = lnet_core::state_json::to_json(node.state, node.now).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("state.json");
     fs::write(&file, sent).unwrap();

@@ -90,7 +90,7 @@ fn send(node: &Node, queue: &EventQueue, dlc: &mut Dlc) -> Rail {
     let event = queue.wait(Some(PATIENCE)).unwrap().event;
     event.status.unwrap();
     let text = dlc.request(&Request::SelectionState).unwrap();
-    let (state, _) = lnet_state::from_json(&text).unwrap();
+    let (state, _) = lnet_core::state_json::from_json(&text).unwrap();
     let peer = &state.peers[0];
     let used = state.nis.iter().find(|ni| ni.sequence == state.sequence);
     let mut peer_nis = state

@@ -1,6 +1,6 @@
 //! The reader of records, and the core that replays them.
 
-use lnet_record::{Log, Replay, with_checks};
+use lnet_core::record_file::{Log, Replay, with_checks};
 
 /// The most events of one input: each may take some time, and a longer record adds nothing new.
 const EVENTS_MAX: usize = 2_000;
@@ -23,7 +23,7 @@ fn replay(data: &[u8]) {
             return;
         };
         assert_eq!(step.number, number as u64);
-        assert!(!lnet_record::input_text(&step.input).is_empty());
+        assert!(!lnet_core::record_file::input_text(&step.input).is_empty());
         assert!(step.input.now().is_none_or(|now| now == step.at));
     }
 }

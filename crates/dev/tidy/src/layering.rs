@@ -23,11 +23,6 @@ const EDGES: &[(&str, &[&str])] = &[
         "lnet-core",
         &["lnd", "lnet-policy", "lnet-wire", "lnet-types"],
     ),
-    ("lnet-state", &["lnet-core", "lnet-policy", "lnet-types"]),
-    (
-        "lnet-record",
-        &["lnet-core", "lnet-policy", "lnet-wire", "lnet-types"],
-    ),
     (
         "lnet-tcp",
         &["lnd", "lnet-wire", "lnet-types", "finerail-sys"],
@@ -53,8 +48,6 @@ const EDGES: &[(&str, &[&str])] = &[
         "lnet-noded",
         &[
             "lnet-node",
-            "lnet-record",
-            "lnet-state",
             "lnet-dlc",
             "lnet-policy",
             "lnet-core",
@@ -105,7 +98,6 @@ const EDGES: &[(&str, &[&str])] = &[
         "lnet-explain",
         &[
             "lnet-core",
-            "lnet-state",
             "lnet-config",
             "lnet-policy",
             "lnet-wire",
@@ -158,7 +150,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-dlc",
             "lnet-explain",
             "lnet-site",
-            "lnet-record",
             "lnet-sim",
             "lnet-stack-sim",
             "lnet-policy",
@@ -217,7 +208,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "files",
             "files-bmi",
             "lnet-capture",
-            "lnet-record",
             "lnet-rpc",
             "lnet-selftest",
             "lnet-site",
@@ -240,7 +230,6 @@ const LEFT_OUT: [(&str, &[&str]); 1] = [(
     &[
         "lnet-config",
         "lnet-dlc",
-        "lnet-state",
         "granit-parser",
         "prometheus-client",
         "serde-saphyr",

@@ -92,12 +92,16 @@ pub use portals::md::{InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeS
 pub use portals::put_get::{GetRequest, PutRequest, SendHints};
 pub use portals::table::MAX_HELD_PER_PORTAL;
 pub use portals::wire_handle::Entropy;
+#[cfg(feature = "record-file")]
+pub use record::file as record_file;
 pub use record::{Answer, Input, Recorded, Recorder, TooLate};
 pub use router::routing::RoutingState;
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Level, Locality, Observation, Observer,
     SelectError, Selection, SendQuery, Subject, TargetKind, Unobserved, Whose,
 };
+#[cfg(feature = "state-json")]
+pub use state::json as state_json;
 pub use state::{
     GatewaySelection, NetSelection, NiSelection, PeerNiSelection, PeerSelection, RecoverySelection,
     RouteSelection, SelectionState, StateError,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lnet_config::machine::Machine;
 use lnet_config::{Ip2Nets, PeerCredits};
 use lnet_core::{PeerSelection, SelectionState};
-use lnet_state::StateJsonError;
+use lnet_core::state_json::StateJsonError;
 use lnet_types::{Nid, Time};
 
 /// A node to ask questions about.
@@ -108,7 +108,7 @@ impl Node {
     ///
     /// No state causes an error.
     pub fn to_json(self) -> Result<String, StateJsonError> {
-        lnet_state::to_json(self.state, self.now)
+        lnet_core::state_json::to_json(self.state, self.now)
     }
 
     /// Returns the node whose state is in this JSON text. Explanations of this node are exact.
@@ -118,7 +118,7 @@ impl Node {
     /// Returns an error if the text is not the JSON of a state. Whether a node can be in this state is checked
     /// later, by [`explain`](crate::explain).
     pub fn from_json(text: &str) -> Result<Self, StateJsonError> {
-        let (state, now) = lnet_state::from_json(text)?;
+        let (state, now) = lnet_core::state_json::from_json(text)?;
         Ok(Self::exact(state, now))
     }
 

@@ -238,7 +238,7 @@ proptest! {
     #[test]
     fn a_state_that_was_sent_is_the_state_that_is_explained(history in history()) {
         let state = core(&history).selection_state();
-        let sent = lnet_state::to_json(state.clone(), NOW).unwrap();
+        let sent = lnet_core::state_json::to_json(state.clone(), NOW).unwrap();
         prop_assert_eq!(Node::from_json(&sent).unwrap(), Node::exact(state, NOW));
     }
 

@@ -52,7 +52,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 #[test]
 fn no_number_in_a_state_makes_explain_panic_or_hang() {
     let sound = node(NODE);
-    let text = lnet_state::to_json(sound.state, sound.now).unwrap();
+    let text = lnet_core::state_json::to_json(sound.state, sound.now).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
     let mut found = Vec::new();
     places(&document, "", &mut found);

@@ -49,8 +49,8 @@ fn state() -> SelectionState {
 
 fn told(state: SelectionState) -> Finding {
     // The state as a tool reads it from a node.
-    let text = lnet_state::to_json(state, NOW).unwrap();
-    let (state, now) = lnet_state::from_json(&text).unwrap();
+    let text = lnet_core::state_json::to_json(state, NOW).unwrap();
+    let (state, now) = lnet_core::state_json::from_json(&text).unwrap();
     let question = Question {
         to: nid("10.1.0.7@tcp1"),
         from: None,

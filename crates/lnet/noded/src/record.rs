@@ -18,7 +18,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use lnet_core::{Recorded, Recorder};
-use lnet_record::{End, Ended, Sink, Writer, end_item};
+use lnet_core::record_file::{End, Ended, Sink, Writer, end_item};
 use tracing::{info, warn};
 
 /// The most bytes that wait for the disk: a second or more of a busy node.
@@ -314,7 +314,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
-    use lnet_record::{Log, Replay};
+    use lnet_core::record_file::{Log, Replay};
     use lnet_types::Time;
 
     use super::*;

@@ -11,7 +11,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 
 use lnet_core::{Answer, CoreConfig, Input, Output, Recorder};
-use lnet_record::{BadLog, End, Log, Replay, Sink, Step, Writer, end_item};
+use lnet_core::record_file::{BadLog, End, Log, Replay, Sink, Step, Writer, end_item};
 use lnet_stack_sim::{Options, Sabotage, World, mesh};
 use lnet_types::Time;
 
@@ -180,7 +180,7 @@ fn busy() -> (Vec<u8>, Vec<(u64, std::ops::Range<usize>)>) {
     let lives = recorded(2, None);
     let life = lives.into_iter().max_by_key(|life| life.record.len());
     let record = life.unwrap().record;
-    let places = lnet_record::places(&record).unwrap();
+    let places = lnet_core::record_file::places(&record).unwrap();
     (record, places)
 }
 
@@ -246,7 +246,7 @@ fn a_record_that_is_cut_off_anywhere_replays_up_to_there() {
 fn a_gap_is_told_and_nothing_behind_it_is_read() {
     let (mut record, places) = busy();
     record.truncate(places[50].1.end);
-    record.extend(end_item(&lnet_record::Ended {
+    record.extend(end_item(&lnet_core::record_file::Ended {
         why: End::TooSlow,
         missing: 7,
     }));

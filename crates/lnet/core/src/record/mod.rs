@@ -15,6 +15,8 @@
 //! bytes are an input of their own, [`Input::Fill`]: discovery information, never payload of a program.
 
 mod apply;
+#[cfg(feature = "record-file")]
+pub mod file;
 mod input;
 
 use std::fmt;

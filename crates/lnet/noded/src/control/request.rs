@@ -280,7 +280,7 @@ fn selection_state(node: &ManagedNode, send: Pieces<'_>) -> io::Result<Reply> {
         core.tick(now);
         (core.selection_state(), now)
     });
-    let text = match lnet_state::to_json(state, now) {
+    let text = match lnet_core::state_json::to_json(state, now) {
         Ok(text) => text,
         Err(error) => return Ok(refusal(-EIO, error.to_string())),
     };

@@ -3,13 +3,13 @@
 use std::fmt::Debug;
 
 use crc32c::crc32c;
-use lnet_core::{Answer, CoreConfig, Input, Output, Recorded, Recorder};
+use crate::{Answer, CoreConfig, Input, Output, Recorded, Recorder};
 use lnet_types::Time;
 
-use crate::codec::Put;
-use crate::decision::{chain, hash};
-use crate::log::{Begin, Ended, length_check};
-use crate::{BEGIN, Chain, DECIDED, END, INPUT, MAGIC, VERSION};
+use super::codec::Put;
+use super::decision::{chain, hash};
+use super::log::{Begin, Ended, length_check};
+use super::{BEGIN, Chain, DECIDED, END, INPUT, MAGIC, VERSION};
 
 /// The destination of a record's bytes. The recorder calls it under the lock of the core.
 pub trait Sink: Debug + Send {
@@ -23,7 +23,7 @@ pub trait Sink: Debug + Send {
     }
 }
 
-/// Writes the inputs and decisions of a core to a sink. Pass it to [`lnet_core::Core::record`].
+/// Writes the inputs and decisions of a core to a sink. Pass it to [`crate::Core::record`].
 #[derive(Debug)]
 pub struct Writer<S> {
     sink: S,

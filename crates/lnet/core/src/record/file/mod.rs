@@ -23,7 +23,7 @@
 //!
 //! ```
 //! use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
-//! use lnet_record::{Log, Replay, Sink, Writer, input_name};
+//! use lnet_core::record_file::{Log, Replay, Sink, Writer, input_name};
 //! use lnet_types::Time;
 //! # use std::sync::{Arc, Mutex};
 //!
@@ -55,7 +55,7 @@
 //! let step = replay.step(false)?.expect("the record has an input");
 //! assert_eq!(input_name(&step.input), "StartRouting");
 //! assert_eq!(step.agrees, Some(true));
-//! # Ok::<(), lnet_record::BadLog>(())
+//! # Ok::<(), lnet_core::record_file::BadLog>(())
 //! ```
 //!
 //! Numbers are varints (LEB128); text and lists begin with their length, and a choice with its

@@ -19,15 +19,15 @@
 //!     pid: 12345,
 //! };
 //! let state = Core::new(config, Time::ZERO).selection_state();
-//! let text = lnet_state::to_json(state.clone(), Time::ZERO)?;
-//! assert_eq!(lnet_state::from_json(&text)?, (state, Time::ZERO));
-//! # Ok::<(), lnet_state::StateJsonError>(())
+//! let text = lnet_core::state_json::to_json(state.clone(), Time::ZERO)?;
+//! assert_eq!(lnet_core::state_json::from_json(&text)?, (state, Time::ZERO));
+//! # Ok::<(), lnet_core::state_json::StateJsonError>(())
 //! ```
 
 mod mirror;
 mod text;
 
-use lnet_core::{CoreConfig, SelectionState};
+use crate::{CoreConfig, SelectionState};
 use lnet_policy::{Action, Priority, Profile, Rule, RuleList, RuleText};
 use lnet_types::Time;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ pub fn to_json(state: SelectionState, now: Time) -> Result<String, StateJsonErro
 ///
 /// # Errors
 ///
-/// Text that is not a state. [`lnet_core::Core::from_selection_state`] checks whether a core can
+/// Text that is not a state. [`crate::Core::from_selection_state`] checks whether a core can
 /// have the state.
 pub fn from_json(text: &str) -> Result<(SelectionState, Time), StateJsonError> {
     let document: Document = serde_json::from_str(text)?;

@@ -22,7 +22,7 @@ use lnet_core::{
     Verdict,
 };
 use lnet_policy::{Priority, Profile, Rule, RuleList, RuleText};
-use lnet_record::{BadLog, Log, Replay, Sink, Writer, input_name, places, with_checks};
+use lnet_core::record_file::{BadLog, Log, Replay, Sink, Writer, input_name, places, with_checks};
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, Put};
 use proptest::collection::vec;

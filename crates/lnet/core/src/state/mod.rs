@@ -16,6 +16,9 @@
 //! The state names interfaces and peers by their NIDs, not by the numbers that one core gave them. It also leaves out
 //! the effective values of the rules, which are computed from the rules again.
 
+#[cfg(feature = "state-json")]
+pub mod json;
+
 use std::time::Duration;
 
 use lnet_policy::RuleList;

@@ -1,6 +1,6 @@
 //! Inputs, answers and outputs as text, one line each.
 
-use lnet_core::{Answer, EventKind, Input, NiId, Output, Transmit, Verdict};
+use crate::{Answer, EventKind, Input, NiId, Output, Transmit, Verdict};
 use lnet_wire::{Body, Header};
 
 /// The name of an input, which is that of its call.

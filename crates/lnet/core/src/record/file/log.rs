@@ -4,12 +4,12 @@ use std::fmt;
 use std::io::{self, BufRead, Read};
 
 use crc32c::{crc32c, crc32c_append};
-use lnet_core::{CoreConfig, Input};
+use crate::{CoreConfig, Input};
 use lnet_types::Time;
 use thiserror::Error;
 
-use crate::codec::{Malformed, Take, choices, fields};
-use crate::{BEGIN, Chain, DECIDED, END, INPUT, ITEM_MAX, MAGIC, VERSION};
+use super::codec::{Malformed, Take, choices, fields};
+use super::{BEGIN, Chain, DECIDED, END, INPUT, ITEM_MAX, MAGIC, VERSION};
 
 /// The beginning of a record.
 #[derive(Clone, Debug, PartialEq)]
@@ -358,7 +358,7 @@ fn whole<T: Take>(mut body: &[u8]) -> Result<T, Malformed> {
 fn after(time: Time, nanos: u64) -> Result<Time, Malformed> {
     let later = time.as_nanos().checked_add(nanos);
     later
-        .filter(|&nanos| nanos <= crate::types::TIME_MAX)
+        .filter(|&nanos| nanos <= super::types::TIME_MAX)
         .map(Time::from_nanos)
         .ok_or(Malformed("a time beyond all clocks"))
 }

@@ -2,12 +2,12 @@
 
 use std::io::BufRead;
 
-use lnet_core::{Answer, Core, Input, Output, Selection};
+use crate::{Answer, Core, Input, Output, Selection};
 use lnet_types::Time;
 
-use crate::Chain;
-use crate::decision::{chain, hash};
-use crate::log::{BadLog, Log};
+use super::Chain;
+use super::decision::{chain, hash};
+use super::log::{BadLog, Log};
 
 /// A core that receives the inputs of a record.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! The decision of the core about an input, as bytes and as their hash.
 
-use lnet_core::{
+use crate::{
     Answer, Errno, Event, EventKind, Landing, Output, Payload, Place, RouterBuffer, Transmit,
     Verdict,
 };
 use lnet_wire::MessageType;
 
-use crate::Chain;
-use crate::codec::{Put, shown};
+use super::Chain;
+use super::codec::{Put, shown};
 
 /// The hash of a decision, chained to the hash before it.
 pub(crate) fn chain<'a>(
@@ -98,7 +98,7 @@ impl Put for Place {
     }
 }
 
-impl Put for lnet_core::RouterPool {
+impl Put for crate::RouterPool {
     fn put(&self, out: &mut Vec<u8>) {
         out.push(*self as u8);
     }

@@ -1,8 +1,8 @@
 //! Inputs as bytes. The number of an input never changes; a new input takes the next number.
 
-use lnet_core::Input;
+use crate::Input;
 
-use crate::codec::choices;
+use super::codec::choices;
 
 choices! {
     Input {

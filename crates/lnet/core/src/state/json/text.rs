@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use lnet_core::{Errno, Health, PeerState};
+use crate::{Errno, Health, PeerState};
 use lnet_types::Time;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};

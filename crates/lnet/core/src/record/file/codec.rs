@@ -20,15 +20,15 @@ pub(crate) trait Take: Put + Sized {
 /// until this list follows.
 macro_rules! fields {
     ($($name:ident { $($field:ident),* })*) => {$(
-        impl crate::codec::Put for $name {
+        impl crate::record::file::codec::Put for $name {
             fn put(&self, out: &mut Vec<u8>) {
                 let Self { $($field),* } = self;
-                $(crate::codec::Put::put($field, out);)*
+                $(crate::record::file::codec::Put::put($field, out);)*
             }
         }
-        impl crate::codec::Take for $name {
-            fn take(from: &mut &[u8]) -> Result<Self, crate::codec::Malformed> {
-                Ok(Self { $($field: crate::codec::Take::take(from)?),* })
+        impl crate::record::file::codec::Take for $name {
+            fn take(from: &mut &[u8]) -> Result<Self, crate::record::file::codec::Malformed> {
+                Ok(Self { $($field: crate::record::file::codec::Take::take(from)?),* })
             }
         }
     )*};
@@ -37,10 +37,10 @@ macro_rules! fields {
 /// As `fields`, for types that are only written.
 macro_rules! shown {
     ($($name:ident { $($field:ident),* })*) => {$(
-        impl crate::codec::Put for $name {
+        impl crate::record::file::codec::Put for $name {
             fn put(&self, out: &mut Vec<u8>) {
                 let Self { $($field),* } = self;
-                $(crate::codec::Put::put($field, out);)*
+                $(crate::record::file::codec::Put::put($field, out);)*
             }
         }
     )*};
@@ -49,14 +49,14 @@ macro_rules! shown {
 /// Structures of one unnamed field.
 macro_rules! wrapped {
     ($($name:ident),*) => {$(
-        impl crate::codec::Put for $name {
+        impl crate::record::file::codec::Put for $name {
             fn put(&self, out: &mut Vec<u8>) {
-                crate::codec::Put::put(&self.0, out);
+                crate::record::file::codec::Put::put(&self.0, out);
             }
         }
-        impl crate::codec::Take for $name {
-            fn take(from: &mut &[u8]) -> Result<Self, crate::codec::Malformed> {
-                Ok(Self(crate::codec::Take::take(from)?))
+        impl crate::record::file::codec::Take for $name {
+            fn take(from: &mut &[u8]) -> Result<Self, crate::record::file::codec::Malformed> {
+                Ok(Self(crate::record::file::codec::Take::take(from)?))
             }
         }
     )*};
@@ -65,21 +65,21 @@ macro_rules! wrapped {
 /// Enumerations of named fields, each variant with its number.
 macro_rules! choices {
     ($($name:ident { $($tag:literal $variant:ident $({ $($field:ident),* })?),* $(,)? })*) => {$(
-        impl crate::codec::Put for $name {
+        impl crate::record::file::codec::Put for $name {
             fn put(&self, out: &mut Vec<u8>) {
                 match self {
                     $(Self::$variant $({ $($field),* })? => {
                         out.push($tag);
-                        $($(crate::codec::Put::put($field, out);)*)?
+                        $($(crate::record::file::codec::Put::put($field, out);)*)?
                     })*
                 }
             }
         }
-        impl crate::codec::Take for $name {
-            fn take(from: &mut &[u8]) -> Result<Self, crate::codec::Malformed> {
-                match crate::codec::byte(from)? {
-                    $($tag => Ok(Self::$variant $({ $($field: crate::codec::Take::take(from)?),* })?),)*
-                    _ => Err(crate::codec::Malformed(concat!("no such ", stringify!($name)))),
+        impl crate::record::file::codec::Take for $name {
+            fn take(from: &mut &[u8]) -> Result<Self, crate::record::file::codec::Malformed> {
+                match crate::record::file::codec::byte(from)? {
+                    $($tag => Ok(Self::$variant $({ $($field: crate::record::file::codec::Take::take(from)?),* })?),)*
+                    _ => Err(crate::record::file::codec::Malformed(concat!("no such ", stringify!($name)))),
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lnet_core::{
+use crate::{
     CoreConfig, DiscoveryView, Entropy, Errno, GatewaySelection, Globals, Health, Heard,
     NetSelection, NiDevice, NiHealthStats, NiSelection, PeerHealthStats, PeerNiSelection,
     PeerSelection, PeerState, RecoverySelection, Route, RouteFault, RouteSelection, RouterBuffers,
@@ -352,7 +352,7 @@ mod distances {
 
 /// The nets of a peer.
 mod nets {
-    use lnet_core::NetSelection;
+    use crate::NetSelection;
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::NetJson;

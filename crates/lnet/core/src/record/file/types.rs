@@ -1,6 +1,6 @@
 //! The encodings of the types in inputs.
 
-use lnet_core::{
+use crate::{
     CoreBuffer, CoreConfig, DelayRule, DropRule, Entropy, FaultFilter, FaultTypes, GetRequest,
     Globals, Health, InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec, MessageStatus,
     NiConfig, NiDevice, NiId, NidFilter, Pace, PeerState, PutRequest, Route, RouterBuffers, RxId,
@@ -11,7 +11,7 @@ use lnet_types::{LndType, Net, Nid, ProcessId, Time};
 use lnet_wire::{Ack, Body, Get, Handle, Header, Put as PutBody, Reply};
 use smallvec::SmallVec;
 
-use crate::codec::{Malformed, Put, Take, array, byte, bytes, choices, fields, wrapped};
+use super::codec::{Malformed, Put, Take, array, byte, bytes, choices, fields, wrapped};
 
 fields! {
     CoreConfig { entropy, seed, globals, buffers, routing, pid }
