@@ -52,10 +52,10 @@ enum ZoidCommand {
 #[derive(clap::Args)]
 #[command(after_help = "\
 Settings are read from compiled defaults, then --config, then the environment (ZBMI_SHM_SIZE_TOTAL, \
-ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZBMI_JOB_WEIGHTS, \
-ZOID_INSTANCE, ZOID_SOCKET), then these flags; later ones have precedence. A configuration file has \
-one `name = value` a line, with the names of the flags; # begins a comment. Sizes can have the \
-suffixes k, M and G (binary). docs/zoid-daemon.md describes how to choose them.
+ZBMI_SHM_SIZE_UNEXP, ZOID_MAX_UNEXPECTED_MSG, ZOID_MAX_EXPECTED_MSG, ZOID_INSTANCE, ZOID_SOCKET), \
+then these flags; later ones have precedence. A configuration file has one `name = value` a line, \
+with the names of the flags; # begins a comment. Sizes can have the suffixes k, M and G (binary). \
+docs/zoid-daemon.md describes how to choose them.
 
 Examples
   finerail zoid daemon --total 64M &              serve this user's clients and one server

@@ -94,13 +94,12 @@ pub const SETTINGS: [(&str, &str); 22] = [
 ];
 
 /// Environment variables that are settings.
-pub const VARIABLES: [(&str, &str); 8] = [
+pub const VARIABLES: [(&str, &str); 7] = [
     ("ZOID_SPIN_US", "spin-us"),
     ("ZBMI_SHM_SIZE_TOTAL", "total"),
     ("ZBMI_SHM_SIZE_UNEXP", "unexp"),
     ("ZOID_MAX_UNEXPECTED_MSG", "max-unexpected"),
     ("ZOID_MAX_EXPECTED_MSG", "max-expected"),
-    ("ZBMI_JOB_WEIGHTS", "job-weights"),
     ("ZOID_INSTANCE", "instance"),
     ("ZOID_SOCKET", "socket"),
 ];

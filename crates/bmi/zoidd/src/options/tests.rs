@@ -82,8 +82,7 @@ fn an_unknown_setting_is_answered_with_the_known_ones() {
 fn job_weights_are_pairs_with_each_job_once() {
     let mut options = Options::default();
     assert!(options.job_weights.is_empty());
-    let variables = environment(&[("ZBMI_JOB_WEIGHTS", "7:2, 9:4,")]);
-    options.read_environment(&variables).unwrap();
+    options.set("test", "job-weights", "7:2, 9:4,").unwrap();
     assert_eq!(options.job_weights, BTreeMap::from([(7, 2), (9, 4)]));
     for bad in ["7", "7:0", "7:1,7:2", ":", "7:x", "-1:2", "7:4294967296"] {
         assert!(options.set("test", "job-weights", bad).is_err(), "{bad}");
