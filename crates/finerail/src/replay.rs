@@ -8,8 +8,10 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use files_lnet::Printable;
+use lnet_core::record_file::{
+    Ended, Log, Replay, Step, answer_text, input_name, input_text, output_text,
+};
 use lnet_explain::{Decision, Node, decision};
-use lnet_core::record_file::{Ended, Log, Replay, Step, answer_text, input_name, input_text, output_text};
 use lnet_types::Time;
 use serde::Serialize;
 

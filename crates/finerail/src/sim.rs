@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use comfy_table::{CellAlignment, Table, presets};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressStyle};
-use lnet_sim::{BUILTIN, Failure, Scenario, Summary};
+use lnet_sim::cores::{BUILTIN, Scenario};
+use lnet_sim::{Failure, Summary};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

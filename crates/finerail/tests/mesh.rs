@@ -1,5 +1,5 @@
 //! A mesh of eight nodes, two routers and three nets heals to full health after its last fault. The nodes are real
-//! processes in separate network namespaces. `lnet_stack_sim::mesh` is the same mesh in virtual time.
+//! processes in separate network namespaces. `lnet_sim::stacks::mesh` is the same mesh in virtual time.
 //!
 //! ```text
 //!   m2 … m7 (near)        tcp ── m0, m1 ── tcp2      m8, m9 (far)

@@ -107,21 +107,11 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "lnet-sim",
         &[
-            "lnet-core",
-            "lnet-config",
-            "lnet-policy",
-            "lnet-wire",
-            "lnet-types",
-        ],
-    ),
-    (
-        "lnet-stack-sim",
-        &[
-            "lnet-sim",
             "lnet-node",
             "lnd",
             "lnet-core",
             "lnet-tcp",
+            "lnet-policy",
             "lnet-wire",
             "lnet-types",
             "finerail-sys",
@@ -151,7 +141,6 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-explain",
             "lnet-site",
             "lnet-sim",
-            "lnet-stack-sim",
             "lnet-policy",
             "bmi",
             "zoid",

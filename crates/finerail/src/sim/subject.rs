@@ -3,8 +3,9 @@
 
 use std::rc::Rc;
 
-use lnet_sim::{Failure, Options, Outcome, Scenario, Sim};
-use lnet_stack_sim::{World, draw, failure};
+use lnet_sim::cores::{Options, Scenario};
+use lnet_sim::stacks::draw;
+use lnet_sim::{Failure, Outcome, Schedule, stacks};
 
 /// The name that selects the simulation of whole node stacks, in place of a scenario.
 pub(super) const REAL_STACK: &str = "real-stack";
@@ -45,18 +46,8 @@ impl Subject {
     /// Runs the simulation with a seed.
     pub(super) fn run(&self, seed: u64, trace: bool) -> Outcome {
         match self {
-            Self::Fabric(scenario) => {
-                let options = Options::default();
-                let options = if trace { options.traced() } else { options };
-                Sim::run(Rc::new(scenario.plan(seed)), options)
-            }
-            Self::RealStack => {
-                let options = lnet_stack_sim::Options {
-                    trace,
-                    ..Default::default()
-                };
-                World::run(draw(seed), options)
-            }
+            Self::Fabric(scenario) => Rc::new(scenario.plan(seed)).run(Options::default(), trace),
+            Self::RealStack => draw(seed).run(stacks::Options::default(), trace),
         }
     }
 
@@ -64,9 +55,13 @@ impl Subject {
     pub(super) fn failure(&self, seed: u64) -> Option<Failure> {
         match self {
             Self::Fabric(scenario) => {
-                Failure::of(scenario.plan(seed), Options::default(), SHRINK_RUNS_MAX)
+                let plan = Rc::new(scenario.plan(seed));
+                Failure::of(&plan, Options::default(), SHRINK_RUNS_MAX)
             }
-            Self::RealStack => failure(&draw(seed), Default::default(), STACK_SHRINK_RUNS_MAX),
+            Self::RealStack => {
+                let options = stacks::Options::default();
+                Failure::of(&draw(seed), options, STACK_SHRINK_RUNS_MAX)
+            }
         }
     }
 }

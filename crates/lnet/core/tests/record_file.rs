@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
+use lnet_core::record_file::{BadLog, Log, Replay, Sink, Writer, input_name, places, with_checks};
 use lnet_core::{
     Core, CoreConfig, DelayRule, DropRule, Entropy, FaultFilter, GetRequest, Globals, Health,
     InsertPosition, MdOptions, MdSpec, MeSpec, MessageStatus, NiConfig, NiDevice, NiId, NidFilter,
@@ -22,7 +23,6 @@ use lnet_core::{
     Verdict,
 };
 use lnet_policy::{Priority, Profile, Rule, RuleList, RuleText};
-use lnet_core::record_file::{BadLog, Log, Replay, Sink, Writer, input_name, places, with_checks};
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Get, Handle, Header, Put};
 use proptest::collection::vec;

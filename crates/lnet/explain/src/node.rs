@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lnet_config::machine::Machine;
 use lnet_config::{Ip2Nets, PeerCredits};
-use lnet_core::{PeerSelection, SelectionState};
 use lnet_core::state_json::StateJsonError;
+use lnet_core::{PeerSelection, SelectionState};
 use lnet_types::{Nid, Time};
 
 /// A node to ask questions about.

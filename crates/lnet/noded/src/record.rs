@@ -17,8 +17,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use lnet_core::{Recorded, Recorder};
 use lnet_core::record_file::{End, Ended, Sink, Writer, end_item};
+use lnet_core::{Recorded, Recorder};
 use tracing::{info, warn};
 
 /// The most bytes that wait for the disk: a second or more of a busy node.
@@ -313,8 +313,8 @@ fn keep_older(path: &Path) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
     use lnet_core::record_file::{Log, Replay};
+    use lnet_core::{Core, CoreConfig, Entropy, Globals, RouterBuffers};
     use lnet_types::Time;
 
     use super::*;

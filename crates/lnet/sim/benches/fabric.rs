@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use lnet_sim::{Limits, Options, Scenario, Sim, draw};
+use lnet_sim::cores::{Limits, Options, Scenario, Sim, draw};
 
 /// 80 clients put to 20 servers. Each PUT arrives once, so the PUTs are all the messages.
 const HUNDRED_NODES: &str = "

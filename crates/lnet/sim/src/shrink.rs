@@ -1,27 +1,41 @@
-//! Reduces a plan to the smallest part that still fails.
+//! Reduces a failing plan to the smallest part that still fails.
 //!
 //! The method is delta debugging (Zeller, Hildebrandt 2002) over the faults and operations together: halves are
 //! left out, then quarters, down to single parts, as long as the same invariant is violated. Each trial is a
 //! complete run with the same seed.
 
-use std::rc::Rc;
+use crate::invariant::Violation;
+use crate::summary::Outcome;
 
-use crate::check::Violation;
-use crate::plan::{Fault, Operation, Plan};
-use crate::sim::{Options, Sim};
+/// A plan that can run, and that consists of faults and operations.
+pub trait Schedule: Sized {
+    /// A fault or an operation.
+    type Part: Clone;
+    /// How to run.
+    type Options: Copy;
 
-/// A part of a plan that can be left out.
-#[derive(Clone, Debug)]
-enum Part {
-    Fault(Fault),
-    Operation(Operation),
+    /// Returns the seed.
+    fn seed(&self) -> u64;
+
+    /// Returns the faults and operations.
+    fn parts(&self) -> Vec<Self::Part>;
+
+    /// Returns this plan with these faults and operations.
+    #[must_use]
+    fn with_parts(&self, parts: &[Self::Part]) -> Self;
+
+    /// Runs the plan. The outcome has a trace if `trace` is true.
+    fn run(&self, options: Self::Options, trace: bool) -> Outcome;
+
+    /// Describes the nodes, the faults and the operations, each in one line.
+    fn lines(&self) -> Vec<String>;
 }
 
 /// A failing plan, and the invariant that it violates.
 #[derive(Clone, Debug)]
-pub struct Shrunk {
+pub struct Shrunk<S> {
     /// The plan.
-    pub plan: Rc<Plan>,
+    pub plan: S,
     /// The violation. It is of the same invariant as in the original plan.
     pub violation: Violation,
     /// The number of runs that the reduction took.
@@ -31,34 +45,27 @@ pub struct Shrunk {
 /// Leaves out all parts that a failure does not need, in at most `runs_max` runs. Returns `None` if the plan does
 /// not fail.
 #[must_use]
-pub fn shrink(plan: &Rc<Plan>, options: Options, runs_max: u32) -> Option<Shrunk> {
-    let violation = Sim::run(Rc::clone(plan), options).violation?;
-    let faults = plan.faults.iter().cloned().map(Part::Fault);
-    let operations = plan.operations.iter().copied().map(Part::Operation);
-    let mut best = Shrunk {
-        plan: Rc::clone(plan),
+pub fn shrink<S: Schedule>(plan: &S, options: S::Options, runs_max: u32) -> Option<Shrunk<S>> {
+    let mut violation = plan.run(options, false).violation?;
+    let fails = |parts: &[S::Part]| {
+        let found = plan.with_parts(parts).run(options, false).violation;
+        let same = found.filter(|found| found.invariant == violation.invariant);
+        same.is_some_and(|same| {
+            violation = same;
+            true
+        })
+    };
+    let (parts, trials) = smallest(plan.parts(), runs_max, fails);
+    Some(Shrunk {
+        plan: plan.with_parts(&parts),
         violation,
-        runs: 1,
-    };
-    let fails = |parts: &[Part]| {
-        let plan = Rc::new(plan_of(plan, parts));
-        let found = Sim::run(Rc::clone(&plan), options).violation;
-        let same = found.filter(|found| found.invariant == best.violation.invariant);
-        let fails = same.is_some();
-        if let Some(violation) = same {
-            best.plan = plan;
-            best.violation = violation;
-        }
-        fails
-    };
-    let (_, runs) = smallest(faults.chain(operations).collect(), runs_max, fails);
-    best.runs += runs;
-    Some(best)
+        runs: 1 + trials,
+    })
 }
 
 /// Returns the smallest part of a list that still fails, and the number of trials. The number of trials is limited
 /// to about `trials_max`. The whole list must fail.
-pub fn smallest<P: Clone>(
+fn smallest<P: Clone>(
     mut parts: Vec<P>,
     trials_max: u32,
     mut fails: impl FnMut(&[P]) -> bool,
@@ -84,20 +91,4 @@ pub fn smallest<P: Clone>(
         }
     }
     (parts, trials)
-}
-
-fn plan_of(base: &Plan, parts: &[Part]) -> Plan {
-    let mut plan = Plan {
-        seed: base.seed,
-        world: base.world.clone(),
-        operations: Vec::new(),
-        faults: Vec::new(),
-    };
-    for part in parts {
-        match part {
-            Part::Fault(fault) => plan.faults.push(fault.clone()),
-            Part::Operation(operation) => plan.operations.push(*operation),
-        }
-    }
-    plan
 }

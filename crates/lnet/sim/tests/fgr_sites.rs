@@ -30,10 +30,11 @@ use fgr::config::{BackupPriority, Class, Form, NodeRole, Scheme, Server, Site, S
 use fgr::{Machine, Metric, Options as PlanOptions, Policy, Synthetic, assign, synthetic};
 use lnet_core::{FaultTypes, Globals, Route, RouterBuffers, Tunables};
 use lnet_policy::Profile;
-use lnet_sim::lnd::LndKind;
-use lnet_sim::{
-    Fault, NiSpec, NodeSpec, Operation, OperationKind, Options, Plan, PortId, Random, Sim, Speed,
-    Trouble, World,
+use lnet_sim::Random;
+use lnet_sim::cores::lnd::LndKind;
+use lnet_sim::cores::{
+    Fault, NiSpec, NodeSpec, Operation, OperationKind, Options, Plan, PortId, Sim, Speed, Trouble,
+    World,
 };
 use lnet_types::{Net, Nid};
 

@@ -8,7 +8,8 @@
 
 use std::rc::Rc;
 
-use lnet_sim::{BUILTIN, Options, Rail, Scenario, Sim, Summary};
+use lnet_sim::cores::{BUILTIN, Options, Scenario, Sim};
+use lnet_sim::{Rail, Summary};
 
 const SEED: u64 = 1;
 

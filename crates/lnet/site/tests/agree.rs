@@ -20,10 +20,11 @@ use std::time::Duration;
 
 use lnet_core::{Globals, Route, RouterBuffers, Tunables};
 use lnet_policy::{Profile, RuleList};
-use lnet_sim::lnd::LndKind;
-use lnet_sim::{
-    Fault, NiSpec, NodeSpec, Operation, OperationKind, Options, Plan, PortId, Random, Sim, Speed,
-    Trouble, World,
+use lnet_sim::Random;
+use lnet_sim::cores::lnd::LndKind;
+use lnet_sim::cores::{
+    Fault, NiSpec, NodeSpec, Operation, OperationKind, Options, Plan, PortId, Sim, Speed, Trouble,
+    World,
 };
 use lnet_site::{Site, SiteFile, Verdict, verdicts};
 use lnet_types::{Net, Nid};

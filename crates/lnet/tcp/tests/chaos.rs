@@ -1,6 +1,6 @@
 //! Tests connections under disturbances on real sockets: dials from both ends, resets within handshakes, a peer that
 //! restarts between request and answer, stale incarnations, half-open peers. After each disturbance, both ends must
-//! have the connections that the protocol prescribes, and nothing may arrive twice. `lnet-stack-sim` runs
+//! have the connections that the protocol prescribes, and nothing may arrive twice. `lnet-sim::stacks` runs
 //! thousands of such rounds in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up fails")]

@@ -11,7 +11,7 @@
 //!        └────────────────────────────────────────────┘
 //! ```
 //!
-//! A running node (`lnet-node`) and the simulator (`lnet-stack-sim`) drive the same [`Stack`]. The stack has no
+//! A running node (`lnet-node`) and the simulator (`lnet-sim::stacks`) drive the same [`Stack`]. The stack has no
 //! thread, no socket and no clock: each call passes the time, and bytes move in [`lnet_tcp::Job`]s that the driver
 //! runs.
 

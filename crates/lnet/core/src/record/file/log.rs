@@ -3,8 +3,8 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-use crc32c::{crc32c, crc32c_append};
 use crate::{CoreConfig, Input};
+use crc32c::{crc32c, crc32c_append};
 use lnet_types::Time;
 use thiserror::Error;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Debug;
 
-use crc32c::crc32c;
 use crate::{Answer, CoreConfig, Input, Output, Recorded, Recorder};
+use crc32c::crc32c;
 use lnet_types::Time;
 
 use super::codec::Put;
