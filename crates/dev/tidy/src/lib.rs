@@ -1,7 +1,7 @@
 //! Checks the rules of this workspace that neither the compiler nor clippy can check.
 //!
-//! `tests/workspace.rs` has one test for each [`Rule`]. A failing test prints each place as
-//! `file:line`. `exceptions.txt` lists the places that cannot follow a rule, with the reason. An
+//! `tests/workspace.rs` checks every [`Rule`]. A failing test prints each place as `file:line`
+//! with the name of the rule. `exceptions.txt` lists the places that cannot follow a rule, with the reason. An
 //! exception that is not needed also fails, so that the list only shrinks.
 //!
 //! ```text
