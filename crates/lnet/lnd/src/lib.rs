@@ -9,7 +9,7 @@
 //! Memory crosses this border together with the message that it belongs to; the side that holds the message owns the
 //! memory. So an LND can move bytes without a call to the node. The memory lives until the move has ended, even if
 //! the descriptor that it was taken from is gone. The two sides agree on the type of the memory: see
-//! [`Upper::Landing`] and [`Upper::Payload`].
+//! [`Upper::Destination`] and [`Upper::Payload`].
 //!
 //! This crate holds no state, knows no network and moves nothing.
 
@@ -36,12 +36,12 @@ pub struct TxId(pub u64);
 /// The node's decision about a message whose header has arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disposition<L> {
-    /// Read the start of the payload into the landing, drop the rest, then call [`Upper::received`].
+    /// Read the start of the payload into the destination, drop the rest, then call [`Upper::received`].
     Receive {
         /// The identifier of the message.
         rx: RxId,
         /// Memory as long as the wanted part of the payload; `None` if no part is wanted.
-        landing: Option<L>,
+        destination: Option<L>,
     },
     /// Read nothing more from this connection until the node resumes the message.
     Hold(RxId),
@@ -90,7 +90,7 @@ pub struct SendRequest<P> {
 /// The node above an LND.
 pub trait Upper {
     /// Memory that payload is read into. Nothing else writes to it until the message is reported.
-    type Landing;
+    type Destination;
     /// Memory that payload is sent from. Nothing writes to it until the message is reported.
     type Payload;
 
@@ -101,7 +101,7 @@ pub trait Upper {
         peer: ProcessId,
         header: &Header,
         now: Time,
-    ) -> Disposition<Self::Landing>;
+    ) -> Disposition<Self::Destination>;
 
     /// Reports that the wanted payload is in place, or never will be. Called exactly once for every `Receive` and
     /// `Hold`.

@@ -26,7 +26,7 @@ pub enum Source {
     Shared(Bytes),
     /// Memory that nothing changes until the message is reported.
     Span(Span),
-    /// This many bytes in the pipe of a [`Landing`]; they can be sent once.
+    /// This many bytes in the pipe of a [`Destination`]; they can be sent once.
     Pipe(Arc<Pipe>, usize),
 }
 
@@ -50,14 +50,14 @@ impl Source {
 
 /// The memory or pipe for a received payload.
 #[derive(Clone, Debug)]
-pub struct Landing {
+pub struct Destination {
     pub(crate) memory: Span,
     /// Empty at first. If it holds bytes, the payload is in the pipe, else in the memory.
     pub(crate) pipe: Option<Arc<Pipe>>,
 }
 
-impl Landing {
-    /// A landing in memory, or in a pipe if the payload can be read separately and fits.
+impl Destination {
+    /// A destination in memory, or in a pipe if the payload can be read separately and fits.
     #[must_use]
     pub const fn piped(memory: Span, pipe: Arc<Pipe>) -> Self {
         let pipe = Some(pipe);
@@ -81,21 +81,21 @@ impl Landing {
     }
 }
 
-impl From<Span> for Landing {
+impl From<Span> for Destination {
     fn from(memory: Span) -> Self {
         Self { memory, pipe: None }
     }
 }
 
 /// The node above this LND, with the types of memory that this LND reads and writes.
-pub trait Above: Upper<Landing = Landing, Payload = Source> {}
+pub trait Above: Upper<Destination = Destination, Payload = Source> {}
 
-impl<T: Upper<Landing = Landing, Payload = Source>> Above for T {}
+impl<T: Upper<Destination = Destination, Payload = Source>> Above for T {}
 
-/// The most that one read stages beyond the landing: some 15 messages of 4 KiB.
+/// The most that one read stages beyond the destination: some 15 messages of 4 KiB.
 pub(crate) const STAGED_MAX: usize = 64 << 10;
 
-/// Staging memory of a thread that runs jobs. It keeps what a read takes beyond the landing of a
+/// Staging memory of a thread that runs jobs. It keeps what a read takes beyond the destination of a
 /// message until [`crate::Socklnd::finish`]. It is allocated by the first read.
 #[derive(Debug, Default)]
 pub struct Staging {
@@ -118,8 +118,8 @@ impl Staging {
 /// The memory that one read fills.
 #[derive(Debug)]
 pub(crate) struct Room {
-    /// The unfilled part of the landing of the payload being read.
-    pub(crate) landing: Option<Span>,
+    /// The unfilled part of the destination of the payload being read.
+    pub(crate) destination: Option<Span>,
     /// The pipe that takes the payload instead, and the memory for its contents if it becomes full.
     pub(crate) pipe: Option<(Arc<Pipe>, Span)>,
     /// The length of the bytes that were read before and belong in front of the staged ones.
@@ -135,7 +135,7 @@ impl Room {
 
     /// The most bytes that go to their final place directly.
     pub(crate) fn landed_max(&self) -> usize {
-        self.landing.as_ref().map_or(0, Span::len)
+        self.destination.as_ref().map_or(0, Span::len)
     }
 }
 
@@ -218,10 +218,11 @@ fn read(stream: &impl Stream, room: &Room, staging: &mut Staging) -> Outcome {
         return outcome(room.len(), Ok(landed));
     }
     let mut parts = Scatter::default();
-    let landing = room.landing.as_ref();
-    let landing = landing.and_then(|landing| landing.part(landed..landing.len()));
-    if let Some(landing) = &landing {
-        parts.add_span(landing);
+    let destination = room.destination.as_ref();
+    let destination =
+        destination.and_then(|destination| destination.part(landed..destination.len()));
+    if let Some(destination) = &destination {
+        parts.add_span(destination);
     }
     parts.add(staging.room(room));
     match stream.read(&mut parts) {

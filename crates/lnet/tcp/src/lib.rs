@@ -48,7 +48,7 @@ mod view;
 
 pub use config::{AcceptMode, Limits, LndNi, NiTuning, SocklndConfig, SourcePorts};
 pub use error::AddNiError;
-pub use job::{Above, Job, Landing, Source, Staging};
+pub use job::{Above, Destination, Job, Source, Staging};
 pub use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
 pub use network::{Network, Readiness, Stream};
 pub use sockets::Sockets;

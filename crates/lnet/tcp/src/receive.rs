@@ -28,7 +28,7 @@ use lnet_wire::{
 use sys::Pipe;
 use sys::span::Span;
 
-use crate::job::{Above, Landing, Room, STAGED_MAX, Staging};
+use crate::job::{Above, Destination, Room, STAGED_MAX, Staging};
 use crate::stats::{CloseReason, ProtocolError, SocklndStats};
 use crate::transmit::Transmitter;
 
@@ -39,7 +39,7 @@ pub(crate) const WINDOW_MAX: usize = KsockHeader::LEN + HeaderForm::Nid16.len();
 /// that much takes less time than a system call.
 const COPIED_PAYLOAD_MAX: usize = 16 << 10;
 
-/// Bytes of a landing that each step of a checksum reads.
+/// Bytes of a destination that each step of a checksum reads.
 const CHECKSUM_STEP: usize = 4096;
 
 /// Why reading pauses.
@@ -89,7 +89,7 @@ struct Payload {
     /// `None` if the message is dropped.
     rx: Option<RxId>,
     /// `None` if no payload is wanted.
-    landing: Option<Landing>,
+    destination: Option<Destination>,
     got: usize,
     /// Bytes behind the wanted ones.
     slop: usize,
@@ -99,45 +99,45 @@ struct Payload {
 impl Payload {
     fn new(
         rx: Option<RxId>,
-        landing: Option<Landing>,
+        destination: Option<Destination>,
         length: usize,
         mut completion: Completion,
     ) -> Self {
-        let landing = landing.and_then(|Landing { memory, pipe }| {
+        let destination = destination.and_then(|Destination { memory, pipe }| {
             let memory = memory.part(0..memory.len().min(length))?;
             // A checksum is computed from bytes in memory.
             let pipe = pipe.filter(|_| completion.checksum.is_none());
-            Some(Landing { memory, pipe })
+            Some(Destination { memory, pipe })
         });
-        let wanted = landing.as_ref().map_or(0, Landing::len);
+        let wanted = destination.as_ref().map_or(0, Destination::len);
         if wanted < length || rx.is_none() {
             // Unwanted bytes are not read for a checksum, so that there is nothing to compare.
             completion.checksum = None;
         }
         Self {
             rx,
-            landing,
+            destination,
             got: 0,
             slop: length - wanted,
             completion,
         }
     }
 
-    /// Returns the unfilled part of the landing.
+    /// Returns the unfilled part of the destination.
     fn missing(&self) -> Option<Span> {
-        self.landing.as_ref()?.missing(self.got)
+        self.destination.as_ref()?.missing(self.got)
     }
 
     /// Returns the pipe that takes the payload, and the memory for its contents if it becomes full.
     fn pipe(&self) -> Option<(Arc<Pipe>, Span)> {
-        let Landing { memory, pipe } = self.landing.as_ref()?;
+        let Destination { memory, pipe } = self.destination.as_ref()?;
         Some((Arc::clone(pipe.as_ref()?), memory.clone()))
     }
 
     /// Stops using a pipe; returns false if there was none.
     fn leave_pipe(&mut self) -> bool {
-        let landing = self.landing.as_mut();
-        landing.is_some_and(|landing| landing.pipe.take().is_some())
+        let destination = self.destination.as_mut();
+        destination.is_some_and(|destination| destination.pipe.take().is_some())
     }
 }
 
@@ -202,15 +202,15 @@ impl Receiver {
         }
     }
 
-    /// Continues with the held message: reads it into its landing, or drops it.
-    pub(crate) fn resume(&mut self, landing: Option<Landing>) {
+    /// Continues with the held message: reads it into its destination, or drops it.
+    pub(crate) fn resume(&mut self, destination: Option<Destination>) {
         if let State::Held {
             rx,
             length,
             completion,
         } = self.state
         {
-            self.state = State::Payload(Payload::new(Some(rx), landing, length, completion));
+            self.state = State::Payload(Payload::new(Some(rx), destination, length, completion));
             let begins_behind = self.rest.is_empty();
             self.choose_pipe_or_memory(begins_behind);
         }
@@ -236,14 +236,14 @@ impl Receiver {
         }
         payload.slop += payload.missing().map_or(0, |missing| missing.len());
         payload.rx = None;
-        payload.landing = None;
+        payload.destination = None;
         payload.completion.checksum = None;
         true
     }
 
     /// Returns what the next read is to fill.
     pub(crate) fn room(&self) -> Room {
-        let (landing, pipe, slop) = match &self.state {
+        let (destination, pipe, slop) = match &self.state {
             State::Payload(payload) => (payload.missing(), payload.pipe(), payload.slop),
             State::Slop { left } => (None, None, *left),
             State::Header | State::Held { .. } => (None, None, 0),
@@ -252,11 +252,11 @@ impl Receiver {
         let staged = if self.in_bulk {
             STAGED_MAX
         } else {
-            // Stages no byte of a payload that is read directly into its landing.
+            // Stages no byte of a payload that is read directly into its destination.
             (slop + self.window_len()).min(STAGED_MAX) - lead
         };
         Room {
-            landing,
+            destination,
             pipe,
             lead,
             staged,
@@ -275,7 +275,7 @@ impl Receiver {
     ) -> Result<Option<Paused>, CloseReason> {
         let landed = count.min(room.landed_max());
         match &mut self.state {
-            State::Payload(payload) if payload.landing.is_some() => {
+            State::Payload(payload) if payload.destination.is_some() => {
                 payload.got += landed;
                 if let Some((pipe, _)) = &room.pipe {
                     if pipe.held() == payload.got {
@@ -445,8 +445,8 @@ impl Receiver {
             self.in_bulk = length <= COPIED_PAYLOAD_MAX;
         }
         self.state = match upper.header(around.ni, around.peer, &header, around.now) {
-            Disposition::Receive { rx, landing } => {
-                State::Payload(Payload::new(Some(rx), landing, length, completion))
+            Disposition::Receive { rx, destination } => {
+                State::Payload(Payload::new(Some(rx), destination, length, completion))
             }
             Disposition::Hold(rx) => State::Held {
                 rx,
@@ -504,7 +504,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> &'a [u8] {
     taken
 }
 
-/// Copies staged bytes into the landing: the only place that copies payload.
+/// Copies staged bytes into the destination: the only place that copies payload.
 fn fill(payload: &mut Payload, bytes: &mut &[u8], stats: &mut SocklndStats) {
     if let Some(missing) = payload.missing() {
         let copied = missing.copy_in(take(bytes, missing.len()));
@@ -524,7 +524,10 @@ fn deliver(
     if let (Some(rx), Some((expected, checksum))) = (payload.rx, payload.completion.checksum)
         && sum(
             checksum,
-            payload.landing.as_ref().map(|landing| &landing.memory),
+            payload
+                .destination
+                .as_ref()
+                .map(|destination| &destination.memory),
         ) != expected
     {
         upper.received(rx, Err(Failure::RemoteError), around.now);
@@ -540,11 +543,11 @@ fn deliver(
     Ok(())
 }
 
-fn sum(mut checksum: FrameChecksum, landing: Option<&Span>) -> u32 {
-    let len = landing.map_or(0, Span::len);
+fn sum(mut checksum: FrameChecksum, destination: Option<&Span>) -> u32 {
+    let len = destination.map_or(0, Span::len);
     let mut step = [0; CHECKSUM_STEP];
     for start in (0..len).step_by(CHECKSUM_STEP) {
-        let part = landing.and_then(|span| span.part(start..len));
+        let part = destination.and_then(|span| span.part(start..len));
         let count = part.map_or(0, |part| part.copy_out(&mut step));
         checksum.update(&step[..count]);
     }

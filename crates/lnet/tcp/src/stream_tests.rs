@@ -14,7 +14,7 @@ use sys::{Gather, Scatter};
 
 use crate::SendRequest;
 use crate::connection::{Connection, Terms};
-use crate::job::{Job, Landing, Outcome, STAGED_MAX, Source, Staging, Work};
+use crate::job::{Destination, Job, Outcome, STAGED_MAX, Source, Staging, Work};
 use crate::network::Stream;
 use crate::receive::{Paused, WINDOW_MAX};
 use crate::stats::{CloseReason, SocklndStats};
@@ -153,14 +153,14 @@ struct Ends {
 }
 
 impl Ends {
-    fn landing(&self, rx: RxId) -> Option<Landing> {
-        let landing = &self.landings[rx.0 as usize];
-        (!landing.is_empty()).then(|| landing.clone().into())
+    fn destination(&self, rx: RxId) -> Option<Destination> {
+        let destination = &self.landings[rx.0 as usize];
+        (!destination.is_empty()).then(|| destination.clone().into())
     }
 }
 
 impl Upper for Ends {
-    type Landing = Landing;
+    type Destination = Destination;
     type Payload = Source;
 
     fn header(
@@ -169,7 +169,7 @@ impl Upper for Ends {
         _: ProcessId,
         header: &Header,
         _: Time,
-    ) -> Disposition<Self::Landing> {
+    ) -> Disposition<Self::Destination> {
         let index = self.landings.len();
         assert_eq!(
             header.payload_length as usize,
@@ -177,14 +177,14 @@ impl Upper for Ends {
             "out of order"
         );
         let wanted = self.wanted[index].map(|wanted| wanted.min(header.payload_length));
-        let landing = Span::zeroed(wanted.unwrap_or(0) as usize).unwrap();
-        self.landings.push(landing);
+        let destination = Span::zeroed(wanted.unwrap_or(0) as usize).unwrap();
+        self.landings.push(destination);
         let rx = RxId(index as u64);
         match wanted {
             Some(_) if self.hold => Disposition::Hold(rx),
             Some(_) => Disposition::Receive {
                 rx,
-                landing: self.landing(rx),
+                destination: self.destination(rx),
             },
             None => Disposition::Drop,
         }
@@ -266,7 +266,7 @@ fn carry(
         }
         let mut paused = read(&pipe, &mut rx, &mut staging, &mut stats, ends).unwrap();
         while let Some(Paused::Held(held)) = paused {
-            rx.rx.resume(ends.landing(held));
+            rx.rx.resume(ends.destination(held));
             paused = rx.go_on(&mut stats, Time::ZERO, ends).unwrap();
         }
     }
@@ -311,8 +311,8 @@ proptest! {
             sent: Vec::new(),
         };
         let stats = carry(version, ctype, &mut ends, steps, keepalive_every);
-        for (index, landing) in ends.landings.iter().enumerate() {
-            prop_assert_eq!(landing.to_vec(), &payloads[index][..landing.len()]);
+        for (index, destination) in ends.landings.iter().enumerate() {
+            prop_assert_eq!(destination.to_vec(), &payloads[index][..destination.len()]);
         }
         let wanted = (0..).zip(&messages).filter(|(_, message)| message.1.is_some());
         let wanted: Vec<_> = wanted.map(|(index, _)| RxId(index)).collect();
@@ -355,10 +355,10 @@ proptest! {
 struct Discarder;
 
 impl Upper for Discarder {
-    type Landing = Landing;
+    type Destination = Destination;
     type Payload = Source;
 
-    fn header(&mut self, _: NiId, _: ProcessId, _: &Header, _: Time) -> Disposition<Landing> {
+    fn header(&mut self, _: NiId, _: ProcessId, _: &Header, _: Time) -> Disposition<Destination> {
         Disposition::Drop
     }
 

@@ -168,8 +168,8 @@ fn a_held_message_stops_its_connection_until_it_is_resumed() {
     assert_eq!(b.open(), 3, "what we hold does not stall");
 
     let first = b.upper.headers[1].2;
-    let landing = b.upper.set_landing(first, 5000);
-    b.lnd.resume(first, landing, b.now);
+    let destination = b.upper.set_destination(first, 5000);
+    b.lnd.resume(first, destination, b.now);
     run(&mut [&mut a, &mut b], |nodes| {
         nodes[1].upper.headers.len() == 3
     });

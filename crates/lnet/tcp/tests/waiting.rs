@@ -145,7 +145,7 @@ fn what_is_cancelled_is_read_into_nowhere_and_the_next_message_lands() {
     node.lnd.cancel(rx, node.now, &mut node.upper);
     assert_eq!(node.upper.received, [(rx, Err(Failure::LocalError))]);
     node.lnd.cancel(rx, node.now, &mut node.upper);
-    node.upper.set_landing(rx, 0);
+    node.upper.set_destination(rx, 0);
     raw.write(&bytes[500..]);
     raw.write(&bytes);
     until(&mut node, |node| {

@@ -170,13 +170,13 @@ impl PeerNi {
     }
 
     /// Adds a message of this many bytes to the queued bytes.
-    pub(crate) fn count_queued(&mut self, bytes: u64) {
+    pub(crate) fn add_queued(&mut self, bytes: u64) {
         self.queued_bytes += bytes;
     }
 
     /// Subtracts such a message. Returns false if fewer bytes were queued.
     #[must_use]
-    pub(crate) fn uncount_queued(&mut self, bytes: u64) -> bool {
+    pub(crate) fn subtract_queued(&mut self, bytes: u64) -> bool {
         let left = self.queued_bytes.checked_sub(bytes);
         self.queued_bytes = left.unwrap_or(0);
         left.is_some()

@@ -189,7 +189,7 @@ impl Peers {
         };
         peer.routes = peer.routes.saturating_sub(1);
         if !peer.stays() && !peer.multi_rail {
-            self.unkeep(primary);
+            self.remove_kept(primary);
         }
     }
 
@@ -223,7 +223,7 @@ impl Peers {
 
     /// Takes a peer apart, and keeps what must continue under another name.
     fn absorb(&mut self, owner: Nid, into: &mut Absorbed) {
-        if let Some(peer) = self.unkeep(owner) {
+        if let Some(peer) = self.remove_kept(owner) {
             into.lock = into.lock.into_iter().chain(peer.lock).min();
             into.nids.extend(peer.nids);
         }
@@ -233,7 +233,7 @@ impl Peers {
     /// Takes apart a peer that is not configured: each of its interfaces becomes a peer of its own. Returns their
     /// NIDs.
     pub(crate) fn take_apart(&mut self, primary: Nid) -> Vec<Nid> {
-        let peer = self.unkeep(primary);
+        let peer = self.remove_kept(primary);
         peer.map_or(Vec::new(), |peer| peer.nids.into_vec())
     }
 
@@ -272,7 +272,7 @@ impl Peers {
     /// Removes all interfaces of a kept peer except the primary one. No message may wait for the removed ones.
     // [PEER-8]
     pub(crate) fn remove_others(&mut self, primary: Nid) {
-        let Some(peer) = self.unkeep(primary) else {
+        let Some(peer) = self.remove_kept(primary) else {
             return;
         };
         let id = self.keep(primary);
@@ -341,7 +341,7 @@ impl Peers {
     /// for them.
     pub(crate) fn remove(&mut self, primary: Nid) -> Vec<PeerNi> {
         let nids = self
-            .unkeep(primary)
+            .remove_kept(primary)
             .map_or_else(|| SmallVec::from_iter([primary]), |peer| peer.nids);
         nids.into_iter()
             .filter_map(|nid| self.nis.remove(self.by_nid.remove(&nid)?))
@@ -450,7 +450,7 @@ impl Peers {
     }
 
     /// Removes a kept peer. Each of its NIs stands for itself afterwards.
-    fn unkeep(&mut self, primary: Nid) -> Option<Peer> {
+    fn remove_kept(&mut self, primary: Nid) -> Option<Peer> {
         let peer = self.kept.remove(self.by_primary.remove(&primary)?)?;
         for &nid in &peer.nids {
             if let Some(peer_ni) = self.by_nid_mut(nid) {

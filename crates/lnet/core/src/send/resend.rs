@@ -86,7 +86,7 @@ impl Core {
             tx.attempts.used.push((ni, peer));
         }
         let peer_ni = peer.and_then(|peer| self.peers.get_mut(peer));
-        if peer_ni.is_some_and(|peer_ni| !peer_ni.uncount_queued(bytes)) {
+        if peer_ni.is_some_and(|peer_ni| !peer_ni.subtract_queued(bytes)) {
             self.broken("bytes that were not counted as queued");
         }
         self.resends.push_back(id);

@@ -270,7 +270,7 @@ impl Core {
             None => self.transmit(id, now),
             Some(peer) => {
                 if let Some(peer_ni) = self.peers.get_mut(peer) {
-                    peer_ni.count_queued(bytes);
+                    peer_ni.add_queued(bytes);
                 }
                 self.enter_peer_queue(id, peer, now);
             }
@@ -421,7 +421,7 @@ impl Core {
         {
             self.check_failed_here(md);
         }
-        self.uncount_bytes(&message);
+        self.subtract_queued_bytes(&message);
         self.remove_from_md(&message, id);
         self.release_payload(message.payload);
         self.complete_work(&message.header, message.work, end);
@@ -464,9 +464,9 @@ impl Core {
     }
 
     /// Subtracts the message from the bytes that are queued to its peer NI.
-    pub(crate) fn uncount_bytes(&mut self, tx: &Tx) {
+    pub(crate) fn subtract_queued_bytes(&mut self, tx: &Tx) {
         let peer_ni = tx.peer.and_then(|peer| self.peers.get_mut(peer));
-        if peer_ni.is_some_and(|peer_ni| !peer_ni.uncount_queued(tx.bytes())) {
+        if peer_ni.is_some_and(|peer_ni| !peer_ni.subtract_queued(tx.bytes())) {
             self.broken("bytes that were not counted as queued");
         }
     }
@@ -565,7 +565,7 @@ impl Core {
             };
             let (ni, forwarded) = (tx.ni, tx.is_forwarded());
             if forwarded && self.is_down(peer, now) {
-                self.unuse_peer_credit(peer);
+                self.release_peer_credit(peer);
                 self.fail_message(
                     id,
                     End::Failed(Errno::EHOSTUNREACH, DropReason::NextHopDown),
@@ -575,7 +575,7 @@ impl Core {
                 self.set_stage(id, SendStage::NiQueue);
                 self.serve_ni_queue(ni, now);
             } else {
-                self.unuse_peer_credit(peer);
+                self.release_peer_credit(peer);
                 self.fail_message(id, End::Failed(Errno::ENODEV, DropReason::NoRoute));
             }
         }
@@ -587,7 +587,7 @@ impl Core {
         }
     }
 
-    fn unuse_peer_credit(&mut self, peer: PeerNiId) {
+    fn release_peer_credit(&mut self, peer: PeerNiId) {
         let entry = self.peers.get_mut(peer);
         if entry.is_some_and(|peer_ni| !peer_ni.credits.release()) {
             self.broken("a credit of a peer that was not taken");
@@ -626,7 +626,7 @@ impl Core {
     }
 
     pub(crate) fn return_peer_credit(&mut self, peer: PeerNiId, now: Time) {
-        self.unuse_peer_credit(peer);
+        self.release_peer_credit(peer);
         self.serve_peer_queue(peer, now);
     }
 
@@ -714,7 +714,7 @@ impl Core {
         self.failure_happened(&tx, end);
         self.timers.disarm(tx.deadline, Timer::Queued(id));
         if !matches!(tx.stage, SendStage::Resend | SendStage::Parked) {
-            self.uncount_bytes(&tx);
+            self.subtract_queued_bytes(&tx);
             self.count_lost_on_route(&tx);
         }
         self.remove_from_md(&tx, id);

@@ -407,7 +407,7 @@ impl Core {
             peer_ni.status_up = from.up;
             peer_ni.health_stats = from.failures;
             peer_ni.credits.set_held(from.in_flight);
-            peer_ni.count_queued(from.queued_bytes);
+            peer_ni.add_queued(from.queued_bytes);
             peer_ni.seq = from.sequence;
             peer_ni.last_alive = from.last_alive;
             let discovery = from.discovery.map(Discovery::restored);

@@ -53,12 +53,12 @@ fn deliver<Q: EventSink>(
     transmit: &Transmit,
     now: Time,
 ) {
-    let landing = landing.and_then(|landing| side.landing(rx, landing));
+    let destination = landing.and_then(|landing| side.destination(rx, landing));
     let source = transmit.payload.and_then(|payload| side.source(payload));
-    if let (Some(landing), Some(source)) = (landing, source) {
+    if let (Some(destination), Some(source)) = (destination, source) {
         match source {
-            Source::Shared(bytes) => landing.memory().copy_in(&bytes),
-            Source::Span(span) => span.copy_to(landing.memory()),
+            Source::Shared(bytes) => destination.memory().copy_in(&bytes),
+            Source::Span(span) => span.copy_to(destination.memory()),
             // Only payload that is forwarded to another node is in a pipe.
             Source::Pipe(..) => 0,
         };

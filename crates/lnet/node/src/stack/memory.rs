@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use lnet_core::{MdHandle, MdOptions, RouterBuffer, RouterPool};
-use lnet_tcp::{Landing, Source};
+use lnet_tcp::{Destination, Source};
 use rustc_hash::FxHashMap;
 use sys::Pipe;
 use sys::span::Span;
@@ -249,7 +249,7 @@ impl<Q> MemoryTable<Q> {
     }
 
     /// Returns the memory in which a descriptor receives; `None` if it has no such bytes.
-    pub(crate) fn landing(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
+    pub(crate) fn destination(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
         match &self.descriptors.get(&md)?.memory {
             Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range),
             // The node rejects descriptors whose options would make it write to a source.
@@ -278,14 +278,14 @@ impl<Q> MemoryTable<Q> {
 
     /// Returns the memory for a message in a router buffer that the core has just handed out; `None` if the buffer is
     /// shorter.
-    pub(crate) fn router_landing(
+    pub(crate) fn router_destination(
         &mut self,
         buffer: RouterBuffer,
         range: Range<usize>,
-    ) -> Option<Landing> {
+    ) -> Option<Destination> {
         let memory = self.router.fresh(buffer)?.part(range)?;
         Some(match self.router.sides.fresh(buffer, memory.len()) {
-            Some(pipe) => Landing::piped(memory, pipe),
+            Some(pipe) => Destination::piped(memory, pipe),
             None => memory.into(),
         })
     }
@@ -423,9 +423,9 @@ mod tests {
         index: 3,
     };
 
-    fn landing(table: &mut MemoryTable<()>) -> Span {
-        let landing = table.router_landing(BUFFER, 0..100).unwrap();
-        landing.memory().clone()
+    fn destination(table: &mut MemoryTable<()>) -> Span {
+        let destination = table.router_destination(BUFFER, 0..100).unwrap();
+        destination.memory().clone()
     }
 
     fn source(table: &mut MemoryTable<()>) -> Span {
@@ -438,9 +438,9 @@ mod tests {
     #[test]
     fn a_message_never_lands_in_router_memory_that_a_write_still_has() {
         let mut table = MemoryTable::<()>::default();
-        landing(&mut table).copy_in(&[1; 100]);
+        destination(&mut table).copy_in(&[1; 100]);
         let being_written = source(&mut table);
-        landing(&mut table).copy_in(&[2; 100]);
+        destination(&mut table).copy_in(&[2; 100]);
         assert_eq!(being_written.to_vec(), [1; 100]);
         let sent = source(&mut table);
         assert_eq!(sent.to_vec(), [2; 100]);
@@ -457,7 +457,7 @@ mod tests {
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut far, _) = listener.accept().unwrap();
         near.set_nonblocking(true).unwrap();
-        table.router_landing(PIPED, 0..PIPED_MIN).unwrap();
+        table.router_destination(PIPED, 0..PIPED_MIN).unwrap();
         let pipe = Arc::clone(&table.router.sides.list[0].pipe);
         far.write_all(&[7; PIPED_MIN]).unwrap();
         while pipe.held() < PIPED_MIN {
@@ -495,7 +495,7 @@ mod tests {
         let mut table = with_pipes();
         let (near, _far, pipe) = piped(&mut table);
         let other = |table: &mut MemoryTable<()>| {
-            table.router_landing(PIPED, 0..PIPED_MIN).unwrap();
+            table.router_destination(PIPED, 0..PIPED_MIN).unwrap();
             Arc::clone(&table.router.sides.list[0].pipe)
         };
         let second = other(&mut table);
@@ -521,8 +521,8 @@ mod tests {
     fn short_payload_and_that_of_later_buffers_has_no_pipe() {
         let mut table = with_pipes();
         let later = RouterBuffer { index: 32, ..PIPED };
-        table.router_landing(PIPED, 0..PIPED_MIN - 1).unwrap();
-        table.router_landing(later, 0..PIPED_MIN).unwrap();
+        table.router_destination(PIPED, 0..PIPED_MIN - 1).unwrap();
+        table.router_destination(later, 0..PIPED_MIN).unwrap();
         assert!(table.router.sides.list.is_empty());
     }
 
@@ -541,11 +541,11 @@ mod tests {
     #[test]
     fn router_memory_is_used_again_when_nobody_has_it() {
         let mut table = MemoryTable::<()>::default();
-        let first = landing(&mut table).as_ptr();
-        assert_eq!(landing(&mut table).as_ptr(), first);
+        let first = destination(&mut table).as_ptr();
+        assert_eq!(destination(&mut table).as_ptr(), first);
         let bytes = table.router_bytes();
-        let _kept = landing(&mut table);
-        assert_ne!(landing(&mut table).as_ptr(), first);
+        let _kept = destination(&mut table);
+        assert_ne!(destination(&mut table).as_ptr(), first);
         assert_eq!(table.router_bytes(), bytes);
     }
 }

@@ -14,7 +14,7 @@ use lnet_core::{
     Core, CoreBuffer, Event, MdHandle, MdSpec, MeSpec, MessageStatus, Output, Payload, Place,
     PortalError, Transmit, Verdict,
 };
-use lnet_tcp::{Job, Landing, Network, Readiness, SendRequest, Socklnd, Source, Staging};
+use lnet_tcp::{Destination, Job, Network, Readiness, SendRequest, Socklnd, Source, Staging};
 use lnet_types::{ProcessId, Time};
 use lnet_wire::Header;
 use rustc_hash::FxHashMap;
@@ -204,9 +204,9 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         if loopback::resume(&mut self.side, rx, landing, now) {
             return;
         }
-        let landing = landing.and_then(|landing| self.side.landing(rx, landing));
+        let destination = landing.and_then(|landing| self.side.destination(rx, landing));
         // The connection may have closed before the core's decision was carried out.
-        if !self.lnd.resume(rx, landing, now) {
+        if !self.lnd.resume(rx, destination, now) {
             self.side.for_core.remove(&rx);
         }
     }
@@ -231,15 +231,19 @@ impl<Q: EventSink> Side<Q> {
         source
     }
 
-    /// Returns the memory of a landing; `None` if no payload is wanted.
-    pub(crate) fn landing(&mut self, rx: RxId, landing: lnet_core::Landing) -> Option<Landing> {
+    /// Returns the memory for a landing; `None` if no payload is wanted.
+    pub(crate) fn destination(
+        &mut self,
+        rx: RxId,
+        landing: lnet_core::Landing,
+    ) -> Option<Destination> {
         let range = range(landing.offset, landing.length);
         if range.is_empty() {
             return None;
         }
         let target = match landing.place {
-            Place::Md(md) => self.memory.landing(md, range).map(Landing::from),
-            Place::Router(buffer) => self.memory.router_landing(buffer, range),
+            Place::Md(md) => self.memory.destination(md, range).map(Destination::from),
+            Place::Router(buffer) => self.memory.router_destination(buffer, range),
             Place::Core(buffer) => {
                 // A landing in a buffer of the core begins at the buffer's start.
                 let span = Span::from(vec![0; range.len()]);
@@ -283,7 +287,7 @@ impl<Q: EventSink> Side<Q> {
 }
 
 impl<Q: EventSink> Upper for Side<Q> {
-    type Landing = Landing;
+    type Destination = Destination;
     type Payload = Source;
 
     fn header(
@@ -292,17 +296,17 @@ impl<Q: EventSink> Upper for Side<Q> {
         peer: ProcessId,
         header: &Header,
         now: Time,
-    ) -> Disposition<Landing> {
+    ) -> Disposition<Destination> {
         match self.core.header(ni, peer, header, now) {
             Verdict::Receive { rx, landing } => {
                 let wanted = landing.length > 0;
-                let landing = self.landing(rx, landing);
-                if wanted && landing.is_none() {
+                let destination = self.destination(rx, landing);
+                if wanted && destination.is_none() {
                     // The tables of the core and of the memory disagree: only this message is lost.
                     self.core.arrived(rx, Err(MessageStatus::LocalError), now);
                     return Disposition::Drop;
                 }
-                Disposition::Receive { rx, landing }
+                Disposition::Receive { rx, destination }
             }
             Verdict::Hold { rx } => Disposition::Hold(rx),
             Verdict::Drop(reason) => {

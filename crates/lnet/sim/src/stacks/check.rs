@@ -164,12 +164,12 @@ impl Checker {
             return self.broken(now, Invariant::OneSend, what);
         }
         let is_answer = matches!(kind, EventKind::Ack | EventKind::Reply | EventKind::Timeout);
-        let landing = if kind == EventKind::Reply {
-            landing_ns(plan)
+        let destination = if kind == EventKind::Reply {
+            reading_ns(plan)
         } else {
             0
         };
-        if is_answer && now > deadline(plan, spec.from, started) + landing {
+        if is_answer && now > deadline(plan, spec.from, started) + destination {
             let what = format!("operation {operation}: {kind:?} after its deadline");
             return self.broken(now, Invariant::Deadline, what);
         }
@@ -258,7 +258,7 @@ impl Record {
 
 /// Returns how late a REPLY may complete. The LND limits the wait for a REPLY that has begun to arrive: it checks
 /// for progress four times in each of its timeouts.
-fn landing_ns(plan: &Plan) -> u64 {
+fn reading_ns(plan: &Plan) -> u64 {
     let timeout = plan.globals.lnd_timeout().as_nanos() as u64;
     timeout + timeout / 4
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use lnd::{Disposition, Failure, NiId, RxId, TxId, Upper};
-use lnet_tcp::{Job, Landing, Readiness, SendRequest, Socklnd, Source, Staging};
+use lnet_tcp::{Destination, Job, Readiness, SendRequest, Socklnd, Source, Staging};
 use lnet_types::{Nid, ProcessId, Time};
 use lnet_wire::{Ack, Body, Handle as WireHandle, Header, Put, Reply};
 
@@ -163,10 +163,16 @@ impl Stranger {
 }
 
 impl Upper for Side {
-    type Landing = Landing;
+    type Destination = Destination;
     type Payload = Source;
 
-    fn header(&mut self, _: NiId, _: ProcessId, header: &Header, _: Time) -> Disposition<Landing> {
+    fn header(
+        &mut self,
+        _: NiId,
+        _: ProcessId,
+        header: &Header,
+        _: Time,
+    ) -> Disposition<Destination> {
         let wanted = match header.body {
             Body::Get(get) if get.ptl_index == PORTAL => Some(get.sink_length),
             Body::Put(put) if put.ptl_index == PORTAL && put.ack_wmd != WireHandle::NONE => {

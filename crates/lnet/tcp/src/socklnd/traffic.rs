@@ -7,7 +7,7 @@ use lnet_wire::{Header, KsockHeader};
 use super::{Slot, Socklnd};
 use crate::SendRequest;
 use crate::choose::{Candidate, choose, suits};
-use crate::job::{Above, Job, Landing, Outcome, Staging, Work};
+use crate::job::{Above, Destination, Job, Outcome, Staging, Work};
 use crate::network::Network;
 use crate::peer::{LargeNids, Peer, PeerKey, carries};
 use crate::receive::Paused;
@@ -162,15 +162,15 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Continues a message that [`crate::Disposition::Hold`] stopped: the start of its payload is read into the
-    /// landing; with `None`, all of it is dropped. In both cases [`crate::Upper::received`] follows, in the next job
+    /// destination; with `None`, all of it is dropped. In both cases [`crate::Upper::received`] follows, in the next job
     /// at the earliest. Returns false if the message's connection has closed: then the message has already been
     /// reported.
-    pub fn resume(&mut self, rx: RxId, landing: Option<Landing>, now: Time) -> bool {
+    pub fn resume(&mut self, rx: RxId, destination: Option<Destination>, now: Time) -> bool {
         let Some(slot) = self.held.remove(&rx) else {
             return false;
         };
         if let Some(connection) = self.connection_mut(slot) {
-            connection.rx.resume(landing);
+            connection.rx.resume(destination);
             connection.note_resuming(now);
             self.want_read(slot);
         } else {
@@ -181,7 +181,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     /// Cancels a message that is being read: the rest of it is dropped as it arrives, and the message is reported as
-    /// failed before this returns. A read in progress may still write to the memory of the landing; the read keeps
+    /// failed before this returns. A read in progress may still write to the memory of the destination; the read keeps
     /// this memory alive. A message that is not being read is ignored, because it has already been reported.
     pub fn cancel(&mut self, rx: RxId, now: Time, upper: &mut impl Above) {
         let found = self.slots.iter_mut().any(|(_, slot)| match slot {

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
 use lnet_tcp::{
-    AcceptMode, Disposition, Failure, Landing, LndNi, NiId, NiTuning, RxId, SendRequest, Sockets,
-    Socklnd, SocklndConfig, Source, SourcePorts, Staging, TxId, Upper,
+    AcceptMode, Destination, Disposition, Failure, LndNi, NiId, NiTuning, RxId, SendRequest,
+    Sockets, Socklnd, SocklndConfig, Source, SourcePorts, Staging, TxId, Upper,
 };
 use lnet_types::{Net, Nid, ProcessId, Time};
 use lnet_wire::{Body, Connreq, Ctype, Get, Handle, Header, HeaderForm, Hello, KsockHeader, Put};
@@ -88,19 +88,19 @@ impl TestUpper {
         self.landings[&rx].to_vec()
     }
 
-    pub fn set_landing(&mut self, rx: RxId, bytes: usize) -> Option<Landing> {
-        let landing = Span::zeroed(bytes).unwrap();
-        self.landings.insert(rx, landing.clone());
+    pub fn set_destination(&mut self, rx: RxId, bytes: usize) -> Option<Destination> {
+        let destination = Span::zeroed(bytes).unwrap();
+        self.landings.insert(rx, destination.clone());
         let pipe = self.pipes.pop_front();
         (bytes > 0).then(|| match pipe {
-            Some(pipe) => Landing::piped(landing, pipe),
-            None => landing.into(),
+            Some(pipe) => Destination::piped(destination, pipe),
+            None => destination.into(),
         })
     }
 }
 
 impl Upper for TestUpper {
-    type Landing = Landing;
+    type Destination = Destination;
     type Payload = Source;
 
     fn header(
@@ -109,7 +109,7 @@ impl Upper for TestUpper {
         peer: ProcessId,
         header: &Header,
         _: Time,
-    ) -> Disposition<Landing> {
+    ) -> Disposition<Destination> {
         let rx = RxId(self.next_rx);
         self.next_rx += 1;
         self.headers.push((peer, *header, rx));
@@ -120,8 +120,8 @@ impl Upper for TestUpper {
             Policy::Drop => return Disposition::Drop,
             Policy::Reject => return Disposition::Reject("the test says so"),
         };
-        let landing = self.set_landing(rx, wanted as usize);
-        Disposition::Receive { rx, landing }
+        let destination = self.set_destination(rx, wanted as usize);
+        Disposition::Receive { rx, destination }
     }
 
     fn received(&mut self, rx: RxId, result: Result<(), Failure>, _: Time) {
