@@ -28,11 +28,11 @@
 //!
 //! Most names in the drawing are folders of `src`. The `mod.rs` of a folder says what the folder contains.
 
-#[cfg(feature = "broken")]
-mod broken;
 mod config;
 mod configure;
 mod counts;
+#[cfg(feature = "defects")]
+mod defects;
 mod discovery;
 mod event;
 mod fault;
@@ -241,7 +241,7 @@ pub struct Core {
     /// How often an interface went down, or a gateway lost its last connection.
     paths_lost: u64,
     /// A defect that a test switches on: a response is accepted from any sender.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     gullible: bool,
 }
 
@@ -277,7 +277,7 @@ impl Core {
             tape: record::Tape::default(),
             latest: now,
             paths_lost: 0,
-            #[cfg(feature = "broken")]
+            #[cfg(feature = "defects")]
             gullible: false,
             config,
         };

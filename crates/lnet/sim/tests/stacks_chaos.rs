@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use lnet_sim::stacks::{Options, Sabotage, Trouble, World, chaos};
+use lnet_sim::stacks::{Defect, Options, Trouble, World, chaos};
 use lnet_sim::{Failure, Invariant};
 
 /// The number of rounds in an ordinary run, and with `FINERAIL_LONG=1`. An ordinary run covers each byte of a
@@ -53,7 +53,7 @@ fn the_rounds_have_races_and_falls_in_handshakes() {
 #[test]
 fn a_node_that_ignores_the_rule_of_races_is_found() {
     let options = Options {
-        sabotage: Some(Sabotage::IgnoreRaces),
+        defect: Some(Defect::IgnoreRaces),
         ..Options::default()
     };
     let mut found = (0..20).filter_map(|seed| World::run(chaos(seed), options).violation);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lnet_core::{Globals, Tunables};
 use lnet_sim::Failure;
-use lnet_sim::stacks::{Kind, Machine, Operation, Options, Plan, Program, Sabotage, World, nid};
+use lnet_sim::stacks::{Defect, Kind, Machine, Operation, Options, Plan, Program, World, nid};
 
 const MICROSECOND: u64 = 1_000;
 const MILLISECOND: u64 = 1_000 * MICROSECOND;
@@ -75,9 +75,9 @@ fn offsets() -> impl Iterator<Item = u64> {
     fine.chain(coarse)
 }
 
-fn options(sabotage: Sabotage) -> Options {
+fn options(defect: Defect) -> Options {
     Options {
-        sabotage: Some(sabotage),
+        defect: Some(defect),
         ..Options::default()
     }
 }
@@ -85,7 +85,7 @@ fn options(sabotage: Sabotage) -> Options {
 #[test]
 fn dials_that_cross_at_any_time_lose_nothing() {
     for (first, after) in offsets().flat_map(|after| [(0, after), (1, after)]) {
-        if let Some(failure) = Failure::of(&plan(first, after), options(Sabotage::Kernel), 100) {
+        if let Some(failure) = Failure::of(&plan(first, after), options(Defect::Kernel), 100) {
             panic!("machine {first} is {after} ns earlier: {failure}");
         }
     }
@@ -95,7 +95,7 @@ fn dials_that_cross_at_any_time_lose_nothing() {
 fn a_node_that_takes_the_end_of_a_crossed_connection_for_the_end_of_its_peer_is_found() {
     let mut runs = offsets().flat_map(|after| [(0, after), (1, after)]);
     let found = runs.find_map(|(first, after)| {
-        World::run(plan(first, after), options(Sabotage::TakeCrossed)).violation
+        World::run(plan(first, after), options(Defect::TakeCrossed)).violation
     });
     assert!(found.is_some());
 }

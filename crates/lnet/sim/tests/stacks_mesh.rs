@@ -6,7 +6,7 @@
 )]
 
 use lnet_sim::Failure;
-use lnet_sim::stacks::{Options, Sabotage, World, mesh};
+use lnet_sim::stacks::{Defect, Options, World, mesh};
 
 /// The number of seeds in an ordinary run, and with `FINERAIL_LONG=1`.
 const SEEDS: u64 = 20;
@@ -53,7 +53,7 @@ fn the_mesh_heals_to_full_health_after_the_last_fault() {
 #[test]
 fn a_mesh_whose_nodes_lose_wake_ups_is_not_taken_for_healed() {
     let options = Options {
-        sabotage: Some(Sabotage::LoseWakeups),
+        defect: Some(Defect::LoseWakeups),
         ..Options::default()
     };
     let found = (1..=10).find_map(|seed| World::run(mesh(seed), options).violation);

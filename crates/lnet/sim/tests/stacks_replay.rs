@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use lnet_core::record_file::{BadLog, End, Log, Replay, Sink, Step, Writer, end_item};
 use lnet_core::{Answer, CoreConfig, Input, Output, Recorder};
-use lnet_sim::stacks::{Options, Sabotage, World, mesh};
+use lnet_sim::stacks::{Defect, Options, World, mesh};
 use lnet_types::Time;
 
 /// The number of seeds in an ordinary run, and with `FINERAIL_LONG=1`.
@@ -90,14 +90,14 @@ fn recorder(machine: u32, number: u32) -> Box<dyn Recorder> {
 }
 
 /// Returns every life of every node of a mesh.
-fn recorded(seed: u64, sabotage: Option<Sabotage>) -> Vec<Life> {
+fn recorded(seed: u64, defect: Option<Defect>) -> Vec<Life> {
     let options = Options {
         record: Some(recorder),
-        sabotage,
+        defect,
         ..Options::default()
     };
     let outcome = World::run(mesh(seed), options);
-    assert!(sabotage.is_some() || outcome.violation.is_none());
+    assert!(defect.is_some() || outcome.violation.is_none());
     drop(outcome);
     let lives = LIVES.with_borrow_mut(std::mem::take);
     lives
@@ -269,7 +269,7 @@ fn a_core_with_another_rule_is_noticed_at_the_event_where_the_rule_matters() {
     for seed in 1..=seeds().max(12) {
         let options = Options {
             record: Some(recorder),
-            sabotage: Some(Sabotage::BelieveAnybody),
+            defect: Some(Defect::BelieveAnybody),
             ..Options::default()
         };
         drop(World::run(lnet_sim::stacks::draw(seed), options));

@@ -80,7 +80,7 @@ pub(crate) struct Connection<S> {
     read_at: Time,
     sending: Sending,
     /// A defect for tests: forgets readiness that is reported during a read.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     pub(crate) deaf: bool,
 }
 
@@ -126,7 +126,7 @@ impl<S: Stream> Connection<S> {
                 acked_at: now,
                 moved_at: now,
             },
-            #[cfg(feature = "broken")]
+            #[cfg(feature = "defects")]
             deaf: false,
         }
     }
@@ -142,7 +142,7 @@ impl<S: Stream> Connection<S> {
 
     /// Returns whether a read may begin. If a read is in progress, another read will follow.
     pub(crate) fn may_read(&mut self) -> bool {
-        #[cfg(feature = "broken")]
+        #[cfg(feature = "defects")]
         if self.deaf {
             return !self.reading;
         }

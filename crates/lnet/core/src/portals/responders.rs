@@ -82,7 +82,7 @@ impl Core {
     }
 
     fn may_answer_for(&self, asked: &Asked, origin: &Origin) -> bool {
-        #[cfg(feature = "broken")]
+        #[cfg(feature = "defects")]
         if self.gullible {
             return true;
         }

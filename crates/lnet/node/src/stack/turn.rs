@@ -162,7 +162,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     }
 
     /// Removes the limit of a turn: a turn continues as long as the core has outputs.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     pub fn unbound_turns(&mut self) {
         self.outputs_max = u32::MAX;
     }

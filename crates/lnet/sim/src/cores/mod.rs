@@ -26,6 +26,6 @@ pub use plan::{
 };
 pub use scenario::{BUILTIN, Builtin, Scenario, ScenarioError};
 pub use schedule::Part;
-#[cfg(feature = "broken")]
-pub use sim::Sabotage;
+#[cfg(feature = "defects")]
+pub use sim::Defect;
 pub use sim::{Options, Sim};

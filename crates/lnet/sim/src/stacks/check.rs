@@ -50,7 +50,7 @@ impl Checker {
         self.first.as_ref()
     }
 
-    pub(crate) fn broken(&mut self, at: u64, invariant: Invariant, what: String) {
+    pub(crate) fn violated(&mut self, at: u64, invariant: Invariant, what: String) {
         self.first.get_or_insert(Violation {
             at,
             invariant,
@@ -120,7 +120,7 @@ impl Checker {
         let deliveries = record.deliveries;
         if deliveries > limit {
             let what = format!("operation {operation} delivered {deliveries} times");
-            return self.broken(now, Invariant::Delivery, what);
+            return self.violated(now, Invariant::Delivery, what);
         }
         let is_put = spec.kind != Kind::Get;
         if let Some(memory) = told.memory.as_ref().filter(|_| is_put && landed) {
@@ -134,13 +134,13 @@ impl Checker {
         if let Some(at) = wrong {
             let length = bytes.len();
             let what = format!("operation {operation}: byte {at} of {length} is not what was sent");
-            self.broken(now, Invariant::Payload, what);
+            self.violated(now, Invariant::Payload, what);
         }
     }
 
     fn initiator(&mut self, plan: &Plan, operation: u32, told: &NodeEvent, now: u64) {
         let Some(spec) = plan.operations.get(operation as usize) else {
-            return self.broken(
+            return self.violated(
                 now,
                 Invariant::LastEvent,
                 format!("operation {operation} does not exist"),
@@ -157,11 +157,11 @@ impl Checker {
         let started = record.started.unwrap_or(0);
         if after_the_end {
             let what = format!("operation {operation}: {kind:?} after its last event");
-            return self.broken(now, Invariant::LastEvent, what);
+            return self.violated(now, Invariant::LastEvent, what);
         }
         if sends > spec.count {
             let what = format!("operation {operation} has {sends} SEND events");
-            return self.broken(now, Invariant::OneSend, what);
+            return self.violated(now, Invariant::OneSend, what);
         }
         let is_answer = matches!(kind, EventKind::Ack | EventKind::Reply | EventKind::Timeout);
         let destination = if kind == EventKind::Reply {
@@ -171,19 +171,19 @@ impl Checker {
         };
         if is_answer && now > deadline(plan, spec.from, started) + destination {
             let what = format!("operation {operation}: {kind:?} after its deadline");
-            return self.broken(now, Invariant::Deadline, what);
+            return self.violated(now, Invariant::Deadline, what);
         }
         let asked = plan.machines.get(spec.to as usize);
         if responded && asked.is_some_and(|machine| machine.program == Program::Thief) {
             let what = format!("operation {operation}: {kind:?} by somebody who was not asked");
-            return self.broken(now, Invariant::Responder, what);
+            return self.violated(now, Invariant::Responder, what);
         }
         // The target of a GET gets its event when the REPLY has been written. This may be later than the REPLY
         // event of the initiator.
         let acknowledged = responded && spec.kind == Kind::PutAck;
         if acknowledged && self.deliveries(operation) == 0 {
             let what = format!("operation {operation}: {kind:?} of what was not delivered");
-            return self.broken(now, Invariant::Delivery, what);
+            return self.violated(now, Invariant::Delivery, what);
         }
         let memory = told.memory.as_ref();
         if let Some(memory) = memory.filter(|_| responded && spec.kind == Kind::Get) {
@@ -224,7 +224,7 @@ impl Checker {
             } else {
                 continue;
             };
-            self.broken(now, problem.0, format!("operation {number} {}", problem.1));
+            self.violated(now, problem.0, format!("operation {number} {}", problem.1));
         }
     }
 

@@ -31,4 +31,4 @@ pub use draw::draw;
 pub use mesh::mesh;
 pub use plan::{End, Fault, Kind, Machine, Operation, Plan, Program, Trouble, nid};
 pub use schedule::Part;
-pub use world::{NewRecorder, Options, Sabotage, World};
+pub use world::{Defect, NewRecorder, Options, World};

@@ -16,7 +16,7 @@ use lnet_types::{ProcessId, Time};
 use crate::stacks::driver::Drive;
 use crate::stacks::plan::{Kind, Machine, Operation, Plan, Program};
 use crate::stacks::port::{Handle, Port, Shared};
-use crate::stacks::world::{Options, Sabotage};
+use crate::stacks::world::{Defect, Options};
 
 /// The portal that programs use.
 pub(crate) const PORTAL: u32 = 30;
@@ -77,7 +77,7 @@ impl Node {
         options: Options,
         now: Time,
     ) -> Option<Self> {
-        let sabotage = options.sabotage;
+        let defect = options.defect;
         let spec = plan.machines.get(machine as usize)?;
         let mut core = core(plan, machine, life, now);
         if let Some(record) = options.record {
@@ -102,15 +102,15 @@ impl Node {
         for &route in &spec.routes {
             let _checked = core.add_route(route, now);
         }
-        sabotage_core(&mut core, sabotage);
-        sabotage_lnd(&mut lnd, machine, sabotage);
+        plant_in_core(&mut core, defect);
+        plant_in_lnd(&mut lnd, machine, defect);
         let mut node = Self {
             stack: Stack::new(lnd, core),
             inbox: Arc::default(),
             sinks: Vec::new(),
             longest_turn: 0,
         };
-        sabotage_stack(&mut node.stack, sabotage);
+        plant_in_stack(&mut node.stack, defect);
         for (number, operation) in plan.targeted(machine) {
             let sink = node.accept(number, operation, now).ok()?;
             node.sinks.push(sink);
@@ -314,36 +314,36 @@ pub(crate) fn serve(
     })
 }
 
-#[cfg(feature = "broken")]
-fn sabotage_core(core: &mut Core, sabotage: Option<Sabotage>) {
-    if sabotage == Some(Sabotage::BelieveAnybody) {
+#[cfg(feature = "defects")]
+fn plant_in_core(core: &mut Core, defect: Option<Defect>) {
+    if defect == Some(Defect::BelieveAnybody) {
         core.believe_anybody();
     }
 }
 
-#[cfg(feature = "broken")]
-fn sabotage_lnd(lnd: &mut Socklnd<Port>, machine: u32, sabotage: Option<Sabotage>) {
-    match sabotage {
-        Some(Sabotage::LoseWakeups) => lnd.forget_news_during_reads(),
-        Some(Sabotage::IgnoreRaces) => lnd.ignore_races(),
-        Some(Sabotage::Kernel | Sabotage::TakeCrossed) if machine == 0 => lnd.close_crossed(),
-        Some(Sabotage::TakeCrossed) => lnd.take_crossed(),
+#[cfg(feature = "defects")]
+fn plant_in_lnd(lnd: &mut Socklnd<Port>, machine: u32, defect: Option<Defect>) {
+    match defect {
+        Some(Defect::LoseWakeups) => lnd.forget_news_during_reads(),
+        Some(Defect::IgnoreRaces) => lnd.ignore_races(),
+        Some(Defect::Kernel | Defect::TakeCrossed) if machine == 0 => lnd.close_crossed(),
+        Some(Defect::TakeCrossed) => lnd.take_crossed(),
         _ => {}
     }
 }
 
-#[cfg(feature = "broken")]
-fn sabotage_stack(stack: &mut Stack<Port, Inbox>, sabotage: Option<Sabotage>) {
-    if sabotage == Some(Sabotage::UnboundTurns) {
+#[cfg(feature = "defects")]
+fn plant_in_stack(stack: &mut Stack<Port, Inbox>, defect: Option<Defect>) {
+    if defect == Some(Defect::UnboundTurns) {
         stack.unbound_turns();
     }
 }
 
-#[cfg(not(feature = "broken"))]
-fn sabotage_core(_: &mut Core, _: Option<Sabotage>) {}
+#[cfg(not(feature = "defects"))]
+fn plant_in_core(_: &mut Core, _: Option<Defect>) {}
 
-#[cfg(not(feature = "broken"))]
-fn sabotage_lnd(_: &mut Socklnd<Port>, _: u32, _: Option<Sabotage>) {}
+#[cfg(not(feature = "defects"))]
+fn plant_in_lnd(_: &mut Socklnd<Port>, _: u32, _: Option<Defect>) {}
 
-#[cfg(not(feature = "broken"))]
-fn sabotage_stack(_: &mut Stack<Port, Inbox>, _: Option<Sabotage>) {}
+#[cfg(not(feature = "defects"))]
+fn plant_in_stack(_: &mut Stack<Port, Inbox>, _: Option<Defect>) {}

@@ -32,8 +32,8 @@ use crate::summary::{Outcome, Summary};
 pub struct Options {
     /// Record a line for every event.
     pub trace: bool,
-    /// A defect to inject. Defects inside the stack require the feature `broken`.
-    pub sabotage: Option<Sabotage>,
+    /// A defect to inject. Defects inside the stack require the feature `defects`.
+    pub defect: Option<Defect>,
     /// Makes the recorder for each life of a machine that is a node; the arguments are the number of the machine
     /// and of its life.
     pub record: Option<NewRecorder>,
@@ -44,7 +44,7 @@ pub type NewRecorder = fn(u32, u32) -> Box<dyn Recorder>;
 
 /// Injected defects that the checkers must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sabotage {
+pub enum Defect {
     /// A turn continues for as long as the core has outputs.
     UnboundTurns,
     /// The core accepts every response that carries its handle, from any node.
@@ -196,7 +196,7 @@ impl World {
         self.happenings += 1;
         if self.happenings > HAPPENINGS_MAX {
             let what = "the run does not come to an end".to_owned();
-            self.checker.broken(self.now(), Invariant::Rest, what);
+            self.checker.violated(self.now(), Invariant::Rest, what);
         }
         self.checker.violation().is_none()
     }
@@ -254,7 +254,7 @@ impl World {
         machine.running = running.unwrap_or(Running::Nothing);
         if matches!(machine.running, Running::Nothing) {
             let what = format!("machine {number} cannot start");
-            self.checker.broken(now.as_nanos(), Invariant::Rest, what);
+            self.checker.violated(now.as_nanos(), Invariant::Rest, what);
         }
         self.fabric.lock().wake(number, now.as_nanos());
     }
@@ -300,7 +300,7 @@ impl World {
         };
         let wrong = self.fabric.lock().wrong_answer.take();
         if let Some(what) = wrong {
-            self.checker.broken(now, Invariant::Connections, what);
+            self.checker.violated(now, Invariant::Connections, what);
         }
         self.plan_step(number, news, next, now);
         self.listen(number);
@@ -344,17 +344,17 @@ impl World {
         if node.longest_turn > OUTPUTS_PER_TURN as usize {
             let (turn, limit) = (node.longest_turn, OUTPUTS_PER_TURN);
             let what = format!("machine {number}: a turn delivered {turn} events, {limit} at most");
-            self.checker.broken(now, Invariant::Turn, what);
+            self.checker.violated(now, Invariant::Turn, what);
         }
         for mut told in node.inbox.take() {
             let event = &told.event;
-            if self.options.sabotage == Some(Sabotage::DropSendEvent)
+            if self.options.defect == Some(Defect::DropSendEvent)
                 && event.kind == lnet_core::EventKind::Send
                 && event.status.is_err()
             {
                 continue;
             }
-            if self.options.sabotage == Some(Sabotage::SpoilPayload)
+            if self.options.defect == Some(Defect::SpoilPayload)
                 && let Some(lnet_node::stack::Memory::Sink(bytes)) = &mut told.memory
                 && let Some(byte) = bytes.last_mut()
             {
@@ -400,7 +400,7 @@ impl World {
             Ok(more) => machine.driver.has_more(more),
             Err(error) => {
                 let what = format!("operation {index} cannot begin: {error}");
-                self.checker.broken(now, Invariant::Rest, what);
+                self.checker.violated(now, Invariant::Rest, what);
             }
         }
         self.note(format_args!("{operation}"));
@@ -575,7 +575,7 @@ impl World {
             });
             if let Some((reason, _)) = wrong {
                 let what = format!("machine {number} closed a connection: {reason:?}");
-                self.checker.broken(now, Invariant::Rejected, what);
+                self.checker.violated(now, Invariant::Rejected, what);
             }
             let frames = node.stack.lnd.connections().map(|link| link.queued_frames);
             let most = frames.max().unwrap_or(0);
@@ -583,7 +583,7 @@ impl World {
                 || stats.handshakes_open > limits.handshakes_max as u64
             {
                 let what = format!("machine {number} holds {most} frames for a peer");
-                self.checker.broken(now, Invariant::Rejected, what);
+                self.checker.violated(now, Invariant::Rejected, what);
             }
         }
     }
@@ -597,7 +597,7 @@ impl World {
                 self.note(format_args!("everything is healed"));
             }
             Some((invariant, what)) if now > self.calm_since + self.plan.patience() => {
-                self.checker.broken(now, invariant, what);
+                self.checker.violated(now, invariant, what);
             }
             Some(_) => {}
         }
@@ -622,7 +622,7 @@ impl World {
         if now < since + self.plan.patience() {
             return false;
         }
-        self.checker.broken(now, invariant, what);
+        self.checker.violated(now, invariant, what);
         true
     }
 
@@ -746,7 +746,7 @@ impl World {
                     let what =
                         format!("machine {number}: {lent} pieces of memory do not come back");
                     self.checker
-                        .broken(now.as_nanos(), Invariant::Leftover, what);
+                        .violated(now.as_nanos(), Invariant::Leftover, what);
                 }
             }
             self.listen(number);

@@ -322,9 +322,9 @@ impl<N: Network> Socklnd<N> {
             Some(Slot::Handshake(handshake)) => Some(handshake.remote.ip()),
             _ => None,
         };
-        #[cfg(feature = "broken")]
+        #[cfg(feature = "defects")]
         let peer_in_race = peer.filter(|_| !self.ignores_races);
-        #[cfg(not(feature = "broken"))]
+        #[cfg(not(feature = "defects"))]
         let peer_in_race = peer;
         let links = peer.map(|peer| peer.links.iter().chain(&peer.parting));
         let same_type = links

@@ -356,7 +356,7 @@ impl<N: Network> Socklnd<N> {
             peer.dial_slot = None;
             peer.dialler.connected();
         }
-        #[cfg(feature = "broken")]
+        #[cfg(feature = "defects")]
         if self.closes_crossed && self.has_accepted(index, ctype) {
             self.drop_handshake(slot);
             return self.pursue_pass(index, now, upper);
@@ -366,7 +366,7 @@ impl<N: Network> Socklnd<N> {
         self.pursue_pass(index, now, upper);
     }
 
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     fn has_accepted(&self, index: usize, ctype: Ctype) -> bool {
         let links = self.peers.get(index).map(|peer| peer.links.as_slice());
         let mut terms = links
@@ -543,7 +543,7 @@ impl<N: Network> Socklnd<N> {
         self.next_serial += 1;
         let mut connection = Connection::new(handshake.stream, self.next_serial, terms, now);
         connection.peer_closed = handshake.peer_closed;
-        #[cfg(feature = "broken")]
+        #[cfg(feature = "defects")]
         {
             connection.deaf = self.deaf;
         }

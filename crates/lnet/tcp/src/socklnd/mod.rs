@@ -91,13 +91,13 @@ pub struct Socklnd<N: Network = Sockets> {
     log: LogLimiter,
     stats: SocklndStats,
     /// A defect that a test has switched on, for new connections.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     deaf: bool,
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     ignores_races: bool,
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     closes_crossed: bool,
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     takes_crossed: bool,
 }
 
@@ -145,49 +145,49 @@ impl<N: Network> Socklnd<N> {
             random: SplitMix64::new(seed),
             log: LogLimiter::default(),
             stats: SocklndStats::default(),
-            #[cfg(feature = "broken")]
+            #[cfg(feature = "defects")]
             deaf: false,
-            #[cfg(feature = "broken")]
+            #[cfg(feature = "defects")]
             ignores_races: false,
-            #[cfg(feature = "broken")]
+            #[cfg(feature = "defects")]
             closes_crossed: false,
-            #[cfg(feature = "broken")]
+            #[cfg(feature = "defects")]
             takes_crossed: false,
         }
     }
 
     /// Makes connections forget readiness that is reported while one of their reads is in progress.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     pub fn forget_news_during_reads(&mut self) {
         self.deaf = true;
     }
 
     /// Accepts a peer with a lower NID while that peer is being dialled, against [SET-5].
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     pub fn ignore_races(&mut self) {
         self.ignores_races = true;
     }
 
     /// Closes a connection that it has dialled right after the answer if the peer has dialled the same type
     /// meanwhile. No defect, but what kernel nodes do.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     pub fn close_crossed(&mut self) {
         self.closes_crossed = true;
     }
 
     /// Accepts a connection that crossed one of its own, and takes its end for the end of the peer.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     pub fn take_crossed(&mut self) {
         self.takes_crossed = true;
     }
 
     /// Whether a defect is planted that concerns crossed connections.
-    #[cfg(feature = "broken")]
+    #[cfg(feature = "defects")]
     pub(super) fn takes_crossed(&self) -> bool {
         self.takes_crossed
     }
 
-    #[cfg(not(feature = "broken"))]
+    #[cfg(not(feature = "defects"))]
     #[expect(clippy::unused_self, reason = "the other form reads a switch")]
     pub(super) fn takes_crossed(&self) -> bool {
         false

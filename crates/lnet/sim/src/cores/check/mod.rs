@@ -62,7 +62,7 @@ impl Checker {
         self.first.as_ref()
     }
 
-    fn broken(&mut self, at: u64, invariant: Invariant, what: String) {
+    fn violated(&mut self, at: u64, invariant: Invariant, what: String) {
         self.first.get_or_insert(Violation {
             at,
             invariant,
@@ -122,7 +122,7 @@ impl Checker {
                 "operation {operation} from interface {} to {hop}, and better are {wanted:?}",
                 ni.0
             );
-            return self.broken(now, Invariant::BestPath, what);
+            return self.violated(now, Invariant::BestPath, what);
         }
         if again && self.design {
             let (ni, hop) = path;
@@ -130,7 +130,7 @@ impl Checker {
                 "operation {operation} again from interface {} to {hop}",
                 ni.0
             );
-            self.broken(now, Invariant::FreshPath, what);
+            self.violated(now, Invariant::FreshPath, what);
         }
     }
 
@@ -141,7 +141,7 @@ impl Checker {
             return;
         }
         let Some(record) = self.records.get_mut(operation as usize) else {
-            return self.broken(
+            return self.violated(
                 now,
                 Invariant::Delivery,
                 format!("operation {operation} does not exist"),
@@ -153,7 +153,7 @@ impl Checker {
                 "operation {operation} delivered {} times",
                 record.deliveries
             );
-            self.broken(now, Invariant::Delivery, what);
+            self.violated(now, Invariant::Delivery, what);
         }
     }
 
@@ -161,7 +161,7 @@ impl Checker {
     pub(crate) fn told(&mut self, event: &Event, now: u64) {
         let operation = event.user;
         let Some(record) = self.records.get_mut(operation as usize) else {
-            return self.broken(
+            return self.violated(
                 now,
                 Invariant::LastEvent,
                 format!("operation {operation} does not exist"),
@@ -184,21 +184,21 @@ impl Checker {
                 .is_some_and(|begin| now > begin + self.timeout);
         let kind = event.kind;
         if after_the_end {
-            self.broken(
+            self.violated(
                 now,
                 Invariant::LastEvent,
                 format!("operation {operation}: {kind:?} after its last event"),
             );
         }
         if second_send {
-            self.broken(
+            self.violated(
                 now,
                 Invariant::OneSend,
                 format!("operation {operation} has a second SEND event"),
             );
         }
         if late {
-            self.broken(
+            self.violated(
                 now,
                 Invariant::Deadline,
                 format!("operation {operation}: {kind:?} after its deadline"),
@@ -220,7 +220,7 @@ impl Checker {
 
     /// Records that a core rejected a message of another core as illegal.
     pub(crate) fn refused(&mut self, node: &str, why: &str, now: u64) {
-        self.broken(
+        self.violated(
             now,
             Invariant::Rejected,
             format!("{node} refused a message: {why}"),
@@ -247,7 +247,7 @@ impl Checker {
             return;
         };
         if let Err(what) = counted.check(core.counters()) {
-            self.broken(now, Invariant::Counters, format!("{name}: {what}"));
+            self.violated(now, Invariant::Counters, format!("{name}: {what}"));
         }
     }
 
@@ -263,7 +263,7 @@ impl Checker {
         (invariant, what): (Invariant, String),
         now: u64,
     ) {
-        self.broken(now, invariant, format!("{name}: {what}"));
+        self.violated(now, invariant, format!("{name}: {what}"));
     }
 
     /// Returns true if all operations have ended.
@@ -304,7 +304,7 @@ impl Checker {
             } else {
                 continue;
             };
-            self.broken(
+            self.violated(
                 now,
                 problem.0,
                 format!("operation {operation} {}", problem.1),

@@ -26,7 +26,7 @@ mod wire;
 use std::rc::Rc;
 
 use lnet_core::{Event, Output, Transmit};
-#[cfg(feature = "broken")]
+#[cfg(feature = "defects")]
 use lnet_policy::RuleList;
 use lnet_types::{Nid, Time};
 use rustc_hash::FxHashMap;
@@ -60,8 +60,8 @@ pub struct Options {
     /// Record a line for every event.
     pub trace: bool,
     /// A defect to inject.
-    #[cfg(feature = "broken")]
-    pub sabotage: Option<Sabotage>,
+    #[cfg(feature = "defects")]
+    pub defect: Option<Defect>,
 }
 
 /// An event of the simulation.
@@ -88,9 +88,9 @@ pub(super) enum Happening {
 }
 
 /// Injected defects that the checkers must find.
-#[cfg(feature = "broken")]
+#[cfg(feature = "defects")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sabotage {
+pub enum Defect {
     /// The cores forget which paths their messages have used.
     ForgetUsedPaths,
     /// The cores send no recovery pings.
@@ -101,8 +101,8 @@ pub enum Sabotage {
     ReverseRules,
 }
 
-#[cfg(feature = "broken")]
-impl Sabotage {
+#[cfg(feature = "defects")]
+impl Defect {
     /// Returns the rules that a core is given.
     fn rules(self, rules: &RuleList) -> RuleList {
         let mut given = RuleList::new();
@@ -141,8 +141,8 @@ pub struct Sim {
     tally: Tally,
     trace: Trace,
     actions: Actions,
-    #[cfg(feature = "broken")]
-    sabotage: Option<Sabotage>,
+    #[cfg(feature = "defects")]
+    defect: Option<Defect>,
 }
 
 impl Sim {
@@ -177,8 +177,8 @@ impl Sim {
             tally: Tally::new(&plan),
             trace: Trace::new(options.trace),
             actions: Actions::new(),
-            #[cfg(feature = "broken")]
-            sabotage: options.sabotage,
+            #[cfg(feature = "defects")]
+            defect: options.defect,
             plan,
         };
         sim.begin();
@@ -315,10 +315,10 @@ impl Sim {
         }
         node.wake_at = u64::MAX;
         if let Some(core) = node.core.as_deref_mut() {
-            #[cfg(feature = "broken")]
-            match self.sabotage {
-                Some(Sabotage::ForgetUsedPaths) => core.forget_used_paths(),
-                Some(Sabotage::ForgetRecoveries) => core.forget_recoveries(),
+            #[cfg(feature = "defects")]
+            match self.defect {
+                Some(Defect::ForgetUsedPaths) => core.forget_used_paths(),
+                Some(Defect::ForgetRecoveries) => core.forget_recoveries(),
                 _ => {}
             }
             core.tick(now);
@@ -362,8 +362,8 @@ impl Sim {
     }
 
     fn event(&mut self, index: u32, event: &Event) {
-        #[cfg(feature = "broken")]
-        if self.sabotage == Some(Sabotage::DropSendEvent)
+        #[cfg(feature = "defects")]
+        if self.defect == Some(Defect::DropSendEvent)
             && event.kind == lnet_core::EventKind::Send
             && event.status.is_err()
         {

@@ -196,11 +196,11 @@ impl Sim {
             // The routes were checked when the scenario was read.
             let _checked = core.add_route(route, now);
         }
-        #[cfg(not(feature = "broken"))]
+        #[cfg(not(feature = "defects"))]
         let rules = spec.rules.clone();
-        #[cfg(feature = "broken")]
+        #[cfg(feature = "defects")]
         let rules = self
-            .sabotage
+            .defect
             .map_or_else(|| spec.rules.clone(), |what| what.rules(&spec.rules));
         core.set_rules(rules);
         node.sink = accept_everything(&mut core, now);

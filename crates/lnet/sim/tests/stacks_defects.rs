@@ -6,47 +6,47 @@
     reason = "clippy knows only functions with #[test] as tests"
 )]
 
-use lnet_sim::stacks::{Options, Sabotage, World, draw};
+use lnet_sim::stacks::{Defect, Options, World, draw};
 use lnet_sim::{Failure, Invariant};
 
 /// The limit on the seeds. It is far higher than any defect needs.
 const SEEDS_MAX: u64 = 1000;
 const RUNS_MAX: u32 = 300;
 
-fn found(sabotage: Sabotage) -> Failure {
+fn found(defect: Defect) -> Failure {
     let options = Options {
-        sabotage: Some(sabotage),
+        defect: Some(defect),
         ..Options::default()
     };
     for seed in 1..=SEEDS_MAX {
         if let Some(failure) = Failure::of(&draw(seed), options, RUNS_MAX) {
             println!(
-                "{sabotage:?}: seed {seed}: {}; {} of {} parts",
+                "{defect:?}: seed {seed}: {}; {} of {} parts",
                 failure.violation, failure.parts, failure.parts_before
             );
             return failure;
         }
     }
-    panic!("{sabotage:?} was not noticed in {SEEDS_MAX} seeds");
+    panic!("{defect:?} was not noticed in {SEEDS_MAX} seeds");
 }
 
 #[test]
 fn a_node_whose_turns_have_no_end_is_found() {
-    let failure = found(Sabotage::UnboundTurns);
+    let failure = found(Defect::UnboundTurns);
     assert_eq!(failure.violation.invariant, Invariant::Turn);
     assert!(failure.parts <= 3, "{failure}");
 }
 
 #[test]
 fn a_node_that_believes_anybody_is_found() {
-    let failure = found(Sabotage::BelieveAnybody);
+    let failure = found(Defect::BelieveAnybody);
     assert_eq!(failure.violation.invariant, Invariant::Responder);
     assert!(failure.parts <= 3, "{failure}");
 }
 
 #[test]
 fn a_node_that_loses_wake_ups_is_found() {
-    let failure = found(Sabotage::LoseWakeups);
+    let failure = found(Defect::LoseWakeups);
     assert!(
         [Invariant::Deadline, Invariant::Credits, Invariant::Success]
             .contains(&failure.violation.invariant),
@@ -56,7 +56,7 @@ fn a_node_that_loses_wake_ups_is_found() {
 
 #[test]
 fn a_node_that_drops_a_send_event_is_found() {
-    let failure = found(Sabotage::DropSendEvent);
+    let failure = found(Defect::DropSendEvent);
     assert!(
         [Invariant::OneSend, Invariant::Deadline].contains(&failure.violation.invariant),
         "{failure}"
@@ -66,7 +66,7 @@ fn a_node_that_drops_a_send_event_is_found() {
 
 #[test]
 fn a_byte_that_changes_is_found() {
-    let failure = found(Sabotage::SpoilPayload);
+    let failure = found(Defect::SpoilPayload);
     assert_eq!(failure.violation.invariant, Invariant::Payload);
     assert_eq!(failure.parts, 1, "{failure}");
 }

@@ -1,5 +1,5 @@
 //! Defects that tests switch on. A checker that was never seen to fail proves nothing, so tests break the core on
-//! purpose and check that the checker notices. The feature `broken` is never enabled in what ships.
+//! purpose and check that the checker notices. The feature `defects` is never enabled in what ships.
 
 use lnet_types::Time;
 

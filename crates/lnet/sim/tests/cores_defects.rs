@@ -8,7 +8,7 @@
 
 use std::rc::Rc;
 
-use lnet_sim::cores::{Limits, Options, Plan, Sabotage, Sim, draw};
+use lnet_sim::cores::{Defect, Limits, Options, Plan, Sim, draw};
 use lnet_sim::{Invariant, Shrunk, shrink};
 
 /// The limit on the seeds. It is far higher than any defect needs.
@@ -20,9 +20,9 @@ fn parts(plan: &Plan) -> usize {
 }
 
 /// Returns the first seed that shows the defect, its plan, and the reduced plan.
-fn found(sabotage: Sabotage) -> (u64, Rc<Plan>, Shrunk<Rc<Plan>>) {
+fn found(defect: Defect) -> (u64, Rc<Plan>, Shrunk<Rc<Plan>>) {
     let options = Options {
-        sabotage: Some(sabotage),
+        defect: Some(defect),
         ..Options::default()
     };
     for seed in 1..=SEEDS_MAX {
@@ -31,12 +31,12 @@ fn found(sabotage: Sabotage) -> (u64, Rc<Plan>, Shrunk<Rc<Plan>>) {
             return (seed, plan, shrunk);
         }
     }
-    panic!("{sabotage:?} was not noticed in {SEEDS_MAX} seeds");
+    panic!("{defect:?} was not noticed in {SEEDS_MAX} seeds");
 }
 
 #[test]
 fn a_core_that_forgets_used_paths_is_found_and_told_in_a_few_lines() {
-    let (seed, plan, shrunk) = found(Sabotage::ForgetUsedPaths);
+    let (seed, plan, shrunk) = found(Defect::ForgetUsedPaths);
     println!(
         "seed {seed}: {}; {} of {}",
         shrunk.violation,
@@ -49,7 +49,7 @@ fn a_core_that_forgets_used_paths_is_found_and_told_in_a_few_lines() {
 
 #[test]
 fn a_core_that_gives_recoveries_up_is_found_and_told_in_a_few_lines() {
-    let (seed, plan, shrunk) = found(Sabotage::ForgetRecoveries);
+    let (seed, plan, shrunk) = found(Defect::ForgetRecoveries);
     println!(
         "seed {seed}: {}; {} of {}",
         shrunk.violation,
@@ -62,7 +62,7 @@ fn a_core_that_gives_recoveries_up_is_found_and_told_in_a_few_lines() {
 
 #[test]
 fn a_node_that_drops_a_send_event_is_found_and_told_in_a_few_lines() {
-    let (seed, plan, shrunk) = found(Sabotage::DropSendEvent);
+    let (seed, plan, shrunk) = found(Defect::DropSendEvent);
     println!(
         "seed {seed}: {}; {} of {}",
         shrunk.violation,
@@ -75,7 +75,7 @@ fn a_node_that_drops_a_send_event_is_found_and_told_in_a_few_lines() {
 
 #[test]
 fn a_core_that_reads_its_rules_in_another_order_is_found() {
-    let (seed, plan, shrunk) = found(Sabotage::ReverseRules);
+    let (seed, plan, shrunk) = found(Defect::ReverseRules);
     println!(
         "seed {seed}: {}; {} of {}",
         shrunk.violation,
