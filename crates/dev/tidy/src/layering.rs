@@ -202,6 +202,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "lnet-site",
             "files-lnet",
             "lnet-config",
+            "lnet-core",
             "lnet-dlc",
             "lnet-policy",
             "lnet-wire",
@@ -225,6 +226,11 @@ const LEFT_OUT: [(&str, &[&str]); 1] = [(
         "serde_json",
     ],
 )];
+
+/// Returns whether something must not be compiled into a package.
+pub(crate) fn leaves_out(package: &str) -> bool {
+    LEFT_OUT.iter().any(|(name, _)| *name == package)
+}
 
 pub(crate) fn left_out(workspace: &Workspace) -> Vec<Finding> {
     let what = "compiled into a crate that must not contain it";

@@ -8,6 +8,8 @@ use std::{env, fs};
 use anyhow::Context as _;
 use serde_json::Value;
 
+use crate::layering;
+use crate::purity::is_pure;
 use crate::source::Source;
 
 /// Directories without sources of the workspace: build products, and files of the fuzzer.
@@ -37,7 +39,8 @@ pub struct Package {
     pub clippy: String,
     /// The packages on which its library or its build script depends directly.
     pub dependencies: BTreeSet<String>,
-    /// All packages that are compiled into it on this platform, directly or indirectly.
+    /// All packages that are compiled into it on this platform, directly or indirectly; empty if no rule is about
+    /// them.
     pub closure: BTreeSet<String>,
 }
 
@@ -134,7 +137,7 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
             manifest: fs::read_to_string(&file)?,
             clippy: fs::read_to_string(file.with_file_name("clippy.toml")).unwrap_or_default(),
             dependencies: direct_dependencies(package)?,
-            closure: closure(&metadata, &package["id"])?,
+            closure: closure_of(root, text(&package["name"])?)?,
         });
     }
     found.sort_by(|a, b| a.name.cmp(&b.name));
@@ -142,17 +145,22 @@ fn packages(root: &Path) -> anyhow::Result<Vec<Package>> {
 }
 
 fn cargo_metadata(root: &Path) -> anyhow::Result<Value> {
+    let output = cargo(root, &["metadata", "--format-version", "1", "--no-deps"])?;
+    Ok(serde_json::from_slice(&output)?)
+}
+
+/// Returns what cargo prints.
+fn cargo(root: &Path, arguments: &[&str]) -> anyhow::Result<Vec<u8>> {
     // Cargo sets this variable for programs that it runs; otherwise the cargo on the path is used.
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(root)
-        .args(["metadata", "--format-version", "1", "--filter-platform"])
-        .arg("x86_64-unknown-linux-gnu")
+        .args(arguments)
         .output()
-        .context("cannot run cargo metadata")?;
+        .context("cannot run cargo")?;
     let said = String::from_utf8_lossy(&output.stderr);
-    anyhow::ensure!(output.status.success(), "cargo metadata failed: {said}");
-    Ok(serde_json::from_slice(&output.stdout)?)
+    anyhow::ensure!(output.status.success(), "cargo {arguments:?}: {said}");
+    Ok(output.stdout)
 }
 
 fn direct_dependencies(package: &Value) -> anyhow::Result<BTreeSet<String>> {
@@ -164,39 +172,27 @@ fn direct_dependencies(package: &Value) -> anyhow::Result<BTreeSet<String>> {
         .collect()
 }
 
-/// Follows the resolved edges of normal dependencies. Build scripts and tests of other packages are
-/// not compiled into the package.
-fn closure(metadata: &Value, id: &Value) -> anyhow::Result<BTreeSet<String>> {
-    let nodes = metadata["resolve"]["nodes"]
-        .as_array()
-        .context("no resolve graph")?;
-    let mut seen = BTreeSet::new();
-    let mut open = vec![text(id)?];
-    while let Some(id) = open.pop() {
-        let node = nodes
-            .iter()
-            .find(|node| node["id"] == id)
-            .context("no such node")?;
-        let edges = node["deps"].as_array().context("no edges")?;
-        for edge in edges.iter().filter(|edge| is_normal(edge)) {
-            let to = text(&edge["pkg"])?;
-            if seen.insert(to) {
-                open.push(to);
-            }
-        }
+/// Returns the closure of a package about which there is a rule.
+fn closure_of(root: &Path, name: &str) -> anyhow::Result<BTreeSet<String>> {
+    if is_pure(name) || layering::leaves_out(name) {
+        closure(root, name)
+    } else {
+        Ok(BTreeSet::new())
     }
-    let all = metadata["packages"].as_array().context("no packages")?;
-    let inside = all
-        .iter()
-        .filter(|package| package["id"].as_str().is_some_and(|id| seen.contains(id)));
-    inside
-        .map(|package| Ok(text(&package["name"])?.to_owned()))
-        .collect()
 }
 
-fn is_normal(edge: &Value) -> bool {
-    let kinds = edge["dep_kinds"].as_array();
-    kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind["kind"].is_null()))
+/// Returns the packages that are compiled into a package with all its features, and with no feature that only others
+/// of the workspace want.
+fn closure(root: &Path, name: &str) -> anyhow::Result<BTreeSet<String>> {
+    let arguments = ["tree", "--all-features", "--edges", "normal"];
+    let form = ["--prefix", "none", "--format", "{p}", "--package", name];
+    let output = cargo(root, &[&arguments[..], &form[..]].concat())?;
+    let tree = String::from_utf8(output)?;
+    let names = tree.lines().filter_map(|line| line.split(' ').next());
+    Ok(names
+        .filter(|&one| one != name)
+        .map(str::to_owned)
+        .collect())
 }
 
 fn text(value: &Value) -> anyhow::Result<&str> {
@@ -226,22 +222,10 @@ mod tests {
     }
 
     #[test]
-    fn a_dependency_of_a_dependency_is_in_the_closure_and_a_build_dependency_is_not() {
-        let metadata = serde_json::json!({
-            "packages": [
-                { "id": "1", "name": "a" }, { "id": "2", "name": "b" },
-                { "id": "3", "name": "far" }, { "id": "4", "name": "only-builds" },
-            ],
-            "resolve": { "nodes": [
-                { "id": "1", "deps": [{ "pkg": "2", "dep_kinds": [{ "kind": null }] }] },
-                { "id": "2", "deps": [
-                    { "pkg": "3", "dep_kinds": [{ "kind": null }] },
-                    { "pkg": "4", "dep_kinds": [{ "kind": "build" }] },
-                ] },
-                { "id": "3", "deps": [] }, { "id": "4", "deps": [] },
-            ] },
-        });
-        let found = closure(&metadata, &metadata["packages"][0]["id"]).unwrap();
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["b", "far"]);
+    fn what_a_dependency_needs_is_in_the_closure_and_what_only_others_ask_of_it_is_not() {
+        let found = closure(&testkit::workspace::root(), "lnet-node").unwrap();
+        assert!(found.contains("lnet-core") && found.contains("rustc-hash"));
+        // A feature of lnet-core that lnet-noded asks for.
+        assert!(!found.contains("blake3"));
     }
 }

@@ -48,8 +48,9 @@ impl Schedule for Rc<Plan> {
         Self::new(plan)
     }
 
-    fn run(&self, options: Options, trace: bool) -> Outcome {
-        Sim::run(Self::clone(self), Options { trace, ..options })
+    fn run(&self, mut options: Options, trace: bool) -> Outcome {
+        options.trace = trace;
+        Sim::run(Self::clone(self), options)
     }
 
     fn lines(&self) -> Vec<String> {

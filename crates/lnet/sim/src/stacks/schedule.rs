@@ -43,8 +43,9 @@ impl Schedule for Plan {
         plan
     }
 
-    fn run(&self, options: Options, trace: bool) -> Outcome {
-        World::run(self.clone(), Options { trace, ..options })
+    fn run(&self, mut options: Options, trace: bool) -> Outcome {
+        options.trace = trace;
+        World::run(self.clone(), options)
     }
 
     fn lines(&self) -> Vec<String> {

@@ -644,9 +644,9 @@ impl World {
                 continue;
             };
             let core = &node.stack.side.core;
-            let unrest = unrest(core, node.sinks.len(), &judged);
             let recovered = self.plan.sound_from.and_then(|_| recovering(core));
-            let unrest = unrest.or_else(|| recovered.map(|what| (Invariant::Health, what)));
+            let unrest = unrest(core, node.sinks.len(), &judged)
+                .or_else(|| recovered.map(|what| (Invariant::Health, what)));
             if let Some((invariant, what)) = unrest {
                 return Some((invariant, format!("machine {number}: {what}")));
             }
@@ -664,11 +664,9 @@ impl World {
         if let Some(what) = self.plan.sound_from.and_then(|_| self.mismatch()) {
             return Some((Invariant::Connections, what));
         }
-        if self.plan.sound_from.is_some() && self.operations_left == 0 {
-            let stranger = self.undiscovered();
-            if let Some(what) = stranger {
-                return Some((Invariant::Discovery, what));
-            }
+        let is_over = self.plan.sound_from.is_some() && self.operations_left == 0;
+        if let Some(what) = is_over.then(|| self.undiscovered()).flatten() {
+            return Some((Invariant::Discovery, what));
         }
         if self
             .machines

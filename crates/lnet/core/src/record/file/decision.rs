@@ -1,13 +1,13 @@
 //! The decision of the core about an input, as bytes and as their hash.
 
-use crate::{
-    Answer, Errno, Event, EventKind, Landing, Output, Payload, Place, RouterBuffer, Transmit,
-    Verdict,
-};
 use lnet_wire::MessageType;
 
 use super::Chain;
 use super::codec::{Put, shown};
+use crate::{
+    Answer, Errno, Event, EventKind, Landing, Output, Payload, Place, RouterBuffer, Transmit,
+    Verdict,
+};
 
 /// The hash of a decision, chained to the hash before it.
 pub(crate) fn chain<'a>(

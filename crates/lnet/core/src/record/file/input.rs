@@ -1,8 +1,7 @@
 //! Inputs as bytes. The number of an input never changes; a new input takes the next number.
 
-use crate::Input;
-
 use super::codec::choices;
+use crate::Input;
 
 choices! {
     Input {

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::io::{self, BufRead, Read};
 
-use crate::{CoreConfig, Input};
 use crc32c::{crc32c, crc32c_append};
 use lnet_types::Time;
 use thiserror::Error;
 
 use super::codec::{Malformed, Take, choices, fields};
 use super::{BEGIN, Chain, DECIDED, END, INPUT, ITEM_MAX, MAGIC, VERSION};
+use crate::{CoreConfig, Input};
 
 /// The beginning of a record.
 #[derive(Clone, Debug, PartialEq)]

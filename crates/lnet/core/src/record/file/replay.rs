@@ -2,12 +2,12 @@
 
 use std::io::BufRead;
 
-use crate::{Answer, Core, Input, Output, Selection};
 use lnet_types::Time;
 
 use super::Chain;
 use super::decision::{chain, hash};
 use super::log::{BadLog, Log};
+use crate::{Answer, Core, Input, Output, Selection};
 
 /// A core that receives the inputs of a record.
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! Inputs, answers and outputs as text, one line each.
 
-use crate::{Answer, EventKind, Input, NiId, Output, Transmit, Verdict};
 use lnet_wire::{Body, Header};
+
+use crate::{Answer, EventKind, Input, NiId, Output, Transmit, Verdict};
 
 /// The name of an input, which is that of its call.
 #[must_use]

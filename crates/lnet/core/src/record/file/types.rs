@@ -1,17 +1,17 @@
 //! The encodings of the types in inputs.
 
-use crate::{
-    CoreBuffer, CoreConfig, DelayRule, DropRule, Entropy, FaultFilter, FaultTypes, GetRequest,
-    Globals, Health, InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec, MessageStatus,
-    NiConfig, NiDevice, NiId, NidFilter, Pace, PeerState, PutRequest, Route, RouterBuffers, RxId,
-    SendHints, Tunables, TxId, UsedPaths,
-};
 use lnet_policy::{Action, Priority, Profile, Rule, RuleList, RuleText};
 use lnet_types::{LndType, Net, Nid, ProcessId, Time};
 use lnet_wire::{Ack, Body, Get, Handle, Header, Put as PutBody, Reply};
 use smallvec::SmallVec;
 
 use super::codec::{Malformed, Put, Take, array, byte, bytes, choices, fields, wrapped};
+use crate::{
+    CoreBuffer, CoreConfig, DelayRule, DropRule, Entropy, FaultFilter, FaultTypes, GetRequest,
+    Globals, Health, InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec, MessageStatus,
+    NiConfig, NiDevice, NiId, NidFilter, Pace, PeerState, PutRequest, Route, RouterBuffers, RxId,
+    SendHints, Tunables, TxId, UsedPaths,
+};
 
 fields! {
     CoreConfig { entropy, seed, globals, buffers, routing, pid }

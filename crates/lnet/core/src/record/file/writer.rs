@@ -2,7 +2,6 @@
 
 use std::fmt::Debug;
 
-use crate::{Answer, CoreConfig, Input, Output, Recorded, Recorder};
 use crc32c::crc32c;
 use lnet_types::Time;
 
@@ -10,6 +9,7 @@ use super::codec::Put;
 use super::decision::{chain, hash};
 use super::log::{Begin, Ended, length_check};
 use super::{BEGIN, Chain, DECIDED, END, INPUT, MAGIC, VERSION};
+use crate::{Answer, CoreConfig, Input, Output, Recorded, Recorder};
 
 /// The destination of a record's bytes. The recorder calls it under the lock of the core.
 pub trait Sink: Debug + Send {

@@ -3,18 +3,18 @@
 
 use std::time::Duration;
 
-use crate::{
-    CoreConfig, DiscoveryView, Entropy, Errno, GatewaySelection, Globals, Health, Heard,
-    NetSelection, NiDevice, NiHealthStats, NiSelection, PeerHealthStats, PeerNiSelection,
-    PeerSelection, PeerState, RecoverySelection, Route, RouteFault, RouteSelection, RouterBuffers,
-    Tunables, UsedPaths,
-};
 use lnet_policy::Profile;
 use lnet_types::{Net, Nid, Time};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
 use super::text;
+use crate::{
+    CoreConfig, DiscoveryView, Entropy, Errno, GatewaySelection, Globals, Health, Heard,
+    NetSelection, NiDevice, NiHealthStats, NiSelection, PeerHealthStats, PeerNiSelection,
+    PeerSelection, PeerState, RecoverySelection, Route, RouteFault, RouteSelection, RouterBuffers,
+    Tunables, UsedPaths,
+};
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "CoreConfig", deny_unknown_fields)]
@@ -352,10 +352,10 @@ mod distances {
 
 /// The nets of a peer.
 mod nets {
-    use crate::NetSelection;
     use serde::{Deserialize, Deserializer, Serializer};
 
     use super::NetJson;
+    use crate::NetSelection;
 
     pub(super) fn serialize<S: Serializer>(
         values: &[NetSelection],

@@ -27,13 +27,13 @@
 mod mirror;
 mod text;
 
-use crate::{CoreConfig, SelectionState};
 use lnet_policy::{Action, Priority, Profile, Rule, RuleList, RuleText};
 use lnet_types::Time;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use self::mirror::{ConfigDef, GatewayJson, NetJson, NiJson, PeerJson, PeerNiJson, RouteJson};
+use crate::{CoreConfig, SelectionState};
 
 /// Why a text is not a state.
 #[derive(Debug, Error)]

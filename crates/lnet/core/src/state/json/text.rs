@@ -4,10 +4,11 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
-use crate::{Errno, Health, PeerState};
 use lnet_types::Time;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
+
+use crate::{Errno, Health, PeerState};
 
 /// A value by its text.
 pub(super) mod one {

@@ -1,0 +1,126 @@
+//! Counts the instructions of messages between two nodes with one peer and no rules: exact on every machine, so a
+//! limit here fails for what a change costs and for nothing else.
+//!
+//! ```text
+//! CARGO_PROFILE_RELEASE_STRIP=none cargo bench --profile release -p finerail-bench --bench instructions
+//! ```
+//!
+//! What is counted begins with the call of a program, or with bytes that have arrived, and ends when the bytes are in
+//! the connection and the program's event is in its queue. The connection is a vector. Divide those of a
+//! batch by 32. Each limit is the last figure and 3 %; a change that makes a figure smaller makes its limit smaller.
+//!
+//! Needs valgrind and gungraun-runner.
+
+#![expect(clippy::unwrap_used, reason = "a bench that cannot be set up fails")]
+#![expect(missing_docs, reason = "the macros make items that no program sees")]
+
+mod memory;
+mod pair;
+
+use gungraun::{
+    Callgrind, EventKind, LibraryBenchmarkConfig, library_benchmark, library_benchmark_group, main,
+};
+
+use crate::pair::Pair;
+
+const BATCH: usize = 32;
+
+fn limit(instructions: u64) -> LibraryBenchmarkConfig {
+    let mut callgrind = Callgrind::default();
+    callgrind.hard_limits([(EventKind::Ir, instructions)]);
+    let mut config = LibraryBenchmarkConfig::default();
+    config.tool(callgrind);
+    config
+}
+
+/// A pair in which the initiator has begun operations and has not run.
+fn begun(begin: fn(&mut Pair), count: usize) -> Box<Pair> {
+    let mut pair = Pair::warm();
+    for _ in 0..count {
+        begin(&mut pair);
+    }
+    pair
+}
+
+/// A pair whose target has requests to read.
+fn asked(begin: fn(&mut Pair), count: usize) -> Box<Pair> {
+    let mut pair = begun(begin, count);
+    pair.initiator.run();
+    pair
+}
+
+/// A pair whose initiator has responses to read.
+fn answered(begin: fn(&mut Pair), count: usize) -> Box<Pair> {
+    let mut pair = asked(begin, count);
+    pair.target.run();
+    pair
+}
+
+fn put(pair: &mut Pair) {
+    pair.put(false);
+}
+
+fn put_ack(pair: &mut Pair) {
+    pair.put(true);
+}
+
+// A PUT of 64 bytes without ACK, up to its SEND event.
+#[library_benchmark]
+#[bench::one(args = (1), setup = idle, config = limit(7401))]
+#[bench::batch(args = (BATCH), setup = idle, config = limit(212_064))]
+fn send_put((mut pair, count): (Box<Pair>, usize)) -> Box<Pair> {
+    for _ in 0..count {
+        put(&mut pair);
+    }
+    pair.initiator.run();
+    assert_eq!(pair.initiator.events(), count);
+    pair
+}
+
+fn idle(count: usize) -> (Box<Pair>, usize) {
+    (Pair::warm(), count)
+}
+
+// The same PUT at its target, up to the PUT event.
+#[library_benchmark]
+#[bench::one(args = (put, 1), setup = asked, config = limit(5720))]
+#[bench::batch(args = (put, BATCH), setup = asked, config = limit(126_079))]
+fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
+    pair.target.run();
+    assert!(pair.target.events() > 0);
+    pair
+}
+
+// A PUT with ACK at its initiator: the request, and then the ACK.
+#[library_benchmark]
+#[bench::request(args = (put_ack, 1), setup = begun, config = limit(4799))]
+#[bench::ack(args = (put_ack, 1), setup = answered, config = limit(5645))]
+fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
+    pair.initiator.run();
+    assert!(pair.initiator.events() > 0);
+    pair
+}
+
+// A GET of 4 KiB at its initiator: the request, and then the REPLY.
+#[library_benchmark]
+#[bench::request(args = (Pair::get, 1), setup = begun, config = limit(4295))]
+#[bench::reply(args = (Pair::get, 1), setup = answered, config = limit(6724))]
+fn get(mut pair: Box<Pair>) -> Box<Pair> {
+    pair.initiator.run();
+    pair
+}
+
+// The same GET at its target.
+#[library_benchmark]
+#[bench::one(args = (Pair::get, 1), setup = asked, config = limit(15_154))]
+fn answer_get(mut pair: Box<Pair>) -> Box<Pair> {
+    pair.target.run();
+    assert!(pair.target.events() > 0);
+    pair
+}
+
+library_benchmark_group!(
+    name = messages;
+    benchmarks = send_put, receive_put, put_with_ack, get, answer_get
+);
+main!(library_benchmark_groups = messages);

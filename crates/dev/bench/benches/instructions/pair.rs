@@ -1,0 +1,219 @@
+//! Two nodes with connections between them, driven by one thread.
+
+use std::cell::RefCell;
+use std::net::IpAddr;
+use std::rc::Rc;
+
+use lnet_core::{
+    Core, CoreConfig, Entropy, GetRequest, Globals, InsertPosition, MdHandle, MdOptions, MdSpec,
+    MeSpec, NiConfig, PutRequest, RouterBuffers, Tunables,
+};
+use lnet_node::stack::{EventSink, Memory as Lent, NodeEvent, Registered, Stack};
+use lnet_tcp::{AcceptMode, LndNi, NiTuning, Socklnd, SocklndConfig, SourcePorts, Staging};
+use lnet_types::{Nid, ProcessId, Time};
+
+use crate::memory::Memory;
+
+const PORTAL: u32 = 30;
+const NOW: Time = Time::from_secs(1000);
+
+/// The events of a node's programs.
+#[derive(Default)]
+struct Events(Rc<RefCell<Vec<NodeEvent>>>);
+
+impl EventSink for Events {
+    fn push(&self, event: NodeEvent) -> bool {
+        self.0.borrow_mut().push(event);
+        true
+    }
+}
+
+/// A node with one interface.
+pub(crate) struct Node {
+    stack: Stack<Memory, Events>,
+    address: IpAddr,
+    id: ProcessId,
+    network: Memory,
+    staging: Staging,
+    events: Rc<RefCell<Vec<NodeEvent>>>,
+}
+
+impl Node {
+    fn new(number: u8, network: &Memory) -> Self {
+        let address = IpAddr::from([10, 0, 0, number]);
+        let nid = Nid::from_ip("tcp".parse().unwrap(), address);
+        let config = CoreConfig {
+            entropy: Entropy::from_seed(number.into()),
+            seed: number.into(),
+            globals: Globals {
+                discovery: false,
+                ..Globals::default()
+            },
+            buffers: RouterBuffers::default(),
+            routing: false,
+            pid: ProcessId::LUSTRE_PID,
+        };
+        let mut core = Core::new(config, NOW);
+        let tunables = Tunables::default();
+        let ni = core.add_ni(NiConfig { nid, tunables }, NOW).unwrap();
+        let config = SocklndConfig {
+            accept: AcceptMode::All,
+            source_ports: SourcePorts::Any,
+            ..SocklndConfig::default()
+        };
+        let mut lnd = Socklnd::new(config, network.clone(), number.into());
+        let tuning = NiTuning::default();
+        lnd.add_ni(LndNi {
+            ni,
+            nid,
+            tuning,
+            incarnation: number.into(),
+        })
+        .unwrap();
+        let events = Rc::default();
+        Self {
+            stack: Stack::new(lnd, core),
+            address,
+            id: ProcessId::lustre(nid),
+            network: network.clone(),
+            staging: Staging::default(),
+            events,
+        }
+    }
+
+    fn lent(&self, memory: Lent) -> Registered<Events> {
+        Registered::new(memory, Events(Rc::clone(&self.events)).into())
+    }
+
+    fn bind(&mut self, memory: Lent) -> MdHandle {
+        let md = md(&memory, MdOptions::empty());
+        let lent = self.lent(memory);
+        self.stack.bind(md, lent).unwrap()
+    }
+
+    fn attach(&mut self, memory: Lent, bits: u64, options: MdOptions) {
+        let entry = MeSpec {
+            portal: PORTAL,
+            match_id: ProcessId::ANY,
+            match_bits: bits,
+            ignore_bits: 0,
+            unlink_with_md: true,
+            position: InsertPosition::After,
+        };
+        let md = md(&memory, options | MdOptions::MANAGE_REMOTE);
+        let lent = self.lent(memory);
+        self.stack.attach(entry, md, lent, NOW).unwrap();
+    }
+
+    /// Reads, decides and writes until there is nothing to do. Returns whether there was anything.
+    pub(crate) fn run(&mut self) -> bool {
+        let mut busy = self.stack.decide(NOW);
+        for (slot, news) in self.network.news(self.address) {
+            self.stack.ready(slot, news, NOW);
+            self.stack.decide(NOW);
+            busy = true;
+        }
+        while let Some(mut job) = self.stack.next_job(NOW) {
+            job.run(&mut self.staging);
+            self.stack.finish(job, &mut self.staging, NOW);
+            self.stack.decide(NOW);
+            busy = true;
+        }
+        busy
+    }
+
+    /// Returns the number of events that no program has taken.
+    pub(crate) fn events(&self) -> usize {
+        self.events.borrow().len()
+    }
+
+    fn forget_events(&self) {
+        self.events.borrow_mut().clear();
+    }
+}
+
+fn md(memory: &Lent, options: MdOptions) -> MdSpec {
+    MdSpec {
+        length: memory.len() as u32,
+        threshold: None,
+        max_size: 0,
+        options,
+        unlink_when_exhausted: false,
+        user: 1,
+    }
+}
+
+/// An initiator and a target.
+pub(crate) struct Pair {
+    /// The node that begins operations.
+    pub(crate) initiator: Node,
+    /// The node that has the match entries.
+    pub(crate) target: Node,
+    /// Payload of 64 bytes.
+    source: MdHandle,
+    /// Memory of 4 KiB.
+    sink: MdHandle,
+}
+
+impl Pair {
+    /// Returns a pair that has exchanged enough messages that everything which grows has grown. In a box, so that a
+    /// bench that takes and returns the pair does not count its copies.
+    pub(crate) fn warm() -> Box<Self> {
+        let network = Memory::default();
+        let (mut initiator, mut target) = (Node::new(1, &network), Node::new(2, &network));
+        let source = initiator.bind(Lent::Source(vec![7; 64].into()));
+        let sink = initiator.bind(Lent::Sink(vec![0; 4096]));
+        target.attach(Lent::Sink(vec![0; 64]), 1, MdOptions::OP_PUT);
+        target.attach(Lent::Source(vec![9; 4096].into()), 2, MdOptions::OP_GET);
+        let mut pair = Box::new(Self {
+            initiator,
+            target,
+            source,
+            sink,
+        });
+        for _ in 0..8 {
+            for _ in 0..64 {
+                pair.put(false);
+            }
+            pair.put(true);
+            pair.get();
+            pair.settle();
+        }
+        pair
+    }
+
+    /// Lets both nodes run until nothing is under way.
+    pub(crate) fn settle(&mut self) {
+        while self.initiator.run() | self.target.run() {}
+        self.initiator.forget_events();
+        self.target.forget_events();
+    }
+
+    /// Begins a PUT of 64 bytes.
+    pub(crate) fn put(&mut self, ack: bool) {
+        let request = PutRequest {
+            md: self.source,
+            ack,
+            source: None,
+            target: self.target.id,
+            portal: PORTAL,
+            match_bits: 1,
+            offset: 0,
+            hdr_data: 0,
+        };
+        self.initiator.stack.side.core.put(request, NOW).unwrap();
+    }
+
+    /// Begins a GET of 4 KiB.
+    pub(crate) fn get(&mut self) {
+        let request = GetRequest {
+            md: self.sink,
+            source: None,
+            target: self.target.id,
+            portal: PORTAL,
+            match_bits: 2,
+            offset: 0,
+        };
+        self.initiator.stack.side.core.get(request, NOW).unwrap();
+    }
+}
