@@ -5,8 +5,8 @@
 //!   seed ────────────┴▶ Plan ──▶ Sim ──▶ Outcome
 //! ```
 //!
-//! Each node is the real `lnet-core`, driven as a running node drives it. A driver that implements the [`lnd::Lnd`]
-//! trait connects the core to the fabric.
+//! Each node is the real `lnet-core`, driven as a running node drives it. A driver, [`lnd::Lnd`], connects
+//! the core to the fabric.
 
 mod check;
 mod draw;

@@ -1,4 +1,4 @@
-//! Connections, queues and timeouts: the common part of the virtual LNDs.
+//! The virtual LND: connections, queues and timeouts. Its kinds differ in the classes of failures.
 //!
 //! ```text
 //!   transmit ─▶ queue ─(connected, port up)─▶ posted ─▶ completion ─▶ sent
@@ -12,21 +12,23 @@ use std::time::Duration;
 use lnet_core::{MessageStatus, TxId};
 use lnet_types::{Nid, Time};
 
-use super::{Action, Actions, CompletionError, ConnectError, Incarnation, LndEvent, Message};
+use super::{
+    Action, Actions, CompletionError, ConnectError, Incarnation, LndEvent, LndKind, Message, o2ib,
+    sock,
+};
 
 /// The differences between the LNDs: the class of each kind of failure.
 #[derive(Debug)]
 pub(super) struct Classes {
     /// The class of a posted message whose connection the other end closed.
     pub(super) closed: MessageStatus,
-    /// The class of a message that waited for a connection.
-    pub(super) connect: fn(ConnectError) -> MessageStatus,
     /// The class of a posted message that failed.
     pub(super) completion: fn(CompletionError) -> MessageStatus,
 }
 
+/// The driver of one interface.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub struct Lnd {
     classes: &'static Classes,
     timeout: Duration,
     port_up: bool,
@@ -65,8 +67,14 @@ struct Posted {
     port_downs: u32,
 }
 
-impl Engine {
-    pub(super) fn new(classes: &'static Classes, timeout: Duration) -> Self {
+impl Lnd {
+    /// Makes a driver without connections. A message expires after `timeout`.
+    #[must_use]
+    pub fn new(kind: LndKind, timeout: Duration) -> Self {
+        let classes = match kind {
+            LndKind::O2ib => &o2ib::CLASSES,
+            LndKind::Sock => &sock::CLASSES,
+        };
         Self {
             classes,
             timeout,
@@ -80,12 +88,15 @@ impl Engine {
         }
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Time> {
+    /// Returns the time at which [`Lnd::tick`] must be called; `None` if nothing waits.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
         self.due
             .filter(|_| self.queued > 0 || !self.posted.is_empty())
     }
 
-    pub(super) fn transmit(&mut self, message: Message, now: Time, actions: &mut Actions) {
+    /// Accepts a message of the core that is to be sent.
+    pub fn transmit(&mut self, message: Message, now: Time, actions: &mut Actions) {
         if !self.device_ok {
             return end(message.tx, MessageStatus::LocalDropped, actions);
         }
@@ -105,7 +116,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions) {
+    /// Processes an event of the device, of a connection or of a message.
+    pub fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions) {
         // Messages whose deadline has passed end first, because the event must not post them.
         self.tick(now, actions);
         match event {
@@ -142,7 +154,8 @@ impl Engine {
         }
     }
 
-    pub(super) fn tick(&mut self, now: Time, actions: &mut Actions) {
+    /// Ends the messages whose deadline has passed.
+    pub fn tick(&mut self, now: Time, actions: &mut Actions) {
         if self.next_deadline().is_none_or(|due| due > now) {
             return;
         }
@@ -252,7 +265,7 @@ impl Engine {
             alive: false,
         });
         for (_, message) in queue {
-            end(message.tx, (self.classes.connect)(error), actions);
+            end(message.tx, connect(error), actions);
         }
     }
 
@@ -332,4 +345,13 @@ impl Engine {
 
 fn end(tx: TxId, status: MessageStatus, actions: &mut Actions) {
     actions.push_back(Action::Sent { tx, status });
+}
+
+/// Returns the class of a message that waited for a connection.
+fn connect(error: ConnectError) -> MessageStatus {
+    match error {
+        ConnectError::Rejected | ConnectError::Unreachable => MessageStatus::RemoteDropped,
+        ConnectError::NoRoute => MessageStatus::LocalNoRoute,
+        ConnectError::Aborted => MessageStatus::LocalAborted,
+    }
 }

@@ -35,29 +35,12 @@ mod sock;
 mod tests;
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use lnet_core::{MessageStatus, TxId};
 use lnet_types::{Nid, Time};
 use lnet_wire::Header;
 
-pub use o2ib::O2ibLnd;
-pub use sock::SockLnd;
-
-/// The driver of one interface.
-pub trait Lnd: std::fmt::Debug {
-    /// Accepts a message of the core that is to be sent.
-    fn transmit(&mut self, message: Message, now: Time, actions: &mut Actions);
-
-    /// Processes an event of the device, of a connection or of a message.
-    fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions);
-
-    /// Returns the time at which [`Lnd::tick`] must be called; `None` if nothing waits.
-    fn next_deadline(&self) -> Option<Time>;
-
-    /// Ends the messages whose deadline has passed.
-    fn tick(&mut self, now: Time, actions: &mut Actions);
-}
+pub use engine::Lnd;
 
 /// A message in the form in which an LND carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,20 +194,9 @@ impl CompletionError {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LndKind {
-    /// InfiniBand verbs: [`O2ibLnd`].
+    /// InfiniBand verbs.
     #[default]
     O2ib,
-    /// TCP: [`SockLnd`].
+    /// TCP.
     Sock,
-}
-
-impl LndKind {
-    /// Makes a driver of this kind. A message expires after `timeout`.
-    #[must_use]
-    pub fn driver(self, timeout: Duration) -> Box<dyn Lnd> {
-        match self {
-            Self::O2ib => Box::new(O2ibLnd::new(timeout)),
-            Self::Sock => Box::new(SockLnd::new(timeout)),
-        }
-    }
 }

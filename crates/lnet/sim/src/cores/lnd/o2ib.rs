@@ -23,57 +23,15 @@
 //! are flushed. A message that was posted to a failed device ends with `LOCAL_ERROR` and not with `LOCAL_ABORTED`,
 //! because the other end may have received it.
 
-use std::time::Duration;
-
 use lnet_core::MessageStatus;
-use lnet_types::Time;
 
-use super::engine::{Classes, Engine};
-use super::{Actions, CompletionError, ConnectError, Lnd, LndEvent, Message};
+use super::CompletionError;
+use super::engine::Classes;
 
-/// A virtual InfiniBand driver.
-#[derive(Debug)]
-pub struct O2ibLnd(Engine);
-
-impl O2ibLnd {
-    /// Makes a driver without connections. A message expires after `timeout`.
-    #[must_use]
-    pub fn new(timeout: Duration) -> Self {
-        Self(Engine::new(&CLASSES, timeout))
-    }
-}
-
-impl Lnd for O2ibLnd {
-    fn transmit(&mut self, message: Message, now: Time, actions: &mut Actions) {
-        self.0.transmit(message, now, actions);
-    }
-
-    fn event(&mut self, event: LndEvent, now: Time, actions: &mut Actions) {
-        self.0.event(event, now, actions);
-    }
-
-    fn next_deadline(&self) -> Option<Time> {
-        self.0.next_deadline()
-    }
-
-    fn tick(&mut self, now: Time, actions: &mut Actions) {
-        self.0.tick(now, actions);
-    }
-}
-
-const CLASSES: Classes = Classes {
+pub(super) const CLASSES: Classes = Classes {
     closed: MessageStatus::NetworkTimeout,
-    connect,
     completion,
 };
-
-fn connect(error: ConnectError) -> MessageStatus {
-    match error {
-        ConnectError::Rejected | ConnectError::Unreachable => MessageStatus::RemoteDropped,
-        ConnectError::NoRoute => MessageStatus::LocalNoRoute,
-        ConnectError::Aborted => MessageStatus::LocalAborted,
-    }
-}
 
 fn completion(error: CompletionError) -> MessageStatus {
     match error {

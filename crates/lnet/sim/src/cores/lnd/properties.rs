@@ -81,7 +81,7 @@ proptest! {
         steps in proptest::collection::vec(step(), 1..80),
     ) {
         let kind = if sock { LndKind::Sock } else { LndKind::O2ib };
-        let (mut lnd, mut now, mut actions) = (kind.driver(TIMEOUT), Time::ZERO, Actions::new());
+        let (mut lnd, mut now, mut actions) = (Lnd::new(kind, TIMEOUT), Time::ZERO, Actions::new());
         let mut begun: BTreeMap<u64, Time> = BTreeMap::new();
         let (mut fates, mut posts) = (BTreeMap::new(), BTreeMap::new());
         let end = [Step::Wait(10)];

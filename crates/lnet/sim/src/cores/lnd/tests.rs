@@ -18,7 +18,7 @@ fn peer() -> Nid {
 
 /// A driver at a point in time, with the actions that it requested.
 struct Bench {
-    lnd: Box<dyn Lnd>,
+    lnd: Lnd,
     now: Time,
     actions: Actions,
 }
@@ -26,7 +26,7 @@ struct Bench {
 impl Bench {
     fn new(kind: LndKind) -> Self {
         Self {
-            lnd: kind.driver(TIMEOUT),
+            lnd: Lnd::new(kind, TIMEOUT),
             now: Time::from_secs(100),
             actions: Actions::new(),
         }

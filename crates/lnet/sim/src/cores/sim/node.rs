@@ -50,7 +50,7 @@ pub(super) struct Node {
 pub(super) struct Port {
     pub(super) nid: Nid,
     pub(super) plug: Plug,
-    pub(super) lnd: Box<dyn Lnd>,
+    pub(super) lnd: Lnd,
     /// The time for which its driver's timer is planned.
     pub(super) wake_at: u64,
     pub(super) link_up: bool,
@@ -158,7 +158,7 @@ fn ports(plan: &Plan, spec: &NodeSpec, fabric: &mut Fabric) -> Vec<Port> {
         .map(|ni| Port {
             nid: ni.nid,
             plug: fabric.plug(ni.switch, ni.speed),
-            lnd: ni.lnd.driver(timeout),
+            lnd: Lnd::new(ni.lnd, timeout),
             wake_at: u64::MAX,
             link_up: true,
             device_faults: 0,
@@ -181,7 +181,7 @@ impl Sim {
         node.incarnation.0 += 1;
         let lnd_timeout = self.plan.world.globals.lnd_timeout();
         for (port, ni) in node.ports.iter_mut().zip(&spec.nis) {
-            port.lnd = ni.lnd.driver(lnd_timeout);
+            port.lnd = Lnd::new(ni.lnd, lnd_timeout);
             port.wake_at = u64::MAX;
         }
         let now = Time::from_nanos(self.now);
