@@ -23,6 +23,10 @@ use crate::probe::{Probe, Stop, ensure, hello_of};
 /// The time between two pings: a node that could not dial a peer drops what it has for the peer, and waits.
 const AGAIN: Duration = Duration::from_secs(1);
 
+/// Two dials that are further apart do not cross: a node may take the second for a further connection. Below the second
+/// that our own node takes.
+const APART: Duration = Duration::from_millis(500);
+
 pub(super) fn dials(probe: &mut Probe<'_>) -> Result<(), Stop> {
     probe.need_siblings()?;
     let own = probe.subject().own_address();
@@ -32,6 +36,7 @@ pub(super) fn dials(probe: &mut Probe<'_>) -> Result<(), Stop> {
     probe.me.pid = ProcessId::LUSTRE_PID;
     let mut bulk = probe.open(Ctype::BULK_OUT)?;
     let (mut first, asked) = dialled(probe, &listener, &mut bulk)?;
+    let dialled_at = Instant::now();
     let ctype = asked.hello.ctype;
     first.send(&hello_of(&asked.hello.reply(
         probe.me.nid,
@@ -42,6 +47,12 @@ pub(super) fn dials(probe: &mut Probe<'_>) -> Result<(), Stop> {
     first.reply()?;
     let mut second = probe.dial(&probe.hello(ctype))?;
     let answer = second.hello()?.hello.ctype;
+    if dialled_at.elapsed() > APART {
+        return Err(Stop::NotApplicable(format!(
+            "the two dials did not cross: the second was complete after {:.1} s",
+            dialled_at.elapsed().as_secs_f64()
+        )));
+    }
     ensure(answer == Ctype::NONE, || {
         format!(
             "a connection that crosses one of the node's own is answered with {answer}, not with NONE"

@@ -70,8 +70,8 @@ pub(super) fn addresses(probe: &mut Probe<'_>) -> Result<(), Stop> {
 /// Bytes of a piece; no field of a handshake ends at a multiple at which a reader may stop.
 const PIECE: usize = 3;
 
-/// Long enough to keep most pieces apart, and short compared with the timeout of a handshake.
-const PIECE_PAUSE: Duration = Duration::from_millis(1);
+/// Long enough to keep most pieces apart when threads are late, and short compared with the timeout of a handshake.
+const PIECE_PAUSE: Duration = Duration::from_millis(10);
 
 pub(super) fn pieces(probe: &mut Probe<'_>) -> Result<(), Stop> {
     let hello = hello_of(&probe.hello(Ctype::CONTROL));

@@ -12,8 +12,9 @@ mod defects;
 mod proxy;
 
 use std::error::Error;
+use std::iter;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -33,8 +34,9 @@ const SHORT: Duration = Duration::from_secs(4);
 /// seconds.
 const SHORT_OF_SLOW: Duration = Duration::from_secs(9);
 
-/// How many threads share the checks that a defect must not fail.
-const THREADS: usize = 8;
+/// How many checks run at the same time: most wait, for a timeout or because a defect makes each connection take a
+/// second. With many more, threads come late.
+const THREADS: usize = 24;
 
 const NODE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
@@ -149,64 +151,64 @@ fn a_node_that_takes_each_connection_for_a_peer_of_its_own_is_not_failed_for_it(
     );
 }
 
-/// Runs every check against a node with each defect, and reports which checks fail or pass
-/// unexpectedly.
-fn hold(defects: &[Defect]) {
-    let port = testkit::port();
-    let _node = start(port);
-    // In sequence the checks would take minutes, mostly of waiting.
-    let wrong: Vec<String> = thread::scope(|scope| {
-        let begin = |defect| scope.spawn(move || surprises(defect, (NODE, port).into()));
-        let running: Vec<_> = defects.iter().map(begin).collect();
-        let ended = running.into_iter().map(|thread| thread.join().unwrap());
-        ended.flatten().collect()
-    });
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+/// One check against a node with one defect.
+struct Case<'defect> {
+    defect: &'defect Defect,
+    address: SocketAddr,
+    check: &'static Check,
 }
 
-/// Returns what is not as the defect says. Each check is a peer of its own, so checks run at the same time: those that
-/// must fail all at once, because they wait for their timeout twice, the others in a few threads, because some defects
-/// make each connection take a second.
-fn surprises(defect: &Defect, node: SocketAddr) -> Vec<String> {
-    for name in defect.fails {
-        assert!(CHECKS.iter().any(|check| check.id == *name), "no {name}");
+impl Case<'_> {
+    /// Returns true when the defect must fail the check.
+    fn is_due(&self) -> bool {
+        self.defect.fails.contains(&self.check.id)
     }
-    let address = Proxy::start(node, defect).address();
-    let (due, mut others): (Vec<&Check>, Vec<&Check>) = CHECKS
-        .iter()
-        .partition(|check| defect.fails.contains(&check.id));
-    others.retain(|check| !is_slow(check));
-    thread::scope(|scope| {
-        let failing = due
-            .chunks(1)
-            .map(|one| scope.spawn(|| verdicts_of(one, address, true)));
-        let part = others.len().div_ceil(THREADS);
-        let passing = others
-            .chunks(part)
-            .map(|some| scope.spawn(|| verdicts_of(some, address, false)));
-        let running: Vec<_> = failing.chain(passing).collect();
-        let ended = running.into_iter().map(|thread| thread.join().unwrap());
-        ended
-            .flatten()
-            .map(|wrong| format!("{}: {wrong}", defect.name))
-            .collect()
-    })
-}
 
-/// Runs checks one after the other, and returns those with another result than expected.
-fn verdicts_of(checks: &[&'static Check], node: SocketAddr, due: bool) -> Vec<String> {
-    let run = |check: &'static Check| {
-        let timeout = match (due, is_slow(check)) {
+    /// Runs the check. Returns the verdict if it is not as the defect says.
+    fn surprise(&self) -> Option<String> {
+        let timeout = match (self.is_due(), is_slow(self.check)) {
             (false, _) => HANG_LIMIT,
             (true, false) => SHORT,
             (true, true) => SHORT_OF_SLOW,
         };
-        let node = connect(node_nid(), node, timeout).unwrap();
-        let verdict = node.run(check).verdict;
-        let as_expected = matches!(verdict, Verdict::Failed(_)) == due;
-        (!as_expected).then(|| format!("{}: {verdict:?}", check.id))
+        let node = connect(node_nid(), self.address, timeout).unwrap();
+        let verdict = node.run(self.check).verdict;
+        let as_expected = matches!(verdict, Verdict::Failed(_)) == self.is_due();
+        (!as_expected).then(|| format!("{}: {}: {verdict:?}", self.defect.name, self.check.id))
+    }
+}
+
+/// Runs every check against a node with each defect: those fail that the defect names, and no others.
+fn hold(defects: &[Defect]) {
+    let port = testkit::port();
+    let _node = start(port);
+    let mut cases: Vec<Case<'_>> = defects
+        .iter()
+        .flat_map(|defect| {
+            let address = Proxy::start((NODE, port).into(), defect).address();
+            CHECKS.iter().map(move |check| Case {
+                defect,
+                address,
+                check,
+            })
+        })
+        .filter(|case| case.is_due() || !is_slow(case.check))
+        .collect();
+    // Those that must fail come first: they wait for their timeout twice.
+    cases.sort_by_key(|case| !case.is_due());
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let take = || cases.get(next.fetch_add(1, Ordering::Relaxed));
+        iter::from_fn(take)
+            .filter_map(Case::surprise)
+            .collect::<Vec<_>>()
     };
-    checks.iter().copied().filter_map(run).collect()
+    let wrong = thread::scope(|scope| {
+        let running: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        let ended = running.into_iter().map(|thread| thread.join().unwrap());
+        ended.flatten().collect::<Vec<_>>()
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// Returns true for a check that takes seconds because the node allows it. Such a check runs only where it must fail.
