@@ -12,7 +12,7 @@
 //! the newer version carries everything: a peer with a 4-byte address has both while it is dialled
 //! again for 16-byte NIDs.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 
 use lnet_wire::{Ctype, HelloVersion};
 
@@ -46,6 +46,11 @@ pub(crate) struct Candidate {
     pub(crate) slot: usize,
     pub(crate) version: HelloVersion,
     pub(crate) suits: Suits,
+}
+
+/// How much a connection was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Load {
     /// Bytes queued here for the connection. Bytes in its socket are not included: to ask for them
     /// would cost a system call per message.
     pub(crate) queued: u64,
@@ -53,20 +58,23 @@ pub(crate) struct Candidate {
     pub(crate) last_use: u64,
 }
 
-/// Returns the slot of the best candidate; `None` if none suits.
+/// Returns the slot of the best candidate; `None` if none suits. Mostly one connection suits best, and `load_of` is
+/// not called.
 // [FRAME-15]
-pub(crate) fn choose(candidates: impl Iterator<Item = Candidate>) -> Option<usize> {
-    candidates
-        .filter(|candidate| candidate.suits != Suits::No)
-        .min_by_key(|candidate| {
-            (
-                Reverse(candidate.version),
-                Reverse(candidate.suits),
-                candidate.queued,
-                candidate.last_use,
-            )
-        })
-        .map(|candidate| candidate.slot)
+pub(crate) fn choose(
+    candidates: impl Iterator<Item = Candidate>,
+    load_of: impl Fn(usize) -> Option<Load>,
+) -> Option<usize> {
+    let suiting = candidates.filter(|candidate| candidate.suits != Suits::No);
+    let best = suiting.reduce(|best, next| {
+        let fit = |candidate: &Candidate| (candidate.version, candidate.suits);
+        match fit(&next).cmp(&fit(&best)) {
+            Ordering::Greater => next,
+            Ordering::Equal if load_of(next.slot) < load_of(best.slot) => next,
+            _ => best,
+        }
+    });
+    best.map(|candidate| candidate.slot)
 }
 
 #[cfg(test)]
@@ -103,62 +111,66 @@ mod tests {
         }
     }
 
-    fn candidate(slot: usize, suits: Suits, queued: u64, last_use: u64) -> Candidate {
+    fn candidate(slot: usize, suits: Suits) -> Candidate {
         Candidate {
             slot,
             version: V3,
             suits,
-            queued,
-            last_use,
         }
+    }
+
+    /// Chooses between the candidates 1 and 2, with these queued bytes and last uses.
+    fn choose_of(candidates: [Candidate; 2], loads: [(u64, u64); 2]) -> Option<usize> {
+        choose(candidates.into_iter(), |slot| {
+            let (queued, last_use) = loads[slot - 1];
+            Some(Load { queued, last_use })
+        })
     }
 
     #[test]
     fn a_yes_beats_a_maybe_whatever_is_queued() {
-        let two = [
-            candidate(1, Suits::Maybe, 0, 0),
-            candidate(2, Suits::Yes, 9000, 9),
-        ];
-        assert_eq!(choose(two.into_iter()), Some(2));
+        let two = [candidate(1, Suits::Maybe), candidate(2, Suits::Yes)];
+        assert_eq!(choose_of(two, [(0, 0), (9000, 9)]), Some(2));
     }
 
     #[test]
     fn a_newer_version_beats_everything() {
         let newer = Candidate {
             version: HelloVersion::V4,
-            ..candidate(2, Suits::Maybe, 9000, 9)
+            ..candidate(2, Suits::Maybe)
         };
-        let two = [candidate(1, Suits::Yes, 0, 0), newer];
-        assert_eq!(choose(two.into_iter()), Some(2));
+        let loads = [(0, 0), (9000, 9)];
+        assert_eq!(choose_of([candidate(1, Suits::Yes), newer], loads), Some(2));
         let useless = Candidate {
             suits: Suits::No,
             ..newer
         };
-        let two = [candidate(1, Suits::Yes, 0, 0), useless];
-        assert_eq!(choose(two.into_iter()), Some(1));
+        assert_eq!(
+            choose_of([candidate(1, Suits::Yes), useless], loads),
+            Some(1)
+        );
     }
 
     // [FRAME-15]
     #[test]
     fn the_fewest_bytes_queued_win() {
-        let two = [
-            candidate(1, Suits::Yes, 10, 0),
-            candidate(2, Suits::Yes, 9, 9),
-        ];
-        assert_eq!(choose(two.into_iter()), Some(2));
+        let two = [candidate(1, Suits::Yes), candidate(2, Suits::Yes)];
+        assert_eq!(choose_of(two, [(10, 0), (9, 9)]), Some(2));
+        assert_eq!(choose_of(two, [(9, 9), (10, 0)]), Some(1));
     }
 
     #[test]
     fn a_tie_goes_to_the_least_recently_used() {
-        let two = [
-            candidate(1, Suits::Yes, 0, 8),
-            candidate(2, Suits::Yes, 0, 7),
-        ];
-        assert_eq!(choose(two.into_iter()), Some(2));
+        let two = [candidate(1, Suits::Yes), candidate(2, Suits::Yes)];
+        assert_eq!(choose_of(two, [(0, 8), (0, 7)]), Some(2));
+        assert_eq!(choose_of(two, [(0, 7), (0, 8)]), Some(1));
     }
 
     #[test]
     fn nothing_suitable_is_nothing() {
-        assert_eq!(choose([candidate(1, Suits::No, 0, 0)].into_iter()), None);
+        assert_eq!(
+            choose([candidate(1, Suits::No)].into_iter(), |_| None),
+            None
+        );
     }
 }

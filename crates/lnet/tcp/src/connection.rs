@@ -13,7 +13,7 @@ use lnd::NiId;
 use lnet_types::{ProcessId, Time};
 use lnet_wire::{ByteOrder, Ctype, HelloVersion};
 
-use crate::job::{Above, Outcome, Piece, Room, Staging, Work};
+use crate::job::{Above, Batch, Outcome, Room, Staging, Work};
 use crate::network::{Readiness, Stream};
 use crate::receive::{Paused, Receiver, Surroundings, read_failure};
 use crate::stats::{CloseReason, SocklndStats};
@@ -162,11 +162,11 @@ impl<S: Stream> Connection<S> {
         Work::Read(self.rx.room())
     }
 
-    /// Returns the next write.
-    pub(crate) fn write(&mut self, mut pieces: Vec<Piece>) -> Work {
+    /// Returns the next write, in an empty batch.
+    pub(crate) fn write(&mut self, mut batch: Batch) -> Work {
         self.writable_again = false;
-        let skip = self.tx.lend(&mut pieces);
-        Work::Write { pieces, skip }
+        self.tx.lend(&mut batch);
+        Work::Write(batch)
     }
 
     /// Continues processing what was read before a pause.

@@ -139,22 +139,92 @@ impl Room {
     }
 }
 
-/// A frame, or the rest of one, as a write takes it.
-#[derive(Clone, Debug)]
-pub(crate) struct Piece {
-    pub(crate) head: [u8; WINDOW_MAX],
-    pub(crate) head_len: usize,
-    pub(crate) payload: Option<Source>,
+/// What one write puts into the stream: bytes, with payloads between them.
+///
+/// ```text
+///  bytes     | header payload header payload header |           | header payload |
+///  payloads                                          | payload 0 |
+/// ```
+///
+/// Small payloads are copied between their headers, so that a write of many messages has one part.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    bytes: Vec<u8>,
+    payloads: Vec<Insert>,
+}
+
+/// A payload in a batch.
+#[derive(Debug)]
+struct Insert {
+    /// The number of the batch's own bytes in front of the payload.
+    at: usize,
+    payload: Source,
+    /// Bytes of the payload that are written already.
+    skip: usize,
+}
+
+/// The longest payload that is copied into a batch. To copy it costs less than a part of its own.
+const COPIED_MAX: usize = 1024;
+
+/// The most payloads of a batch: each has a part, and one of the batch's own bytes in front of it.
+const PAYLOADS_MAX: usize = (sys::span::PARTS_MAX - 1) / 2;
+
+impl Batch {
+    /// Appends a frame without its first `skip` bytes.
+    pub(crate) fn add(&mut self, head: &[u8], payload: Option<&Source>, skip: usize) {
+        self.bytes.extend_from_slice(&head[skip.min(head.len())..]);
+        let skip = skip.saturating_sub(head.len());
+        match payload {
+            None => {}
+            Some(Source::Shared(bytes)) if bytes.len() <= COPIED_MAX => {
+                self.bytes
+                    .extend_from_slice(&bytes[skip.min(bytes.len())..]);
+            }
+            Some(payload) => self.payloads.push(Insert {
+                at: self.bytes.len(),
+                payload: payload.clone(),
+                skip,
+            }),
+        }
+    }
+
+    /// Returns true if a further frame may be appended.
+    pub(crate) fn has_room(&self) -> bool {
+        self.payloads.len() < PAYLOADS_MAX
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+        self.payloads.clear();
+    }
+
+    fn write(&self, stream: &impl Stream) -> Outcome {
+        if let [only] = &self.payloads[..]
+            && let Source::Pipe(pipe, len) = &only.payload
+        {
+            return write_from_pipe(stream, &self.bytes, (pipe, len - only.skip));
+        }
+        let mut parts = Gather::default();
+        let mut done = 0;
+        for Insert { at, payload, skip } in &self.payloads {
+            parts.add(&self.bytes[done..*at]);
+            done = *at;
+            match payload {
+                Source::Shared(bytes) => parts.add(&bytes[*skip..]),
+                Source::Span(span) => parts.add_span(span, *skip),
+                // A pipe is the only payload of its batch.
+                Source::Pipe(..) => {}
+            }
+        }
+        parts.add(&self.bytes[done..]);
+        outcome(parts.len(), stream.write(&parts, false))
+    }
 }
 
 #[derive(Debug)]
 pub(crate) enum Work {
     Read(Room),
-    Write {
-        pieces: Vec<Piece>,
-        /// Bytes of the first piece that are written already.
-        skip: usize,
-    },
+    Write(Batch),
 }
 
 /// A read or a write of a connection.
@@ -196,7 +266,7 @@ impl<S: Stream> Job<S> {
         loop {
             self.outcome = match &self.work {
                 Work::Read(room) => read(&*self.stream, room, staging),
-                Work::Write { pieces, skip } => write(&*self.stream, pieces, *skip),
+                Work::Write(batch) => batch.write(&*self.stream),
             };
             if self.outcome.moved != Err(ErrorKind::Interrupted) {
                 return;
@@ -262,35 +332,9 @@ fn read_into_pipe(
     error.map_or(Ok((moved, false)), Err)
 }
 
-fn write(stream: &impl Stream, pieces: &[Piece], mut skip: usize) -> Outcome {
-    if let [piece] = pieces
-        && let Some(Source::Pipe(pipe, len)) = &piece.payload
-    {
-        return write_from_pipe(stream, piece, skip, (pipe, *len));
-    }
-    let mut parts = Gather::default();
-    for piece in pieces {
-        parts.add(&piece.head[skip.min(piece.head_len)..piece.head_len]);
-        let skip = std::mem::take(&mut skip).saturating_sub(piece.head_len);
-        match &piece.payload {
-            Some(Source::Shared(bytes)) => parts.add(&bytes[skip.min(bytes.len())..]),
-            Some(Source::Span(span)) => parts.add_span(span, skip),
-            // A pipe is the only piece of its write.
-            Some(Source::Pipe(..)) | None => {}
-        }
-    }
-    outcome(parts.len(), stream.write(&parts, false))
-}
-
 /// Writes the header and the contents of the pipe: two system calls, whose bytes leave together.
-fn write_from_pipe(
-    stream: &impl Stream,
-    piece: &Piece,
-    skip: usize,
-    (pipe, len): (&Pipe, usize),
-) -> Outcome {
-    let offered = piece.head_len + len - skip;
-    let head = &piece.head[skip.min(piece.head_len)..piece.head_len];
+fn write_from_pipe(stream: &impl Stream, head: &[u8], (pipe, len): (&Pipe, usize)) -> Outcome {
+    let offered = head.len() + len;
     let mut written = 0;
     if !head.is_empty() {
         let mut parts = Gather::default();
@@ -303,7 +347,7 @@ fn write_from_pipe(
             return outcome(offered, Ok(written));
         }
     }
-    match stream.drain(pipe, offered - written) {
+    match stream.drain(pipe, len) {
         Err(_) if written > 0 => outcome(offered, Ok(written)),
         drained => outcome(offered, drained.map(|count| written + count)),
     }

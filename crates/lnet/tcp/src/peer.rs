@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use lnd::{NiId, SendRequest};
 use lnet_types::{ProcessId, Time};
-use lnet_wire::{Header, HelloVersion};
+use lnet_wire::{Ctype, Header, HelloVersion};
 use smallvec::SmallVec;
 
 use crate::dialling::Dialler;
@@ -32,14 +32,25 @@ pub(crate) enum LargeNids {
     Refused,
 }
 
+/// A connection of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    pub(crate) slot: usize,
+    /// The type, in our naming.
+    pub(crate) ctype: Ctype,
+    pub(crate) version: HelloVersion,
+}
+
 /// A peer.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) key: PeerKey,
     /// The address to dial; `None` if the peer's NID has no IP address.
     pub(crate) address: Option<SocketAddr>,
-    /// Slots of its connections.
-    pub(crate) links: SmallVec<[usize; 3]>,
+    /// Its connections.
+    pub(crate) links: SmallVec<[Link; 3]>,
+    /// True if no connection was missing when this was last looked at, and nothing has changed since.
+    pub(crate) is_complete: bool,
     /// Slots of connections that are only read, to their end: the peer has closed another one.
     pub(crate) parting: SmallVec<[usize; 3]>,
     /// When the connections in `parting` are closed, even if more could arrive.
@@ -91,6 +102,7 @@ impl Peer {
             key,
             address,
             links: SmallVec::new(),
+            is_complete: false,
             parting: SmallVec::new(),
             parting_until: NEVER,
             incarnation: None,
@@ -108,6 +120,27 @@ impl Peer {
             keepalive_at: Time::ZERO,
             armed: None,
         }
+    }
+
+    /// Returns the slots of its connections.
+    pub(crate) fn slots(&self) -> SmallVec<[usize; 3]> {
+        self.links.iter().map(|link| link.slot).collect()
+    }
+
+    pub(crate) fn add_link(&mut self, link: Link) {
+        self.links.push(link);
+        self.is_complete = false;
+    }
+
+    pub(crate) fn remove_link(&mut self, slot: usize) {
+        self.links.retain(|link| link.slot != slot);
+        self.is_complete = false;
+    }
+
+    /// From now on the peer is dialled in the version whose headers have 16-byte NIDs, or in the usual one.
+    pub(crate) fn set_large_nids(&mut self, large_nids: LargeNids) {
+        self.large_nids = large_nids;
+        self.is_complete = false;
     }
 
     /// Makes a message wait for a connection, at most until `deadline`.
@@ -129,7 +162,7 @@ impl Peer {
     /// another release.
     pub(crate) fn forget_refusal(&mut self) {
         if self.links.is_empty() && self.large_nids == LargeNids::Refused {
-            self.large_nids = LargeNids::Untried;
+            self.set_large_nids(LargeNids::Untried);
         }
     }
 

@@ -14,7 +14,7 @@ use sys::{Gather, Scatter};
 
 use crate::SendRequest;
 use crate::connection::{Connection, Terms};
-use crate::job::{Destination, Job, Outcome, STAGED_MAX, Source, Staging, Work};
+use crate::job::{Batch, Destination, Job, Outcome, STAGED_MAX, Source, Staging, Work};
 use crate::network::Stream;
 use crate::receive::{Paused, WINDOW_MAX};
 use crate::stats::{CloseReason, SocklndStats};
@@ -120,7 +120,7 @@ fn write(
     stats: &mut SocklndStats,
     departed: &mut impl FnMut(Departed),
 ) {
-    let work = tx.write(Vec::new());
+    let work = tx.write(Batch::default());
     let (_, outcome) = run(pipe, work, &mut Staging::default());
     tx.has_written(outcome, stats, Time::ZERO, departed)
         .unwrap();
@@ -253,7 +253,7 @@ fn carry(
     {
         if queued < ends.payloads.len() {
             let request = request(queued, &ends.payloads[queued]);
-            tx.tx.push(version, &request).unwrap();
+            tx.tx.push(version, request).unwrap();
             queued += 1;
             if queued % keepalive_every == 0 {
                 tx.tx.push_noop(&KsockHeader::KEEPALIVE);
@@ -385,7 +385,7 @@ fn reads_of(lengths: &[usize], ctype: Ctype) -> SocklndStats {
     let mut stats = SocklndStats::default();
     let mut tx = connection(&pipe, version, ctype);
     for (index, payload) in ends.payloads.iter().enumerate() {
-        tx.tx.push(version, &request(index, payload)).unwrap();
+        tx.tx.push(version, request(index, payload)).unwrap();
     }
     while !tx.tx.is_empty() {
         write(&pipe, &mut tx, &mut stats, &mut |_| {});
@@ -428,12 +428,12 @@ fn what_a_write_has_under_way_neither_expires_nor_is_overtaken() {
     let mut tx = connection(&pipe, HelloVersion::V3, Ctype::CONTROL);
     for index in 0..2 {
         tx.tx
-            .push(HelloVersion::V3, &request(index, &[1; 50]))
+            .push(HelloVersion::V3, request(index, &[1; 50]))
             .unwrap();
     }
-    let work = tx.write(Vec::new());
+    let work = tx.write(Batch::default());
     assert!(!tx.may_write(), "one write at a time");
-    tx.tx.push(HelloVersion::V3, &request(2, &[2; 50])).unwrap();
+    tx.tx.push(HelloVersion::V3, request(2, &[2; 50])).unwrap();
     tx.tx.push_noop(&KsockHeader::ack(7));
     let mut expired = Vec::new();
     let late = Time::from_secs(9);
@@ -453,8 +453,8 @@ fn what_a_write_has_under_way_neither_expires_nor_is_overtaken() {
 fn readiness_that_comes_while_a_job_is_under_way_is_not_lost() {
     let pipe = Pipe::new(Vec::new(), vec![5]);
     let mut it = connection(&pipe, HelloVersion::V3, Ctype::CONTROL);
-    it.tx.push(HelloVersion::V3, &request(0, &[1; 50])).unwrap();
-    let work = it.write(Vec::new());
+    it.tx.push(HelloVersion::V3, request(0, &[1; 50])).unwrap();
+    let work = it.write(Batch::default());
     let (_, outcome) = run(&pipe, work, &mut Staging::default());
     assert!(outcome.is_short());
     it.note(crate::Readiness {
@@ -498,7 +498,7 @@ fn what_is_cancelled_while_a_read_of_it_is_under_way_is_thrown_away() {
     };
     for (index, payload) in ends.payloads.iter().enumerate() {
         it.tx
-            .push(HelloVersion::V3, &request(index, payload))
+            .push(HelloVersion::V3, request(index, payload))
             .unwrap();
     }
     let mut stats = SocklndStats::default();
@@ -530,8 +530,8 @@ fn an_acknowledgement_overtakes_messages_but_splits_none() {
     let pipe = Pipe::new(Vec::new(), vec![10, 0, 10_000]);
     let mut stats = SocklndStats::default();
     let mut tx = connection(&pipe, HelloVersion::V3, Ctype::CONTROL);
-    tx.tx.push(HelloVersion::V3, &request(0, &[1; 50])).unwrap();
-    tx.tx.push(HelloVersion::V3, &request(1, &[2; 50])).unwrap();
+    tx.tx.push(HelloVersion::V3, request(0, &[1; 50])).unwrap();
+    tx.tx.push(HelloVersion::V3, request(1, &[2; 50])).unwrap();
     write(&pipe, &mut tx, &mut stats, &mut |_| {});
     assert!(!tx.may_write(), "the stream is full");
     tx.tx.push_noop(&KsockHeader::ack(7));

@@ -8,7 +8,7 @@
 //!   `written` bytes of the front frame are in the socket
 //! ```
 //!
-//! Headers are encoded when a frame is queued; payload is not copied. Acknowledgements overtake messages, because a
+//! Headers are encoded when a frame is queued. Acknowledgements overtake messages, because a
 //! peer closes the connection if an acknowledgement takes too long. They never split a message. Many
 //! frames go out in one system call: the queue lends them to a write and keeps them until the write has ended.
 
@@ -19,15 +19,15 @@ use lnd::{SendRequest, TxId};
 use lnet_types::Time;
 use lnet_wire::{EncodeError, HelloVersion, KsockHeader};
 
-use crate::job::{Piece, Source};
+use crate::job::{Batch, Source};
 use crate::receive::WINDOW_MAX;
 use crate::stats::CloseReason;
 
-/// The most frames of one write: each frame has at most two parts.
-const FRAMES_MAX: usize = sys::span::PARTS_MAX / 2;
-
 /// A write gathers no more frames once it has this many bytes: about as many as a socket takes.
 const GATHER_BYTES: usize = 1 << 20;
+
+/// The most frames of one write, which are copied while other threads wait for the lock.
+const FRAMES_MAX: usize = 512;
 
 /// The number of queued acknowledgements at which the connection is no longer read. Without this limit, a peer that
 /// sends and never reads would make this side hold ever more acknowledgements.
@@ -43,6 +43,15 @@ pub(crate) struct Departed {
     pub(crate) tx: TxId,
     /// The message's share of the peer's queued bytes.
     pub(crate) cost: u64,
+}
+
+impl Departed {
+    pub(crate) fn of(request: &SendRequest<Source>) -> Self {
+        Self {
+            tx: request.tx,
+            cost: cost(request.header.payload_length),
+        }
+    }
 }
 
 /// Returns the share of a message with this much payload in a peer's queued bytes: the length of the longest frame
@@ -63,7 +72,9 @@ impl From<EncodeError> for NotEncodable {
 
 #[derive(Debug)]
 struct Frame {
-    piece: Piece,
+    head: [u8; WINDOW_MAX],
+    head_len: usize,
+    payload: Option<Source>,
     /// The message of the frame; `None` for a NOOP.
     tx: Option<TxId>,
     deadline: Time,
@@ -75,18 +86,16 @@ impl Frame {
         let mut head = [0; WINDOW_MAX];
         head[..KsockHeader::LEN].copy_from_slice(&header.to_bytes());
         Self {
-            piece: Piece {
-                head,
-                head_len: KsockHeader::LEN,
-                payload: None,
-            },
+            head,
+            head_len: KsockHeader::LEN,
+            payload: None,
             tx: None,
             deadline: Time::from_nanos(u64::MAX),
         }
     }
 
     // [FRAME-3] [ZC-8] [FRAME-1] [ROUTE-3]
-    fn message(version: HelloVersion, request: &SendRequest<Source>) -> Result<Self, NotEncodable> {
+    fn message(version: HelloVersion, request: SendRequest<Source>) -> Result<Self, NotEncodable> {
         let payload_len = request.payload.as_ref().map_or(0, Source::len);
         if payload_len != request.header.payload_length as usize {
             return Err(NotEncodable);
@@ -96,26 +105,24 @@ impl Frame {
         frame_header.copy_from_slice(&KsockHeader::LNET.to_bytes());
         let len = request.header.encode(version.header_form(), lnet_header)?;
         Ok(Self {
-            piece: Piece {
-                head,
-                head_len: KsockHeader::LEN + len,
-                payload: request.payload.clone(),
-            },
+            head,
+            head_len: KsockHeader::LEN + len,
+            payload: request.payload,
             tx: Some(request.tx),
             deadline: request.deadline,
         })
     }
 
     fn is_piped(&self) -> bool {
-        matches!(self.piece.payload, Some(Source::Pipe(..)))
+        matches!(self.payload, Some(Source::Pipe(..)))
     }
 
     fn payload_len(&self) -> usize {
-        self.piece.payload.as_ref().map_or(0, Source::len)
+        self.payload.as_ref().map_or(0, Source::len)
     }
 
     fn len(&self) -> usize {
-        self.piece.head_len + self.payload_len()
+        self.head_len + self.payload_len()
     }
 }
 
@@ -138,7 +145,7 @@ impl Transmitter {
     pub(crate) fn push(
         &mut self,
         version: HelloVersion,
-        request: &SendRequest<Source>,
+        request: SendRequest<Source>,
     ) -> Result<(), NotEncodable> {
         let frame = Frame::message(version, request)?;
         self.bytes += frame.len() as u64;
@@ -186,23 +193,26 @@ impl Transmitter {
         self.lent > 0
     }
 
-    /// Lends the next frames to a write, into `pieces`. Returns how many bytes of the first frame are already
-    /// written.
-    pub(crate) fn lend(&mut self, pieces: &mut Vec<Piece>) -> usize {
+    /// Lends the next frames to a write, in an empty batch.
+    pub(crate) fn lend(&mut self, batch: &mut Batch) {
         let mut bytes = 0;
+        let mut skip = self.written;
         for frame in self.frames.iter().take(FRAMES_MAX) {
             // Payload in a pipe needs a write of its own.
-            if bytes >= GATHER_BYTES || frame.is_piped() && !pieces.is_empty() {
+            if bytes >= GATHER_BYTES || !batch.has_room() || frame.is_piped() && bytes > 0 {
                 break;
             }
             bytes += frame.len();
-            pieces.push(frame.piece.clone());
+            batch.add(
+                &frame.head[..frame.head_len],
+                frame.payload.as_ref(),
+                std::mem::take(&mut skip),
+            );
+            self.lent += 1;
             if frame.is_piped() {
                 break;
             }
         }
-        self.lent = pieces.len();
-        self.written
     }
 
     /// Records the end of a write that put `taken` bytes into the socket. Reports every message that is completely in

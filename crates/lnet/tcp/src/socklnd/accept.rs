@@ -326,11 +326,11 @@ impl<N: Network> Socklnd<N> {
         let peer_in_race = peer.filter(|_| !self.ignores_races);
         #[cfg(not(feature = "defects"))]
         let peer_in_race = peer;
-        let links = peer.map(|peer| peer.links.iter().chain(&peer.parting));
+        let links = peer.map(|peer| peer.slots().into_iter().chain(peer.parting.clone()));
         let same_type = links
             .into_iter()
             .flatten()
-            .filter_map(|&link| self.connection(link))
+            .filter_map(|link| self.connection(link))
             .filter(|link| link.terms.ctype == ctype && Some(link.terms.remote.ip()) == remote);
         let made = same_type.clone().filter(|link| {
             link.terms.version == hello.version

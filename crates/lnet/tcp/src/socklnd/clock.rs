@@ -13,6 +13,7 @@ use super::{Slot, Socklnd};
 use crate::job::Above;
 use crate::network::Network;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
+use crate::transmit::Departed;
 
 /// The shortest time between two timers of a peer, so that no mistake can cause a busy loop.
 const PEER_STEP: Duration = Duration::from_millis(1);
@@ -132,7 +133,7 @@ impl<N: Network> Socklnd<N> {
         };
         for request in peer.take_expired(now) {
             let failed = (Unsent::Expired, Failure::NetworkTimeout);
-            self.report_unsent(index, &request, failed, now, upper);
+            self.report_unsent(index, Departed::of(&request), failed, now, upper);
         }
     }
 
@@ -144,7 +145,7 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         peer.check_at = now + interval;
-        let links = peer.links.clone();
+        let links = peer.slots();
         for slot in links {
             self.expire_queued(slot, now, upper);
             let Some(connection) = self.connection_mut(slot) else {
@@ -191,7 +192,7 @@ impl<N: Network> Socklnd<N> {
         let connections = || {
             peer.links
                 .iter()
-                .filter_map(|&slot| Some((slot, self.connection(slot)?)))
+                .filter_map(|link| Some((link.slot, self.connection(link.slot)?)))
         };
         let alive_at = connections()
             .map(|(_, connection)| connection.alive_at())

@@ -21,6 +21,7 @@ use crate::job::Above;
 use crate::network::Network;
 use crate::peer::Peer;
 use crate::stats::{CloseReason, DialFailure, Refusal, Unsent};
+use crate::transmit::Departed;
 
 /// How long a connection is read after its sibling has ended. This is long enough for bytes that the peer wrote
 /// before to arrive, unless the network loses many of them. A choice of this LND; kernels have no such time.
@@ -85,7 +86,7 @@ impl<N: Network> Socklnd<N> {
         }
         self.log_close(slot, reason, now);
         self.close_one(slot, reason, reason, now, upper);
-        let links = self.peers.get(index).map(|peer| peer.links.clone());
+        let links = self.peers.get(index).map(Peer::slots);
         let mut siblings = links.unwrap_or_default();
         siblings.retain(|link| {
             let terms = self.connection(*link).map(|connection| connection.terms);
@@ -122,7 +123,7 @@ impl<N: Network> Socklnd<N> {
         if new.dialled || new.ctype != Ctype::CONTROL || is_own {
             return;
         }
-        let links = self.peers.get(new.peer).map(|peer| peer.links.clone());
+        let links = self.peers.get(new.peer).map(Peer::slots);
         let mut old = links.unwrap_or_default();
         old.retain(|link| {
             let terms = self.connection(*link).map(|connection| connection.terms);
@@ -156,7 +157,7 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         connection.parting = true;
-        peer.links.retain(|link| *link != slot);
+        peer.remove_link(slot);
         // The first parting connection sets the time, so that a peer that goes on to connect and close cannot extend
         // it.
         if peer.parting.is_empty() {
@@ -211,11 +212,7 @@ impl<N: Network> Socklnd<N> {
         now: Time,
         upper: &mut impl Above,
     ) {
-        let links = self
-            .peers
-            .get(index)
-            .map(|peer| peer.links.clone())
-            .unwrap_or_default();
+        let links = self.peers.get(index).map(Peer::slots).unwrap_or_default();
         self.close_parting(index, reason, now, upper);
         for slot in links {
             self.close_one(slot, reason, reason, now, upper);
@@ -279,7 +276,7 @@ impl<N: Network> Socklnd<N> {
             self.stats.broken("the peer of a connection");
             return;
         };
-        peer.links.retain(|link| *link != slot);
+        peer.remove_link(slot);
         peer.parting.retain(|link| *link != slot);
         let why = if cause == CloseReason::Shutdown {
             Unsent::Shutdown
@@ -331,7 +328,7 @@ impl<N: Network> Socklnd<N> {
     }
 
     fn is_stuck(&mut self, index: usize, now: Time) -> bool {
-        let links = self.peers.get(index).map(|peer| peer.links.clone());
+        let links = self.peers.get(index).map(Peer::slots);
         let mut owes = false;
         for link in links.unwrap_or_default() {
             let Some(connection) = self.connection_mut(link) else {
@@ -446,7 +443,7 @@ impl<N: Network> Socklnd<N> {
             .map(Peer::take_waiting)
             .unwrap_or_default();
         for request in waiting {
-            self.report_unsent(index, &request, failed, now, upper);
+            self.report_unsent(index, Departed::of(&request), failed, now, upper);
         }
     }
 

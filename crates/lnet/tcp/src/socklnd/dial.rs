@@ -16,9 +16,10 @@ use crate::dialling::{AfterRejection, TypeCounts};
 use crate::handshake::{Handshake, Role, Stage};
 use crate::job::Above;
 use crate::network::{Bytes, Network, Stream, send_whole};
-use crate::peer::{LargeNids, Peer};
+use crate::peer::{LargeNids, Link, Peer};
 use crate::reader::{HandshakeReader, ReadError};
 use crate::stats::{DialFailure, Refusal, Unsent};
+use crate::transmit::Departed;
 
 /// How long one attempt to connect may take within a pass. The pauses between TCP's own attempts double, so that a
 /// peer that returns would be noticed late; a new attempt begins with short ones. Kernels wait for TCP.
@@ -46,17 +47,23 @@ struct Reply {
 impl<N: Network> Socklnd<N> {
     /// Begins a dialling pass, if we dial this peer and a connection type is missing.
     pub(super) fn dial_what_is_missing(&mut self, index: usize, now: Time, upper: &mut impl Above) {
-        let timeout = self.timeout(index);
         let Some(peer) = self.peers.get_mut(index) else {
             return;
         };
-        if !peer.is_dialled || peer.key.id.is_userspace() || !peer.dialler.may_begin(now) {
+        if !peer.is_dialled
+            || peer.is_complete
+            || peer.key.id.is_userspace()
+            || !peer.dialler.may_begin(now)
+        {
             return;
         }
-        if self.missing(index).is_none() {
-            return;
-        }
+        let is_complete = self.missing(index).is_none();
+        let timeout = self.timeout(index);
         if let Some(peer) = self.peers.get_mut(index) {
+            peer.is_complete = is_complete;
+            if is_complete {
+                return;
+            }
             peer.dialler.begin(now, timeout);
         }
         self.continue_pass(index, now, upper);
@@ -74,9 +81,8 @@ impl<N: Network> Socklnd<N> {
         TypeCounts::of(
             links
                 .iter()
-                .filter_map(|&slot| Some(self.connection(slot)?.terms))
-                .filter(|terms| !wants_large || terms.version == HelloVersion::V4)
-                .map(|terms| terms.ctype),
+                .filter(|link| !wants_large || link.version == HelloVersion::V4)
+                .map(|link| link.ctype),
         )
     }
 
@@ -88,7 +94,7 @@ impl<N: Network> Socklnd<N> {
             return HelloVersion::V4;
         }
         let links = peer.links.iter();
-        let spoken = links.filter_map(|&slot| Some(self.connection(slot)?.terms.version));
+        let spoken = links.map(|link| link.version);
         peer.dialler.version().or(spoken.max()).unwrap_or(usual)
     }
 
@@ -372,7 +378,7 @@ impl<N: Network> Socklnd<N> {
         let mut terms = links
             .unwrap_or_default()
             .iter()
-            .filter_map(|&link| Some(self.connection(link)?.terms));
+            .filter_map(|link| Some(self.connection(link.slot)?.terms));
         terms.any(|terms| !terms.dialled && terms.ctype == ctype)
     }
 
@@ -427,7 +433,7 @@ impl<N: Network> Socklnd<N> {
         else {
             return;
         };
-        peer.large_nids = LargeNids::Refused;
+        peer.set_large_nids(LargeNids::Refused);
         let (id, ip) = (peer.key.id, peer.address.map(|address| address.ip()));
         let (gone, kept) = peer
             .take_waiting()
@@ -439,7 +445,7 @@ impl<N: Network> Socklnd<N> {
         }
         for request in gone {
             let failed = (Unsent::NotEncodable, Failure::Unwritable);
-            self.report_unsent(index, &request, failed, now, upper);
+            self.report_unsent(index, Departed::of(&request), failed, now, upper);
         }
         if let Some(ip) = ip
             && let Some(left_out) = self.log.admit("reads no large NIDs", ip, now)
@@ -538,7 +544,11 @@ impl<N: Network> Socklnd<N> {
             return;
         };
         peer.incarnation = Some(hello.src_incarnation);
-        peer.links.push(slot);
+        peer.add_link(Link {
+            slot,
+            ctype,
+            version: terms.version,
+        });
         peer.last_failure = None;
         self.next_serial += 1;
         let mut connection = Connection::new(handshake.stream, self.next_serial, terms, now);
@@ -572,8 +582,8 @@ impl<N: Network> Socklnd<N> {
             upper.peer_changed(peer.key.ni, peer.key.id, true, peer.incarnation, now);
         }
         for request in peer.take_waiting() {
-            match self.choose_connection(index, &request) {
-                Some(slot) => self.enqueue(slot, &request, now, upper),
+            match self.choose_connection(index, &request.header) {
+                Some(slot) => self.enqueue(slot, request, now, upper),
                 None => {
                     if let Some(peer) = self.peers.get_mut(index) {
                         let deadline = request.deadline;

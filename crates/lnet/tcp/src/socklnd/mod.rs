@@ -31,7 +31,7 @@ use crate::config::{AcceptMode, LndNi, NiTuning, SocklndConfig};
 use crate::connection::Connection;
 use crate::error::AddNiError;
 use crate::handshake::Handshake;
-use crate::job::{Above, Piece};
+use crate::job::{Above, Batch};
 use crate::limit::LogLimiter;
 use crate::network::{Network, Readiness};
 use crate::peer::{Peer, PeerKey};
@@ -85,8 +85,8 @@ pub struct Socklnd<N: Network = Sockets> {
     /// The slots of connections with a message that the node above holds.
     held: FxHashMap<RxId, usize>,
     scratch: Box<[u8]>,
-    /// The buffer of the last write, reused by the next one.
-    spare_pieces: Vec<Piece>,
+    /// The memory of the last write, reused by the next one.
+    spare_batch: Batch,
     random: SplitMix64,
     log: LogLimiter,
     stats: SocklndStats,
@@ -141,7 +141,7 @@ impl<N: Network> Socklnd<N> {
             has_read: false,
             held: FxHashMap::default(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
-            spare_pieces: Vec::new(),
+            spare_batch: Batch::default(),
             random: SplitMix64::new(seed),
             log: LogLimiter::default(),
             stats: SocklndStats::default(),
@@ -222,6 +222,10 @@ impl<N: Network> Socklnd<N> {
 
     /// Changes the settings of an interface; its connections stay. Returns false if there is no such interface.
     pub fn tune(&mut self, ni: NiId, tuning: NiTuning) -> bool {
+        let peers = self.peers.iter_mut().map(|(_, peer)| peer);
+        peers
+            .filter(|peer| peer.key.ni == ni)
+            .for_each(|peer| peer.is_complete = false);
         let known = self.nis.get_mut(&ni);
         known.map(|known| known.tuning = tuning).is_some()
     }

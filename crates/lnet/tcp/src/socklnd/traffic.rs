@@ -6,13 +6,13 @@ use lnet_wire::{Header, KsockHeader};
 
 use super::{Slot, Socklnd};
 use crate::SendRequest;
-use crate::choose::{Candidate, choose, suits};
+use crate::choose::{Candidate, Load, choose, suits};
 use crate::job::{Above, Destination, Job, Outcome, Staging, Work};
 use crate::network::Network;
-use crate::peer::{LargeNids, Peer, PeerKey, carries};
+use crate::peer::{LargeNids, Link, Peer, PeerKey, carries};
 use crate::receive::Paused;
 use crate::stats::{CloseReason, Unsent};
-use crate::transmit::cost;
+use crate::transmit::{Departed, cost};
 
 impl<N: Network> Socklnd<N> {
     /// Queues a message on a connection of its peer; dials the peer if there is no connection. The jobs of
@@ -35,21 +35,16 @@ impl<N: Network> Socklnd<N> {
         peer.queued_messages += 1;
         peer.queued_bytes += cost;
         if full {
-            self.report_unsent(
-                index,
-                &request,
-                (Unsent::QueueFull, Failure::LocalError),
-                now,
-                upper,
-            );
-        } else if let Some(slot) = self.choose_connection(index, &request) {
-            self.enqueue(slot, &request, now, upper);
+            let failed = (Unsent::QueueFull, Failure::LocalError);
+            self.report_unsent(index, Departed::of(&request), failed, now, upper);
+        } else if let Some(slot) = self.choose_connection(index, &request.header) {
+            self.enqueue(slot, request, now, upper);
             self.dial_what_is_missing(index, now, upper);
         } else if self.may_be_carried(index, &request.header) {
             self.queue_and_dial(index, request, now, upper);
         } else {
             let failed = (Unsent::NotEncodable, Failure::Unwritable);
-            self.report_unsent(index, &request, failed, now, upper);
+            self.report_unsent(index, Departed::of(&request), failed, now, upper);
         }
     }
 
@@ -63,7 +58,7 @@ impl<N: Network> Socklnd<N> {
             return true;
         }
         if peer.large_nids == LargeNids::Untried && !peer.key.id.is_userspace() {
-            peer.large_nids = LargeNids::Wanted;
+            peer.set_large_nids(LargeNids::Wanted);
             peer.dialler.want_more();
         }
         peer.large_nids == LargeNids::Wanted
@@ -88,7 +83,7 @@ impl<N: Network> Socklnd<N> {
                 // The connections have a version that cannot carry the message.
                 (Unsent::NotEncodable, Failure::Unwritable)
             };
-            self.report_unsent(index, &request, failed, now, upper);
+            self.report_unsent(index, Departed::of(&request), failed, now, upper);
             self.forget_if_idle(index, now);
             return;
         }
@@ -99,31 +94,38 @@ impl<N: Network> Socklnd<N> {
         self.arm(index, now);
     }
 
-    pub(super) fn choose_connection(&self, index: usize, request: &SendRequest) -> Option<usize> {
+    pub(super) fn choose_connection(&self, index: usize, header: &Header) -> Option<usize> {
         let min_bulk = self.config.min_bulk;
-        choose(self.peers[index].links.iter().filter_map(|&slot| {
-            let connection = self.connection(slot)?;
-            let version = connection.terms.version;
-            if !carries(version, &request.header) {
-                return None;
-            }
-            let headers = KsockHeader::LEN + version.header_form().len();
-            let bytes = headers as u64 + u64::from(request.header.payload_length);
-            Some(Candidate {
-                slot,
-                version,
-                suits: suits(version, connection.terms.ctype, bytes, min_bulk),
+        let links = &self.peers.get(index)?.links;
+        let able = links.iter().filter(|link| carries(link.version, header));
+        let candidates = able.map(
+            |&Link {
+                 slot,
+                 ctype,
+                 version,
+             }| {
+                let headers = KsockHeader::LEN + version.header_form().len();
+                let bytes = headers as u64 + u64::from(header.payload_length);
+                Candidate {
+                    slot,
+                    version,
+                    suits: suits(version, ctype, bytes, min_bulk),
+                }
+            },
+        );
+        choose(candidates, |slot| {
+            self.connection(slot).map(|connection| Load {
                 queued: connection.tx.bytes(),
                 last_use: connection.last_use,
             })
-        }))
+        })
     }
 
     /// Queues a message, which is already counted for its peer, on a connection.
     pub(super) fn enqueue(
         &mut self,
         slot: usize,
-        request: &SendRequest,
+        request: SendRequest,
         now: Time,
         upper: &mut impl Above,
     ) {
@@ -136,11 +138,12 @@ impl<N: Network> Socklnd<N> {
         connection.last_use = last_use;
         connection.note_queueing(now);
         let index = connection.terms.peer;
+        let message = Departed::of(&request);
         match connection.tx.push(connection.terms.version, request) {
             Ok(()) => self.want_write(slot),
             Err(_) => {
                 let failed = (Unsent::NotEncodable, Failure::LocalError);
-                self.report_unsent(index, request, failed, now, upper);
+                self.report_unsent(index, message, failed, now, upper);
             }
         }
     }
@@ -149,16 +152,16 @@ impl<N: Network> Socklnd<N> {
     pub(super) fn report_unsent(
         &mut self,
         index: usize,
-        request: &SendRequest,
+        message: Departed,
         (why, failure): (Unsent, Failure),
         now: Time,
         upper: &mut impl Above,
     ) {
         if let Some(peer) = self.peers.get_mut(index) {
-            settle(peer, cost(request.header.payload_length));
+            settle(peer, message.cost);
         }
         self.stats.unsent.add(why);
-        upper.sent(request.tx, Err(failure), now);
+        upper.sent(message.tx, Err(failure), now);
     }
 
     /// Continues a message that [`crate::Disposition::Hold`] stopped: the start of its payload is read into the
@@ -218,14 +221,13 @@ impl<N: Network> Socklnd<N> {
     /// Returns the next write that can be done now.
     pub fn next_write(&mut self) -> Option<Job<N::Stream>> {
         while let Some(slot) = self.writes.pop_front() {
-            let pieces = std::mem::take(&mut self.spare_pieces);
             let Some(Slot::Connection(connection)) = self.slots.get_mut(slot) else {
                 continue;
             };
             if !std::mem::take(&mut connection.in_writes) || !connection.may_write() {
                 continue;
             }
-            let work = connection.write(pieces);
+            let work = connection.write(std::mem::take(&mut self.spare_batch));
             return self.job(slot, work);
         }
         None
@@ -295,9 +297,9 @@ impl<N: Network> Socklnd<N> {
             .connection(job.slot)
             .is_some_and(|connection| connection.serial == job.serial);
         match job.work {
-            Work::Write { mut pieces, .. } => {
-                pieces.clear();
-                self.spare_pieces = pieces;
+            Work::Write(mut batch) => {
+                batch.clear();
+                self.spare_batch = batch;
                 if is_open {
                     self.finish_write(job.slot, job.outcome, now, upper);
                 }
