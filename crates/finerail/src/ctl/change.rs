@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions, OptionKind};
-use lnet_config::{Ip2Nets, PeerConfig, PeerListError};
+use lnet_config::{Ip2Nets, Parameter, PeerConfig, PeerListError};
 use lnet_dlc::protocol::{ImportMode, Request, Section, Show};
 use lnet_types::expr::NidList;
 use serde_json::{Map, Value, json};
@@ -29,33 +29,15 @@ const ENODATA: i32 = 61;
 /// Parameters of the `buffers` section.
 const BUFFERS: [&str; 3] = ["tiny_buffers", "small_buffers", "large_buffers"];
 
-/// Parameters of the `global` section.
-const GLOBALS: [&str; 17] = [
-    "numa_range",
-    "max_interfaces",
-    "discovery",
-    "drop_asym_route",
-    "retry_count",
-    "transaction_timeout",
-    "health_sensitivity",
-    "recovery_interval",
-    "router_sensitivity",
-    "response_tracking",
-    "recovery_limit",
-    "max_recovery_ping_interval",
-    "alive_router_check_interval",
-    "router_ping_timeout",
-    "check_routers_before_use",
-    "avoid_asym_router_failure",
-    PROFILE,
-];
-
 /// The only parameter that is not a number.
 const PROFILE: &str = "profile";
 
 pub(super) fn set(args: &SetArgs, talk: &mut Talk) -> Result<(), Failed> {
     let name = args.name.as_str();
-    if !BUFFERS.contains(&name) && name != "routing" && !GLOBALS.contains(&name) {
+    let others = ["routing", "recovery_interval", PROFILE];
+    let is_known =
+        Parameter::named(name).is_some() || others.contains(&name) || BUFFERS.contains(&name);
+    if !is_known {
         return Err(Failed::unknown(name));
     }
     let cannot = |what: String| Failed::block("add", name, -ENODATA, what);

@@ -8,7 +8,8 @@ use lnet_policy::{PolicyError, Profile, RuleList};
 use lnet_types::{Net, Nid};
 
 use crate::ip2nets::Ip2Nets;
-use crate::model::{Buffers, Config, Globals, NetConfig, NiConfig, PeerConfig, RouteConfig};
+use crate::model::{Buffers, Config, NetConfig, NiConfig, PeerConfig, RouteConfig};
+use crate::parameters::Globals;
 use crate::reply::Reply;
 use crate::stats::{MessageStats, NiHealth, NodeStats, PeerCredits, PeerNiHealth, Pool, Traffic};
 use crate::udsp::UdspEntry;

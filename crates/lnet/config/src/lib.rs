@@ -48,6 +48,7 @@ mod ip2nets;
 pub mod machine;
 mod model;
 pub mod modprobe;
+mod parameters;
 mod peer_list;
 mod places;
 mod read;
@@ -69,8 +70,9 @@ pub use document::{
 pub use error::{ConfigError, Problem};
 pub use ip2nets::{Ip2Nets, IpPattern, NoRuleApplies};
 pub use model::{
-    Buffers, Config, Globals, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
+    Buffers, Config, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
 };
+pub use parameters::{Globals, PARAMETERS, Parameter};
 pub use peer_list::PeerListError;
 pub use places::{Places, Position, Step};
 pub use reply::{ErrorBlock, ErrorLayout, PeerReply, Reply};

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use lnet_policy::Profile;
 use lnet_types::{Net, Nid};
 use smallvec::SmallVec;
 use thiserror::Error;
 
 use crate::event::Errno;
-use crate::health::value::Health;
+use crate::globals::Globals;
 use crate::portals::wire_handle::Entropy;
 
 /// The configuration that a core is created with.
@@ -27,54 +26,6 @@ pub struct CoreConfig {
     pub routing: bool,
     /// Process id in this node's messages; 12345 everywhere except in tests.
     pub pid: u32,
-}
-
-/// Parameters of the whole node. `docs/selection/configuration.md` has the values that they may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Globals {
-    /// How long this node waits for a response. Also how long a message may wait in the queues of this node.
-    pub transaction_timeout: Duration,
-    /// The most resends of one message.
-    pub retry_count: u32,
-    /// Which responses are tracked: 0 none, 1 those to GETs, 2 those to PUTs with ACK, 3 both.
-    pub response_tracking: u8,
-    /// The time between two pings of a gateway; zero switches the router checker off.
-    pub alive_router_check_interval: Duration,
-    /// How long a ping of the router checker may take. It is also part of the time after which a router calls a net
-    /// quiet.
-    pub router_ping_timeout: Duration,
-    /// True if a gateway counts as dead until it has answered its first ping.
-    pub check_routers_before_use: bool,
-    /// True if a single-hop route is down while the gateway's interfaces on the remote net are down.
-    pub avoid_asym_router_failure: bool,
-    /// True if a message is dropped that came through a gateway which this node would not use towards the message's
-    /// source.
-    pub drop_asym_route: bool,
-    /// The behaviour that the node follows: that of the design, or that of shipping kernels.
-    pub profile: Profile,
-    /// The used paths that a resend avoids (`design` profile only).
-    pub used_paths: UsedPaths,
-    /// By how much a failure lowers health and a success raises health, 0 to 1000; 0 switches health off.
-    pub health_sensitivity: u16,
-    /// By how much a failure lowers the health of an interface of a gateway.
-    pub gateway_sensitivity: u16,
-    /// How long a silent peer interface is pinged for its recovery; zero: without a limit.
-    pub recovery_limit: Duration,
-    /// The longest pause between two recovery pings.
-    pub max_recovery_ping_interval: Duration,
-    /// The share of each router pool that messages for one next hop may hold, in percent, and at least one buffer. 100
-    /// allows the whole pool, as in the `lustre` profile.
-    pub next_hop_share: u8,
-    /// The distance below which all distances count as equal.
-    pub numa_range: u32,
-    /// True if a peer is discovered before the first message to it, and if changes of this node's interfaces are pushed
-    /// to peers.
-    pub discovery: bool,
-    /// True if this node's own NIDs are at distance 0; otherwise they are at distance 1.
-    pub local_nid_dist_zero: bool,
-    /// True if messages to one of this node's own NIDs take the loopback interface. If false, they take the same path
-    /// as messages to peers, and leave the node.
-    pub own_nids_by_loopback: bool,
 }
 
 /// The paths of earlier attempts that a resend avoids.
@@ -104,83 +55,6 @@ impl NiDevice {
     pub(crate) fn distance(&self, cpt: u16) -> u32 {
         let known = self.distances.get(usize::from(cpt)).copied();
         known.unwrap_or(u32::MAX)
-    }
-}
-
-impl Default for Globals {
-    fn default() -> Self {
-        Self {
-            transaction_timeout: Duration::from_secs(150),
-            retry_count: 2,
-            response_tracking: 3,
-            alive_router_check_interval: Duration::from_secs(60),
-            router_ping_timeout: Duration::from_secs(50),
-            check_routers_before_use: false,
-            avoid_asym_router_failure: true,
-            drop_asym_route: false,
-            profile: Profile::Design,
-            used_paths: UsedPaths::Pair,
-            health_sensitivity: 100,
-            gateway_sensitivity: 1,
-            recovery_limit: Duration::ZERO,
-            max_recovery_ping_interval: Duration::from_secs(900),
-            next_hop_share: 75,
-            numa_range: 0,
-            discovery: false,
-            local_nid_dist_zero: true,
-            own_nids_by_loopback: true,
-        }
-    }
-}
-
-impl Globals {
-    /// Returns how long an LND may take for one attempt: whole seconds, at least one.
-    // [RESEND-30]
-    #[must_use]
-    pub fn lnd_timeout(&self) -> Duration {
-        let attempts = u64::from(self.retry_count) + 1;
-        let seconds = self.transaction_timeout.as_secs().saturating_sub(1) / attempts;
-        Duration::from_secs(seconds.max(1))
-    }
-
-    /// Returns these parameters, if a node may begin with them: those to which a running node could be changed.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::SensitivityOutOfRange`], [`ConfigError::RetryWithoutHealth`], [`ConfigError::TooManyRetries`].
-    pub fn checked(self) -> Result<Self, ConfigError> {
-        self.checked_change_of(&self)
-    }
-
-    /// Returns these parameters, if an administrator may change `before` to them. A
-    /// change that switches health off sets `retry_count` to 0.
-    // [CONF-40] [CONF-41] [CONF-43]
-    pub(crate) fn checked_change_of(mut self, before: &Self) -> Result<Self, ConfigError> {
-        if self.health_sensitivity > Health::MAX.value() {
-            return Err(ConfigError::SensitivityOutOfRange(self.health_sensitivity));
-        }
-        if self.health_sensitivity == 0 && before.health_sensitivity != 0 {
-            self.retry_count = 0;
-        }
-        if self.health_sensitivity == 0 && self.retry_count > 0 {
-            return Err(ConfigError::RetryWithoutHealth);
-        }
-        let timeout = self.transaction_timeout.as_secs();
-        let retries = u64::from(self.retry_count);
-        if retries > timeout {
-            return Err(ConfigError::TooManyRetries(self.retry_count));
-        }
-        // A retry count that equals the timeout is accepted. A changed timeout must be longer than the retry count.
-        if self.transaction_timeout != before.transaction_timeout && timeout <= retries {
-            return Err(ConfigError::TimeoutTooShort(self.transaction_timeout));
-        }
-        Ok(self)
-    }
-
-    /// Returns how long a router calls a net alive after the last ping that it received there.
-    pub(crate) fn quiet_window(&self) -> Duration {
-        self.router_ping_timeout
-            .saturating_add(self.alive_router_check_interval)
     }
 }
 

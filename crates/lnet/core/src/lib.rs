@@ -34,9 +34,11 @@ mod counts;
 #[cfg(feature = "defects")]
 mod defects;
 mod discovery;
+mod entry;
 mod event;
 mod fault;
 mod gateways;
+mod globals;
 mod health;
 mod invariant;
 mod io;
@@ -62,10 +64,10 @@ mod watch;
 
 use std::collections::VecDeque;
 
-use lnet_types::{Nid, Time};
+use lnet_types::Time;
 
 pub use config::{
-    ConfigError, CoreConfig, Globals, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
+    ConfigError, CoreConfig, NiConfig, NiDevice, Route, RouterBuffers, Tunables, UsedPaths,
 };
 pub use counts::census::Census;
 pub use counts::counters::{Counters, MessageStats, TypeCounts};
@@ -73,6 +75,7 @@ pub use counts::histogram::{LATENCY_LIMITS, LatencyHistogram, LatencyHistograms}
 pub use counts::latency::{Latency, LatencyStats};
 pub use discovery::merge::PEER_NIDS_MAX;
 pub use discovery::table::{DiscoveryView, Heard, PeerState};
+pub use entry::Input;
 pub use event::{Errno, Event, EventKind};
 pub use fault::{
     DelayRule, DropRule, FaultError, FaultFilter, FaultStats, FaultTypes, NidFilter, Pace,
@@ -80,6 +83,7 @@ pub use fault::{
 pub use gateways::distance::Distance;
 pub use gateways::obstacle::{NoPath, RouteFault};
 pub use gateways::route::RouteStats;
+pub use globals::Globals;
 pub use health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
 pub use io::{
     CoreBuffer, Landing, NiId, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Transmit,
@@ -94,7 +98,7 @@ pub use portals::table::MAX_HELD_PER_PORTAL;
 pub use portals::wire_handle::Entropy;
 #[cfg(feature = "record-file")]
 pub use record::file as record_file;
-pub use record::{Answer, Input, Recorded, Recorder, TooLate};
+pub use record::{Answer, Recorded, Recorder, TooLate};
 pub use router::routing::RoutingState;
 pub use select::{
     Case, Choice, Classification, Criterion, Exclusion, Level, Locality, Observation, Observer,
@@ -109,8 +113,6 @@ pub use state::{
 pub use status::{DropReason, IllegalMessage, MessageStatus};
 pub use view::{NiView, PeerCursor, PeerNiView, PeerView, RouteView, RouterPoolView};
 pub use watch::{HealthCause, Watched, WatchedAttempt, WatchedEvent, Watcher};
-
-use crate::timer::Timer;
 
 /// A node.
 ///
@@ -284,97 +286,6 @@ impl Core {
         core.set_push_target(core.config.globals.discovery, now);
         core.open_ping_target();
         core
-    }
-
-    /// Takes the LND's report that an interface has connections to a peer NI, or that it has none: the last connection
-    /// closed, or none could be made. A peer NI without a connection to any interface of this node is down. A router
-    /// drops messages for such a peer NI until a message arrives from it or `peer_timeout` has passed. If the peer NI
-    /// is one of a gateway, the router checker pings the gateway at once.
-    pub fn peer_notify(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
-        let input = self.noted(|| Input::PeerNotify {
-            ni,
-            peer,
-            alive,
-            now,
-        });
-        self.take_in(input, |core| {
-            core.peer_notify_unrecorded(ni, peer, alive, now)
-        });
-    }
-
-    fn peer_notify_unrecorded(&mut self, ni: NiId, peer: Nid, alive: bool, now: Time) {
-        self.note_time(now);
-        let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
-            return;
-        };
-        let was_down = peer_ni.down_since.is_some();
-        peer_ni.notify(ni, alive, now);
-        if peer_ni.down_since.is_some() {
-            let is_gateway = self
-                .peers
-                .owner_of(peer)
-                .is_some_and(|owner| owner.routes > 0);
-            self.paths_lost += u64::from(is_gateway && !was_down);
-            self.gateway_disconnected(peer, now);
-        }
-        self.report_peer(peer, was_down);
-    }
-
-    /// Takes the LND's report of the incarnation of a peer that is now connected. A changed incarnation
-    /// means that the peer has restarted: a discovered peer is discovered once more before the next message to it.
-    /// Kernels do not do this.
-    pub fn peer_incarnation(&mut self, peer: Nid, incarnation: u64, now: Time) {
-        let input = self.noted(|| Input::PeerIncarnation {
-            peer,
-            incarnation,
-            now,
-        });
-        self.take_in(input, |core| {
-            core.peer_incarnation_unrecorded(peer, incarnation, now)
-        });
-    }
-
-    fn peer_incarnation_unrecorded(&mut self, peer: Nid, incarnation: u64, now: Time) {
-        self.note_time(now);
-        let Some(peer_ni) = self.peers.by_nid_mut(peer) else {
-            return;
-        };
-        let before = peer_ni.incarnation.replace(incarnation);
-        if before.is_none_or(|before| before == incarnation) {
-            return;
-        }
-        let name = self.peers.primary_of(peer);
-        let known = self.peers.by_nid_mut(name);
-        if let Some(discovery) = known.and_then(|peer_ni| peer_ni.discovery.as_mut()) {
-            discovery.restart();
-        }
-    }
-
-    /// Handles all timers that are due. Costs little if none is due.
-    pub fn tick(&mut self, now: Time) {
-        if self.next_deadline().is_none_or(|due| due > now) {
-            // Drivers call this often, and a call without a due timer changes no decision, so it is not recorded.
-            return self.note_time(now);
-        }
-        let input = self.noted(|| Input::Tick { now });
-        self.take_in(input, |core| core.tick_unrecorded(now));
-    }
-
-    fn tick_unrecorded(&mut self, now: Time) {
-        self.note_time(now);
-        while let Some(timer) = self.timers.pop(now) {
-            match timer {
-                Timer::Response(md) => self.response_overdue(md, now),
-                Timer::Queued(tx) => self.queued_too_long(tx, now),
-                Timer::Check(gateway) => self.check_gateway(gateway, now),
-                Timer::Quiet(net) => self.net_is_quiet(net, now),
-                Timer::Resend => self.resend_all(now),
-                Timer::Routing => self.routing_due(now),
-                Timer::Recover(target) => self.recover(target, now),
-                Timer::Fault(held) => self.fault_is_over(held, now),
-                Timer::Push(from) => self.push_step(from, now),
-            }
-        }
     }
 
     /// Returns when [`Core::tick`] next has work to do; `None` if no timer is armed.

@@ -14,7 +14,7 @@
 //!
 //! Many peers are updated in several steps; see [`steps`].
 
-mod steps;
+pub(crate) mod steps;
 
 use lnet_policy::{
     Added, Effective, Gateway, PeerNiEffect, Policy, PolicyError, PreferredList, Priority, Profile,
@@ -26,7 +26,6 @@ use rustc_hash::FxHashMap;
 use crate::Core;
 use crate::ni::Ni;
 use crate::peer::{PeerNi, PeerNiId};
-use crate::record::Input;
 use crate::select::PathRequest;
 
 /// Name of a list of preferred local interfaces.
@@ -148,6 +147,42 @@ impl Policies {
     }
 }
 
+pub(crate) fn add_rule(
+    core: &mut Core,
+    rule: Rule,
+    before: Option<usize>,
+) -> Result<Added, PolicyError> {
+    let added = core.policies.rules.add(rule, before)?;
+    core.rules_changed();
+    Ok(added)
+}
+
+pub(crate) fn delete_rule(core: &mut Core, index: usize) -> Result<Rule, PolicyError> {
+    let deleted = core.policies.rules.delete(index)?;
+    core.rules_changed();
+    Ok(deleted)
+}
+
+pub(crate) fn clear_rules(core: &mut Core) {
+    core.policies.rules.clear();
+    core.rules_changed();
+}
+
+pub(crate) fn set_rules(core: &mut Core, rules: RuleList) {
+    core.policies.rules = rules;
+    core.rules_changed();
+}
+
+pub(crate) fn hold_rules(core: &mut Core) {
+    core.policies.held = true;
+}
+
+pub(crate) fn release_rules(core: &mut Core) {
+    core.policies.held = false;
+    core.apply_rules();
+    core.apply_rules_to_peers();
+}
+
 impl Core {
     /// Returns the selection rules, in their order.
     #[must_use]
@@ -162,96 +197,9 @@ impl Core {
         self.policies.changes
     }
 
-    /// Adds a selection rule before the rule that now has index `before`, or at the end. If a rule with the same
-    /// descriptors exists, it takes the new value instead. All effective values are updated at once.
-    ///
-    /// # Errors
-    ///
-    /// [`PolicyError::Exists`], [`PolicyError::TooMany`]; the rules are then unchanged.
-    pub fn add_rule(&mut self, rule: Rule, before: Option<usize>) -> Result<Added, PolicyError> {
-        let input = self.noted(|| Input::AddRule {
-            rule: Box::new(rule.clone()),
-            before,
-        });
-        self.take_in(input, |core| core.add_rule_unrecorded(rule, before))
-    }
-
-    fn add_rule_unrecorded(
-        &mut self,
-        rule: Rule,
-        before: Option<usize>,
-    ) -> Result<Added, PolicyError> {
-        let added = self.policies.rules.add(rule, before)?;
-        self.rules_changed();
-        Ok(added)
-    }
-
-    /// Deletes a selection rule. Rules that it hid take effect.
-    ///
-    /// # Errors
-    ///
-    /// [`PolicyError::NotFound`].
-    pub fn delete_rule(&mut self, index: usize) -> Result<Rule, PolicyError> {
-        let input = self.noted(|| Input::DeleteRule { index });
-        self.take_in(input, |core| core.delete_rule_unrecorded(index))
-    }
-
-    fn delete_rule_unrecorded(&mut self, index: usize) -> Result<Rule, PolicyError> {
-        let deleted = self.policies.rules.delete(index)?;
-        self.rules_changed();
-        Ok(deleted)
-    }
-
-    /// Deletes all selection rules.
-    pub fn clear_rules(&mut self) {
-        let input = self.noted(|| Input::ClearRules);
-        self.take_in(input, |core| core.clear_rules_unrecorded());
-    }
-
-    fn clear_rules_unrecorded(&mut self) {
-        self.policies.rules.clear();
-        self.rules_changed();
-    }
-
-    /// Replaces the selection rules by another list.
-    pub fn set_rules(&mut self, rules: RuleList) {
-        let input = self.noted(|| Input::SetRules {
-            rules: rules.clone(),
-        });
-        self.take_in(input, |core| core.set_rules_unrecorded(rules));
-    }
-
-    fn set_rules_unrecorded(&mut self, rules: RuleList) {
-        self.policies.rules = rules;
-        self.rules_changed();
-    }
-
     fn rules_changed(&mut self) {
         self.policies.changes += 1;
         self.apply_rules();
-    }
-
-    /// Begins a series of changes: the rules are not applied until [`Core::release_rules`]. Nothing may be sent
-    /// meanwhile. Without this, adding a thousand routes would apply a thousand rules a thousand times.
-    pub fn hold_rules(&mut self) {
-        let input = self.noted(|| Input::HoldRules);
-        self.take_in(input, |core| core.hold_rules_unrecorded());
-    }
-
-    fn hold_rules_unrecorded(&mut self) {
-        self.policies.held = true;
-    }
-
-    /// Ends a series of changes: applies the rules to everything.
-    pub fn release_rules(&mut self) {
-        let input = self.noted(|| Input::ReleaseRules);
-        self.take_in(input, |core| core.release_rules_unrecorded());
-    }
-
-    fn release_rules_unrecorded(&mut self) {
-        self.policies.held = false;
-        self.apply_rules();
-        self.apply_rules_to_peers();
     }
 
     /// Applies the rules after a rule, the profile, a local interface or a gateway has changed.

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use lnet_types::{Net, Nid, Time};
 
+use crate::Core;
 use crate::fault::Held;
 use crate::health::recovery::RecoveryTarget;
 use crate::io::TxId;
@@ -33,6 +34,23 @@ pub(crate) enum Timer {
     Fault(Held),
     /// Pushes of this node's information are due to the peers from this slot of the peer table on.
     Push(usize),
+}
+
+pub(crate) fn tick(core: &mut Core, now: Time) {
+    core.note_time(now);
+    while let Some(timer) = core.timers.pop(now) {
+        match timer {
+            Timer::Response(md) => core.response_overdue(md, now),
+            Timer::Queued(tx) => core.queued_too_long(tx, now),
+            Timer::Check(gateway) => core.check_gateway(gateway, now),
+            Timer::Quiet(net) => core.net_is_quiet(net, now),
+            Timer::Resend => core.resend_all(now),
+            Timer::Routing => core.routing_due(now),
+            Timer::Recover(target) => core.recover(target, now),
+            Timer::Fault(held) => core.fault_is_over(held, now),
+            Timer::Push(from) => core.push_step(from, now),
+        }
+    }
 }
 
 /// All timers.

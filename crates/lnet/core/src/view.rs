@@ -10,12 +10,13 @@ use lnet_types::{Nid, Time};
 use lnet_wire::NiStatus;
 
 use crate::Core;
-use crate::config::{Globals, Route, Tunables};
+use crate::config::{Route, Tunables};
 use crate::counts::counters::{Counters, MessageStats};
 use crate::counts::histogram::LatencyHistograms;
 use crate::counts::latency::LatencyStats;
 use crate::discovery::table::DiscoveryView;
 use crate::gateways::route::RouteStats;
+use crate::globals::Globals;
 use crate::health::recovery::Recovery;
 use crate::health::value::{Health, HealthView, NiHealthStats, PeerHealthStats};
 use crate::io::{NiId, RouterPool};

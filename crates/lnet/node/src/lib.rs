@@ -83,7 +83,7 @@ pub use stack::{Md, Memory, NodeEvent, Scrap};
 
 pub use engine::{Engine, InterfaceError, NiSettings};
 pub use news::NewsLimit;
-pub use node::{MatchEntry, Node, NodeError, ShutdownReport, StartError};
+pub use node::{ManyError, MatchEntry, Node, NodeError, ShutdownReport, StartError};
 pub use options::{NodeOptions, Progress};
 pub use ping::{PingError, PingReply};
 pub use queue::{EventQueue, WaitError};

@@ -67,6 +67,25 @@ impl EventQueue {
         self.state.lock().events.pop_front()
     }
 
+    /// Moves all events that there are now behind those in `events`. Cheapest if `events` is empty: then the queue
+    /// goes on with the memory of `events`.
+    pub fn drain(&self, events: &mut VecDeque<NodeEvent>) {
+        let _any = take_all(&mut self.state.lock().events, events);
+    }
+
+    /// Waits as [`EventQueue::wait`] does, and moves all events as [`EventQueue::drain`] does: at least one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`EventQueue::wait`].
+    pub fn wait_many(
+        &self,
+        events: &mut VecDeque<NodeEvent>,
+        timeout: Option<Duration>,
+    ) -> Result<(), WaitError> {
+        self.wait_to(timeout, |held| take_all(held, events))
+    }
+
     /// From now on, lets a wait end with [`WaitError::PathLost`], once, after an interface of the node or a gateway has
     /// gone down.
     pub fn hear_of_lost_paths(&self) {
@@ -85,32 +104,49 @@ impl EventQueue {
     ///
     /// [`WaitError`] distinguishes a timeout from the end of the node.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<NodeEvent, WaitError> {
+        self.wait_to(timeout, VecDeque::pop_front)
+    }
+
+    /// Waits until `take` takes something out of the events that the queue holds.
+    fn wait_to<R>(
+        &self,
+        timeout: Option<Duration>,
+        mut take: impl FnMut(&mut VecDeque<NodeEvent>) -> Option<R>,
+    ) -> Result<R, WaitError> {
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         if self.shared.is_driven_by_callers() {
-            self.drive_until_event(deadline)
+            self.drive_until_event(deadline, &mut take)
         } else {
-            self.state.wait(deadline)
+            self.state.wait(deadline, &mut take)
         }
     }
 
-    fn drive_until_event(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
+    fn drive_until_event<R>(
+        &self,
+        deadline: Option<Instant>,
+        take: &mut impl FnMut(&mut VecDeque<NodeEvent>) -> Option<R>,
+    ) -> Result<R, WaitError> {
         if self.shared.is_turn_overdue() {
             self.shared.turn_of_caller(Some(Duration::ZERO), || {});
-        } else if let Some(event) = self.try_next() {
-            return Ok(event);
+        } else if let Some(taken) = take(&mut self.state.lock().events) {
+            return Ok(taken);
         }
         self.shared.follow();
-        let event = self.drive_or_follow(deadline);
+        let taken = self.drive_or_follow(deadline, take);
         self.shared.unfollow();
-        event
+        taken
     }
 
-    fn drive_or_follow(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
+    fn drive_or_follow<R>(
+        &self,
+        deadline: Option<Instant>,
+        take: &mut impl FnMut(&mut VecDeque<NodeEvent>) -> Option<R>,
+    ) -> Result<R, WaitError> {
         let mut is_last_look = false;
         loop {
             let mut inner = self.state.lock();
-            if let Some(event) = inner.events.pop_front() {
-                return Ok(event);
+            if let Some(taken) = take(&mut inner.events) {
+                return Ok(taken);
             }
             if inner.closed {
                 return Err(WaitError::Closed);
@@ -135,6 +171,19 @@ impl EventQueue {
             }
         }
     }
+}
+
+/// Moves all events behind those that `events` has; `None` if there are none.
+fn take_all(held: &mut VecDeque<NodeEvent>, events: &mut VecDeque<NodeEvent>) -> Option<()> {
+    if held.is_empty() {
+        return None;
+    }
+    if events.is_empty() {
+        std::mem::swap(held, events);
+    } else {
+        events.append(held);
+    }
+    Some(())
 }
 
 impl EventSink for QueueState {
@@ -171,11 +220,15 @@ impl QueueState {
         self.filled.notify_all();
     }
 
-    fn wait(&self, deadline: Option<Instant>) -> Result<NodeEvent, WaitError> {
+    fn wait<R>(
+        &self,
+        deadline: Option<Instant>,
+        take: &mut impl FnMut(&mut VecDeque<NodeEvent>) -> Option<R>,
+    ) -> Result<R, WaitError> {
         let mut inner = self.lock();
         loop {
-            if let Some(event) = inner.events.pop_front() {
-                return Ok(event);
+            if let Some(taken) = take(&mut inner.events) {
+                return Ok(taken);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if inner.closed {

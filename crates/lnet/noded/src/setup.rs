@@ -10,7 +10,6 @@ use lnet_config::{
 };
 use lnet_core::{Core, Globals, NiId, Route, RouterBuffers, Tunables};
 use lnet_node::{Engine, InterfaceError, NiSettings, NodeOptions};
-use lnet_policy::Profile;
 use lnet_tcp::NiTuning;
 use lnet_types::{LndType, Net, Nid, Time};
 use sys::InterfaceAddress;
@@ -394,51 +393,14 @@ pub(crate) fn tunables(ni: &NiConfig) -> Tunables {
     }
 }
 
-/// Returns the parameters of a node; a parameter that is not given is taken from `base`, and without health there are no
-/// resends. Discovery is on if the document does not mention it, as in kernels.
+/// Returns the parameters of a node; a parameter that is not given is taken from `base`. Discovery is on if the document
+/// does not mention it, as in kernels.
 fn globals(given: &lnet_config::Globals, base: Globals) -> Globals {
-    let sensitivity = given
-        .health_sensitivity
-        .and_then(|value| u16::try_from(value).ok());
-    let retry_count = match sensitivity {
-        Some(0) => 0,
-        _ => base.retry_count,
-    };
-    let tracking = given
-        .response_tracking
-        .and_then(|value| u8::try_from(value).ok());
-    let profile = given.profile.unwrap_or(base.profile);
-    Globals {
-        transaction_timeout: given
-            .transaction_timeout
-            .map_or(base.transaction_timeout, seconds),
-        retry_count: given.retry_count.unwrap_or(retry_count),
-        response_tracking: tracking.unwrap_or(base.response_tracking),
-        numa_range: given.numa_range.unwrap_or(base.numa_range),
-        health_sensitivity: sensitivity.unwrap_or(base.health_sensitivity),
-        recovery_limit: given.recovery_limit.map_or(base.recovery_limit, seconds),
-        max_recovery_ping_interval: given
-            .max_recovery_ping_interval
-            .map_or(base.max_recovery_ping_interval, seconds),
-        drop_asym_route: given.drop_asym_route.unwrap_or(base.drop_asym_route),
-        discovery: given.discovery.unwrap_or(true),
-        alive_router_check_interval: given
-            .alive_router_check_interval
-            .map_or(base.alive_router_check_interval, seconds),
-        router_ping_timeout: given
-            .router_ping_timeout
-            .map_or(base.router_ping_timeout, seconds),
-        check_routers_before_use: given
-            .check_routers_before_use
-            .unwrap_or(base.check_routers_before_use),
-        avoid_asym_router_failure: given
-            .avoid_asym_router_failure
-            .unwrap_or(base.avoid_asym_router_failure),
-        profile,
-        // Kernels treat their own NIDs as they treat NIDs of peers. [PATH-4]
-        own_nids_by_loopback: profile == Profile::Design,
+    let base = Globals {
+        discovery: true,
         ..base
-    }
+    };
+    base.with(given.numbers(), given.profile)
 }
 
 /// Parameters that a node stores and shows, and that its core does not have.
@@ -464,6 +426,16 @@ impl KeptGlobals {
                 .router_sensitivity
                 .unwrap_or(default.router_sensitivity),
             match_addresses: given.match_addresses,
+        }
+    }
+
+    /// Returns the parameter with this name.
+    pub(crate) fn number(&self, name: &str) -> Option<u32> {
+        match name {
+            "max_interfaces" => Some(self.max_interfaces),
+            "router_sensitivity" => Some(self.router_sensitivity),
+            "match_addresses" => self.match_addresses.map(u32::from),
+            _ => None,
         }
     }
 }
@@ -566,5 +538,35 @@ mod tests {
         assert_eq!(name("10.0.5.1@tcp", &[]).as_deref(), Some("eth0:1"));
         assert_eq!(name("10.0.0.1@tcp", &[]).as_deref(), Some("eth0"));
         assert_eq!(name("10.0.9.1@tcp", &[]), None);
+    }
+
+    #[test]
+    fn a_node_without_parameters_has_those_of_the_table() {
+        let given = lnet_config::Globals::default();
+        let (core, kept) = (globals(&given, Globals::default()), KeptGlobals::of(&given));
+        for parameter in lnet_config::PARAMETERS {
+            let of_core = core.number(parameter.name);
+            let value = of_core.or_else(|| kept.number(parameter.name));
+            let default = Some(parameter.default).filter(|_| parameter.name != "match_addresses");
+            assert_eq!(value, default, "{}", parameter.name);
+        }
+    }
+
+    #[test]
+    fn each_parameter_of_a_document_reaches_the_node() {
+        for parameter in lnet_config::PARAMETERS {
+            let value = if parameter.values.contains(&17) {
+                17
+            } else {
+                1 - parameter.default
+            };
+            let mut given = lnet_config::Globals::default();
+            parameter.set(&mut given, value);
+            let (core, kept) = (globals(&given, Globals::default()), KeptGlobals::of(&given));
+            let reached = core
+                .number(parameter.name)
+                .or_else(|| kept.number(parameter.name));
+            assert_eq!(reached, parameter.get(&given), "{}", parameter.name);
+        }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::io::{self, Write};
 
-use lnet_dlc::protocol::{PARAMETERS, Request};
+use lnet_config::Parameter;
+use lnet_dlc::protocol::{Request, parameters};
 
 use super::{INVALID, line};
 use crate::ctl::args::SetArgs;
@@ -13,27 +14,10 @@ use crate::ctl::talk::{Failed, Talk};
 /// The exit code for an unknown parameter: ENOENT.
 const UNKNOWN: u8 = 2;
 
-/// Parameters that can be set, each with its name in `lnetctl set`.
-const SETTABLE: [(&str, &str); 18] = [
-    ("alive_router_check_interval", "alive_router_check_interval"),
-    ("avoid_asym_router_failure", "avoid_asym_router_failure"),
-    ("check_routers_before_use", "check_routers_before_use"),
+/// Other parameters that can be set, each with its name in `lnetctl set`.
+const SETTABLE: [(&str, &str); 4] = [
     ("large_router_buffers", "large_buffers"),
-    ("lnet_drop_asym_route", "drop_asym_route"),
-    ("lnet_health_sensitivity", "health_sensitivity"),
-    ("lnet_interfaces_max", "max_interfaces"),
-    (
-        "lnet_max_recovery_ping_interval",
-        "max_recovery_ping_interval",
-    ),
-    ("lnet_numa_range", "numa_range"),
     ("lnet_recovery_interval", "recovery_interval"),
-    ("lnet_recovery_limit", "recovery_limit"),
-    ("lnet_response_tracking", "response_tracking"),
-    ("lnet_retry_count", "retry_count"),
-    ("lnet_transaction_timeout", "transaction_timeout"),
-    ("router_ping_timeout", "router_ping_timeout"),
-    ("router_sensitivity_percentage", "router_sensitivity"),
     ("small_router_buffers", "small_buffers"),
     ("tiny_router_buffers", "tiny_buffers"),
 ];
@@ -85,9 +69,16 @@ fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
         value: value.to_owned(),
         wait: false,
     };
+    if let Some(parameter) = Parameter::of_option(name) {
+        if !parameter.is_opposite {
+            return Ok(under(parameter.name, value));
+        }
+        if let Some(number) = value.parse().ok().filter(|number| *number <= 1) {
+            let number = parameter.option_value(number);
+            return Ok(under(parameter.name, &number.to_string()));
+        }
+    }
     match (name, value) {
-        ("lnet_peer_discovery_disabled", "0") => Ok(under("discovery", "1")),
-        ("lnet_peer_discovery_disabled", "1") => Ok(under("discovery", "0")),
         ("forwarding", "enabled") => Ok(under("routing", "1")),
         ("forwarding", "disabled") => Ok(under("routing", "0")),
         ("lnet_peer_discovery_disabled" | "forwarding", _) => Err(line(
@@ -96,7 +87,7 @@ fn as_set(name: &str, value: &str) -> Result<SetArgs, Failed> {
         )),
         _ => match SETTABLE.iter().find(|(known, _)| *known == name) {
             Some((_, name)) => Ok(under(name, value)),
-            None if PARAMETERS.contains(&name) => {
+            None if parameters().any(|known| known == name) => {
                 let text = format!("set_param: {name}: cannot be set");
                 Err(line(text, INVALID))
             }
@@ -110,7 +101,7 @@ fn found(args: &ParamArgs) -> Result<Vec<&'static str>, Failed> {
     let mut names = Vec::new();
     for pattern in &args.patterns {
         let before = names.len();
-        names.extend(PARAMETERS.into_iter().filter(|name| matches(pattern, name)));
+        names.extend(parameters().filter(|name| matches(pattern, name)));
         if names.len() == before {
             return Err(unknown("param_path", pattern));
         }

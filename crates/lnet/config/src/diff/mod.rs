@@ -29,7 +29,8 @@ pub use apply::ApplyError;
 pub use delete::deletion;
 
 use crate::ip2nets::Ip2Nets;
-use crate::model::{Buffers, Config, Globals, NetConfig, NiConfig, PeerConfig, RouteConfig};
+use crate::model::{Buffers, Config, NetConfig, NiConfig, PeerConfig, RouteConfig};
+use crate::parameters::Globals;
 
 /// One step from a configuration to another. [`Change::apply`] makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

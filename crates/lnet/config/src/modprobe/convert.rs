@@ -7,13 +7,11 @@ use lnet_types::{Net, Nid};
 use thiserror::Error;
 
 use super::{
-    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, OtherOption,
-    RouteOption, lnd,
+    GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption, lnd,
 };
 use crate::ip2nets::{Ip2Nets, IpPattern};
-use crate::model::{
-    Config, Globals, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables,
-};
+use crate::model::{Config, LndTunables, NetConfig, NiConfig, PeerConfig, RouteConfig, Tunables};
+use crate::parameters::Globals;
 
 /// The most routes that one entry may expand to.
 const MAX_ROUTES: usize = 4096;
@@ -149,10 +147,10 @@ impl ModuleOptions {
     pub fn from_config(config: &Config) -> (Self, Vec<String>) {
         let mut notes = Vec::new();
         let mut globals = config.globals;
-        let mut others = unnamed_options(&mut globals, &mut notes);
+        remove_unknown(&mut globals, &mut notes);
         let networks = networks(config, &mut notes);
         let ip2nets = ip2nets_options(&config.ip2nets, &mut notes);
-        others.extend(lnd::options(config, &mut notes));
+        let others = lnd::options(config, &mut notes);
         let options = Self {
             networks,
             ip2nets,
@@ -177,39 +175,14 @@ impl ModuleOptions {
     }
 }
 
-/// Removes the parameters for which kernels' `lnetctl` has no name. The module has options for all
-/// of them except those that no kernel has.
-fn unnamed_options(globals: &mut Globals, notes: &mut Vec<String>) -> Vec<OtherOption> {
+/// Removes the parameters that no kernel has.
+fn remove_unknown(globals: &mut Globals, notes: &mut Vec<String>) {
     if globals.profile.take().is_some() {
         notes.push("profile: no kernel has this parameter".to_owned());
     }
     if globals.match_addresses.take().is_some() {
         notes.push("match_addresses: no kernel has this parameter".to_owned());
     }
-    let switch = |value: &mut Option<bool>| value.take().map(u32::from);
-    let options = [
-        (
-            "alive_router_check_interval",
-            globals.alive_router_check_interval.take(),
-        ),
-        ("router_ping_timeout", globals.router_ping_timeout.take()),
-        (
-            "check_routers_before_use",
-            switch(&mut globals.check_routers_before_use),
-        ),
-        (
-            "avoid_asym_router_failure",
-            switch(&mut globals.avoid_asym_router_failure),
-        ),
-    ];
-    let option = |(name, value): (&str, Option<u32>)| {
-        Some(OtherOption {
-            module: "lnet".to_owned(),
-            name: name.to_owned(),
-            value: value?.to_string(),
-        })
-    };
-    options.into_iter().filter_map(option).collect()
 }
 
 impl NetworkOption {

@@ -1,8 +1,11 @@
 //! The options in files of `modprobe.d`.
 
+use std::ops::RangeInclusive;
+
 use super::scan::{Cursor, Word};
 use super::{Dialect, ModuleOptions, OptionKind, OtherOption, grammar};
 use crate::error::{Fault, Problem};
+use crate::parameters::{Globals, Parameter};
 
 /// Reads all `options` lines. Faults go to `wrong`, which decides whether the next option is read.
 pub(super) fn read(
@@ -233,45 +236,45 @@ fn known(options: &mut ModuleOptions, name: &str, value: Word<'_>) -> Result<boo
     let ModuleOptions {
         buffers, globals, ..
     } = options;
-    let (field, min, max) = match name {
+    let pool = match name {
         "forwarding" => {
             options.forwarding = forwarding(value)?;
             return Ok(true);
         }
-        "lnet_peer_discovery_disabled" => {
-            globals.discovery = Some(number(name, value, 0, 1)? == 0);
-            return Ok(true);
-        }
-        "lnet_drop_asym_route" => {
-            globals.drop_asym_route = Some(number(name, value, 0, 1)? == 1);
-            return Ok(true);
-        }
-        "tiny_router_buffers" => (&mut buffers.tiny, 0, MAX),
-        "small_router_buffers" => (&mut buffers.small, 0, MAX),
-        "large_router_buffers" => (&mut buffers.large, 0, MAX),
-        "lnet_numa_range" => (&mut globals.numa_range, 0, MAX),
-        "lnet_interfaces_max" => (&mut globals.max_interfaces, 0, MAX),
-        "lnet_retry_count" => (&mut globals.retry_count, 0, MAX),
-        "lnet_transaction_timeout" => (&mut globals.transaction_timeout, 1, MAX),
-        "lnet_health_sensitivity" => (&mut globals.health_sensitivity, 0, 1000),
-        "router_sensitivity_percentage" => (&mut globals.router_sensitivity, 0, 100),
-        "lnet_response_tracking" => (&mut globals.response_tracking, 0, 3),
-        "lnet_recovery_limit" => (&mut globals.recovery_limit, 0, MAX),
-        "lnet_max_recovery_ping_interval" => (&mut globals.max_recovery_ping_interval, 1, MAX),
-        _ => return Ok(false),
+        "tiny_router_buffers" => &mut buffers.tiny,
+        "small_router_buffers" => &mut buffers.small,
+        "large_router_buffers" => &mut buffers.large,
+        _ => return global(globals, name, value),
     };
-    *field = Some(number(name, value, min, max)?);
+    *pool = Some(number(name, value, 0..=MAX)?);
+    Ok(true)
+}
+
+fn global(globals: &mut Globals, name: &str, value: Word<'_>) -> Result<bool, Fault> {
+    let Some(parameter) = Parameter::of_option(name) else {
+        return Ok(false);
+    };
+    let values = if parameter.is_opposite {
+        0..=1
+    } else {
+        parameter.values.clone()
+    };
+    let number = number(name, value, values)?;
+    parameter.set(globals, parameter.option_value(number));
     Ok(true)
 }
 
 /// Kernels hold these as signed 32-bit numbers.
 const MAX: u32 = i32::MAX as u32;
 
-fn number(name: &str, value: Word<'_>, min: u32, max: u32) -> Result<u32, Fault> {
+fn number(name: &str, value: Word<'_>, values: RangeInclusive<u32>) -> Result<u32, Fault> {
     let is_decimal = value.text.bytes().all(|byte| byte.is_ascii_digit());
     match value.text.parse() {
-        Ok(number) if is_decimal && (min..=max).contains(&number) => Ok(number),
-        _ => Err(value.invalid(name, format!("{name} is an integer from {min} to {max}"))),
+        Ok(number) if is_decimal && values.contains(&number) => Ok(number),
+        _ => {
+            let (min, max) = values.into_inner();
+            Err(value.invalid(name, format!("{name} is an integer from {min} to {max}")))
+        }
     }
 }
 

@@ -42,7 +42,9 @@ pub use proof::{Proof, Unproved};
 
 use crate::error::{ConfigError, Fault, Faults};
 use crate::ip2nets::IpPattern;
-use crate::model::{Buffers, Globals};
+use crate::model::Buffers;
+
+use crate::parameters::Globals;
 
 /// Options of the `lnet` module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

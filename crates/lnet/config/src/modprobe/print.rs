@@ -4,6 +4,8 @@ use std::fmt::{self, Display};
 
 use thiserror::Error;
 
+use crate::parameters::{PARAMETERS, Parameter};
+
 use super::{
     GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption,
 };
@@ -69,30 +71,13 @@ impl ModuleOptions {
             ("tiny_router_buffers", buffers.tiny),
             ("small_router_buffers", buffers.small),
             ("large_router_buffers", buffers.large),
-            ("lnet_numa_range", globals.numa_range),
-            ("lnet_interfaces_max", globals.max_interfaces),
-            (
-                "lnet_peer_discovery_disabled",
-                globals.discovery.map(|on| u32::from(!on)),
-            ),
-            (
-                "lnet_drop_asym_route",
-                globals.drop_asym_route.map(u32::from),
-            ),
-            ("lnet_retry_count", globals.retry_count),
-            ("lnet_transaction_timeout", globals.transaction_timeout),
-            ("lnet_health_sensitivity", globals.health_sensitivity),
-            ("router_sensitivity_percentage", globals.router_sensitivity),
-            ("lnet_response_tracking", globals.response_tracking),
-            ("lnet_recovery_limit", globals.recovery_limit),
-            (
-                "lnet_max_recovery_ping_interval",
-                globals.max_recovery_ping_interval,
-            ),
         ];
-        let set = numbers
-            .into_iter()
-            .filter_map(|(name, value)| Some((name, value?)));
+        let of = |parameter: &Parameter| {
+            let value = parameter.get(globals)?;
+            Some((parameter.option?, Some(parameter.option_value(value))))
+        };
+        let numbers = numbers.into_iter().chain(PARAMETERS.iter().filter_map(of));
+        let set = numbers.filter_map(|(name, value)| Some((name, value?)));
         let set = set.map(|(name, value)| format!("{name}={value}"));
         forwarding
             .map(|value| format!("forwarding={value}"))

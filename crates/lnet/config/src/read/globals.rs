@@ -3,33 +3,21 @@
 use super::reader::Reader;
 use crate::document::Document;
 use crate::error::{Fault, Problem};
-use crate::model::Globals;
+use crate::parameters::{Globals, PARAMETERS, Parameter};
 use crate::yaml::{Entry, Node, Value};
 
-const KEYS: [&str; 19] = [
-    "numa_range",
-    "max_interfaces",
-    "discovery",
-    "drop_asym_route",
-    "retry_count",
-    "transaction_timeout",
-    "health_sensitivity",
-    "recovery_interval",
-    "router_sensitivity",
-    "lnd_timeout",
-    "response_tracking",
-    "recovery_limit",
-    "max_recovery_ping_interval",
-    "alive_router_check_interval",
-    "router_ping_timeout",
-    "check_routers_before_use",
-    "avoid_asym_router_failure",
-    "profile",
-    "match_addresses",
-];
-
-/// The largest value without another limit; kernels hold the values as signed 32-bit numbers.
-const MAX: u32 = i32::MAX as u32;
+/// The names of parameters, and of values that have no effect.
+const KEYS: [&str; PARAMETERS.len() + 3] = {
+    let mut keys = ["profile"; PARAMETERS.len() + 3];
+    let mut next = 0;
+    while next < PARAMETERS.len() {
+        keys[next] = PARAMETERS[next].name;
+        next += 1;
+    }
+    keys[next] = "recovery_interval";
+    keys[next + 1] = "lnd_timeout";
+    keys
+};
 
 pub(super) fn section(
     document: &mut Document,
@@ -55,7 +43,7 @@ pub(super) fn numa(
             reader.unknown(entry, &["range"])?;
             continue;
         }
-        reader.attempt(|_| set(&mut globals.numa_range, entry, entry.unsigned(0..=MAX)?))?;
+        reader.attempt(|_| numeric("numa_range", globals, entry))?;
     }
     Ok(())
 }
@@ -66,49 +54,29 @@ pub(super) fn parameter(document: &mut Document, entry: &Entry<'_>) -> Result<bo
         globals, derived, ..
     } = document;
     match entry.key.as_ref() {
-        // Every number except 0 means 1, as in kernels. [CONF-42]
-        "discovery" => set(&mut globals.discovery, entry, entry.unsigned(0..=MAX)? != 0)?,
         "profile" => set(&mut globals.profile, entry, entry.parse()?)?,
         // Deprecated or derived; an import ignores it.
-        "recovery_interval" => set(
-            &mut derived.recovery_interval,
-            entry,
-            entry.unsigned(0..=MAX)?,
-        )?,
-        "lnd_timeout" => set(&mut derived.lnd_timeout, entry, entry.unsigned(0..=MAX)?)?,
-        _ => return Ok(switch(globals, entry)? || number(globals, entry)?),
+        "recovery_interval" => set(&mut derived.recovery_interval, entry, number(entry)?)?,
+        "lnd_timeout" => set(&mut derived.lnd_timeout, entry, number(entry)?)?,
+        "max_intf" => return numeric("max_interfaces", globals, entry),
+        key => return numeric(key, globals, entry),
     }
     Ok(true)
 }
 
-fn switch(globals: &mut Globals, entry: &Entry<'_>) -> Result<bool, Fault> {
-    let field = match entry.key.as_ref() {
-        "drop_asym_route" => &mut globals.drop_asym_route,
-        "check_routers_before_use" => &mut globals.check_routers_before_use,
-        "avoid_asym_router_failure" => &mut globals.avoid_asym_router_failure,
-        "match_addresses" => &mut globals.match_addresses,
-        _ => return Ok(false),
-    };
-    set(field, entry, entry.unsigned(0..=1)? == 1)?;
-    Ok(true)
+fn number(entry: &Entry<'_>) -> Result<u32, Fault> {
+    entry.unsigned(0..=i32::MAX as u32)
 }
 
-fn number(globals: &mut Globals, entry: &Entry<'_>) -> Result<bool, Fault> {
-    let (field, range) = match entry.key.as_ref() {
-        "numa_range" => (&mut globals.numa_range, 0..=MAX),
-        "max_interfaces" | "max_intf" => (&mut globals.max_interfaces, 0..=MAX),
-        "retry_count" => (&mut globals.retry_count, 0..=MAX),
-        "transaction_timeout" => (&mut globals.transaction_timeout, 1..=MAX),
-        "health_sensitivity" => (&mut globals.health_sensitivity, 0..=1000),
-        "router_sensitivity" => (&mut globals.router_sensitivity, 0..=100),
-        "response_tracking" => (&mut globals.response_tracking, 0..=3),
-        "recovery_limit" => (&mut globals.recovery_limit, 0..=MAX),
-        "max_recovery_ping_interval" => (&mut globals.max_recovery_ping_interval, 1..=MAX),
-        "alive_router_check_interval" => (&mut globals.alive_router_check_interval, 0..=MAX),
-        "router_ping_timeout" => (&mut globals.router_ping_timeout, 1..=MAX),
-        _ => return Ok(false),
+fn numeric(name: &str, globals: &mut Globals, entry: &Entry<'_>) -> Result<bool, Fault> {
+    let Some(parameter) = Parameter::named(name) else {
+        return Ok(false);
     };
-    set(field, entry, entry.unsigned(range)?)?;
+    let value = entry.unsigned(parameter.values.clone())?;
+    if parameter.get(globals).is_some() {
+        return Err(entry.given_twice());
+    }
+    parameter.set(globals, value);
     Ok(true)
 }
 

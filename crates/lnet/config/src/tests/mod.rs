@@ -3,6 +3,7 @@
 mod catalogue;
 mod diff;
 mod modprobe;
+mod parameters;
 mod read;
 mod reference;
 mod reject;

@@ -373,10 +373,6 @@ fn sayable(mut config: Config) -> Config {
     config.peers.clear();
     config.rules = Default::default();
     config.globals = Globals {
-        alive_router_check_interval: None,
-        router_ping_timeout: None,
-        check_routers_before_use: None,
-        avoid_asym_router_failure: None,
         profile: None,
         match_addresses: None,
         ..config.globals
@@ -408,13 +404,13 @@ fn interfaces(config: &Config) -> Vec<(String, Vec<u32>, Tunables)> {
 }
 
 #[test]
-fn parameters_that_lnetctl_does_not_name_become_options_of_the_module() {
+fn parameters_of_router_checks_are_options_of_the_module() {
     let yaml = "global: {alive_router_check_interval: 5, avoid_asym_router_failure: 0, profile: lustre, match_addresses: 1}\n";
     let (options, notes) = ModuleOptions::from_config(&parse(yaml).unwrap());
     let text = options.to_modprobe().unwrap();
     assert_eq!(
         text,
-        "options lnet alive_router_check_interval=5\noptions lnet avoid_asym_router_failure=0\n"
+        "options lnet alive_router_check_interval=5 avoid_asym_router_failure=0\n"
     );
     assert_eq!(
         notes,

@@ -16,6 +16,7 @@ pub use verbosity::Verbosity;
 use crate::document::{CptPools, Document, PeerShow, RouteShow, RouteType, Status, UdspInfo};
 use crate::ip2nets::Ip2Nets;
 use crate::model::{Buffers, Config};
+use crate::parameters::{PARAMETERS, Parameter};
 use crate::udsp::{UdspAction, UdspEntry};
 use emitter::{Emitter, Layout, Scalar};
 
@@ -166,38 +167,21 @@ fn buffers(out: &mut Emitter<'_>, buffers: Buffers) {
 
 fn globals(out: &mut Emitter<'_>, document: &Document) {
     let (globals, derived) = (&document.globals, &document.derived);
-    let numbers = [
-        ("numa_range", globals.numa_range),
-        ("max_interfaces", globals.max_interfaces),
-        ("discovery", globals.discovery.map(u32::from)),
-        ("drop_asym_route", globals.drop_asym_route.map(u32::from)),
-        ("retry_count", globals.retry_count),
-        ("transaction_timeout", globals.transaction_timeout),
-        ("health_sensitivity", globals.health_sensitivity),
-        ("recovery_interval", derived.recovery_interval),
-        ("router_sensitivity", globals.router_sensitivity),
-        ("lnd_timeout", derived.lnd_timeout),
-        ("response_tracking", globals.response_tracking),
-        ("recovery_limit", globals.recovery_limit),
+    let of = |parameter: &Parameter| (parameter.name, parameter.get(globals));
+    let mut numbers: Vec<_> = PARAMETERS.iter().map(of).collect();
+    // `lnetctl` prints these two between the others.
+    let derived = [
         (
-            "max_recovery_ping_interval",
-            globals.max_recovery_ping_interval,
+            "health_sensitivity",
+            "recovery_interval",
+            derived.recovery_interval,
         ),
-        (
-            "alive_router_check_interval",
-            globals.alive_router_check_interval,
-        ),
-        ("router_ping_timeout", globals.router_ping_timeout),
-        (
-            "check_routers_before_use",
-            globals.check_routers_before_use.map(u32::from),
-        ),
-        (
-            "avoid_asym_router_failure",
-            globals.avoid_asym_router_failure.map(u32::from),
-        ),
-        ("match_addresses", globals.match_addresses.map(u32::from)),
+        ("router_sensitivity", "lnd_timeout", derived.lnd_timeout),
     ];
+    for (before, name, value) in derived {
+        let at = numbers.iter().position(|(name, _)| *name == before);
+        numbers.insert(at.map_or(0, |at| at + 1), (name, value));
+    }
     let is_set = |(_, value): &(&str, Option<u32>)| value.is_some();
     if numbers.iter().any(is_set) || globals.profile.is_some() {
         out.map("global", |out| {

@@ -18,7 +18,6 @@ use crate::event::{Event, EventKind};
 use crate::health::value::NiHealthStats;
 use crate::io::NiId;
 use crate::peer::PeerNiId;
-use crate::record::Input;
 use crate::select::PathRequest;
 use crate::send::tx::Tx;
 
@@ -128,6 +127,20 @@ pub(crate) struct Departure {
     peer: Option<PeerNiId>,
 }
 
+pub(crate) fn reset_stats(core: &mut Core) {
+    core.counters.reset();
+    let with_counts = !core.config.globals.profile.is_lustre();
+    for ni in core.nis.all_mut() {
+        ni.latency = LatencyStats::default();
+        ni.histograms = LatencyHistograms::default();
+        if with_counts {
+            ni.stats = MessageStats::default();
+            ni.health_stats = NiHealthStats::default();
+        }
+    }
+    core.peers.reset_stats(with_counts);
+}
+
 impl Core {
     /// Notes the start of an attempt.
     pub(crate) fn note_departure(&mut self, tx: &Tx, now: Time) {
@@ -178,28 +191,6 @@ impl Core {
         if let Some(peer_ni) = departure.peer.and_then(|id| self.peers.get_mut(id)) {
             kind.of(peer_ni.latency.get_or_insert_default()).add(nanos);
         }
-    }
-
-    /// Zeroes the node's counters, the counts of each local and peer interface, and all latencies, as `lnetctl stats
-    /// reset` does from the release after 2.17 on. In the profiles of kernels the
-    /// counts of interfaces stay. Counters of things that exist now keep their values.
-    pub fn reset_stats(&mut self) {
-        let input = self.noted(|| Input::ResetStats);
-        self.take_in(input, |core| core.reset_stats_unrecorded());
-    }
-
-    fn reset_stats_unrecorded(&mut self) {
-        self.counters.reset();
-        let with_counts = !self.config.globals.profile.is_lustre();
-        for ni in self.nis.all_mut() {
-            ni.latency = LatencyStats::default();
-            ni.histograms = LatencyHistograms::default();
-            if with_counts {
-                ni.stats = MessageStats::default();
-                ni.health_stats = NiHealthStats::default();
-            }
-        }
-        self.peers.reset_stats(with_counts);
     }
 }
 

@@ -14,7 +14,6 @@ use crate::ping::said::Said;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::{MdOptions, MdSpec};
 use crate::portals::put_get::PutRequest;
-use crate::record::Input;
 use crate::select::{Path, PathRequest, Unobserved};
 use crate::send::tx::{End, Outgoing, SendStage, Tx};
 use crate::status::DropReason;
@@ -33,31 +32,18 @@ const PUSH_PAUSE: Duration = Duration::from_millis(1);
 /// Peers that are checked in one step after a change of this node's information; some 100 µs.
 const PEERS_PER_STEP: usize = 256;
 
+pub(crate) fn discover(core: &mut Core, nid: Nid, now: Time) -> Result<(), Errno> {
+    core.note_time(now);
+    if nid.is_loopback() || nid.is_any() || !core.config.globals.discovery {
+        return Err(Errno::EINVAL);
+    }
+    core.peer_ni(nid, now).ok_or(Errno::ENOMEM)?;
+    let name = core.peers.primary_of(nid);
+    core.discovery_event(name, Happening::Forced, now);
+    Ok(())
+}
+
 impl Core {
-    /// Starts a discovery of a peer, even if the peer is already known. [`Core::discovery`] shows its state. If the
-    /// NID is one of this node, the node becomes a peer of its own: messages to its NIDs are counted, and its health
-    /// is kept.
-    ///
-    /// # Errors
-    ///
-    /// [`Errno::EINVAL`] for loopback and the wildcard, and while discovery is switched off; [`Errno::ENOMEM`] if the
-    /// peer table is full.
-    pub fn discover(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
-        let input = self.noted(|| Input::Discover { nid, now });
-        self.take_in(input, |core| core.discover_unrecorded(nid, now))
-    }
-
-    fn discover_unrecorded(&mut self, nid: Nid, now: Time) -> Result<(), Errno> {
-        self.note_time(now);
-        if nid.is_loopback() || nid.is_any() || !self.config.globals.discovery {
-            return Err(Errno::EINVAL);
-        }
-        self.peer_ni(nid, now).ok_or(Errno::ENOMEM)?;
-        let name = self.peers.primary_of(nid);
-        self.discovery_event(name, Happening::Forced, now);
-        Ok(())
-    }
-
     /// Returns the discovery of the peer with this primary NID.
     pub(crate) fn discovery_mut(&mut self, name: Nid) -> Option<&mut Discovery> {
         let peer_ni = self.peers.by_nid_mut(name)?;

@@ -6,44 +6,60 @@ use super::{Active, Beat, DelayRule, DropRule, FaultError, FaultStats, Held, Nid
 use crate::Core;
 use crate::io::{NiId, Output, RxId, TxId, Verdict};
 use crate::receive::rx::{Origin, ReceiveStage};
-use crate::record::Input;
 use crate::status::{DropReason, MessageStatus};
 use crate::timer::Timer;
 
 /// Limit of the rules of one kind. Each rule is checked for each message, so a long list slows the node down.
 const RULES_MAX: usize = 1024;
 
+pub(crate) fn add_drop_rule(core: &mut Core, rule: DropRule) -> Result<(), FaultError> {
+    rule.check()?;
+    add(&mut core.faults.drops, rule)
+}
+
+pub(crate) fn add_delay_rule(core: &mut Core, rule: DelayRule) -> Result<(), FaultError> {
+    rule.check()?;
+    add(&mut core.faults.delays, rule)
+}
+
+pub(crate) fn delete_drop_rules(
+    core: &mut Core,
+    source: NidFilter,
+    destination: NidFilter,
+) -> usize {
+    let rules = &mut core.faults.drops;
+    let before = rules.len();
+    rules.retain(|active| {
+        let filter = &active.rule.filter;
+        !named(source, filter.source) || !named(destination, filter.destination)
+    });
+    before - rules.len()
+}
+
+pub(crate) fn delete_delay_rules(
+    core: &mut Core,
+    source: NidFilter,
+    destination: NidFilter,
+) -> usize {
+    let rules = &mut core.faults.delays;
+    let before = rules.len();
+    rules.retain(|active| {
+        let filter = &active.rule.filter;
+        !named(source, filter.source) || !named(destination, filter.destination)
+    });
+    before - rules.len()
+}
+
+pub(crate) fn reset_fault_rules(core: &mut Core) {
+    for active in &mut core.faults.drops {
+        (active.beat, active.stats) = (Beat::default(), FaultStats::default());
+    }
+    for active in &mut core.faults.delays {
+        (active.beat, active.stats) = (Beat::default(), FaultStats::default());
+    }
+}
+
 impl Core {
-    /// Adds a rule that drops messages; it is checked before the older rules.
-    ///
-    /// # Errors
-    ///
-    /// [`FaultError`]; the rules are then unchanged.
-    pub fn add_drop_rule(&mut self, rule: DropRule) -> Result<(), FaultError> {
-        let input = self.noted(|| Input::AddDropRule { rule: rule.clone() });
-        self.take_in(input, |core| core.add_drop_rule_unrecorded(rule))
-    }
-
-    fn add_drop_rule_unrecorded(&mut self, rule: DropRule) -> Result<(), FaultError> {
-        rule.check()?;
-        add(&mut self.faults.drops, rule)
-    }
-
-    /// Adds a rule that delays messages; it is checked before the older rules.
-    ///
-    /// # Errors
-    ///
-    /// [`FaultError`]; the rules are then unchanged.
-    pub fn add_delay_rule(&mut self, rule: DelayRule) -> Result<(), FaultError> {
-        let input = self.noted(|| Input::AddDelayRule { rule: rule.clone() });
-        self.take_in(input, |core| core.add_delay_rule_unrecorded(rule))
-    }
-
-    fn add_delay_rule_unrecorded(&mut self, rule: DelayRule) -> Result<(), FaultError> {
-        rule.check()?;
-        add(&mut self.faults.delays, rule)
-    }
-
     /// Returns the drop rules with their counts, newest first.
     pub fn drop_rules(&self) -> impl Iterator<Item = (&DropRule, FaultStats)> {
         let active = self.faults.drops.iter();
@@ -54,68 +70,6 @@ impl Core {
     pub fn delay_rules(&self) -> impl Iterator<Item = (&DelayRule, FaultStats)> {
         let active = self.faults.delays.iter();
         active.map(|active| (&active.rule, active.stats))
-    }
-
-    /// Deletes the drop rules with exactly these filters; [`NidFilter::Any`] matches all filters. Returns the number
-    /// of deleted rules.
-    pub fn delete_drop_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
-        let input = self.noted(|| Input::DeleteDropRules {
-            source,
-            destination,
-        });
-        self.take_in(input, |core| {
-            core.delete_drop_rules_unrecorded(source, destination)
-        })
-    }
-
-    fn delete_drop_rules_unrecorded(&mut self, source: NidFilter, destination: NidFilter) -> usize {
-        let rules = &mut self.faults.drops;
-        let before = rules.len();
-        rules.retain(|active| {
-            let filter = &active.rule.filter;
-            !named(source, filter.source) || !named(destination, filter.destination)
-        });
-        before - rules.len()
-    }
-
-    /// Deletes delay rules as [`Core::delete_drop_rules`] does. Messages that are already delayed keep their delay.
-    pub fn delete_delay_rules(&mut self, source: NidFilter, destination: NidFilter) -> usize {
-        let input = self.noted(|| Input::DeleteDelayRules {
-            source,
-            destination,
-        });
-        self.take_in(input, |core| {
-            core.delete_delay_rules_unrecorded(source, destination)
-        })
-    }
-
-    fn delete_delay_rules_unrecorded(
-        &mut self,
-        source: NidFilter,
-        destination: NidFilter,
-    ) -> usize {
-        let rules = &mut self.faults.delays;
-        let before = rules.len();
-        rules.retain(|active| {
-            let filter = &active.rule.filter;
-            !named(source, filter.source) || !named(destination, filter.destination)
-        });
-        before - rules.len()
-    }
-
-    /// Restarts every rule, with its counts at zero.
-    pub fn reset_fault_rules(&mut self) {
-        let input = self.noted(|| Input::ResetFaultRules);
-        self.take_in(input, |core| core.reset_fault_rules_unrecorded());
-    }
-
-    fn reset_fault_rules_unrecorded(&mut self) {
-        for active in &mut self.faults.drops {
-            (active.beat, active.stats) = (Beat::default(), FaultStats::default());
-        }
-        for active in &mut self.faults.delays {
-            (active.beat, active.stats) = (Beat::default(), FaultStats::default());
-        }
     }
 
     /// Applies the rules to a message that is about to go to the LND. Returns whether a rule holds it.

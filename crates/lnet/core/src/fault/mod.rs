@@ -11,7 +11,7 @@
 //! The rules are checked from the newest to the oldest, and the first rule that takes effect ends the search. Random
 //! numbers come from the node's seed, so that a run with faults can be repeated.
 
-mod inject;
+pub(crate) mod inject;
 mod pace;
 mod rule;
 

@@ -37,10 +37,10 @@ use smallvec::SmallVec;
 
 use crate::Core;
 use crate::Health;
-use crate::config::Globals;
 use crate::event::{Event, EventKind};
 use crate::gateways::obstacle::RouteFault;
 use crate::gateways::route::RouteState;
+use crate::globals::Globals;
 use crate::io::{CoreBuffer, Output};
 use crate::ni::Ni;
 use crate::ping::said::Said;

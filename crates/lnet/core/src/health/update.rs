@@ -23,9 +23,60 @@ use crate::health::recovery::RecoveryTarget;
 use crate::health::value::Health;
 use crate::io::{NiId, TxId};
 use crate::peer::{Peer, PeerNi, PeerNiId};
-use crate::record::Input;
 use crate::status::MessageStatus;
 use crate::watch::HealthCause;
+
+// [HEALTH-31] [RECOV-10]
+pub(crate) fn set_ni_health(
+    core: &mut Core,
+    ni: NiId,
+    health: Health,
+    now: Time,
+) -> Result<(), ConfigError> {
+    let entry = core.nis.get_mut(ni).filter(|ni| ni.id != NiId::LOOPBACK);
+    let entry = entry.ok_or(ConfigError::UnknownNi)?;
+    let (nid, before) = (entry.nid, entry.health);
+    entry.health = health;
+    core.ni_health_happened(nid, (before, health), HealthCause::Administrator);
+    match health {
+        Health::ZERO => core.set_ni_status(ni, false),
+        Health::MAX => core.set_ni_status(ni, true),
+        _ => {}
+    }
+    if health.is_full() {
+        core.leave_recovery(RecoveryTarget::Ni(ni));
+    } else {
+        core.begin_recovery_at(RecoveryTarget::Ni(ni), now);
+    }
+    Ok(())
+}
+
+pub(crate) fn set_peer_ni_health(
+    core: &mut Core,
+    nid: Nid,
+    health: Health,
+    now: Time,
+) -> Result<(), ConfigError> {
+    let id = core.peers.id_of(nid).ok_or(ConfigError::UnknownPeer(nid))?;
+    let before = core.peers.get(id).map_or(health, |peer_ni| peer_ni.health);
+    core.peers.set_health(id, health);
+    core.peer_health_happened(id, before, HealthCause::Administrator);
+    if health.is_full() {
+        core.leave_recovery(RecoveryTarget::Peer(id));
+    } else {
+        let at = now + std::time::Duration::from_secs(1);
+        core.begin_recovery_at(RecoveryTarget::Peer(id), at);
+    }
+    Ok(())
+}
+
+pub(crate) fn set_all_peer_health(core: &mut Core, health: Health, now: Time) {
+    let nids: Vec<Nid> = core.peers.iter().map(|peer_ni| peer_ni.nid).collect();
+    for nid in nids {
+        // The NIDs come from the table, so none is unknown.
+        let _known = core.set_peer_ni_health(nid, health, now);
+    }
+}
 
 impl Core {
     /// Changes health after an attempt to send has ended with `status`.
@@ -275,100 +326,6 @@ impl Core {
             globals.gateway_sensitivity
         } else {
             globals.health_sensitivity
-        }
-    }
-
-    /// Sets the health of an interface, on behalf of an administrator. Health 0 advertises the interface as down, full
-    /// health as up. Below full health, recovery begins at once.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::UnknownNi`], also for loopback.
-    pub fn set_ni_health(
-        &mut self,
-        ni: NiId,
-        health: Health,
-        now: Time,
-    ) -> Result<(), ConfigError> {
-        let input = self.noted(|| Input::SetNiHealth { ni, health, now });
-        self.take_in(input, |core| core.set_ni_health_unrecorded(ni, health, now))
-    }
-
-    // [HEALTH-31] [RECOV-10]
-    fn set_ni_health_unrecorded(
-        &mut self,
-        ni: NiId,
-        health: Health,
-        now: Time,
-    ) -> Result<(), ConfigError> {
-        let entry = self.nis.get_mut(ni).filter(|ni| ni.id != NiId::LOOPBACK);
-        let entry = entry.ok_or(ConfigError::UnknownNi)?;
-        let (nid, before) = (entry.nid, entry.health);
-        entry.health = health;
-        self.ni_health_happened(nid, (before, health), HealthCause::Administrator);
-        match health {
-            Health::ZERO => self.set_ni_status(ni, false),
-            Health::MAX => self.set_ni_status(ni, true),
-            _ => {}
-        }
-        if health.is_full() {
-            self.leave_recovery(RecoveryTarget::Ni(ni));
-        } else {
-            self.begin_recovery_at(RecoveryTarget::Ni(ni), now);
-        }
-        Ok(())
-    }
-
-    /// Sets the health of a peer interface, on behalf of an administrator. Below full health, recovery begins a second
-    /// later.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError::UnknownPeer`] if no peer has this NID.
-    pub fn set_peer_ni_health(
-        &mut self,
-        nid: Nid,
-        health: Health,
-        now: Time,
-    ) -> Result<(), ConfigError> {
-        let input = self.noted(|| Input::SetPeerNiHealth { nid, health, now });
-        self.take_in(input, |core| {
-            core.set_peer_ni_health_unrecorded(nid, health, now)
-        })
-    }
-
-    fn set_peer_ni_health_unrecorded(
-        &mut self,
-        nid: Nid,
-        health: Health,
-        now: Time,
-    ) -> Result<(), ConfigError> {
-        let id = self.peers.id_of(nid).ok_or(ConfigError::UnknownPeer(nid))?;
-        let before = self.peers.get(id).map_or(health, |peer_ni| peer_ni.health);
-        self.peers.set_health(id, health);
-        self.peer_health_happened(id, before, HealthCause::Administrator);
-        if health.is_full() {
-            self.leave_recovery(RecoveryTarget::Peer(id));
-        } else {
-            let at = now + std::time::Duration::from_secs(1);
-            self.begin_recovery_at(RecoveryTarget::Peer(id), at);
-        }
-        Ok(())
-    }
-
-    /// Sets the health of every peer interface, as `peer set --health --all` does.
-    pub fn set_all_peer_health(&mut self, health: Health, now: Time) {
-        let input = self.noted(|| Input::SetAllPeerHealth { health, now });
-        self.take_in(input, |core| {
-            core.set_all_peer_health_unrecorded(health, now)
-        });
-    }
-
-    fn set_all_peer_health_unrecorded(&mut self, health: Health, now: Time) {
-        let nids: Vec<Nid> = self.peers.iter().map(|peer_ni| peer_ni.nid).collect();
-        for nid in nids {
-            // The NIDs come from the table, so none is unknown.
-            let _known = self.set_peer_ni_health(nid, health, now);
         }
     }
 }

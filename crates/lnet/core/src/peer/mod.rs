@@ -11,6 +11,7 @@
 //! replaces a peer that is configured or in use. A peer NI that is the only one of its peer and not Multi-Rail has no
 //! [`Peer`]: it stands for the peer itself.
 
+pub(crate) mod notify;
 mod peers;
 #[cfg(test)]
 mod tests;

@@ -16,71 +16,55 @@ use smallvec::SmallVec;
 
 use crate::Core;
 use crate::peer::{PeerNi, PeerNiId};
-use crate::record::Input;
 use crate::select::PathRequest;
 
+pub(crate) fn release_rules_in_steps(core: &mut Core) {
+    core.policies.held = false;
+    if !std::mem::take(&mut core.policies.missed) {
+        return;
+    }
+    let were_any = !core.policies.compiled.is_empty();
+    core.compile_rules();
+    if !were_any && core.policies.compiled.is_empty() {
+        // Neither the new nor the old rules apply to anything.
+        return;
+    }
+    core.policies.begin_round();
+    core.policies.next_slot = Some(0);
+    // Any message may be routed, so gateways are updated at once.
+    let gateways: Vec<Nid> = core.routes.gateways().collect();
+    for gateway in gateways {
+        core.bring_up_to_date(gateway);
+    }
+}
+
+pub(crate) fn apply_rules_step(core: &mut Core, count: usize) -> bool {
+    let Some(from) = core.policies.next_slot else {
+        return false;
+    };
+    let to = from.saturating_add(count.max(1));
+    let Some(in_slots) = core.peers.in_slots(from..to) else {
+        core.policies.next_slot = None;
+        return false;
+    };
+    let behind: Vec<Nid> = in_slots
+        .filter(|peer_ni| !core.policies.is_up_to_date(peer_ni))
+        .map(|peer_ni| peer_ni.nid)
+        .collect();
+    for nid in behind {
+        if let Some(id) = core.peers.id_of(nid) {
+            core.apply_rules_to(id);
+        }
+    }
+    core.policies.next_slot = Some(to);
+    let are_more = core.peers.in_slots(to..to.saturating_add(1)).is_some();
+    if !are_more {
+        core.policies.next_slot = None;
+    }
+    are_more
+}
+
 impl Core {
-    /// Does the same as [`Core::release_rules`], but leaves peers to [`Core::apply_rules_step`], which the caller
-    /// repeats until it returns false. Until then [`Core::peers`] may show the effective values of the old rules;
-    /// paths already follow the new ones.
-    pub fn release_rules_in_steps(&mut self) {
-        let input = self.noted(|| Input::ReleaseRulesInSteps);
-        self.take_in(input, |core| core.release_rules_in_steps_unrecorded());
-    }
-
-    fn release_rules_in_steps_unrecorded(&mut self) {
-        self.policies.held = false;
-        if !std::mem::take(&mut self.policies.missed) {
-            return;
-        }
-        let were_any = !self.policies.compiled.is_empty();
-        self.compile_rules();
-        if !were_any && self.policies.compiled.is_empty() {
-            // Neither the new nor the old rules apply to anything.
-            return;
-        }
-        self.policies.begin_round();
-        self.policies.next_slot = Some(0);
-        // Any message may be routed, so gateways are updated at once.
-        let gateways: Vec<Nid> = self.routes.gateways().collect();
-        for gateway in gateways {
-            self.bring_up_to_date(gateway);
-        }
-    }
-
-    /// Applies the rules to the peer interfaces in the next `count` slots of the table. Returns whether there are
-    /// more.
-    pub fn apply_rules_step(&mut self, count: usize) -> bool {
-        let input = self.noted(|| Input::ApplyRulesStep { count });
-        self.take_in(input, |core| core.apply_rules_step_unrecorded(count))
-    }
-
-    fn apply_rules_step_unrecorded(&mut self, count: usize) -> bool {
-        let Some(from) = self.policies.next_slot else {
-            return false;
-        };
-        let to = from.saturating_add(count.max(1));
-        let Some(in_slots) = self.peers.in_slots(from..to) else {
-            self.policies.next_slot = None;
-            return false;
-        };
-        let behind: Vec<Nid> = in_slots
-            .filter(|peer_ni| !self.policies.is_up_to_date(peer_ni))
-            .map(|peer_ni| peer_ni.nid)
-            .collect();
-        for nid in behind {
-            if let Some(id) = self.peers.id_of(nid) {
-                self.apply_rules_to(id);
-            }
-        }
-        self.policies.next_slot = Some(to);
-        let are_more = self.peers.in_slots(to..to.saturating_add(1)).is_some();
-        if !are_more {
-            self.policies.next_slot = None;
-        }
-        are_more
-    }
-
     /// Updates the target of a message if no step has updated it yet. A response needs no update: it goes back by the
     /// path of its request, whatever the rules are.
     pub(crate) fn bring_target_up_to_date(&mut self, send: &PathRequest) {

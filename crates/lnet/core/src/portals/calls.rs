@@ -8,7 +8,6 @@ use crate::Core;
 use crate::event::Errno;
 use crate::portals::descriptor::{Md, Owner};
 use crate::portals::md::{MdHandle, MdOptions, MdSpec, MeHandle, MeSpec};
-use crate::record::Input;
 use crate::status::DropReason;
 
 /// The reason why a call of the portals interface is rejected.
@@ -61,53 +60,76 @@ impl PortalError {
     }
 }
 
+pub(crate) fn me_attach(core: &mut Core, me: MeSpec) -> Result<MeHandle, PortalError> {
+    core.portals.check(me.portal)?;
+    core.portals.attach(me)
+}
+
+pub(crate) fn md_attach(
+    core: &mut Core,
+    me: MeHandle,
+    md: MdSpec,
+    _now: Time,
+) -> Result<MdHandle, PortalError> {
+    let handle = core.attach_md(me, md, Owner::User)?;
+    if let Some(portal) = core.portals.spec(me).map(|spec| spec.portal) {
+        core.offer_held(portal, me);
+    }
+    Ok(handle)
+}
+
+pub(crate) fn md_bind(core: &mut Core, md: MdSpec) -> Result<MdHandle, PortalError> {
+    core.bind_md(md, Owner::User)
+}
+
+pub(crate) fn md_unlink(core: &mut Core, md: MdHandle, now: Time) -> Result<(), PortalError> {
+    core.note_time(now);
+    let live = |md: &&Md| !md.dead && md.owner == Owner::User;
+    core.mds
+        .get(md)
+        .filter(live)
+        .ok_or(PortalError::UnknownHandle)?;
+    core.unlink_md(md, Ok(()), now);
+    Ok(())
+}
+
+pub(crate) fn md_cancel(core: &mut Core, md: MdHandle, now: Time) -> Result<(), PortalError> {
+    core.note_time(now);
+    let entry = core.mds.get(md).filter(|md| md.owner == Owner::User);
+    if !entry.ok_or(PortalError::UnknownHandle)?.dead {
+        core.unlink_md(md, Ok(()), now);
+    }
+    core.cancel_landings(md);
+    Ok(())
+}
+
+pub(crate) fn me_unlink(core: &mut Core, me: MeHandle, now: Time) -> Result<(), PortalError> {
+    let spec = core.portals.spec(me).ok_or(PortalError::UnknownHandle)?;
+    core.portals
+        .check(spec.portal)
+        .map_err(|_| PortalError::UnknownHandle)?;
+    if let Some(md) = core.portals.md_of(me) {
+        core.unlink_md(md, Ok(()), now);
+    }
+    core.portals.remove(me);
+    Ok(())
+}
+
+pub(crate) fn set_lazy(core: &mut Core, portal: u32) -> Result<(), PortalError> {
+    core.portals.check(portal)?;
+    core.portals.set_lazy(portal, true);
+    Ok(())
+}
+
+pub(crate) fn clear_lazy(core: &mut Core, portal: u32, _now: Time) -> Result<(), PortalError> {
+    core.portals.check(portal)?;
+    for held in core.portals.set_lazy(portal, false) {
+        core.drop_waiting(held, DropReason::LazyPortal);
+    }
+    Ok(())
+}
+
 impl Core {
-    /// Adds a match entry to a portal.
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::InvalidPortal`], and [`PortalError::PortalKind`] if the portal's first entry was of the other
-    /// kind.
-    pub fn me_attach(&mut self, me: MeSpec) -> Result<MeHandle, PortalError> {
-        let input = self.noted(|| Input::MeAttach { me });
-        self.take_in(input, |core| core.me_attach_unrecorded(me))
-    }
-
-    fn me_attach_unrecorded(&mut self, me: MeSpec) -> Result<MeHandle, PortalError> {
-        self.portals.check(me.portal)?;
-        self.portals.attach(me)
-    }
-
-    /// Attaches memory to a match entry, so that the entry accepts PUTs or GETs. PUTs that a lazy portal holds are
-    /// offered to the entry at once.
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::UnknownHandle`], [`PortalError::EntryInUse`], [`PortalError::InvalidOptions`] if the descriptor
-    /// accepts neither, [`PortalError::InvalidMaxSize`].
-    pub fn md_attach(
-        &mut self,
-        me: MeHandle,
-        md: MdSpec,
-        now: Time,
-    ) -> Result<MdHandle, PortalError> {
-        let input = self.noted(|| Input::MdAttach { me, md, now });
-        self.take_in(input, |core| core.md_attach_unrecorded(me, md, now))
-    }
-
-    fn md_attach_unrecorded(
-        &mut self,
-        me: MeHandle,
-        md: MdSpec,
-        _now: Time,
-    ) -> Result<MdHandle, PortalError> {
-        let handle = self.attach_md(me, md, Owner::User)?;
-        if let Some(portal) = self.portals.spec(me).map(|spec| spec.portal) {
-            self.offer_held(portal, me);
-        }
-        Ok(handle)
-    }
-
     pub(crate) fn attach_md(
         &mut self,
         me: MeHandle,
@@ -127,21 +149,6 @@ impl Core {
         Ok(handle)
     }
 
-    /// Registers memory as the source of PUTs or the destination of GETs.
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::InvalidOptions`] if the descriptor accepts operations, [`PortalError::TooLong`] above 1 MiB,
-    /// [`PortalError::InvalidMaxSize`].
-    pub fn md_bind(&mut self, md: MdSpec) -> Result<MdHandle, PortalError> {
-        let input = self.noted(|| Input::MdBind { md });
-        self.take_in(input, |core| core.md_bind_unrecorded(md))
-    }
-
-    fn md_bind_unrecorded(&mut self, md: MdSpec) -> Result<MdHandle, PortalError> {
-        self.bind_md(md, Owner::User)
-    }
-
     pub(crate) fn bind_md(&mut self, spec: MdSpec, owner: Owner) -> Result<MdHandle, PortalError> {
         if spec
             .options
@@ -156,52 +163,6 @@ impl Core {
         Ok(self.mds.insert(Md::new(spec, owner, None)))
     }
 
-    /// Unlinks a descriptor. Its handle is invalid at once. The event with `unlinked` reports when the caller may
-    /// reuse the memory: at once, or after the operations under way.
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::UnknownHandle`].
-    pub fn md_unlink(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
-        let input = self.noted(|| Input::MdUnlink { md, now });
-        self.take_in(input, |core| core.md_unlink_unrecorded(md, now))
-    }
-
-    fn md_unlink_unrecorded(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
-        self.note_time(now);
-        let live = |md: &&Md| !md.dead && md.owner == Owner::User;
-        self.mds
-            .get(md)
-            .filter(live)
-            .ok_or(PortalError::UnknownHandle)?;
-        self.unlink_md(md, Ok(()), now);
-        Ok(())
-    }
-
-    /// Unlinks a descriptor as [`Core::md_unlink`] does, and cancels the messages that are being received into it
-    /// ([`Output::Cancel`](crate::Output::Cancel)). The caller may reuse the memory as soon as the LND has released
-    /// it, however long the peer takes for the rest of the payload. Each cancelled message ends with an event of
-    /// status `ECANCELED`. The call also works on a descriptor that was unlinked or has expired and waits for such a
-    /// message. Messages that are being sent from the descriptor are not cancelled; the descriptor waits for them.
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::UnknownHandle`].
-    pub fn md_cancel(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
-        let input = self.noted(|| Input::MdCancel { md, now });
-        self.take_in(input, |core| core.md_cancel_unrecorded(md, now))
-    }
-
-    fn md_cancel_unrecorded(&mut self, md: MdHandle, now: Time) -> Result<(), PortalError> {
-        self.note_time(now);
-        let entry = self.mds.get(md).filter(|md| md.owner == Owner::User);
-        if !entry.ok_or(PortalError::UnknownHandle)?.dead {
-            self.unlink_md(md, Ok(()), now);
-        }
-        self.cancel_landings(md);
-        Ok(())
-    }
-
     /// Returns the next hop of the last operation that was started from a descriptor, whether or not it has been sent.
     /// Returns `None` if no response is awaited or tracked.
     #[must_use]
@@ -214,63 +175,6 @@ impl Core {
     #[must_use]
     pub const fn paths_lost(&self) -> u64 {
         self.paths_lost
-    }
-
-    /// Removes a match entry. Its descriptor is unlinked as by [`Core::md_unlink`].
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::UnknownHandle`].
-    pub fn me_unlink(&mut self, me: MeHandle, now: Time) -> Result<(), PortalError> {
-        let input = self.noted(|| Input::MeUnlink { me, now });
-        self.take_in(input, |core| core.me_unlink_unrecorded(me, now))
-    }
-
-    fn me_unlink_unrecorded(&mut self, me: MeHandle, now: Time) -> Result<(), PortalError> {
-        let spec = self.portals.spec(me).ok_or(PortalError::UnknownHandle)?;
-        self.portals
-            .check(spec.portal)
-            .map_err(|_| PortalError::UnknownHandle)?;
-        if let Some(md) = self.portals.md_of(me) {
-            self.unlink_md(md, Ok(()), now);
-        }
-        self.portals.remove(me);
-        Ok(())
-    }
-
-    /// Makes a portal lazy: a PUT that no entry accepts is held instead of dropped, until a descriptor is attached
-    /// that accepts it. Each held PUT blocks its connection meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::InvalidPortal`].
-    pub fn set_lazy(&mut self, portal: u32) -> Result<(), PortalError> {
-        let input = self.noted(|| Input::SetLazy { portal });
-        self.take_in(input, |core| core.set_lazy_unrecorded(portal))
-    }
-
-    fn set_lazy_unrecorded(&mut self, portal: u32) -> Result<(), PortalError> {
-        self.portals.check(portal)?;
-        self.portals.set_lazy(portal, true);
-        Ok(())
-    }
-
-    /// Makes a portal an ordinary portal. The PUTs that it holds are dropped.
-    ///
-    /// # Errors
-    ///
-    /// [`PortalError::InvalidPortal`].
-    pub fn clear_lazy(&mut self, portal: u32, now: Time) -> Result<(), PortalError> {
-        let input = self.noted(|| Input::ClearLazy { portal, now });
-        self.take_in(input, |core| core.clear_lazy_unrecorded(portal, now))
-    }
-
-    fn clear_lazy_unrecorded(&mut self, portal: u32, _now: Time) -> Result<(), PortalError> {
-        self.portals.check(portal)?;
-        for held in self.portals.set_lazy(portal, false) {
-            self.drop_waiting(held, DropReason::LazyPortal);
-        }
-        Ok(())
     }
 }
 

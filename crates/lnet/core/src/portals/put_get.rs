@@ -12,7 +12,6 @@ use crate::portals::calls::PortalError;
 use crate::portals::descriptor::Md;
 use crate::portals::md::MdHandle;
 use crate::portals::responses::Tracked;
-use crate::record::Input;
 use crate::select::{Exact, Path, PathRequest, Request, Unobserved};
 use crate::send::tx::{Outgoing, Work};
 
@@ -95,6 +94,69 @@ impl SendHints {
     }
 }
 
+pub(crate) fn hinted_put(
+    core: &mut Core,
+    put: PutRequest,
+    hints: SendHints,
+    now: Time,
+) -> Result<(), PortalError> {
+    let none = Handle::NONE;
+    let ack_wmd = if put.ack {
+        core.wire_handles.of(put.md)
+    } else {
+        none
+    };
+    let PutRequest {
+        md,
+        source,
+        target,
+        portal,
+        match_bits,
+        offset,
+        hdr_data,
+        ..
+    } = put;
+    let body = Body::Put(Put {
+        ack_wmd,
+        match_bits,
+        hdr_data,
+        ptl_index: portal,
+        offset,
+    });
+    let timeout = core.config.globals.transaction_timeout;
+    let response_within = put.ack.then_some(timeout);
+    let start = Start {
+        md,
+        source,
+        target,
+        portal,
+        match_bits,
+        offset,
+        hdr_data,
+        body,
+        response_within,
+        hints,
+        exact: hints.exact(target.nid),
+    };
+    let entry = core.startable(md, target)?;
+    if put.ack {
+        entry.responses.wait_for(target.nid, MessageType::Ack);
+    }
+    core.start(&start, now);
+    Ok(())
+}
+
+pub(crate) fn hinted_get(
+    core: &mut Core,
+    get: GetRequest,
+    hints: SendHints,
+    now: Time,
+) -> Result<(), PortalError> {
+    let timeout = core.config.globals.transaction_timeout;
+    let exact = hints.exact(get.target.nid);
+    core.start_get(get, hints, timeout, exact, now)
+}
+
 impl Core {
     /// Starts a PUT. `Ok` means that a SEND event will follow, even if there is no path to the target. With `ack`, an
     /// ACK event follows, or a TIMEOUT event and the end of the descriptor.
@@ -107,73 +169,6 @@ impl Core {
         self.hinted_put(put, SendHints::default(), now)
     }
 
-    /// Does the same as [`Core::put`], with hints for the selection of the path.
-    ///
-    /// # Errors
-    ///
-    /// As [`Core::put`].
-    pub fn hinted_put(
-        &mut self,
-        put: PutRequest,
-        hints: SendHints,
-        now: Time,
-    ) -> Result<(), PortalError> {
-        let input = self.noted(|| Input::Put { put, hints, now });
-        self.take_in(input, |core| core.hinted_put_unrecorded(put, hints, now))
-    }
-
-    fn hinted_put_unrecorded(
-        &mut self,
-        put: PutRequest,
-        hints: SendHints,
-        now: Time,
-    ) -> Result<(), PortalError> {
-        let none = Handle::NONE;
-        let ack_wmd = if put.ack {
-            self.wire_handles.of(put.md)
-        } else {
-            none
-        };
-        let PutRequest {
-            md,
-            source,
-            target,
-            portal,
-            match_bits,
-            offset,
-            hdr_data,
-            ..
-        } = put;
-        let body = Body::Put(Put {
-            ack_wmd,
-            match_bits,
-            hdr_data,
-            ptl_index: portal,
-            offset,
-        });
-        let timeout = self.config.globals.transaction_timeout;
-        let response_within = put.ack.then_some(timeout);
-        let start = Start {
-            md,
-            source,
-            target,
-            portal,
-            match_bits,
-            offset,
-            hdr_data,
-            body,
-            response_within,
-            hints,
-            exact: hints.exact(target.nid),
-        };
-        let entry = self.startable(md, target)?;
-        if put.ack {
-            entry.responses.wait_for(target.nid, MessageType::Ack);
-        }
-        self.start(&start, now);
-        Ok(())
-    }
-
     /// Starts a GET. `Ok` means that a SEND event will follow. Then a REPLY event follows, or a TIMEOUT event and the
     /// end of the descriptor.
     ///
@@ -182,32 +177,6 @@ impl Core {
     /// As [`Core::put`].
     pub fn get(&mut self, get: GetRequest, now: Time) -> Result<(), PortalError> {
         self.hinted_get(get, SendHints::default(), now)
-    }
-
-    /// Does the same as [`Core::get`], with hints for the selection of the path.
-    ///
-    /// # Errors
-    ///
-    /// As [`Core::put`].
-    pub fn hinted_get(
-        &mut self,
-        get: GetRequest,
-        hints: SendHints,
-        now: Time,
-    ) -> Result<(), PortalError> {
-        let input = self.noted(|| Input::Get { get, hints, now });
-        self.take_in(input, |core| core.hinted_get_unrecorded(get, hints, now))
-    }
-
-    fn hinted_get_unrecorded(
-        &mut self,
-        get: GetRequest,
-        hints: SendHints,
-        now: Time,
-    ) -> Result<(), PortalError> {
-        let timeout = self.config.globals.transaction_timeout;
-        let exact = hints.exact(get.target.nid);
-        self.start_get(get, hints, timeout, exact, now)
     }
 
     /// Starts a ping of exactly this NID.

@@ -11,7 +11,6 @@ use crate::io::{Landing, NiId, Payload, Place, Verdict};
 use crate::portals::matching::{Match, Wanted};
 use crate::portals::md::MdHandle;
 use crate::receive::rx::{Origin, ReceiveStage, Rx};
-use crate::record::Input;
 use crate::status::{DropReason, IllegalMessage};
 
 /// The limit of messages that wait for credits of one peer NI before its requests are dropped. Otherwise a peer that
@@ -23,54 +22,42 @@ pub(crate) const ANSWERS_QUEUED_MAX: usize = 8192;
 /// whatever others do.
 const MESSAGES_MAX: usize = 1 << 18;
 
+pub(crate) fn header(
+    core: &mut Core,
+    ni: NiId,
+    from: ProcessId,
+    header: &Header,
+    now: Time,
+) -> Verdict {
+    core.note_time(now);
+    let arrival = Arrival::new(ni, from.nid, header);
+    let for_this_node = match core.is_for_this_node(ni, header) {
+        Ok(for_this_node) => for_this_node,
+        Err(error) => {
+            core.counters.refused += 1;
+            return Verdict::Reject(error);
+        }
+    };
+    let origin = Origin {
+        ni,
+        from,
+        header: *header,
+    };
+    if core.fault_on_receive(&origin, now) {
+        return core.drop_arrival(arrival, DropReason::FaultInjected);
+    }
+    core.note_ping(ni, header, now);
+    match core.admit(for_this_node, arrival, header, now) {
+        Err(reason) => core.drop_arrival(arrival, reason),
+        Ok(()) if for_this_node => match core.delay_on_receive(&origin, now) {
+            Some(held) => held,
+            None => core.receive(origin),
+        },
+        Ok(()) => core.receive_routed(origin),
+    }
+}
+
 impl Core {
-    /// Takes the header of a message that arrived over `ni` from the process at the other end of the connection, which
-    /// for a routed message is not its source. Returns what to do with the payload behind it.
-    pub fn header(&mut self, ni: NiId, from: ProcessId, header: &Header, now: Time) -> Verdict {
-        let input = self.noted(|| Input::Header {
-            ni,
-            from,
-            header: *header,
-            now,
-        });
-        self.take_in(input, |core| core.header_unrecorded(ni, from, header, now))
-    }
-
-    fn header_unrecorded(
-        &mut self,
-        ni: NiId,
-        from: ProcessId,
-        header: &Header,
-        now: Time,
-    ) -> Verdict {
-        self.note_time(now);
-        let arrival = Arrival::new(ni, from.nid, header);
-        let for_this_node = match self.is_for_this_node(ni, header) {
-            Ok(for_this_node) => for_this_node,
-            Err(error) => {
-                self.counters.refused += 1;
-                return Verdict::Reject(error);
-            }
-        };
-        let origin = Origin {
-            ni,
-            from,
-            header: *header,
-        };
-        if self.fault_on_receive(&origin, now) {
-            return self.drop_arrival(arrival, DropReason::FaultInjected);
-        }
-        self.note_ping(ni, header, now);
-        match self.admit(for_this_node, arrival, header, now) {
-            Err(reason) => self.drop_arrival(arrival, reason),
-            Ok(()) if for_this_node => match self.delay_on_receive(&origin, now) {
-                Some(held) => held,
-                None => self.receive(origin),
-            },
-            Ok(()) => self.receive_routed(origin),
-        }
-    }
-
     /// Applies checks 1 and 3: the length must be legal, and the message must be addressed to this interface or to
     /// another net.
     // [MSG-4] [MSG-5] [MSG-9]

@@ -20,7 +20,6 @@ use crate::event::Event;
 use crate::io::{Landing, NiId, Output, Payload, RouterBuffer, RxId, Verdict};
 use crate::peer::PeerNiId;
 use crate::portals::md::MdHandle;
-use crate::record::Input;
 use crate::router::forward::Passage;
 use crate::status::{DropReason, MessageStatus};
 
@@ -62,6 +61,47 @@ pub(crate) enum ReceiveStage {
 impl Rx {
     pub(crate) fn arrival(&self) -> Arrival {
         Arrival::new(self.ni, self.from.nid, &self.header)
+    }
+}
+
+pub(crate) fn arrived(core: &mut Core, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
+    core.note_time(now);
+    let Some(message) = core.rx.remove(rx) else {
+        core.counters.stale_answers += 1;
+        return;
+    };
+    core.counters.end_message();
+    if result.is_err() {
+        core.count_failed(&message);
+    }
+    if result.is_ok() && !matches!(message.stage, ReceiveStage::Dropped) {
+        core.update_health_on_receive(message.ni, message.from.nid, now);
+        if message.header.src_nid.net() != message.from.nid.net() {
+            core.note_received_through(message.from.nid);
+        }
+    }
+    let Rx {
+        ni,
+        from,
+        header,
+        stage,
+    } = message;
+    let origin = Origin { ni, from, header };
+    match stage {
+        ReceiveStage::Landing(event) => core.landed(&origin, event, result, now),
+        ReceiveStage::Cancelled(event) => {
+            let result = result.map_err(|_| MessageStatus::LocalAborted);
+            core.landed(&origin, event, result, now);
+        }
+        ReceiveStage::Asking(event, payload) => core.asked(&origin, event, payload, result, now),
+        ReceiveStage::Buffered(buffer, passage) => {
+            core.buffered(&origin, buffer, passage, result, now);
+        }
+        ReceiveStage::HeldLazy => core.leave_lazy_queue(&origin.header, rx),
+        ReceiveStage::HeldForCredit(sender) => core.leave_credit_queue(sender, rx),
+        ReceiveStage::HeldForHop(passage) => core.leave_hop_queue(passage, rx),
+        ReceiveStage::HeldForBuffer(passage) => core.leave_buffer_queue(passage, rx),
+        ReceiveStage::HeldByFault | ReceiveStage::Dropped => {}
     }
 }
 
@@ -119,57 +159,6 @@ impl Core {
             }
         };
         self.count_drop(message.arrival(), reason);
-    }
-
-    /// Takes the LND's report that the payload of a message has arrived in the place that its verdict or
-    /// [`Output::Resume`] named, or that the message has failed. The core counts and ignores an id that names no
-    /// message, or no longer names one.
-    pub fn arrived(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
-        let input = self.noted(|| Input::Arrived { rx, result, now });
-        self.take_in(input, |core| core.arrived_unrecorded(rx, result, now));
-    }
-
-    fn arrived_unrecorded(&mut self, rx: RxId, result: Result<(), MessageStatus>, now: Time) {
-        self.note_time(now);
-        let Some(message) = self.rx.remove(rx) else {
-            self.counters.stale_answers += 1;
-            return;
-        };
-        self.counters.end_message();
-        if result.is_err() {
-            self.count_failed(&message);
-        }
-        if result.is_ok() && !matches!(message.stage, ReceiveStage::Dropped) {
-            self.update_health_on_receive(message.ni, message.from.nid, now);
-            if message.header.src_nid.net() != message.from.nid.net() {
-                self.note_received_through(message.from.nid);
-            }
-        }
-        let Rx {
-            ni,
-            from,
-            header,
-            stage,
-        } = message;
-        let origin = Origin { ni, from, header };
-        match stage {
-            ReceiveStage::Landing(event) => self.landed(&origin, event, result, now),
-            ReceiveStage::Cancelled(event) => {
-                let result = result.map_err(|_| MessageStatus::LocalAborted);
-                self.landed(&origin, event, result, now);
-            }
-            ReceiveStage::Asking(event, payload) => {
-                self.asked(&origin, event, payload, result, now)
-            }
-            ReceiveStage::Buffered(buffer, passage) => {
-                self.buffered(&origin, buffer, passage, result, now);
-            }
-            ReceiveStage::HeldLazy => self.leave_lazy_queue(&origin.header, rx),
-            ReceiveStage::HeldForCredit(sender) => self.leave_credit_queue(sender, rx),
-            ReceiveStage::HeldForHop(passage) => self.leave_hop_queue(passage, rx),
-            ReceiveStage::HeldForBuffer(passage) => self.leave_buffer_queue(passage, rx),
-            ReceiveStage::HeldByFault | ReceiveStage::Dropped => {}
-        }
     }
 }
 

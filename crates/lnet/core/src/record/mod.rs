@@ -14,20 +14,20 @@
 //! call that another call makes is part of the outer call. If the driver writes into a buffer of the core, the written
 //! bytes are an input of their own, [`Input::Fill`]: discovery information, never payload of a program.
 
-mod apply;
+mod answer;
 #[cfg(feature = "record-file")]
 pub mod file;
-mod input;
 
 use std::fmt;
 
 use lnet_types::Time;
 use thiserror::Error;
 
-pub(crate) use self::input::ToAnswer;
-pub use self::input::{Answer, Input};
+pub use self::answer::Answer;
+pub(crate) use self::answer::ToAnswer;
 use crate::Core;
 use crate::config::CoreConfig;
+use crate::entry::Input;
 use crate::io::{CoreBuffer, Output};
 use crate::select::Selection;
 
@@ -168,7 +168,10 @@ impl Core {
         input: &Input,
         call: impl FnOnce(&mut Self) -> R,
     ) -> R {
-        let Some(mut recorder) = self.tape.recorder.take() else {
+        // Drivers tick often, and a tick without a due timer changes no decision.
+        let is_idle = matches!(input, Input::Tick { now } if self.next_deadline().is_none_or(|due| due > *now));
+        let recorder = self.tape.recorder.take_if(|_| !is_idle);
+        let Some(mut recorder) = recorder else {
             return call(self);
         };
         for buffer in std::mem::take(&mut self.tape.written) {

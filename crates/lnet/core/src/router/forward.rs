@@ -24,7 +24,6 @@ use crate::event::Errno;
 use crate::io::{Landing, Output, Payload, Place, RouterBuffer, RouterPool, RxId, Verdict};
 use crate::peer::PeerNiId;
 use crate::receive::rx::{Origin, ReceiveStage};
-use crate::record::Input;
 use crate::select::{PathRequest, Unobserved};
 use crate::send::tx::{End, Outgoing, Tx, Work};
 use crate::status::{DropReason, MessageStatus};
@@ -38,6 +37,14 @@ pub(crate) struct Passage {
     /// The next hop that was selected when the header arrived; `None` if there was no path or the share of a next hop
     /// is not limited. The path is selected anew when the complete message is here.
     hop: Option<Nid>,
+}
+
+pub(crate) fn set_router_buffers(core: &mut Core, buffers: crate::RouterBuffers, _now: Time) {
+    core.config.buffers = buffers;
+    core.pools.resize(buffers);
+    for pool in RouterPool::ALL {
+        core.serve_pool(pool);
+    }
 }
 
 impl Core {
@@ -302,22 +309,6 @@ impl Core {
         self.pools.leave(passage.pool, rx);
         self.return_share(passage);
         self.return_sender_credit(passage.sender);
-    }
-
-    /// Sets the sizes of the pools. Buffers beyond the new sizes are removed when they come back.
-    pub fn set_router_buffers(&mut self, buffers: crate::RouterBuffers, now: Time) {
-        let input = self.noted(|| Input::SetRouterBuffers { buffers, now });
-        self.take_in(input, |core| {
-            core.set_router_buffers_unrecorded(buffers, now)
-        });
-    }
-
-    fn set_router_buffers_unrecorded(&mut self, buffers: crate::RouterBuffers, _now: Time) {
-        self.config.buffers = buffers;
-        self.pools.resize(buffers);
-        for pool in RouterPool::ALL {
-            self.serve_pool(pool);
-        }
     }
 
     /// Drops every routed message, except those that the LND has and those whose payload is arriving.

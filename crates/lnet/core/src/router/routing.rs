@@ -17,7 +17,6 @@ use std::time::Duration;
 use lnet_types::Time;
 
 use crate::Core;
-use crate::record::Input;
 use crate::timer::Timer;
 
 /// The time between two checks whether the buffers of a stopping router are free.
@@ -52,6 +51,39 @@ impl Change {
     }
 }
 
+pub(crate) fn start_routing(core: &mut Core, now: Time) {
+    if matches!(core.routing(), RoutingState::Starting | RoutingState::On) {
+        return;
+    }
+    core.config.routing = true;
+    let on = now + core.config.globals.quiet_window();
+    core.change_routing(Some(Change::Starting { on }));
+    core.watch_nets(now);
+    core.rebuild_ping_info();
+}
+
+pub(crate) fn stop_routing(core: &mut Core, now: Time) {
+    if matches!(core.routing(), RoutingState::Off | RoutingState::Stopping) {
+        return;
+    }
+    let window = core.config.globals.quiet_window();
+    let (look, off) = (now + window, now + window.saturating_mul(3));
+    core.change_routing(Some(Change::Stopping { look, off }));
+    core.rebuild_ping_info();
+}
+
+pub(crate) fn set_routing(core: &mut Core, enabled: bool, now: Time) {
+    core.change_routing(None);
+    if core.config.routing != enabled {
+        core.config.routing = enabled;
+        if !enabled {
+            core.stop_forwarding(now);
+        }
+        core.watch_nets(now);
+    }
+    core.rebuild_ping_info();
+}
+
 impl Core {
     /// Returns the state of routing.
     #[must_use]
@@ -79,59 +111,6 @@ impl Core {
             Change::Stopping { look, off } => (look, off),
         };
         Some((soonest.saturating_since(now), latest.saturating_since(now)))
-    }
-
-    /// Starts to route. Peers learn this only after the node has forwarded for one check interval and one ping
-    /// timeout.
-    pub fn start_routing(&mut self, now: Time) {
-        let input = self.noted(|| Input::StartRouting { now });
-        self.take_in(input, |core| core.start_routing_unrecorded(now));
-    }
-
-    fn start_routing_unrecorded(&mut self, now: Time) {
-        if matches!(self.routing(), RoutingState::Starting | RoutingState::On) {
-            return;
-        }
-        self.config.routing = true;
-        let on = now + self.config.globals.quiet_window();
-        self.change_routing(Some(Change::Starting { on }));
-        self.watch_nets(now);
-        self.rebuild_ping_info();
-    }
-
-    /// Stops routing. Peers learn this at once, and messages that they still send are forwarded until all buffers are
-    /// free, or until a time limit.
-    pub fn stop_routing(&mut self, now: Time) {
-        let input = self.noted(|| Input::StopRouting { now });
-        self.take_in(input, |core| core.stop_routing_unrecorded(now));
-    }
-
-    fn stop_routing_unrecorded(&mut self, now: Time) {
-        if matches!(self.routing(), RoutingState::Off | RoutingState::Stopping) {
-            return;
-        }
-        let window = self.config.globals.quiet_window();
-        let (look, off) = (now + window, now + window.saturating_mul(3));
-        self.change_routing(Some(Change::Stopping { look, off }));
-        self.rebuild_ping_info();
-    }
-
-    /// Starts or stops routing at once. When routing stops, messages that wait are dropped.
-    pub fn set_routing(&mut self, enabled: bool, now: Time) {
-        let input = self.noted(|| Input::SetRouting { enabled, now });
-        self.take_in(input, |core| core.set_routing_unrecorded(enabled, now));
-    }
-
-    fn set_routing_unrecorded(&mut self, enabled: bool, now: Time) {
-        self.change_routing(None);
-        if self.config.routing != enabled {
-            self.config.routing = enabled;
-            if !enabled {
-                self.stop_forwarding(now);
-            }
-            self.watch_nets(now);
-        }
-        self.rebuild_ping_info();
     }
 
     fn change_routing(&mut self, change: Option<Change>) {

@@ -14,7 +14,8 @@ use lnet_policy::Profile;
 use lnet_types::Nid;
 
 use super::observe::Exclusion;
-use crate::config::{Globals, UsedPaths};
+use crate::config::UsedPaths;
+use crate::globals::Globals;
 use crate::io::NiId;
 use crate::ni::Ni;
 use crate::peer::{PeerNi, PeerNiId};

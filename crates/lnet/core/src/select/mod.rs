@@ -37,9 +37,9 @@ pub use self::observe::{
     Unobserved,
 };
 use crate::Core;
-use crate::config::Globals;
 use crate::event::Errno;
 use crate::gateways::route::Routes;
+use crate::globals::Globals;
 use crate::io::NiId;
 use crate::ni::{Ni, Nis};
 use crate::peer::{Peer, PeerNi, PeerNiId, Peers};

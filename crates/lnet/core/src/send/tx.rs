@@ -21,7 +21,6 @@ use crate::peer::PeerNiId;
 use crate::portals::descriptor::Owner;
 use crate::portals::md::MdHandle;
 use crate::portals::responses::Departing;
-use crate::record::Input;
 use crate::router::forward::Passage;
 use crate::select::{Path, PathRequest};
 use crate::status::{DropReason, MessageStatus};
@@ -178,6 +177,40 @@ impl Tx {
     }
 }
 
+pub(crate) fn sent(core: &mut Core, tx: TxId, status: MessageStatus, now: Time) {
+    core.attempt_ended(tx, status, None, now);
+}
+
+pub(crate) fn sent_try_next(
+    core: &mut Core,
+    tx: TxId,
+    status: MessageStatus,
+    next: Nid,
+    now: Time,
+) {
+    core.attempt_ended(tx, status, Some(next), now);
+}
+
+pub(crate) fn sent_in_no_form(core: &mut Core, tx: TxId, now: Time) {
+    core.note_time(now);
+    if core.tx.get_mut(tx).is_none_or(|sent| sent.is_queued()) {
+        core.counters.stale_answers += 1;
+        return;
+    }
+    core.counters.count_status(MessageStatus::LocalError);
+    core.count_along_route(tx, MessageStatus::LocalError);
+    let Some(message) = core.tx.remove(tx) else {
+        return core.broken("a message that was found");
+    };
+    let (ni, peer) = (message.ni, message.peer);
+    let end = End::Failed(Errno::EAFNOSUPPORT, DropReason::NotForwarded);
+    core.end_attempts(message, tx, MessageStatus::LocalError, end);
+    if let Some(peer) = peer {
+        core.return_ni_credit(ni, now);
+        core.return_peer_credit(peer, now);
+    }
+}
+
 impl Core {
     /// Inserts a message that waits until its target is discovered.
     pub(crate) fn enter_parked(&mut self, mut tx: Tx) -> TxId {
@@ -305,64 +338,6 @@ impl Core {
         self.release_payload(message.payload);
         let end = End::Failed(errno, DropReason::NoMemory);
         self.complete_work(&message.header, message.work, end);
-    }
-
-    /// Takes the LND's report of the result of a message. The core counts and ignores an id that names no message, or
-    /// no longer names one. It may resend a failed message as another [`Output::Transmit`] with another id.
-    pub fn sent(&mut self, tx: TxId, status: MessageStatus, now: Time) {
-        let input = self.noted(|| Input::Sent { tx, status, now });
-        self.take_in(input, |core| core.sent_unrecorded(tx, status, now));
-    }
-
-    fn sent_unrecorded(&mut self, tx: TxId, status: MessageStatus, now: Time) {
-        self.attempt_ended(tx, status, None, now);
-    }
-
-    /// Does the same as [`Core::sent`], for a failure after which the LND knows which interface of the peer is worth
-    /// trying. A resend takes the interface `next` if it is up and in full health.
-    pub fn sent_try_next(&mut self, tx: TxId, status: MessageStatus, next: Nid, now: Time) {
-        let input = self.noted(|| Input::SentTryNext {
-            tx,
-            status,
-            next,
-            now,
-        });
-        self.take_in(input, |core| {
-            core.sent_try_next_unrecorded(tx, status, next, now)
-        });
-    }
-
-    fn sent_try_next_unrecorded(&mut self, tx: TxId, status: MessageStatus, next: Nid, now: Time) {
-        self.attempt_ended(tx, status, Some(next), now);
-    }
-
-    /// Takes the LND's report that the next hop reads no form of header that can name the message's NIDs: a
-    /// NID has an IPv6 address, and the peer is old. No health is lowered, and the message is not resent,
-    /// because no resend would help. The caller of the operation receives [`Errno::EAFNOSUPPORT`].
-    // [LARGE-10]
-    pub fn sent_in_no_form(&mut self, tx: TxId, now: Time) {
-        let input = self.noted(|| Input::SentInNoForm { tx, now });
-        self.take_in(input, |core| core.sent_in_no_form_unrecorded(tx, now));
-    }
-
-    fn sent_in_no_form_unrecorded(&mut self, tx: TxId, now: Time) {
-        self.note_time(now);
-        if self.tx.get_mut(tx).is_none_or(|sent| sent.is_queued()) {
-            self.counters.stale_answers += 1;
-            return;
-        }
-        self.counters.count_status(MessageStatus::LocalError);
-        self.count_along_route(tx, MessageStatus::LocalError);
-        let Some(message) = self.tx.remove(tx) else {
-            return self.broken("a message that was found");
-        };
-        let (ni, peer) = (message.ni, message.peer);
-        let end = End::Failed(Errno::EAFNOSUPPORT, DropReason::NotForwarded);
-        self.end_attempts(message, tx, MessageStatus::LocalError, end);
-        if let Some(peer) = peer {
-            self.return_ni_credit(ni, now);
-            self.return_peer_credit(peer, now);
-        }
     }
 
     fn attempt_ended(&mut self, id: TxId, status: MessageStatus, next: Option<Nid>, now: Time) {

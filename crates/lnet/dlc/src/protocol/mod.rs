@@ -52,7 +52,7 @@ pub use numbers::{
 };
 pub use path::default_socket_path;
 pub use request::{
-    Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, MARK_MAX, PARAMETERS, Reply,
-    Request, RuleChange, Section, Show, Tune, UdspRule,
+    Failure, Fault, FaultPace, FaultRule, HealthTarget, ImportMode, MARK_MAX, Reply, Request,
+    RuleChange, Section, Show, Tune, UdspRule, parameters,
 };
 pub use watch::{Happened, Happening, Happenings};

@@ -75,7 +75,7 @@ pub enum Request {
     SelectionState,
     /// The connections of the socket LND; each piece of the answer is a [`crate::protocol::Part`] as JSON.
     Connections,
-    /// The value of one of [`crate::protocol::PARAMETERS`], as `lctl get_param` prints it on kernel nodes.
+    /// The value of one of [`crate::protocol::parameters`], as `lctl get_param` prints it on kernel nodes.
     Parameter {
         /// Its name in kernels.
         name: String,
@@ -99,32 +99,17 @@ pub enum Request {
     },
 }
 
-/// The names for [`Request::Parameter`]: tables, then module parameters under their names in
-/// kernels.
-pub const PARAMETERS: [&str; 22] = [
-    "buffers",
-    "nis",
-    "peers",
-    "routers",
-    "routes",
-    "stats",
-    "alive_router_check_interval",
-    "avoid_asym_router_failure",
-    "check_routers_before_use",
-    "forwarding",
-    "lnet_drop_asym_route",
-    "lnet_health_sensitivity",
-    "lnet_lnd_timeout",
-    "lnet_max_recovery_ping_interval",
-    "lnet_numa_range",
-    "lnet_peer_discovery_disabled",
-    "lnet_recovery_limit",
-    "lnet_response_tracking",
-    "lnet_retry_count",
-    "lnet_transaction_timeout",
-    "local_nid_dist_zero",
-    "router_ping_timeout",
-];
+/// Returns the names for [`Request::Parameter`]: tables, then module parameters under their names in kernels.
+pub fn parameters() -> impl Iterator<Item = &'static str> {
+    let tables = ["buffers", "nis", "peers", "routers", "routes", "stats"];
+    let others = ["forwarding", "lnet_lnd_timeout", "local_nid_dist_zero"];
+    let options = lnet_config::PARAMETERS
+        .iter()
+        .filter_map(|parameter| parameter.option);
+    let mut names: Vec<_> = options.chain(others).collect();
+    names.sort_unstable();
+    tables.into_iter().chain(names)
+}
 
 /// The longest mark, in bytes; kernels truncate marks at a page.
 pub const MARK_MAX: usize = 1024;

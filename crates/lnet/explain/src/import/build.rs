@@ -426,41 +426,11 @@ fn profile_of(document: &Document, settings: &Settings) -> Profile {
 
 fn config(document: &Document, settings: &Settings) -> CoreConfig {
     let given = &document.globals;
-    let default = Globals::default();
-    let seconds = |value: Option<u32>, default: Duration| {
-        value.map_or(default, |seconds| Duration::from_secs(seconds.into()))
-    };
-    let sensitivity = given
-        .health_sensitivity
-        .and_then(|value| u16::try_from(value).ok());
-    let profile = profile_of(document, settings);
     let globals = Globals {
-        transaction_timeout: seconds(given.transaction_timeout, default.transaction_timeout),
-        retry_count: given.retry_count.unwrap_or(default.retry_count),
-        drop_asym_route: given.drop_asym_route.unwrap_or(default.drop_asym_route),
-        profile,
+        // Nothing is asked while a path is explained.
+        discovery: false,
         used_paths: settings.used_paths,
-        // Kernels treat their own NIDs like NIDs of peers. [PATH-4]
-        own_nids_by_loopback: profile == Profile::Design,
-        health_sensitivity: sensitivity.unwrap_or(default.health_sensitivity),
-        recovery_limit: seconds(given.recovery_limit, default.recovery_limit),
-        max_recovery_ping_interval: seconds(
-            given.max_recovery_ping_interval,
-            default.max_recovery_ping_interval,
-        ),
-        numa_range: given.numa_range.unwrap_or(default.numa_range),
-        alive_router_check_interval: seconds(
-            given.alive_router_check_interval,
-            default.alive_router_check_interval,
-        ),
-        router_ping_timeout: seconds(given.router_ping_timeout, default.router_ping_timeout),
-        check_routers_before_use: given
-            .check_routers_before_use
-            .unwrap_or(default.check_routers_before_use),
-        avoid_asym_router_failure: given
-            .avoid_asym_router_failure
-            .unwrap_or(default.avoid_asym_router_failure),
-        ..default
+        ..Globals::default().with(given.numbers(), Some(profile_of(document, settings)))
     };
     CoreConfig {
         entropy: Entropy::withheld(),

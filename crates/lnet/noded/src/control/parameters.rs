@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::time::Duration;
 
+use lnet_config::Parameter;
 use lnet_core::{Core, NiId, PeerCursor, PeerNiView, RouterPool};
 use lnet_dlc::protocol::Reply;
 
 use super::connection::Pieces;
 use super::request::failure;
-use crate::managed::ManagedNode;
+use crate::managed::{Configured, ManagedNode};
 
 const ENOENT: i32 = 2;
 
@@ -21,7 +21,7 @@ pub(super) fn tell(node: &ManagedNode, name: &str, send: Pieces<'_>) -> io::Resu
     if name == "peers" {
         return peers(node, send);
     }
-    let value = node.with_core(|core, _| table(core, name).or_else(|| parameter(core, name)));
+    let value = node.with(|node, _| table(node.core(), name).or_else(|| parameter(node, name)));
     let Some(value) = value else {
         let descr = format!("{name}: no such parameter");
         return Ok(failure("get", "param", -ENOENT, descr));
@@ -185,32 +185,26 @@ fn peer_row(view: &PeerNiView, watched: bool) -> String {
 }
 
 /// Returns a module parameter by its name in kernel nodes.
-fn parameter(core: &Core, name: &str) -> Option<String> {
+fn parameter(node: &Configured<'_>, name: &str) -> Option<String> {
+    let core = node.core();
     let globals = core.globals();
-    let secs = |duration: Duration| duration.as_secs().to_string();
-    let flag = |on: bool| u8::from(on).to_string();
-    Some(match name {
-        "lnet_transaction_timeout" => secs(globals.transaction_timeout),
-        "lnet_retry_count" => globals.retry_count.to_string(),
-        "lnet_health_sensitivity" => globals.health_sensitivity.to_string(),
-        "lnet_lnd_timeout" => secs(globals.lnd_timeout()),
-        "lnet_numa_range" => globals.numa_range.to_string(),
-        "lnet_peer_discovery_disabled" => flag(!globals.discovery),
-        "lnet_drop_asym_route" => flag(globals.drop_asym_route),
-        "lnet_response_tracking" => globals.response_tracking.to_string(),
-        "lnet_recovery_limit" => secs(globals.recovery_limit),
-        "lnet_max_recovery_ping_interval" => secs(globals.max_recovery_ping_interval),
-        "alive_router_check_interval" => secs(globals.alive_router_check_interval),
-        "router_ping_timeout" => secs(globals.router_ping_timeout),
-        "check_routers_before_use" => flag(globals.check_routers_before_use),
-        "avoid_asym_router_failure" => flag(globals.avoid_asym_router_failure),
-        "local_nid_dist_zero" => flag(globals.local_nid_dist_zero),
-        "forwarding" => if core.is_routing_on() {
-            "enabled"
-        } else {
-            "disabled"
+    let number = match name {
+        "lnet_lnd_timeout" => globals.lnd_timeout().as_secs().try_into().ok(),
+        "local_nid_dist_zero" => globals.number(name),
+        "forwarding" => {
+            let state = if core.is_routing_on() {
+                "enabled"
+            } else {
+                "disabled"
+            };
+            return Some(state.to_owned());
         }
-        .to_owned(),
-        _ => return None,
-    })
+        _ => {
+            let parameter = Parameter::of_option(name)?;
+            let kept = || node.kept.globals.number(parameter.name);
+            let value = globals.number(parameter.name).or_else(kept);
+            value.map(|value| parameter.option_value(value))
+        }
+    };
+    number.map(|number| number.to_string())
 }

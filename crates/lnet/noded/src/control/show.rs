@@ -4,8 +4,8 @@
 
 use lnet_config::{
     Buffers, CptPools, DerivedGlobals, Document, Globals, Latency, MessageStats, NetShow, NiHealth,
-    NiShow, NodeStats, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply, RouteShow,
-    RouteType, Status, Traffic, Tunables, UdspEntry, UdspInfo,
+    NiShow, NodeStats, PARAMETERS, PeerCredits, PeerNiHealth, PeerNiShow, PeerShow, Pool, Reply,
+    RouteShow, RouteType, Status, Traffic, Tunables, UdspEntry, UdspInfo,
 };
 use lnet_core::{
     Core, LatencyStats, MessageStatus, NiId, NiView, PeerCursor, PeerNiView, PeerState, PeerView,
@@ -135,46 +135,29 @@ pub(super) fn routing(core: &Core) -> Document {
     }
 }
 
-/// Returns the node-wide parameters.
+/// Returns the node-wide parameters. Those that `lnetctl` does not print are shown only if they differ from every
+/// kernel's values.
 pub(super) fn globals(node: &Configured<'_>) -> Document {
     let (own, kept) = (node.core().globals(), node.kept.globals);
-    let seconds = |time: std::time::Duration| u32::try_from(time.as_secs()).ok();
-    // Parameters that `lnetctl` does not print are shown only if they differ from every kernel's values.
     let usual = lnet_core::Globals::default();
-    let unusual_time = |ours, usual| if ours == usual { None } else { seconds(ours) };
-    let unusual_switch = |ours: bool, usual: bool| (ours != usual).then_some(ours);
+    let mut globals = Globals {
+        profile: (own.profile != usual.profile).then_some(own.profile),
+        ..Globals::default()
+    };
+    for parameter in PARAMETERS {
+        let of_core = own.number(parameter.name);
+        let is_usual = of_core.is_some() && of_core == usual.number(parameter.name);
+        let value = of_core.or_else(|| kept.number(parameter.name));
+        if let Some(value) = value.filter(|_| parameter.is_printed || !is_usual) {
+            parameter.set(&mut globals, value);
+        }
+    }
+    let lnd_timeout = own.lnd_timeout().as_secs();
     Document {
-        globals: Globals {
-            numa_range: Some(own.numa_range),
-            max_interfaces: Some(kept.max_interfaces),
-            discovery: Some(own.discovery),
-            drop_asym_route: Some(own.drop_asym_route),
-            retry_count: Some(own.retry_count),
-            transaction_timeout: seconds(own.transaction_timeout),
-            health_sensitivity: Some(own.health_sensitivity.into()),
-            router_sensitivity: Some(kept.router_sensitivity),
-            response_tracking: Some(own.response_tracking.into()),
-            recovery_limit: seconds(own.recovery_limit),
-            max_recovery_ping_interval: seconds(own.max_recovery_ping_interval),
-            alive_router_check_interval: unusual_time(
-                own.alive_router_check_interval,
-                usual.alive_router_check_interval,
-            ),
-            router_ping_timeout: unusual_time(own.router_ping_timeout, usual.router_ping_timeout),
-            check_routers_before_use: unusual_switch(
-                own.check_routers_before_use,
-                usual.check_routers_before_use,
-            ),
-            avoid_asym_router_failure: unusual_switch(
-                own.avoid_asym_router_failure,
-                usual.avoid_asym_router_failure,
-            ),
-            profile: (own.profile != usual.profile).then_some(own.profile),
-            match_addresses: kept.match_addresses,
-        },
+        globals,
         derived: DerivedGlobals {
             recovery_interval: Some(1),
-            lnd_timeout: seconds(own.lnd_timeout()),
+            lnd_timeout: u32::try_from(lnd_timeout).ok(),
         },
         ..Document::default()
     }

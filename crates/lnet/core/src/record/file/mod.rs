@@ -66,9 +66,8 @@
 //!  Core ─▶ Writer ─▶ Sink (a file, memory)            Log ─▶ Replay ─▶ Step: input, answer, outputs, agrees?
 //! ```
 
-mod codec;
+pub(crate) mod codec;
 mod decision;
-mod input;
 mod log;
 mod replay;
 mod text;

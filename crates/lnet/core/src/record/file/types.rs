@@ -8,19 +8,13 @@ use smallvec::SmallVec;
 use super::codec::{Malformed, Put, Take, array, byte, bytes, choices, fields, wrapped};
 use crate::{
     CoreBuffer, CoreConfig, DelayRule, DropRule, Entropy, FaultFilter, FaultTypes, GetRequest,
-    Globals, Health, InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec, MessageStatus,
-    NiConfig, NiDevice, NiId, NidFilter, Pace, PeerState, PutRequest, Route, RouterBuffers, RxId,
-    SendHints, Tunables, TxId, UsedPaths,
+    Health, InsertPosition, MdHandle, MdOptions, MdSpec, MeHandle, MeSpec, MessageStatus, NiConfig,
+    NiDevice, NiId, NidFilter, Pace, PeerState, PutRequest, Route, RouterBuffers, RxId, SendHints,
+    Tunables, TxId, UsedPaths,
 };
 
 fields! {
     CoreConfig { entropy, seed, globals, buffers, routing, pid }
-    Globals {
-        transaction_timeout, retry_count, response_tracking, alive_router_check_interval, router_ping_timeout,
-        check_routers_before_use, avoid_asym_router_failure, drop_asym_route, profile, used_paths,
-        health_sensitivity, gateway_sensitivity, recovery_limit, max_recovery_ping_interval, next_hop_share,
-        numa_range, discovery, local_nid_dist_zero, own_nids_by_loopback
-    }
     RouterBuffers { tiny, small, large }
     NiConfig { nid, tunables }
     Tunables { credits, peer_credits, peer_buffer_credits, peer_timeout }

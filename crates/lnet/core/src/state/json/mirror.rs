@@ -22,7 +22,6 @@ pub(super) struct ConfigDef {
     #[serde(skip, default = "Entropy::withheld")]
     entropy: Entropy,
     seed: u64,
-    #[serde(with = "GlobalsDef")]
     globals: Globals,
     #[serde(with = "BuffersDef")]
     buffers: RouterBuffers,
@@ -36,44 +35,6 @@ struct BuffersDef {
     tiny: u32,
     small: u32,
     large: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Globals", deny_unknown_fields)]
-struct GlobalsDef {
-    #[serde(with = "text::span")]
-    transaction_timeout: Duration,
-    retry_count: u32,
-    response_tracking: u8,
-    #[serde(with = "text::span")]
-    alive_router_check_interval: Duration,
-    #[serde(with = "text::span")]
-    router_ping_timeout: Duration,
-    check_routers_before_use: bool,
-    avoid_asym_router_failure: bool,
-    drop_asym_route: bool,
-    #[serde(with = "ProfileDef")]
-    profile: Profile,
-    #[serde(with = "UsedPathsDef")]
-    used_paths: UsedPaths,
-    health_sensitivity: u16,
-    gateway_sensitivity: u16,
-    #[serde(with = "text::span")]
-    recovery_limit: Duration,
-    #[serde(with = "text::span")]
-    max_recovery_ping_interval: Duration,
-    #[serde(default = "whole")]
-    next_hop_share: u8,
-    numa_range: u32,
-    #[serde(default)]
-    discovery: bool,
-    local_nid_dist_zero: bool,
-    own_nids_by_loopback: bool,
-}
-
-/// The value for states that were written before shares existed.
-fn whole() -> u8 {
-    100
 }
 
 #[derive(Serialize, Deserialize)]
@@ -317,7 +278,7 @@ pub(super) struct GatewayJson(#[serde(with = "GatewayDef")] pub(super) GatewaySe
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "Profile", rename_all = "lowercase")]
-enum ProfileDef {
+pub(crate) enum ProfileDef {
     Design,
     Lustre,
     #[serde(rename = "lustre-2.17")]
@@ -326,7 +287,7 @@ enum ProfileDef {
 
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "UsedPaths", rename_all = "lowercase")]
-enum UsedPathsDef {
+pub(crate) enum UsedPathsDef {
     Pair,
     Literal,
 }

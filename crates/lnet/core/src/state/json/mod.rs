@@ -24,8 +24,8 @@
 //! # Ok::<(), lnet_core::state_json::StateJsonError>(())
 //! ```
 
-mod mirror;
-mod text;
+pub(crate) mod mirror;
+pub(crate) mod text;
 
 use lnet_policy::{Action, Priority, Profile, Rule, RuleList, RuleText};
 use lnet_types::Time;

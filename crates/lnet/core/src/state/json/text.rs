@@ -81,10 +81,10 @@ pub(super) mod many {
 macro_rules! by_number {
     ($(#[$doc:meta])* $name:ident, $type:ty, $number:ty, $to:expr, $from:expr) => {
         $(#[$doc])*
-        pub(super) mod $name {
+        pub(crate) mod $name {
             use super::*;
 
-            pub(in super::super) fn serialize<S: Serializer>(
+            pub(crate) fn serialize<S: Serializer>(
                 value: &$type,
                 to: S,
             ) -> Result<S::Ok, S::Error> {
@@ -92,7 +92,7 @@ macro_rules! by_number {
                 number(value).serialize(to)
             }
 
-            pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+            pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
                 from: D,
             ) -> Result<$type, D::Error> {
                 let value: fn($number) -> Option<$type> = $from;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lnet_config::{Globals, LndTunables, Step, Tunables};
+use lnet_config::{Globals, LndTunables, PARAMETERS, Step, Tunables};
 use lnet_types::{LndType, Net};
 
 use super::globals::is_default_lnd_timeout;
@@ -94,7 +94,7 @@ fn differences(alike: &[&Node<'_>]) -> Vec<Finding> {
 
 fn parameters(node: &Node<'_>) -> Vec<Parameter> {
     let globals = globals(&node.document().globals);
-    let globals = globals.into_iter().map(|(key, value)| Parameter {
+    let globals = globals.map(|(key, value)| Parameter {
         name: key.to_owned(),
         value,
         path: node.parameter(key),
@@ -126,33 +126,16 @@ fn parameters(node: &Node<'_>) -> Vec<Parameter> {
     parameters
 }
 
-/// Returns the value of each parameter: the value in the document, or the default of kernels since 2.16, as
-/// `docs/selection/configuration.md` has them.
-fn globals(globals: &Globals) -> [(&'static str, u32); 10] {
-    [
-        ("numa_range", globals.numa_range.unwrap_or(0)),
-        ("max_interfaces", globals.max_interfaces.unwrap_or(200)),
-        ("discovery", globals.discovery.unwrap_or(true).into()),
-        (
-            "drop_asym_route",
-            globals.drop_asym_route.unwrap_or(false).into(),
-        ),
-        ("retry_count", globals.retry_count.unwrap_or(2)),
-        (
-            "transaction_timeout",
-            globals.transaction_timeout.unwrap_or(150),
-        ),
-        (
-            "health_sensitivity",
-            globals.health_sensitivity.unwrap_or(100),
-        ),
-        ("response_tracking", globals.response_tracking.unwrap_or(3)),
-        ("recovery_limit", globals.recovery_limit.unwrap_or(0)),
-        (
-            "max_recovery_ping_interval",
-            globals.max_recovery_ping_interval.unwrap_or(900),
-        ),
-    ]
+/// Returns the value of each parameter that `lnetctl` prints and that has an effect: the value in the document, or the
+/// default of kernels since 2.16.
+fn globals(globals: &Globals) -> impl Iterator<Item = (&'static str, u32)> + '_ {
+    let counts = |parameter: &&lnet_config::Parameter| {
+        parameter.is_printed && parameter.name != "router_sensitivity"
+    };
+    PARAMETERS.iter().filter(counts).map(|parameter| {
+        let value = parameter.get(globals).unwrap_or(parameter.default);
+        (parameter.name, value)
+    })
 }
 
 /// Returns settings of the LND that both ends of a connection must agree on, or that hide a slow node if they
