@@ -4,7 +4,7 @@
 //!                     ┌── start          start + len ──┐
 //!  Span ──────────────▶████████████████████████████████
 //!    └─ owner
-//!        ├ Exclusive(Arc)   a heap allocation, or a lease of a region: reachable through it alone
+//!        ├ Exclusive(Arc)   a heap allocation, a lease of a region, or what a caller lent: reachable through it alone
 //!        ├ Vector(Arc)      the same, of memory that was a vector and can be one again
 //!        ├ Shared(Arc)      a mapping that other processes, or other spans, reach too
 //!        └ Foreign          a C caller's; it promised to keep the memory
@@ -127,6 +127,24 @@ impl Span {
             start: NonNull::new(start).unwrap_or(NonNull::dangling()),
             len,
             owner: Owner::Foreign,
+        }
+    }
+
+    /// Does the same as [`Span::foreign`], for a caller that asks [`Span::is_unique`] whether the memory is still used.
+    ///
+    /// # Safety
+    ///
+    /// As [`Span::foreign`].
+    #[must_use]
+    #[expect(
+        unsafe_code,
+        reason = "only the caller knows how long the memory lives"
+    )]
+    pub unsafe fn lent(start: *mut u8, len: usize) -> Span {
+        Span {
+            start: NonNull::new(start).unwrap_or(NonNull::dangling()),
+            len,
+            owner: Owner::Exclusive(Arc::new(())),
         }
     }
 

@@ -136,6 +136,19 @@ pub struct Route {
     pub priority: u32,
 }
 
+impl Route {
+    /// Returns a route without a hop count, of the priority that routes have by default.
+    #[must_use]
+    pub const fn new(net: Net, gateway: Nid) -> Self {
+        Self {
+            net,
+            gateway,
+            hops: None,
+            priority: 0,
+        }
+    }
+}
+
 /// The reason to reject a change of the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]

@@ -23,7 +23,9 @@
 //! socket in that thread. There is no hand-over, which across cores costs more than everything else together.
 //! Messages that arrive are handled by the thread that drives the loop: a thread of the node
 //! ([`Progress::Thread`]), or the program's own thread while it waits ([`Progress::Caller`]). Async programs
-//! wrap [`EventQueue::wait`] in a thread of their own.
+//! await [`EventQueue::next`].
+//!
+//! Most programs need no more than [`Initiator`], [`Inbox`] and [`Window`]: see the README.
 //!
 //! A program can embed a node without any document. `lnet-noded` runs a node that is configured by documents,
 //! controlled from outside and watched.
@@ -56,6 +58,7 @@
 mod alarm;
 mod clock;
 mod discover;
+mod ends;
 mod engine;
 mod fair;
 #[cfg(test)]
@@ -79,8 +82,9 @@ pub use lnet_core::{
     Tunables,
 };
 pub use lnet_tcp::{AcceptMode, ConnectionView, NiTuning, SourcePorts};
-pub use stack::{Md, Memory, NodeEvent, Scrap};
+pub use stack::{Foreign, Md, Memory, NodeEvent, Scrap};
 
+pub use ends::{Access, Address, Inbox, Initiator, Message, OperationError, Window};
 pub use engine::{Engine, InterfaceError, NiSettings};
 pub use news::NewsLimit;
 pub use node::{ManyError, MatchEntry, Node, NodeError, ShutdownReport, StartError};

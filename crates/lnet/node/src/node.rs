@@ -21,10 +21,10 @@ use tracing::warn;
 
 use crate::alarm::Alarm;
 use crate::clock::Clock;
-use crate::engine::Engine;
+use crate::engine::{Engine, InterfaceError, NiSettings};
 use crate::fair::Fair;
 use crate::options::{NodeOptions, Progress};
-use crate::queue::{EventQueue, QueueState};
+use crate::queue::{EVENTS_MAX, EventQueue, QueueState};
 use crate::rest::Rest;
 use crate::stack::{Md, Memory, Registered};
 use crate::stats::NodeStats;
@@ -78,6 +78,14 @@ pub enum StartError {
     /// The operating system gives no random bytes, so the node's handles could be guessed.
     #[error("cannot get random bytes: {0}")]
     Random(getrandom::Error),
+    /// An interface cannot be taken into use.
+    #[error("cannot use {nid}: {error}")]
+    Interface {
+        /// The NID.
+        nid: Nid,
+        /// What is wrong with it.
+        error: InterfaceError,
+    },
 }
 
 /// The reason why a call was rejected.
@@ -190,6 +198,22 @@ impl Node {
         Self::start_with(options, |_, _| Ok(()))
     }
 
+    /// Starts a node with these interfaces and their default settings.
+    ///
+    /// # Errors
+    ///
+    /// An error of the operating system, or [`StartError::Interface`]: an address that this machine does not have, a
+    /// port that is in use or needs a privilege.
+    pub fn start_on(options: NodeOptions, nids: &[Nid]) -> Result<Self, StartError> {
+        Self::start_with(options, |engine, now| {
+            for &nid in nids {
+                let added = engine.add_interface(nid, NiSettings::default(), now);
+                added.map_err(|error| StartError::Interface { nid, error })?;
+            }
+            Ok(())
+        })
+    }
+
     /// Starts a node and configures it with `set_up`: interfaces, routes, peers, rules. The node accepts nothing from
     /// the network before `set_up` returns.
     ///
@@ -252,7 +276,12 @@ impl Node {
     /// Returns a new event queue. If the node is shutting down, the queue has already ended.
     #[must_use]
     pub fn event_queue(&self) -> EventQueue {
-        let state = Arc::new(QueueState::default());
+        self.event_queue_of(EVENTS_MAX)
+    }
+
+    /// Returns a new event queue that holds at most `max` events.
+    pub(crate) fn event_queue_of(&self, max: usize) -> EventQueue {
+        let state = Arc::new(QueueState::new(max));
         let mut engine = self.shared.engine();
         engine.queues.retain(|queue| queue.strong_count() > 0);
         if self.shared.is_stopping() {

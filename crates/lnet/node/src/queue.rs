@@ -1,7 +1,9 @@
 //! Event queues: a program waits there for the events of its memory descriptors.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use thiserror::Error;
@@ -17,10 +19,11 @@ pub struct EventQueue {
 }
 
 /// The state of a queue, shared between the engine, which fills it, and the handles.
-#[derive(Default)]
 pub(crate) struct QueueState {
     inner: Mutex<QueueInner>,
     filled: Condvar,
+    /// The most events that the queue holds.
+    max: usize,
 }
 
 #[derive(Default)]
@@ -32,6 +35,8 @@ struct QueueInner {
     /// True if a wait ends when a path is lost.
     hears_of_paths: bool,
     path_lost: bool,
+    /// The tasks that wait for an event.
+    tasks: Vec<Waker>,
 }
 
 /// The reason why a wait ended without an event.
@@ -50,7 +55,7 @@ pub enum WaitError {
 }
 
 /// The most events that a queue holds for a program that does not take them: some 60 MB.
-const EVENTS_MAX: usize = 1 << 18;
+pub(crate) const EVENTS_MAX: usize = 1 << 18;
 
 impl EventQueue {
     pub(crate) fn new(state: Arc<QueueState>, shared: Arc<Shared>) -> Self {
@@ -105,6 +110,16 @@ impl EventQueue {
     /// [`WaitError`] distinguishes a timeout from the end of the node.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<NodeEvent, WaitError> {
         self.wait_to(timeout, VecDeque::pop_front)
+    }
+
+    /// Returns the next event to a task, of any executor. Only for nodes with [`crate::Progress::Thread`]: with
+    /// [`crate::Progress::Caller`], nothing moves while a task waits.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`EventQueue::wait`], without a timeout.
+    pub async fn next(&self) -> Result<NodeEvent, WaitError> {
+        poll_fn(|context| self.state.poll_next(context)).await
     }
 
     /// Waits until `take` takes something out of the events that the queue holds.
@@ -191,12 +206,14 @@ impl EventSink for QueueState {
     // than descriptors.
     fn push(&self, event: NodeEvent) -> bool {
         let mut inner = self.lock();
-        if inner.events.len() >= EVENTS_MAX && !event.event.unlinked {
+        if inner.events.len() >= self.max && !event.event.unlinked {
             return false;
         }
         inner.events.push_back(event);
         let waiting = inner.waiting > 0;
+        let tasks = std::mem::take(&mut inner.tasks);
         drop(inner);
+        tasks.into_iter().for_each(Waker::wake);
         // A wake-up is a system call even if no thread sleeps.
         if waiting {
             self.filled.notify_one();
@@ -206,18 +223,52 @@ impl EventSink for QueueState {
 }
 
 impl QueueState {
+    /// Makes an empty queue that holds at most `max` events.
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            inner: Mutex::default(),
+            filled: Condvar::new(),
+            max,
+        }
+    }
+
     /// Notes that no more events will come: waiters return once the queue is empty.
     pub(crate) fn close(&self) {
-        self.lock().closed = true;
+        let mut inner = self.lock();
+        inner.closed = true;
+        self.wake_all(inner);
+    }
+
+    fn wake_all(&self, mut inner: MutexGuard<'_, QueueInner>) {
+        let tasks = std::mem::take(&mut inner.tasks);
+        drop(inner);
         self.filled.notify_all();
+        tasks.into_iter().for_each(Waker::wake);
+    }
+
+    fn poll_next(&self, context: &Context<'_>) -> Poll<Result<NodeEvent, WaitError>> {
+        let mut inner = self.lock();
+        if let Some(event) = inner.events.pop_front() {
+            return Poll::Ready(Ok(event));
+        }
+        if inner.closed {
+            return Poll::Ready(Err(WaitError::Closed));
+        }
+        if std::mem::take(&mut inner.path_lost) {
+            return Poll::Ready(Err(WaitError::PathLost));
+        }
+        let task = context.waker();
+        if !inner.tasks.iter().any(|known| known.will_wake(task)) {
+            inner.tasks.push(task.clone());
+        }
+        Poll::Pending
     }
 
     /// Ends the present wait, or the next one, if the program asked for lost paths.
     pub(crate) fn path_lost(&self) {
         let mut inner = self.lock();
         inner.path_lost = inner.hears_of_paths;
-        drop(inner);
-        self.filled.notify_all();
+        self.wake_all(inner);
     }
 
     fn wait<R>(

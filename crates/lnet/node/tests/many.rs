@@ -13,6 +13,8 @@ use lnet_node::{
 };
 use lnet_types::ProcessId;
 
+use sys::span::Span;
+
 use common::{PATIENCE, start, start_caller};
 
 const PORTAL: u32 = 40;
@@ -168,4 +170,30 @@ fn a_drain_keeps_what_is_there_and_a_wait_for_many_ends_as_any_wait() {
     events.clear();
     queue.drain(&mut events);
     assert_eq!(queue.wait_many(&mut events, None), Err(WaitError::Closed));
+}
+
+#[test]
+fn memory_of_another_language_comes_back_when_nobody_moves_its_bytes() {
+    let port = testkit::port();
+    let from = start(port, &["127.0.0.1@tcp"], &[]);
+    let to = start(port, &["127.0.0.2@tcp"], &[]);
+    let (sent, arrived) = (from.event_queue(), to.event_queue());
+    sink(&to, &arrived);
+    let span = Span::from(vec![5; 64]);
+    // A thread that moves bytes has a span of its own.
+    let used = span.clone();
+    let memory = Md::foreign(span.into()).threshold(1);
+    let lent = from.bind(&sent, memory).unwrap();
+    from.put(put(lent, &to, 1)).unwrap();
+    take(&arrived, 1);
+    let others = from.event_queue();
+    let other = from.bind(&others, Md::source(vec![1; 8])).unwrap();
+    from.put(put(other, &to, 2)).unwrap();
+    take(&others, 1);
+    assert!(sent.try_next().is_none());
+    drop(used);
+    from.put(put(other, &to, 3)).unwrap();
+    let last = take(&sent, 1).remove(0);
+    assert!(last.event.unlinked && last.event.status.is_ok());
+    assert_eq!(last.memory.map(|memory| memory.len()), Some(64));
 }

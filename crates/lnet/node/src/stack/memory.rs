@@ -23,7 +23,28 @@ pub enum Memory {
     Sink(Vec<u8>),
     /// Memory for payload that no program reads.
     Scrap(Scrap),
+    /// Memory of a program in another language, to be sent, fetched by others, or received into.
+    Foreign(Foreign),
 }
+
+/// Memory that stays at its address. The program may use it again after the descriptor's last event, which waits until
+/// no thread moves its bytes.
+#[derive(Clone, Debug)]
+pub struct Foreign(Span);
+
+impl From<Span> for Foreign {
+    fn from(span: Span) -> Self {
+        Self(span)
+    }
+}
+
+impl PartialEq for Foreign {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.addresses() == other.0.addresses()
+    }
+}
+
+impl Eq for Foreign {}
 
 /// Memory that several descriptors share at the same time, for payload that no program reads. To receive into it
 /// costs as much as to receive elsewhere, but it stays in the processor's cache.
@@ -58,7 +79,7 @@ impl Memory {
     pub fn len(&self) -> usize {
         match self {
             Self::Source(_) | Self::Sink(_) => self.as_slice().len(),
-            Self::Scrap(scrap) => scrap.0.len(),
+            Self::Scrap(Scrap(span)) | Self::Foreign(Foreign(span)) => span.len(),
         }
     }
 
@@ -68,23 +89,23 @@ impl Memory {
         self.len() == 0
     }
 
-    /// Returns the bytes; scrap returns none.
+    /// Returns the bytes; scrap and foreign memory return none.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         match self {
             Self::Source(bytes) => bytes,
             Self::Sink(vector) => vector,
-            Self::Scrap(_) => &[],
+            Self::Scrap(_) | Self::Foreign(_) => &[],
         }
     }
 
-    /// Returns the received bytes, none for scrap; copies a source.
+    /// Returns the received bytes, none for scrap and foreign memory; copies a source.
     #[must_use]
     pub fn into_vec(self) -> Vec<u8> {
         match self {
             Self::Source(bytes) => bytes.to_vec(),
             Self::Sink(vector) => vector,
-            Self::Scrap(_) => Vec::new(),
+            Self::Scrap(_) | Self::Foreign(_) => Vec::new(),
         }
     }
 }
@@ -123,6 +144,12 @@ impl Md {
     #[must_use]
     pub fn scrap(room: Scrap) -> Self {
         Self::new(Memory::Scrap(room))
+    }
+
+    /// Returns a descriptor with memory of a program in another language, any number of operations and no options.
+    #[must_use]
+    pub fn foreign(memory: Foreign) -> Self {
+        Self::new(Memory::Foreign(memory))
     }
 
     /// Sets the options.
@@ -164,6 +191,7 @@ enum Lent {
     Source(Bytes),
     Sink(Span),
     Scrap(Scrap),
+    Foreign(Foreign),
 }
 
 /// A registered descriptor: its memory, and the sink for its events.
@@ -180,6 +208,7 @@ impl<Q> Registered<Q> {
             Memory::Source(bytes) => Lent::Source(bytes),
             Memory::Sink(vector) => Lent::Sink(vector.into()),
             Memory::Scrap(scrap) => Lent::Scrap(scrap),
+            Memory::Foreign(foreign) => Lent::Foreign(foreign),
         };
         Self { memory, queue }
     }
@@ -190,6 +219,15 @@ impl<Q> Registered<Q> {
             Lent::Source(bytes) => Memory::Source(bytes),
             Lent::Sink(span) => Memory::Sink(span.into_vec()),
             Lent::Scrap(scrap) => Memory::Scrap(scrap),
+            Lent::Foreign(foreign) => Memory::Foreign(foreign),
+        }
+    }
+
+    /// Returns false while a thread may move bytes of memory that cannot be given back as a copy.
+    pub(crate) fn may_be_given_back(&mut self) -> bool {
+        match &mut self.memory {
+            Lent::Foreign(Foreign(span)) => span.is_unique(),
+            Lent::Source(_) | Lent::Sink(_) | Lent::Scrap(_) => true,
         }
     }
 
@@ -244,14 +282,18 @@ impl<Q> MemoryTable<Q> {
                 Some(Source::Shared(bytes.slice(range)))
             }
             Lent::Source(_) => None,
-            Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range).map(Source::Span),
+            Lent::Sink(span) | Lent::Scrap(Scrap(span)) | Lent::Foreign(Foreign(span)) => {
+                span.part(range).map(Source::Span)
+            }
         }
     }
 
     /// Returns the memory in which a descriptor receives; `None` if it has no such bytes.
     pub(crate) fn destination(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
         match &self.descriptors.get(&md)?.memory {
-            Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range),
+            Lent::Sink(span) | Lent::Scrap(Scrap(span)) | Lent::Foreign(Foreign(span)) => {
+                span.part(range)
+            }
             // The node rejects descriptors whose options would make it write to a source.
             Lent::Source(_) => None,
         }

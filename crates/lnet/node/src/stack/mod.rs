@@ -21,5 +21,5 @@ mod memory;
 mod turn;
 
 pub use event::{EventSink, NodeEvent};
-pub use memory::{Md, Memory, MemoryTable, Registered, Scrap};
+pub use memory::{Foreign, Md, Memory, MemoryTable, Registered, Scrap};
 pub use turn::{OUTPUTS_PER_TURN, Side, Stack};

@@ -49,6 +49,8 @@ pub struct Side<Q> {
     /// The number of events lost because their sink was full.
     pub events_lost: u64,
     pub(crate) parked: Parked,
+    /// Last events of descriptors whose memory a thread may still move bytes of.
+    leaving: Vec<(Event, Registered<Q>)>,
     /// Messages being received for a buffer of the core. The payload is copied to the buffer when it is complete.
     for_core: FxHashMap<RxId, (CoreBuffer, Span)>,
 }
@@ -62,6 +64,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
             delivered: false,
             events_lost: 0,
             parked: Parked::default(),
+            leaving: Vec::new(),
             for_core: FxHashMap::default(),
         };
         Self {
@@ -128,6 +131,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     /// Records the result of the moved bytes.
     pub fn finish(&mut self, job: Job<N::Stream>, staging: &mut Staging, now: Time) {
         self.lnd.finish(job, staging, now, &mut self.side);
+        self.side.deliver_leaving();
     }
 
     /// Does the work that is due.
@@ -269,11 +273,10 @@ impl<Q: EventSink> Side<Q> {
         self.delivered = true;
         let md = event.md;
         let taken = if event.unlinked {
-            self.memory.release(md).is_none_or(|registered| {
-                let queue = Arc::clone(&registered.queue);
-                let memory = Some(registered.into_memory());
-                queue.push(NodeEvent { event, memory })
-            })
+            match self.memory.release(md) {
+                Some(registered) => return self.give_back(event, registered),
+                None => true,
+            }
         } else {
             self.memory.registered(md).is_none_or(|registered| {
                 let memory = None;
@@ -282,6 +285,24 @@ impl<Q: EventSink> Side<Q> {
         };
         if !taken {
             self.events_lost += 1;
+        }
+    }
+
+    /// Delivers the last event of a descriptor, with its memory, as soon as no thread moves bytes of it.
+    fn give_back(&mut self, event: Event, mut registered: Registered<Q>) {
+        if !registered.may_be_given_back() {
+            return self.leaving.push((event, registered));
+        }
+        let queue = Arc::clone(&registered.queue);
+        let memory = Some(registered.into_memory());
+        if !queue.push(NodeEvent { event, memory }) {
+            self.events_lost += 1;
+        }
+    }
+
+    fn deliver_leaving(&mut self) {
+        for (event, registered) in std::mem::take(&mut self.leaving) {
+            self.give_back(event, registered);
         }
     }
 }
