@@ -353,7 +353,9 @@ impl<'a, 'c> Attempt<'a, 'c> {
         let (data, reply) = (head.data as usize, head.reply as usize);
         let data_room = room.data.as_ref().map_or(0, Span::len);
         let fits = data <= data_room && length == ANSWER_BYTES + data + reply;
-        let is_whole = head.is_last || (data == data_room && data > 0 && reply == 0);
+        // Behind the last piece there is no memory for a further answer.
+        let is_followed = room.piece.end < self.read_length;
+        let is_whole = head.is_last || (is_followed && data == data_room && data > 0 && reply == 0);
         if !fits || !is_whole {
             return Err(Strange::Broken);
         }

@@ -531,6 +531,8 @@ impl Core {
             return;
         }
         exchange.yields = true;
+        // A buffer that came meanwhile would be for data behind what is taken back.
+        exchange.wants = false;
         exchange.waited += age;
         self.counters.buffers_taken_back.up();
         self.cancel_all(id, actions);

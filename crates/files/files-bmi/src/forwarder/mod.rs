@@ -7,6 +7,8 @@
 
 mod buffers;
 mod core;
+#[cfg(test)]
+mod core_tests;
 mod exchange;
 mod exposition;
 mod pieces;

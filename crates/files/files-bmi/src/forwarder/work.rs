@@ -77,6 +77,15 @@ impl Task {
         Self::new(id, exchange, What::Read(piece))
     }
 
+    /// Returns the range of a read, and the memory that it needs.
+    #[cfg(test)]
+    pub(super) fn read_range(&self) -> Option<(Range<u64>, u64)> {
+        match &self.what {
+            What::Read(piece) => Some((piece.range.clone(), piece.need)),
+            What::Operation(..) | What::Write(..) => None,
+        }
+    }
+
     fn new(id: u64, exchange: &Exchange, what: What) -> Self {
         Self {
             exchange: id,
