@@ -92,3 +92,8 @@ pub use options::{NodeOptions, Progress};
 pub use ping::{PingError, PingReply};
 pub use queue::{EventQueue, WaitError};
 pub use stats::{NodeStats, reason_name};
+
+/// The README's program compiles.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct Readme;
