@@ -1,9 +1,11 @@
-//! Runs the examples of the README, one after the other, because all use the same port.
+//! Runs the examples of the README, one after the other and in a network of their own, because all use the same port.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test code")]
 
 use std::path::PathBuf;
 use std::process::Command;
+
+use nix::sched::{CloneFlags, unshare};
 
 /// Returns what an example says. Cargo builds the examples together with the tests.
 fn output(name: &str, words: &[&str]) -> String {
@@ -20,6 +22,12 @@ fn output(name: &str, words: &[&str]) -> String {
 
 #[test]
 fn each_example_does_what_it_shows() {
+    // Programs that this thread starts are in its network.
+    if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
+        return testkit::absent(&format!("no network namespace: {error}"));
+    }
+    let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
+    assert!(up.unwrap().success());
     let put_get = output("put_get", &[]);
     assert!(put_get.contains("127.0.0.1@tcp says hello\nand reads \"the server\""), "{put_get}");
     let segments = output("segments", &[]);
