@@ -24,7 +24,8 @@ fn output(name: &str, words: &[&str]) -> String {
 fn each_example_does_what_it_shows() {
     // Programs that this thread starts are in its network.
     if let Err(error) = unshare(CloneFlags::CLONE_NEWNET) {
-        return testkit::absent(&format!("no network namespace: {error}"));
+        eprintln!("skipped: no network namespace: {error}");
+        return;
     }
     let up = Command::new("ip").args(["link", "set", "lo", "up"]).status();
     assert!(up.unwrap().success());
