@@ -10,7 +10,6 @@ use lnet_types::{Net, Nid};
 
 use crate::config::files::NodeLine;
 use crate::config::nids::address;
-use crate::config::text::{CHECK_INTERVAL, PING_TIMEOUT};
 use crate::config::{Class, NodeRole, Site, SiteNode, Timing};
 use crate::problem::{InputError, Problems, shown};
 
@@ -154,24 +153,17 @@ pub fn read_timing(file: &str, text: &str) -> Result<Timing, InputError> {
     let mut timing = Timing::LNET;
     match ModuleOptions::parse(text, Dialect::Kernel) {
         Ok(options) => {
-            if let Some(seconds) = options.globals.transaction_timeout {
-                timing.transaction_timeout = seconds;
-            }
-            for option in options
-                .others
-                .iter()
-                .filter(|option| option.module == "lnet")
-            {
-                let place = match option.name.as_str() {
-                    CHECK_INTERVAL => &mut timing.check_interval,
-                    PING_TIMEOUT => &mut timing.ping_timeout,
-                    _ => continue,
-                };
-                match option.value.parse() {
-                    Ok(seconds) => *place = seconds,
-                    Err(_) => problems.value(1, &option.name, &shown(&option.value), "seconds"),
-                }
-            }
+            let Globals {
+                transaction_timeout,
+                alive_router_check_interval,
+                router_ping_timeout,
+                ..
+            } = options.globals;
+            timing = Timing {
+                transaction_timeout: transaction_timeout.unwrap_or(timing.transaction_timeout),
+                check_interval: alive_router_check_interval.unwrap_or(timing.check_interval),
+                ping_timeout: router_ping_timeout.unwrap_or(timing.ping_timeout),
+            };
         }
         Err(error) => problems.value(1, "options", &shown(&error.to_string()), "module options"),
     }

@@ -8,8 +8,8 @@ use thiserror::Error;
 use crate::config::{Class, NodeRole, Timing};
 
 /// Module parameters for [`Timing`]; neither YAML nor `lnetctl set` has the first two.
-pub(super) const CHECK_INTERVAL: &str = "alive_router_check_interval";
-pub(super) const PING_TIMEOUT: &str = "router_ping_timeout";
+const CHECK_INTERVAL: &str = "alive_router_check_interval";
+const PING_TIMEOUT: &str = "router_ping_timeout";
 const TRANSACTION_TIMEOUT: &str = "lnet_transaction_timeout";
 
 impl Timing {
