@@ -56,7 +56,8 @@ macro_rules! given {
 macro_rules! inputs {
     ($(
         $(#[$doc:meta])*
-        $number:literal $input:ident => pub fn $name:ident($($arg:ident: $type:ty $(as $kept:ty)?),*) $(-> $answer:ty)? = $call:path;
+        $number:literal $input:ident => pub fn $name:ident($($arg:ident: $type:ty $(as $kept:ty)?),*)
+            $(-> $answer:ty)? = $call:path;
     )*) => {
         /// A call of [`Core`] that changes what the core decides, with its arguments.
         #[derive(Clone, Debug, PartialEq)]
@@ -163,14 +164,16 @@ inputs! {
     /// # Errors
     ///
     /// [`ConfigError::UnknownNi`].
-    3 SetNiDevice => pub fn set_ni_device(ni: NiId, device: NiDevice) -> Result<(), ConfigError> = configure::set_ni_device;
+    3 SetNiDevice => pub fn set_ni_device(ni: NiId, device: NiDevice) -> Result<(), ConfigError>
+        = configure::set_ni_device;
 
     /// Sets how long the LND of an interface may take for one attempt; `None` means [`Globals::lnd_timeout`].
     ///
     /// # Errors
     ///
     /// [`ConfigError::UnknownNi`].
-    4 SetNiLndTimeout => pub fn set_ni_lnd_timeout(ni: NiId, timeout: Option<Duration>) -> Result<(), ConfigError> = configure::set_ni_lnd_timeout;
+    4 SetNiLndTimeout => pub fn set_ni_lnd_timeout(ni: NiId, timeout: Option<Duration>) -> Result<(), ConfigError>
+        = configure::set_ni_lnd_timeout;
 
     // Routes and peers.
 
@@ -196,7 +199,8 @@ inputs! {
     /// # Errors
     ///
     /// [`ConfigError::InvalidNid`], [`ConfigError::NidOfAnotherPeer`], [`ConfigError::TooManyPeers`].
-    7 AddPeer => pub fn add_peer(primary: Nid, nids: &[Nid] as Vec<Nid>, multi_rail: bool) -> Result<(), ConfigError> = configure::add_peer;
+    7 AddPeer => pub fn add_peer(primary: Nid, nids: &[Nid] as Vec<Nid>, multi_rail: bool) -> Result<(), ConfigError>
+        = configure::add_peer;
 
     /// Sets the state bits of the peer with this NID, on behalf of an administrator. With [`PeerState::LOCK_PRIMARY`]
     /// discovery keeps the peer's primary NID. The bits of a discovery that is under way do not change.
@@ -204,7 +208,8 @@ inputs! {
     /// # Errors
     ///
     /// [`ConfigError::UnknownPeer`].
-    8 SetPeerState => pub fn set_peer_state(nid: Nid, state: PeerState) -> Result<(), ConfigError> = configure::set_peer_state;
+    8 SetPeerState => pub fn set_peer_state(nid: Nid, state: PeerState) -> Result<(), ConfigError>
+        = configure::set_peer_state;
 
     /// Removes a peer, also a peer that traffic created. Messages that are queued for the peer end with
     /// [`Errno::EHOSTUNREACH`]. If the primary NID of the peer is locked, the peer keeps that NID and loses the
@@ -234,13 +239,15 @@ inputs! {
     ///
     /// [`ConfigError::SensitivityOutOfRange`], [`ConfigError::RetryWithoutHealth`],
     /// [`ConfigError::TooManyRetries`], [`ConfigError::TimeoutTooShort`]; nothing has changed then.
-    10 ChangeGlobals => pub fn change_globals(globals: Globals, now: Time) -> Result<(), ConfigError> = configure::change_globals;
+    10 ChangeGlobals => pub fn change_globals(globals: Globals, now: Time) -> Result<(), ConfigError>
+        = configure::change_globals;
 
     /// Sets the parameters without a check. Operations that wait for a response keep their deadlines.
     11 SetGlobals => pub fn set_globals(globals: Globals, now: Time) = configure::set_globals;
 
     /// Sets the sizes of the pools. Buffers beyond the new sizes are removed when they come back.
-    43 SetRouterBuffers => pub fn set_router_buffers(buffers: RouterBuffers, now: Time) = router::forward::set_router_buffers;
+    43 SetRouterBuffers => pub fn set_router_buffers(buffers: RouterBuffers, now: Time)
+        = router::forward::set_router_buffers;
 
     /// Starts to route. Peers learn this only after the node has forwarded for one check interval and one ping
     /// timeout.
@@ -305,7 +312,8 @@ inputs! {
     /// # Errors
     ///
     /// [`ConfigError::UnknownNi`], also for loopback.
-    19 SetNiHealth => pub fn set_ni_health(ni: NiId, health: Health, now: Time) -> Result<(), ConfigError> = health::update::set_ni_health;
+    19 SetNiHealth => pub fn set_ni_health(ni: NiId, health: Health, now: Time) -> Result<(), ConfigError>
+        = health::update::set_ni_health;
 
     /// Sets the health of a peer interface, on behalf of an administrator. Below full health, recovery begins a second
     /// later.
@@ -313,7 +321,8 @@ inputs! {
     /// # Errors
     ///
     /// [`ConfigError::UnknownPeer`] if no peer has this NID.
-    20 SetPeerNiHealth => pub fn set_peer_ni_health(nid: Nid, health: Health, now: Time) -> Result<(), ConfigError> = health::update::set_peer_ni_health;
+    20 SetPeerNiHealth => pub fn set_peer_ni_health(nid: Nid, health: Health, now: Time) -> Result<(), ConfigError>
+        = health::update::set_peer_ni_health;
 
     /// Sets the health of every peer interface, as `peer set --health --all` does.
     21 SetAllPeerHealth => pub fn set_all_peer_health(health: Health, now: Time) = health::update::set_all_peer_health;
@@ -336,10 +345,12 @@ inputs! {
 
     /// Deletes the drop rules with exactly these filters; [`NidFilter::Any`] matches all filters. Returns the number
     /// of deleted rules.
-    16 DeleteDropRules => pub fn delete_drop_rules(source: NidFilter, destination: NidFilter) -> usize = fault::inject::delete_drop_rules;
+    16 DeleteDropRules => pub fn delete_drop_rules(source: NidFilter, destination: NidFilter) -> usize
+        = fault::inject::delete_drop_rules;
 
     /// Deletes delay rules as [`Core::delete_drop_rules`] does. Messages that are already delayed keep their delay.
-    17 DeleteDelayRules => pub fn delete_delay_rules(source: NidFilter, destination: NidFilter) -> usize = fault::inject::delete_delay_rules;
+    17 DeleteDelayRules => pub fn delete_delay_rules(source: NidFilter, destination: NidFilter) -> usize
+        = fault::inject::delete_delay_rules;
 
     /// Restarts every rule, with its counts at zero.
     18 ResetFaultRules => pub fn reset_fault_rules() = fault::inject::reset_fault_rules;
@@ -361,7 +372,8 @@ inputs! {
     ///
     /// [`PortalError::UnknownHandle`], [`PortalError::EntryInUse`], [`PortalError::InvalidOptions`] if the descriptor
     /// accepts neither, [`PortalError::InvalidMaxSize`].
-    32 MdAttach => pub fn md_attach(me: MeHandle, md: MdSpec, now: Time) -> Result<MdHandle, PortalError> = portals::calls::md_attach;
+    32 MdAttach => pub fn md_attach(me: MeHandle, md: MdSpec, now: Time) -> Result<MdHandle, PortalError>
+        = portals::calls::md_attach;
 
     /// Registers memory as the source of PUTs or the destination of GETs.
     ///
@@ -419,20 +431,23 @@ inputs! {
     /// # Errors
     ///
     /// As [`Core::put`].
-    39 Put => pub fn hinted_put(put: PutRequest, hints: SendHints, now: Time) -> Result<(), PortalError> = portals::put_get::hinted_put;
+    39 Put => pub fn hinted_put(put: PutRequest, hints: SendHints, now: Time) -> Result<(), PortalError>
+        = portals::put_get::hinted_put;
 
     /// Does the same as [`Core::get`], with hints for the selection of the path.
     ///
     /// # Errors
     ///
     /// As [`Core::put`].
-    40 Get => pub fn hinted_get(get: GetRequest, hints: SendHints, now: Time) -> Result<(), PortalError> = portals::put_get::hinted_get;
+    40 Get => pub fn hinted_get(get: GetRequest, hints: SendHints, now: Time) -> Result<(), PortalError>
+        = portals::put_get::hinted_get;
 
     // What the LND reports.
 
     /// Takes the header of a message that arrived over `ni` from the process at the other end of the connection, which
     /// for a routed message is not its source. Returns what to do with the payload behind it.
-    41 Header => pub fn header(ni: NiId, from: ProcessId, header: &Header as Header, now: Time) -> Verdict = receive::header::header;
+    41 Header => pub fn header(ni: NiId, from: ProcessId, header: &Header as Header, now: Time) -> Verdict
+        = receive::header::header;
 
     /// Takes the LND's report that the payload of a message has arrived in the place that its verdict or
     /// [`Output::Resume`](crate::Output::Resume) named, or that the message has failed. The core counts and ignores an id that names no
@@ -445,7 +460,8 @@ inputs! {
 
     /// Does the same as [`Core::sent`], for a failure after which the LND knows which interface of the peer is worth
     /// trying. A resend takes the interface `next` if it is up and in full health.
-    48 SentTryNext => pub fn sent_try_next(tx: TxId, status: MessageStatus, next: Nid, now: Time) = send::tx::sent_try_next;
+    48 SentTryNext => pub fn sent_try_next(tx: TxId, status: MessageStatus, next: Nid, now: Time)
+        = send::tx::sent_try_next;
 
     /// Takes the LND's report that the next hop reads no form of header that can name the message's NIDs: a
     /// NID has an IPv6 address, and the peer is old. No health is lowered, and the message is not resent,
@@ -461,7 +477,8 @@ inputs! {
     /// Takes the LND's report of the incarnation of a peer that is now connected. A changed incarnation
     /// means that the peer has restarted: a discovered peer is discovered once more before the next message to it.
     /// Kernels do not do this.
-    52 PeerIncarnation => pub fn peer_incarnation(peer: Nid, incarnation: u64, now: Time) = peer::notify::peer_incarnation;
+    52 PeerIncarnation => pub fn peer_incarnation(peer: Nid, incarnation: u64, now: Time)
+        = peer::notify::peer_incarnation;
 
     // Time.
 
