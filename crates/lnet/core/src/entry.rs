@@ -450,12 +450,13 @@ inputs! {
         = receive::header::header;
 
     /// Takes the LND's report that the payload of a message has arrived in the place that its verdict or
-    /// [`Output::Resume`](crate::Output::Resume) named, or that the message has failed. The core counts and ignores an id that names no
-    /// message, or no longer names one.
+    /// [`Output::Resume`](crate::Output::Resume) named, or that the message has failed. The core counts and ignores an
+    /// id that names no message, or no longer names one.
     42 Arrived => pub fn arrived(rx: RxId, result: Result<(), MessageStatus>, now: Time) = receive::rx::arrived;
 
     /// Takes the LND's report of the result of a message. The core counts and ignores an id that names no message, or
-    /// no longer names one. It may resend a failed message as another [`Output::Transmit`](crate::Output::Transmit) with another id.
+    /// no longer names one. It may resend a failed message as another
+    /// [`Output::Transmit`](crate::Output::Transmit) with another id.
     47 Sent => pub fn sent(tx: TxId, status: MessageStatus, now: Time) = send::tx::sent;
 
     /// Does the same as [`Core::sent`], for a failure after which the LND knows which interface of the peer is worth
