@@ -116,9 +116,10 @@ pub(crate) fn getters(workspace: &Workspace) -> Vec<Finding> {
     found
 }
 
-/// A look-up is named `get` as in the standard library, and so are its variants.
+/// A look-up is named `get` as in the standard library, and so are its variants. Get is also LNet's operation.
 fn is_getter(name: &str) -> bool {
-    name.starts_with("get_") && name != "get_mut" && !name.starts_with("get_or_")
+    let variants = ["get_mut", "get_many"];
+    name.starts_with("get_") && !variants.contains(&name) && !name.starts_with("get_or_")
 }
 
 /// Words that the glossary of CONTRIBUTING.md replaces, with what stands for them.

@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     // An initiator: ten operations, a PUT and its ACK each, after which the descriptor goes.
     let departures = client.event_queue();
     let md = client.bind(&departures, Md::source(&b"hello"[..]).threshold(20))?;
-    let put = |number| PutRequest {
+    let put = |number: u32| PutRequest {
         md,
         ack: true,
         source: None,

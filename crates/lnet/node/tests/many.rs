@@ -12,7 +12,6 @@ use lnet_node::{
     NodeError, NodeEvent, PortalError, PutRequest, WaitError,
 };
 use lnet_types::ProcessId;
-
 use sys::span::Span;
 
 use common::{PATIENCE, start, start_caller};

@@ -195,6 +195,7 @@ impl<'a> Exchange<'a> {
                 Memory::Source(data) => Md::source(data).options(MdOptions::OP_GET),
                 Memory::Sink(room) => Md::sink(room).options(MdOptions::OP_PUT),
                 Memory::Scrap(room) => Md::scrap(room).options(MdOptions::OP_PUT),
+                Memory::Foreign(room) => Md::foreign(room).options(MdOptions::OP_PUT),
             };
             let options = md.options | MdOptions::MANAGE_REMOTE;
             let md = md.options(options);

@@ -43,7 +43,6 @@ pub use proof::{Proof, Unproved};
 use crate::error::{ConfigError, Fault, Faults};
 use crate::ip2nets::IpPattern;
 use crate::model::Buffers;
-
 use crate::parameters::Globals;
 
 /// Options of the `lnet` module.

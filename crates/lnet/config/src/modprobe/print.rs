@@ -4,11 +4,10 @@ use std::fmt::{self, Display};
 
 use thiserror::Error;
 
-use crate::parameters::{PARAMETERS, Parameter};
-
 use super::{
     GatewayOption, InterfaceOption, Ip2NetsOption, ModuleOptions, NetworkOption, RouteOption,
 };
+use crate::parameters::{PARAMETERS, Parameter};
 
 /// An option that exceeds the limit of kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

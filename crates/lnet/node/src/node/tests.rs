@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use lnet_core::{Health, NiId};
+use lnet_core::{Health, NiId, PutRequest};
 
 use super::*;
 use crate::engine::NiSettings;

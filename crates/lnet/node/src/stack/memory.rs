@@ -30,11 +30,11 @@ pub enum Memory {
 /// Memory that stays at its address. The program may use it again after the descriptor's last event, which waits until
 /// no thread moves its bytes.
 #[derive(Clone, Debug)]
-pub struct Foreign(Span);
+pub struct Foreign(Box<Span>);
 
 impl From<Span> for Foreign {
     fn from(span: Span) -> Self {
-        Self(span)
+        Self(Box::new(span))
     }
 }
 
@@ -79,7 +79,8 @@ impl Memory {
     pub fn len(&self) -> usize {
         match self {
             Self::Source(_) | Self::Sink(_) => self.as_slice().len(),
-            Self::Scrap(Scrap(span)) | Self::Foreign(Foreign(span)) => span.len(),
+            Self::Scrap(scrap) => scrap.0.len(),
+            Self::Foreign(foreign) => foreign.0.len(),
         }
     }
 
@@ -226,7 +227,7 @@ impl<Q> Registered<Q> {
     /// Returns false while a thread may move bytes of memory that cannot be given back as a copy.
     pub(crate) fn may_be_given_back(&mut self) -> bool {
         match &mut self.memory {
-            Lent::Foreign(Foreign(span)) => span.is_unique(),
+            Lent::Foreign(foreign) => foreign.0.is_unique(),
             Lent::Source(_) | Lent::Sink(_) | Lent::Scrap(_) => true,
         }
     }
@@ -282,18 +283,16 @@ impl<Q> MemoryTable<Q> {
                 Some(Source::Shared(bytes.slice(range)))
             }
             Lent::Source(_) => None,
-            Lent::Sink(span) | Lent::Scrap(Scrap(span)) | Lent::Foreign(Foreign(span)) => {
-                span.part(range).map(Source::Span)
-            }
+            Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range).map(Source::Span),
+            Lent::Foreign(foreign) => foreign.0.part(range).map(Source::Span),
         }
     }
 
     /// Returns the memory in which a descriptor receives; `None` if it has no such bytes.
     pub(crate) fn destination(&self, md: MdHandle, range: Range<usize>) -> Option<Span> {
         match &self.descriptors.get(&md)?.memory {
-            Lent::Sink(span) | Lent::Scrap(Scrap(span)) | Lent::Foreign(Foreign(span)) => {
-                span.part(range)
-            }
+            Lent::Sink(span) | Lent::Scrap(Scrap(span)) => span.part(range),
+            Lent::Foreign(foreign) => foreign.0.part(range),
             // The node rejects descriptors whose options would make it write to a source.
             Lent::Source(_) => None,
         }
