@@ -174,7 +174,7 @@ impl Initiator {
     ///
     /// # Errors
     ///
-    /// As [`Initiator::put`]. After an error, a part may be written.
+    /// As [`Initiator::put`]. After an error, a part may be written, or arrive yet.
     pub fn write(
         &mut self,
         to: Address,
@@ -281,57 +281,60 @@ impl Initiator {
     }
 
     /// Runs the operations that `begin` begins, some at the same time, until it begins no more. Returns the memory of
-    /// each, in their order. After an error, the others are cancelled.
+    /// each, in their order. After an error, the others are cancelled, and nobody waits for them: a peer that stands
+    /// still would hold this thread. Their last events are ignored later.
     fn run(
         &mut self,
         to: Address,
+        begin: impl FnMut(&Self) -> Result<Option<Running>, OperationError>,
+    ) -> Result<Vec<Vec<u8>>, OperationError> {
+        let mut running = VecDeque::new();
+        let result = self.run_all(to, &mut running, begin);
+        running.iter().for_each(|operation| self.cancel(operation));
+        result
+    }
+
+    fn run_all(
+        &self,
+        to: Address,
+        running: &mut VecDeque<Running>,
         mut begin: impl FnMut(&Self) -> Result<Option<Running>, OperationError>,
     ) -> Result<Vec<Vec<u8>>, OperationError> {
         let started = Instant::now();
-        let mut running: VecDeque<Running> = VecDeque::new();
         let mut done = Vec::new();
-        let mut failure = None;
         let mut has_more = true;
         loop {
-            while has_more && failure.is_none() && running.len() < UNDER_WAY_MAX {
-                match begin(self) {
-                    Ok(Some(operation)) => running.push_back(operation),
-                    Ok(None) => has_more = false,
-                    Err(error) => failure = Some(error),
+            while has_more && running.len() < UNDER_WAY_MAX {
+                match begin(self)? {
+                    Some(operation) => running.push_back(operation),
+                    None => has_more = false,
                 }
             }
-            while running.front().is_some_and(|first| first.is_over) {
-                let Some(first) = running.pop_front() else {
-                    break;
-                };
-                match self.ended(to, first, started) {
-                    Ok(memory) => done.push(memory),
-                    Err(error) => failure = failure.or(Some(error)),
-                }
-            }
-            if running.is_empty() && (failure.is_some() || !has_more) {
-                return failure.map_or(Ok(done), Err);
-            }
-            if running.is_empty() {
+            let Some(first) = running.front() else {
+                return Ok(done);
+            };
+            if first.is_over {
+                let first = running.pop_front();
+                done.extend(
+                    first
+                        .map(|first| self.ended(to, first, started))
+                        .transpose()?,
+                );
                 continue;
             }
-            if failure.is_some() {
-                running.iter().for_each(|operation| self.cancel(operation));
-            }
             match self.queue.wait(Some(self.timeout)) {
-                Ok(event) => {
-                    let failed = note(&mut running, event);
-                    failed
-                        .into_iter()
-                        .for_each(|operation| self.cancel(operation));
-                }
+                Ok(event) => note(running, event),
                 Err(WaitError::Closed) => return Err(NodeError::ShutDown.into()),
-                Err(_) => running.iter().for_each(|operation| self.cancel(operation)),
+                Err(WaitError::TimedOut | WaitError::PathLost) => {
+                    let length = first.length;
+                    let after = started.elapsed();
+                    return Err(OperationError::NoAnswer { to, length, after });
+                }
             }
         }
     }
 
-    /// Cancels an operation, whose last event then comes soon. An error means that it has just ended.
+    /// Cancels an operation. An error means that it has just ended.
     fn cancel(&self, operation: &Running) {
         let _ended = self.node.cancel(operation.md);
     }
@@ -344,6 +347,9 @@ impl Initiator {
     ) -> Result<Vec<u8>, OperationError> {
         let target = to.target.nid;
         let wanted = operation.length;
+        if operation.errno.is_some() {
+            self.cancel(&operation);
+        }
         match (operation.moved, operation.errno) {
             (Some(got), _) if got == wanted => Ok(operation.memory.unwrap_or_default()),
             (Some(got), _) => Err(OperationError::Short { to, got, wanted }),
@@ -376,23 +382,21 @@ struct Running {
     is_over: bool,
 }
 
-/// Notes an event. Returns its operation if it is to be cancelled: its message failed, and no answer will come.
-fn note(
-    running: &mut VecDeque<Running>,
-    NodeEvent { event, memory }: NodeEvent,
-) -> Option<&Running> {
-    // There is none for the descriptor of an operation that was rejected.
-    let operation = running.iter_mut().find(|one| one.md == event.md)?;
+fn note(running: &mut VecDeque<Running>, NodeEvent { event, memory }: NodeEvent) {
+    let Some(operation) = running.iter_mut().find(|one| one.md == event.md) else {
+        // The descriptor of an operation that was rejected, or of a call that failed.
+        return;
+    };
     if let (EventKind::Ack | EventKind::Reply, Ok(())) = (event.kind, event.status) {
         operation.moved = Some(event.mlength as usize);
     }
     operation.errno = operation.errno.or(event.status.err());
-    operation.is_over |= event.unlinked;
+    // Behind a message that failed, no answer comes.
+    operation.is_over |= event.unlinked || event.status.is_err();
     operation.memory = operation
         .memory
         .take()
         .or(memory.map(crate::Memory::into_vec));
-    (event.status.is_err() && !operation.is_over).then_some(operation)
 }
 
 /// Returns pieces of at most 1 MiB: the offset of each, and its place among the bytes. No bytes are one piece.
@@ -404,6 +408,20 @@ fn pieces(offset: u32, length: usize) -> impl Iterator<Item = (u32, std::ops::Ra
         let at = u32::try_from(range.start).unwrap_or(u32::MAX);
         (offset.saturating_add(at), range)
     })
+}
+
+/// The end of a wait in which something else than what is waited for may happen, any number of times.
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn new(timeout: Option<Duration>) -> Self {
+        Self(timeout.and_then(|timeout| Instant::now().checked_add(timeout)))
+    }
+
+    fn left(&self) -> Option<Duration> {
+        self.0
+            .map(|end| end.saturating_duration_since(Instant::now()))
+    }
 }
 
 /// A message that an [`Inbox`] received.
@@ -475,9 +493,11 @@ impl Inbox {
     ///
     /// [`WaitError`] distinguishes a timeout from the end of the node.
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Message, WaitError> {
+        let deadline = Deadline::new(timeout);
         loop {
-            let NodeEvent { event, memory } = self.queue.wait(timeout)?;
+            let NodeEvent { event, memory } = self.queue.wait(deadline.left())?;
             self.buffers.retain(|md| *md != event.md);
+            // If the node shuts down, the next wait says so.
             let provided = self.provide();
             // A message that broke off half-way left no bytes.
             let (Ok(()), Some(memory)) = (event.status, memory) else {
@@ -580,8 +600,9 @@ impl Window {
     ///
     /// [`WaitError`] distinguishes a timeout from the end of the node.
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Access, WaitError> {
+        let deadline = Deadline::new(timeout);
         loop {
-            let NodeEvent { event, .. } = self.queue.wait(timeout)?;
+            let NodeEvent { event, .. } = self.queue.wait(deadline.left())?;
             if event.status.is_ok() {
                 return Ok(Access {
                     from: event.initiator,
@@ -593,7 +614,8 @@ impl Window {
         }
     }
 
-    /// Closes the window. Waits for accesses under way, and returns the memory as they left it.
+    /// Closes the window. Waits for accesses under way, at most as long as the LND waits for a peer that stands still, and
+    /// returns the memory as they left it.
     ///
     /// # Errors
     ///

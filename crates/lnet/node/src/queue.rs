@@ -54,6 +54,9 @@ pub enum WaitError {
     PathLost,
 }
 
+/// The most tasks that a queue knows to wait, among them tasks that have gone since.
+const TASKS_MAX: usize = 64;
+
 /// The most events that a queue holds for a program that does not take them: some 60 MB.
 pub(crate) const EVENTS_MAX: usize = 1 << 18;
 
@@ -258,8 +261,13 @@ impl QueueState {
             return Poll::Ready(Err(WaitError::PathLost));
         }
         let task = context.waker();
-        if !inner.tasks.iter().any(|known| known.will_wake(task)) {
-            inner.tasks.push(task.clone());
+        if inner.tasks.iter().any(|known| known.will_wake(task)) {
+            return Poll::Pending;
+        }
+        inner.tasks.push(task.clone());
+        if inner.tasks.len() > TASKS_MAX {
+            // Those that still wait come again; those that went leave no waker behind.
+            self.wake_all(inner);
         }
         Poll::Pending
     }

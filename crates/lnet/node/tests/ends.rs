@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -160,6 +161,25 @@ fn what_nobody_accepts_fails_with_the_advice_to_ping() {
     // A node goes on after failures.
     let _window = Window::read_only(&to, PORTAL, BITS, &b"again"[..]).unwrap();
     assert_eq!(initiator.read(address(&to), 0, 5).unwrap(), b"again");
+}
+
+#[test]
+fn a_peer_that_stands_still_holds_a_call_no_longer_than_its_timeout() {
+    let port = testkit::port();
+    let node = start(port, &["127.0.0.1@tcp"], &[]);
+    // Accepts a connection, and neither reads nor says anything.
+    let _still = TcpListener::bind(("127.0.0.3", port)).unwrap();
+    let mut initiator = Initiator::new(&node).with_timeout(SHORT);
+    let still = Address::new(nid("127.0.0.3@tcp"), PORTAL, BITS);
+    let failed = initiator.write(still, 0, vec![0; 3 << 20]).unwrap_err();
+    assert!(
+        matches!(failed, OperationError::NoAnswer { .. }),
+        "{failed}"
+    );
+    assert!(
+        !node.look(|engine| engine.core().is_idle()),
+        "the LND still tries"
+    );
 }
 
 #[test]

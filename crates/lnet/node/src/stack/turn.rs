@@ -138,6 +138,7 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
     pub fn tick(&mut self, now: Time) {
         self.side.core.tick(now);
         self.lnd.tick(now, &mut self.side);
+        self.side.deliver_leaving();
     }
 
     /// Returns when [`Stack::tick`] has work to do next.
