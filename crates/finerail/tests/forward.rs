@@ -6,7 +6,7 @@
 )]
 
 use std::cell::RefCell;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,21 +25,8 @@ use nix::unistd::Pid;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use tempfile::TempDir;
+use testkit::QueueTurn;
 use zoid::Zoid;
-
-/// Takes the lock that all tests of this user share, because the system limits message queues per user.
-fn take_turn() -> File {
-    let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
-    let path = std::env::temp_dir().join(name);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .unwrap();
-    file.lock().unwrap();
-    file
-}
 
 fn is_long() -> bool {
     std::env::var("FINERAIL_LONG").is_ok_and(|value| value == "1")
@@ -109,13 +96,13 @@ struct Node {
     directory: TempDir,
     daemon: Process,
     settings: Vec<String>,
-    _turn: File,
+    _turn: QueueTurn,
 }
 
 impl Node {
     fn new(settings: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let turn = take_turn();
+        let turn = QueueTurn::take();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let instance = format!("fw{}-{number}", std::process::id());
         let directory = TempDir::new().unwrap();

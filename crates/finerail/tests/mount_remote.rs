@@ -314,10 +314,7 @@ fn forwarder(directory: &Path) -> (Arc<Bmi>, Forwarder, i64) {
 
 #[test]
 fn files_go_through_the_daemon_of_an_io_node() {
-    // Message queues are limited per user, so tests with queues take turns.
-    let lock = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
-    let turn = File::create(std::env::temp_dir().join(lock)).unwrap();
-    turn.lock().unwrap();
+    let _turn = testkit::QueueTurn::take();
     let site = Site::new();
     for name in ["kept", "run", "tree"] {
         fs::create_dir(site.path(name)).unwrap();

@@ -7,11 +7,11 @@ mod common;
 #[path = "common/run.rs"]
 mod run;
 
-use std::fs::File;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
+use testkit::QueueTurn;
 use zoidd::{Daemon, Options, Stopper};
 
 use common::Prefix;
@@ -27,24 +27,12 @@ struct Bed {
     /// The address of the daemon for clients on other machines.
     remote: String,
     _directory: TempDir,
-    _turn: File,
-}
-
-/// Takes the lock that serialises the tests with queues of this user, because the system limits queues per
-/// user.
-fn take_turn() -> File {
-    let name = format!("finerail-queues-{}.lock", sys::effective_user());
-    let path = std::env::temp_dir().join(name);
-    let mut options = File::options();
-    options.create(true).truncate(false).write(true);
-    let file = options.open(path).unwrap();
-    file.lock().unwrap();
-    file
+    _turn: QueueTurn,
 }
 
 impl Bed {
     fn new() -> Bed {
-        let turn = take_turn();
+        let turn = QueueTurn::take();
         let directory = TempDir::new().unwrap();
         let instance = format!("c{}", std::process::id());
         let socket = directory.path().join("socket");

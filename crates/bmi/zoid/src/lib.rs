@@ -19,9 +19,7 @@
 //! use zoid::{Options, Zoid};
 //!
 //! const WAIT: Duration = Duration::from_secs(60);
-//! # let lock = format!("finerail-queues-{}.lock", sys::effective_user());
-//! # let turn = std::fs::File::create(std::env::temp_dir().join(lock)).unwrap();
-//! # turn.lock().unwrap();
+//! # let _turn = testkit::QueueTurn::take();
 //! # let directory = tempfile::tempdir().unwrap();
 //! # let socket = directory.path().join("socket");
 //! # let daemon = zoidd::Daemon::open(zoidd::Options {

@@ -10,6 +10,7 @@
 mod common;
 
 use sys::span::Span;
+use testkit::QueueTurn;
 use zoid_proto::fwd::{
     Caps, Event, Frame, FrameHeader, FrameType, Grant, Hello, MemoryPart, MessageKind, Place,
     Places, Welcome,
@@ -18,7 +19,7 @@ use zoid_proto::{Extent, List, Status};
 
 use common::client::{Client, introduction};
 use common::server::Server;
-use common::{Process, alone, be_a_daemon};
+use common::{Process, be_a_daemon};
 
 #[test]
 fn daemon_for_the_other_tests() {
@@ -191,7 +192,7 @@ fn hello(client: &mut Client) -> Welcome {
 
 #[test]
 fn a_message_is_read_out_of_the_client_and_written_into_it() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let Some(mut meeting) = Meeting::proven() else {
         return;
     };
@@ -235,7 +236,7 @@ fn a_message_is_read_out_of_the_client_and_written_into_it() {
 // [FWD-42]
 #[test]
 fn who_does_not_hold_the_number_gets_the_stream() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let wrong = Span::from(vec![0; 8]);
     let beyond = MemoryPart { len: 8, ..NOWHERE };
     let kernel = MemoryPart {
@@ -262,7 +263,7 @@ fn who_does_not_hold_the_number_gets_the_stream() {
 // [FWD-44]
 #[test]
 fn a_number_that_is_gone_ends_copies_and_not_messages() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut meeting = Meeting::new();
     let mark = Span::from(meeting.number.to_ne_bytes().to_vec());
     meeting.places(0, &[part(&mark)]);
@@ -299,7 +300,7 @@ fn a_number_that_is_gone_ends_copies_and_not_messages() {
 // [FWD-45]
 #[test]
 fn memory_that_is_not_there_fails_its_operation_alone() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let Some(mut meeting) = Meeting::proven() else {
         return;
     };
@@ -351,7 +352,7 @@ fn memory_that_is_not_there_fails_its_operation_alone() {
 
 #[test]
 fn ten_thousand_pieces_are_copied_in_order() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let Some(mut meeting) = Meeting::proven() else {
         return;
     };
@@ -376,7 +377,7 @@ fn ten_thousand_pieces_are_copied_in_order() {
 // [FWD-46]
 #[test]
 fn places_that_do_not_sum_up_end_the_connection() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let part = |len| MemoryPart { address: 4096, len };
     for lens in [
         vec![SHORTEST + 1],
@@ -396,7 +397,7 @@ fn places_that_do_not_sum_up_end_the_connection() {
 // [FWD-46]
 #[test]
 fn places_that_nobody_asked_for_end_the_connection() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let memory = Span::from(bytes(SHORTEST));
     let breaks: [fn(&mut Meeting, MemoryPart); 6] = [
         // Another grant; one without a number; the number twice.
@@ -440,7 +441,7 @@ fn places_that_nobody_asked_for_end_the_connection() {
 // [FWD-46]
 #[test]
 fn a_client_that_was_not_offered_it_may_not_name_places() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let memory = Span::from(bytes(SHORTEST));
     for setting in ["off", "on"] {
         let daemon = Process::start(&[("client-memory", setting)]);
@@ -458,7 +459,7 @@ fn a_client_that_was_not_offered_it_may_not_name_places() {
 // [FWD-47]
 #[test]
 fn a_client_may_give_a_grant_back_or_rather_send() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let Some(mut meeting) = Meeting::proven() else {
         return;
     };
@@ -486,7 +487,7 @@ fn a_client_may_give_a_grant_back_or_rather_send() {
 
 #[test]
 fn a_transfer_that_stalls_waiting_for_places_ends_and_its_places_come_too_late() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let Some(mut meeting) = Meeting::stalling() else {
         return;
     };

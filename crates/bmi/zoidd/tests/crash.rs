@@ -10,13 +10,14 @@
 mod common;
 
 use nix::sys::signal::Signal;
+use testkit::QueueTurn;
 use zoid_proto::fwd::{Event, Frame, Hello, MessageKind};
 use zoid_proto::{Extent, Status};
 use zoidd::{Daemon, Options};
 
 use common::client::{Client, introduction};
 use common::server::Server;
-use common::{Process, alone, be_a_daemon, files, has_segment, idle_process, queues};
+use common::{Process, be_a_daemon, files, has_segment, idle_process, queues};
 
 #[test]
 fn daemon_for_the_other_tests() {
@@ -55,7 +56,7 @@ fn conversation(daemon: &Process) -> Option<()> {
 // [DEATH-43]
 #[test]
 fn a_killed_daemon_s_names_are_removed_by_the_next_one() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[]);
     let epoch = Server::attach(&daemon).init.unwrap().epoch;
     for _ in 0..5 {
@@ -84,7 +85,7 @@ fn conversation_of_new_server(daemon: &Process) {
 // [DEATH-42]
 #[test]
 fn a_cleanup_after_all_three_were_killed_leaves_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[]);
     let mut process = idle_process();
     let server = Server::attach_as(&daemon, process.id()).unwrap();
@@ -109,7 +110,7 @@ fn a_cleanup_after_all_three_were_killed_leaves_nothing() {
 // [DEATH-42]
 #[test]
 fn cleaning_up_under_a_living_daemon_is_refused() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let refused = zoidd::cleanup(&daemon.instance, Some(daemon.directory.path()));
     assert!(matches!(refused, Err(zoidd::Error::AlreadyRunning { .. })));
@@ -131,7 +132,7 @@ fn cleaning_up_under_a_living_daemon_is_refused() {
 
 #[test]
 fn the_daemon_killed_at_any_step_starts_again_and_works() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let places = [
         "journal-written",
         "names-created",
@@ -181,7 +182,7 @@ fn conversation_or_death(daemon: &Process) {
 // [SEG-4] [DEATH-27]
 #[test]
 fn sigterm_removes_every_name_and_tells_everybody() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     let mut server = Server::attach(&daemon);
@@ -205,7 +206,7 @@ fn sigterm_removes_every_name_and_tells_everybody() {
 // [DEATH-27]
 #[test]
 fn draining_finishes_a_transfer_and_refuses_the_next() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     client.ask_send(MessageKind::Unexpected, 1, 8, 0);
@@ -223,7 +224,7 @@ fn draining_finishes_a_transfer_and_refuses_the_next() {
 // [DEATH-12]
 #[test]
 fn a_second_server_is_refused_while_the_first_lives_and_follows_when_it_dies() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut process = idle_process();
     let mut client = Client::attach(&daemon);
@@ -258,7 +259,7 @@ fn a_second_server_is_refused_while_the_first_lives_and_follows_when_it_dies() {
 // [DEATH-1]
 #[test]
 fn a_client_that_dies_fails_the_servers_operations_for_it_and_no_other() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut bystander = Client::attach(&daemon);
@@ -294,7 +295,7 @@ fn a_client_that_dies_fails_the_servers_operations_for_it_and_no_other() {
 // [DEATH-1]
 #[test]
 fn a_dead_clients_messages_stay_deliverable() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     let pid = client.pid;
@@ -312,7 +313,7 @@ fn a_dead_clients_messages_stay_deliverable() {
 // [DEATH-4]
 #[test]
 fn a_client_that_comes_back_in_time_keeps_its_number_and_the_servers_operations() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("reattach-ms", "60000")]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::connect(&daemon);
@@ -337,7 +338,7 @@ fn a_client_that_comes_back_in_time_keeps_its_number_and_the_servers_operations(
 
 #[test]
 fn r07_instances_do_not_hear_of_one_another() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (one, two) = (Process::start(&[]), Process::start(&[]));
     let mut server = Server::attach(&one);
     let mut stranger = Client::attach(&two);
@@ -368,7 +369,7 @@ fn options(directory: &std::path::Path) -> Options {
 // [SEG-7]
 #[test]
 fn without_room_in_shared_memory_the_daemon_says_so_and_leaves_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let directory = tempfile::tempdir().unwrap();
     let mut options = options(directory.path());
     options.set("test", "total", "8192G").unwrap();
@@ -386,7 +387,7 @@ fn without_room_in_shared_memory_the_daemon_says_so_and_leaves_nothing() {
 #[test]
 fn without_room_for_queues_the_daemon_names_the_limit_and_the_remedy() {
     use nix::sys::resource::{Resource, setrlimit};
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let directory = tempfile::tempdir().unwrap();
     setrlimit(Resource::RLIMIT_MSGQUEUE, 1000, 1000).unwrap();
     let error = Daemon::open(options(directory.path())).err().unwrap();
@@ -398,7 +399,7 @@ fn without_room_for_queues_the_daemon_names_the_limit_and_the_remedy() {
 #[test]
 fn without_a_descriptor_left_a_start_leaves_nothing_behind() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let directory = tempfile::tempdir().unwrap();
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     let small = || {

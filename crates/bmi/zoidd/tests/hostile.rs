@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 use proptest::prelude::RngExt as _;
 use proptest::test_runner::{TestRng, TestRunner};
+use testkit::QueueTurn;
 use zoid_proto::ctl::{Request, RequestHeader, Test, TestSelection};
 use zoid_proto::fwd::{
     Caps, Data, Frame, FrameHeader, FrameType, Hello, MAX_CHUNK, MessageKind, RecvReply, SendReq,
@@ -22,7 +23,7 @@ use zoid_proto::{Extent, Status};
 
 use common::client::{Client, encode, introduction};
 use common::server::Server;
-use common::{Process, alone, be_a_daemon, eventually};
+use common::{Process, be_a_daemon, eventually};
 
 #[test]
 fn daemon_for_the_other_tests() {
@@ -71,7 +72,7 @@ fn goes_on(client: &mut Client, server: &mut Server) {
 // [FWD-7]
 #[test]
 fn frames_with_any_byte_flipped_end_at_most_their_own_connection() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[]);
     let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
     for (first, frame) in [(Vec::new(), hello()), (hello(), send_request(9))] {
@@ -93,7 +94,7 @@ fn frames_with_any_byte_flipped_end_at_most_their_own_connection() {
 // [DEATH-8]
 #[test]
 fn connections_that_end_at_any_byte_leave_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
     let conversation = [hello(), send_request(9)].concat();
@@ -119,7 +120,7 @@ fn connections_that_end_at_any_byte_leave_nothing() {
 // [SAFE-4]
 #[test]
 fn random_bytes_on_both_carriers_end_at_most_their_own_connection() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[("listen", "127.0.0.1:0")]);
     let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
     let mut source = TestRunner::default().new_rng();
@@ -169,7 +170,7 @@ fn wrong_frames(grant: u64) -> Vec<(&'static str, Vec<u8>)> {
 // [FWD-7] [FWD-10] [FWD-21]
 #[test]
 fn every_broken_rule_is_told_counted_and_ends_the_connection() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
     for index in 0..wrong_frames(0).len() {
@@ -195,7 +196,7 @@ fn every_broken_rule_is_told_counted_and_ends_the_connection() {
 // [FWD-21]
 #[test]
 fn payload_that_came_before_its_grant_was_given_is_refused() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     client.raw(&send_request(5));
@@ -217,7 +218,7 @@ fn payload_that_came_before_its_grant_was_given_is_refused() {
 // [FWD-20]
 #[test]
 fn a_request_number_in_use_is_refused() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     let request = client.ask_send(MessageKind::Expected, 1, 10, 60_000);
@@ -229,7 +230,7 @@ fn a_request_number_in_use_is_refused() {
 // [FWD-10]
 #[test]
 fn anything_but_an_introduction_first_is_refused() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::connect(&daemon);
     client.raw(&send_request(1));
@@ -240,7 +241,7 @@ fn anything_but_an_introduction_first_is_refused() {
 // [FWD-26]
 #[test]
 fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[("heartbeat-ms", "1000")]);
     // The others may come to their turn late: on a busy machine it is not they who are silent.
     let mut client = Client::connect(&daemon);
@@ -267,7 +268,7 @@ fn a_client_that_asks_and_never_reads_is_not_answered_without_end() {
 // [DEATH-7]
 #[test]
 fn a_silent_client_is_lost_after_three_heartbeats_and_one_that_answers_is_not() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     // A busy machine may keep the lively one from answering, too: then again, with more time.
     let is_shown = ["100", "1000", "10000"]
         .iter()
@@ -278,7 +279,7 @@ fn a_silent_client_is_lost_after_three_heartbeats_and_one_that_answers_is_not() 
 // [DEATH-25]
 #[test]
 fn a_daemon_that_stood_still_loses_nobody_whom_it_did_not_ask() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("heartbeat-ms", "1000")]);
     let server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -294,7 +295,7 @@ fn a_daemon_that_stood_still_loses_nobody_whom_it_did_not_ask() {
 // [DEATH-25]
 #[test]
 fn a_daemon_that_stood_still_says_whom_it_has_lost_by_that() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("heartbeat-ms", "1000")]);
     let server = Server::attach(&daemon);
     let clients = [(); 3].map(|()| Client::attach(&daemon));
@@ -310,7 +311,7 @@ fn a_daemon_that_stood_still_says_whom_it_has_lost_by_that() {
 // [FWD-15]
 #[test]
 fn a_client_that_says_goodbye_is_not_lost() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     client.say(FrameHeader::new(FrameType::BYE, 0), &Frame::Bye, &[]);
@@ -321,7 +322,7 @@ fn a_client_that_says_goodbye_is_not_lost() {
 // [DEATH-9]
 #[test]
 fn what_a_client_said_last_is_heard_though_it_reads_none_of_its_answers() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut deaf = Client::attach(&daemon);
     let ping = encode(FrameHeader::new(FrameType::PING, 1), &Frame::Ping, &[]);
@@ -357,7 +358,7 @@ fn loses_only_the_silent_one(heartbeat_ms: &str) -> bool {
 // [ZOID-51]
 #[test]
 fn r57_a_client_that_does_not_take_its_message_fails_only_that_transfer() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let settings = [("stall-ms", "300"), ("heartbeat-ms", "60000")];
     let daemon = Process::start(&settings);
     let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
@@ -386,7 +387,7 @@ fn r57_a_client_that_does_not_take_its_message_fails_only_that_transfer() {
 // [CTL-14] [SAFE-4]
 #[test]
 fn commands_with_any_byte_flipped_or_cut_off_end_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let mut daemon = Process::start(&[]);
     let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
     let header = RequestHeader {
@@ -431,7 +432,7 @@ fn commands_with_any_byte_flipped_or_cut_off_end_nothing() {
 // [CTL-22]
 #[test]
 fn a_server_that_never_reads_its_replies_delays_nobody_and_loses_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let (mut client, mut server) = (Client::attach(&daemon), Server::attach(&daemon));
     server.open_slot(1);
@@ -472,7 +473,7 @@ fn a_server_that_never_reads_its_replies_delays_nobody_and_loses_nothing() {
 // [WATCH-2]
 #[test]
 fn a_new_scrape_is_served_whatever_number_of_connections_say_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let path = daemon.metrics_socket();
     let silent: Vec<_> = (0..20)

@@ -9,13 +9,14 @@
 
 mod common;
 
+use testkit::QueueTurn;
 use zoid_proto::ctl::{Completion, Post, Request};
 use zoid_proto::fwd::{Caps, Frame, FrameHeader, FrameType, INLINE_MAX, MessageKind};
 use zoid_proto::{Array, Extent, List, Status};
 
 use common::client::{Client, introduction};
 use common::server::Server;
-use common::{Process, alone, be_a_daemon};
+use common::{Process, be_a_daemon};
 
 #[test]
 fn daemon_for_the_other_tests() {
@@ -59,7 +60,7 @@ fn done(bmi_id: u64, len: u64) -> Completion {
 // [FWD-32]
 #[test]
 fn a_short_message_and_its_receive_meet_in_either_order() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (daemon, mut server, mut client) = three();
     for message in [vec![], vec![1; 8], vec![2; INLINE_MAX]] {
         let len = message.len() as u64;
@@ -82,7 +83,7 @@ fn a_short_message_and_its_receive_meet_in_either_order() {
 // [FWD-32]
 #[test]
 fn r26_a_short_message_without_a_receive_is_refused_and_leaves_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (_daemon, mut server, mut client) = three();
     // More often than the window has room for.
     for _ in 0..100 {
@@ -100,7 +101,7 @@ fn r26_a_short_message_without_a_receive_is_refused_and_leaves_nothing() {
 // [ZOID-50]
 #[test]
 fn a_short_message_that_is_longer_than_its_receive_fails_both() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (_daemon, mut server, mut client) = three();
     server.post_recv(client.pid, 5, 1, &place(8)).unwrap();
     client.ask_inline(MessageKind::Expected, 5, &[7; 9], 0);
@@ -112,7 +113,7 @@ fn a_short_message_that_is_longer_than_its_receive_fails_both() {
 // [FWD-32]
 #[test]
 fn r24_a_short_unexpected_message_may_come_with_its_request() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (_daemon, mut server, mut client) = three();
     client.ask_inline(MessageKind::Unexpected, 9, b"hello", 0);
     assert_eq!(client.send_done(), Status::DONE);
@@ -124,7 +125,7 @@ fn r24_a_short_unexpected_message_may_come_with_its_request() {
 // [FWD-24]
 #[test]
 fn a_wake_gives_a_waiting_short_message_up() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (_daemon, mut server, mut client) = three();
     let request = client.ask_inline(MessageKind::Expected, 5, &[7; 8], SOON);
     client.say(
@@ -141,7 +142,7 @@ fn a_wake_gives_a_waiting_short_message_up() {
 // [FWD-33]
 #[test]
 fn a_client_with_more_short_messages_under_way_than_its_window_is_cut_off() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (daemon, mut server, mut client) = three();
     let mut other = Client::attach(&daemon);
     for _ in 0..16 {
@@ -170,7 +171,7 @@ fn post(peer: i32, bmi_id: u64, segments: &[Extent]) -> Post<'_> {
 // [CTL-21]
 #[test]
 fn r60_a_post_without_a_slot_is_registered_and_its_end_comes_by_a_test() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let (_daemon, mut server, mut client) = three();
     server.ask(None, &Request::PostRecv(post(client.pid, 1, &place(8))));
     server.ask(None, &Request::PostRecv(post(client.pid, 2, &place(8))));

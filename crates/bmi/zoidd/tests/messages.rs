@@ -9,6 +9,7 @@
 
 mod common;
 
+use testkit::QueueTurn;
 use zoid_proto::ctl::PostOutcome;
 use zoid_proto::fwd::{
     Caps, Event, Frame, FrameHeader, FrameType, Hello, MessageKind, RecvReq, TestEntry,
@@ -17,7 +18,7 @@ use zoid_proto::{DaemonState, Extent, Status};
 
 use common::client::{Client, encode, introduction};
 use common::server::Server;
-use common::{Process, alone, be_a_daemon, eventually};
+use common::{Process, be_a_daemon, eventually};
 
 #[test]
 fn daemon_for_the_other_tests() {
@@ -38,7 +39,7 @@ const MIB: u64 = 1 << 20;
 
 #[test]
 fn r04_both_sides_learn_the_sizes_and_limits_from_the_daemon() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let settings = [
         ("total", "24M"),
         ("unexp", "2M"),
@@ -79,7 +80,7 @@ fn r04_both_sides_learn_the_sizes_and_limits_from_the_daemon() {
 // [FWD-13]
 #[test]
 fn the_handshake_in_bytes() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::connect(&daemon);
     client.hello(introduction()).unwrap();
@@ -90,7 +91,7 @@ fn the_handshake_in_bytes() {
 // [SEG-5]
 #[test]
 fn the_heartbeat_beats() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let server = Server::attach(&daemon);
     let first = server.header().heartbeat_ns;
@@ -104,7 +105,7 @@ fn the_heartbeat_beats() {
 
 #[test]
 fn r28_an_expected_message_lands_in_the_posted_buffer() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -139,7 +140,7 @@ fn r28_an_expected_message_lands_in_the_posted_buffer() {
 
 #[test]
 fn r32_a_posted_send_is_fetched_and_completes_when_acknowledged() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -155,7 +156,7 @@ fn r32_a_posted_send_is_fetched_and_completes_when_acknowledged() {
 // [FWD-22]
 #[test]
 fn messages_without_bytes_match_and_complete() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -172,7 +173,7 @@ fn messages_without_bytes_match_and_complete() {
 
 #[test]
 fn r05_exactly_128_messages_of_8192_bytes_fit_and_the_129th_waits() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     let message = pattern(8192);
@@ -208,7 +209,7 @@ fn r05_exactly_128_messages_of_8192_bytes_fit_and_the_129th_waits() {
 
 #[test]
 fn r30_refused_attempts_cost_headers_and_an_accepted_one_its_size() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("total", "160M")]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -236,7 +237,7 @@ fn r30_refused_attempts_cost_headers_and_an_accepted_one_its_size() {
 
 #[test]
 fn r52_unexpected_messages_are_named_and_lie_in_their_region() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -261,7 +262,7 @@ fn r52_unexpected_messages_are_named_and_lie_in_their_region() {
 // [BMI-22]
 #[test]
 fn a_sleeping_server_test_returns_when_a_client_comes() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -279,7 +280,7 @@ fn a_sleeping_server_test_returns_when_a_client_comes() {
 
 #[test]
 fn r39_a_clients_test_returns_when_the_server_posts() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -300,7 +301,7 @@ fn r39_a_clients_test_returns_when_the_server_posts() {
 // [ZOID-50]
 #[test]
 fn a_message_longer_than_the_buffer_fails_on_both_sides_and_moves_nothing() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::attach(&daemon);
@@ -315,7 +316,7 @@ fn a_message_longer_than_the_buffer_fails_on_both_sides_and_moves_nothing() {
 // [CTL-15]
 #[test]
 fn posts_that_point_outside_the_expected_region_are_refused() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let client = Client::attach(&daemon);
@@ -341,7 +342,7 @@ fn posts_that_point_outside_the_expected_region_are_refused() {
 // [FWD-1]
 #[test]
 fn clients_over_tcp_are_clients_too() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("listen", "127.0.0.1:0")]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::connect_tcp(&daemon);
@@ -362,7 +363,7 @@ fn clients_over_tcp_are_clients_too() {
 // [FWD-30]
 #[test]
 fn a_message_against_a_credit_needs_no_question() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("credits", "2")]);
     let mut server = Server::attach(&daemon);
     let mut client = Client::connect(&daemon);
@@ -383,7 +384,7 @@ fn a_message_against_a_credit_needs_no_question() {
 
 #[test]
 fn frames_that_come_together_are_all_read_though_none_is_answered() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("credits", "1"), ("heartbeat-ms", "600000")]);
     for count in 1..=64 {
         let mut client = Client::attach(&daemon);
@@ -409,7 +410,7 @@ fn frames_that_come_together_are_all_read_though_none_is_answered() {
 // [FWD-40]
 #[test]
 fn a_client_that_asks_for_the_segment_does_not_get_it() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::connect(&daemon);
     // Before this version, bit 1 asked for the segment.
@@ -423,7 +424,7 @@ fn a_client_that_asks_for_the_segment_does_not_get_it() {
 // [FWD-14]
 #[test]
 fn clients_hear_of_servers_that_come_and_go() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::attach(&daemon);
     let mut server = Server::attach(&daemon);
@@ -447,7 +448,7 @@ fn clients_hear_of_servers_that_come_and_go() {
 // [FWD-11]
 #[test]
 fn versions_that_do_not_meet_are_told_so() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut client = Client::connect(&daemon);
     let hello = Hello {
@@ -462,7 +463,7 @@ fn versions_that_do_not_meet_are_told_so() {
 // [FWD-12]
 #[test]
 fn the_client_after_the_last_is_told_that_the_daemon_is_busy() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[("max-clients", "2")]);
     let _first = Client::attach(&daemon);
     let second = Client::attach(&daemon);
@@ -477,7 +478,7 @@ fn the_client_after_the_last_is_told_that_the_daemon_is_busy() {
 // [BOUND-9]
 #[test]
 fn clients_are_served_each_its_own() {
-    let _alone = alone();
+    let _turn = QueueTurn::take();
     let daemon = Process::start(&[]);
     let mut server = Server::attach(&daemon);
     let mut clients: Vec<Client> = (0..256).map(|_| Client::attach(&daemon)).collect();

@@ -9,28 +9,13 @@
 )]
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::process::Command;
 
 use sys::{MessageQueue, QueueAccess, QueueShape};
+use testkit::QueueTurn;
 
 /// The seconds of an ordinary run, and of a long one.
 const SECONDS: (&str, &str) = ("20", "600");
-
-/// Takes a lock that all tests of this user share. The system limits the queues of a user, so tests with queues run
-/// one after another.
-fn take_turn() -> File {
-    let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
-    let path = std::env::temp_dir().join(name);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .unwrap();
-    file.lock().unwrap();
-    file
-}
 
 /// Returns the number of queues that this user can still make. The file system that lists queues may not be
 /// mounted, so this function makes queues until it fails.
@@ -59,7 +44,7 @@ fn segments() -> BTreeSet<String> {
 
 #[test]
 fn eight_clients_exchange_messages_of_all_sizes_and_nothing_grows_or_is_left() {
-    let _turn = take_turn();
+    let _turn = QueueTurn::take();
     let long = std::env::var_os("FINERAIL_LONG").is_some();
     let seconds = if long { SECONDS.1 } else { SECONDS.0 };
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,5 @@
-//! Helpers for the tests of several crates: ports, byte patterns, waiting, tools or data that a
-//! test needs, and the folders of the workspace.
+//! Helpers for the tests of several crates: ports, byte patterns, waiting, turns with message queues,
+//! tools or data that a test needs, and the folders of the workspace.
 //!
 //! Of the workspace's crates it uses only `sys`, so that the tests of all others can use it.
 //!
@@ -19,6 +19,7 @@
 
 pub mod browser;
 mod needs;
+mod queues;
 pub mod workspace;
 
 use std::net::Ipv4Addr;
@@ -27,6 +28,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 pub use needs::{absent, is_required, require, shared_data};
+pub use queues::QueueTurn;
 
 /// Longest wait of a test for an expected condition: a limit that only a hang reaches.
 pub const TIME_LIMIT: Duration = Duration::from_secs(60);

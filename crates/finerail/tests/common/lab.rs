@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sched::{CloneFlags, unshare};
 use tempfile::TempDir;
+use testkit::QueueTurn;
 
 use super::process::{Process, run};
 use super::{finerail, is_root};
@@ -25,6 +26,7 @@ struct Carriers {
     instance: String,
     forwarder: Option<Process>,
     daemon: Option<Process>,
+    _turn: QueueTurn,
 }
 
 impl Lab {
@@ -43,6 +45,7 @@ impl Lab {
 
     fn carry(&mut self) {
         static NEXT: AtomicU32 = AtomicU32::new(0);
+        let turn = QueueTurn::take();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let instance = format!("lab{}-{number}", std::process::id());
         let directory = self.zoid();
@@ -63,6 +66,7 @@ impl Lab {
             forwarder: Some(forwarder),
             daemon: Some(daemon),
             instance,
+            _turn: turn,
         });
     }
 

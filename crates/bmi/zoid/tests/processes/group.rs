@@ -4,9 +4,10 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
 use tempfile::TempDir;
+use testkit::QueueTurn;
 use zoid_proto::Instance;
 
-use crate::scene::{Process, take_turn};
+use crate::scene::Process;
 
 /// Users that do not exist on any machine, and their group.
 const DAEMON: u32 = 64_101;
@@ -49,7 +50,7 @@ fn a_daemon_a_server_and_a_client_of_three_users_share_a_group() {
         println!("skipped: setpriv and the right to become other users are needed");
         return;
     }
-    let _turn = take_turn();
+    let _turn = QueueTurn::take();
     let directory = TempDir::new().unwrap();
     let path = directory.path();
     chown(path, Some(DAEMON), Some(GROUP)).unwrap();

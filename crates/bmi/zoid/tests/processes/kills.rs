@@ -5,8 +5,9 @@
 //! mounted.
 
 use sys::{MessageQueue, QueueAccess, QueueShape};
+use testkit::QueueTurn;
 
-use crate::scene::{Process, Scene, is_long, take_turn};
+use crate::scene::{Process, Scene, is_long};
 
 /// The shape of reply queues.
 const REPLIES: QueueShape = QueueShape {
@@ -136,7 +137,7 @@ fn a_daemon_started_after_kills_removes_what_they_left() {
 
 #[test]
 fn a_queue_that_is_left_is_counted() {
-    let _turn = take_turn();
+    let _turn = QueueTurn::take();
     let all = queues_left();
     let name = format!("/zoid-left.{}", std::process::id());
     let queue = MessageQueue::create(&name, QueueAccess::Receive, REPLIES).unwrap();

@@ -1,7 +1,6 @@
 //! The processes of one test, and the commands to them.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+use testkit::QueueTurn;
 use zoid_proto::Instance;
 
 use crate::party::{ROLE, SETTINGS};
@@ -26,7 +26,7 @@ pub(crate) struct Scene {
     pub(crate) directory: TempDir,
     settings: String,
     pub(crate) daemon: Process,
-    _turn: File,
+    _turn: Option<QueueTurn>,
 }
 
 impl Scene {
@@ -40,21 +40,26 @@ impl Scene {
         Scene::with(&[])
     }
 
-    /// Starts another daemon of the same test.
-    pub(crate) fn beside(settings: &[(&str, &str)], name: &str, turn: File) -> Scene {
-        Scene::on(name, settings, turn, &[])
+    /// Starts another daemon of the same test, in whose turn the first one was started.
+    pub(crate) fn beside(settings: &[(&str, &str)], name: &str) -> Scene {
+        Scene::on(name, settings, None, &[])
     }
 
     fn named(name: &str, settings: &[(&str, &str)]) -> Scene {
-        Scene::on(name, settings, take_turn(), &[])
+        Scene::on(name, settings, Some(QueueTurn::take()), &[])
     }
 
     /// Starts a daemon under a program.
     pub(crate) fn through(program: &[&str]) -> Scene {
-        Scene::on("", &[], take_turn(), program)
+        Scene::on("", &[], Some(QueueTurn::take()), program)
     }
 
-    fn on(name: &str, settings: &[(&str, &str)], turn: File, through: &[&str]) -> Scene {
+    fn on(
+        name: &str,
+        settings: &[(&str, &str)],
+        turn: Option<QueueTurn>,
+        through: &[&str],
+    ) -> Scene {
         let program = std::env::current_exe().unwrap();
         let directory = TempDir::new().unwrap();
         Scene::in_directory(directory, (&program, through), name, settings, turn)
@@ -70,7 +75,13 @@ impl Scene {
     ) -> Scene {
         let directory = TempDir::new().unwrap();
         chown(directory.path(), Some(user), Some(user)).unwrap();
-        Scene::in_directory(directory, (program, through), "", settings, take_turn())
+        Scene::in_directory(
+            directory,
+            (program, through),
+            "",
+            settings,
+            Some(QueueTurn::take()),
+        )
     }
 
     /// Ends such a daemon and returns its directory to this user.
@@ -86,7 +97,7 @@ impl Scene {
         (program, through): (&Path, &[&str]),
         name: &str,
         settings: &[(&str, &str)],
-        turn: File,
+        turn: Option<QueueTurn>,
     ) -> Scene {
         let instance: Instance = format!("p{}{name}", std::process::id()).parse().unwrap();
         let mut all = format!(
@@ -177,21 +188,6 @@ impl Drop for Scene {
             cleaned.unwrap();
         }
     }
-}
-
-/// Takes the lock that serialises the tests with queues of this user, because the system limits queues per
-/// user.
-pub(crate) fn take_turn() -> File {
-    let name = format!("finerail-queues-{}.lock", sys::effective_user());
-    let path = std::env::temp_dir().join(name);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .unwrap();
-    file.lock().unwrap();
-    file
 }
 
 /// A party as the test sees it.

@@ -6,8 +6,9 @@
 
 use std::process::Command;
 
+use testkit::QueueTurn;
+
 use crate::faults::{NOBODY, may_be_nobody, public_copy};
-use crate::scene::take_turn;
 
 /// The bytes of queues that Linux allows a user by default.
 const QUEUE_BYTES: &str = "819200";
@@ -34,7 +35,7 @@ fn the_suite_passes_with_the_limits_that_linux_ships_with() {
         return;
     }
     // The system's limit is one for all users, who do not share a lock.
-    let _turn = take_turn();
+    let _turn = QueueTurn::take();
     let (directory, program) = public_copy();
     let limit = format!("--msgqueue={QUEUE_BYTES}:{QUEUE_BYTES}");
     let ran = Command::new("prlimit")

@@ -1,6 +1,5 @@
 //! A daemon for one test, and its clients and server.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -10,26 +9,12 @@ use bmi::{
     Address, Bmi, Buffer, Class, Completion, ContextId, Error, OpId, Payload, Post, Tag, Unexpected,
 };
 use tempfile::TempDir;
+use testkit::QueueTurn;
 use zoid::{Counters, Options, Zoid};
 use zoidd::{Daemon, Stopper};
 
 /// The longest wait before a test reports a hang.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
-
-/// Takes the lock that serialises the tests with queues of this user, because the system limits queues per
-/// user.
-pub(crate) fn take_turn() -> File {
-    let name = format!("finerail-queues-{}.lock", sys::effective_user());
-    let path = std::env::temp_dir().join(name);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .unwrap();
-    file.lock().unwrap();
-    file
-}
 
 /// A daemon on a thread of this process, with a name and a directory of its own.
 pub(crate) struct Bed {
@@ -39,13 +24,13 @@ pub(crate) struct Bed {
     running: Option<JoinHandle<()>>,
     over_tcp: Option<std::net::SocketAddr>,
     directory: TempDir,
-    _turn: File,
+    _turn: QueueTurn,
 }
 
 impl Bed {
     /// Starts a daemon with small defaults, changed by `change`.
     pub(crate) fn with(change: impl FnOnce(&mut zoidd::Options)) -> Bed {
-        let turn = take_turn();
+        let turn = QueueTurn::take();
         let directory = TempDir::new().unwrap();
         let instance = format!("t{}", std::process::id());
         let socket = directory.path().join("socket");

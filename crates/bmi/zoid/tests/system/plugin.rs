@@ -11,11 +11,12 @@ use std::time::Duration;
 use bmi::Error;
 use sys::{Mapping, MessageQueue, QueueAccess, QueueShape, SharedMemory};
 use tempfile::TempDir;
+use testkit::QueueTurn;
 use zoid::Options;
 use zoid_proto::ctl::{InitReply, Reply, ReplyHeader, Request, RequestHeader};
 use zoid_proto::{DaemonState, Extent, Instance, List, SEGMENT_HEADER_LEN, SegmentHeader, Status};
 
-use crate::bed::{End, LIMIT, take_turn};
+use crate::bed::{End, LIMIT};
 
 pub(crate) const TOTAL: u64 = 256 << 10;
 pub(crate) const UNEXPECTED: u64 = 64 << 10;
@@ -28,7 +29,7 @@ pub(crate) struct Plugin {
     directory: TempDir,
     over: Arc<AtomicBool>,
     running: Option<JoinHandle<()>>,
-    _turn: std::fs::File,
+    _turn: QueueTurn,
 }
 
 /// The daemon, as the script sees it.
@@ -65,7 +66,7 @@ impl Plugin {
         layout: u32,
         mut script: impl FnMut(&Desk, &RequestHeader, &Request<'_>) + Send + 'static,
     ) -> Plugin {
-        let turn = take_turn();
+        let turn = QueueTurn::take();
         let instance: Instance = format!("v{}", std::process::id()).parse().unwrap();
         let shape = QueueShape {
             messages: 10,

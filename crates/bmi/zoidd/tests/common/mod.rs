@@ -13,7 +13,6 @@ pub mod client;
 pub mod server;
 
 use std::env;
-use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -31,19 +30,6 @@ use zoidd::{Daemon, Options};
 pub const LONG: Duration = Duration::from_secs(60);
 
 const SETTINGS: &str = "ZOIDD_TEST_SETTINGS";
-
-/// Held while a test uses queues, because the system's limit applies to all processes of a user together.
-pub fn alone() -> File {
-    let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
-    let file = OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(env::temp_dir().join(name))
-        .unwrap();
-    file.lock().unwrap();
-    file
-}
 
 /// The body of the test that other tests start as a process: a daemon, if the environment asks for one.
 pub fn be_a_daemon() {

@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "test code")]
 #![allow(dead_code, reason = "each test uses a part")]
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,6 +14,7 @@ use files::dir::LocalDirectory;
 use files::{FileSystem, Place};
 use files_bmi::{BmiFiles, ClientOptions, Forwarder, ForwarderOptions};
 use tempfile::TempDir;
+use testkit::QueueTurn;
 use zoid::Zoid;
 use zoidd::Daemon;
 
@@ -90,21 +90,6 @@ impl Drop for TcpSite {
     }
 }
 
-/// Takes the lock that all tests of this user share, because the system limits message queues per
-/// user.
-fn take_turn() -> File {
-    let name = format!("finerail-queues-{}.lock", nix::unistd::geteuid());
-    let path = std::env::temp_dir().join(name);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .unwrap();
-    file.lock().unwrap();
-    file
-}
-
 /// A daemon in a thread, and a forwarder behind the daemon.
 pub(crate) struct ZoidSite {
     pub(crate) forwarder: Option<Forwarder>,
@@ -112,13 +97,13 @@ pub(crate) struct ZoidSite {
     options: zoid::Options,
     daemon: Option<(zoidd::Stopper, std::thread::JoinHandle<()>)>,
     _directory: TempDir,
-    _turn: File,
+    _turn: QueueTurn,
 }
 
 impl ZoidSite {
     pub(crate) fn new(files: Arc<dyn FileSystem>, options: ForwarderOptions) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let turn = take_turn();
+        let turn = QueueTurn::take();
         let directory = TempDir::new().unwrap();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let instance = format!("fb{}-{number}", std::process::id());

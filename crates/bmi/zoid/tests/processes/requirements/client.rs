@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use crate::scene::{LIMIT, Scene, is_long, let_pass, take_turn};
+use testkit::QueueTurn;
+
+use crate::scene::{LIMIT, Scene, is_long, let_pass};
 
 #[test]
 fn r07_a_client_reaches_the_server_of_its_own_daemon_and_nobody_else() {
     let one = Scene::new();
-    let file = tempfile::tempfile().unwrap();
-    let two = Scene::beside(&[], "b", file);
+    let two = Scene::beside(&[], "b");
     let (mut server, mut own) = one.greeted_pair();
     let mut other = one.client();
     let mut stranger = two.client();
@@ -196,7 +197,7 @@ fn scenes_take_turns() {
     let scene = Scene::new();
     let (done, over) = std::sync::mpsc::channel();
     let waiting = std::thread::spawn(move || {
-        let _turn = take_turn();
+        let _turn = QueueTurn::take();
         done.send(()).unwrap();
     });
     assert!(over.recv_timeout(Duration::from_millis(100)).is_err());
