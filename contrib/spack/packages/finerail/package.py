@@ -21,6 +21,7 @@ class Finerail(Package):
 
     variant("bmi", default=True, description="Install libbmi for C programs")
     variant("dlc", default=True, description="Install libfinerail_dlc for C programs")
+    variant("lnet", default=True, description="Install libfinerail_lnet for C programs")
 
     depends_on("c", type="build")
     depends_on("rust@1.95:", type="build")
@@ -32,6 +33,8 @@ class Finerail(Package):
             packages += ["-p", "bmi-ffi"]
         if spec.satisfies("+dlc"):
             packages += ["-p", "lnet-dlc-ffi"]
+        if spec.satisfies("+lnet"):
+            packages += ["-p", "lnet-ffi"]
         cargo("build", "--release", "--locked", "-j", str(make_jobs), *packages)
         self.install_program(prefix)
         install_library = Executable(join_path("contrib", "install-library"))
@@ -39,6 +42,8 @@ class Finerail(Package):
             install_library("bmi", prefix)
         if spec.satisfies("+dlc"):
             install_library("finerail_dlc", prefix)
+        if spec.satisfies("+lnet"):
+            install_library("finerail_lnet", prefix)
 
     def install_program(self, prefix):
         mkdirp(prefix.bin)

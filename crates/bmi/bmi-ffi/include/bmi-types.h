@@ -188,9 +188,10 @@ struct bmi_optimistic_buffer_info
 
 #ifdef BMI_DIALECT_ORANGEFS
 #define BMI_SUCCESS 0
+#endif
+
 /* Returns the name of an error of either sign. The library owns the string. */
 const char *bmi_status_string(int error);
-#endif
 
 /*
  * Converts a number of <errno.h> to the BMI number and keeps the sign. Returns unknown numbers

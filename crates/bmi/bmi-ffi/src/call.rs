@@ -5,8 +5,9 @@
     reason = "functions that C programs call by these names, with pointers"
 )]
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 use std::ptr;
+use std::sync::OnceLock;
 
 use bmi::{Bmi, Error};
 
@@ -276,12 +277,9 @@ pub extern "C" fn bmi_errno_to_pvfs(error: c_int) -> c_int {
 }
 
 /// Returns the name of an error of either sign. The library owns the string.
-#[cfg(feature = "orangefs")]
+// [CABI-26]
 #[unsafe(no_mangle)]
 pub extern "C" fn bmi_status_string(error: c_int) -> *const c_char {
-    use std::ffi::CString;
-    use std::sync::OnceLock;
-
     static NAMES: OnceLock<Vec<CString>> = OnceLock::new();
     let names = NAMES.get_or_init(|| {
         let names = Error::ALL.into_iter().map(Error::name);

@@ -43,7 +43,7 @@ fn the_header_is_clean_cpp_of_every_standard() {
     }
 }
 
-// [BMI-50] [BMI-51] [OPT-1] [OPT-6] [CABI-10] [CABI-11] [CABI-12] [CABI-13] [CABI-14] [CABI-15] [CABI-16] [CABI-20] [CABI-22] [CABI-23] [CABI-24]
+// [BMI-50] [BMI-51] [OPT-1] [OPT-6] [CABI-10] [CABI-11] [CABI-12] [CABI-13] [CABI-14] [CABI-15] [CABI-16] [CABI-20] [CABI-22] [CABI-23] [CABI-24] [CABI-26]
 #[test]
 fn arguments_that_cannot_be_are_answered() {
     let prefix = Prefix::new();

@@ -60,6 +60,17 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("lnet-dlc-ffi", &["lnet-dlc", "lnet-policy"]),
     (
+        "lnet-ffi",
+        &[
+            "lnet-node",
+            "lnet-noded",
+            "lnet-config",
+            "lnet-wire",
+            "lnet-types",
+            "finerail-sys",
+        ],
+    ),
+    (
         "lnet-rpc",
         &[
             "lnet-node",

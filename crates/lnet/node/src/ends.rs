@@ -487,6 +487,12 @@ impl Inbox {
         Ok(())
     }
 
+    /// Returns the queue of the inbox. [`EventQueue::close`] ends a wait for messages from another thread.
+    #[must_use]
+    pub const fn events(&self) -> &EventQueue {
+        &self.queue
+    }
+
     /// Waits for the next message; without a `timeout`, until the node ends.
     ///
     /// # Errors

@@ -32,6 +32,8 @@ struct QueueInner {
     /// The number of threads that sleep until there is an event.
     waiting: usize,
     closed: bool,
+    /// True after [`EventQueue::close`]: events are discarded.
+    discards: bool,
     /// True if a wait ends when a path is lost.
     hears_of_paths: bool,
     path_lost: bool,
@@ -92,6 +94,30 @@ impl EventQueue {
         timeout: Option<Duration>,
     ) -> Result<(), WaitError> {
         self.wait_to(timeout, |held| take_all(held, events))
+    }
+
+    /// Waits as [`EventQueue::wait`] does, and gives at most `most` events to `take`, at least one. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`EventQueue::wait`].
+    pub fn wait_some(
+        &self,
+        most: usize,
+        timeout: Option<Duration>,
+        mut take: impl FnMut(NodeEvent),
+    ) -> Result<usize, WaitError> {
+        self.wait_to(timeout, |held| {
+            let count = held.len().min(most);
+            held.drain(..count).for_each(&mut take);
+            (count > 0).then_some(count)
+        })
+    }
+
+    /// Ends the queue: waits end with [`WaitError::Closed`], and events are discarded, those that the queue holds and
+    /// those that come.
+    pub fn close(&self) {
+        self.state.end();
     }
 
     /// From now on, lets a wait end with [`WaitError::PathLost`], once, after an interface of the node or a gateway has
@@ -209,6 +235,9 @@ impl EventSink for QueueState {
     // than descriptors.
     fn push(&self, event: NodeEvent) -> bool {
         let mut inner = self.lock();
+        if inner.discards {
+            return true;
+        }
         if inner.events.len() >= self.max && !event.event.unlinked {
             return false;
         }
@@ -240,6 +269,15 @@ impl QueueState {
         let mut inner = self.lock();
         inner.closed = true;
         self.wake_all(inner);
+    }
+
+    /// The same, and discards all events from now on.
+    fn end(&self) {
+        let mut inner = self.lock();
+        (inner.closed, inner.discards) = (true, true);
+        let discarded = std::mem::take(&mut inner.events);
+        self.wake_all(inner);
+        drop(discarded);
     }
 
     fn wake_all(&self, mut inner: MutexGuard<'_, QueueInner>) {

@@ -220,6 +220,10 @@ int main(void)
     int value = 4711;
 
     numbers();
+    CHECK(strcmp(bmi_status_string(0), "BMI_SUCCESS") == 0);
+    CHECK(strcmp(bmi_status_string(BMI_EINVAL), "BMI_EINVAL") == 0);
+    CHECK(strcmp(bmi_status_string(-BMI_ECANCEL), "BMI_ECANCEL") == 0);
+    CHECK(strcmp(bmi_status_string(4711), "(UNKNOWN)") == 0);
     without_interface();
     CHECK(BMI_initialize(NULL, NULL, BMI_AUTO_REF_COUNT) == 0);
     CHECK(BMI_initialize(NULL, NULL, 0) == 0);
