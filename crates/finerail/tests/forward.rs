@@ -102,7 +102,7 @@ struct Node {
 impl Node {
     fn new(settings: &[&str]) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let turn = QueueTurn::take();
+        let turn = QueueTurn::share();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let instance = format!("fw{}-{number}", std::process::id());
         let directory = TempDir::new().unwrap();

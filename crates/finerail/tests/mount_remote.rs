@@ -314,7 +314,7 @@ fn forwarder(directory: &Path) -> (Arc<Bmi>, Forwarder, i64) {
 
 #[test]
 fn files_go_through_the_daemon_of_an_io_node() {
-    let _turn = testkit::QueueTurn::take();
+    let _turn = testkit::QueueTurn::share();
     let site = Site::new();
     for name in ["kept", "run", "tree"] {
         fs::create_dir(site.path(name)).unwrap();

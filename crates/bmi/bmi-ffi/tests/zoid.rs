@@ -32,7 +32,7 @@ struct Bed {
 
 impl Bed {
     fn new() -> Bed {
-        let turn = QueueTurn::take();
+        let turn = QueueTurn::share();
         let directory = TempDir::new().unwrap();
         let instance = format!("c{}", std::process::id());
         let socket = directory.path().join("socket");

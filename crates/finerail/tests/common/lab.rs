@@ -45,7 +45,7 @@ impl Lab {
 
     fn carry(&mut self) {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let turn = QueueTurn::take();
+        let turn = QueueTurn::share();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let instance = format!("lab{}-{number}", std::process::id());
         let directory = self.zoid();

@@ -84,6 +84,13 @@ enum flnet_accept {
     FLNET_ACCEPT_NONE = 3     /* the node does not listen */
 };
 
+/* Who drives the node's sockets. */
+enum flnet_progress {
+    FLNET_PROGRESS_THREAD = 0, /* a thread of the node: it answers at all times */
+    FLNET_PROGRESS_CALLER = 1  /* the thread that waits: saves a hand-over between threads, but the node answers only while
+                                  a thread waits, and flnet_queue_fd is not there */
+};
+
 /* What the document does not say. Set all to zero, then `size` and what differs. */
 struct flnet_options {
     size_t size;         /* sizeof(struct flnet_options) */
@@ -91,6 +98,7 @@ struct flnet_options {
     uint32_t accept;     /* enum flnet_accept */
     uint32_t io_threads; /* threads that move bytes; 0 is 1 */
     uint32_t spin_us;    /* microseconds that the node polls for work before it sleeps */
+    uint32_t progress;   /* enum flnet_progress */
 };
 
 /*
@@ -190,7 +198,7 @@ int flnet_wait(flnet_queue queue, struct flnet_event *events, size_t count, int 
 /*
  * Returns a file descriptor that is readable while the queue may have events, for poll(2) and event loops. When it is
  * readable, call flnet_wait with a timeout of 0 until it returns 0. The descriptor belongs to the queue: the program
- * neither reads nor closes it.
+ * neither reads nor closes it. -EOPNOTSUPP with FLNET_PROGRESS_CALLER.
  */
 int flnet_queue_fd(flnet_queue queue);
 

@@ -50,6 +50,7 @@ pub struct flnet_options {
     pub accept: u32,
     pub io_threads: u32,
     pub spin_us: u32,
+    pub progress: u32,
 }
 
 /// See `struct flnet_message`.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use lnet_node::{AcceptMode, Node, NodeOptions};
+use lnet_node::{AcceptMode, Node, NodeOptions, Progress};
 use lnet_wire::NiStatus;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
@@ -46,6 +46,11 @@ fn node_options(options: Option<&flnet_options>) -> Result<NodeOptions, Failure>
         let most = threads.filter(|threads| *threads <= IO_THREADS_MAX);
         node.io_threads = most.ok_or_else(|| invalid("io_threads is above 64"))?;
     }
+    node.progress = match options.progress {
+        0 => Progress::Thread,
+        1 => Progress::Caller,
+        _ => return Err(invalid("progress is none of enum flnet_progress")),
+    };
     node.spin = Duration::from_micros(options.spin_us.into());
     Ok(node)
 }

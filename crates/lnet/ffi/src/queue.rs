@@ -160,6 +160,10 @@ pub unsafe extern "C" fn flnet_wait(
 #[unsafe(no_mangle)]
 pub extern "C" fn flnet_queue_fd(queue: u64) -> c_int {
     returned(handles::queue(queue).and_then(|queue| {
+        if queue.events.is_driven_by_callers() {
+            let why = "no thread of the node would make it readable: FLNET_PROGRESS_CALLER is set";
+            return Err(Failure::new(Errno::EOPNOTSUPP, why));
+        }
         let failed = |errno: Errno| {
             let why = io::Error::from(errno);
             Failure::new(errno, format_args!("cannot make a file descriptor: {why}"))

@@ -44,7 +44,7 @@ fn the_header_has_the_layout_of_the_library_in_c_and_cpp_of_every_standard() {
         flnet_nid {}
         flnet_id { pid }
         flnet_address { portal match_bits }
-        flnet_options { port accept io_threads spin_us }
+        flnet_options { port accept io_threads spin_us progress }
         flnet_message { match_bits hdr_data length }
         flnet_event {
             status md user unlinked portal target initiator sender offset match_bits hdr_data rlength mlength
@@ -123,6 +123,11 @@ fn arguments_that_cannot_be_are_answered() {
 #[test]
 fn calls_of_several_threads_are_answered() {
     run_twice(POSIX, "tests/c/threads.c");
+}
+
+#[test]
+fn the_thread_that_waits_may_drive_the_node() {
+    run_twice(&["-std=c99"], "tests/c/caller.c");
 }
 
 #[test]

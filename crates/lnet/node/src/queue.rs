@@ -120,6 +120,12 @@ impl EventQueue {
         self.state.end();
     }
 
+    /// Returns true if the node's sockets are driven by threads that wait: [`crate::Progress::Caller`].
+    #[must_use]
+    pub fn is_driven_by_callers(&self) -> bool {
+        self.shared.is_driven_by_callers()
+    }
+
     /// From now on, lets a wait end with [`WaitError::PathLost`], once, after an interface of the node or a gateway has
     /// gone down.
     pub fn hear_of_lost_paths(&self) {

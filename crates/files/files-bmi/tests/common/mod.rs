@@ -103,7 +103,7 @@ pub(crate) struct ZoidSite {
 impl ZoidSite {
     pub(crate) fn new(files: Arc<dyn FileSystem>, options: ForwarderOptions) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let turn = QueueTurn::take();
+        let turn = QueueTurn::share();
         let directory = TempDir::new().unwrap();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let instance = format!("fb{}-{number}", std::process::id());

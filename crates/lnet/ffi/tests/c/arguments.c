@@ -50,6 +50,9 @@ static void starts(unsigned port)
     options.accept = 9;
     FAILS(flnet_start(good, &options, &node), EINVAL);
     options.accept = 0;
+    options.progress = 2;
+    FAILS(flnet_start(good, &options, &node), EINVAL);
+    options.progress = 0;
     options.io_threads = 100000;
     FAILS(flnet_start(good, &options, &node), EINVAL);
     options.io_threads = 0;

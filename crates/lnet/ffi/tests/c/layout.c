@@ -20,6 +20,7 @@ int main(void)
     FIELD(flnet_options, accept);
     FIELD(flnet_options, io_threads);
     FIELD(flnet_options, spin_us);
+    FIELD(flnet_options, progress);
     SIZE(flnet_message);
     FIELD(flnet_message, match_bits);
     FIELD(flnet_message, hdr_data);
