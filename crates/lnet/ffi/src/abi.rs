@@ -1,10 +1,6 @@
 //! The structures of the header, and what they are in Rust.
 
-#![expect(
-    unsafe_code,
-    missing_docs,
-    reason = "pointers from C, exported names; the header documents the fields"
-)]
+#![expect(unsafe_code, reason = "pointers from C, exported names")]
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -21,6 +17,7 @@ use crate::failure::{Failure, returned};
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_nid {
+    /// The wire form; zeros for none.
     pub bytes: [u8; 20],
 }
 
@@ -28,7 +25,9 @@ pub struct flnet_nid {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_id {
+    /// The NID.
     pub nid: flnet_nid,
+    /// The process id.
     pub pid: u32,
 }
 
@@ -36,8 +35,11 @@ pub struct flnet_id {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_address {
+    /// The process.
     pub target: flnet_id,
+    /// The portal, 1 to 63.
     pub portal: u32,
+    /// The match bits.
     pub match_bits: u64,
 }
 
@@ -45,11 +47,17 @@ pub struct flnet_address {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_options {
+    /// The size of this structure in bytes.
     pub size: usize,
+    /// The TCP port; 0 for 988.
     pub port: u32,
+    /// A number of `enum flnet_accept`.
     pub accept: u32,
+    /// Threads that move bytes; 0 for 1.
     pub io_threads: u32,
+    /// Microseconds of polling before the node sleeps.
     pub spin_us: u32,
+    /// A number of `enum flnet_progress`.
     pub progress: u32,
 }
 
@@ -57,9 +65,13 @@ pub struct flnet_options {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_message {
+    /// The sender.
     pub from: flnet_id,
+    /// The match bits.
     pub match_bits: u64,
+    /// The number that travelled with the message.
     pub hdr_data: u64,
+    /// The bytes that were sent.
     pub length: usize,
 }
 
@@ -67,19 +79,33 @@ pub struct flnet_message {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_event {
+    /// A number of `enum flnet_event_kind`.
     pub kind: u32,
+    /// 0, or a negative errno.
     pub status: i32,
+    /// The descriptor.
     pub md: u64,
+    /// The descriptor's `user`.
     pub user: u64,
+    /// 1 in the last event of the descriptor.
     pub unlinked: u32,
+    /// The portal.
     pub portal: u32,
+    /// The process that the operation was for.
     pub target: flnet_id,
+    /// The process that began the operation.
     pub initiator: flnet_id,
+    /// The last hop of an arrived message, the first hop of a sent one.
     pub sender: flnet_nid,
+    /// Where the bytes begin in the descriptor.
     pub offset: u32,
+    /// The match bits.
     pub match_bits: u64,
+    /// The number of a put.
     pub hdr_data: u64,
+    /// The bytes that were asked for.
     pub rlength: u32,
+    /// The bytes that were moved.
     pub mlength: u32,
 }
 
@@ -87,11 +113,17 @@ pub struct flnet_event {
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct flnet_md {
+    /// The first byte of the memory.
     pub start: *mut c_void,
+    /// The length in bytes.
     pub length: usize,
+    /// Bits of `FLNET_MD_*`.
     pub options: u32,
+    /// The number of operations; 0 for any.
     pub threshold: u32,
+    /// The most bytes of one operation.
     pub max_size: u32,
+    /// A value that every event returns.
     pub user: u64,
 }
 
@@ -99,10 +131,15 @@ pub struct flnet_md {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_match {
+    /// The portal, 1 to 63.
     pub portal: u32,
+    /// 1 for a place before the entries of the portal.
     pub first: u32,
+    /// The match bits.
     pub match_bits: u64,
+    /// Bits that may differ.
     pub ignore_bits: u64,
+    /// The initiator; with a NID of zeros anybody.
     pub from: flnet_id,
 }
 
@@ -110,11 +147,17 @@ pub struct flnet_match {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_put {
+    /// The bound descriptor.
     pub md: u64,
+    /// The target.
     pub to: flnet_address,
+    /// The offset in the target's memory.
     pub offset: u32,
+    /// 1 to ask for an ACK.
     pub ack: u32,
+    /// A number for the target's event.
     pub hdr_data: u64,
+    /// The NID to send from; zeros for any.
     pub source: flnet_nid,
 }
 
@@ -122,9 +165,13 @@ pub struct flnet_put {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_get {
+    /// The bound descriptor.
     pub md: u64,
+    /// The target.
     pub from: flnet_address,
+    /// The offset in the target's memory.
     pub offset: u32,
+    /// The NID to send from; zeros for any.
     pub source: flnet_nid,
 }
 
@@ -132,7 +179,9 @@ pub struct flnet_get {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_interface {
+    /// The NID.
     pub nid: flnet_nid,
+    /// 0 if the interface is down.
     pub up: u32,
 }
 
@@ -140,17 +189,29 @@ pub struct flnet_interface {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct flnet_counters {
+    /// The size of this structure in bytes.
     pub size: usize,
+    /// Messages that were sent.
     pub send_count: u64,
+    /// Bytes that were sent.
     pub send_length: u64,
+    /// Messages that were received.
     pub recv_count: u64,
+    /// Bytes that were received.
     pub recv_length: u64,
+    /// Messages that were forwarded.
     pub route_count: u64,
+    /// Bytes that were forwarded.
     pub route_length: u64,
+    /// Messages that were dropped.
     pub drop_count: u64,
+    /// Bytes that were dropped.
     pub drop_length: u64,
+    /// Messages that were sent again.
     pub resend_count: u64,
+    /// Responses that did not come in time.
     pub response_timeout_count: u64,
+    /// Events for which a queue had no room.
     pub events_lost: u64,
 }
 
@@ -343,12 +404,7 @@ pub unsafe extern "C" fn flnet_parse_address(
     address: *mut flnet_address,
 ) -> c_int {
     // SAFETY: the caller promises the same.
-    let arguments = unsafe {
-        (
-            arguments::text(nid, "nid"),
-            Places::one(address, "address"),
-        )
-    };
+    let arguments = unsafe { (arguments::text(nid, "nid"), Places::one(address, "address")) };
     returned(parsed(arguments.0).and_then(|nid| {
         let address = flnet_address {
             target: ProcessId::lustre(nid).into(),

@@ -72,7 +72,10 @@ impl Process {
 /// Registers a thing. Returns its handle.
 pub(crate) fn register(thing: Thing) -> u64 {
     let process = Process::own();
-    let mut table = process.table.write().unwrap_or_else(PoisonError::into_inner);
+    let mut table = process
+        .table
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     // Never 0, so that no handle is.
     table.generation = table.generation % 0x00FF_FFFF + 1;
     let generation = table.generation;
@@ -120,14 +123,15 @@ pub(crate) fn inbox(handle: u64) -> Result<Arc<OpenInbox>, Failure> {
 /// this at the same time, one of them fails.
 pub(crate) fn forget(handle: u64, kind: &str) -> Result<(), Failure> {
     let process = Process::own();
-    let mut table = process.table.write().unwrap_or_else(PoisonError::into_inner);
+    let mut table = process
+        .table
+        .write()
+        .unwrap_or_else(PoisonError::into_inner);
     let slot = process.slot_of(handle).and_then(|(slot, generation)| {
         let (own, _) = table.slots.get(slot)?;
         (*own == generation).then_some(slot)
     });
     let removed = slot.and_then(|slot| table.slots.try_remove(slot));
     drop(table);
-    removed
-        .map(|_| ())
-        .ok_or_else(|| Failure::bad_handle(kind))
+    removed.map(|_| ()).ok_or_else(|| Failure::bad_handle(kind))
 }

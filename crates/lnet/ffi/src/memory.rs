@@ -23,8 +23,7 @@ unsafe fn descriptor(md: &flnet_md) -> Result<Md, Failure> {
         return Err(arguments::null("start"));
     }
     let options = MdOptions::from_bits(md.options);
-    let options =
-        options.ok_or_else(|| Failure::new(Errno::EINVAL, "options has unknown bits"))?;
+    let options = options.ok_or_else(|| Failure::new(Errno::EINVAL, "options has unknown bits"))?;
     // SAFETY: the caller promises the same.
     let memory = unsafe { Span::lent(md.start.cast(), md.length) };
     let mut made = Md::foreign(Foreign::from(memory))

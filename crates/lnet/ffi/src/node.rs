@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use lnet_node::{AcceptMode, Node, NodeOptions, Progress};
+use lnet_node::{AcceptMode, AddNiError, InterfaceError, Node, NodeOptions, Progress};
+use lnet_noded::StartError;
 use lnet_wire::NiStatus;
 use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow};
@@ -79,17 +80,17 @@ fn without_signals<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Returns the errno of the system that an error is about, or `EINVAL` for a document that cannot be carried out.
-fn errno_of(error: &(dyn std::error::Error + 'static)) -> Errno {
-    let mut error = Some(error);
-    while let Some(cause) = error {
-        let system = cause.downcast_ref::<std::io::Error>();
-        if let Some(number) = system.and_then(std::io::Error::raw_os_error) {
-            return Errno::from_raw(number);
-        }
-        error = cause.source();
+/// Returns what `bind(2)` would have said, and `EINVAL` for a document that cannot be carried out.
+fn errno_of(error: &StartError) -> Errno {
+    match error {
+        StartError::Interface(InterfaceError::Lnd(error)) => match error {
+            AddNiError::AddressNotHere(_) => Errno::EADDRNOTAVAIL,
+            AddNiError::PortInUse { .. } => Errno::EADDRINUSE,
+            AddNiError::PortPrivilege { .. } => Errno::EACCES,
+            _ => Errno::EINVAL,
+        },
+        _ => Errno::EINVAL,
     }
-    Errno::EINVAL
 }
 
 /// See the header.
@@ -113,7 +114,10 @@ pub unsafe extern "C" fn flnet_start(
     };
     returned(yaml.and_then(|yaml| {
         let mut place = node?;
-        place.set(0, handles::register(Thing::Node(start(yaml, "yaml", options)?)));
+        place.set(
+            0,
+            handles::register(Thing::Node(start(yaml, "yaml", options)?)),
+        );
         Ok(0)
     }))
 }
@@ -144,7 +148,10 @@ pub unsafe extern "C" fn flnet_start_file(
             Failure::new(errno, format_args!("cannot read {path}: {error}"))
         };
         let yaml = std::fs::read_to_string(path).map_err(unreadable)?;
-        place.set(0, handles::register(Thing::Node(start(&yaml, path, options)?)));
+        place.set(
+            0,
+            handles::register(Thing::Node(start(&yaml, path, options)?)),
+        );
         Ok(0)
     }))
 }
@@ -252,11 +259,7 @@ pub unsafe extern "C" fn flnet_counters(node: u64, counters: *mut flnet_counters
     let place = unsafe { Places::one(counters, "counters") };
     returned(handles::node(node).and_then(|node| {
         let size = size?;
-        arguments::check_struct(
-            size,
-            size_of::<flnet_counters>(),
-            "struct flnet_counters",
-        )?;
+        arguments::check_struct(size, size_of::<flnet_counters>(), "struct flnet_counters")?;
         let stats = node.stats();
         let counters = flnet_counters {
             size,

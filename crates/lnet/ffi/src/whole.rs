@@ -197,10 +197,7 @@ pub unsafe extern "C" fn flnet_inbox_next(
             Places::array(data.cast::<u8>(), size, "data"),
         )
     };
-    returned(
-        handles::inbox(inbox)
-            .and_then(|inbox| inbox.next(&mut message?, &mut data?, timeout)),
-    )
+    returned(handles::inbox(inbox).and_then(|inbox| inbox.next(&mut message?, &mut data?, timeout)))
 }
 
 /// See the header.

@@ -3,13 +3,17 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
 
 mod common;
+#[path = "common/run.rs"]
+mod run;
 
 use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
 use std::process::{Child, Command, Stdio};
 
-use common::{Prefix, crate_path, succeed, valgrind};
 use finerail_lnet::abi::*;
+
+use common::Prefix;
+use run::{succeed, valgrind};
 
 const C_MODES: [&str; 5] = ["-std=c89", "-std=c99", "-std=c11", "-std=c17", "-std=c2x"];
 const CPP_MODES: [&str; 6] = [
@@ -163,7 +167,11 @@ fn a_target_that_stands_still_and_dies_holds_no_call_and_no_memory() {
 fn the_sanitizers_find_nothing() {
     let prefix = Prefix::new();
     let sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
-    for source in ["examples/put_get.c", "examples/events.c", "tests/c/arguments.c"] {
+    for source in [
+        "examples/put_get.c",
+        "examples/events.c",
+        "tests/c/arguments.c",
+    ] {
         let program = prefix.compile("cc", &[POSIX, &sanitizers].concat(), source);
         let mut command = Command::new(&program);
         command.arg(testkit::port().to_string());
@@ -199,13 +207,5 @@ impl Drop for Target {
     fn drop(&mut self) {
         let _ended = self.0.kill();
         let _status = self.0.wait();
-    }
-}
-
-#[test]
-fn the_examples_of_the_readme_are_the_files() {
-    let readme = std::fs::read_to_string(crate_path("README.md")).unwrap();
-    for name in ["put_get.c", "events.c", "ping.c"] {
-        assert!(readme.contains(name), "{name}");
     }
 }

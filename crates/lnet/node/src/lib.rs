@@ -81,7 +81,7 @@ pub use lnet_core::{
     MdOptions, NiId, NoPath, PortalError, PutRequest, Route, RouteFault, RouterBuffers, SendHints,
     Tunables,
 };
-pub use lnet_tcp::{AcceptMode, ConnectionView, NiTuning, SourcePorts};
+pub use lnet_tcp::{AcceptMode, AddNiError, ConnectionView, NiTuning, SourcePorts};
 pub use stack::{Foreign, Md, Memory, NodeEvent, Scrap};
 
 pub use ends::{Access, Address, Inbox, Initiator, Message, OperationError, Window};

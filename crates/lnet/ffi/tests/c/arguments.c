@@ -246,7 +246,7 @@ int main(int count, char **words)
     CHECK(strlen(flnet_error()) == 0);
     nids();
     starts(port);
-    node = start("127.0.0.1@tcp", port, FLNET_ACCEPT_ALL);
+    node = start("127.0.0.1@tcp", port, FLNET_ACCEPT_ALL, FLNET_PROGRESS_THREAD);
     CHECK(flnet_queue_open(node, &queue) == 0);
     FAILS(flnet_queue_open(node, NULL), EFAULT);
     CHECK(flnet_inbox_open(node, 32, sizeof data, &inbox) == 0);

@@ -4,7 +4,6 @@
 int main(int count, char **words)
 {
     unsigned port = count > 1 ? (unsigned)atoi(words[1]) : 9988;
-    struct flnet_options options;
     struct flnet_event event;
     struct flnet_match match;
     struct flnet_put put;
@@ -15,11 +14,7 @@ int main(int count, char **words)
     char from[64], to[64];
     int puts, acks, sends;
 
-    memset(&options, 0, sizeof options);
-    options.size = sizeof options;
-    options.port = port;
-    options.progress = FLNET_PROGRESS_CALLER;
-    CHECK(flnet_start("net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n", &options, &node) == 0);
+    node = start("127.0.0.1@tcp", port, FLNET_ACCEPT_ALL, FLNET_PROGRESS_CALLER);
     CHECK(flnet_queue_open(node, &queue) == 0);
     FAILS(flnet_queue_fd(queue), EOPNOTSUPP);
     memset(from, 'x', sizeof from);

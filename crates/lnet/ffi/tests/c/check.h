@@ -26,7 +26,7 @@
         }                                                                                                         \
     } while (0)
 
-static flnet_node start(const char *nid, unsigned port, unsigned accept)
+static flnet_node start(const char *nid, unsigned port, unsigned accept, unsigned progress)
 {
     struct flnet_options options;
     char yaml[128];
@@ -36,6 +36,7 @@ static flnet_node start(const char *nid, unsigned port, unsigned accept)
     options.size = sizeof options;
     options.port = port;
     options.accept = accept;
+    options.progress = progress;
     sprintf(yaml, "net:\n- net type: tcp\n  local NI(s):\n  - nid: %s\n", nid);
     CHECK(flnet_start(yaml, &options, &node) == 0);
     CHECK(node != 0);

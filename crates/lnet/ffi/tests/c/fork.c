@@ -32,7 +32,7 @@ static void child(unsigned port, flnet_queue queue, const struct flnet_address *
     FAILS(flnet_wait(queue, &event, 1, -1), EBADF);
     FAILS(flnet_send(node, to, "no", 2, 0, LIMIT), EBADF);
     FAILS(flnet_stop(node, 0), EBADF);
-    own = start("127.0.0.3@tcp", port, FLNET_ACCEPT_ALL);
+    own = start("127.0.0.3@tcp", port, FLNET_ACCEPT_ALL, FLNET_PROGRESS_THREAD);
     CHECK(own != node);
     CHECK(flnet_queue_open(own, &own_queue) == 0);
     FAILS(flnet_queue_close(queue), EBADF);
@@ -52,7 +52,7 @@ int main(int count, char **words)
     int round, status;
     pid_t process;
 
-    node = start("127.0.0.1@tcp", port, FLNET_ACCEPT_ALL);
+    node = start("127.0.0.1@tcp", port, FLNET_ACCEPT_ALL, FLNET_PROGRESS_THREAD);
     CHECK(flnet_inbox_open(node, 10, sizeof data, &inbox) == 0);
     CHECK(flnet_queue_open(node, &queue) == 0);
     CHECK(flnet_parse_address("127.0.0.1@tcp", 10, 0, &to) == 0);

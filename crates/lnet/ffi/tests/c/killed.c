@@ -34,7 +34,7 @@ int main(int count, char **words)
     CHECK(count == 5);
     signal(SIGPIPE, SIG_DFL);
     target = (pid_t)atol(words[4]);
-    node = start(words[1], (unsigned)atoi(words[2]), FLNET_ACCEPT_NONE);
+    node = start(words[1], (unsigned)atoi(words[2]), FLNET_ACCEPT_NONE, FLNET_PROGRESS_THREAD);
     CHECK(flnet_queue_open(node, &queue) == 0);
     CHECK(flnet_parse_address(words[3], 10, 0, &to) == 0);
     CHECK(flnet_write(node, &to, 0, piece, sizeof piece, LIMIT) == 0);

@@ -13,7 +13,7 @@ int main(int count, char **words)
     char byte;
 
     CHECK(count == 4);
-    node = start(words[1], (unsigned)atoi(words[2]), FLNET_ACCEPT_ALL);
+    node = start(words[1], (unsigned)atoi(words[2]), FLNET_ACCEPT_ALL, FLNET_PROGRESS_THREAD);
     CHECK(flnet_queue_open(node, &queue) == 0);
     memset(&match, 0, sizeof match);
     match.portal = 10;
