@@ -10,17 +10,21 @@ mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-use common::process::{Ended, run};
+use common::process::{Ended, Process};
 use common::{can_run, finerail, finerail_by};
+
+/// How long a demo may take: a limit that only a hang reaches.
+const LIMIT: Duration = Duration::from_secs(300);
 
 fn demo(words: &[&str]) -> Ended {
     let mut command = finerail(["demo"]);
     command.args(words);
-    run(command)
+    Process::start(command).wait_within(LIMIT)
 }
 
 /// A quick run that is complete: its directory, the page, the figures and the output.
@@ -154,7 +158,8 @@ fn without_namespaces_the_demo_runs_on_loopback_addresses_and_says_so() {
     let directory = TempDir::with_prefix("finerail-test-").unwrap();
     let report = directory.path().join("report.html");
     let words = ["demo", "--quick", "--report", report.to_str().unwrap()];
-    let ended = run(finerail_by(&without, words)).expect_code(0);
+    let ended = Process::start(finerail_by(&without, words)).wait_within(LIMIT);
+    let ended = ended.expect_code(0);
     assert!(ended.out.contains("Every byte is right"), "{}", ended.out);
     let figures = fs::read(report.with_extension("json")).unwrap();
     let figures: Value = serde_json::from_slice(&figures).unwrap();

@@ -13,7 +13,7 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -24,6 +24,9 @@ use common::{eventually, finerail, pattern};
 
 /// Limit of a mount's own memory after a walk, in KiB.
 const OWN_KIB_MAX: u64 = 40 * 1024;
+
+/// How long a walk over some ten thousand directories may take: a limit that only a hang reaches.
+const WALK_LIMIT: Duration = Duration::from_secs(300);
 
 /// Returns the resident memory of a process without that of its program file, of which a build for tests has much.
 fn own_kib(process: u32) -> u64 {
@@ -47,8 +50,8 @@ fn a_walk_over_many_directories_takes_little_memory() {
     println!("before: {} KiB", own_kib(mount.id()));
     let mut find = Command::new("find");
     find.arg(lab.seen(""));
-    let found = run(find).expect_code(0).out.lines().count();
-    assert_eq!(found, 1 + 100 + 20_000);
+    let found = Process::start(find).wait_within(WALK_LIMIT);
+    assert_eq!(found.expect_code(0).out.lines().count(), 1 + 100 + 20_000);
     let after = own_kib(mount.id());
     println!("after: {after} KiB");
     assert!(after < OWN_KIB_MAX, "{after} KiB");
