@@ -22,7 +22,7 @@ use thiserror::Error;
 
 use crate::node::{MatchEntry, Node, NodeError};
 use crate::queue::{EventQueue, WaitError};
-use crate::stack::{Md, NodeEvent};
+use crate::stack::{Foreign, Md, NodeEvent};
 
 /// Where an operation goes: what an [`Inbox`] or a [`Window`] is made with, and its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +110,8 @@ pub struct Initiator {
     node: Node,
     queue: EventQueue,
     timeout: Duration,
+    /// The descriptors with memory that the caller waits for.
+    lent: Vec<MdHandle>,
 }
 
 /// The most messages of a write or read that are under way. With more, nothing gets faster.
@@ -126,6 +128,7 @@ impl Initiator {
             node: node.clone(),
             queue: node.event_queue(),
             timeout: Self::TIMEOUT,
+            lent: Vec::new(),
         }
     }
 
@@ -208,12 +211,59 @@ impl Initiator {
             let Some((at, range)) = pieces.next() else {
                 return Ok(None);
             };
-            this.begin_get(to, at, range.len()).map(Some)
+            let sink = Md::sink(vec![0; range.len()]);
+            this.begin_get(to, at, range.len(), sink).map(Some)
         })?;
         if parts.len() == 1 {
             return Ok(parts.pop().unwrap_or_default());
         }
         Ok(parts.concat())
+    }
+
+    /// Reads into memory of a program in another language, as many bytes as it has. Returns when no thread moves bytes of
+    /// the memory, also after an error: if the target stands still in the middle of a message, this takes as long as the
+    /// LND waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Initiator::read`].
+    pub fn read_into(
+        &mut self,
+        to: Address,
+        offset: u32,
+        memory: Foreign,
+    ) -> Result<(), OperationError> {
+        let mut pieces = pieces(offset, memory.len());
+        let result = self.run(to, |this| {
+            let Some((at, part)) = pieces
+                .next()
+                .and_then(|(at, range)| Some((at, memory.part(range)?)))
+            else {
+                return Ok(None);
+            };
+            let length = part.len();
+            let operation = this.begin_get(to, at, length, Md::foreign(part))?;
+            this.lent.push(operation.md);
+            Ok(Some(operation))
+        });
+        self.wait_for_memory();
+        result.map(|_| ())
+    }
+
+    fn wait_for_memory(&mut self) {
+        while !self.lent.is_empty() {
+            match self.queue.wait(None) {
+                Ok(event) => self.forget_lent(&event),
+                Err(WaitError::Closed) => return self.lent.clear(),
+                Err(WaitError::TimedOut | WaitError::PathLost) => {}
+            }
+        }
+    }
+
+    fn forget_lent(&mut self, NodeEvent { event, .. }: &NodeEvent) {
+        if event.unlinked {
+            self.lent.retain(|md| *md != event.md);
+        }
     }
 
     fn begin_put(
@@ -244,10 +294,10 @@ impl Initiator {
         to: Address,
         offset: u32,
         length: usize,
+        sink: Md,
     ) -> Result<Running, OperationError> {
         // One operation for the GET, one for its REPLY.
-        let sink = Md::sink(vec![0; length]).threshold(2);
-        let md = self.node.bind(&self.queue, sink)?;
+        let md = self.node.bind(&self.queue, sink.threshold(2))?;
         let get = GetRequest {
             md,
             source: None,
@@ -286,7 +336,7 @@ impl Initiator {
     fn run(
         &mut self,
         to: Address,
-        begin: impl FnMut(&Self) -> Result<Option<Running>, OperationError>,
+        begin: impl FnMut(&mut Self) -> Result<Option<Running>, OperationError>,
     ) -> Result<Vec<Vec<u8>>, OperationError> {
         let mut running = VecDeque::new();
         let result = self.run_all(to, &mut running, begin);
@@ -295,10 +345,10 @@ impl Initiator {
     }
 
     fn run_all(
-        &self,
+        &mut self,
         to: Address,
         running: &mut VecDeque<Running>,
-        mut begin: impl FnMut(&Self) -> Result<Option<Running>, OperationError>,
+        mut begin: impl FnMut(&mut Self) -> Result<Option<Running>, OperationError>,
     ) -> Result<Vec<Vec<u8>>, OperationError> {
         let started = Instant::now();
         let mut done = Vec::new();
@@ -323,7 +373,10 @@ impl Initiator {
                 continue;
             }
             match self.queue.wait(Some(self.timeout)) {
-                Ok(event) => note(running, event),
+                Ok(event) => {
+                    self.forget_lent(&event);
+                    note(running, event);
+                }
                 Err(WaitError::Closed) => return Err(NodeError::ShutDown.into()),
                 Err(WaitError::TimedOut | WaitError::PathLost) => {
                     let length = first.length;
@@ -588,6 +641,28 @@ impl Window {
         let both = MdOptions::OP_GET | MdOptions::OP_PUT;
         let options = both | MdOptions::MANAGE_REMOTE | MdOptions::TRUNCATE;
         let md = Md::sink(memory).options(options);
+        Self::new(node, MatchEntry::exact(portal, match_bits), md)
+    }
+
+    /// Lets everybody read memory of a program in another language, and write to it if it is `writable`. Once
+    /// [`Window::close`] has returned, no thread moves its bytes.
+    ///
+    /// # Errors
+    ///
+    /// As [`Window::read_only`].
+    pub fn foreign(
+        node: &Node,
+        portal: u32,
+        match_bits: u64,
+        memory: Foreign,
+        writable: bool,
+    ) -> Result<Self, NodeError> {
+        let operations = match writable {
+            true => MdOptions::OP_GET | MdOptions::OP_PUT,
+            false => MdOptions::OP_GET,
+        };
+        let options = operations | MdOptions::MANAGE_REMOTE | MdOptions::TRUNCATE;
+        let md = Md::foreign(memory).options(options);
         Self::new(node, MatchEntry::exact(portal, match_bits), md)
     }
 

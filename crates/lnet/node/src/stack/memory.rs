@@ -32,6 +32,26 @@ pub enum Memory {
 #[derive(Clone, Debug)]
 pub struct Foreign(Box<Span>);
 
+impl Foreign {
+    /// Returns the length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Returns true if the length is 0.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns a part of the memory; `None` beyond its end.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Option<Self> {
+        self.0.part(range).map(Self::from)
+    }
+}
+
 impl From<Span> for Foreign {
     fn from(span: Span) -> Self {
         Self(Box::new(span))

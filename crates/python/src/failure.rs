@@ -1,0 +1,56 @@
+//! Exceptions: `Error`, and `NoAnswer` for what did not come in time.
+
+use std::fmt::Display;
+
+use lnet_node::{NodeError, OperationError, PingError, WaitError};
+use pyo3::exceptions::{PyException, PyValueError};
+use pyo3::prelude::*;
+
+pyo3::create_exception!(
+    finerail,
+    Error,
+    PyException,
+    "What was asked cannot be done; the text says what to do."
+);
+pyo3::create_exception!(
+    finerail,
+    NoAnswer,
+    Error,
+    "The other side did not answer in time, or cannot be reached."
+);
+
+/// An argument that cannot be used.
+pub(crate) fn invalid(error: impl Display) -> PyErr {
+    PyValueError::new_err(error.to_string())
+}
+
+/// Anything else that went wrong.
+pub(crate) fn failed(error: impl Display) -> PyErr {
+    Error::new_err(error.to_string())
+}
+
+pub(crate) fn of_node(error: NodeError) -> PyErr {
+    failed(error)
+}
+
+pub(crate) fn of_operation(error: OperationError) -> PyErr {
+    match &error {
+        OperationError::NoAnswer { .. } | OperationError::NoPath { .. } => {
+            NoAnswer::new_err(error.to_string())
+        }
+        _ => failed(error),
+    }
+}
+
+pub(crate) fn of_ping(error: PingError) -> PyErr {
+    match &error {
+        PingError::Node(_) | PingError::Malformed { .. } | PingError::Invalid { .. } => {
+            failed(error)
+        }
+        _ => NoAnswer::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn of_wait(error: WaitError) -> PyErr {
+    failed(error)
+}
