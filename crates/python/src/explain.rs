@@ -25,6 +25,7 @@ fn question(to: &str, from: Option<&str>, size: u32, sends: u32) -> PyResult<Que
 /// `outputs` are texts that `lnetctl` printed on the node, each with a name for errors: an export, or the outputs of
 /// `net show -v 4`, `route show`, `peer show -v 4` and so on. The result has the keys of `finerail explain --json`.
 ///
+/// >>> import finerail
 /// >>> net = "net: [{net type: tcp, local NI(s): [{nid: 10.0.0.1@tcp, interfaces: {0: eth0}}]}]"
 /// >>> finerail.explain("10.0.0.9@tcp", [("net.yaml", net)])["answer"]["path"]["source"]
 /// '10.0.0.1@tcp'

@@ -10,7 +10,7 @@
  * flnet_error() then has a text that says what to do. Handles are numbers: a wrong, stale or closed one is
  * answered with -EBADF. Any thread may call any function. A null pointer is answered with -EFAULT unless its
  * description allows it. After fork() the child has no node: the parent's handles are answered with -EBADF, and the
- * child may start nodes of its own.
+ * child may start nodes of its own. The sockets of the parent stay open in the child until it ends or calls exec().
  *
  * Times are milliseconds; a negative time waits without limit. Numbers are in the byte order of the machine.
  */
@@ -202,7 +202,10 @@ int flnet_wait(flnet_queue queue, struct flnet_event *events, size_t count, int 
  */
 int flnet_queue_fd(flnet_queue queue);
 
-/* Closes a queue. Events of descriptors that still use it are discarded. */
+/*
+ * Closes a queue; threads that wait for its events return. Events of descriptors that still use it are discarded, so the
+ * memory of these descriptors is the node's until it has stopped.
+ */
 int flnet_queue_close(flnet_queue queue);
 
 /* ---- Memory descriptors ---- */
@@ -234,7 +237,7 @@ struct flnet_match {
     uint32_t first;       /* 1: before the entries that the portal has, 0: behind them */
     uint64_t match_bits;
     uint64_t ignore_bits; /* bits that may differ */
-    struct flnet_id from; /* with a NID of zeros: anybody */
+    struct flnet_id from; /* the initiator, with its pid or FLNET_PID_ANY; with a NID of zeros: anybody */
 };
 
 /* Makes memory the source of puts, or the destination of gets. */

@@ -51,12 +51,16 @@ __all__ = [
     "site",
 ]
 
+# Examples of the compiled functions, for doctest.
+__test__ = {"explain": explain.__doc__}
+
 
 def ping(target, *, source, port=988, timeout=5.0):
     """Asks a node for its interfaces, from a node of its own that lives as long as the call.
 
     ``source`` is a NID of this machine on the target's network.
 
+        >>> import finerail
         >>> with finerail.Node(["127.0.0.1@tcp"], port=9989):
         ...     finerail.ping("127.0.0.1@tcp", source="127.0.0.2@tcp", port=9989)["nis"]
         [{'nid': '127.0.0.1@tcp', 'up': True}]
