@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use lnet_node::{Address, Foreign, Initiator, NodeOptions, WaitError};
+use lnet_node::{Address, EventQueue, Foreign, Initiator, NodeOptions, WaitError};
 use lnet_types::Nid;
 use lnet_wire::NiStatus;
 use pyo3::buffer::PyBuffer;
@@ -217,7 +217,7 @@ impl Node {
         timeout: f64,
     ) -> PyResult<()> {
         let from = Address::new(nid(target)?, portal, match_bits);
-        let (memory, export) = lent(buffer, true)?;
+        let (memory, export) = lent(buffer, true, PIECE)?;
         self.operate(py, timeout, move |initiator| {
             let read = initiator.read_into(from, offset, memory);
             // No thread moves its bytes any more.
@@ -231,6 +231,7 @@ impl Node {
     fn inbox(&self, portal: u32, size: usize) -> PyResult<Inbox> {
         let inbox = lnet_node::Inbox::new(&self.running()?, portal, size).map_err(of_node)?;
         Ok(Inbox {
+            events: inbox.events().clone(),
             inbox: Mutex::new(Some(inbox)),
         })
     }
@@ -244,7 +245,8 @@ impl Node {
         match_bits: u64,
         writable: bool,
     ) -> PyResult<Window> {
-        let (memory, export) = lent(buffer, writable)?;
+        let (mut memory, export) = lent(buffer, writable, usize::MAX)?;
+        let memory = memory.pop().ok_or_else(|| invalid("the buffer is empty"))?;
         let node = self.running()?;
         let window = lnet_node::Window::foreign(&node, portal, match_bits, memory, writable);
         Ok(Window {
@@ -284,19 +286,30 @@ impl Node {
     }
 }
 
-/// Lends the memory of a buffer. The second value keeps it in place.
-fn lent(buffer: PyBuffer<u8>, is_written: bool) -> PyResult<(Foreign, PyBuffer<u8>)> {
+/// The most bytes of a piece that one message fills.
+const PIECE: usize = 1 << 20;
+
+/// Lends the memory of a buffer, in pieces. The second value keeps it in place.
+fn lent(
+    buffer: PyBuffer<u8>,
+    is_written: bool,
+    piece: usize,
+) -> PyResult<(Vec<Foreign>, PyBuffer<u8>)> {
     if !buffer.is_c_contiguous() {
         return Err(invalid("the buffer is not contiguous"));
     }
     if is_written && buffer.readonly() {
         return Err(invalid("the buffer cannot be written to"));
     }
-    // SAFETY: the export of the buffer keeps its memory at this address as long as the second value lives, and callers
-    // drop that value only when no thread moves bytes of the memory. Python code may read and write there meanwhile, as
-    // other processes may with shared memory.
-    let memory = unsafe { Span::lent(buffer.buf_ptr().cast(), buffer.len_bytes()) };
-    Ok((Foreign::from(memory), buffer))
+    let (start, length) = (buffer.buf_ptr().cast::<u8>(), buffer.len_bytes());
+    let pieces = (0..length).step_by(piece.min(length.max(1))).map(|at| {
+        // SAFETY: the export of the buffer keeps its memory at this address as long as the second value lives, and
+        // callers drop that value only when no thread moves bytes of the memory. Python code may read and write there
+        // meanwhile, as other processes may with shared memory.
+        let memory = unsafe { Span::lent(start.add(at), piece.min(length - at)) };
+        Foreign::from(memory)
+    });
+    Ok((pieces.collect(), buffer))
 }
 
 /// A message that an inbox received.
@@ -317,6 +330,8 @@ pub(crate) struct Message {
 /// An iterator of the messages of a portal.
 #[pyclass(frozen)]
 pub(crate) struct Inbox {
+    /// The queue of the inbox, which ends a wait of another thread.
+    events: EventQueue,
     inbox: Mutex<Option<lnet_node::Inbox>>,
 }
 
@@ -378,6 +393,7 @@ impl Inbox {
 
     /// Closes the inbox. Messages to it are refused from then on.
     fn close(&self, py: Python<'_>) {
+        self.events.close();
         py.detach(|| drop(self.kept().take()));
     }
 }

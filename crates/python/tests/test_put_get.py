@@ -23,17 +23,22 @@ def test_a_message_arrives_with_its_number_and_sender(server, client):
 
 def test_an_iteration_ends_when_the_inbox_is_closed(server, client):
     inbox = server.inbox(10)
-    client.put(SERVER, 10, memoryview(b"one"))
+    both = threading.Event()
     seen = []
-    thread = threading.Thread(target=lambda: seen.extend(message.data for message in inbox if message))
+
+    def receive():
+        for message in inbox:
+            seen.append(message.data)
+            if len(seen) == 2:
+                both.set()
+
+    thread = threading.Thread(target=receive)
     thread.start()
-    while not seen:
-        client.put(SERVER, 10, bytearray(b"two"))
-        client.stats()
-        if thread.is_alive():
-            break
+    client.put(SERVER, 10, memoryview(b"one"))
+    client.put(SERVER, 10, bytearray(b"two"))
+    assert both.wait(30) and seen == [b"one", b"two"]
     inbox.close()
-    thread.join(10)
+    thread.join(30)
     assert not thread.is_alive()
     with pytest.raises(EOFError):
         inbox.next()

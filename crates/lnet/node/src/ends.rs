@@ -220,29 +220,31 @@ impl Initiator {
         Ok(parts.concat())
     }
 
-    /// Reads into memory of a program in another language, as many bytes as it has. Returns when no thread moves bytes of
-    /// the memory, also after an error: if the target stands still in the middle of a message, this takes as long as the
-    /// LND waits for it.
+    /// Reads into memory of a program in another language: one piece after the other, each of at most 1 MiB, as many
+    /// bytes as they have. Returns when no thread moves bytes of the memory, also after an error: if the target stands
+    /// still in the middle of a message, this takes as long as the LND waits for it.
     ///
     /// # Errors
     ///
-    /// Those of [`Initiator::read`].
+    /// Those of [`Initiator::read`], and [`OperationError::TooLong`] for a longer piece.
     pub fn read_into(
         &mut self,
         to: Address,
         offset: u32,
-        memory: Foreign,
+        memory: Vec<Foreign>,
     ) -> Result<(), OperationError> {
-        let mut pieces = pieces(offset, memory.len());
+        let (mut at, mut pieces) = (offset, memory.into_iter());
         let result = self.run(to, |this| {
-            let Some((at, part)) = pieces
-                .next()
-                .and_then(|(at, range)| Some((at, memory.part(range)?)))
-            else {
+            let Some(piece) = pieces.next() else {
                 return Ok(None);
             };
-            let length = part.len();
-            let operation = this.begin_get(to, at, length, Md::foreign(part))?;
+            let length = piece.len();
+            if length > LNET_MTU as usize {
+                return Err(OperationError::TooLong(length));
+            }
+            let operation = this.begin_get(to, at, length, Md::foreign(piece))?;
+            // The target refuses an offset beyond its end.
+            at = at.saturating_add(length as u32);
             this.lent.push(operation.md);
             Ok(Some(operation))
         });

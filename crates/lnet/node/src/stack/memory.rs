@@ -44,12 +44,6 @@ impl Foreign {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    /// Returns a part of the memory; `None` beyond its end.
-    #[must_use]
-    pub fn part(&self, range: Range<usize>) -> Option<Self> {
-        self.0.part(range).map(Self::from)
-    }
 }
 
 impl From<Span> for Foreign {
