@@ -70,7 +70,10 @@ impl Capture {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         loop {
             let next = py.detach(|| {
-                let lines = self.lines.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                let lines = self
+                    .lines
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
                 lines.recv_timeout(LOOK)
             });
             match next {

@@ -47,9 +47,10 @@ pub(crate) fn doctor<'py>(
 }
 
 fn value(diagnosis: &Diagnosis) -> Value {
-    let steps = diagnosis.steps.iter().map(|step| {
-        json!({"step": step.name, "tested": step.tested, "seen": step.seen})
-    });
+    let steps = diagnosis
+        .steps
+        .iter()
+        .map(|step| json!({"step": step.name, "tested": step.tested, "seen": step.seen}));
     let findings = diagnosis.findings.iter().map(|finding| {
         json!({
             "name": finding.kind.name,

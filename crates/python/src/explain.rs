@@ -8,7 +8,8 @@ use crate::failure::{failed, invalid};
 use crate::wait::{interruptible, object};
 
 fn nid(text: &str) -> PyResult<Nid> {
-    text.parse().map_err(|error| invalid(format_args!("{text:?}: {error}")))
+    text.parse()
+        .map_err(|error| invalid(format_args!("{text:?}: {error}")))
 }
 
 fn question(to: &str, from: Option<&str>, size: u32, sends: u32) -> PyResult<Question> {

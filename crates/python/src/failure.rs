@@ -44,9 +44,10 @@ pub(crate) fn of_operation(error: OperationError) -> PyErr {
 
 pub(crate) fn of_ping(error: PingError) -> PyErr {
     match &error {
-        PingError::Node(_) | PingError::Malformed { .. } | PingError::Invalid { .. } => {
-            failed(error)
-        }
+        PingError::Node(_)
+        | PingError::DiscoveryOff
+        | PingError::Malformed { .. }
+        | PingError::Invalid { .. } => failed(error),
         _ => NoAnswer::new_err(error.to_string()),
     }
 }

@@ -1,12 +1,15 @@
 //! Nodes, with Put and Get.
 
-#![expect(unsafe_code, reason = "memory of Python objects, which their exports keep in place")]
+#![expect(
+    unsafe_code,
+    reason = "memory of Python objects, which their exports keep in place"
+)]
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use lnet_node::{Address, EventQueue, Foreign, Initiator, NodeOptions, WaitError};
+use lnet_node::{Address, EventQueue, Foreign, Globals, Initiator, NodeOptions, WaitError};
 use lnet_types::Nid;
 use lnet_wire::NiStatus;
 use pyo3::buffer::PyBuffer;
@@ -37,7 +40,8 @@ enum Configured {
 }
 
 fn nid(text: &str) -> PyResult<Nid> {
-    text.parse().map_err(|error| invalid(format_args!("{text:?}: {error}")))
+    text.parse()
+        .map_err(|error| invalid(format_args!("{text:?}: {error}")))
 }
 
 fn start(config: Configured, options: NodeOptions) -> Result<lnet_node::Node, String> {
@@ -49,7 +53,9 @@ fn start(config: Configured, options: NodeOptions) -> Result<lnet_node::Node, St
             Ok(node.into_node())
         }
         Configured::Nids(nids) => {
-            let nids = nids.iter().map(|text| text.parse().map_err(|_| text.clone()));
+            let nids = nids
+                .iter()
+                .map(|text| text.parse().map_err(|_| text.clone()));
             let nids: Vec<Nid> = nids
                 .collect::<Result<_, _>>()
                 .map_err(|text| format!("{text:?} is no NID"))?;
@@ -63,7 +69,12 @@ impl Node {
     #[new]
     #[pyo3(signature = (config, *, port=988, io_threads=1))]
     fn new(py: Python<'_>, config: Configured, port: u16, io_threads: u16) -> PyResult<Self> {
+        let globals = Globals {
+            discovery: true,
+            ..Globals::default()
+        };
         let options = NodeOptions {
+            globals,
             port,
             io_threads: io_threads.clamp(1, 64),
             ..NodeOptions::default()
@@ -143,7 +154,10 @@ impl Node {
 
     /// Sends one message of at most 1 MiB to an inbox, and waits until it is there.
     #[pyo3(signature = (target, portal, data, *, match_bits=0, hdr_data=0, timeout=30.0))]
-    #[expect(clippy::too_many_arguments, reason = "named ones of a function of Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "named ones of a function of Python"
+    )]
     fn put(
         &self,
         py: Python<'_>,
@@ -163,7 +177,10 @@ impl Node {
 
     /// Writes any number of bytes into memory that the target offers.
     #[pyo3(signature = (target, portal, data, *, match_bits=0, offset=0, timeout=30.0))]
-    #[expect(clippy::too_many_arguments, reason = "named ones of a function of Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "named ones of a function of Python"
+    )]
     fn write(
         &self,
         py: Python<'_>,
@@ -183,7 +200,10 @@ impl Node {
 
     /// Reads this many bytes of memory that the target offers.
     #[pyo3(signature = (target, portal, length, *, match_bits=0, offset=0, timeout=30.0))]
-    #[expect(clippy::too_many_arguments, reason = "named ones of a function of Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "named ones of a function of Python"
+    )]
     fn read<'py>(
         &self,
         py: Python<'py>,
@@ -205,7 +225,10 @@ impl Node {
     ///
     /// After Ctrl-C the buffer is in use until the read has ended.
     #[pyo3(signature = (target, portal, buffer, *, match_bits=0, offset=0, timeout=30.0))]
-    #[expect(clippy::too_many_arguments, reason = "named ones of a function of Python")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "named ones of a function of Python"
+    )]
     fn read_into(
         &self,
         py: Python<'_>,
@@ -274,9 +297,7 @@ impl Node {
         &self,
         py: Python<'_>,
         timeout: f64,
-        operation: impl FnOnce(&mut Initiator) -> Result<R, lnet_node::OperationError>
-        + Send
-        + 'static,
+        operation: impl FnOnce(&mut Initiator) -> Result<R, lnet_node::OperationError> + Send + 'static,
     ) -> PyResult<R> {
         let (node, timeout) = (self.running()?, limit(Some(timeout))?);
         let result = interruptible(py, move || {
@@ -370,7 +391,9 @@ impl Inbox {
             });
             match next {
                 None | Some(Err(WaitError::Closed)) => {
-                    return Err(pyo3::exceptions::PyEOFError::new_err("the inbox was closed"));
+                    return Err(pyo3::exceptions::PyEOFError::new_err(
+                        "the inbox was closed",
+                    ));
                 }
                 Some(Ok(message)) => {
                     return Ok(Some(Message {

@@ -49,7 +49,10 @@ impl Machine {
     /// Makes a model of a machine that was published: `Machine.presets()` has the names.
     #[staticmethod]
     fn preset(py: Python<'_>, name: String) -> PyResult<Self> {
-        let unknown = invalid(format_args!("{name:?} is none of {}", fgr::PRESETS.join(", ")));
+        let unknown = invalid(format_args!(
+            "{name:?} is none of {}",
+            fgr::PRESETS.join(", ")
+        ));
         let machine = interruptible(py, move || fgr::preset(&name))?;
         Ok(Self(Arc::new(machine.ok_or(unknown)?.map_err(invalid)?)))
     }
@@ -116,7 +119,11 @@ impl Machine {
     /// Returns the indices of the routers with these node numbers.
     fn routers_with(&self, numbers: &[u32]) -> PyResult<BTreeSet<u16>> {
         let index = |number: &u32| {
-            let found = self.0.routers.iter().position(|router| router.id == *number);
+            let found = self
+                .0
+                .routers
+                .iter()
+                .position(|router| router.id == *number);
             let index = found.and_then(|index| u16::try_from(index).ok());
             index.ok_or_else(|| invalid(format_args!("no router has the number {number}")))
         };
@@ -156,7 +163,9 @@ impl Plan {
             let row = plan.row_of(client);
             for net in 0..shape[1] {
                 let chosen = plan.routers(row, net);
-                let numbers = chosen.iter().map(|&router| machine.routers[usize::from(router)].id);
+                let numbers = chosen
+                    .iter()
+                    .map(|&router| machine.routers[usize::from(router)].id);
                 let numbers = numbers.map(i64::from).chain(std::iter::repeat(NONE));
                 cells.extend(numbers.take(shape[2]));
             }
@@ -168,19 +177,16 @@ impl Plan {
     /// is full.
     fn evaluate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let (machine, plan) = (Arc::clone(&self.machine), Arc::clone(&self.plan));
-        let evaluation =
-            interruptible(py, move || Evaluation::new(&machine, &plan, Gateways::Primary))?;
+        let evaluation = interruptible(py, move || {
+            Evaluation::new(&machine, &plan, Gateways::Primary)
+        })?;
         object(py, &costs(&evaluation))
     }
 
     /// The load of each link in units per GB/s, with every client moving one unit to or from each net: an array of
     /// links × (number, load, capacity in GB/s). `reads` counts what clients read instead of what they write.
     #[pyo3(signature = (*, reads=false))]
-    fn link_loads<'py>(
-        &self,
-        py: Python<'py>,
-        reads: bool,
-    ) -> PyResult<Bound<'py, PyArray2<f64>>> {
+    fn link_loads<'py>(&self, py: Python<'py>, reads: bool) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let (machine, plan) = (Arc::clone(&self.machine), Arc::clone(&self.plan));
         let traffic = if reads { Traffic::Read } else { Traffic::Write };
         let rows = interruptible(py, move || {

@@ -146,6 +146,23 @@ const EDGES: &[(&str, &[&str])] = &[
     ("zoid", &["bmi", "zoid-proto", "finerail-sys"]),
     ("bmi-ffi", &["bmi", "zoid", "finerail-sys"]),
     (
+        "finerail-python",
+        &[
+            "fgr",
+            "lnet-capture",
+            "lnet-config",
+            "lnet-conform",
+            "lnet-dlc",
+            "lnet-explain",
+            "lnet-node",
+            "lnet-noded",
+            "lnet-site",
+            "lnet-types",
+            "lnet-wire",
+            "finerail-sys",
+        ],
+    ),
+    (
         "finerail",
         &[
             "lnet-dlc",

@@ -5,7 +5,13 @@ use crate::source::{Source, Token};
 use crate::workspace::Workspace;
 
 /// The packages that may contain unsafe code.
-pub(crate) const MAY_BE_UNSAFE: [&str; 4] = ["finerail-sys", "bmi-ffi", "lnet-dlc-ffi", "lnet-ffi"];
+pub(crate) const MAY_BE_UNSAFE: [&str; 5] = [
+    "finerail-sys",
+    "bmi-ffi",
+    "lnet-dlc-ffi",
+    "lnet-ffi",
+    "finerail-python",
+];
 
 pub(crate) fn check(workspace: &Workspace) -> Vec<Finding> {
     let mut found = Vec::new();

@@ -75,6 +75,7 @@ impl From<PingError> for Failure {
             PingError::TimedOut { .. } | PingError::NotSent { .. } => Errno::ETIMEDOUT as c_int,
             PingError::NoPath { .. } => Errno::EHOSTUNREACH as c_int,
             PingError::Malformed { .. } | PingError::Invalid { .. } => Errno::EPROTO as c_int,
+            PingError::DiscoveryOff => Errno::EINVAL as c_int,
             PingError::Failed { errno, .. } => errno.0,
         };
         Self {

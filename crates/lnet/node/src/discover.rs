@@ -22,10 +22,13 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`PingError::Failed`] with `EINVAL` if discovery is switched off or `target` is loopback. Other errors:
-    /// no answer in time, no path to the peer.
+    /// [`PingError::DiscoveryOff`]; [`PingError::Failed`] with `EINVAL` if `target` is loopback. Other errors: no answer in
+    /// time, no path to the peer.
     pub fn discover(&self, target: Nid, timeout: Duration) -> Result<PeerView, PingError> {
         let failed = |errno| PingError::failed(target, errno);
+        if !self.look(|engine| engine.core().globals().discovery) {
+            return Err(PingError::DiscoveryOff);
+        }
         let begun = Instant::now();
         // No event arrives in this queue. It is needed because a node with `Progress::Caller` runs only while a
         // caller waits.

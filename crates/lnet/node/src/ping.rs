@@ -86,6 +86,9 @@ pub enum PingError {
         /// The rule that it breaks.
         error: PingInfoError,
     },
+    /// The node discovers nobody.
+    #[error("discovery is switched off on this node: set its parameter 'discovery'")]
+    DiscoveryOff,
     /// The node rejected the call.
     #[error(transparent)]
     Node(#[from] NodeError),

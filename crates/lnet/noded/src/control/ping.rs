@@ -217,6 +217,7 @@ fn errno(error: &PingError) -> i32 {
         PingError::Failed { errno, .. } => -errno.0.abs(),
         PingError::NoPath { .. } => -EHOSTUNREACH,
         PingError::NotSent { .. } => -ETIMEDOUT,
+        PingError::DiscoveryOff => -EINVAL,
         PingError::Node(NodeError::ShutDown) => -ESHUTDOWN,
         _ => -EIO,
     }
