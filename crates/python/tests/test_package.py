@@ -47,6 +47,14 @@ def test_an_example_runs(example, says, port):
     assert (ran.returncode, ran.stdout) == (0, says), ran.stderr
 
 
+def test_a_put_and_a_read_are_measured(port):
+    ran = subprocess.run(
+        [sys.executable, HERE / "examples/measure.py", str(port), "50"], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0 and "GB/s" in ran.stdout, ran.stderr
+    print(ran.stdout)
+
+
 def test_messages_are_counted():
     capture = sorted(shared_data("captures").glob("*.pcap"))[0]
     ran = subprocess.run(
