@@ -217,6 +217,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("tidy", &["testkit"]),
     ("mutations", &["testkit"]),
+    ("api", &["testkit"]),
     ("lustre-collector-check", &[]),
     (
         "lnet-fuzz",
