@@ -2,7 +2,7 @@
 //! executor. The executor of this example parks its thread.
 //!
 //! ```sh
-//! cargo run -p bmi --example awaiting
+//! cargo run -p finerail-bmi --example awaiting
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]

@@ -3,7 +3,7 @@
 //! says which step follows.
 //!
 //! ```sh
-//! cargo run -p bmi --example file_reads
+//! cargo run -p finerail-bmi --example file_reads
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]

@@ -1,7 +1,7 @@
 //! Sends three pieces of memory as one message and receives the message in two halves.
 //!
 //! ```sh
-//! cargo run -p bmi --example lists
+//! cargo run -p finerail-bmi --example lists
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]

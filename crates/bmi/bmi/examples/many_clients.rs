@@ -2,7 +2,7 @@
 //! bandwidth.
 //!
 //! ```sh
-//! cargo run -p bmi --example many_clients
+//! cargo run -p finerail-bmi --example many_clients
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]

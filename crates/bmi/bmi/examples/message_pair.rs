@@ -2,7 +2,7 @@
 //! The receive completes once, with the number of bytes that arrived.
 //!
 //! ```sh
-//! cargo run -p bmi --example message_pair
+//! cargo run -p finerail-bmi --example message_pair
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]

@@ -2,7 +2,7 @@
 //! after its receive is posted. Messages of different tags do not wait for each other.
 //!
 //! ```sh
-//! cargo run -p bmi --example order
+//! cargo run -p finerail-bmi --example order
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]

@@ -1,7 +1,7 @@
 //! Measures the round trip of messages from 1 byte to 16 MiB.
 //!
 //! ```sh
-//! cargo run --release -p bmi --example pingpong
+//! cargo run --release -p finerail-bmi --example pingpong
 //! ```
 //!
 //! Both ends are threads with an interface of their own. The client posts its receive before its send, so

@@ -1,7 +1,7 @@
 //! Two servers listen and look each other up. Each sends one byte to the other.
 //!
 //! ```sh
-//! cargo run -p bmi --example two_servers
+//! cargo run -p finerail-bmi --example two_servers
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "an example stops where it fails")]

@@ -11,9 +11,9 @@ use anyhow::{Context, bail, ensure};
 
 /// The packages, and the names of their libraries.
 const EMBEDDED: [(&str, &str); 12] = [
-    ("bmi", "bmi"),
-    ("fgr", "fgr"),
-    ("files", "files"),
+    ("finerail-bmi", "bmi"),
+    ("finerail-fgr", "fgr"),
+    ("finerail-files", "files"),
     ("lnet-capture", "lnet_capture"),
     ("lnet-config", "lnet_config"),
     ("lnet-dlc", "lnet_dlc"),

@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 
 /// The packages without I/O, clocks and randomness.
 const PURE: &[&str] = &[
-    "lnd",
+    "lnet-lnd",
     "lnet-config",
     "lnet-core",
     "lnet-explain",
