@@ -66,8 +66,8 @@ fn put_ack(pair: &mut Pair) {
 
 // A PUT of 64 bytes without ACK, up to its SEND event.
 #[library_benchmark]
-#[bench::one(args = (1), setup = idle, config = limit(7401))]
-#[bench::batch(args = (BATCH), setup = idle, config = limit(212_064))]
+#[bench::one(args = (1), setup = idle, config = limit(6874))]
+#[bench::batch(args = (BATCH), setup = idle, config = limit(193_429))]
 fn send_put((mut pair, count): (Box<Pair>, usize)) -> Box<Pair> {
     for _ in 0..count {
         put(&mut pair);
@@ -83,8 +83,8 @@ fn idle(count: usize) -> (Box<Pair>, usize) {
 
 // The same PUT at its target, up to the PUT event.
 #[library_benchmark]
-#[bench::one(args = (put, 1), setup = asked, config = limit(5720))]
-#[bench::batch(args = (put, BATCH), setup = asked, config = limit(126_079))]
+#[bench::one(args = (put, 1), setup = asked, config = limit(5790))]
+#[bench::batch(args = (put, BATCH), setup = asked, config = limit(130_363))]
 fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
     pair.target.run();
     assert!(pair.target.events() > 0);
@@ -93,8 +93,8 @@ fn receive_put(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A PUT with ACK at its initiator: the request, and then the ACK.
 #[library_benchmark]
-#[bench::request(args = (put_ack, 1), setup = begun, config = limit(4799))]
-#[bench::ack(args = (put_ack, 1), setup = answered, config = limit(5645))]
+#[bench::request(args = (put_ack, 1), setup = begun, config = limit(4307))]
+#[bench::ack(args = (put_ack, 1), setup = answered, config = limit(5708))]
 fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
     assert!(pair.initiator.events() > 0);
@@ -103,8 +103,8 @@ fn put_with_ack(mut pair: Box<Pair>) -> Box<Pair> {
 
 // A GET of 4 KiB at its initiator: the request, and then the REPLY.
 #[library_benchmark]
-#[bench::request(args = (Pair::get, 1), setup = begun, config = limit(4295))]
-#[bench::reply(args = (Pair::get, 1), setup = answered, config = limit(6724))]
+#[bench::request(args = (Pair::get, 1), setup = begun, config = limit(3953))]
+#[bench::reply(args = (Pair::get, 1), setup = answered, config = limit(6776))]
 fn get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.initiator.run();
     pair
@@ -112,7 +112,7 @@ fn get(mut pair: Box<Pair>) -> Box<Pair> {
 
 // The same GET at its target.
 #[library_benchmark]
-#[bench::one(args = (Pair::get, 1), setup = asked, config = limit(15_154))]
+#[bench::one(args = (Pair::get, 1), setup = asked, config = limit(15_150))]
 fn answer_get(mut pair: Box<Pair>) -> Box<Pair> {
     pair.target.run();
     assert!(pair.target.events() > 0);
