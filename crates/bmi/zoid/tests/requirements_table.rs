@@ -23,10 +23,10 @@ real daemon, as the *daemon* alone with raw clients and servers, or as a *unit* 
 
 /// The crates whose tests count.
 const CRATES: [&str; 7] = [
-    "bmi",
     "bmi-ffi",
     "finerail",
     "finerail-bench",
+    "finerail-bmi",
     "zoid",
     "zoid-proto",
     "zoidd",

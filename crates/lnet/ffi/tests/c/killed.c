@@ -1,5 +1,6 @@
 /* The target stands still, and later dies, in the middle of puts: calls end in time, memory comes back with the last event
  * or with the end of the node, and no signal ends this program. `killed NID PORT TARGET-NID PROCESS`. */
+#include <dirent.h>
 #include <signal.h>
 #include <sys/types.h>
 #include <time.h>
@@ -15,6 +16,29 @@ static double now(void)
 
     clock_gettime(CLOCK_MONOTONIC, &time);
     return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+/* Whether every thread of a process is stopped: after SIGSTOP, some go on for a while. */
+static int stands_still(pid_t process)
+{
+    char path[300], state = 'T';
+    struct dirent *entry;
+    DIR *threads;
+
+    sprintf(path, "/proc/%ld/task", (long)process);
+    CHECK((threads = opendir(path)) != NULL);
+    while (state == 'T' && (entry = readdir(threads)) != NULL) {
+        FILE *file;
+
+        if (entry->d_name[0] == '.')
+            continue;
+        sprintf(path, "/proc/%ld/task/%s/stat", (long)process, entry->d_name);
+        CHECK((file = fopen(path, "r")) != NULL);
+        CHECK(fscanf(file, "%*[^)]) %c", &state) == 1);
+        fclose(file);
+    }
+    closedir(threads);
+    return state == 'T';
 }
 
 int main(int count, char **words)
@@ -40,6 +64,8 @@ int main(int count, char **words)
     CHECK(flnet_write(node, &to, 0, piece, sizeof piece, LIMIT) == 0);
 
     CHECK(kill(target, SIGSTOP) == 0);
+    while (!stands_still(target))
+        usleep(1000);
     begun = now();
     FAILS(flnet_send(node, &to, piece, sizeof piece, 0, 500), ETIMEDOUT);
     CHECK(now() - begun < 10);

@@ -149,7 +149,7 @@ fn r19_the_libraries_and_the_plugin_share_the_protocol_and_nothing_else() {
             .to_owned();
         after.split("\n[").next().unwrap().to_owned()
     };
-    for library in ["zoid", "bmi", "bmi-ffi", "zoid-proto"] {
+    for library in ["zoid", "finerail-bmi", "bmi-ffi", "zoid-proto"] {
         assert!(
             !dependencies(library).contains("zoidd"),
             "{library} has the plugin"
