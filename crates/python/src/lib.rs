@@ -11,7 +11,7 @@
 //! ```
 //!
 //! This crate holds no logic: it converts values, releases the interpreter's lock while a call waits, and lets Ctrl-C
-//! end each wait ([`wait`]). Structures become dictionaries with the keys of `--json`.
+//! end each wait (module `wait`). Structures become dictionaries with the keys of `--json`.
 
 mod capture;
 mod control;
