@@ -4,7 +4,6 @@
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use lnet_node::{AcceptMode, AddNiError, InterfaceError, Node, NodeOptions, Progress};
@@ -17,9 +16,6 @@ use crate::abi::{flnet_counters, flnet_interface, flnet_nid, flnet_options};
 use crate::arguments::{self, Places, number, time_limit};
 use crate::failure::{Failure, returned};
 use crate::handles::{self, Thing};
-
-/// How long a stopped node waits between two looks whether calls of other threads have returned.
-const PAUSE: Duration = Duration::from_millis(1);
 
 fn node_options(options: Option<&flnet_options>) -> Result<NodeOptions, Failure> {
     let mut node = NodeOptions::default();
@@ -162,10 +158,6 @@ pub extern "C" fn flnet_stop(node: u64, grace: c_int) -> c_int {
     returned(handles::node(node).and_then(|found| {
         handles::forget(node, "node")?;
         let report = found.shutdown(time_limit(grace));
-        // A call of another thread may still move bytes of the program's memory; now it ends soon.
-        while Arc::strong_count(&found) > 1 {
-            thread::sleep(PAUSE);
-        }
         Ok(c_int::from(!report.clean))
     }))
 }

@@ -161,6 +161,9 @@ const JOBS_PER_TURN: usize = 64;
 /// Writes that a program's call does itself before it leaves the rest to the driver.
 const JOBS_PER_CALL: usize = 4;
 
+/// How long a stopped node waits between two looks whether threads still move bytes. A job takes about a millisecond.
+const JOB_PAUSE: Duration = Duration::from_millis(1);
+
 /// Calls whose messages may wait for the next flush. With a page each, they fill half of a socket's buffer.
 const DEFERRED_CALLS_MAX: u32 = 32;
 
@@ -394,7 +397,7 @@ impl Node {
 
     /// Drains the messages in flight for at most `grace`, closes every connection and ends the node's threads. Event
     /// queues keep the events that they hold and then report the end. From now on the node rejects calls that would
-    /// begin something new.
+    /// begin something new. Waits until no thread uses [`Foreign`](crate::Foreign) memory, which may be freed then.
     pub fn shutdown(&self, grace: Duration) -> ShutdownReport {
         self.shared.stop_within(grace);
         self.threads.join();
@@ -688,11 +691,17 @@ impl Shared {
         }
     }
 
-    /// Closes the connections and the queues.
+    /// Closes the connections, and the queues as soon as no thread moves bytes of foreign memory: a program that sees
+    /// its queue closed may free that memory.
     fn close(&self) {
         let mut engine = self.engine();
         let now = engine.now();
         engine.stack.close_all(now);
+        while engine.stack.uses_foreign_memory() {
+            drop(engine);
+            std::thread::sleep(JOB_PAUSE);
+            engine = self.engine();
+        }
         for queue in engine.queues.drain(..).filter_map(|queue| queue.upgrade()) {
             queue.close();
         }

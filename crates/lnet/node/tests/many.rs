@@ -196,3 +196,31 @@ fn memory_of_another_language_comes_back_when_nobody_moves_its_bytes() {
     assert!(last.event.unlinked && last.event.status.is_ok());
     assert_eq!(last.memory.map(|memory| memory.len()), Some(64));
 }
+
+#[test]
+fn a_node_that_stops_waits_for_the_threads_that_move_bytes_of_another_language() {
+    for attached in [false, true] {
+        let port = testkit::port();
+        let from = start(port, &["127.0.0.1@tcp"], &[]);
+        let to = start(port, &["127.0.0.2@tcp"], &[]);
+        let (sent, arrived) = (from.event_queue(), to.event_queue());
+        sink(&to, &arrived);
+        let span = Span::from(vec![5; 64]);
+        let used = span.clone();
+        let memory = Md::foreign(span.into()).threshold(if attached { 2 } else { 1 });
+        let lent = from.bind(&sent, memory).unwrap();
+        from.put(put(lent, &to, 1)).unwrap();
+        take(&arrived, 1);
+        let (tell, told) = std::sync::mpsc::channel();
+        let stopping = from.clone();
+        let thread = std::thread::spawn(move || {
+            stopping.shutdown(Duration::ZERO);
+            tell.send(()).unwrap();
+        });
+        // Until then the queue gives the program no sign that the memory is free.
+        assert!(told.recv_timeout(Duration::from_millis(100)).is_err());
+        drop(used);
+        told.recv_timeout(PATIENCE).unwrap();
+        thread.join().unwrap();
+    }
+}

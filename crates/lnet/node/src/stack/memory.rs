@@ -27,8 +27,8 @@ pub enum Memory {
     Foreign(Foreign),
 }
 
-/// Memory that stays at its address. The program may use it again after the descriptor's last event, which waits until
-/// no thread moves its bytes.
+/// Memory that stays at its address. The program may use it again after the descriptor's last event, or after the
+/// node's shutdown. Both wait until there is no other span of the memory: each thread that moves its bytes has one.
 #[derive(Clone, Debug)]
 pub struct Foreign(Box<Span>);
 
@@ -284,6 +284,12 @@ impl<Q> MemoryTable<Q> {
     #[must_use]
     pub fn lent(&self) -> usize {
         self.descriptors.len()
+    }
+
+    /// Returns true if a thread may move bytes of foreign memory.
+    pub(crate) fn is_in_use(&mut self) -> bool {
+        let mut all = self.descriptors.values_mut();
+        all.any(|registered| !registered.may_be_given_back())
     }
 
     pub(crate) fn release(&mut self, md: MdHandle) -> Option<Registered<Q>> {

@@ -166,6 +166,12 @@ impl<N: Network, Q: EventSink> Stack<N, Q> {
         while self.decide(now) {}
     }
 
+    /// Returns true while a thread may move bytes of foreign memory. Gives back what no thread uses any more.
+    pub(crate) fn uses_foreign_memory(&mut self) -> bool {
+        self.side.deliver_leaving();
+        !self.side.leaving.is_empty() || self.side.memory.is_in_use()
+    }
+
     /// Removes the limit of a turn: a turn continues as long as the core has outputs.
     #[cfg(feature = "defects")]
     pub fn unbound_turns(&mut self) {
