@@ -2,20 +2,17 @@
 
 #![expect(clippy::unwrap_used, reason = "test code")]
 
+mod common;
+
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
+
+use common::bmi;
 
 // [CABI-1] [CABI-4]
 #[test]
 fn the_library_exports_what_the_header_declares_and_nothing_else() {
-    let output = Command::new("nm")
-        .args(["-D", "--defined-only", "--format=just-symbols"])
-        .arg(library())
-        .output()
-        .unwrap();
-    let symbols = String::from_utf8(output.stdout).unwrap();
-    let exported: BTreeSet<&str> = symbols.lines().collect();
+    let exported = bmi().exported();
     assert_eq!(exported, declared());
     assert_eq!(
         exported.len(),
@@ -24,7 +21,7 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
 }
 
 /// Returns the functions of the dialect.
-fn declared() -> BTreeSet<&'static str> {
+fn declared() -> BTreeSet<String> {
     const BOTH: &str = "BMI_initialize BMI_finalize BMI_open_context BMI_close_context \
         BMI_post_send BMI_post_send_list BMI_post_sendunexpected BMI_post_sendunexpected_list \
         BMI_post_recv BMI_post_recv_list BMI_test BMI_testsome BMI_testcontext \
@@ -38,19 +35,14 @@ fn declared() -> BTreeSet<&'static str> {
     };
     BOTH.split_whitespace()
         .chain(OWN.split_whitespace())
+        .map(str::to_owned)
         .collect()
 }
 
 // [CABI-2]
 #[test]
 fn the_shared_library_has_the_name_that_programs_load() {
-    let output = Command::new("readelf")
-        .arg("-d")
-        .arg(library())
-        .output()
-        .unwrap();
-    let dynamic = String::from_utf8_lossy(&output.stdout);
-    assert!(dynamic.contains("soname: [libbmi.so]"), "{dynamic}");
+    assert_eq!(bmi().soname(), "libbmi.so");
 }
 
 #[test]
@@ -64,12 +56,4 @@ fn the_pkg_config_file_is_a_template() {
     ] {
         assert!(template.contains(field), "{field}");
     }
-}
-
-/// Returns the shared library in the directory of the test program.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let places = test.ancestors().skip(1).take(2);
-    let mut libraries = places.map(|place| place.join("libbmi_ffi.so"));
-    libraries.find(|library| library.exists()).unwrap()
 }

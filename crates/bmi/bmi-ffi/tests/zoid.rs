@@ -1,7 +1,7 @@
 //! C programs over the zoid method, compiled by the system's compiler. The test runs the daemon between them.
 
 #![cfg(not(feature = "orangefs"))]
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 mod common;
 #[path = "common/run.rs"]
@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use testkit::QueueTurn;
 use zoidd::{Daemon, Options, Stopper};
 
-use common::Prefix;
-use run::{Under, has_valgrind, run_pair};
+use common::bmi;
+use run::{Under, run_pair};
 
 const ZOID: &str = "zoid://";
 
@@ -34,7 +34,8 @@ impl Bed {
     fn new() -> Bed {
         let turn = QueueTurn::share();
         let directory = TempDir::new().unwrap();
-        let instance = format!("c{}", std::process::id());
+        // No other test has this port, in this process and in others.
+        let instance = format!("c{}", testkit::port());
         let socket = directory.path().join("socket");
         let environment = [
             ("ZOID_INSTANCE", instance.clone()),
@@ -74,9 +75,9 @@ impl Drop for Bed {
 
 fn run(under: Under, example: &str, arguments: &[&str]) -> String {
     let bed = Bed::new();
-    let prefix = Prefix::new();
+    let library = bmi();
     // The programs may use no more of POSIX than C89 can express.
-    let program = prefix.compile("cc", &["-std=c89", "-D_POSIX_C_SOURCE=200112L"], example);
+    let program = library.compile("cc", &["-std=c89", "-D_POSIX_C_SOURCE=200112L"], example);
     run_pair(under, &program, ZOID, arguments, &bed.environment)
 }
 
@@ -104,9 +105,9 @@ fn the_patterns_of_rpc_libraries_run_in_c_over_zoid() {
 #[test]
 fn pingpong_runs_in_c_from_another_machine_where_the_extension_is_asked_for() {
     let bed = Bed::new();
-    let prefix = Prefix::new();
+    let library = bmi();
     let arguments = ["-std=c89", "-D_POSIX_C_SOURCE=200112L"];
-    let program = prefix.compile("cc", &arguments, "examples/pingpong.c");
+    let program = library.compile("cc", &arguments, "examples/pingpong.c");
     let client = |extended: &str| {
         let mut command = Command::new(&program);
         command.args(["client", &bed.remote, "3"]);
@@ -129,8 +130,7 @@ fn pingpong_runs_in_c_from_another_machine_where_the_extension_is_asked_for() {
 
 #[test]
 fn the_examples_are_clean_under_valgrind_over_zoid() {
-    if !has_valgrind() {
-        println!("skipped: valgrind is not installed");
+    if !testkit::require("valgrind") {
         return;
     }
     run(Under::Valgrind, "examples/message_pair.c", &[]);

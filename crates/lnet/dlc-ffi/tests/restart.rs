@@ -4,7 +4,6 @@
 #![expect(unsafe_code, reason = "the library is called as C calls it")]
 
 use std::ffi::{CString, c_int};
-use std::net::TcpListener;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::null_mut;
@@ -15,12 +14,10 @@ use lnet_noded::{ControlEndpoint, ControlOptions, ManagedNode};
 
 fn start(path: &Path) -> (ManagedNode, ControlEndpoint) {
     let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.1@tcp\n";
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let options = NodeOptions {
-        port: free.local_addr().unwrap().port(),
+        port: testkit::port(),
         ..NodeOptions::default()
     };
-    drop(free);
     let node = lnet_noded::start(&lnet_config::parse(yaml).unwrap(), options).unwrap();
     let path = path.to_owned();
     let options = ControlOptions { path, group: None };

@@ -1,32 +1,20 @@
 //! C programs, compiled by the system's compiler against the header and the shared library.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 mod common;
-#[path = "common/run.rs"]
-mod run;
 
 use std::io::{BufRead, BufReader};
 use std::mem::offset_of;
 use std::process::{Child, Command, Stdio};
 
 use finerail_lnet::abi::*;
+use testkit::c::{C_MODES, CLibrary, CPP_MODES, POSIX, succeed};
 
-use common::Prefix;
-use run::{succeed, valgrind};
+use common::lnet;
 
-const C_MODES: [&str; 5] = ["-std=c89", "-std=c99", "-std=c11", "-std=c17", "-std=c2x"];
-const CPP_MODES: [&str; 6] = [
-    "-std=c++98",
-    "-std=c++11",
-    "-std=c++14",
-    "-std=c++17",
-    "-std=c++20",
-    "-std=c++23",
-];
-
-/// POSIX beside the C of the standard, for programs with threads and signals.
-const POSIX: &[&str] = &["-std=c99", "-D_DEFAULT_SOURCE"];
+/// The leaks that are none of the threads that end with the process.
+const LEAKS: &str = "definite,indirect";
 
 macro_rules! layout {
     ($($type:ident { $($field:ident)* })*) => {
@@ -60,14 +48,14 @@ fn the_header_has_the_layout_of_the_library_in_c_and_cpp_of_every_standard() {
         flnet_interface { up }
         flnet_counters { events_lost }
     };
-    let prefix = Prefix::new();
+    let library = lnet();
     for mode in C_MODES {
-        let program = prefix.compile("cc", &[mode], "tests/c/layout.c");
+        let program = library.compile("cc", &[mode], "tests/c/layout.c");
         let printed = succeed(Command::new(program));
         assert_eq!(printed.lines().collect::<Vec<_>>(), layout, "{mode}");
     }
     for mode in CPP_MODES {
-        let program = prefix.compile("c++", &[mode, "-x", "c++"], "tests/c/layout.c");
+        let program = library.compile("c++", &[mode, "-x", "c++"], "tests/c/layout.c");
         let printed = succeed(Command::new(program));
         assert_eq!(printed.lines().collect::<Vec<_>>(), layout, "{mode}");
     }
@@ -75,14 +63,14 @@ fn the_header_has_the_layout_of_the_library_in_c_and_cpp_of_every_standard() {
 
 /// Runs a program with a port of its own, and under valgrind once more.
 fn run_twice(arguments: &[&str], source: &str) -> String {
-    let prefix = Prefix::new();
-    let program = prefix.compile("cc", arguments, source);
+    let library = lnet();
+    let program = library.compile("cc", arguments, source);
     let port = testkit::port().to_string();
     let mut command = Command::new(&program);
     command.arg(&port);
     let printed = succeed(command);
     if testkit::require("valgrind") {
-        let mut command = valgrind(&program);
+        let mut command = testkit::c::valgrind(&program, LEAKS);
         command.arg(&port);
         succeed(command);
     }
@@ -106,10 +94,10 @@ fn many_puts_and_their_events_through_a_file_descriptor() {
 
 #[test]
 fn a_node_of_a_file_pings_another_program() {
-    let prefix = Prefix::new();
-    let ping = prefix.compile("cc", &["-std=c89"], "examples/ping.c");
+    let library = lnet();
+    let ping = library.compile("cc", &["-std=c89"], "examples/ping.c");
     let port = testkit::port().to_string();
-    let mut target = Target::start(&prefix, "127.0.0.1@tcp", &port);
+    let mut target = Target::start(&library, "127.0.0.1@tcp", &port);
     let document = tempfile::NamedTempFile::new().unwrap();
     let yaml = "net:\n- net type: tcp\n  local NI(s):\n  - nid: 127.0.0.2@tcp\n";
     std::fs::write(document.path(), yaml).unwrap();
@@ -136,8 +124,8 @@ fn the_thread_that_waits_may_drive_the_node() {
 
 #[test]
 fn a_forked_child_has_no_node_of_its_parent_and_starts_its_own() {
-    let prefix = Prefix::new();
-    let program = prefix.compile("cc", POSIX, "tests/c/fork.c");
+    let library = lnet();
+    let program = library.compile("cc", POSIX, "tests/c/fork.c");
     let mut command = Command::new(&program);
     command.arg(testkit::port().to_string());
     succeed(command);
@@ -145,16 +133,16 @@ fn a_forked_child_has_no_node_of_its_parent_and_starts_its_own() {
 
 #[test]
 fn a_target_that_stands_still_and_dies_holds_no_call_and_no_memory() {
-    let prefix = Prefix::new();
-    let program = prefix.compile("cc", POSIX, "tests/c/killed.c");
+    let library = lnet();
+    let program = library.compile("cc", POSIX, "tests/c/killed.c");
     for under_valgrind in [false, true] {
         if under_valgrind && !testkit::require("valgrind") {
             return;
         }
         let port = testkit::port().to_string();
-        let target = Target::start(&prefix, "127.0.0.1@tcp", &port);
+        let target = Target::start(&library, "127.0.0.1@tcp", &port);
         let mut command = match under_valgrind {
-            true => valgrind(&program),
+            true => testkit::c::valgrind(&program, LEAKS),
             false => Command::new(&program),
         };
         command.args(["127.0.0.2@tcp", &port, "127.0.0.1@tcp"]);
@@ -165,14 +153,14 @@ fn a_target_that_stands_still_and_dies_holds_no_call_and_no_memory() {
 
 #[test]
 fn the_sanitizers_find_nothing() {
-    let prefix = Prefix::new();
+    let library = lnet();
     let sanitizers = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     for source in [
         "examples/put_get.c",
         "examples/events.c",
         "tests/c/arguments.c",
     ] {
-        let program = prefix.compile("cc", &[POSIX, &sanitizers].concat(), source);
+        let program = library.compile("cc", &[POSIX, &sanitizers].concat(), source);
         let mut command = Command::new(&program);
         command.arg(testkit::port().to_string());
         succeed(command);
@@ -183,8 +171,8 @@ fn the_sanitizers_find_nothing() {
 struct Target(Child);
 
 impl Target {
-    fn start(prefix: &Prefix, nid: &str, port: &str) -> Self {
-        let program = prefix.compile("cc", POSIX, "tests/c/target.c");
+    fn start(library: &CLibrary, nid: &str, port: &str) -> Self {
+        let program = library.compile("cc", POSIX, "tests/c/target.c");
         let mut command = Command::new(program);
         command.args([nid, port, "4194304"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,35 +1,21 @@
 //! What the shared library exports, and what is published of it.
 
-#![expect(clippy::unwrap_used, clippy::expect_used, reason = "test code")]
+#![expect(clippy::unwrap_used, reason = "test code")]
 
 mod common;
 
-use std::collections::BTreeSet;
 use std::process::Command;
 
-use common::{Prefix, crate_path, library};
+use testkit::c::declared;
 
-/// Returns the functions that the header declares.
-fn declared() -> BTreeSet<String> {
-    let header = std::fs::read_to_string(crate_path("include/finerail_lnet.h")).unwrap();
-    let begins = |line: &&str| line.starts_with("int ") || line.starts_with("const char *");
-    let names = header.lines().filter(begins).map(|line| {
-        let name = line.split('(').next().unwrap();
-        name.rsplit([' ', '*']).next().unwrap().to_owned()
-    });
-    names.collect()
-}
+use common::lnet;
+
+const HEADER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/include/finerail_lnet.h");
 
 #[test]
 fn the_library_exports_what_the_header_declares_and_nothing_else() {
-    let output = Command::new("nm")
-        .args(["-D", "--defined-only", "--format=just-symbols"])
-        .arg(library())
-        .output()
-        .unwrap();
-    let symbols = String::from_utf8(output.stdout).unwrap();
-    let exported: BTreeSet<String> = symbols.lines().map(str::to_owned).collect();
-    assert_eq!(exported, declared());
+    let exported = lnet().exported();
+    assert_eq!(exported, declared(HEADER));
     assert!(exported.len() > 20, "{exported:?}");
 }
 
@@ -37,12 +23,9 @@ fn the_library_exports_what_the_header_declares_and_nothing_else() {
 fn each_function_has_a_man_page_that_says_what_it_does() {
     let place = tempfile::tempdir().unwrap();
     let script = testkit::workspace::root().join("contrib/man-of-header");
-    let status = Command::new(script)
-        .arg(crate_path("include/finerail_lnet.h"))
-        .arg(place.path())
-        .status();
+    let status = Command::new(script).arg(HEADER).arg(place.path()).status();
     assert!(status.unwrap().success());
-    for function in declared() {
+    for function in declared(HEADER) {
         let page = std::fs::read_to_string(place.path().join(format!("{function}.3"))).unwrap();
         let description = page.split(".SH DESCRIPTION\n").nth(1).unwrap();
         assert!(description.len() > 40, "{function}: {description}");
@@ -60,7 +43,8 @@ fn each_function_has_a_man_page_that_says_what_it_does() {
 
 #[test]
 fn the_program_of_the_readme_compiles_and_says_why_nobody_answers() {
-    let readme = std::fs::read_to_string(crate_path("README.md")).unwrap();
+    let readme =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
     let program = readme.split("```c\n").nth(1).unwrap();
     let program = program.split("```").next().unwrap();
     let port = testkit::port().to_string();
@@ -69,8 +53,8 @@ fn the_program_of_the_readme_compiles_and_says_why_nobody_answers() {
     // Fast: nobody is there.
     let program = program.replace("9988", &port).replace("5000", "300");
     std::fs::write(&source, program).unwrap();
-    let prefix = Prefix::new();
-    let program = prefix.compile("cc", &["-std=c89"], source.to_str().unwrap());
+    let library = lnet();
+    let program = library.compile("cc", &["-std=c89"], source);
     let output = Command::new(program).output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();

@@ -3,7 +3,7 @@
  * messages that arrive before and after their receives are posted, and a loop that replies to many
  * requests.
  */
-#include "common.h"
+#include "../../examples/common.h"
 
 #define LIST_TAG 11
 #define EAGER_TAG 12

@@ -2,7 +2,7 @@
  * A zoid server passes wrong memory: each call is rejected, no memory is touched, and the pool is complete
  * afterwards.
  */
-#include "common.h"
+#include "../../examples/common.h"
 
 #define PAGE 4096
 

@@ -3,7 +3,7 @@
  * request's tag, one context for the program and one for the library, a progress loop that tests for
  * unexpected messages and then a context, cancelled operations, and messages of the longest length.
  */
-#include "common.h"
+#include "../../examples/common.h"
 
 #define CALLS 20
 #define LAST_TAG 1000

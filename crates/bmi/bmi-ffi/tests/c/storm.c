@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <sys/time.h>
 
-#include "common.h"
+#include "../../examples/common.h"
 
 #define LARGEST (1 << 20)
 #define ROUNDS 300

@@ -2,7 +2,7 @@
  * Two processes that both listen and look each other up; each sends one byte to the other. The process in the
  * role `client` sends its own address first.
  */
-#include "common.h"
+#include "../../examples/common.h"
 
 static char users[2];
 

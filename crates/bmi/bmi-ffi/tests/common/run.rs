@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use testkit::c::valgrind;
+
 /// Whether a program runs directly or under valgrind.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Under {
@@ -17,20 +19,9 @@ impl Under {
     pub(crate) fn command(self, program: &Path) -> Command {
         match self {
             Under::Nothing => Command::new(program),
-            Under::Valgrind => {
-                let mut command = Command::new("valgrind");
-                command
-                    .args(["--quiet", "--error-exitcode=99", "--leak-check=full"])
-                    .arg("--errors-for-leak-kinds=definite,indirect,possible")
-                    .arg(program);
-                command
-            }
+            Under::Valgrind => valgrind(program, "definite,indirect,possible"),
         }
     }
-}
-
-pub(crate) fn has_valgrind() -> bool {
-    Command::new("valgrind").arg("--version").output().is_ok()
 }
 
 /// Runs a server and a client of one program until both end.
