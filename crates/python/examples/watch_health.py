@@ -14,7 +14,7 @@ before = {}
 try:
     while True:
         shown = control.show("net")
-        pairs = re.findall(r"- nid: (\S+).*?health value: (\d+)", shown, re.DOTALL)
+        pairs = re.findall(r"-\s+nid: (\S+).*?health value: (\d+)", shown, re.DOTALL)
         now = {nid: int(health) for nid, health in pairs}
         for nid, health in now.items():
             if before.get(nid) != health:
