@@ -151,6 +151,63 @@ fn links_lead_somewhere_and_those_of_the_book_stay_in_it() -> io::Result<()> {
     Ok(())
 }
 
+/// The source files that a page names: what is in backticks and looks like a path.
+fn sources(text: &str) -> impl Iterator<Item = &str> {
+    let quoted = text.split('`').skip(1).step_by(2);
+    quoted.filter(|word| {
+        let is_path = |letter: char| letter.is_ascii_alphanumeric() || "_-./".contains(letter);
+        let is_source = Path::new(word)
+            .extension()
+            .is_some_and(|ending| ["rs", "py", "c", "h"].iter().any(|known| ending == *known));
+        is_source && word.contains('/') && word.chars().all(is_path)
+    })
+}
+
+/// Every source file below `crates`, relative to the root.
+fn source_files(directory: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(root().join(directory))? {
+        let entry = entry?;
+        let path = directory.join(entry.file_name());
+        if !entry.file_type()?.is_dir() {
+            found.push(path);
+        } else if entry.file_name() != "target" {
+            source_files(&path, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// A page names a file by the end of its path, or by the name of its package and the path in there.
+#[test]
+fn the_source_files_that_pages_name_exist() -> io::Result<()> {
+    let mut files = Vec::new();
+    source_files(Path::new("crates"), &mut files)?;
+    let packages = testkit::workspace::packages();
+    let exists = |word: &str| {
+        let (first, rest) = word.split_once('/').unwrap_or((word, ""));
+        let package = packages.iter().find(|package| package.name == first);
+        package.is_some_and(|package| root().join(&package.directory).join(rest).exists())
+            || files.iter().any(|file| file.ends_with(word))
+    };
+    let mut found = Vec::new();
+    pages(Path::new(""), &mut found)?;
+    let mut named = 0;
+    let mut complaints = Vec::new();
+    for page in &found {
+        let text = fs::read_to_string(root().join(page))?;
+        for word in sources(&text) {
+            named += 1;
+            if !exists(word) {
+                complaints.push(format!("{}: there is no {word}", page.display()));
+            }
+        }
+    }
+    assert!(named > 100, "{named}");
+    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    assert!(!exists("lnet-core/src/nowhere.rs") && !exists("core/src/nowhere.rs"));
+    Ok(())
+}
+
 #[test]
 fn a_link_without_file_without_heading_or_out_of_the_book_is_a_complaint() {
     let page = Path::new("docs/SUMMARY.md");

@@ -19,7 +19,7 @@ const HEAD: &str = "\
 # Lints
 
 What `finerail lint` looks for. Made by `FINERAIL_REWRITE=1 cargo test -p lnet-site --test outputs` from the table
-in `crates/lnet/lint/src/catalogue.rs`; do not edit.
+in `crates/lnet/site/src/lint/catalogue.rs`; do not edit.
 
 Codes never change their meaning; those that `finerail explain` names, too, mean the same cause.
 
