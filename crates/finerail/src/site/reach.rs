@@ -22,8 +22,8 @@ Examples:
   finerail site reach site/ client0001 'oss[1-4]'
   finerail site reach --html site/ > reach.html
 
-Exit code: 0 messages arrive between all classes that a network or router connects, 1 some do not \
-arrive, 2 wrong usage or files that cannot be read.
+Exit code: 0 messages arrive between all classes that a network or router connects, and with FROM and \
+TO between all of these, 1 some do not arrive, 2 wrong usage or files that cannot be read.
 ")]
 pub(crate) struct ReachArgs {
     /// The directory of the site's files

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use lnet_config::machine::Machine;
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
-use lnet_config::{Document, Ip2Nets, NetShow, NiShow};
+use lnet_config::{Document, Ip2Nets, NetShow, NiShow, Status};
 use lnet_types::{LndType, Net, Nid};
 
 use crate::gather::NodeText;
@@ -77,6 +77,23 @@ pub(crate) fn resolve(
         }
     }
     invented
+}
+
+/// Marks NIs as down whose interfaces the machine does not have, or has without carrier or address.
+pub(crate) fn mark_dead(document: &mut Document, machine: &Machine) {
+    let works = |name: &String| {
+        let interface = machine.interface(name);
+        interface.is_some_and(|one| one.up && machine.address(name).is_some())
+    };
+    for ni in document.nets.iter_mut().flat_map(|net| &mut net.nis) {
+        let named = &ni.config.interfaces;
+        if named.is_empty() || named.iter().any(works) {
+            continue;
+        }
+        ni.status = Some(Status::Down);
+        let health = ni.health.get_or_insert_default();
+        health.fatal_error = 1;
+    }
 }
 
 /// Splits an NI with several interfaces into one NI for each interface.

@@ -22,7 +22,8 @@ pub struct Reach {
     pub gateways: Vec<End>,
     /// The directions of each pair that is joined by a net or a route.
     pub directions: Vec<Direction>,
-    /// The number of pairs with neither a common net nor a route from one to a net of the other.
+    /// The number of pairs with neither a common net nor a route from one to a net of the other. If both ends were
+    /// selected, such pairs are among `directions`.
     pub apart: usize,
 }
 
@@ -77,6 +78,11 @@ impl Selection {
     pub fn parse(text: &str) -> Result<Self, fgr::HostListError> {
         let names = fgr::hosts(text)?;
         Ok(Self(names.into_iter().collect()))
+    }
+
+    /// Returns true if all nodes are selected, because none is named.
+    pub(crate) fn is_all(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Decides whether a member is selected.
@@ -185,7 +191,8 @@ pub(crate) fn reach_of(
             let sides: Vec<_> = pairs
                 .map(|pair| (pair, side(&model, pair.2, pair.3)))
                 .collect();
-            if sides.iter().all(|(_, side)| side.is_none()) {
+            let is_named = !from.is_all() && !to.is_all();
+            if !is_named && sides.iter().all(|(_, side)| side.is_none()) {
                 reach.apart += 1;
                 continue;
             }

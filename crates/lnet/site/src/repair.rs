@@ -22,6 +22,8 @@ enum Change {
     Routing(usize),
     /// The member accepts messages from any gateway.
     Asymmetric(usize),
+    /// The member has no route to this net by this gateway any more.
+    Without(usize, Net, Nid),
 }
 
 /// Returns, in words, the first change after which all messages of one member to another arrive.
@@ -46,7 +48,7 @@ pub(crate) fn repair(
 }
 
 /// Returns the changes to try: first the changes that the troubles suggest, then routes by every gateway that joins
-/// the two members.
+/// the two members, then the removal of routes, first of those by gateways in trouble.
 fn candidates(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: usize) -> Vec<Change> {
     let model = Model::new(site, failed);
     let mut changes = Vec::new();
@@ -75,6 +77,8 @@ fn candidates(site: &Site, failed: &BTreeSet<Nid>, from: usize, to: usize) -> Ve
             }
         }
     }
+    changes.extend(removals(&model, &troubles, (from, one), other));
+    changes.extend(removals(&model, &troubles, (to, other), one));
     let mut unique: Vec<Change> = Vec::new();
     for change in changes {
         if !unique.contains(&change) {
@@ -94,6 +98,28 @@ fn named(trouble: &Trouble, changes: &mut Vec<Change>) {
         Trouble::Answer(why) => named(why, changes),
         _ => {}
     }
+}
+
+/// Returns the removal of each route of `here` to a net of `there`, first of those by a gateway that a trouble names.
+fn removals(
+    model: &Model<'_>,
+    troubles: &BTreeSet<Trouble>,
+    (at, here): (usize, &Member),
+    there: &Member,
+) -> Vec<Change> {
+    let named: BTreeSet<usize> = troubles.iter().filter_map(Trouble::member).collect();
+    let nets: BTreeSet<Net> = there.nids().map(|nid| nid.net()).collect();
+    let routes = here.document.routes.iter();
+    let mut routes: Vec<&RouteShow> = routes.filter(|route| nets.contains(&route.net)).collect();
+    let is_named = |route: &RouteShow| {
+        let owner = model.owners.get(&route.gateway);
+        owner.is_none_or(|owner| named.contains(owner))
+    };
+    routes.sort_by_key(|route| !is_named(route));
+    let removed = routes.into_iter();
+    removed
+        .map(|route| Change::Without(at, route.net, route.gateway))
+        .collect()
 }
 
 /// Returns the nets of `there` that a router leads to from `here`, each with the router's NID on a net of `here`.
@@ -123,7 +149,10 @@ fn joins(model: &Model<'_>, router: &Member, here: &Member, there: &Member) -> V
 impl Change {
     fn apply(&self, site: &mut Site) {
         let at = match self {
-            Self::Route(at, ..) | Self::Routing(at) | Self::Asymmetric(at) => *at,
+            Self::Route(at, ..)
+            | Self::Routing(at)
+            | Self::Asymmetric(at)
+            | Self::Without(at, ..) => *at,
         };
         let Some(member) = site.members.get_mut(at) else {
             return;
@@ -140,6 +169,10 @@ impl Change {
             }
             Self::Routing(_) => member.document.routing = Some(true),
             Self::Asymmetric(_) => member.document.globals.drop_asym_route = Some(false),
+            Self::Without(_, net, gateway) => {
+                let routes = &mut member.document.routes;
+                routes.retain(|route| (route.net, route.gateway) != (*net, *gateway));
+            }
         }
     }
 
@@ -150,6 +183,10 @@ impl Change {
                 site.member_name(*at)
             ),
             Self::Routing(at) => format!("on {}: lnetctl set routing 1", site.member_name(*at)),
+            Self::Without(at, net, gateway) => format!(
+                "on {}: lnetctl route del --net {net} --gateway {gateway}",
+                site.member_name(*at)
+            ),
             Self::Asymmetric(at) => format!(
                 "on {}: lnetctl set drop_asym_route 0",
                 site.member_name(*at)

@@ -246,6 +246,9 @@ impl Member {
         let is_unread = read.is_none();
         let mut document = read.unwrap_or_default();
         let invented = document::resolve(&mut document, machine.as_ref(), free);
+        if let Some(machine) = &machine {
+            document::mark_dead(&mut document, machine);
+        }
         Ok(Self {
             text,
             document,

@@ -35,6 +35,24 @@ pub enum Trouble {
 }
 
 impl Trouble {
+    /// Returns the member that causes the trouble, if it is one.
+    pub(crate) fn member(&self) -> Option<usize> {
+        match self {
+            Self::NoPath(at, _)
+            | Self::NotRouting(at)
+            | Self::FarSideDown(at, _)
+            | Self::FarSideQuiet(at, _)
+            | Self::Loop(at)
+            | Self::Dropped(at, ..) => Some(*at),
+            Self::Answer(why) => why.member(),
+            Self::GatewayUnknown(_)
+            | Self::GatewayNotLocal(_)
+            | Self::GatewayDown(_)
+            | Self::NobodyHas(_)
+            | Self::NidDown(_) => None,
+        }
+    }
+
     /// Describes the reason in words.
     #[must_use]
     pub fn told(&self, site: &Site) -> String {

@@ -7,32 +7,19 @@
     reason = "a test fails by panicking, in its helpers too"
 )]
 
-use std::fs;
+mod common;
+
 use std::path::{Path, PathBuf};
 
-use lnet_site::{SiteFile, check};
+use lnet_site::check;
+
+use common::files_of;
 
 fn names_first(directory: &Path, below: &str, code: &str) -> Result<(), String> {
-    let mut files = Vec::new();
-    read(directory, below, &mut files);
-    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let files = files_of(directory, below);
     let text = check(&lnet_site::read(&files).unwrap()).unwrap().to_text();
     let found = text.lines().take(3).any(|line| line.contains(code));
     found.then_some(()).ok_or_else(|| format!("{code}: {text}"))
-}
-
-fn read(directory: &Path, below: &str, files: &mut Vec<SiteFile>) {
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        match path.is_dir() {
-            true => read(&path, &format!("{below}{name}/"), files),
-            false => files.push(SiteFile {
-                path: format!("{below}{name}"),
-                text: fs::read_to_string(&path).unwrap(),
-            }),
-        }
-    }
 }
 
 #[test]

@@ -114,9 +114,31 @@ impl ModuleOptions {
         defaults: &ConvertDefaults,
         notes: &mut Vec<String>,
     ) -> Result<(), ConvertError> {
-        let local: BTreeSet<Net> = config.nets.iter().map(|net| net.net).collect();
-        let known = !local.is_empty() && config.ip2nets.is_empty();
+        for (route, skipped) in self.routes(defaults)? {
+            match skipped {
+                None => config.routes.push(route),
+                Some(why) => {
+                    let RouteConfig { net, gateway, .. } = route;
+                    notes.push(format!("route to {net} by {gateway}: {why}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the routes that the module makes of `routes`, each with the reason if the module passes over it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::to_config`].
+    pub fn routes(
+        &self,
+        defaults: &ConvertDefaults,
+    ) -> Result<Vec<(RouteConfig, Option<&'static str>)>, ConvertError> {
+        let local: BTreeSet<Net> = self.networks.iter().map(|network| network.net).collect();
+        let known = !local.is_empty() && self.ip2nets.is_empty();
         let mut seen = BTreeSet::new();
+        let mut routes = Vec::new();
         for entry in &self.routes {
             for route in entry.routes(defaults)? {
                 let RouteConfig { net, gateway, .. } = route;
@@ -124,21 +146,20 @@ impl ModuleOptions {
                     return Err(ConvertError::NotRoutable(net));
                 }
                 let skipped = if !seen.insert((net, gateway)) {
-                    "it exists already"
+                    Some("it exists already")
                 } else if gateway.net() == net {
-                    "the gateway is on the remote network itself"
+                    Some("the gateway is on the remote network itself")
                 } else if local.contains(&net) && known {
-                    "the network is local"
+                    Some("the network is local")
                 } else if known && !local.contains(&gateway.net()) {
-                    "the gateway is on no local network"
+                    Some("the gateway is on no local network")
                 } else {
-                    config.routes.push(route);
-                    continue;
+                    None
                 };
-                notes.push(format!("route to {net} by {gateway}: {skipped}"));
+                routes.push((route, skipped));
             }
         }
-        Ok(())
+        Ok(routes)
     }
 
     /// Converts a configuration to options. Also returns notes on the parts that options cannot

@@ -109,6 +109,26 @@ pub(crate) static NI_DOWN: Lint = warning(
     "an NI was down, or had a fatal error, when the document was written",
     "check its link and its address; the NI is up again when it has both",
 );
+pub(crate) static LOOPBACK_INTERFACE: Lint = warning(
+    "loopback-interface",
+    "an NI on the loopback interface: no other machine reaches it",
+    "name the interface that leads to the other machines",
+);
+pub(crate) static VIRTUAL_INTERFACE: Lint = warning(
+    "virtual-interface",
+    "an NI on a bridge or link of containers or virtual machines",
+    "name the interface that leads to the other machines, or the NID of its address",
+);
+pub(crate) static NID_NOT_OF_INTERFACE: Lint = error(
+    "nid-not-of-interface",
+    "the NI's interface does not have the address of the NI's NID",
+    "name the interface that has the address, or correct the NID",
+);
+pub(crate) static WRONG_INTERFACE: Lint = warning(
+    "wrong-interface",
+    "the others of the net are in another interface's subnet",
+    "name the interface in whose subnet the others are",
+);
 pub(crate) static INTERFACE_SHARED: Lint = note(
     "interface-shared",
     "several NIs share one device, and are not separate rails",
@@ -133,6 +153,16 @@ pub(crate) static IP2NETS_PASSED_OVER: Lint = warning(
     "ip2nets-passed-over",
     "an earlier rule has the network, so this rule adds no rail",
     "name all interfaces of a network in one rule, as in tcp(eth0,eth1)",
+);
+pub(crate) static CREDITS_TOO_FEW: Lint = warning(
+    "credits-too-few",
+    "peer_credits above credits: one peer can take them all",
+    "set credits to at least peer_credits, or lower peer_credits",
+);
+pub(crate) static ROUTE_PASSED_OVER: Lint = warning(
+    "route-passed-over",
+    "a route of the module that has no effect",
+    "correct the route or remove it",
 );
 pub(crate) static MTU_DIFFERS: Lint = warning(
     "mtu-differs",
@@ -269,6 +299,36 @@ pub(crate) static NID_CLAIMED_TWICE: Lint = error(
     "two nodes have one NID",
     "give one of them another address",
 );
+pub(crate) static NET_ALONE: Lint = error(
+    "net-alone",
+    "no other node has a net of this node, and no route leads there",
+    "correct the net, or add a route",
+);
+pub(crate) static ROUTE_NET_MISSING: Lint = warning(
+    "route-net-missing",
+    "a route leads to a net that no node of the files has",
+    "correct the net, or remove the route",
+);
+pub(crate) static PEER_MISSING: Lint = warning(
+    "peer-missing",
+    "no node of the files has a NID of a configured peer",
+    "correct the NID, remove the peer, or add the node's file",
+);
+pub(crate) static PORT_DIFFERS: Lint = error(
+    "port-differs",
+    "nodes of one net with different ports do not reach each other",
+    "give all nodes of a net the same accept_port",
+);
+pub(crate) static PREFIX_DIFFERS: Lint = warning(
+    "prefix-differs",
+    "a prefix of another length than the others' of the net",
+    "give the address the prefix length of the others",
+);
+pub(crate) static ROUTES_DIFFER: Lint = warning(
+    "routes-differ",
+    "nearly all nodes of the kind have other gateways or hops",
+    "give all nodes of a kind the same routes",
+);
 pub(crate) static GATEWAY_MISSING: Lint = warning(
     "gateway-missing",
     "no node of the files has the gateway's NID",
@@ -306,7 +366,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 47] = [
+pub static LINTS: [&Lint; 59] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -315,11 +375,17 @@ pub static LINTS: [&Lint; 47] = [
     &INTERFACE_DOWN,
     &SHARED_DEVICE_DOWN,
     &NI_DOWN,
+    &LOOPBACK_INTERFACE,
+    &VIRTUAL_INTERFACE,
+    &NID_NOT_OF_INTERFACE,
+    &WRONG_INTERFACE,
     &INTERFACE_SHARED,
     &ONE_SUBNET,
     &SUBNETS_APART,
     &IP2NETS_HOST_MATCH,
     &IP2NETS_PASSED_OVER,
+    &CREDITS_TOO_FEW,
+    &ROUTE_PASSED_OVER,
     &MTU_DIFFERS,
     &CPT_EXCLUDES_DEVICE,
     &MIXED_TUNABLES,
@@ -347,6 +413,12 @@ pub static LINTS: [&Lint; 47] = [
     &TIMEOUTS_MISALIGNED,
     &RECOVERY_LIMIT_SHORT,
     &NID_CLAIMED_TWICE,
+    &NET_ALONE,
+    &ROUTE_NET_MISSING,
+    &PEER_MISSING,
+    &PORT_DIFFERS,
+    &PREFIX_DIFFERS,
+    &ROUTES_DIFFER,
     &GATEWAY_MISSING,
     &GATEWAY_NOT_ROUTING,
     &GATEWAY_LACKS_NET,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use lnet_config::machine::{Machine, MachineError};
 use lnet_config::modprobe::{ConvertDefaults, Dialect, ModuleOptions};
-use lnet_config::{ConfigError, Document, Places, Position, Step};
+use lnet_config::{ConfigError, Document, Places, Position, RouteConfig, Step};
 use lnet_types::Net;
 use thiserror::Error;
 
@@ -46,6 +46,12 @@ pub(crate) struct Source<'a> {
     incomplete: Vec<&'static str>,
     /// Nets in module options that name no interface.
     pub(crate) unnamed: Vec<Net>,
+    /// Routes in module options that the module passes over, each with the reason.
+    pub(crate) skipped: Vec<(RouteConfig, &'static str)>,
+    /// True if the text has options of the module.
+    pub(crate) is_options: bool,
+    /// The port in module options, by which the node and its peers reach each other.
+    pub(crate) port: Option<u16>,
 }
 
 /// Errors of the reader: the first ones, and the number of the others.
@@ -86,8 +92,11 @@ impl<'a> Source<'a> {
             unreadable: None,
             incomplete: Vec::new(),
             unnamed: Vec::new(),
+            skipped: Vec::new(),
+            is_options: is_options(input.text),
+            port: None,
         };
-        let read = if is_options(input.text) {
+        let read = if source.is_options {
             source.options()
         } else {
             source.yaml()
@@ -130,6 +139,13 @@ impl<'a> Source<'a> {
             hop: None,
             interface: Some(interface.unwrap_or("eth0").to_owned()),
         };
+        let mut others = options.others.iter();
+        let port = others.find(|one| (&*one.module, &*one.name) == ("lnet", "accept_port"));
+        self.port = port.and_then(|one| one.value.parse().ok());
+        let routes = options.routes(&defaults).unwrap_or_default().into_iter();
+        self.skipped = routes
+            .filter_map(|(route, why)| Some((route, why?)))
+            .collect();
         let converted = options.to_config(&defaults);
         let (config, _) = converted.map_err(|error| Unreadable::Options(error.to_string()))?;
         self.document = Document::from(&config);

@@ -64,7 +64,7 @@ pub(super) fn interface_down(node: &Node<'_>) -> Vec<Finding> {
     told.collect()
 }
 
-fn at_interfaces(ni: &Ni<'_>) -> Vec<Step<'static>> {
+pub(super) fn at_interfaces(ni: &Ni<'_>) -> Vec<Step<'static>> {
     [ni.path.as_slice(), &[Step::Key("interfaces")]].concat()
 }
 

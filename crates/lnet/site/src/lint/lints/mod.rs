@@ -6,11 +6,14 @@
 mod document;
 mod globals;
 mod interfaces;
+mod kinds;
 mod loops;
 mod nets;
 mod observed;
 mod parameters;
 mod peers;
+mod places;
+mod presence;
 mod routes;
 mod rules;
 mod site;
@@ -23,7 +26,7 @@ type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 37] = [
+const SEARCHES: [Search; 42] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -32,6 +35,9 @@ const SEARCHES: [Search; 37] = [
     interfaces::interface_down,
     interfaces::shared_device,
     interfaces::ni_down,
+    places::loopback_interface,
+    places::virtual_interface,
+    places::nid_not_of_interface,
     interfaces::one_subnet,
     interfaces::subnets_apart,
     interfaces::ip2nets_host_match,
@@ -39,6 +45,8 @@ const SEARCHES: [Search; 37] = [
     nets::cpt_excludes_device,
     nets::mixed_tunables,
     nets::mixed_fabrics,
+    nets::credits_too_few,
+    routes::route_passed_over,
     routes::hop_undefined,
     routes::gateway_not_local,
     routes::route_down,
@@ -63,9 +71,16 @@ const SEARCHES: [Search; 37] = [
     globals::recovery_limit_short,
 ];
 
-const SITE_SEARCHES: [SiteSearch; 9] = [
+const SITE_SEARCHES: [SiteSearch; 16] = [
     site::mtu_differs,
+    places::wrong_interface,
+    places::prefix_differs,
     site::nid_claimed_twice,
+    presence::net_alone,
+    presence::route_net_missing,
+    presence::peer_missing,
+    presence::port_differs,
+    kinds::routes_differ,
     site::gateway_missing,
     site::gateway_not_routing,
     site::gateway_lacks_net,

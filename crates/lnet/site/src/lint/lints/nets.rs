@@ -6,7 +6,7 @@ use lnet_config::{NiShow, Step};
 use lnet_policy::Policy;
 use lnet_types::{LndType, Net};
 
-use crate::lint::catalogue::{CPT_EXCLUDES_DEVICE, MIXED_FABRICS, MIXED_TUNABLES};
+use crate::lint::catalogue::{CPT_EXCLUDES_DEVICE, CREDITS_TOO_FEW, MIXED_FABRICS, MIXED_TUNABLES};
 use crate::lint::finding::Finding;
 use crate::lint::node::{Ni, Node, listed};
 
@@ -65,6 +65,30 @@ pub(super) fn mixed_tunables(node: &Node<'_>) -> Vec<Finding> {
         }));
     }
     found
+}
+
+/// Reports NIs with fewer credits for all peers than one peer may have.
+pub(super) fn credits_too_few(node: &Node<'_>) -> Vec<Finding> {
+    let mut seen = BTreeSet::new();
+    let first = node.nis.iter().filter(|ni| seen.insert(ni.net));
+    let wrong = first.filter_map(|ni| {
+        let tunables = &ni.show?.config.tunables;
+        let [credits, of_peer] = [tunables.credits, tunables.peer_credits];
+        let given = credits.or(of_peer);
+        let (credits, of_peer) = (credits.unwrap_or(256), of_peer.unwrap_or(8));
+        (given.is_some() && credits < of_peer).then_some((ni, credits, of_peer))
+    });
+    let told = wrong.map(|(ni, credits, of_peer)| {
+        let reason = format!(
+            "{} has {credits} credits for all peers and peer_credits {of_peer} for each: one peer can take all, and gets              no more than {credits}",
+            ni.net
+        );
+        let fix = format!("credits: at least {of_peer}, or peer_credits: at most {credits}");
+        let steps = [Step::Key("tunables"), Step::Key("credits")];
+        let path = [ni.path.as_slice(), &steps].concat();
+        node.finding(&CREDITS_TOO_FEW, &path, reason, fix)
+    });
+    told.collect()
 }
 
 /// Reports nets of several LNDs without a rule that ranks them: messages may take the slow net.

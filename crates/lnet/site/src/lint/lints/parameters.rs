@@ -6,14 +6,12 @@ use lnet_config::{Globals, LndTunables, PARAMETERS, Step, Tunables};
 use lnet_types::{LndType, Net};
 
 use super::globals::is_default_lnd_timeout;
+use super::kinds::kinds;
 use super::site::usual;
 use crate::lint::catalogue::PARAMETERS_DIFFER;
 use crate::lint::finding::Finding;
 use crate::lint::node::Node;
 use crate::lint::source::Path;
-
-/// The kind of a node: whether it forwards, and its nets.
-type Kind = (bool, BTreeSet<Net>);
 
 /// A parameter of a node, with its value and its place.
 struct Parameter {
@@ -36,16 +34,8 @@ impl Parameter {
 /// Reports each node whose parameter differs from that of most nodes of its kind. If two values are equally
 /// frequent, the value of the first document is taken as the usual one.
 pub(super) fn parameters_differ(nodes: &[Node<'_>]) -> Vec<Finding> {
-    let mut kinds: BTreeMap<Kind, Vec<&Node<'_>>> = BTreeMap::new();
-    let known = |node: &&Node<'_>| !node.is_partial() && !node.lacks(&["routing"]);
-    for node in nodes.iter().filter(known) {
-        let kind = (node.is_router(), node.nets().into_iter().collect());
-        kinds.entry(kind).or_default().push(node);
-    }
-    kinds
-        .values()
-        .flat_map(|alike| differences(alike))
-        .collect()
+    let kinds = kinds(nodes);
+    kinds.iter().flat_map(|alike| differences(alike)).collect()
 }
 
 fn differences(alike: &[&Node<'_>]) -> Vec<Finding> {

@@ -7,7 +7,7 @@ use lnet_types::{Net, Nid};
 
 use super::site::NAMED_MAX;
 use crate::lint::catalogue::{
-    DISCOVERY_OFF, GATEWAY_HEALTH, GATEWAY_NOT_LOCAL, HOP_UNDEFINED, ROUTE_DOWN,
+    DISCOVERY_OFF, GATEWAY_HEALTH, GATEWAY_NOT_LOCAL, HOP_UNDEFINED, ROUTE_DOWN, ROUTE_PASSED_OVER,
 };
 use crate::lint::finding::Finding;
 use crate::lint::node::{Node, Route, listed};
@@ -67,6 +67,20 @@ pub(super) fn gateway_not_local(node: &Node<'_>) -> Vec<Finding> {
         node.finding(&GATEWAY_NOT_LOCAL, &at(route, "gateway"), reason, fix)
     });
     told.collect()
+}
+
+/// Reports routes that the module passes over. An import refuses such routes, which another lint reports.
+pub(super) fn route_passed_over(node: &Node<'_>) -> Vec<Finding> {
+    let path = [Step::Key("route")];
+    let skipped = node.source.skipped.iter().map(|(route, why)| {
+        let reason = format!(
+            "the module passes over the route to {} by {}: {why}",
+            route.net, route.gateway
+        );
+        let fix = ROUTE_PASSED_OVER.helps.to_owned();
+        node.finding(&ROUTE_PASSED_OVER, &path, reason, fix)
+    });
+    skipped.collect()
 }
 
 /// Reports routes that the document shows as down.

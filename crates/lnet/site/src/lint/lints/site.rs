@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lnet_config::Step;
 use lnet_types::{Net, Nid};
 
+use super::presence::all_nets;
 use crate::lint::catalogue::{
     ASYMMETRIC_ROUTE, GATEWAY_LACKS_NET, GATEWAY_MISSING, GATEWAY_NOT_ROUTING, MTU_DIFFERS,
     NID_CLAIMED_TWICE, ONE_SIDED_ROUTE, Severity,
@@ -191,11 +192,16 @@ fn knows_ways(node: &Node<'_>) -> bool {
 /// Reports gateways that are neither on the remote net nor have a route to it.
 pub(super) fn gateway_lacks_net(nodes: &[Node<'_>]) -> Vec<Finding> {
     let mut found = Vec::new();
+    // If no node has the net, the routes are wrong, and another lint reports them.
+    let known = all_nets(nodes);
+    let exists = |net: &Net| known.as_ref().is_none_or(|known| known.contains(net));
     for (at, nets) in used_as_gateway(nodes) {
         let Some(gateway) = nodes.get(at).filter(|node| knows_ways(node)) else {
             continue;
         };
-        let missing = nets.into_iter().filter(|(net, _)| !gateway.reaches(*net));
+        let missing = nets
+            .into_iter()
+            .filter(|(net, _)| exists(net) && !gateway.reaches(*net));
         found.extend(missing.map(|(net, users)| {
             let reason = format!(
                 "messages of {} for {net} come to this node, which has neither {net} nor a route to it",

@@ -1,0 +1,254 @@
+//! Lints of the places of NIDs: the interface under an NI, and its subnet.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use lnet_config::Step;
+use lnet_config::machine::{Address, Machine, share_subnet};
+use lnet_types::{Net, Nid};
+
+use super::interfaces::{at_interfaces, prefix};
+use super::site::usual;
+use crate::lint::catalogue::{
+    LOOPBACK_INTERFACE, NID_NOT_OF_INTERFACE, PREFIX_DIFFERS, VIRTUAL_INTERFACE, WRONG_INTERFACE,
+};
+use crate::lint::finding::Finding;
+use crate::lint::node::{COMPARED_MAX, Ni, Node, listed};
+
+/// The beginnings of the names that container runtimes and hypervisors give to their bridges and links.
+const VIRTUAL: [&str; 14] = [
+    "cali", "cbr", "cilium", "cni", "docker", "flannel", "kube-", "lxcbr", "lxdbr", "podman",
+    "vboxnet", "virbr", "vmnet", "weave",
+];
+
+/// Decides whether an interface is a bridge or link of containers or virtual machines. Docker's networks are called
+/// `br-` and 12 hexadecimal digits.
+fn is_virtual(name: &str) -> bool {
+    let of_docker = name.strip_prefix("br-").is_some_and(|rest| {
+        rest.len() == 12 && rest.chars().all(|digit| digit.is_ascii_hexdigit())
+    });
+    of_docker || VIRTUAL.iter().any(|begin| name.starts_with(begin))
+}
+
+/// Reports NIs that no other machine reaches, because they are on the loopback interface.
+pub(super) fn loopback_interface(node: &Node<'_>) -> Vec<Finding> {
+    let is_local = |ni: &&Ni<'_>| {
+        let of_nid = ni.nid.and_then(Nid::ip).is_some_and(|ip| ip.is_loopback());
+        of_nid || ni.interface.as_deref() == Some("lo")
+    };
+    let told = node.nis.iter().filter(is_local).map(|ni| {
+        let reason = format!(
+            "{} is an NI on the loopback interface: no other machine reaches it",
+            Node::label(ni)
+        );
+        let fix = LOOPBACK_INTERFACE.helps.to_owned();
+        node.finding(&LOOPBACK_INTERFACE, &at_interfaces(ni), reason, fix)
+    });
+    told.collect()
+}
+
+/// Reports NIs on interfaces that lead to containers or virtual machines of this machine only.
+pub(super) fn virtual_interface(node: &Node<'_>) -> Vec<Finding> {
+    let named = node.nis.iter().filter_map(|ni| {
+        let name = ni.interface.as_deref()?;
+        is_virtual(name).then_some((ni, name))
+    });
+    let told = named.map(|(ni, name)| {
+        let reason = format!(
+            "the NI of {} is on {name}, a bridge or link of containers or virtual machines: other machines do not reach \
+             its address",
+            ni.net
+        );
+        let fix = VIRTUAL_INTERFACE.helps.to_owned();
+        node.finding(&VIRTUAL_INTERFACE, &at_interfaces(ni), reason, fix)
+    });
+    told.collect()
+}
+
+/// Reports NIs whose interface does not have the address in their NID.
+pub(super) fn nid_not_of_interface(node: &Node<'_>) -> Vec<Finding> {
+    let Some(machine) = node.machine() else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for ni in &node.nis {
+        let config = ni.show.map(|show| &show.config);
+        let given = config.and_then(|config| Some((config, config.nid?.ip()?)));
+        let Some((config, ip)) = given else { continue };
+        let named = config.interfaces.iter();
+        let addresses = named.filter_map(|name| Some(&machine.interface(name)?.addresses));
+        let addresses: Vec<&Address> = addresses.flatten().collect();
+        if addresses.is_empty() || addresses.iter().any(|address| address.ip == ip) {
+            continue;
+        }
+        let has = addresses.iter().filter(|address| address.ip.is_ipv4());
+        let has = listed(has.map(|address| address.ip));
+        let owner = machine.named_addresses().find(|(_, other)| *other == ip);
+        let owner = match owner {
+            Some((name, _)) => format!("{ip} is the address of {name}"),
+            None => format!("no interface of the machine has {ip}"),
+        };
+        let reason = format!("{} has {has}, and {owner}", listed(&config.interfaces));
+        let fix = NID_NOT_OF_INTERFACE.helps.to_owned();
+        found.push(node.finding(&NID_NOT_OF_INTERFACE, &at_interfaces(ni), reason, fix));
+    }
+    found
+}
+
+/// The addresses on a net, sorted, to count those of a subnet.
+#[derive(Default)]
+struct Addresses(BTreeSet<IpAddr>);
+
+impl Addresses {
+    /// Counts the addresses of the subnet in which an address is, without those in `own`.
+    fn near(&self, address: &Address, own: &BTreeSet<IpAddr>) -> usize {
+        let (first, last) = bounds(address);
+        let all = self.0.range(first..=last).count();
+        let mine = own.range(first..=last).filter(|ip| self.0.contains(ip));
+        all - mine.count()
+    }
+}
+
+/// Returns the first and the last address of a subnet.
+fn bounds(address: &Address) -> (IpAddr, IpAddr) {
+    match address.ip {
+        IpAddr::V4(ip) => {
+            let host = u32::MAX.checked_shr(u32::from(address.prefix)).unwrap_or(0);
+            let first = ip.to_bits() & !host;
+            (IpAddr::V4(first.into()), IpAddr::V4((first | host).into()))
+        }
+        IpAddr::V6(ip) => {
+            let host = u128::MAX
+                .checked_shr(u32::from(address.prefix))
+                .unwrap_or(0);
+            let first = ip.to_bits() & !host;
+            (IpAddr::V6(first.into()), IpAddr::V6((first | host).into()))
+        }
+    }
+}
+
+/// Reports NIs in whose subnet no other NID of the net is, while some are in the subnet of another interface of the
+/// machine.
+pub(super) fn wrong_interface(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let mut by_net: BTreeMap<Net, Addresses> = BTreeMap::new();
+    for nid in nodes.iter().flat_map(Node::nids) {
+        if let Some(ip) = nid.ip() {
+            by_net.entry(nid.net()).or_default().0.insert(ip);
+        }
+    }
+    let each = nodes
+        .iter()
+        .filter_map(|node| Some((node, node.machine()?)));
+    let told = each.flat_map(|(node, machine)| {
+        let nis = node.nis.iter().take(COMPARED_MAX);
+        nis.filter_map(|ni| misplaced(node, machine, ni, by_net.get(&ni.net)))
+            .collect::<Vec<_>>()
+    });
+    told.collect()
+}
+
+fn misplaced(
+    node: &Node<'_>,
+    machine: &Machine,
+    ni: &Ni<'_>,
+    of_nodes: Option<&Addresses>,
+) -> Option<Finding> {
+    let ip = ni.nid?.ip()?;
+    let own: BTreeSet<IpAddr> = node.nids().filter_map(Nid::ip).collect();
+    let named = Addresses(named(node, ni.net));
+    let near = |address: &Address| {
+        named.near(address, &own) + of_nodes.map_or(0, |others| others.near(address, &own))
+    };
+    let all = machine.interfaces.iter();
+    let all = all.flat_map(|one| {
+        one.addresses
+            .iter()
+            .map(move |address| (&one.name, address))
+    });
+    let here = all.clone().find(|(_, address)| address.ip == ip)?;
+    if near(here.1) > 0 {
+        return None;
+    }
+    // An interface under another NI of the net serves the others.
+    let mut free =
+        all.filter(|(_, address)| !own.contains(&address.ip) && !address.ip.is_loopback());
+    let (name, better) = free.find(|(_, address)| near(address) > 0)?;
+    let reason = format!(
+        "no other NID of {} is in the subnet of {} ({ip}/{}), and {} in that of {name} ({}/{})",
+        ni.net,
+        here.0,
+        here.1.prefix,
+        match near(better) {
+            1 => "one is".to_owned(),
+            count => format!("{count} are"),
+        },
+        better.ip,
+        better.prefix
+    );
+    let fix = format!("put the NI of {} on {name}", ni.net);
+    Some(node.finding(&WRONG_INTERFACE, &at_interfaces(ni), reason, fix))
+}
+
+/// Returns the addresses on a net that the node's own document names: gateways and peers.
+fn named(node: &Node<'_>, net: Net) -> BTreeSet<IpAddr> {
+    let gateways = node.routes.iter().map(|route| route.show.gateway);
+    let peers = node.peers().flat_map(|(_, peer)| {
+        let nids = peer.nis.iter().map(|ni| ni.nid);
+        nids.chain([peer.primary])
+    });
+    let nids = gateways.chain(peers).filter(|nid| nid.net() == net);
+    nids.filter_map(Nid::ip).collect()
+}
+
+/// Reports interfaces whose subnet has another length than those of most nodes of the net, although their address is
+/// in the subnet of the others.
+pub(super) fn prefix_differs(nodes: &[Node<'_>]) -> Vec<Finding> {
+    let mut by_net: BTreeMap<Net, Vec<_>> = BTreeMap::new();
+    for node in nodes {
+        for ni in &node.nis {
+            let ip = ni.nid.and_then(Nid::ip);
+            if let Some((ip, prefix)) = ip.and_then(|ip| Some((ip, prefix(node, ip)?))) {
+                by_net
+                    .entry(ni.net)
+                    .or_default()
+                    .push((node, ni, ip, prefix));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for (net, nis) in by_net {
+        let Some(most) = usual(nis.iter().map(|&(node, _, _, prefix)| (prefix, node.count))) else {
+            continue;
+        };
+        let model = nis.iter().find(|(_, _, _, prefix)| *prefix == most);
+        let Some(&(other, _, near, _)) = model else {
+            continue;
+        };
+        let wrong = nis
+            .iter()
+            .filter(|&&(_, _, ip, prefix)| prefix != most && share_subnet(ip, near, most));
+        found.extend(wrong.map(|&(node, ni, ip, prefix)| {
+            let reason = format!(
+                "{ip} of {} has a prefix of {prefix} bits, and most addresses of {net} one of {most}, as on {}: this \
+                 node and some of the others are not in one subnet",
+                Node::label(ni),
+                other.source.name
+            );
+            let fix = format!("ip addr replace {ip}/{most} dev {}, and the same in the system's configuration", name_of(ni));
+            node.finding(&PREFIX_DIFFERS, &path_of(ni), reason, fix)
+        }));
+    }
+    found
+}
+
+fn name_of<'n>(ni: &'n Ni<'_>) -> &'n str {
+    ni.interface.as_deref().unwrap_or("INTERFACE")
+}
+
+fn path_of(ni: &Ni<'_>) -> Vec<Step<'static>> {
+    if ni.interface.is_some() {
+        at_interfaces(ni)
+    } else {
+        ni.path.clone()
+    }
+}

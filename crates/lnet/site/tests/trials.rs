@@ -1,0 +1,216 @@
+//! What trials from outside found silent: the smallest inputs of administrators' troubles, and a site of 200 nodes with
+//! planted mistakes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+
+mod common;
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use lnet_site::lint::{Input, lint};
+use lnet_site::{Check, Reach, Selection, Site, check, reach};
+
+use common::files_of;
+
+/// Returns a site of the trials; `None` if they are not here.
+fn site(name: &str) -> Option<Site> {
+    let directory = testkit::shared_data(format!("trials/admin/{name}"))?;
+    Some(lnet_site::read(&files_of(&directory, "")).unwrap())
+}
+
+fn checked(name: &str) -> Option<Check> {
+    Some(check(&site(name)?).unwrap())
+}
+
+/// Returns whether a check has a finding with this code for a node.
+fn names(check: &Check, code: &str, node: &str) -> bool {
+    let mut causes = check.causes.iter().filter(|cause| cause.code == code);
+    causes.any(|cause| {
+        fgr::hosts(&cause.names)
+            .unwrap()
+            .iter()
+            .any(|name| name == node)
+    })
+}
+
+#[test]
+fn every_planted_mistake_of_a_large_site_is_named_at_its_node() {
+    const PLANTED: [(&str, &str); 19] = [
+        ("cn005", "one-sided-route"),
+        ("cn010", "hop-undefined"),
+        ("cn015", "gateway-missing"),
+        ("cn020", "nid-claimed-twice"),
+        ("cn030", "mtu-differs"),
+        ("cn035", "parameters-differ"),
+        ("cn040", "parameters-differ"),
+        ("cn045", "net-alone"),
+        ("cn050", "interface-missing"),
+        ("cn055", "virtual-interface"),
+        ("cn060", "peer-missing"),
+        ("cn065", "routes-differ"),
+        ("cn070", "interface-down"),
+        ("cn075", "prefix-differs"),
+        ("cn080", "route-net-missing"),
+        ("oss003", "routes-differ"),
+        ("oss006", "routes-differ"),
+        ("rtr011", "gateway-not-routing"),
+        ("rtr016", "gateway-lacks-net"),
+    ];
+    let Some(check) = checked("site200") else {
+        return;
+    };
+    for (node, code) in PLANTED {
+        assert!(
+            names(&check, code, node),
+            "{code} of {node}: {}",
+            check.to_text()
+        );
+    }
+    // Besides, each finding is at a node with a mistake, or tells of the router without its net.
+    let planted: BTreeSet<&str> = PLANTED.iter().map(|(node, _)| *node).collect();
+    for cause in &check.causes {
+        let hosts = fgr::hosts(&cause.names).unwrap();
+        let expected = hosts.iter().all(|name| planted.contains(name.as_str()));
+        let of_router = cause.first.reason.contains("10.2.1.16@o2ib");
+        assert!(expected || of_router, "{cause:?}");
+    }
+}
+
+#[test]
+fn the_same_site_without_the_mistakes_has_no_finding() {
+    let Some(directory) = testkit::shared_data("trials/admin/site200") else {
+        return;
+    };
+    let planted = fs::read_to_string(directory.with_file_name("site200-planted.json")).unwrap();
+    let planted: serde_json::Value = serde_json::from_str(&planted).unwrap();
+    let is_planted = |path: &str| planted.get(path.split('.').next().unwrap()).is_some();
+    let mut files = files_of(&directory, "");
+    // The routers with a mistake are in the routes of all others.
+    files.retain(|file| file.path.starts_with("rtr") || !is_planted(&file.path));
+    let right = |extension: &str| {
+        let model = files
+            .iter()
+            .find(|file| file.path == format!("rtr001.{extension}"));
+        model.unwrap().text.clone()
+    };
+    let models = [right("yaml"), right("json")];
+    for file in &mut files {
+        let Some((name, extension)) = file.path.split_once('.') else {
+            continue;
+        };
+        if is_planted(name) {
+            let number: u32 = name.trim_start_matches("rtr").parse().unwrap();
+            let model = &models[usize::from(extension == "json")];
+            file.text = model.replace("10.1.0.1", &format!("10.1.0.{number}"));
+            file.text = file.text.replace("10.2.1.1", &format!("10.2.1.{number}"));
+        }
+    }
+    let check = check(&lnet_site::read(&files).unwrap()).unwrap();
+    assert!(check.nodes > 180);
+    assert!(check.causes.is_empty(), "{}", check.to_text());
+}
+
+#[test]
+fn nids_on_wrong_interfaces_and_ports_that_differ_are_named() {
+    for (name, code, node) in [
+        ("c03-bridge-nid", "wrong-interface", "client"),
+        ("c03-bridge-nid", "virtual-interface", "client"),
+        ("cases/c03/site", "wrong-interface", "client"),
+        ("port", "port-differs", "gkenode"),
+        ("cases/c04/site", "port-differs", "gkenode"),
+        ("lone-net", "net-alone", "a"),
+        ("lone-net", "net-alone", "mgs"),
+    ] {
+        let Some(check) = checked(name) else {
+            return;
+        };
+        assert!(names(&check, code, node), "{name}: {}", check.to_text());
+    }
+}
+
+#[test]
+fn single_documents_are_named_in_each_form() {
+    for (document, interfaces, code) in [
+        ("loopback/lnet.yaml", None, "loopback-interface"),
+        (
+            "loopback/lnet.conf.modprobe",
+            Some("loopback/ip-addr.json"),
+            "loopback-interface",
+        ),
+        ("credits.yaml", None, "credits-too-few"),
+        ("cases/c10/router.yaml", None, "credits-too-few"),
+        ("cases/c22/lustre.conf", None, "route-passed-over"),
+        ("cases/c22/lnet.yaml", None, "gateway-not-local"),
+        ("cases/c26/mgs.yaml", None, "virtual-interface"),
+    ] {
+        let read = |name: &str| {
+            let path = testkit::shared_data(format!("trials/admin/{name}"))?;
+            Some(fs::read_to_string(path).unwrap())
+        };
+        let Some(text) = read(document) else {
+            return;
+        };
+        let interfaces = interfaces.and_then(read);
+        let input = Input {
+            name: document,
+            text: &text,
+            interfaces: interfaces.as_deref(),
+        };
+        let found = lint(&[input]).unwrap().findings;
+        assert!(
+            found.iter().any(|finding| finding.code == code),
+            "{document}: {found:?}"
+        );
+    }
+}
+
+fn reached(name: &str, from: &str, to: &str) -> Option<Reach> {
+    let [from, to] = [from, to].map(|name| match name {
+        "" => Selection::default(),
+        name => Selection::parse(name).unwrap(),
+    });
+    Some(reach(&site(name)?, &from, &to))
+}
+
+#[test]
+fn a_pair_that_nothing_joins_and_a_dead_interface_are_no_success() {
+    let (Some(apart), Some(all)) = (reached("lone-net", "a", "mgs"), reached("lone-net", "", ""))
+    else {
+        return;
+    };
+    assert!(
+        !apart.is_whole() && apart.directions.len() == 2,
+        "{apart:?}"
+    );
+    assert!(all.is_whole() && all.apart == 1, "{all:?}");
+    let Some(down) = reached("reach-ignores-down-interface", "a", "mgs") else {
+        return;
+    };
+    assert!(!down.is_whole(), "{down:?}");
+    assert!(
+        down.to_text().contains("10.1.0.5@tcp is down"),
+        "{}",
+        down.to_text()
+    );
+}
+
+#[test]
+fn the_deletion_of_a_route_is_a_repair() {
+    let Some(reach) = reached("no-single-change", "c", "s") else {
+        return;
+    };
+    let repairs: Vec<_> = reach
+        .directions
+        .iter()
+        .filter_map(|one| one.repair.as_deref())
+        .collect();
+    assert_eq!(
+        repairs,
+        ["on c: lnetctl route del --net o2ib --gateway 10.1.0.101@tcp"]
+    );
+}
