@@ -379,3 +379,110 @@ fn nodes_of_two_releases_differ_in_no_parameter() {
         "{found:#?}"
     );
 }
+
+#[test]
+fn a_net_that_no_other_node_has_is_found() {
+    let found = fires("net-alone", "server", |site| {
+        site.server = "net: [{net type: tcp5, local NI(s): [{nid: 10.1.0.7@tcp5}]}]\n".to_owned();
+    });
+    assert!(found.reason.contains("tcp5"), "{}", found.reason);
+}
+
+#[test]
+fn a_route_to_a_net_that_no_node_has_is_found_at_the_route() {
+    let found = fires("route-net-missing", "client", |site| {
+        site.client += "- {net: o2ib7, gateway: 10.0.0.8@tcp, hop: 1}\n";
+        replace(
+            &mut site.client,
+            "route: [{net: tcp1, gateway: 10.0.0.8@tcp, hop: 1}]\n",
+            "route:\n- {net: tcp1, gateway: 10.0.0.8@tcp, hop: 1}\n",
+        );
+    });
+    assert_eq!(found.line, 4);
+}
+
+#[test]
+fn a_peer_that_no_node_is_is_found() {
+    let found = fires("peer-missing", "client", |site| {
+        site.client += "peer: [{primary nid: 10.1.0.77@tcp1, peer ni: [{nid: 10.1.0.77@tcp1}]}]\n";
+    });
+    assert!(found.reason.contains("10.1.0.77@tcp1"), "{}", found.reason);
+    // The nodes of a net that has more unknown peers than nodes were not all given.
+    let mut site = Site::new();
+    let peers = (50..60).map(|n| format!("- primary nid: 10.1.0.{n}@tcp1\n"));
+    site.client += &format!("peer:\n{}", peers.collect::<String>());
+    let findings = site.report().findings;
+    assert!(
+        findings
+            .iter()
+            .all(|finding| finding.code != "peer-missing")
+    );
+}
+
+/// Returns the findings with a code in documents called `a`, `b`, and so on.
+fn of_code(code: &str, documents: &[(String, Option<String>)]) -> Vec<Finding> {
+    const NAMES: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let inputs = documents
+        .iter()
+        .zip(NAMES)
+        .map(|((text, interfaces), name)| Input {
+            name,
+            text,
+            interfaces: interfaces.as_deref(),
+        });
+    let inputs: Vec<Input<'_>> = inputs.collect();
+    let findings = lint(&inputs).unwrap().findings.into_iter();
+    findings.filter(|finding| finding.code == code).collect()
+}
+
+#[test]
+fn ports_that_differ_are_found() {
+    let options = |more: &str| (format!("options lnet networks=tcp(eth0){more}\n"), None);
+    let found = of_code("port-differs", &[options(" accept_port=6988"), options("")]);
+    assert_eq!((found.len(), found[0].file.as_str()), (1, "a"));
+    assert!(of_code("port-differs", &[options(" accept_port=988"), options("")]).is_empty());
+}
+
+#[test]
+fn a_prefix_that_differs_is_found() {
+    let node = |last: u8, prefix: u8| {
+        let text = "net: [{net type: tcp, local NI(s): [{interfaces: {0: eth0}}]}]\n".to_owned();
+        let address = format!("{{\"local\":\"10.1.{last}.1\",\"prefixlen\":{prefix}}}");
+        let flags = "\"UP\",\"LOWER_UP\"";
+        (
+            text,
+            Some(format!(
+                "[{{\"ifname\":\"eth0\",\"flags\":[{flags}],\"addr_info\":[{address}]}}]"
+            )),
+        )
+    };
+    let found = of_code("prefix-differs", &[node(1, 16), node(2, 16), node(3, 24)]);
+    assert_eq!((found.len(), found[0].file.as_str()), (1, "c"));
+    assert!(of_code("prefix-differs", &[node(1, 16), node(2, 16), node(3, 16)]).is_empty());
+}
+
+#[test]
+fn routes_that_differ_from_nearly_all_are_found() {
+    let node = |last: u8, gateways: &[u8], hop: u8| {
+        let routes = gateways
+            .iter()
+            .map(|gateway| format!("- {{net: o2ib, gateway: 10.0.0.{gateway}@tcp, hop: {hop}}}\n"));
+        let net = format!("net: [{{net type: tcp, local NI(s): [{{nid: 10.0.0.{last}@tcp}}]}}]\n");
+        (format!("{net}route:\n{}", routes.collect::<String>()), None)
+    };
+    let mut nodes: Vec<_> = (1..=5).map(|last| node(last, &[101, 102], 1)).collect();
+    assert!(of_code("routes-differ", &nodes).is_empty());
+    nodes.push(node(6, &[101], 1));
+    let found = of_code("routes-differ", &nodes);
+    assert_eq!((found.len(), found[0].file.as_str()), (1, "f"));
+    assert!(
+        found[0].reason.contains("10.0.0.102@tcp is missing"),
+        "{}",
+        found[0].reason
+    );
+    nodes[5] = node(6, &[101, 102], 2);
+    assert_eq!(of_code("routes-differ", &nodes).len(), 2);
+    // With fine-grained routing nodes have different gateways on purpose.
+    let nodes: Vec<_> = (1..=6).map(|last| node(last, &[100 + last], 1)).collect();
+    assert!(of_code("routes-differ", &nodes).is_empty());
+}

@@ -147,6 +147,9 @@ fn single_documents_are_named_in_each_form() {
         ("cases/c22/lustre.conf", None, "route-passed-over"),
         ("cases/c22/lnet.yaml", None, "gateway-not-local"),
         ("cases/c26/mgs.yaml", None, "virtual-interface"),
+        ("cases/c15/dmesg.txt", None, "kernel-message"),
+        ("cases/c17/stats.yaml", None, "messages-failed"),
+        ("stats.yaml", None, "messages-failed"),
     ] {
         let read = |name: &str| {
             let path = testkit::shared_data(format!("trials/admin/{name}"))?;

@@ -249,6 +249,16 @@ pub(crate) static CREDITS_EXHAUSTED: Lint = warning(
     "messages to a peer NI wait for credits (a note if they did before)",
     "find the reason why that node is slow; raise peer_credits on both sides",
 );
+pub(crate) static MESSAGES_FAILED: Lint = warning(
+    "messages-failed",
+    "messages failed since the node started (a note if few did)",
+    "lnetctl stats show twice with a pause: what rises fails now",
+);
+pub(crate) static KERNEL_MESSAGE: Lint = warning(
+    "kernel-message",
+    "messages of kernel nodes in a log, by kind and node",
+    "see the finding: each kind has its next command",
+);
 pub(crate) static RULE_DEAD: Lint = warning(
     "rule-dead",
     "a selection rule that can have no effect anywhere",
@@ -366,7 +376,7 @@ pub(crate) static PARAMETERS_DIFFER: Lint = warning(
 );
 
 /// All lints: first those of one document, then those of several.
-pub static LINTS: [&Lint; 59] = [
+pub static LINTS: [&Lint; 61] = [
     &UNREADABLE,
     &IMPORT_REFUSED,
     &UNKNOWN_KEY,
@@ -403,6 +413,8 @@ pub static LINTS: [&Lint; 59] = [
     &HEALTH_ZERO,
     &FAILURES_COUNTED,
     &CREDITS_EXHAUSTED,
+    &MESSAGES_FAILED,
+    &KERNEL_MESSAGE,
     &RULE_DEAD,
     &RULE_WITHOUT_EFFECT,
     &PAIR_DOES_NOT_ATTRACT,

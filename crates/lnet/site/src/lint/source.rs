@@ -9,6 +9,7 @@ use lnet_types::Net;
 use thiserror::Error;
 
 use crate::lint::Input;
+use crate::lint::lints::is_message;
 
 /// The steps to a key of a document.
 pub(crate) type Path = Vec<Step<'static>>;
@@ -48,6 +49,8 @@ pub(crate) struct Source<'a> {
     pub(crate) unnamed: Vec<Net>,
     /// Routes in module options that the module passes over, each with the reason.
     pub(crate) skipped: Vec<(RouteConfig, &'static str)>,
+    /// True if the text is a log with messages of the kernel's modules.
+    is_log: bool,
     /// True if the text has options of the module.
     pub(crate) is_options: bool,
     /// The port in module options, by which the node and its peers reach each other.
@@ -93,11 +96,15 @@ impl<'a> Source<'a> {
             incomplete: Vec::new(),
             unnamed: Vec::new(),
             skipped: Vec::new(),
+            is_log: input.text.lines().any(is_message),
             is_options: is_options(input.text),
             port: None,
         };
         let read = if source.is_options {
             source.options()
+        } else if source.is_log {
+            source.incomplete = SECTIONS.to_vec();
+            Ok(())
         } else {
             source.yaml()
         };
@@ -175,6 +182,12 @@ impl<'a> Source<'a> {
             line,
             column: text.get(..at).map_or(0, |before| before.chars().count()) + 1,
         })
+    }
+
+    /// Returns the lines of a log; none if the text is no log.
+    pub(crate) fn log(&self) -> impl Iterator<Item = &'a str> + use<'a> {
+        let text = if self.is_log { self.text } else { "" };
+        text.lines()
     }
 
     /// Returns true if a part of the section was rejected. What is absent from the section then proves nothing.

@@ -6,6 +6,7 @@
 mod document;
 mod globals;
 mod interfaces;
+mod kernel;
 mod kinds;
 mod loops;
 mod nets;
@@ -21,12 +22,14 @@ mod site;
 use crate::lint::finding::Finding;
 use crate::lint::node::Node;
 
+pub(super) use kernel::is_message;
+
 /// A lint of one node.
 type Search = fn(&Node<'_>) -> Vec<Finding>;
 /// A lint across nodes.
 type SiteSearch = fn(&[Node<'_>]) -> Vec<Finding>;
 
-const SEARCHES: [Search; 42] = [
+const SEARCHES: [Search; 44] = [
     document::unreadable,
     document::import_refused,
     document::unknown_key,
@@ -60,6 +63,8 @@ const SEARCHES: [Search; 42] = [
     observed::health_zero,
     observed::failures_counted,
     observed::credits_exhausted,
+    observed::messages_failed,
+    kernel::kernel_message,
     rules::rule_dead,
     rules::rule_without_effect,
     rules::pair_does_not_attract,

@@ -3,7 +3,9 @@
 use lnet_config::{NiHealth, PeerCredits, PeerNiHealth, Step};
 use lnet_types::Nid;
 
-use crate::lint::catalogue::{CREDITS_EXHAUSTED, FAILURES_COUNTED, HEALTH_ZERO, Severity};
+use crate::lint::catalogue::{
+    CREDITS_EXHAUSTED, FAILURES_COUNTED, HEALTH_ZERO, MESSAGES_FAILED, Severity,
+};
 use crate::lint::finding::Finding;
 use crate::lint::node::{Node, listed};
 
@@ -42,6 +44,75 @@ pub(super) fn health_zero(node: &Node<'_>) -> Vec<Finding> {
         }
     }
     found
+}
+
+/// The failures of a whole node from which on they are a warning: fewer are what each restart of a peer leaves.
+const FAILED_MANY: u64 = 100;
+
+/// Reports messages that failed since the node started, most frequent class first, with what each class means.
+pub(super) fn messages_failed(node: &Node<'_>) -> Vec<Finding> {
+    let Some(counts) = node.document().statistics else {
+        return Vec::new();
+    };
+    let mut classes = [
+        (
+            counts.remote_timeout_count,
+            "remote timeouts (the peer or a router on the way did not answer in time)",
+        ),
+        (
+            counts.response_timeout_count,
+            "response timeouts (the message arrived, its reply or acknowledgement did not)",
+        ),
+        (
+            counts.network_timeout_count,
+            "network timeouts (neither end confirms the loss: look at the fabric)",
+        ),
+        (
+            counts.local_timeout_count,
+            "local timeouts (the message did not leave this node in time: credits or the interface)",
+        ),
+        (
+            counts.local_error_count,
+            "local errors (this node's interface or its driver)",
+        ),
+        (counts.local_no_route_count, "without a route"),
+        (counts.local_dropped_count, "dropped on this node"),
+        (counts.local_aborted_count, "aborted on this node"),
+        (counts.local_interrupt_count, "interrupted on this node"),
+        (counts.remote_dropped_count, "dropped by peers"),
+        (
+            counts.remote_error_count,
+            "remote errors (the peer refused or failed)",
+        ),
+    ];
+    classes.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
+    let failed: Vec<String> = classes
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+    if failed.is_empty() {
+        return Vec::new();
+    }
+    let total: u64 = classes
+        .iter()
+        .fold(0, |sum, (count, _)| sum.saturating_add(*count));
+    let reason = format!(
+        "since this node started, {}; {} messages were sent and {} resent",
+        failed.join(", "),
+        counts.send_count,
+        counts.resend_count
+    );
+    let fix = "run `lnetctl stats show` twice with a pause: what rises fails now; then `lnetctl peer show -v 3` names the \
+               peer whose counters rise";
+    let path = [Step::Key("statistics")];
+    let made = node.finding(&MESSAGES_FAILED, &path, reason, fix.to_owned());
+    let severity = if total < FAILED_MANY {
+        Severity::Note
+    } else {
+        made.severity
+    };
+    vec![made.with_severity(severity)]
 }
 
 /// Reports the failure counters of all local NIs and peer NIs.
