@@ -152,13 +152,13 @@ pub fn valgrind(program: &Path, leaks: &str) -> Command {
 ///
 /// If the command cannot be started or fails.
 #[track_caller]
+#[expect(clippy::expect_used, reason = "a test that cannot be set up fails")]
 pub fn succeed(mut command: Command) -> String {
-    let ended = command.output();
     let Output {
         status,
         stdout,
         stderr,
-    } = ended.unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    } = command.output().expect("the program of a test starts");
     let complaints = String::from_utf8_lossy(&stderr);
     assert!(status.success(), "{command:?}: {status}\n{complaints}");
     String::from_utf8_lossy(&stdout).into_owned()

@@ -30,16 +30,15 @@ fn is_virtual(name: &str) -> bool {
     of_docker || VIRTUAL.iter().any(|begin| name.starts_with(begin))
 }
 
-/// Reports NIs that no other machine reaches, because they are on the loopback interface.
+/// Reports NIs that no other machine reaches, because they are on the loopback interface. Who writes the NID of a
+/// loopback address, and no interface, wants a network within one machine.
 pub(super) fn loopback_interface(node: &Node<'_>) -> Vec<Finding> {
-    let is_local = |ni: &&Ni<'_>| {
-        let of_nid = ni.nid.and_then(Nid::ip).is_some_and(|ip| ip.is_loopback());
-        of_nid || ni.interface.as_deref() == Some("lo")
-    };
-    let told = node.nis.iter().filter(is_local).map(|ni| {
+    let nis = node.nis.iter();
+    let on_lo = nis.filter(|ni| ni.interface.as_deref() == Some("lo"));
+    let told = on_lo.map(|ni| {
         let reason = format!(
-            "{} is an NI on the loopback interface: no other machine reaches it",
-            Node::label(ni)
+            "the NI of {} is on lo, the loopback interface: no other machine reaches it",
+            ni.net
         );
         let fix = LOOPBACK_INTERFACE.helps.to_owned();
         node.finding(&LOOPBACK_INTERFACE, &at_interfaces(ni), reason, fix)
