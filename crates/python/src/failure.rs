@@ -35,9 +35,9 @@ pub(crate) fn of_node(error: NodeError) -> PyErr {
 
 pub(crate) fn of_operation(error: OperationError) -> PyErr {
     match &error {
-        OperationError::NoAnswer { .. } | OperationError::NoPath { .. } => {
-            NoAnswer::new_err(error.to_string())
-        }
+        OperationError::NoAnswer { .. }
+        | OperationError::NoPath { .. }
+        | OperationError::Failed { .. } => NoAnswer::new_err(error.to_string()),
         _ => failed(error),
     }
 }

@@ -59,7 +59,10 @@ int main(int count, char **words)
     }
     printf("%s (%lu bytes, number %lu)\n", text, (unsigned long)message.length, (unsigned long)message.hdr_data);
 
-    /* Memory: the server offers it on portal 11 under match bits 7, and the client reads it. */
+    /*
+     * Memory: the server offers it on portal 11 under match bits 7, and the client reads it. The queue would tell of each
+     * read. MANAGE_REMOTE lets the reader choose the offset; TRUNCATE answers a read beyond the end with what there is.
+     */
     check(flnet_queue_open(server, &queue), "open a queue");
     memset(&md, 0, sizeof md);
     md.start = memory;

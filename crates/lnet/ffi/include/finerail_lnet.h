@@ -71,7 +71,10 @@ int flnet_parse_nid(const char *text, struct flnet_nid *nid);
 /* Writes the text of a NID, with its zero byte, into `size` bytes. -ENOSPC if they are too few. */
 int flnet_format_nid(const struct flnet_nid *nid, char *text, size_t size);
 
-/* Makes the address of a node from the text of its NID; the process id is LNet's. */
+/*
+ * Makes the address of a node from the text of its NID; the process id is LNet's. Programs have the portals 1 to 63, any
+ * other is answered with -EINVAL.
+ */
 int flnet_parse_address(const char *nid, uint32_t portal, uint64_t match_bits, struct flnet_address *address);
 
 /* ---- Nodes ---- */
@@ -124,16 +127,25 @@ int flnet_nids(flnet_node node, struct flnet_nid *nids, size_t count);
 
 /*
  * Sends one message of at most FLNET_MTU bytes to an inbox, or to another match entry, and waits until it is there.
- * `hdr_data` travels with the message. `timeout`: how long nothing may happen.
+ * `hdr_data` travels with the message. The call fails with -ETIMEDOUT once nothing has happened for `timeout`
+ * milliseconds: no part of the operation has ended. -EIO if the target took fewer bytes: what it took has arrived.
  */
 int flnet_send(flnet_node node, const struct flnet_address *to, const void *data, size_t length, uint64_t hdr_data,
                int timeout);
 
-/* Writes any number of bytes into memory that the target offers, from this offset on. */
+/*
+ * Writes any number of bytes into memory that the target offers, from this offset on. The memory must have been attached
+ * with FLNET_MD_OP_PUT and FLNET_MD_MANAGE_REMOTE; without the latter, the target ignores the offset, and each write goes
+ * behind the one before. `timeout` and -EIO are those of flnet_send.
+ */
 int flnet_write(flnet_node node, const struct flnet_address *to, uint32_t offset, const void *data, size_t length,
                 int timeout);
 
-/* Reads any number of bytes of memory that the target offers, from this offset on. */
+/*
+ * Reads any number of bytes of memory that the target offers, from this offset on. The memory must have been attached
+ * with FLNET_MD_OP_GET and FLNET_MD_MANAGE_REMOTE; without the latter, the target ignores the offset, and each read goes
+ * on behind the one before. -EIO if the target has fewer bytes: `data` is then as it was. `timeout` is that of flnet_send.
+ */
 int flnet_read(flnet_node node, const struct flnet_address *from, uint32_t offset, void *data, size_t length,
                int timeout);
 
@@ -142,10 +154,13 @@ struct flnet_message {
     struct flnet_id from;
     uint64_t match_bits;
     uint64_t hdr_data;
-    size_t length; /* bytes that the sender sent; those beyond the inbox's size are not there */
+    size_t length; /* bytes that the sender sent; those beyond the inbox's size are not there, and the sender was told */
 };
 
-/* Opens an inbox on a portal, which takes messages with any match bits, each in a buffer of `size` bytes. */
+/*
+ * Opens an inbox on a portal, which takes messages with any match bits, each in a buffer of `size` bytes. Of two inboxes of
+ * a portal, the first one takes the messages.
+ */
 int flnet_inbox_open(flnet_node node, uint32_t portal, size_t size, flnet_inbox *inbox);
 
 /*
@@ -154,7 +169,7 @@ int flnet_inbox_open(flnet_node node, uint32_t portal, size_t size, flnet_inbox 
  */
 int flnet_inbox_next(flnet_inbox inbox, struct flnet_message *message, void *data, size_t size, int timeout);
 
-/* Closes an inbox. Messages to it are refused from then on. */
+/* Closes an inbox. From then on nothing takes messages there, and their senders wait until their time is over. */
 int flnet_inbox_close(flnet_inbox inbox);
 
 /* ---- Queues of events ---- */

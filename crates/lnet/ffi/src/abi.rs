@@ -406,8 +406,10 @@ pub unsafe extern "C" fn flnet_parse_address(
     // SAFETY: the caller promises the same.
     let arguments = unsafe { (arguments::text(nid, "nid"), Places::one(address, "address")) };
     returned(parsed(arguments.0).and_then(|nid| {
+        let checked = Address::new(nid, portal, match_bits);
+        checked.check()?;
         let address = flnet_address {
-            target: ProcessId::lustre(nid).into(),
+            target: checked.target.into(),
             portal,
             match_bits,
         };

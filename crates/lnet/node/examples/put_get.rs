@@ -14,20 +14,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let server = Node::start_on(options(), &["127.0.0.2@tcp".parse()?])?;
     let client = Node::start_on(options(), &["127.0.0.1@tcp".parse()?])?;
 
-    // A portal and match bits name what a target offers.
-    let mut inbox = Inbox::new(&server, 10, 4096)?;
+    // A portal and match bits name what a target offers, until the inbox and the window are dropped.
+    let mut inbox = Inbox::new(&server, 10, 4096)?; // for messages of at most 4096 bytes
     let _window = Window::read_only(&server, 11, 7, &b"memory of the server"[..])?;
 
     let mut initiator = Initiator::new(&client);
     initiator.put(Address::new(server.primary_nid(), 10, 0), &b"hello"[..])?;
-    let message = inbox.next(None)?;
+    let message = inbox.next(None)?; // None: without a time limit
     println!(
         "{} says {}",
         message.from,
         String::from_utf8_lossy(&message.data)
     );
 
-    let bytes = initiator.read(Address::new(server.primary_nid(), 11, 7), 10, 10)?;
+    // 6 bytes from offset 14.
+    let bytes = initiator.read(Address::new(server.primary_nid(), 11, 7), 14, 6)?;
     println!("and reads {:?}", String::from_utf8_lossy(&bytes));
     Ok(())
 }

@@ -14,13 +14,15 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use lnet_core::{
-    Errno, EventKind, GetRequest, InsertPosition, MdHandle, MdOptions, NoPath, PutRequest,
+    Errno, EventKind, GetRequest, InsertPosition, MdHandle, MdOptions, NoPath, PortalError,
+    PutRequest,
 };
 use lnet_types::{Nid, ProcessId};
-use lnet_wire::LNET_MTU;
+use lnet_wire::{LNET_MTU, PORTALS};
 use thiserror::Error;
 
 use crate::node::{MatchEntry, Node, NodeError};
+use crate::ping::describe;
 use crate::queue::{EventQueue, WaitError};
 use crate::stack::{Foreign, Md, NodeEvent};
 
@@ -45,6 +47,18 @@ impl Address {
             match_bits,
         }
     }
+
+    /// Rejects a portal on which no program can offer anything.
+    ///
+    /// # Errors
+    ///
+    /// [`PortalError::InvalidPortal`] for portal 0, and for 64 and more.
+    pub fn check(&self) -> Result<(), NodeError> {
+        match self.portal {
+            1..PORTALS => Ok(()),
+            portal => Err(PortalError::InvalidPortal(portal).into()),
+        }
+    }
 }
 
 /// The reason why an operation of an [`Initiator`] failed.
@@ -54,22 +68,25 @@ pub enum OperationError {
     #[error(transparent)]
     Node(#[from] NodeError),
     /// A message carries at most 1 MiB.
-    #[error("{0} bytes are more than one message carries, 1 MiB: write them to a window")]
+    #[error(
+        "{0} bytes are more than one message carries, 1 MiB; what is written to memory of the target may be longer"
+    )]
     TooLong(usize),
     /// No interface and no route leads to the target.
-    #[error("no path to {target}{}; add an interface or a route", because(why.as_ref()))]
+    #[error("no path to {target}: {why}; add an interface or a route")]
     NoPath {
         /// The NID of the target.
         target: Nid,
-        /// What is wrong with the gateways, if there are any.
-        why: Option<NoPath>,
+        /// What is missing, or what is wrong with the gateways.
+        why: NoPath,
     },
     /// The target did not answer in time.
     #[error(
-        "{} did not answer within {} s: nothing accepts {length} bytes there on portal {} with match bits {:#x}, or \
-         the node does not run or cannot be reached; ping it to find out",
+        "{} did not answer within {}: nothing accepts {} there on portal {} with match bits {:#x} (memory that may \
+         only be read accepts no put), or the node cannot be reached; ping it to find out",
         to.target.nid,
-        after.as_secs_f64(),
+        seconds(*after),
+        bytes(*length),
         to.portal,
         to.match_bits
     )]
@@ -82,7 +99,7 @@ pub enum OperationError {
         after: Duration,
     },
     /// The target has room for fewer bytes, or has fewer than were asked for.
-    #[error("{} took or gave {got} of {wanted} bytes", to.target.nid)]
+    #[error("{} took or gave {got} of {}: its memory there ends behind them", to.target.nid, bytes(*wanted))]
     Short {
         /// The address.
         to: Address,
@@ -92,7 +109,7 @@ pub enum OperationError {
         wanted: usize,
     },
     /// The message could not be sent.
-    #[error("the message to {target} failed: errno {}", errno.0)]
+    #[error("{target} cannot be reached: {}; does a node run there, on the same port?", describe(*errno))]
     Failed {
         /// The NID of the target.
         target: Nid,
@@ -101,8 +118,17 @@ pub enum OperationError {
     },
 }
 
-fn because(why: Option<&NoPath>) -> String {
-    why.map_or_else(String::new, |why| format!(": {why}"))
+/// Returns a time in seconds, rounded to tenths.
+fn seconds(time: Duration) -> String {
+    let tenths = (time.as_secs_f64() * 10.0).round() / 10.0;
+    format!("{tenths} s")
+}
+
+fn bytes(count: usize) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        count => format!("{count} bytes"),
+    }
 }
 
 /// The end that begins operations. Each call waits until the operation has ended; use one initiator in each thread.
@@ -275,6 +301,7 @@ impl Initiator {
         data: Bytes,
         hdr_data: u64,
     ) -> Result<Running, OperationError> {
+        to.check()?;
         let length = data.len();
         // One operation for the PUT, one for its ACK.
         let md = self.node.bind(&self.queue, Md::source(data).threshold(2))?;
@@ -298,6 +325,7 @@ impl Initiator {
         length: usize,
         sink: Md,
     ) -> Result<Running, OperationError> {
+        to.check()?;
         // One operation for the GET, one for its REPLY.
         let md = self.node.bind(&self.queue, sink.threshold(2))?;
         let get = GetRequest {
@@ -408,12 +436,6 @@ impl Initiator {
         match (operation.moved, operation.errno) {
             (Some(got), _) if got == wanted => Ok(operation.memory.unwrap_or_default()),
             (Some(got), _) => Err(OperationError::Short { to, got, wanted }),
-            (None, Some(Errno::EHOSTUNREACH)) => {
-                let why = self
-                    .node
-                    .look(|engine| engine.core().no_answer_from(target));
-                Err(OperationError::NoPath { target, why })
-            }
             (None, None | Some(Errno::ETIMEDOUT | Errno::ECANCELED)) => {
                 Err(OperationError::NoAnswer {
                     to,
@@ -421,7 +443,20 @@ impl Initiator {
                     after: started.elapsed(),
                 })
             }
-            (None, Some(errno)) => Err(OperationError::Failed { target, errno }),
+            (None, Some(errno)) => {
+                let why = self
+                    .node
+                    .look(|engine| engine.core().no_answer_from(target));
+                Err(match why {
+                    Some(why) if errno == Errno::EHOSTUNREACH => {
+                        OperationError::NoPath { target, why }
+                    }
+                    _ => OperationError::Failed {
+                        target,
+                        errno: self.node.cause_of(target, errno),
+                    },
+                })
+            }
         }
     }
 }

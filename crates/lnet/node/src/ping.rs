@@ -204,12 +204,18 @@ impl Node {
     fn failed(&self, target: Nid, errno: Errno, why: Option<NoPath>) -> PingError {
         match why {
             Some(why) if errno == Errno::EHOSTUNREACH => PingError::NoPath { target, why },
-            why => {
-                let failure = self.with_engine(|engine, _| engine.stack.lnd.dial_failure(target));
-                let errno = failure.and_then(cause).unwrap_or(errno);
-                PingError::Failed { target, errno, why }
-            }
+            why => PingError::Failed {
+                target,
+                errno: self.cause_of(target, errno),
+                why,
+            },
         }
+    }
+
+    /// Returns why a node cannot be reached: the failure of the last dial, if there is one, else `errno`.
+    pub(crate) fn cause_of(&self, target: Nid, errno: Errno) -> Errno {
+        let failure = self.look(|engine| engine.stack.lnd.dial_failure(target));
+        failure.and_then(cause).unwrap_or(errno)
     }
 }
 
@@ -284,6 +290,6 @@ fn because(why: Option<&NoPath>) -> String {
     why.map(|why| format!(": {why}")).unwrap_or_default()
 }
 
-fn describe(errno: Errno) -> String {
+pub(crate) fn describe(errno: Errno) -> String {
     std::io::Error::from_raw_os_error(errno.0).to_string()
 }

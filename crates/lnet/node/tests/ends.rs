@@ -88,7 +88,7 @@ fn a_message_that_is_too_long_for_the_inbox_is_no_secret_to_either_end() {
     assert_eq!(failed, short);
     assert_eq!(
         failed.to_string(),
-        "127.0.0.2@tcp took or gave 4 of 6 bytes"
+        "127.0.0.2@tcp took or gave 4 of 6 bytes: its memory there ends behind them"
     );
     let message = inbox.next(Some(PATIENCE)).unwrap();
     assert_eq!((&message.data[..], message.length), (&b"long"[..], 6));
@@ -151,7 +151,7 @@ fn what_nobody_accepts_fails_with_the_advice_to_ping() {
     );
     let text = refused.to_string();
     assert!(
-        text.contains("nothing accepts 1 bytes there on portal 40 with match bits 0x7"),
+        text.contains("nothing accepts 1 byte there on portal 40 with match bits 0x7"),
         "{text}"
     );
     drop(window);
@@ -194,12 +194,37 @@ fn a_net_without_a_path_is_named_at_once() {
 }
 
 #[test]
+fn a_node_that_does_not_run_is_named_with_the_error_of_the_dial() {
+    let port = testkit::port();
+    let node = start(port, &["127.0.0.1@tcp"], &[]);
+    let mut initiator = Initiator::new(&node);
+    let nobody = Address::new(nid("127.0.0.77@tcp"), PORTAL, BITS);
+    // The first attempt, and those that follow the failure.
+    for _ in 0..3 {
+        let failed = initiator.read(nobody, 0, 5).unwrap_err();
+        assert_eq!(
+            failed.to_string(),
+            "127.0.0.77@tcp cannot be reached: Connection refused (os error 111); does a node run there, on the same port?"
+        );
+    }
+}
+
+#[test]
 fn calls_with_bad_arguments_or_after_the_end_are_refused() {
     let (from, to) = two();
     let mut initiator = Initiator::new(&from);
     let long = vec![0; (1 << 20) + 1];
     let failed = initiator.put(address(&to), long).unwrap_err();
     assert_eq!(failed, OperationError::TooLong((1 << 20) + 1));
+    for portal in [0, 64, u32::MAX] {
+        let wrong = Address::new(to.primary_nid(), portal, BITS);
+        let said = [
+            initiator.put(wrong, &b"x"[..]).unwrap_err().to_string(),
+            initiator.read(wrong, 0, 1).unwrap_err().to_string(),
+        ];
+        let why = format!("portal {portal} cannot be used: those of programs are 1 to 63");
+        assert_eq!(said, [why.clone(), why]);
+    }
     assert!(Inbox::new(&to, 64, 10).is_err());
     assert!(Window::read_only(&to, 64, BITS, &b""[..]).is_err());
     from.shutdown(PATIENCE);

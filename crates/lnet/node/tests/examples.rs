@@ -35,7 +35,7 @@ fn each_example_does_what_it_shows() {
     assert!(up.unwrap().success());
     let put_get = output("put_get", &[]);
     assert!(
-        put_get.contains("127.0.0.1@tcp says hello\nand reads \"the server\""),
+        put_get.contains("127.0.0.1@tcp says hello\nand reads \"server\""),
         "{put_get}"
     );
     let segments = output("segments", &[]);

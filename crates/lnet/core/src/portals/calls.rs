@@ -15,7 +15,7 @@ use crate::status::DropReason;
 #[non_exhaustive]
 pub enum PortalError {
     /// The portal is 64 or more, or 0, which is LNet's own.
-    #[error("portal {0} cannot be used")]
+    #[error("portal {0} cannot be used: those of programs are 1 to 63")]
     InvalidPortal(u32),
     /// The portal has only unique entries and this is a wildcard entry, or the reverse.
     #[error("portal {0} holds match entries of the other kind")]

@@ -11,6 +11,8 @@ static void nids(void)
     FAILS(flnet_parse_nid("10.0.0.1@tcp", NULL), EFAULT);
     FAILS(flnet_parse_nid("10.0.0.1", &nid), EINVAL);
     FAILS(flnet_parse_nid("\xff", &nid), EINVAL);
+    FAILS(flnet_parse_address("10.0.0.1@tcp", 0, 2, &address), EINVAL);
+    FAILS(flnet_parse_address("10.0.0.1@tcp", 64, 2, &address), EINVAL);
     FAILS(flnet_parse_address("nobody", 1, 2, &address), EINVAL);
     FAILS(flnet_parse_address("10.0.0.1@tcp", 1, 2, NULL), EFAULT);
     CHECK(flnet_parse_address("10.0.0.1@tcp3", 1, 2, &address) == 0);
