@@ -1,7 +1,5 @@
 //! The symbols that the shared library exports.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 mod common;
 
 use std::collections::BTreeSet;

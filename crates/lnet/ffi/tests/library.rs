@@ -1,7 +1,5 @@
 //! What the shared library exports, and what is published of it.
 
-#![expect(clippy::unwrap_used, reason = "test code")]
-
 mod common;
 
 use std::process::Command;

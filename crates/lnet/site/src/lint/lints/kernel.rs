@@ -221,7 +221,7 @@ fn errno_in(line: &str) -> Option<u32> {
 /// `MGC10.0.0.1@tcp@10.0.0.1@tcp`.
 fn nid_in(line: &str) -> Option<Nid> {
     let is_address = |one: char| one.is_ascii_digit() || one == '.';
-    let nids = line.match_indices('@').filter_map(|(at, _)| {
+    let mut nids = line.match_indices('@').filter_map(|(at, _)| {
         let (before, after) = (line.get(..at)?, line.get(at + 1..)?);
         let address = before.rsplit(|one| !is_address(one)).next()?;
         let net = after
@@ -229,7 +229,7 @@ fn nid_in(line: &str) -> Option<Nid> {
             .next()?;
         format!("{address}@{net}").parse().ok()
     });
-    nids.last()
+    nids.next_back()
 }
 
 #[cfg(test)]

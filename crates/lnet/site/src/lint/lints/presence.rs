@@ -104,7 +104,7 @@ pub(super) fn peer_missing(nodes: &[Node<'_>]) -> Vec<Finding> {
     {
         missing.entry(nid.1.net()).or_default().insert(nid.1);
     }
-    missing.retain(|net, nids| Some(&nids.len()) <= known.get(net).map(|count| count));
+    missing.retain(|net, nids| Some(&nids.len()) <= known.get(net));
     let mut found = Vec::new();
     for node in nodes {
         let mut of_peer: BTreeMap<usize, BTreeSet<Nid>> = BTreeMap::new();
