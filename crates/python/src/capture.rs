@@ -25,7 +25,7 @@ enum Line {
 }
 
 /// An iterator of the messages of a capture: dictionaries with the keys of `finerail dump --json`.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "finerail")]
 pub(crate) struct Capture {
     lines: Mutex<Receiver<Line>>,
 }

@@ -15,7 +15,7 @@ use crate::wait::{interruptible, limit};
 ///
 /// Without a path, that of the node that `finerail node` started for this user. A connection that broke is made again
 /// by the next call.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "finerail")]
 pub(crate) struct Control {
     path: PathBuf,
     timeout: Duration,

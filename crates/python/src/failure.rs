@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use lnet_node::{NodeError, OperationError, PingError, WaitError};
+use lnet_node::{NodeError, OperationError, PingError, PortalError, WaitError};
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::prelude::*;
 
@@ -30,11 +30,16 @@ pub(crate) fn failed(error: impl Display) -> PyErr {
 }
 
 pub(crate) fn of_node(error: NodeError) -> PyErr {
-    failed(error)
+    match error {
+        NodeError::Portal(PortalError::InvalidPortal(_)) => invalid(error),
+        _ => failed(error),
+    }
 }
 
 pub(crate) fn of_operation(error: OperationError) -> PyErr {
     match &error {
+        OperationError::Node(node) => of_node(node.clone()),
+        OperationError::TooLong(_) => invalid(error),
         OperationError::NoAnswer { .. }
         | OperationError::NoPath { .. }
         | OperationError::Failed { .. } => NoAnswer::new_err(error.to_string()),

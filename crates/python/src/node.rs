@@ -12,7 +12,9 @@ use std::time::Duration;
 use lnet_node::{Address, EventQueue, Foreign, Globals, Initiator, NodeOptions, WaitError};
 use lnet_types::Nid;
 use lnet_wire::NiStatus;
+use pyo3::Borrowed;
 use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::PyBufferError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde_json::json;
@@ -28,9 +30,27 @@ const LOOK: Duration = Duration::from_millis(50);
 ///
 /// `config` is a YAML document as `lnetctl export` prints it, or a list of NIDs. All nodes of a network use the same
 /// port; 988 is LNet's, and needs root.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "finerail")]
 pub(crate) struct Node {
     node: Mutex<Option<lnet_node::Node>>,
+}
+
+/// A buffer of bytes: `bytes`, `bytearray`, a memory view, a NumPy array of bytes.
+struct ByteBuffer(PyBuffer<u8>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for ByteBuffer {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        let buffer = PyBuffer::get(&object);
+        buffer.map(Self).map_err(|error| {
+            if error.is_instance_of::<PyBufferError>(object.py()) {
+                invalid("the buffer has no bytes but other items: pass a view, as array.view(numpy.uint8)")
+            } else {
+                error
+            }
+        })
+    }
 }
 
 #[derive(FromPyObject)]
@@ -46,6 +66,9 @@ fn nid(text: &str) -> PyResult<Nid> {
 
 fn start(config: Configured, options: NodeOptions) -> Result<lnet_node::Node, String> {
     match config {
+        Configured::Document(nid) if nid.parse::<Nid>().is_ok() => Err(format!(
+            "{nid} is no YAML document: pass NIDs in a list, [{nid:?}]"
+        )),
         Configured::Document(yaml) => {
             let config = lnet_config::parse(&yaml);
             let config = config.map_err(|error| error.render("config"))?;
@@ -152,7 +175,9 @@ impl Node {
         Ok(nids.map(|nid| nid.to_string()).collect())
     }
 
-    /// Sends one message of at most 1 MiB to an inbox, and waits until it is there.
+    /// Sends one message of at most 1 MiB to an inbox, and waits until it is there. `hdr_data` is a number that travels
+    /// with the message. Raises `NoAnswer` once nothing has happened for `timeout` seconds (`None`: no limit), and
+    /// `Error` if the inbox is for shorter messages: what it is for has arrived.
     #[pyo3(signature = (target, portal, data, *, match_bits=0, hdr_data=0, timeout=30.0))]
     #[expect(
         clippy::too_many_arguments,
@@ -163,13 +188,13 @@ impl Node {
         py: Python<'_>,
         target: &str,
         portal: u32,
-        data: PyBuffer<u8>,
+        data: ByteBuffer,
         match_bits: u64,
         hdr_data: u64,
         timeout: f64,
     ) -> PyResult<()> {
         let to = Address::new(nid(target)?, portal, match_bits);
-        let data = data.to_vec(py)?;
+        let data = data.0.to_vec(py)?;
         self.operate(py, timeout, move |initiator| {
             initiator.put_with(to, data, hdr_data)
         })
@@ -186,13 +211,13 @@ impl Node {
         py: Python<'_>,
         target: &str,
         portal: u32,
-        data: PyBuffer<u8>,
+        data: ByteBuffer,
         match_bits: u64,
         offset: u32,
         timeout: f64,
     ) -> PyResult<()> {
         let to = Address::new(nid(target)?, portal, match_bits);
-        let data = data.to_vec(py)?;
+        let data = data.0.to_vec(py)?;
         self.operate(py, timeout, move |initiator| {
             initiator.write(to, offset, data)
         })
@@ -223,7 +248,7 @@ impl Node {
 
     /// Reads memory that the target offers into a writable buffer, such as a NumPy array of bytes, without a copy.
     ///
-    /// After Ctrl-C the buffer is in use until the read has ended.
+    /// After Ctrl-C the buffer is in use until the read has ended, at the latest when the node is closed.
     #[pyo3(signature = (target, portal, buffer, *, match_bits=0, offset=0, timeout=30.0))]
     #[expect(
         clippy::too_many_arguments,
@@ -234,13 +259,13 @@ impl Node {
         py: Python<'_>,
         target: &str,
         portal: u32,
-        buffer: PyBuffer<u8>,
+        buffer: ByteBuffer,
         match_bits: u64,
         offset: u32,
         timeout: f64,
     ) -> PyResult<()> {
         let from = Address::new(nid(target)?, portal, match_bits);
-        let (memory, export) = lent(buffer, true, PIECE)?;
+        let (memory, export) = lent(buffer.0, true, PIECE)?;
         self.operate(py, timeout, move |initiator| {
             let read = initiator.read_into(from, offset, memory);
             // No thread moves its bytes any more.
@@ -249,8 +274,9 @@ impl Node {
         })
     }
 
-    /// Opens an inbox: an iterator of the messages of a portal, with any match bits, of at most `size` bytes each.
-    #[pyo3(signature = (portal, *, size=1 << 20))]
+    /// Opens an inbox: an iterator of the messages of a portal, with any match bits, of at most `size` bytes each. Of two
+    /// inboxes of a portal, the first one takes the messages.
+    #[pyo3(signature = (portal, *, size=1_048_576))]
     fn inbox(&self, portal: u32, size: usize) -> PyResult<Inbox> {
         let inbox = lnet_node::Inbox::new(&self.running()?, portal, size).map_err(of_node)?;
         Ok(Inbox {
@@ -264,11 +290,11 @@ impl Node {
     fn window(
         &self,
         portal: u32,
-        buffer: PyBuffer<u8>,
+        buffer: ByteBuffer,
         match_bits: u64,
         writable: bool,
     ) -> PyResult<Window> {
-        let (mut memory, export) = lent(buffer, writable, usize::MAX)?;
+        let (mut memory, export) = lent(buffer.0, writable, usize::MAX)?;
         let memory = memory.pop().ok_or_else(|| invalid("the buffer is empty"))?;
         let node = self.running()?;
         let window = lnet_node::Window::foreign(&node, portal, match_bits, memory, writable);
@@ -334,7 +360,7 @@ fn lent(
 }
 
 /// A message that an inbox received.
-#[pyclass(frozen, get_all)]
+#[pyclass(frozen, get_all, module = "finerail")]
 pub(crate) struct Message {
     /// The NID of the sender.
     source: String,
@@ -348,8 +374,24 @@ pub(crate) struct Message {
     length: usize,
 }
 
+#[pymethods]
+impl Message {
+    fn __repr__(&self) -> String {
+        let Self {
+            source,
+            match_bits,
+            hdr_data,
+            length,
+            ..
+        } = self;
+        format!(
+            "Message(source={source:?}, match_bits={match_bits}, hdr_data={hdr_data}, length={length})"
+        )
+    }
+}
+
 /// An iterator of the messages of a portal.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "finerail")]
 pub(crate) struct Inbox {
     /// The queue of the inbox, which ends a wait of another thread.
     events: EventQueue,
@@ -428,7 +470,7 @@ impl Inbox {
 }
 
 /// A buffer that others read, and write to if it is writable.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "finerail")]
 pub(crate) struct Window {
     open: Mutex<Option<(lnet_node::Window, PyBuffer<u8>)>>,
 }

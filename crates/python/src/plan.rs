@@ -15,11 +15,11 @@ use crate::failure::{failed, invalid};
 use crate::wait::{interruptible, object};
 
 /// A machine: its fabric, clients and router modules.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "finerail")]
 pub(crate) struct Machine(Arc<fgr::Machine>);
 
 /// Which routers each client of a machine uses.
-#[pyclass(frozen)]
+#[pyclass(frozen, module = "finerail")]
 pub(crate) struct Plan {
     machine: Arc<fgr::Machine>,
     plan: Arc<fgr::Plan>,

@@ -18,6 +18,7 @@ def test_a_message_arrives_with_its_number_and_sender(server, client):
         assert (message.data, message.length) == (b"hello", 5)
         assert (message.match_bits, message.hdr_data) == (7, 2**63)
         assert message.source == "127.0.0.1@tcp"
+        assert repr(message).startswith("Message(source=\"127.0.0.1@tcp\", match_bits=7")
         assert inbox.next(timeout=0.01) is None
 
 
@@ -70,14 +71,23 @@ def test_a_window_keeps_the_memory_of_an_object_that_dies(server, client):
 def test_what_cannot_be_is_said(server, client, port):
     with pytest.raises(ValueError, match="nobody"):
         client.put("nobody", 10, b"")
-    with pytest.raises(finerail.Error, match="1 MiB"):
+    with pytest.raises(ValueError, match="1 MiB"):
         client.put(SERVER, 10, bytes((1 << 20) + 1))
     with pytest.raises(finerail.NoAnswer, match="nothing accepts"):
         client.put(SERVER, 33, b"x", timeout=0.2)
+    with pytest.raises(finerail.NoAnswer, match="Connection refused"):
+        client.put("127.0.0.77@tcp", 33, b"x")
     with pytest.raises(finerail.NoAnswer, match="no path"):
         client.put("10.1.1.1@tcp9", 33, b"x")
-    with pytest.raises(finerail.Error, match="portal 64"):
-        server.inbox(64)
+    for portal in (0, 64):
+        with pytest.raises(ValueError, match=f"portal {portal} .* 1 to 63"):
+            server.inbox(portal)
+        with pytest.raises(ValueError, match=f"portal {portal} .* 1 to 63"):
+            client.put(SERVER, portal, b"x")
+    with pytest.raises(ValueError, match="numpy.uint8"):
+        client.read_into(SERVER, 10, numpy.zeros(4))
+    with pytest.raises(finerail.Error, match="in a list"):
+        finerail.Node(SERVER)
     with pytest.raises(ValueError, match="written"):
         client.read_into(SERVER, 10, b"constant")
     with pytest.raises(ValueError, match="contiguous"):
